@@ -1,0 +1,45 @@
+"""What may go wrong, as exceptions that carry their exit code and the line that fixes it.
+
+Only the top of the command line catches these; everything below raises and never prints.
+"""
+
+from __future__ import annotations
+
+
+class ProfkitError(Exception):
+    """A fault a user can act on: one sentence, an exit code and, where there is one, the line that fixes it."""
+
+    exit_code = 2
+
+    def __init__(self, message: str, fix: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.fix = fix
+
+
+class UsageError(ProfkitError):
+    """Wrong usage, or an input that cannot be read (exit 2)."""
+
+    exit_code = 2
+
+
+class UnreadableReport(UsageError):
+    """A report file that is truncated, empty, foreign or hostile (exit 2)."""
+
+
+class MachineError(ProfkitError):
+    """This machine cannot do it: a tool, a permission or the hardware is missing (exit 3)."""
+
+    exit_code = 3
+
+
+class WorkloadError(ProfkitError):
+    """The workload failed by itself: its own exit code or signal is in the message (exit 4)."""
+
+    exit_code = 4
+
+
+class Interrupted(ProfkitError):
+    """The user or the terminal ended the run; what was finished is on disk (exit 130)."""
+
+    exit_code = 130

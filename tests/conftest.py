@@ -1,0 +1,47 @@
+"""What every room's tests share: the recorded reports beside the project, and whether a tool works here."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from functools import lru_cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def fixtures() -> Path:
+    """The folder of recorded reports beside the project (override: PROFKIT_FIXTURES)."""
+    folder = Path(os.environ.get("PROFKIT_FIXTURES", ROOT.parent / "shared" / "fixtures"))
+    if not folder.is_dir():
+        pytest.skip(f"recorded reports are not here: {folder} (set PROFKIT_FIXTURES)")
+    return folder
+
+
+@lru_cache
+def _why_not(tool: str) -> str | None:
+    if tool == "torch":
+        try:
+            import torch  # noqa: F401
+        except ImportError:
+            return "torch is not installed"
+        return None
+    if shutil.which(tool) is None:
+        return f"{tool} is not installed"
+    probe = {
+        "perf": ["perf", "stat", "-e", "task-clock", "true"],
+        "valgrind": ["valgrind", "--tool=none", "true"],
+    }[tool]
+    done = subprocess.run(probe, capture_output=True, text=True)
+    return None if done.returncode == 0 else f"{tool} does not work here: {done.stderr.strip()[:120]}"
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip, with the reason, what needs a tool that does not work here."""
+    for tool in ("perf", "valgrind", "torch"):
+        if item.get_closest_marker(tool) is not None and (reason := _why_not(tool)) is not None:
+            pytest.skip(reason)
