@@ -303,6 +303,7 @@ class Machine:
     max_mhz: float | None
     python: str
     features: tuple[str, ...] = ()
+    instruction_cache: Cache | None = None  # first level; `caches` holds data and unified ones only
 
 
 @dataclass(frozen=True)
