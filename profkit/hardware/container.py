@@ -1,0 +1,156 @@
+"""What a container or a hypervisor leaves this process: processor time, memory, and which kind it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from profkit.hardware import tree
+
+UNLIMITED = 1 << 60  # cgroup v1 writes "no limit" as the largest page-aligned signed number
+_CONTAINER_WORDS = ("kubepods", "docker", "podman", "libpod", "lxc", "containerd", "garden")
+# What firmware calls itself; the product name of a bare-metal cloud server ends in `.metal`.
+_FIRMWARE_WORDS = {
+    "qemu": "qemu",
+    "kvm": "kvm",
+    "vmware": "vmware",
+    "innotek": "virtualbox",
+    "virtualbox": "virtualbox",
+    "xen": "xen",
+    "amazon ec2": "kvm",
+    "google compute": "kvm",
+    "openstack": "kvm",
+    "microsoft corporation virtual machine": "hyper-v",
+    "parallels": "parallels",
+    "apple virtualization": "apple",
+}
+_CLOCK_WORDS = {"kvm-clock": "kvm", "hyperv": "hyper-v", "xen": "xen"}
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The control group's limits: `cpus` in cores' worth of time, memory in bytes; None means no limit."""
+
+    cpus: float | None = None
+    memory: int | None = None
+    memory_used: int | None = None
+
+
+def read_limits(root: Path = Path("/")) -> Limits:
+    """The tightest limit of this process's control group and all groups above it (cgroup v1 and v2)."""
+    cpus: list[float] = []
+    memory: list[int] = []
+    used: int | None = None
+    for folder in _groups(root, "cpu"):
+        share = _quota_v2(tree.text(root, f"{folder}/cpu.max")) or _quota_v1(root, folder)
+        if share is not None:
+            cpus.append(share)
+    for folder in _groups(root, "memory"):
+        for name, usage in (
+            ("memory.max", "memory.current"),
+            ("memory.limit_in_bytes", "memory.usage_in_bytes"),
+        ):
+            limit = tree.number(root, f"{folder}/{name}")
+            if limit is not None and 0 < limit < UNLIMITED:
+                if not memory or limit < min(memory):
+                    used = tree.number(root, f"{folder}/{usage}")
+                memory.append(limit)
+    return Limits(min(cpus, default=None), min(memory, default=None), used)
+
+
+def available_memory(root: Path = Path("/")) -> int | None:
+    """Bytes this process may still take: what the kernel calls available, within the group's limit."""
+    line = tree.fields(tree.text(root, "proc/meminfo")).get("MemAvailable", "").split()
+    free = int(line[0]) * 1024 if line and line[0].isdigit() else None
+    limits = read_limits(root)
+    if limits.memory is None:
+        return free
+    left = max(0, limits.memory - (limits.memory_used or 0))
+    return left if free is None else min(free, left)
+
+
+def hypervisor(root: Path, flags: frozenset[str]) -> str | None:
+    """The hypervisor this system is a guest of, `hypervisor` where it is unnamed, None on bare metal.
+
+    `flags` are the processor's feature flags. On Arm no flag tells a guest, so only firmware, the device tree
+    or the clock can say it; a guest that hides all three reads as bare metal.
+    """
+    release = (tree.text(root, "proc/sys/kernel/osrelease") or "").lower()
+    if "microsoft" in release:
+        return "wsl"
+    named = tree.text(root, "sys/hypervisor/type")
+    if named:
+        return named
+    firmware = " ".join(
+        (tree.text(root, f"sys/class/dmi/id/{name}") or "") for name in ("sys_vendor", "product_name")
+    ).lower()
+    if not firmware.rstrip().endswith(".metal"):
+        for word, kind in _FIRMWARE_WORDS.items():
+            if word in firmware:
+                return kind
+    compatible = (tree.text(root, "proc/device-tree/hypervisor/compatible") or "").lower()
+    for word in ("kvm", "xen"):
+        if word in compatible:
+            return word
+    clocks = tree.text(root, "sys/devices/system/clocksource/clocksource0/available_clocksource") or ""
+    for word, kind in _CLOCK_WORDS.items():
+        if word in clocks:
+            return kind
+    return "hypervisor" if "hypervisor" in flags else None
+
+
+def container_kind(root: Path) -> str | None:
+    """`docker`, `podman`, `kubernetes`, ..., or None outside a container."""
+    if (root / ".dockerenv").exists():
+        return "docker"
+    if (root / "run/.containerenv").exists():
+        return "podman"
+    named = tree.text(root, "run/systemd/container")
+    if named:
+        return named
+    for path in ("proc/1/cgroup", "proc/self/cgroup"):
+        groups = tree.text(root, path) or ""
+        for word in _CONTAINER_WORDS:
+            if word in groups:
+                return "kubernetes" if word == "kubepods" else word
+    return None
+
+
+def _groups(root: Path, controller: str) -> Iterator[str]:
+    """Folders, below `root`, of this process's group and those above it: first v2, then v1.
+
+    Inside a container the path that /proc tells is often the host's and absent here; then the mount's own
+    top is the container's group, which is always among the folders yielded.
+    """
+    for line in (tree.text(root, "proc/self/cgroup") or "0::/").splitlines():
+        number, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        if number == "0" and not controllers:
+            mounts = ["sys/fs/cgroup", "sys/fs/cgroup/unified"]
+        elif controller in controllers.split(","):
+            mounts = [f"sys/fs/cgroup/{controllers}", f"sys/fs/cgroup/{controller}"]
+        else:
+            continue
+        inside = PurePosixPath(path.lstrip("/"))
+        if ".." in inside.parts:  # a group outside this namespace's view
+            inside = PurePosixPath()
+        for mount in dict.fromkeys(mounts):
+            for step in (inside, *inside.parents):
+                yield str(PurePosixPath(mount) / step)
+
+
+def _quota_v2(content: str | None) -> float | None:
+    """`max 100000` or `150000 100000`: microseconds of processor time per period."""
+    parts = (content or "").split()
+    if len(parts) != 2 or not all(part.isdigit() for part in parts) or int(parts[1]) == 0:
+        return None
+    return int(parts[0]) / int(parts[1])
+
+
+def _quota_v1(root: Path, folder: str) -> float | None:
+    quota = tree.number(root, f"{folder}/cpu.cfs_quota_us")
+    period = tree.number(root, f"{folder}/cpu.cfs_period_us")
+    if quota is None or period is None or quota <= 0 or period <= 0:  # -1 is no limit
+        return None
+    return quota / period

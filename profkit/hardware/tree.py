@@ -1,0 +1,50 @@
+"""Reads the small files of /proc and /sys below a root, where each may be absent, unreadable or odd."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+READ_LIMIT = 4 * 1024 * 1024  # /proc/cpuinfo of a 512-thread server is about 1 MB
+CORE_LIMIT = 8192  # Linux's own upper bound for CONFIG_NR_CPUS; a longer list is nonsense
+
+
+def text(root: Path, path: str) -> str | None:
+    """The content of a file below `root` without surrounding blanks, or None where it cannot be read."""
+    try:
+        with (root / path).open("rb") as file:
+            return file.read(READ_LIMIT).decode("utf-8", "replace").strip(" \t\r\n\0")
+    except (OSError, ValueError):
+        return None
+
+
+def number(root: Path, path: str) -> int | None:
+    """The whole number a file holds, or None where there is none."""
+    content = text(root, path)
+    try:
+        return int(content) if content else None
+    except ValueError:
+        return None
+
+
+def fields(content: str | None, separator: str = ":") -> dict[str, str]:
+    """`name: value` lines as a mapping; lines of another shape are passed over."""
+    found: dict[str, str] = {}
+    for line in (content or "").splitlines():
+        name, mark, value = line.partition(separator)
+        if mark:
+            found[name.strip()] = value.strip()
+    return found
+
+
+def core_list(content: str | None) -> tuple[int, ...]:
+    """The kernel's list format (`0-3,8`) as core numbers; empty where it is not one."""
+    cores: list[int] = []
+    for part in (content or "").split(","):
+        first, _, last = part.strip().partition("-")
+        if not first.isdigit() or (last and not last.isdigit()):
+            continue
+        low, high = int(first), int(last or first)
+        if high >= CORE_LIMIT:
+            return ()
+        cores.extend(range(low, high + 1))
+    return tuple(sorted(set(cores)))
