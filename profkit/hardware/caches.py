@@ -111,13 +111,18 @@ def _why_not(cache: Cache, below: dict[int, Cache], vendor: str) -> str | None:
         (cache.level > 1 and cache.ways == 1, "would be direct-mapped, as no processor of today is"),
         (cache.ways > _WAYS_MOST, "has more ways than any processor"),
         (not low <= cache.size <= high, "is of a size no core has"),
-        (
-            cache.line > 0 and cache.ways > 0 and cache.size % (cache.line * cache.ways) != 0,
-            "has no whole sets",
-        ),
+        (not _sets_exist(cache), "has a number of sets that cannot be"),
         (cache.size < smaller, "is smaller than the level before it"),
     )
     return next((reason for wrong, reason in rules if wrong), None)
+
+
+def _sets_exist(cache: Cache) -> bool:
+    """Whole sets, and in a core's own caches a power of two: an L3 in slices may have, say, 12 * 1024."""
+    if cache.line <= 0 or cache.ways <= 0 or cache.size % (cache.line * cache.ways) != 0:
+        return False
+    sets = cache.size // (cache.line * cache.ways)
+    return cache.level >= 3 or sets & (sets - 1) == 0
 
 
 def _from_sysfs(root: Path, core: int) -> tuple[list[Cache], Cache | None]:

@@ -5,14 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 READ_LIMIT = 4 * 1024 * 1024  # /proc/cpuinfo of a 512-thread server is about 1 MB
+_CHUNK = 64 * 1024  # /proc/sys answers ENOMEM to a read of 4 MiB (fs/proc/proc_sysctl.c)
 CORE_LIMIT = 8192  # Linux's own upper bound for CONFIG_NR_CPUS; a longer list is nonsense
 
 
 def text(root: Path, path: str) -> str | None:
     """The content of a file below `root` without surrounding blanks, or None where it cannot be read."""
     try:
-        with (root / path).open("rb") as file:
-            return file.read(READ_LIMIT).decode("utf-8", "replace").strip(" \t\r\n\0")
+        with (root / path).open("rb", buffering=0) as file:
+            chunks: list[bytes] = []
+            while sum(map(len, chunks)) < READ_LIMIT and (chunk := file.read(_CHUNK)):
+                chunks.append(chunk)
+        return b"".join(chunks).decode("utf-8", "replace").strip(" \t\r\n\0")
     except (OSError, ValueError):
         return None
 

@@ -1,0 +1,131 @@
+"""Whether this machine is quiet enough to measure on: each condition judged, with the line that betters it.
+
+Nothing here refuses a measurement. `limited` says that timing will be less certain than it could be;
+counters of instructions and a simulation do not suffer from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from profkit.hardware.conditions import Conditions, read_conditions
+from profkit.model import Check
+
+GIB = 1 << 30
+
+# A 1 % effect is what timing is asked to show (--precision 0.01), so what takes more than a few per cent of
+# the processor from us is named. 5 % of a core is also below what an idle desktop's own services use.
+OTHERS_MOST = 0.05
+PRESSURE_MOST = 5.0
+STOLEN_MOST = 0.01
+SPREAD_MOST = 0.10  # pyperf calls a benchmark unstable when its deviation reaches 10 %
+MEMORY_LEAST = 1 * GIB  # Python, torch and a matrix or two; valgrind doubles what the workload takes
+
+
+def noise_checks(root: Path = Path("/"), window: float = 0.5) -> tuple[Check, ...]:
+    """Look at the machine for about `window` seconds and judge what is seen."""
+    return judge_conditions(read_conditions(root, window))
+
+
+def judge_conditions(conditions: Conditions) -> tuple[Check, ...]:
+    """One check for each condition the machine tells; what it does not tell has none."""
+    return tuple(_judge(conditions))
+
+
+def _judge(seen: Conditions) -> Iterator[Check]:
+    yield _neighbours(seen)
+    if seen.stolen is not None:
+        bad = seen.stolen > STOLEN_MOST
+        yield Check(
+            "stolen time",
+            "limited" if bad else "ok",
+            f"the hypervisor gave {seen.stolen:.1%} of the time to other guests",
+            "measure again later, or on an instance with dedicated cores" if bad else None,
+        )
+    if seen.jitter is not None:
+        jitter, bad = seen.jitter, seen.jitter.spread > SPREAD_MOST
+        yield Check(
+            "steady speed",
+            "limited" if bad else "ok",
+            f"the same {jitter.fastest * 1e3:.2f} ms of work took {jitter.spread:.1%} longer at the 90th "
+            f"percentile of {jitter.rounds} rounds",
+            "stop other work on this machine, and compare only runs of many samples" if bad else None,
+        )
+    yield from _clock(seen)
+    if seen.quota is not None and seen.quota < seen.cores:
+        threads = max(1, int(seen.quota))
+        yield Check(
+            "container's processor limit",
+            "limited",
+            f"{seen.quota:g} cores' worth of time on {seen.cores} cores: threads beyond that are paused",
+            f"OMP_NUM_THREADS={threads}, or give whole cores: docker run --cpuset-cpus=0-{threads - 1}",
+        )
+    if seen.aslr is not None:
+        yield Check("address layout", "ok", _layout(seen.aslr))
+    if seen.memory is not None:
+        bad = seen.memory < MEMORY_LEAST
+        yield Check(
+            "free memory",
+            "limited" if bad else "ok",
+            f"{seen.memory / GIB:.1f} GiB may still be taken"
+            + ("; a simulation takes about twice what the workload does" if bad else ""),
+            "free memory, or raise the container's limit (docker run --memory)" if bad else None,
+        )
+    if seen.swapped:
+        yield Check(
+            "swap",
+            "limited",
+            f"{seen.swapped} pages went to or from swap while profkit looked",
+            "stop what takes the memory, or: sudo swapoff -a",
+        )
+
+
+def _neighbours(seen: Conditions) -> Check:
+    told: list[str] = []
+    bad = False
+    if seen.others is not None:
+        told.append(f"other processes keep {seen.others:.0%} of the processors busy")
+        bad = bad or seen.others > OTHERS_MOST
+    if seen.pressure is not None:
+        told.append(f"tasks waited for a core in {seen.pressure:.1f}% of the last 10 s")
+        bad = bad or seen.pressure > PRESSURE_MOST
+    if seen.load is not None:
+        told.append(f"load {seen.load:.2f} on {seen.cores} core(s)")
+        # The load is a minute old and counts what we did ourselves: alone it accuses nobody below all cores.
+        bad = bad or seen.load > seen.cores
+    if not told:
+        return Check("quiet machine", "limited", "this system does not tell how busy it is")
+    fix = "stop other work on this machine (see: top), or measure when it is idle"
+    return Check("quiet machine", "limited" if bad else "ok", "; ".join(told), fix if bad else None)
+
+
+def _clock(seen: Conditions) -> Iterator[Check]:
+    if seen.governor is not None:
+        steady = seen.governor == "performance"
+        yield Check(
+            "frequency governor",
+            "ok" if steady else "limited",
+            f"{seen.governor}{'' if steady else ': the clock follows the load, so a short run is slower'}",
+            None if steady else "sudo cpupower frequency-set -g performance",
+        )
+    else:
+        yield Check(
+            "frequency governor",
+            "ok",
+            "not shown to this system; the clock is the host's or the firmware's business",
+        )
+    if seen.turbo is not None:
+        words = "on: the clock depends on temperature and on how many cores work" if seen.turbo else "off"
+        yield Check("turbo", "ok", words)
+    if seen.smt is not None:
+        words = "on: two threads of one core share its caches and units" if seen.smt else "off"
+        yield Check("simultaneous multithreading", "ok", words)
+    if seen.on_battery:
+        yield Check("power", "limited", "on battery: the clock is held down", "plug the machine in")
+
+
+def _layout(level: int) -> str:
+    if level == 0:
+        return "not randomised: one layout, so a lucky one is not seen"
+    return "randomised: timing takes several processes, so that a lucky layout is seen"

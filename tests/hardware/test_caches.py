@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from profkit.hardware.caches import data_cache, data_caches, instruction_cache
+from profkit.hardware.machine import cache_doubts, read_machine
+from profkit.hardware.typical import table, typical_of
+from profkit.model import Cache
+
+Tree = Callable[..., Path]
+KIB, MIB = 1024, 1024 * 1024
+INDEX = "sys/devices/system/cpu/cpu0/cache/index"
+
+
+@pytest.mark.parametrize(
+    ("name", "instruction", "data"),
+    [
+        ("vm", (32 * KIB, 8, 1), [(48 * KIB, 12, 1), (MIB, 16, 1), (32 * MIB, 16, 2)]),
+        ("intel_hybrid", (32 * KIB, 8, 2), [(48 * KIB, 12, 2), (2 * MIB, 16, 2), (24 * MIB, 12, 20)]),
+        ("amd_zen4", (32 * KIB, 8, 2), [(32 * KIB, 8, 2), (MIB, 8, 2), (32 * MIB, 16, 8)]),
+        ("arm_neoverse", (64 * KIB, 4, 1), [(64 * KIB, 4, 1), (MIB, 8, 1), (32 * MIB, 16, 4)]),
+        ("container", (32 * KIB, 8, 2), [(48 * KIB, 12, 2), (2 * MIB, 16, 2), (105 * MIB, 15, 16)]),
+    ],
+)
+def test_the_geometry_of_a_core_is_that_of_sysfs(
+    tree: Tree, name: str, instruction: tuple[int, int, int], data: list[tuple[int, int, int]]
+) -> None:
+    machine = read_machine(tree(name))
+    first = instruction_cache(machine)
+    assert (first.size, first.ways, first.shared) == instruction
+    assert [(cache.size, cache.ways, cache.shared) for cache in data_caches(machine)] == data
+    assert {cache.source for cache in (first, *machine.caches)} == {"sysfs"}
+    assert cache_doubts(tree(name)) == ()
+
+
+def test_the_core_looked_at_is_one_this_process_may_use(tree: Tree) -> None:
+    pinned = tree("intel_hybrid", {"proc/self/status": "Cpus_allowed_list:\t12-15"})
+    assert data_cache(read_machine(pinned), 1) == Cache(1, 32 * KIB, 8)
+    assert read_machine(pinned).max_mhz == 3900.0
+
+
+def test_a_direct_mapped_l3_of_320_mib_is_not_believed(tree: Tree) -> None:
+    machine = read_machine(tree("lying_guest"))
+    assert data_cache(machine, 3) == Cache(3, 32 * MIB, 16, shared=2, source="assumed")
+    assert data_cache(machine, 2) == Cache(2, 512 * KIB, 8)
+    told = " ".join(cache_doubts(tree("lying_guest")))
+    assert "320 MiB, 1-way" in told
+    assert "AMD Zen 3" in told
+
+
+@pytest.mark.parametrize(
+    ("index", "field", "value"),
+    [
+        (0, "size", "48"),
+        (0, "size", "huge"),
+        (0, "coherency_line_size", "63"),
+        (2, "ways_of_associativity", "1"),
+        (2, "size", "16K"),  # smaller than L1
+        (2, "size", "1000K"),  # 1000 sets: an address has no such field
+        (3, "size", "32769K"),  # no whole number of sets
+        (3, "size", "512K"),  # smaller than L2
+        (3, "size", "327680K"),  # the sum over a socket
+        (3, "ways_of_associativity", "8192"),
+        (3, "ways_of_associativity", "0"),
+    ],
+)
+def test_an_impossible_level_is_replaced_and_the_others_are_kept(
+    tree: Tree, index: int, field: str, value: str
+) -> None:
+    root = tree("vm", {f"{INDEX}{index}/{field}": value})
+    level = max(1, index)
+    for cache in read_machine(root).caches:
+        assert cache.source == ("assumed" if cache.level == level else "sysfs")
+    assert len(cache_doubts(root)) == 2
+
+
+def test_a_machine_without_cache_files_gets_the_typical_geometry_of_its_part(tree: Tree) -> None:
+    machine = read_machine(tree("no_caches"))
+    assert machine.caches == (
+        Cache(1, 32 * KIB, 2, source="assumed"),
+        Cache(2, MIB, 16, source="assumed"),
+    )
+    assert instruction_cache(machine) == Cache(1, 48 * KIB, 3, source="assumed")
+
+
+def test_an_emulators_stand_in_geometry_is_not_believed_in_a_guest_only(tree: Tree) -> None:
+    changes = {
+        f"{INDEX}2/size": "4096K",
+        f"{INDEX}2/ways_of_associativity": "16",
+        f"{INDEX}3/size": "16384K",
+        f"{INDEX}3/ways_of_associativity": "16",
+    }
+    assert [cache.source for cache in read_machine(tree("vm", changes)).caches] == [
+        "sysfs",
+        "assumed",
+        "assumed",
+    ]
+    clocks = "sys/devices/system/clocksource/clocksource0/available_clocksource"
+    metal = {**changes, clocks: "tsc", "proc/cpuinfo": "processor: 0\nvendor_id: AuthenticAMD\nflags: avx2"}
+    assert {cache.source for cache in read_machine(tree("vm", metal)).caches} == {"sysfs"}
+
+
+@pytest.mark.parametrize(
+    ("vendor", "family", "model", "name"),
+    [
+        ("AuthenticAMD", 25, 0x11, "AMD Zen 4"),
+        ("AuthenticAMD", 25, 0x61, "AMD Zen 4"),
+        ("AuthenticAMD", 25, 0x01, "AMD Zen 3"),
+        ("AuthenticAMD", 25, 0x50, "AMD Zen 3"),
+        ("AuthenticAMD", 23, 0x31, "AMD Zen 2"),
+        ("AuthenticAMD", 23, 0x01, "AMD Zen"),
+        ("AuthenticAMD", 26, 2, "AMD Zen 5"),
+        ("GenuineIntel", 6, 143, "Intel Sapphire or Emerald Rapids"),
+        ("GenuineIntel", 6, None, "an Intel server"),
+        ("ARM", 8, 0xD4F, "Arm Neoverse V2"),
+        ("Apple", 8, 0x23, "Apple silicon"),
+        ("HygonGenuine", 24, 1, "a common server"),
+        ("unknown", None, None, "a common server"),
+    ],
+)
+def test_the_typical_geometry_is_that_of_the_processors_generation(
+    vendor: str, family: int | None, model: int | None, name: str
+) -> None:
+    assert typical_of(vendor, family, model).name == name
+
+
+def test_every_typical_geometry_has_whole_sets_and_grows() -> None:
+    for entry in table():
+        levels = [entry.l1d, entry.l2, *([entry.l3] if entry.l3 else [])]
+        assert [size for size, _ in levels] == sorted({size for size, _ in levels}), entry.name
+        assert all(size % (64 * ways) == 0 for size, ways in (entry.l1i, *levels)), entry.name
+        for size, ways in (entry.l1i, entry.l1d, entry.l2):
+            assert bin(size // (64 * ways)).count("1") == 1, entry.name
