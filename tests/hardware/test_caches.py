@@ -60,7 +60,7 @@ def test_a_direct_mapped_l3_of_320_mib_is_not_believed(tree: Tree) -> None:
         (2, "ways_of_associativity", "1"),
         (2, "size", "16K"),  # smaller than L1
         (2, "size", "1000K"),  # 1000 sets: an address has no such field
-        (3, "size", "32769K"),  # no whole number of sets
+        (3, "size", "33554500"),  # no whole number of sets
         (3, "size", "512K"),  # smaller than L2
         (3, "size", "327680K"),  # the sum over a socket
         (3, "ways_of_associativity", "8192"),
