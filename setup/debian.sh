@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2154 # root, venv, tools and extras are setup.sh's
 # Debian packages, installed as root or unpacked into .tools/ without it.
 
 as_root() { [ "$(id -u)" -eq 0 ]; }

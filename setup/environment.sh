@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2154 # root, venv, tools and extras are setup.sh's
 # The virtual environment: which interpreter, pip on a Debian that has none, profkit itself.
 
 oldest=10 # profkit needs Python 3.10
@@ -9,7 +10,7 @@ choose_interpreter() {
     python=
     if [ -n "${PYTHON:-}" ]; then
         command -v "$PYTHON" >/dev/null || stop 3 "PYTHON=$PYTHON is not there, or not executable"
-        new_enough "$PYTHON" || stop 3 "PYTHON=$PYTHON is $("$PYTHON" -V 2>&1); profkit needs Python 3.$oldest or newer"
+        new_enough "$PYTHON" || stop 3 "PYTHON=$PYTHON is no Python 3.$oldest or newer, which profkit needs"
         python=$PYTHON
     else
         for candidate in python3 python3.13 python3.12 python3.11 python3.10; do
@@ -132,7 +133,7 @@ pip_install() {
 install_profkit() {
     local what=$root label="profkit and what it needs" constraints=$venv/profkit-constraints.txt
     if [ "$extras" = dev ]; then
-        what="$root[dev]"
+        what="${root}[dev]"
         label="$label, with tests, lint and types"
     fi
     # Whatever is resolved below, the torch that is there stays.

@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2154 # root, venv, tools and extras are setup.sh's
 # perf and valgrind: found, installed (root) or unpacked under .tools/ (no root). profkit works without them, with less.
 
 perf_works() { PATH=$venv/bin:$PATH perf --version >/dev/null 2>&1; }

@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2154 # root, venv, tools and extras are setup.sh's
 # What setup says while it works: one line per step on standard error, the step's own output only where it fails.
 
 say() { printf 'setup: %s\n' "$*" >&2; }

@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2154 # root, venv, tools and extras are setup.sh's
 # torch: used where it is, installed where it is small, and never replaced.
 
 torch_release=2.13.0 # what the workloads were tried with
@@ -28,10 +29,13 @@ add_torch() {
     fi
     if [ "${PROFKIT_TORCH:-auto}" = 1 ]; then
         try "torch $torch_release" pip_install "torch==$torch_release" || stop 3 "torch could not be installed"
-    elif reason=$(cpu_build); then
-        try "torch $torch_release (CPU build)" pip_install "torch==$torch_release" || return 0
     else
-        say "torch is left out: ${reason##*$'\n'}. The workloads use NumPy. To have it: PROFKIT_TORCH=1 ./setup.sh"
+        say "torch is not here; looking for a build without CUDA packages"
+        if reason=$(cpu_build); then
+            try "torch $torch_release (CPU build)" pip_install "torch==$torch_release" || return 0
+        else
+            say "torch is left out: ${reason##*$'\n'}. The workloads use NumPy. To have it: PROFKIT_TORCH=1 ./setup.sh"
+        fi
     fi
     : >"$note"
 }

@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# Records a command with its backend's profiler, leaves the report, and judges it by the backend's targets.
+#
+# usage: analyze_multibackend.sh BACKEND REPORT COMMAND [ARGUMENT...]        BACKEND is cuda, mps or cpu
+#        analyze_multibackend.sh cpu out.data python benchmark/gated_mlp.py --backend cpu
+#        sudo -E analyze_multibackend.sh cpu out.data python train.py        the report is yours afterwards
+#
+# Exit codes are profkit's: 0 done, 1 a target failed, 2 wrong usage, 3 this machine cannot, 4 the command failed.
+set -euo pipefail
+here=$(cd "$(dirname "$(realpath "${BASH_SOURCE[0]}")")" && pwd)
+. "$here/wrappers/lib.sh"
+
+[ $# -ge 3 ] || stop 2 "usage: ${0##*/} cuda|mps|cpu REPORT COMMAND [ARGUMENT...]"
+backend=$1 report=$2
+shift 2
+case $backend in
+    cpu) tool=perf ;;
+    cuda) tool=ncu ;;
+    mps) tool=xctrace ;;
+    *) stop 2 "unknown backend $backend: it is cuda, mps or cpu" ;;
+esac
+
+record "$tool" "$report" "$@"
+profkit check "$report"

@@ -1,0 +1,203 @@
+"""analyze_multibackend.sh and wrappers/*.sh: what reaches profkit, and what comes back."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.shell.fronts import Project, make_project, send
+
+ANALYZE, PERF = "analyze_multibackend.sh", "wrappers/perf.sh"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    made = make_project(tmp_path)
+    made.stub(made.folder / ".venv/bin/python")
+    return made
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("python", "train me.py"),
+        ("./a", "it's", 'say "hi"', "$HOME", "*", "\\", "`id`"),
+        ("a", "", " ", "two\nlines", "-x", "--", "--report"),
+        ("-odd-name", "--help"),
+    ],
+)
+@pytest.mark.parametrize("front", [(PERF,), (ANALYZE, "cpu")])
+def test_the_workload_arrives_word_by_word(
+    project: Project, front: tuple[str, ...], words: tuple[str, ...]
+) -> None:
+    done = project.call(*front, "my out.data", *words)
+
+    assert done.returncode == 0, done.stderr
+    recorded = project.told()[0]
+    assert recorded[1:] == [
+        "-m",
+        "profkit",
+        "record",
+        "--tool",
+        "perf",
+        "--report",
+        "my out.data",
+        "--",
+        *words,
+    ]
+    assert (project.folder / "my out.data").exists()
+
+
+def test_analyze_judges_the_report_it_left(project: Project) -> None:
+    project.call(ANALYZE, "cpu", "out.data", "true")
+
+    assert [call[3:] for call in project.told()][1] == ["check", "out.data"]
+
+
+@pytest.mark.parametrize(("backend", "tool"), [("cpu", "perf"), ("cuda", "ncu"), ("mps", "xctrace")])
+def test_each_backend_has_its_profiler(project: Project, backend: str, tool: str) -> None:
+    project.call(ANALYZE, backend, "out", "true")
+
+    assert project.told()[0][5] == tool
+
+
+@pytest.mark.parametrize("code", [2, 3, 4, 130])
+def test_a_recording_that_failed_is_not_judged_and_its_code_comes_back(project: Project, code: int) -> None:
+    done = project.call(ANALYZE, "cpu", "out", "true", STUB_CODE_record=str(code))
+
+    assert done.returncode == code
+    assert [call[3] for call in project.told()] == ["record"]
+
+
+@pytest.mark.parametrize("code", [1, 5])
+def test_the_judges_code_comes_back(project: Project, code: int) -> None:
+    assert project.call(ANALYZE, "cpu", "out", "true", STUB_CODE_check=str(code)).returncode == code
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        ((ANALYZE,), "usage: analyze_multibackend.sh cuda|mps|cpu REPORT COMMAND"),
+        ((ANALYZE, "cpu", "out"), "usage: analyze_multibackend.sh cuda|mps|cpu REPORT COMMAND"),
+        ((ANALYZE, "gpu", "out", "true"), "unknown backend gpu: it is cuda, mps or cpu"),
+        ((PERF,), "usage: perf.sh REPORT COMMAND"),
+        ((PERF, "out"), "usage: perf.sh REPORT COMMAND"),
+    ],
+)
+def test_wrong_usage_is_told_in_a_sentence(project: Project, call: tuple[str, ...], sentence: str) -> None:
+    done = project.call(*call)
+
+    assert done.returncode == 2
+    assert sentence in done.stderr
+    assert project.told() == []
+
+
+def test_they_work_through_a_link_and_from_any_folder(project: Project, tmp_path: Path) -> None:
+    away = tmp_path / "some where"
+    away.mkdir()
+    (away / "analyze").symlink_to(project.folder / ANALYZE)
+    (away / "again").symlink_to("analyze")
+
+    done = project.call(away / "again", "cpu", "out.data", "true", cwd=away)
+
+    assert done.returncode == 0, done.stderr
+    assert (away / "out.data").exists()
+    assert project.told()[0][0] == str(project.folder / ".venv/bin/python")
+
+
+class TestWhichPythonHasProfkit:
+    def test_the_one_that_was_named(self, project: Project, tmp_path: Path) -> None:
+        named = project.stub(tmp_path / "named")
+
+        project.call(PERF, "out", "true", PROFKIT_PYTHON=str(named))
+
+        assert project.told()[0][0] == str(named)
+
+    def test_one_that_was_named_and_has_none_is_told_and_not_passed_over(self, project: Project) -> None:
+        done = project.call(PERF, "out", "true", PROFKIT_PYTHON="/bin/false")
+
+        assert done.returncode == 3
+        assert "PROFKIT_PYTHON=/bin/false is no Python with profkit" in done.stderr
+
+    def test_else_the_active_environment(self, project: Project, tmp_path: Path) -> None:
+        (project.folder / ".venv/bin/python").unlink()
+        active = project.stub(tmp_path / "active/bin/python")
+
+        project.call(PERF, "out", "true", VIRTUAL_ENV=str(tmp_path / "active"))
+
+        assert project.told()[0][0] == str(active)
+
+    def test_else_python3_of_path(self, project: Project, tmp_path: Path) -> None:
+        (project.folder / ".venv/bin/python").unlink()
+        last = project.stub(tmp_path / "bin/python3")
+
+        project.call(PERF, "out", "true", PATH=f"{tmp_path / 'bin'}:{project.environment['PATH']}")
+
+        assert project.told()[0][0] == str(last)
+
+    def test_else_the_line_that_makes_one(self, project: Project) -> None:
+        done = project.call(PERF, "out", "true", STUB_LACKS_PROFKIT="1", PATH="/usr/bin:/bin")
+
+        assert done.returncode == 3
+        assert "setup.sh" in done.stderr
+
+
+class TestWhatPythonMeansInTheWorkload:
+    """The fronts pass the word `python` on; the PATH they pass with it decides what it is."""
+
+    def meaning(self, project: Project, **environment: str) -> str:
+        project.stub(project.folder / ".venv/bin/python").write_text(
+            '#!/bin/bash\n[ "$1" = -c ] && exit 0\ncommand -v python >"$STUB_NOTES"\n'
+        )
+        project.call(PERF, "out", "python", "x.py", **environment)
+        return project.notes.read_text().strip()
+
+    def test_without_an_active_environment_it_is_the_projects_own(self, project: Project) -> None:
+        assert self.meaning(project) == str(project.folder / ".venv/bin/python")
+
+    def test_an_active_environment_goes_first_though_path_has_lost_it(
+        self, project: Project, tmp_path: Path
+    ) -> None:
+        active = project.stub(tmp_path / "active/bin/python")
+
+        assert self.meaning(project, VIRTUAL_ENV=str(tmp_path / "active")) == str(active)
+
+    def test_an_active_conda_environment_stays_as_path_says(self, project: Project, tmp_path: Path) -> None:
+        conda = project.stub(tmp_path / "conda/bin/python")
+        path = f"{tmp_path / 'conda/bin'}:{project.environment['PATH']}"
+
+        assert self.meaning(project, CONDA_PREFIX=str(tmp_path / "conda"), PATH=path) == str(conda)
+
+    def test_a_choice_that_was_made_for_the_user_is_told(self, project: Project) -> None:
+        done = project.call(PERF, "out", "python", "x.py")
+
+        assert f"no environment is active: python is {project.folder}/.venv/bin/python" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("number", "group", "noted"), [(signal.SIGINT, True, "INT"), (signal.SIGTERM, False, "TERM")]
+)
+def test_a_signal_reaches_profkit_and_its_end_is_waited_for(
+    project: Project, number: signal.Signals, group: bool, noted: str
+) -> None:
+    process = subprocess.Popen(
+        [str(project.folder / ANALYZE), "cpu", "out", "true"],
+        env={**project.environment, "STUB_WAIT": "1"},
+        cwd=project.folder,
+        start_new_session=True,
+        text=True,
+        stderr=subprocess.PIPE,
+    )
+    deadline = time.monotonic() + 10
+    while not Path(f"{project.notes}.waits").exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+
+    send(process, number, group=group)
+
+    assert process.wait(10) == 130
+    assert Path(f"{project.notes}.signal").read_text().strip() == noted
+    assert [call[3] for call in project.told()] == ["record"]

@@ -1,0 +1,96 @@
+"""The fronts under sudo: the caller's PATH is found again, and what was made belongs to the caller."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.shell.fronts import Project, make_project
+
+CALLER = 12345
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    made = make_project(tmp_path)
+    made.stub(made.folder / ".venv/bin/python")
+    return made
+
+
+def record(project: Project, report: str, **environment: str) -> int:
+    """As sudo would call it: as root, with the caller's ids in the environment."""
+    sudo = {"SUDO_UID": str(CALLER), "SUDO_GID": str(CALLER), "SUDO_USER": "caller"}
+    return project.call("wrappers/perf.sh", report, "true", **sudo, **environment).returncode
+
+
+@as_root
+def test_the_report_and_the_folders_made_for_it_are_the_callers(project: Project) -> None:
+    record(project, "new/deep/out.data")
+
+    for made in ("new", "new/deep", "new/deep/out.data"):
+        status = (project.folder / made).stat()
+        assert (status.st_uid, status.st_gid) == (CALLER, CALLER), made
+    assert project.folder.stat().st_uid == 0
+
+
+@as_root
+def test_also_what_a_failed_or_interrupted_recording_left(project: Project) -> None:
+    assert record(project, "out.data", STUB_CODE_record="130") == 130
+
+    assert (project.folder / "out.data").stat().st_uid == CALLER
+
+
+@as_root
+@pytest.mark.parametrize("kind", ["file", "link"])
+def test_what_was_there_before_keeps_its_owner(project: Project, kind: str) -> None:
+    other = project.folder / "other"
+    other.write_text("root's")
+    report = project.folder / "out.data"
+    if kind == "link":
+        report.symlink_to(other)
+    else:
+        report.write_text("mine")
+
+    assert record(project, "out.data") == 2
+
+    assert report.lstat().st_uid == 0
+    assert other.stat().st_uid == 0
+
+
+@as_root
+def test_root_by_itself_gives_nothing_away(project: Project) -> None:
+    project.call("wrappers/perf.sh", "out.data", "true")
+
+    assert (project.folder / "out.data").stat().st_uid == 0
+
+
+def test_through_sudo_itself_the_callers_python_is_found(project: Project, tmp_path: Path) -> None:
+    if shutil.which("sudo") is None:
+        pytest.skip("sudo is not installed")
+    if os.geteuid() == 0:
+        pytest.skip("sudo called by root has no caller to give files to")
+    if subprocess.run(["sudo", "-n", "-E", "true"], capture_output=True).returncode != 0:
+        pytest.skip("sudo asks this user for a password")
+    project.stub(tmp_path / "mine/python")
+    noted = '#!/bin/bash\n[ "$1" = -c ] && exit 0\ncommand -v python >"$STUB_NOTES"; echo x >"$6"\n'
+    (project.folder / ".venv/bin/python").write_text(noted)
+    environment = {
+        **project.environment,
+        "PATH": f"{tmp_path / 'mine'}:{os.environ['PATH']}",
+        "CONDA_PREFIX": "x",
+    }
+
+    subprocess.run(
+        ["sudo", "-n", "-E", str(project.folder / "wrappers/perf.sh"), "out.data", "python"],
+        cwd=project.folder,
+        env=environment,
+        check=True,
+    )
+
+    assert project.notes.read_text().strip() == str(tmp_path / "mine/python")
+    assert (project.folder / "out.data").stat().st_uid == os.getuid()
