@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from profkit.doctor.python import frames_check, package_check, python_checks
+from profkit.doctor.trial import Trial, attempt
+
+
+@pytest.mark.parametrize(
+    ("version", "state", "word"),
+    [
+        ((3, 10), "limited", "no perf trampoline"),
+        ((3, 11), "limited", "no perf trampoline"),
+        ((3, 12), "limited", "innermost"),
+        ((3, 13), "ok", "perf_jit"),
+        ((3, 14), "ok", "perf_jit"),
+    ],
+)
+def test_what_perf_sees_of_python_depends_on_the_version(
+    version: tuple[int, int], state: str, word: str
+) -> None:
+    check = frames_check(version)
+    assert check.state == state
+    assert word in check.detail
+    assert (check.fix is None) == (state == "ok")
+
+
+def _import(name: str, folder: Path) -> Trial:
+    from profkit.doctor.python import _IMPORT
+
+    return attempt([sys.executable, "-c", _IMPORT, name], env={"PYTHONPATH": str(folder)})
+
+
+@pytest.mark.parametrize(
+    ("content", "state", "word"),
+    [
+        ("__version__ = '9.1'", "ok", "for the peaks"),
+        ("print('chatter'); __version__ = '9.1'", "ok", "for the peaks"),
+        ("import not_there_at_all", "refused", "not_there_at_all"),
+        ("raise RuntimeError('built for another numpy')", "refused", "another numpy"),
+        ("import os; os.abort()", "refused", "SIGABRT"),
+        ("raise SystemExit(0)", "refused", "cannot be imported"),
+        (None, "missing", "not installed"),
+    ],
+)
+def test_a_package_is_judged_by_importing_it(
+    tmp_path: Path, content: str | None, state: str, word: str
+) -> None:
+    if content is not None:
+        (tmp_path / "package_x.py").write_text(content)
+    trial = _import("package_x", tmp_path)
+    check = package_check("package_x", "the peaks", "pip install package_x", True, trial)
+    assert check.state == state
+    assert word in check.detail
+    assert check.version == ("9.1" if state == "ok" else None)
+    assert check.fix == (None if state == "ok" else "pip install package_x")
+
+
+def test_this_interpreter_and_its_packages_are_told_with_their_versions() -> None:
+    found = {check.name: check for check in python_checks()}
+    assert found["python"].version == ".".join(map(str, sys.version_info[:3]))
+    assert found["psutil"].state == "ok"
+    assert found["psutil"].version
