@@ -77,7 +77,7 @@ def test_through_sudo_itself_the_callers_python_is_found(project: Project, tmp_p
     if subprocess.run(["sudo", "-n", "-E", "true"], capture_output=True).returncode != 0:
         pytest.skip("sudo asks this user for a password")
     project.stub(tmp_path / "mine/python")
-    noted = '#!/bin/bash\n[ "$1" = -c ] && exit 0\ncommand -v python >"$STUB_NOTES"; echo x >"$6"\n'
+    noted = '#!/bin/bash\n[ "$1" = -c ] && exit 0\ncommand -v python >"$STUB_NOTES"; echo x >"$7"\n'
     (project.folder / ".venv/bin/python").write_text(noted)
     environment = {
         **project.environment,
