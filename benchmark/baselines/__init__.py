@@ -1,0 +1,1 @@
+"""The same workloads as others would write them, to be compared with."""

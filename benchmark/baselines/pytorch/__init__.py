@@ -1,0 +1,1 @@
+"""The workloads as plain PyTorch modules: no fused operator, no kernel of our own."""

@@ -1,0 +1,100 @@
+"""Which engine answers a request: finds the device and the library, or refuses with what is missing."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any
+
+from benchmark.arguments import Request
+from benchmark.engines import Engine, NumpyEngine, TorchEngine
+from benchmark.refusal import MACHINE, USAGE, Refusal
+
+OLDEST_TORCH = (2, 5)  # the first with grouped heads in scaled_dot_product_attention
+
+
+def choose(request: Request, implementations: tuple[str, ...]) -> tuple[Engine, str, str | None]:
+    """The engine, the implementation, and a remark where that is not what one would expect.
+
+    Devices are looked for before anything is computed. Raises Refusal.
+    """
+    if request.impl == "numpy":
+        return _numpy(request), "numpy", None
+    torch = _import_torch()
+    if isinstance(torch, str):
+        if request.impl == "auto" and "numpy" in implementations and request.backend in ("auto", "cpu"):
+            return _numpy(request), "numpy", f"{torch}, so NumPy computes this"
+        instead = "; or try --backend cpu --impl numpy" if "numpy" in implementations else ""
+        raise Refusal(MACHINE, f"{torch}: python -m pip install torch{instead}")
+    impl = "torch" if request.impl == "auto" else request.impl
+    backend = _backend(torch, request.backend)
+    if impl == "triton":
+        _need_triton(backend)
+    dtype = request.dtype or ("float32" if backend == "cpu" else "float16")
+    return TorchEngine(torch, backend, dtype), impl, None
+
+
+def _numpy(request: Request) -> Engine:
+    if request.backend not in ("auto", "cpu"):
+        raise Refusal(USAGE, f"NumPy computes on the CPU only, not on {request.backend}; try --backend cpu")
+    if request.dtype not in (None, "float32"):
+        raise Refusal(USAGE, f"NumPy computes in float32 only here, not in {request.dtype}; try --impl torch")
+    try:
+        return NumpyEngine()
+    except ImportError:
+        raise Refusal(MACHINE, "NumPy is not installed: python -m pip install numpy") from None
+
+
+def _import_torch() -> Any:
+    """torch, or why it cannot be imported, as a clause."""
+    try:
+        import torch
+    except ModuleNotFoundError as error:
+        return "torch is not installed" if error.name == "torch" else f"torch does not load ({error})"
+    except (ImportError, OSError) as error:  # a library of its own is missing or foreign
+        return f"torch does not load ({str(error).splitlines()[0]})"
+    found = tuple(map(int, re.findall(r"\d+", torch.__version__)[:2]))
+    if found < OLDEST_TORCH:
+        oldest = ".".join(map(str, OLDEST_TORCH))
+        return f"torch {torch.__version__} is too old, {oldest} is needed"
+    return torch
+
+
+def _backend(torch: Any, asked: str) -> str:
+    missing = {"cuda": _no_cuda(torch), "mps": _no_mps(torch), "cpu": None}
+    if asked == "auto":
+        return next(name for name, why in missing.items() if why is None)
+    if (why := missing[asked]) is not None:
+        raise Refusal(MACHINE, f"no {asked.upper()} device here: {why}; try --backend cpu")
+    return asked
+
+
+def _no_cuda(torch: Any) -> str | None:
+    if torch.cuda.is_available():
+        return None
+    if torch.version.cuda is None:
+        return f"torch {torch.__version__} has no CUDA"
+    return f"torch {torch.__version__} finds no GPU that it can use (does nvidia-smi?)"
+
+
+def _no_mps(torch: Any) -> str | None:
+    if torch.backends.mps.is_available():
+        return None
+    if not torch.backends.mps.is_built():
+        return f"torch {torch.__version__} has no MPS, it needs a Mac with Apple silicon"
+    return "it needs macOS 12.3 or newer on Apple silicon"
+
+
+def _need_triton(backend: str) -> None:
+    if backend == "mps":
+        raise Refusal(USAGE, "Triton has no MPS backend; try --impl torch")
+    if backend == "cpu" and os.environ.get("TRITON_INTERPRET") != "1":
+        raise Refusal(
+            USAGE,
+            "on the CPU, Triton kernels run only in Triton's interpreter, slowly: set TRITON_INTERPRET=1 and "
+            "take small sizes, or try --impl torch",
+        )
+    try:
+        import triton  # noqa: F401
+    except (ImportError, OSError) as error:
+        raise Refusal(MACHINE, f"Triton cannot be imported ({error}): python -m pip install triton") from None

@@ -1,0 +1,114 @@
+"""Who holds the arrays: torch on a device, or NumPy on the CPU. An engine draws inputs and reads results."""
+
+# ruff: noqa: D102 (the base class documents the methods)
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+from benchmark.workload import Array, Step
+
+SEED = 20
+
+
+class Engine(ABC):
+    """An array library on a device, with a dtype. `library` is how the output names it."""
+
+    library: str
+    backend: str
+    dtype: str
+
+    @abstractmethod
+    def draw(self, *shape: int, scale: float = 1.0, mean: float = 0.0) -> Array:
+        """Normal numbers; the same ones in every run on the same backend."""
+
+    @abstractmethod
+    def exact(self, array: Array) -> Array:
+        """The array's values as a float64 NumPy array: no dtype here loses a bit by that."""
+
+    @abstractmethod
+    def memory(self) -> int | None:
+        """Bytes of memory that arrays can take, where the machine says."""
+
+    def finished(self, step: Step) -> Callable[[], Any]:
+        """The step with the wait for the device after it, so that a clock around it measures its work."""
+        return step
+
+    def computing(self) -> AbstractContextManager[object]:
+        """What everything is computed within."""
+        return nullcontext()
+
+
+class NumpyEngine(Engine):
+    """NumPy in float32 on the CPU."""
+
+    backend, dtype = "cpu", "float32"
+
+    def __init__(self) -> None:
+        import numpy
+
+        self.library = f"NumPy {numpy.__version__}"
+        self._random = numpy.random.default_rng(SEED)
+
+    def draw(self, *shape: int, scale: float = 1.0, mean: float = 0.0) -> Array:
+        import numpy
+
+        values = self._random.standard_normal(shape, dtype=numpy.float32)
+        values *= scale
+        values += mean
+        return values
+
+    def exact(self, array: Array) -> Array:
+        return array.astype("float64")
+
+    def memory(self) -> int | None:
+        return _installed_memory()
+
+
+class TorchEngine(Engine):
+    """torch on a CUDA, MPS or CPU device."""
+
+    def __init__(self, torch: Any, backend: str, dtype: str) -> None:
+        self.library, self.backend, self.dtype = f"torch {torch.__version__}", backend, dtype
+        self._torch = torch
+        self._random = torch.Generator(backend).manual_seed(SEED)
+
+    def draw(self, *shape: int, scale: float = 1.0, mean: float = 0.0) -> Array:
+        values = self._torch.randn(shape, generator=self._random, device=self.backend)
+        return values.mul_(scale).add_(mean).to(getattr(self._torch, self.dtype))
+
+    def exact(self, array: Array) -> Array:
+        # by way of float32: MPS has no float64, NumPy no bfloat16
+        return array.float().cpu().numpy().astype("float64")
+
+    def memory(self) -> int | None:
+        if self.backend == "cuda":
+            return int(self._torch.cuda.mem_get_info()[0])
+        return _installed_memory()
+
+    def finished(self, step: Step) -> Callable[[], Any]:
+        if self.backend == "cpu":
+            return step
+        wait = getattr(self._torch, self.backend).synchronize
+
+        def finished() -> None:
+            step()
+            wait()
+
+        return finished
+
+    def computing(self) -> AbstractContextManager[object]:
+        mode: AbstractContextManager[object] = self._torch.inference_mode()
+        return mode
+
+
+def _installed_memory() -> int | None:
+    import os
+
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError, AttributeError):
+        return None

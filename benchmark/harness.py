@@ -1,0 +1,114 @@
+"""Carries one workload from its command line to its timing; what every script here calls.
+
+arguments -> engine (device, library) -> inputs -> one checked iteration -> profkit.benchmark
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from io import TextIOWrapper
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+from benchmark.arguments import Request, parse
+from benchmark.check import compare
+from benchmark.choice import choose
+from benchmark.engines import Engine
+from benchmark.refusal import MACHINE, USAGE, Refusal
+from benchmark.workload import DTYPES, Workload
+
+
+def main(kind: type[Workload], argv: Sequence[str] | None = None) -> int:
+    """Run a workload as a script; the exit code. Prints one sentence where it cannot."""
+    script = Path(sys.modules[kind.__module__].__file__ or kind.name)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")  # not every terminal has the signs of a formula
+    try:
+        _run(kind, parse(kind, _as_typed(script), argv))
+    except Refusal as refusal:
+        print(f"error: {refusal}", file=sys.stderr)
+        return refusal.exit_code
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+def _run(kind: type[Workload], request: Request) -> None:
+    engine, impl, remark = choose(request, kind.implementations)
+    workload = _sized(kind, request, engine)
+    benchmark = _profkit_benchmark()
+    _need_memory(workload, engine)
+    print(
+        f"{workload.name} ({impl}): {engine.library} on {engine.backend}, {engine.dtype}, {_sizes(workload)}"
+    )
+    if remark is not None:
+        print(f"  {remark}")
+    try:
+        with engine.computing():
+            inputs = workload.inputs(engine.draw)
+            step = getattr(workload, impl)(*inputs)
+            result = engine.exact(step())
+            print(
+                "  " + compare(workload, engine.dtype, tuple(map(engine.exact, inputs)), result), flush=True
+            )
+            del result
+            benchmark(
+                engine.finished(step),
+                name=workload.name,
+                flops=workload.flops(),
+                bytes=workload.bytes(DTYPES[engine.dtype].itemsize),
+                warmup=request.warmup,
+                iterations=request.iters,
+            )
+    except (MemoryError, RuntimeError) as error:  # torch's are RuntimeErrors with these words
+        if isinstance(error, MemoryError) or "out of memory" in str(error) or "can't allocate" in str(error):
+            raise Refusal(MACHINE, f"{_needs(workload, engine)}, and there was not enough memory") from error
+        raise
+
+
+def _sized(kind: type[Workload], request: Request, engine: Engine) -> Workload:
+    workload = kind.sized(request.sizes, gpu=engine.backend != "cpu")
+    if (fault := workload.fault()) is not None:
+        raise Refusal(USAGE, fault)
+    return workload
+
+
+def _sizes(workload: Workload) -> str:
+    return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in asdict(workload).items())
+
+
+def _need_memory(workload: Workload, engine: Engine) -> None:
+    memory = engine.memory()
+    if memory is not None and workload.bytes(DTYPES[engine.dtype].itemsize) > memory:
+        raise Refusal(
+            MACHINE, f"{_needs(workload, engine)}, more than the {memory / 1e9:,.1f} GB of memory here"
+        )
+
+
+def _needs(workload: Workload, engine: Engine) -> str:
+    return f"inputs and output take {workload.bytes(DTYPES[engine.dtype].itemsize) / 1e9:,.1f} GB"
+
+
+def _profkit_benchmark() -> Callable[..., Any]:
+    try:
+        from profkit import benchmark
+    except ImportError as error:
+        root = Path(__file__).resolve().parents[1]
+        fix = f"{quote(sys.executable)} -m pip install {quote(str(root))}"
+        raise Refusal(MACHINE, f"this Python cannot import profkit ({error}): {fix}") from None
+    chosen: Callable[..., Any] = benchmark
+    return chosen
+
+
+def _as_typed(script: Path) -> str:
+    """The script's path as one would type it in the project's root, for the help."""
+    root = Path(__file__).resolve().parents[1]
+    return (
+        script.resolve().relative_to(root).as_posix()
+        if script.resolve().is_relative_to(root)
+        else script.name
+    )

@@ -1,0 +1,6 @@
+"""Triton kernels of the workloads: one operation a file, fused, for any sizes.
+
+Each file holds the kernel and the function that launches it. Inputs are contiguous. On a GPU, block sizes
+are autotuned per shape; in Triton's interpreter (TRITON_INTERPRET=1 before the import) one small set is used,
+so that even tests on small arrays run over several blocks with ragged edges.
+"""

@@ -1,0 +1,8 @@
+"""Makes the workloads importable as the package they are, `benchmark`, whichever way pytest was started."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))

@@ -1,0 +1,78 @@
+"""The scripts as programs: from any folder, by any path, and with a help that costs nothing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+
+import pytest
+from workload_cases import KINDS, ROOT
+
+SCRIPTS = [
+    *(ROOT / "benchmark" / f"{name}.py" for name in KINDS),
+    *(ROOT / "benchmark/baselines/pytorch" / f"{name}.py" for name in KINDS),
+]
+TINY = ["-b", "1", "--backend", "cpu", "--warmup", "0", "--iters", "1"]
+
+
+def script(path, *argv, cwd=None, **env):
+    environment = {**os.environ, **env}
+    command = [sys.executable, str(path), *argv]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=environment, timeout=60)
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.relative_to(ROOT / "benchmark").as_posix())
+def test_help_is_quick_and_has_an_example(path, tmp_path):
+    # torch takes seconds to import and is not even needed here: an unusable one is put in its place
+    for heavy in ("torch", "numpy", "triton"):
+        (tmp_path / f"{heavy}.py").write_text("raise SystemExit('imported for --help')")
+    began = time.perf_counter()
+    done = script(path, "--help", PYTHONPATH=str(tmp_path))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert time.perf_counter() - began < 1.0
+    name = path.relative_to(ROOT).as_posix()
+    assert f"python {name} -b 8 --backend cpu" in done.stdout
+    assert "--iters" in done.stdout
+
+
+def test_help_survives_a_terminal_without_the_signs_of_the_formula():
+    done = script(ROOT / "benchmark/group_query_attention.py", "--help", PYTHONIOENCODING="ascii")
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_script_runs_from_another_folder(tmp_path):
+    done = script(ROOT / "benchmark/rms_norm.py", "--impl", "numpy", *TINY, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "every row is right" in done.stdout
+
+
+@pytest.mark.torch
+def test_a_baseline_runs_from_another_folder(tmp_path):
+    done = script(ROOT / "benchmark/baselines/pytorch/gated_mlp.py", *TINY, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "every row is right" in done.stdout
+
+
+def test_a_script_runs_where_the_path_has_spaces(tmp_path):
+    home = tmp_path / "a folder" / "with spaces"
+    shutil.copytree(ROOT / "benchmark", home / "benchmark", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "profkit", home / "profkit", ignore=shutil.ignore_patterns("__pycache__"))
+    done = script(home / "benchmark" / "lora.py", "--impl", "numpy", *TINY, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "every row is right" in done.stdout
+
+
+@pytest.mark.torch
+def test_an_absent_device_leaves_no_traceback():
+    import torch
+
+    if torch.cuda.is_available():
+        pytest.skip("cuda is here")
+    done = script(ROOT / "benchmark/gated_mlp.py", "--backend", "cuda")
+    assert done.returncode == 3
+    assert done.stdout == ""
+    assert done.stderr.startswith("error: no CUDA device here: ")
+    assert "Traceback" not in done.stderr
