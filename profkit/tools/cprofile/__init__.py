@@ -1,0 +1,1 @@
+"""Python's own profilers: the file that `cProfile` and `pstats` write."""

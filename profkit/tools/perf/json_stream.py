@@ -1,0 +1,104 @@
+"""Reads a large JSON document piece by piece: the values of its top level, and one array item by item."""
+
+from __future__ import annotations
+
+import codecs
+import json
+from collections.abc import Iterator
+from typing import IO
+
+from profkit.errors import UnreadableReport
+
+CHUNK = 1 << 18
+MOST_VALUE = 1 << 24  # characters of one value that is held whole; a sample has some thousand
+_SPACE = " \t\n\r"
+
+
+class CutShort(Exception):
+    """The text ends within a value."""
+
+
+class JsonStream:
+    """A cursor over one document. Raises UnreadableReport for no JSON, CutShort where the text ends."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+        self._scan = json.JSONDecoder(strict=False).raw_decode  # perf may let a control character through
+        self._text = ""
+        self._at = 0
+
+    def items(self) -> Iterator[str]:
+        """The keys of the object under the cursor; take each value before asking for the next key."""
+        yield from self._sequence("{", "}", keyed=True)
+
+    def elements(self) -> Iterator[object]:
+        """The elements of the array under the cursor, one after the other."""
+        for _ in self._sequence("[", "]", keyed=False):
+            yield self.value()
+
+    def value(self) -> object:
+        """The value under the cursor, whole."""
+        self._peek()
+        while True:
+            try:
+                value, end = self._scan(self._text, self._at)
+            except json.JSONDecodeError as error:
+                # Wrong, or only not all there yet? More text tells; an error far from the end is an error
+                # now.
+                if len(self._text) - error.pos > 64 and not error.msg.startswith("Unterminated string"):
+                    raise UnreadableReport(f"not valid JSON: {error.msg}") from error
+                self._more()
+                continue
+            except (RecursionError, ValueError) as error:  # nested without end, a number without end
+                raise UnreadableReport("not a report: JSON nested too deeply or a number too long") from error
+            if end == len(self._text) and isinstance(value, int | float) and self._fill():
+                continue  # a number may go on in the next piece
+            self._at = end
+            return value
+
+    def _sequence(self, opening: str, closing: str, *, keyed: bool) -> Iterator[str]:
+        self._take(opening)
+        first = True
+        while self._peek() != closing:
+            if not first:
+                self._take(",")
+                self._peek()
+            first = False
+            key = self.value() if keyed else ""
+            if not isinstance(key, str):
+                raise UnreadableReport("not valid JSON: a key is no string")
+            if keyed:
+                self._take(":")
+            yield key
+        self._at += 1
+
+    def _take(self, expected: str) -> None:
+        if (found := self._peek()) != expected:
+            raise UnreadableReport(f"not the JSON that was expected: {found!r} where {expected!r} should be")
+        self._at += 1
+
+    def _peek(self) -> str:
+        """The next character that is no space; the cursor is moved to it."""
+        while True:
+            text, at = self._text, self._at
+            while at < len(text) and text[at] in _SPACE:
+                at += 1
+            self._at = at
+            if at < len(text):
+                return text[at]
+            self._more()
+
+    def _more(self) -> None:
+        if len(self._text) - self._at > MOST_VALUE:
+            raise UnreadableReport("one value of this JSON is larger than 16 MB: not a report of samples")
+        if not self._fill():
+            raise CutShort
+
+    def _fill(self) -> bool:
+        # At least doubled while one value does not fit, so that a long one is not scanned again for every
+        # piece.
+        chunk = self._file.read(max(CHUNK, len(self._text) - self._at))
+        self._text = self._text[self._at :] + self._decode(chunk, final=not chunk)
+        self._at = 0
+        return bool(chunk)
