@@ -1,0 +1,100 @@
+"""How callgrind is called. The one place with its flags."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from profkit.model import Cache
+from profkit.tools.valgrind.geometry import fit_geometry
+
+# Valgrind runs one thread at a time: threads that spin for work cost minutes and count instructions that mean
+# nothing.
+_ONE_THREAD = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "BLIS_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+    "RAYON_NUM_THREADS",
+    "POLARS_MAX_THREADS",
+)
+
+# Compilers and system queries that a workload starts are not what it computes, and simulating one costs
+# minutes.
+_NOT_FOLLOWED = (
+    "*/gcc*,*/g++*,*/cc,*/c++,*/cc1*,*/clang*,*/*-linux-gnu-*,*/nvcc,*/ptxas*,*/ld,*/ld.*,*/as,"
+    "*/ldconfig*,*/lscpu,*/uname,*/git"
+)
+
+COST = 60.0
+COST_NOTE = "a numpy script of 77 ms took 60 times as long; starting torch takes about 10 times as long"
+
+
+def single_thread_env() -> dict[str, str]:
+    """Environment for a simulated workload: one thread, and the same work in every run.
+
+    Hash randomisation moves dictionaries, and with them a per mille of the instructions, from run to run.
+    """
+    return {**dict.fromkeys(_ONE_THREAD, "1"), "PYTHONHASHSEED": "0"}
+
+
+def callgrind_argv(
+    workload_argv: Sequence[str],
+    out: Path,
+    *,
+    i1: Cache,
+    d1: Cache,
+    last: Cache,
+    region: bool,
+    instructions: bool,
+    valgrind: str = "valgrind",
+    setarch: str | None = None,
+) -> tuple[str, ...]:
+    """The command that simulates `workload_argv` with these caches and leaves `<out>.<pid>` per process.
+
+    `last` is the level behind L1: run once with L2 and once with L3, and all three levels have a miss rate.
+    `region`: count only what `profkit.region` marks; else the whole of every process. `instructions`: costs
+    by instruction address, which the instruction mix needs, instead of by source line. `setarch`: a working
+    setarch, which takes the randomness out of addresses. Children are followed (`env python ...` is one),
+    compilers are not. The geometry is always given: what valgrind detects by itself is wrong on new
+    processors.
+    """
+    command = [] if setarch is None else [setarch, "-R"]
+    command += [
+        valgrind,
+        "--tool=callgrind",
+        "--trace-children=yes",
+        f"--trace-children-skip={_NOT_FOLLOWED}",
+        f"--callgrind-out-file={str(out).replace('%', '%%')}.%p",
+        "--combine-dumps=yes",  # else each region leaves a file of its own
+        "--cache-sim=yes",
+        "--simulate-wb=yes",  # dirty lines that go back to memory; costs nothing measurable
+        "--branch-sim=yes",
+        f"--I1={fit_geometry(i1).option()}",
+        f"--D1={fit_geometry(d1).option()}",
+        f"--LL={fit_geometry(last).option()}",
+        "--separate-threads=no",
+        f"--dump-instr={'yes' if instructions else 'no'}",
+        f"--dump-line={'no' if instructions else 'yes'}",
+    ]
+    if region:
+        command.append("--instr-atstart=no")
+    return (*command, *workload_argv)
+
+
+def geometry_notes(*caches: Cache) -> tuple[str, ...]:
+    """What had to be changed so that valgrind can simulate these caches, one sentence each."""
+    return tuple(note for cache in caches if (note := fit_geometry(cache).note) is not None)
+
+
+def outputs(out: Path) -> tuple[Path, ...]:
+    """The files that a run of `callgrind_argv(..., out)` left, one per process, in order of pids."""
+    found = [p for p in out.parent.glob(_literal(out.name) + ".*") if p.suffix[1:].isdigit()]
+    return tuple(sorted(found, key=lambda p: int(p.suffix[1:])))
+
+
+def _literal(name: str) -> str:
+    return "".join(f"[{c}]" if c in "*?[" else c for c in name)
