@@ -1,0 +1,305 @@
+"""Robust statistics of timings: the median, how well it is known, and what would make it a lie.
+
+Standard library only and no import of the library's own `statistics`: this module is also imported into the
+workload's process, where the timing pass runs, so it must be small and quick to load.
+
+All values are seconds (or any one unit); sequences are in the order in which they were taken where a function
+speaks of autocorrelation or drift.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from math import exp, floor, isfinite, lgamma, log, sqrt
+from typing import NamedTuple
+
+CONFIDENCE = 0.95
+MAD_TO_SIGMA = 1.4826  # 1 / quantile(0.75) of the normal distribution
+OUTLIER_LIMIT = 3.5  # modified z-score; Iglewicz and Hoaglin, "How to detect and handle outliers", 1993
+MEDIAN_TO_MEAN = 1.2533  # sqrt(pi / 2): standard error of a median over that of a mean, normal distribution
+DRIFT_SIGMAS = (
+    2.5  # a drift counts from here: 1 in 80 quiet series shows one by chance, which costs it samples
+)
+DRIFT_REST_SIGMAS = 1.5  # and where there was one, what is left after the cut must be quieter than chance
+DRIFT_RUN = 12  # a series shorter than this says nothing of drift: its parts would be of 2 values
+MOST_LAGS = 100
+
+
+class Interval(NamedTuple):
+    """An interval of the median; `effective` is the number of independent samples behind it."""
+
+    low: float
+    high: float
+    confidence: float
+    effective: float
+
+
+class Centre(NamedTuple):
+    """The median over several processes.
+
+    `low` and `high` are the 95 % interval; `between_spread` is (largest - smallest process median) / median,
+    None for one process: a memory layout that was lucky shows there and nowhere else.
+    """
+
+    median: float
+    low: float | None
+    high: float | None
+    n: int
+    n_eff: float
+    between_spread: float | None
+
+
+class Slope(NamedTuple):
+    """Theil-Sen slope (unit of y per unit of x) with its 95 % interval; low and high None below 5 points."""
+
+    value: float
+    low: float | None
+    high: float | None
+
+
+def median(values: Sequence[float]) -> float:
+    """The median; ValueError when there is nothing."""
+    if not values:
+        raise ValueError("the median of nothing")
+    ordered = sorted(values)
+    middle = len(ordered) // 2
+    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+
+
+def percentile(values: Sequence[float], percent: float) -> float:
+    """The value below which `percent` (0 to 100) of the values lie, linear between neighbours (type 7)."""
+    if not values:
+        raise ValueError("a percentile of nothing")
+    ordered = sorted(values)
+    place = (len(ordered) - 1) * min(100.0, max(0.0, percent)) / 100
+    below = floor(place)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
+
+
+def mad_sigma(values: Sequence[float]) -> float:
+    """Standard deviation as the median absolute deviation sees it, which one wild value cannot move."""
+    centre = median(values)
+    return MAD_TO_SIGMA * median([abs(value - centre) for value in values])
+
+
+def outliers(values: Sequence[float], limit: float = OUTLIER_LIMIT) -> tuple[int, ...]:
+    """Indices of values whose modified z-score, |x - median| / MAD-sigma, is above `limit`."""
+    if len(values) < 3:
+        return ()
+    centre, sigma = median(values), mad_sigma(values)
+    if sigma == 0:
+        return ()
+    return tuple(i for i, value in enumerate(values) if abs(value - centre) > limit * sigma)
+
+
+@lru_cache(maxsize=4096)
+def median_rank(n: int, confidence: float = CONFIDENCE) -> int:
+    """k such that [x(k), x(n+1-k)] (1-based order statistics) holds the median at `confidence`; 0 if none
+    does.
+
+    The smallest k with P(Bin(n, 1/2) <= k) >= (1 - confidence) / 2: distribution-free, from 6 values on at 95
+    %.
+    """
+    tail, total = (1 - confidence) / 2, 0.0
+    for k in range(n + 1):
+        # log space: 2**-n underflows from n = 1075
+        term = lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1) - n * log(2)
+        total += exp(term) if term > -700 else 0.0
+        if total >= tail - 1e-12:
+            return k
+    return 0
+
+
+def lag1(values: Sequence[float]) -> float:
+    """Autocorrelation of neighbours, -1 to 1; 0 where there is too little or no variation."""
+    centred = _centred(values)
+    power = sum(v * v for v in centred)
+    return _autocorrelation(centred, 1, power) if len(values) > 2 and power > 0 else 0.0
+
+
+def effective_size(values: Sequence[float]) -> float:
+    """How many independent samples these are worth: n / (1 + 2 * sum of autocorrelations), at most n.
+
+    Autocorrelations are added from lag 1 up to the first below 0.05. Short series show too little of theirs,
+    so where lag 1 is significant an AR(1) process with the bias-corrected coefficient (n * r + 1) / (n - 3)
+    is a second bound. Wild values are clipped at 3 sigma first, since they hide the correlation of the rest.
+    """
+    n = len(values)
+    if n < 8:
+        return float(n)
+    sizes = [float(n), _size_by_sum(values)]
+    sigma = mad_sigma(values)
+    if sigma > 0:
+        centre = median(values)
+        values = [min(centre + 3 * sigma, max(centre - 3 * sigma, value)) for value in values]
+        sizes.append(_size_by_sum(values))
+    neighbours = lag1(values)
+    if neighbours > 2 / sqrt(n):
+        unbiased = min(0.99, (n * neighbours + 1) / (n - 3))
+        sizes.append(n * (1 - unbiased) / (1 + unbiased))
+    return max(1.0, min(sizes))
+
+
+def interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Interval | None:
+    """The interval of the median by order statistics, with the ranks of as many samples as are independent.
+
+    None below 6 independent samples: no interval of that confidence exists then, and none is made up.
+    """
+    effective = min(float(len(values)), effective_size(values)) if values else 0.0
+    k = median_rank(int(effective), confidence)
+    if k == 0:
+        return None
+    # The rank keeps its place in the distribution: rank k of n_eff is rank (k - 1/2) / n_eff * n + 1/2 of n.
+    place = max(1, floor((k - 0.5) / int(effective) * len(values) + 0.5))
+    ordered = sorted(values)
+    return Interval(ordered[place - 1], ordered[len(values) - place], confidence, effective)
+
+
+def relative_half_width(values: Sequence[float], confidence: float = CONFIDENCE) -> float | None:
+    """Half the interval's width over the median: 0.01 is known to ±1 %. None where there is no interval."""
+    found = interval(values, confidence)
+    centre = median(values) if values else 0.0
+    if found is None or centre <= 0:
+        return None
+    return (found.high - found.low) / 2 / centre
+
+
+def drift(values: Sequence[float], sigmas: float = DRIFT_SIGMAS) -> float:
+    """Relative change from the beginning to the second half, 0.0 unless it stands out of the noise.
+
+    Negative: it got faster. The first eighth, quarter and half are each held against the second half by their
+    medians, since a warm-up is steepest at its start; the noise and its autocorrelation are those of the
+    second half, so that a slow wave is not taken for a trend. The largest change that stands out is returned.
+    """
+    n = len(values)
+    if n < DRIFT_RUN:
+        return 0.0
+    late = values[n - n // 2 :]
+    settled = median(late)
+    if settled <= 0:
+        return 0.0
+    independent = effective_size(late) / len(late)
+    sigma = MEDIAN_TO_MEAN * mad_sigma(late)
+    worst = 0.0
+    for length in (max(3, n // 8), max(3, n // 4), n // 2):
+        change = settled - median(values[:length])
+        error = sigma * sqrt(1 / max(1.0, length * independent) + 1 / max(1.0, len(late) * independent))
+        if abs(change) > sigmas * error and abs(change) > abs(worst):
+            worst = change
+    return worst / settled
+
+
+def settled_from(values: Sequence[float], tolerance: float = 0.0) -> int | None:
+    """The index from which the series no longer drifts by more than `tolerance` (relative), None if it still
+    does.
+
+    A series that drifts is cut at its first sixteenth, eighth, up to its quarter, until what remains is quiet
+    even to a sharper test; then as much again is dropped, since an exponential warm-up that has just sunk
+    into the noise still moves the median. At least half is kept.
+    """
+    n = len(values)
+    if abs(drift(values)) <= tolerance:
+        return 0
+    for sixteenths in range(1, 5):
+        cut = max(1, n * sixteenths // 16)
+        if abs(drift(values[cut:], DRIFT_REST_SIGMAS)) <= tolerance:
+            return 2 * cut
+    return None
+
+
+def combine(processes: Sequence[Sequence[float]]) -> Centre | None:
+    """The median over processes, each counting once, with an interval that knows how much they differ.
+
+    The centre is the median of the processes' medians. Its interval is the wider of what the noise within the
+    processes explains and what their medians show, the latter with Student's t for P - 1 degrees of freedom:
+    for two or three processes that is wide, and honest. None when there are no values at all.
+    """
+    kept = [values for values in processes if values]
+    if not kept:
+        return None
+    centres = [median(values) for values in kept]
+    intervals = [interval(values) for values in kept]
+    n = sum(len(values) for values in kept)
+    n_eff = sum(min(float(len(values)), effective_size(values)) for values in kept)
+    centre = median(centres)
+    if len(kept) == 1:
+        alone = intervals[0]
+        return Centre(centre, alone and alone.low, alone and alone.high, n, n_eff, None)
+    spread = (max(centres) - min(centres)) / centre if centre > 0 else None
+    half = _half_width_between(centres, intervals)
+    if half is None:
+        return Centre(centre, None, None, n, n_eff, spread)
+    return Centre(centre, max(0.0, centre - half), centre + half, n, n_eff, spread)
+
+
+def slope(points: Sequence[tuple[float, float]]) -> Slope | None:
+    """Theil-Sen slope of (x, y): the median of all pairwise slopes, its interval by Kendall's statistic.
+
+    Interval after Sen, JASA 63 (1968) 1379, normal approximation. Takes time in the square of the number of
+    points: thin out above a few hundred. None where there are not two different x.
+    """
+    slopes = sorted(
+        (yb - ya) / (xb - xa) for i, (xa, ya) in enumerate(points) for xb, yb in points[i + 1 :] if xb != xa
+    )
+    if not slopes:
+        return None
+    n, count = len(points), len(slopes)
+    if n < 5:
+        return Slope(median(slopes), None, None)
+    reach = 1.96 * sqrt(n * (n - 1) * (2 * n + 5) / 18)
+    low = max(0, floor((count - reach) / 2))
+    return Slope(median(slopes), slopes[low], slopes[count - 1 - low])
+
+
+# ---------------------------------------------------------------- inside
+
+
+def _centred(values: Sequence[float]) -> list[float]:
+    mean = sum(values) / len(values) if values else 0.0
+    return [value - mean for value in values]
+
+
+def _autocorrelation(centred: Sequence[float], lag: int, power: float) -> float:
+    return sum(a * b for a, b in zip(centred, centred[lag:], strict=False)) / power
+
+
+def _size_by_sum(values: Sequence[float]) -> float:
+    n, centred = len(values), _centred(values)
+    power = sum(v * v for v in centred)
+    if power <= 0 or not isfinite(power):
+        return float(n)
+    total = 0.0
+    for lag in range(1, min(n // 4, MOST_LAGS)):
+        correlation = _autocorrelation(centred, lag, power)
+        if correlation < 0.05:
+            break
+        total += correlation
+    return n / (1 + 2 * total)
+
+
+def _half_width_between(centres: Sequence[float], intervals: Sequence[Interval | None]) -> float | None:
+    count = len(centres)
+    mean = sum(centres) / count
+    # variance of a median of P values over that of their mean: 1 for two, 1.35 for three, towards pi / 2
+    inefficiency = 1.0 if count == 2 else 1 + (MEDIAN_TO_MEAN**2 - 1) * (1 - 1 / count) ** 1.25
+    between = inefficiency * sum((c - mean) ** 2 for c in centres) / (count - 1) / count
+    known = [found for found in intervals if found is not None]
+    if len(known) == count:
+        errors = [(found.high - found.low) / 2 / 1.96 for found in known]
+        within = inefficiency * sum(error * error for error in errors) / count**2
+    else:
+        within = 0.0  # single values: what is between them is all there is to see
+    if between == 0 and len(known) < count:
+        return None  # equal readings of a coarse clock are no proof of precision
+    return max(1.96 * sqrt(within), student_t(count - 1) * sqrt(between))
+
+
+_T = ((1, 12.706), (2, 4.303), (3, 3.182), (4, 2.776), (5, 2.571), (6, 2.447), (8, 2.306), (10, 2.228))
+_T_TABLE = (*_T, (15, 2.131), (20, 2.086), (30, 2.042), (60, 2.000), (120, 1.980))
+
+
+def student_t(freedom: int) -> float:
+    """The two-sided 95 % quantile of Student's t: the table's entry at or below, which is the wider one."""
+    return [t for entry, t in _T_TABLE if entry <= max(1, freedom)][-1]
