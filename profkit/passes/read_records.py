@@ -1,0 +1,80 @@
+"""Reads what the workload's processes recorded of their regions and benchmarks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from profkit.errors import UnreadableReport
+from profkit.model import SampleSet, Timing
+from profkit.passes import sampling
+from profkit.region.record import LARGEST, RegionRecord, RegionTimes, decode
+
+
+def read_record(path: Path) -> RegionRecord:
+    """One process's record. Raises UnreadableReport, with the file's name and what is wrong with it."""
+    try:
+        if path.stat().st_size > LARGEST:
+            raise UnreadableReport(f"{path.name} is too large for a region record")
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UnreadableReport(f"{path.name} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UnreadableReport(f"{path.name} is not a region record: it is not text") from error
+    return decode(text, path.name)
+
+
+def read_records(paths: Iterable[Path]) -> tuple[RegionRecord, ...]:
+    """Several processes' records, in the order given."""
+    return tuple(read_record(path) for path in paths)
+
+
+def read_timing(paths: Sequence[Path]) -> tuple[Timing, ...]:
+    """The timing pass's samples by name, one SampleSet per process. Raises UnreadableReport.
+
+    Benchmarks come first and win over a region of the same name. Of a region, each entry is a sample; entries
+    from before it settled are its warm-up.
+    """
+    return timings(read_records(paths))
+
+
+def timings(records: Iterable[RegionRecord]) -> tuple[Timing, ...]:
+    """See read_timing."""
+    records = tuple(records)
+    found: dict[str, Timing] = {}
+    for record in records:
+        for bench in record.benchmarks:
+            if bench.sample_set.seconds:
+                known = found.get(bench.name) or Timing(
+                    bench.name, "benchmark", (), record.precision, bench.flops, bench.bytes
+                )
+                found[bench.name] = _with(known, bench.sample_set)
+    for record in records:
+        for region in record.regions:
+            known = found.get(region.name) or Timing(region.name, "region", (), record.precision)
+            if known.kind == "region" and region.seconds:
+                found[region.name] = _with(known, _samples(region, record))
+    return tuple(found.values())
+
+
+def _with(timing: Timing, samples: SampleSet) -> Timing:
+    return Timing(
+        timing.name,
+        timing.kind,
+        (*timing.processes, samples),
+        timing.precision,
+        timing.flops,
+        timing.bytes,
+    )
+
+
+def _samples(region: RegionTimes, record: RegionRecord) -> SampleSet:
+    seen = sampling.look(region.seconds, record.precision)
+    return SampleSet(
+        seconds=region.seconds[seen.warmup :],
+        warmup=region.seconds[: seen.warmup],
+        warm=seen.warm and len(region.seconds) > 1,
+        precise=seen.precise,
+        pid=record.pid,
+        spent=sum(region.seconds) * region.every,
+    )
