@@ -61,14 +61,12 @@ def _parser(kind: type[Workload], script: str) -> argparse.ArgumentParser:
         else "who computes it",
     )
     parser.add_argument("--dtype", choices=tuple(DTYPES), help="default: float32 on a CPU, float16 on a GPU")
-    parser.add_argument(
-        "--warmup",
-        type=_at_least(0),
-        metavar="N",
-        help="run exactly N calls before timing (default: until steady)",
+    by_hand = parser.add_argument_group("calls, when run by hand (under profkit the pass decides)")
+    by_hand.add_argument(
+        "--warmup", type=_at_least(0), metavar="N", help="calls before timing (default: until steady)"
     )
-    parser.add_argument(
-        "--iters", type=_at_least(1), metavar="N", help="time exactly N calls (default: until known to ±1 %%)"
+    by_hand.add_argument(
+        "--iters", type=_at_least(1), metavar="N", help="timed calls (default: until known to ±1 %%)"
     )
     return parser
 

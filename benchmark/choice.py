@@ -13,17 +13,17 @@ from benchmark.refusal import MACHINE, USAGE, Refusal
 OLDEST_TORCH = (2, 5)  # the first with grouped heads in scaled_dot_product_attention
 
 
-def choose(request: Request, implementations: tuple[str, ...]) -> tuple[Engine, str, str | None]:
-    """The engine, the implementation, and a remark where that is not what one would expect.
+def choose(request: Request, implementations: tuple[str, ...]) -> tuple[Engine, str, list[str]]:
+    """The engine, the implementation, and remarks where that is not what one would expect.
 
     Devices are looked for before anything is computed. Raises Refusal.
     """
     if request.impl == "numpy":
-        return _numpy(request), "numpy", None
+        return _numpy(request), "numpy", []
     torch = _import_torch()
     if isinstance(torch, str):
         if request.impl == "auto" and "numpy" in implementations and request.backend in ("auto", "cpu"):
-            return _numpy(request), "numpy", f"{torch}, so NumPy computes this"
+            return _numpy(request), "numpy", [f"{torch}, so NumPy computes this"]
         instead = "; or try --backend cpu --impl numpy" if "numpy" in implementations else ""
         raise Refusal(MACHINE, f"{torch}: python -m pip install torch{instead}")
     impl = "torch" if request.impl == "auto" else request.impl
@@ -31,7 +31,7 @@ def choose(request: Request, implementations: tuple[str, ...]) -> tuple[Engine, 
     if impl == "triton":
         _need_triton(backend)
     dtype = request.dtype or ("float32" if backend == "cpu" else "float16")
-    return TorchEngine(torch, backend, dtype), impl, None
+    return TorchEngine(torch, backend, dtype), impl, []
 
 
 def _numpy(request: Request) -> Engine:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from benchmark.workload import Array, Step
+from benchmark.workload import Array
 
 SEED = 20
 
@@ -33,9 +33,10 @@ class Engine(ABC):
     def memory(self) -> int | None:
         """Bytes of memory that arrays can take, where the machine says."""
 
-    def finished(self, step: Step) -> Callable[[], Any]:
-        """The step with the wait for the device after it, so that a clock around it measures its work."""
-        return step
+    @property
+    def wait(self) -> Callable[[], object] | None:
+        """Waits for what was left to the device; None where nothing ever is."""
+        return None
 
     def computing(self) -> AbstractContextManager[object]:
         """What everything is computed within."""
@@ -89,16 +90,12 @@ class TorchEngine(Engine):
             return int(self._torch.cuda.mem_get_info()[0])
         return _installed_memory()
 
-    def finished(self, step: Step) -> Callable[[], Any]:
-        if self.backend == "cpu":
-            return step
-        wait = getattr(self._torch, self.backend).synchronize
-
-        def finished() -> None:
-            step()
-            wait()
-
-        return finished
+    @property
+    def wait(self) -> Callable[[], object] | None:
+        wait: Callable[[], object] | None = None
+        if self.backend != "cpu":
+            wait = getattr(self._torch, self.backend).synchronize
+        return wait
 
     def computing(self) -> AbstractContextManager[object]:
         mode: AbstractContextManager[object] = self._torch.inference_mode()

@@ -6,17 +6,16 @@ arguments -> engine (device, library) -> inputs -> one checked iteration -> prof
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from io import TextIOWrapper
 from pathlib import Path
-from shlex import quote
-from typing import Any
 
 from benchmark.arguments import Request, parse
 from benchmark.check import compare
 from benchmark.choice import choose
 from benchmark.engines import Engine
+from benchmark.measure import measure, need_profkit, profiled
 from benchmark.refusal import MACHINE, USAGE, Refusal
 from benchmark.workload import DTYPES, Workload
 
@@ -38,14 +37,16 @@ def main(kind: type[Workload], argv: Sequence[str] | None = None) -> int:
 
 
 def _run(kind: type[Workload], request: Request) -> None:
-    engine, impl, remark = choose(request, kind.implementations)
+    engine, impl, remarks = choose(request, kind.implementations)
     workload = _sized(kind, request, engine)
-    benchmark = _profkit_benchmark()
+    need_profkit()
     _need_memory(workload, engine)
     print(
         f"{workload.name} ({impl}): {engine.library} on {engine.backend}, {engine.dtype}, {_sizes(workload)}"
     )
-    if remark is not None:
+    if profiled() and (request.warmup is not None or request.iters is not None):
+        remarks.append("--warmup and --iters are for runs by hand: the pass decides")
+    for remark in remarks:
         print(f"  {remark}")
     try:
         with engine.computing():
@@ -56,13 +57,14 @@ def _run(kind: type[Workload], request: Request) -> None:
                 "  " + compare(workload, engine.dtype, tuple(map(engine.exact, inputs)), result), flush=True
             )
             del result
-            benchmark(
-                engine.finished(step),
+            measure(
+                step,
+                engine.wait,
                 name=workload.name,
                 flops=workload.flops(),
                 bytes=workload.bytes(DTYPES[engine.dtype].itemsize),
                 warmup=request.warmup,
-                iterations=request.iters,
+                iters=request.iters,
             )
     except (MemoryError, RuntimeError) as error:  # torch's are RuntimeErrors with these words
         if isinstance(error, MemoryError) or "out of memory" in str(error) or "can't allocate" in str(error):
@@ -91,17 +93,6 @@ def _need_memory(workload: Workload, engine: Engine) -> None:
 
 def _needs(workload: Workload, engine: Engine) -> str:
     return f"inputs and output take {workload.bytes(DTYPES[engine.dtype].itemsize) / 1e9:,.1f} GB"
-
-
-def _profkit_benchmark() -> Callable[..., Any]:
-    try:
-        from profkit import benchmark
-    except ImportError as error:
-        root = Path(__file__).resolve().parents[1]
-        fix = f"{quote(sys.executable)} -m pip install {quote(str(root))}"
-        raise Refusal(MACHINE, f"this Python cannot import profkit ({error}): {fix}") from None
-    chosen: Callable[..., Any] = benchmark
-    return chosen
 
 
 def _as_typed(script: Path) -> str:

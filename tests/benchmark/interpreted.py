@@ -28,6 +28,8 @@ def verdict(name: str, sizes: dict[str, int], dtype: str) -> str:
         return compare(workload, dtype, tuple(map(engine.exact, inputs)), engine.exact(result))
     except Refusal as refusal:
         return f"refused: {refusal}"
+    except Exception as error:  # one broken kernel is not to hide the others
+        return f"raised: {error!r}".replace("\n", " ")
 
 
 if __name__ == "__main__":

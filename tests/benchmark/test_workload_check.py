@@ -17,7 +17,7 @@ BROKEN = {
     "ones": np.ones_like,
     "negated": np.negative,
     "rows in another order": lambda y: y[..., ::-1, :] if y.shape[-2] > 1 else y[::-1],
-    "one tenth too large": lambda y: y * 1.1,
+    "half as large again": lambda y: y * 1.5,
     "one element missing": lambda y: np.where(np.arange(y.size).reshape(y.shape) == np.argmax(abs(y)), 0, y),
     "one element not a number": lambda y: np.where(np.arange(y.size).reshape(y.shape) == 1, np.nan, y),
     "infinite": lambda y: y + np.inf,
@@ -46,8 +46,6 @@ def test_a_result_rounded_to_the_dtype_is_right(workload, dtype):
 @pytest.mark.parametrize("workload", [w for w in REAL if np.prod(w.shapes[-1][:-1]) > 2], ids=case_id)
 def test_a_wrong_result_is_refused_in_every_dtype(workload, dtype, broken):
     inputs, result = _exact(workload)
-    if broken == "one tenth too large" and dtype == "bfloat16":
-        pytest.skip("five roundings to bfloat16 may reach a tenth")
     with pytest.raises(Refusal) as refused:
         compare(workload, dtype, inputs, BROKEN[broken](result))
     assert refused.value.exit_code == 1

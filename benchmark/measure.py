@@ -1,0 +1,60 @@
+"""Times one workload through profkit: until its time is known, or by a fixed number of calls."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from shlex import quote
+
+from benchmark.refusal import MACHINE, Refusal
+from benchmark.workload import Step
+
+
+def profiled() -> bool:
+    """True where profkit runs this process under one of its passes, which then decides how often to call."""
+    return "PROFKIT_DIRECTIVE" in os.environ or "profkit_pass_host" in sys.modules
+
+
+def need_profkit() -> None:
+    """Raise Refusal, with the line that installs it, where profkit cannot be imported."""
+    try:
+        from profkit import benchmark  # noqa: F401
+    except ImportError as error:
+        root = Path(__file__).resolve().parents[1]
+        fix = f"{quote(sys.executable)} -m pip install {quote(str(root))}"
+        raise Refusal(MACHINE, f"this Python cannot import profkit ({error}): {fix}") from None
+
+
+def measure(
+    step: Step,
+    wait: Callable[[], object] | None,
+    *,
+    name: str,
+    flops: int,
+    bytes: int,
+    warmup: int | None,
+    iters: int | None,
+) -> None:
+    """Measure `step` and print its time, FLOP/s and bytes/s; `wait` waits for what it left to a device.
+
+    `warmup` calls (None: profkit's choice) come before `iters` timed ones (None: until the time is known).
+    """
+    from profkit import benchmark
+
+    if profiled() or (warmup is None and iters is None):
+        benchmark(step, name=name, flops=flops, bytes=bytes, synchronize=wait)
+        return
+
+    from profkit.model import SampleSet
+    from profkit.passes.benchmark import PRECISION, BenchmarkResult
+    from profkit.passes.timing import Calls
+
+    calls = Calls(step, synchronize=wait)
+    warm = tuple(calls.sample() for _ in range(1 if warmup is None else warmup))
+    if iters is None:
+        benchmark(step, name=name, flops=flops, bytes=bytes, synchronize=wait)
+        return
+    samples = SampleSet(tuple(calls.sample() for _ in range(iters)), warmup=warm, pid=os.getpid())
+    print(BenchmarkResult(name, samples, PRECISION, flops, bytes))
