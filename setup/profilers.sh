@@ -1,7 +1,14 @@
 # shellcheck shell=bash disable=SC2154 # root, venv, tools and extras are setup.sh's
 # perf and valgrind: found, installed (root) or unpacked under .tools/ (no root). profkit works without them, with less.
 
-perf_works() { PATH=$venv/bin:$PATH perf --version >/dev/null 2>&1; }
+perf_works() {
+    local perf
+    # Ubuntu's perf is a wrapper that fails for a kernel it does not know; profkit then takes the one beside it.
+    for perf in "$venv/bin/perf" perf /usr/lib/linux-tools*/*/perf /usr/lib/linux-tools*/perf; do
+        "$perf" --version >/dev/null 2>&1 && return 0
+    done
+    return 1
+}
 valgrind_works() { PATH=$venv/bin:$PATH valgrind --tool=none true >/dev/null 2>&1; }
 
 find_profilers() {
