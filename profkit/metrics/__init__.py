@@ -1,0 +1,9 @@
+"""The catalogue (what a metric is) and the formulas (which counters it comes from, per tool and chip)."""
+
+from __future__ import annotations
+
+from profkit.metrics.catalogue import MetricInfo, all_metrics, metric, nearest
+from profkit.metrics.derive import derive
+from profkit.metrics.formulas import FormulaTable, formula_table
+
+__all__ = ["FormulaTable", "MetricInfo", "all_metrics", "derive", "formula_table", "metric", "nearest"]

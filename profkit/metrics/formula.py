@@ -1,0 +1,112 @@
+"""The grammar of formulas: sums of counters with coefficients, read by a small tokenizer and never by eval.
+
+sum   := [-] term (( + | - ) term)*         signs stand between blanks: names hold dashes themselves
+term  := factor ( * factor )*               a factor is a number or the name of a counter
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+_NUMBER = re.compile(r"\d+(\.\d+)?([eE][+-]?\d+)?\Z")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:\-]*\Z")
+
+
+@dataclass(frozen=True)
+class Term:
+    """A product: a coefficient times counters."""
+
+    coefficient: float
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Sum:
+    """A sum of terms, with the text it was written as."""
+
+    text: str
+    terms: tuple[Term, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The counters it needs, each once, in the order they are written."""
+        return tuple(dict.fromkeys(name for term in self.terms for name in term.names))
+
+    def value(self, counts: Mapping[str, float]) -> float:
+        """Its value; `counts` must hold every name."""
+        total = 0.0
+        for term in self.terms:
+            product = term.coefficient
+            for name in term.names:
+                product *= counts[name]
+            total += product
+        return total
+
+
+@dataclass(frozen=True)
+class Formula:
+    """One way to a metric: `scale * over / under`, or `scale * over` where `under` is None."""
+
+    over: Sum
+    under: Sum | None = None
+    scale: float = 1.0
+    note: str | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All counters it needs, each once."""
+        below = self.under.names if self.under is not None else ()
+        return tuple(dict.fromkeys((*self.over.names, *below)))
+
+    @property
+    def text(self) -> str:
+        """The formula as people write it."""
+        factor = "" if self.scale == 1 else f"{self.scale:g} * "
+        if self.under is None:
+            return f"{factor}{_bracket(self.over, always=bool(factor))}"
+        return f"{factor}{_bracket(self.over)} / {_bracket(self.under)}"
+
+
+def _bracket(part: Sum, always: bool = True) -> str:
+    return f"({part.text})" if always and len(part.terms) > 1 else part.text
+
+
+def parse_sum(text: str) -> Sum:
+    """Read one sum. Raises ValueError naming what could not be read."""
+    tokens = text.split()
+    if not tokens:
+        raise ValueError("an empty formula")
+    terms: list[Term] = []
+    sign = 1.0
+    wants_term = True
+    for place, token in enumerate(tokens):
+        if token in ("+", "-"):
+            if wants_term and not (place == 0 and token == "-"):
+                raise ValueError(f"{text!r}: a term is missing before {token!r}")
+            sign = -1.0 if token == "-" else 1.0
+            wants_term = True
+            continue
+        if not wants_term:
+            raise ValueError(f"{text!r}: a sign is missing before {token!r}")
+        terms.append(_parse_term(token, sign, text))
+        wants_term = False
+    if wants_term:
+        raise ValueError(f"{text!r}: ends in a sign")
+    return Sum(" ".join(tokens), tuple(terms))
+
+
+def _parse_term(token: str, sign: float, text: str) -> Term:
+    coefficient = sign
+    names: list[str] = []
+    for factor in token.split("*"):
+        if _NUMBER.match(factor):
+            coefficient *= float(factor)
+        elif _NAME.match(factor):
+            names.append(factor)
+        else:
+            raise ValueError(f"{text!r}: {factor!r} is neither a number nor a counter's name")
+    if not names:
+        raise ValueError(f"{text!r}: {token!r} names no counter")
+    return Term(coefficient, tuple(names))

@@ -1,0 +1,88 @@
+"""Formulas as data: one YAML per tool and chip, read into a table of ways from counters to metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+from profkit.metrics.catalogue import all_metrics
+from profkit.metrics.formula import Formula, parse_sum
+from profkit.metrics.yaml_file import load_yaml
+
+# Every tool's chips, most special first. A tool of one file has no chips.
+_FILES: Mapping[str, tuple[str, ...]] = {
+    "perf": ("intel", "amd", "arm", "generic"),
+    "valgrind": ("valgrind",),
+}
+
+
+@dataclass(frozen=True)
+class FormulaTable:
+    """From counters to metrics for one tool and chip: for each metric its formulas, best first.
+
+    `absent` says why this tool can never have a metric. `aliases` maps another name of a counter to the one
+    the formulas use. `quality` is what a reading is at best. An `optional` metric is not spoken of where none
+    of its counters was collected.
+    """
+
+    tool: str
+    chip: str | None
+    quality: Literal["measured", "simulated"]
+    formulas: Mapping[str, tuple[Formula, ...]]
+    absent: Mapping[str, str] = field(default_factory=dict)
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    optional: frozenset[str] = frozenset()
+
+    def resolve(self, name: str) -> str:
+        """The name under which the formulas know the counter `name`; case does not matter."""
+        lowered = name.lower()
+        return self.aliases.get(lowered, lowered)
+
+
+@lru_cache(maxsize=16)
+def formula_table(tool: str, chip: str | None = None) -> FormulaTable:
+    """The table of `tool` for `chip` (intel, amd, arm, generic); without a chip, for a report of anybody's.
+
+    Event names differ between vendors, so an unknown report is read with all of them. Only where vendors mean
+    different things by one name (`cache-misses`) a formula needs its chip to be known.
+    Raises KeyError for a tool or a chip that has no file.
+    """
+    files = _FILES[tool]
+    if chip is None:
+        chosen = files
+    elif chip == files[-1]:
+        chosen = (chip,)
+    elif chip in files:
+        chosen = (chip, files[-1])
+    else:
+        raise KeyError(chip)
+    formulas: dict[str, list[Formula]] = {}
+    absent: dict[str, str] = {}
+    aliases: dict[str, str] = {}
+    optional: set[str] = set()
+    quality: Literal["measured", "simulated"] = "measured"
+    for name in chosen:
+        stem = name if name == tool else f"{tool}-{name}"
+        content = load_yaml(Path(__file__).with_name(f"{stem}.yaml"))
+        quality = content.get("quality", "measured")
+        aliases |= {str(k).lower(): str(v).lower() for k, v in content.get("aliases", {}).items()}
+        absent |= content.get("absent", {})
+        optional |= set(content.get("optional", ()))
+        for metric, rows in content["metrics"].items():
+            ways = [_formula(row) for row in rows if chip is not None or not row.get("chip_only")]
+            formulas.setdefault(metric, []).extend(ways)
+    order = [info.name for info in all_metrics()]
+    in_order = {name: tuple(formulas[name]) for name in sorted(formulas, key=order.index)}
+    return FormulaTable(tool, chip, quality, in_order, absent, aliases, frozenset(optional))
+
+
+def _formula(row: Mapping[str, Any]) -> Formula:
+    return Formula(
+        over=parse_sum(row["over"]),
+        under=parse_sum(row["under"]) if "under" in row else None,
+        scale=float(row.get("scale", 1)),
+        note=row.get("note"),
+    )
