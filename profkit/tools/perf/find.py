@@ -1,0 +1,65 @@
+"""Where perf is. Distributions put a wrapper in its place, which finds none for a kernel it does not know."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from profkit.errors import UsageError
+from profkit.process import run
+from profkit.tools.perf.faults import explain
+
+_VERSION = re.compile(r"perf version (\S+)")
+# Where Debian and Ubuntu keep one perf for each kernel.
+_PLACES = ("usr/lib/linux-tools-*/perf", "usr/lib/linux-tools/*/perf")
+INSTALL_FIX = "apt-get install linux-perf   (Debian; Ubuntu: linux-tools-generic; Fedora: perf)"
+
+
+@dataclass(frozen=True)
+class Found:
+    """A perf that starts: `path` and `version`; or None for both, the reason and the line that fixes it."""
+
+    path: str | None
+    version: str | None
+    reason: str | None = None
+    fix: str | None = None
+
+
+def find_perf(root: Path = Path("/")) -> Found:
+    """The perf of PATH; where that is a wrapper without a perf for this kernel, the newest one installed.
+
+    A perf made for another kernel works: the system call between them is stable.
+    """
+    reason, fix = "perf is not installed", INSTALL_FIX
+    if (on_path := shutil.which("perf")) is not None:
+        version, reason = _version(on_path)
+        if version is not None:
+            return Found(on_path, version)
+    for candidate in sorted(_installed(root), key=_newest, reverse=True):
+        version, _ = _version(str(candidate))
+        if version is not None:
+            return Found(str(candidate), version)
+    return Found(None, None, reason, fix)
+
+
+def _installed(root: Path) -> list[Path]:
+    return [path for pattern in _PLACES for path in root.glob(pattern)]
+
+
+def _newest(path: Path) -> tuple[int, ...]:
+    """The kernel's version in the folder's name as numbers, so that 5.15.0-101 is above 5.15.0-99."""
+    return tuple(int(part) for part in re.findall(r"\d+", path.parent.name))
+
+
+def _version(perf: str) -> tuple[str | None, str]:
+    """What `perf --version` says, and otherwise why it does not."""
+    try:
+        outcome = run([perf, "--version"], timeout=10)
+    except UsageError as error:
+        return None, error.message
+    if outcome.ok and (match := _VERSION.search(outcome.output_tail)) is not None:
+        return match[1], ""
+    fault = explain(outcome.output_tail, outcome.returncode)
+    return None, fault.reason if fault is not None else f"{perf} --version {outcome.ending()}"
