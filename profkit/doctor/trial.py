@@ -22,7 +22,13 @@ class Trial:
     @property
     def first_line(self) -> str:
         """The first line that says something."""
-        return next((line.strip() for line in self.output.splitlines() if line.strip()), "")
+        return next((line.strip() for line in self.output.splitlines() if line.strip()), "it printed nothing")
+
+    @property
+    def last_line(self) -> str:
+        """The last line that says something: where a Python program tells its error."""
+        lines = self.output.splitlines()[::-1]
+        return next((line.strip() for line in lines if line.strip()), "it printed nothing")
 
 
 def attempt(argv: Sequence[str], env: Mapping[str, str] | None = None, seconds: float = 10.0) -> Trial:

@@ -10,13 +10,13 @@ import pytest
 
 @pytest.fixture
 def fake_tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[dict[str, str]], Path]:
-    """`fake_tools({"perf": "exit 255"})`: PATH holds only these shell scripts and what a shell needs."""
+    """`fake_tools({"perf": "exit 255"})`: PATH holds only these shell scripts."""
 
     def make(scripts: dict[str, str]) -> Path:
         folder = tmp_path / "bin"
         folder.mkdir()
         for name, body in scripts.items():
-            (folder / name).write_text(f"#!/bin/sh\n{body}\n")
+            (folder / name).write_text(f"#!/bin/sh\nPATH=/usr/bin:/bin\n{body}\n")
             (folder / name).chmod(0o755)
         monkeypatch.setenv("PATH", str(folder))
         return folder
