@@ -20,6 +20,7 @@ from profkit.tools.perf.frames import frame_of, library_of
 _SAMPLES = re.compile(r"# Samples:\s*(\S+)\s+of events? '(.{1,500}?)'")
 _COUNT = re.compile(r"# Event count \(approx\.\): (\d{1,20})")
 _TITLES = re.compile(r"#\s*(?:Overhead|Children)\b")
+_LOST = re.compile(r"# Total Lost Samples: (\d{1,18})")
 _FACT = re.compile(r"# (perf version|arch|cpudesc) : (.{1,200})")
 _DOTS = re.compile(r"\.{2,}")
 _PERCENT = re.compile(r"\s*(\d{1,3}[.,]\d{2})%\s*")  # a comma where perf ran in such a locale
@@ -53,9 +54,15 @@ class _Section:
 
 @dataclass
 class _Row:
+    """One function. Threads are disjoint, so their inclusive shares add up; those of two rows of one thread
+    do not
+    (one may have called the other): then there is no total."""
+
     own: float = 0
     total: float | None = None
     samples: int | None = None
+    threads: set[str | None] = field(default_factory=set)
+    nested: bool = False
 
 
 def read_report_text(path: Path) -> Report:
@@ -68,7 +75,7 @@ def read_report_text(path: Path) -> Report:
     sections: list[_Section] = []
     facts: dict[str, str] = {}
     version: str | None = None
-    odd = 0
+    odd = lost = 0
     for line in _lines(path):
         if not line.startswith("#"):
             if sections and sections[-1].titles and _ROW.match(line):
@@ -85,6 +92,8 @@ def read_report_text(path: Path) -> Report:
             _take_titles(sections[-1], line)
         elif sections and not sections[-1].separator and not sections[-1].spans and "...." in line:
             sections[-1].spans = _spans(line, len(sections[-1].titles))
+        elif found := _LOST.match(line):
+            lost += int(found[1])
         elif found := _FACT.match(line):
             if found[1] == "perf version":
                 version = found[2].strip()
@@ -97,7 +106,8 @@ def read_report_text(path: Path) -> Report:
     facts["samples"] = " ".join(section.samples for section in sections)
     if counts := [str(section.count) for section in sections if section.count is not None]:
         facts["event count"] = " ".join(counts)
-    warnings = (f"{odd} rows were not understood and left out",) if odd else ()
+    warnings: tuple[str, ...] = (f"perf lost {lost} samples while recording",) if lost else ()
+    warnings += (f"{odd} rows were not understood and left out",) if odd else ()
     profiles = tuple(_profile(section) for section in sections)
     return Report("perf", "perf-report-text", version, facts, profiles=profiles, warnings=warnings)
 
@@ -152,8 +162,11 @@ def _take_row(section: _Section, line: str) -> bool:
             return False
         row = section.rows[frame] = _Row()
     row.own = round(row.own + own, 2)
+    thread = cells.get("Command")
+    row.nested |= thread in row.threads
+    row.threads.add(thread)
     if total is not None:
-        row.total = round((row.total or 0) + total, 2)
+        row.total = None if row.nested else round((row.total or 0) + total, 2)
     if (samples := cells.get("Samples", "")).isdecimal():
         row.samples = (row.samples or 0) + int(samples[:18])
     return True

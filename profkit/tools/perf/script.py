@@ -34,7 +34,7 @@ def looks_like(head: bytes) -> bool:
     if b"\0" in head:
         return False
     lines = [line for line in head.splitlines()[:2000] if line.strip() and not line.startswith(b"#")][:50]
-    for line, following in zip(lines, [*lines[1:], b""], strict=True):
+    for line, following in zip(lines, [*lines[1:], b""], strict=False):
         match = parse_header(line)
         if match is None or not (match["event"] or following.startswith(b"\t")):
             continue

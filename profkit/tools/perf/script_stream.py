@@ -62,6 +62,8 @@ class ScriptStream:
         """Every sample as its header (a match of script_text.parse_header) and its stack."""
         stacks = self._stacks
         for block in self._blocks(file):
+            if not block:
+                continue
             header, _, body = block.partition(b"\n")
             match = parse_header(header)
             if match is None or not body:
