@@ -146,9 +146,13 @@ def _functions(path: Path) -> list[_Function]:
 
 def _function(key: object, value: object) -> _Function | None:
     match key, value:
-        case (str(file), int(line), str(name)), (int(primitive), int(calls), own, cumulative, *_):
-            times = [own, cumulative]
-            if all(isinstance(t, int | float) and 0 <= abs(t) < math.inf for t in times):
-                # A clock that was set back leaves a tiny negative time; it is no time at all.
-                return _Function(file, line, name, primitive, calls, max(0.0, own), max(0.0, cumulative))
+        case (str(file), int(line), str(name)), (
+            int(primitive),
+            int(calls),
+            int() | float() as own,
+            int() | float() as cumulative,
+            *_,
+        ) if math.isfinite(own) and math.isfinite(cumulative):
+            # A clock that was set back leaves a tiny negative time; it is no time at all.
+            return _Function(file, line, name, primitive, calls, max(0.0, own), max(0.0, cumulative))
     return None
