@@ -49,6 +49,9 @@ def _look(subject: Subject) -> tuple[Check, ...]:
         return tuple(subject.look())
     except ProfkitError as error:
         return (Check(subject.title, "refused", error.message, error.fix),)
+    except ModuleNotFoundError as error:
+        detail = f"{error.name} is not installed, and this look needs it"
+        return (Check(subject.title, "refused", detail, f"pip install {error.name}"),)
     except Exception as error:
         # Whatever broke here, the user asked about the machine: the other answers must still come.
         return (Check(subject.title, "refused", f"this look failed: {type(error).__name__}: {error}"),)

@@ -109,9 +109,13 @@ def peaks_environment(threads: int) -> dict[str, str]:
 
 
 def read_peaks(text: str) -> Peaks:
-    """Peaks from what the child process printed. Raises UnreadableReport when that is something else."""
+    """Peaks from what the child process printed, warnings of its libraries around it or not.
+
+    Raises MachineError where the child says that it cannot measure, UnreadableReport for anything else.
+    """
+    line = next((line for line in text.splitlines() if line.startswith('{"schema"')), text)
     try:
-        data = json.loads(text)
+        data = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise UnreadableReport(f"the measured peaks are not JSON: {text.strip()[-200:]!r}") from error
     if not isinstance(data, dict) or data.get("schema") != SCHEMA:

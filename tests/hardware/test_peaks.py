@@ -128,5 +128,10 @@ def test_what_is_not_measured_peaks_is_refused_with_a_sentence(text: str) -> Non
         read_peaks(text)
 
 
+def test_a_librarys_warnings_around_the_answer_do_not_hide_it() -> None:
+    text = f"OpenBLAS warning: no such core\n{json.dumps(GOOD)}\nbye\n"
+    assert read_peaks(text).bandwidth_one == 1e10
+
+
 def test_a_rate_that_was_not_measured_stays_unknown() -> None:
     assert read_peaks(json.dumps(GOOD)) == Peaks(1e10, None, None, None, 1, "how")
