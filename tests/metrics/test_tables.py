@@ -1,0 +1,53 @@
+import pytest
+
+from profkit.metrics import formula_table, metric
+
+CHIPS = [("perf", chip) for chip in (None, "intel", "amd", "arm", "generic")] + [("valgrind", None)]
+CPU_TARGETS = ("cache.l1.miss_rate", "cache.l2.miss_rate", "cache.l3.miss_rate", "branch.miss_rate")
+
+
+@pytest.mark.parametrize(("tool", "chip"), CHIPS)
+def test_every_formula_computes_a_metric_of_the_catalogue(tool, chip):
+    table = formula_table(tool, chip)
+    for name in (*table.formulas, *table.absent):
+        assert metric(name).name == name
+
+
+@pytest.mark.parametrize("chip", ["intel", "amd", "arm"])
+@pytest.mark.parametrize("name", [*CPU_TARGETS, "ipc", "simd.utilization", "flops", "dram.bytes"])
+def test_every_known_chip_has_a_way_to_what_the_targets_speak_of(chip, name):
+    assert formula_table("perf", chip).formulas[name]
+
+
+@pytest.mark.parametrize(("tool", "chip"), CHIPS)
+def test_a_percentage_is_scaled_by_a_hundred_and_has_a_denominator(tool, chip):
+    for name, ways in formula_table(tool, chip).formulas.items():
+        for way in ways:
+            if metric(name).unit == "%":
+                assert way.scale == 100, (name, way.text)
+                assert way.under is not None, (name, way.text)
+
+
+def test_cache_misses_means_another_level_on_another_vendor_and_nothing_on_an_unknown_chip():
+    def levels(chip):
+        table = formula_table("perf", chip)
+        return [n for n, ways in table.formulas.items() if any("cache-misses" in w.names for w in ways)]
+
+    assert levels("intel") == ["cache.l3.miss_rate"]
+    assert levels("amd") == ["cache.l2.miss_rate"]
+    assert levels("arm") == levels("generic") == levels(None) == []
+
+
+def test_older_and_newer_names_of_one_event_are_one():
+    amd = formula_table("perf", "amd")
+    assert (
+        amd.resolve("l2_pf_hit_l2.all") == amd.resolve("l2_pf_hit_l2") == amd.resolve("l2_pf_hit_l2.l2_hwpf")
+    )
+    assert formula_table("perf").resolve("CPU-Cycles") == "cycles"
+
+
+def test_an_unknown_chip_or_tool_has_no_table():
+    with pytest.raises(KeyError):
+        formula_table("perf", "sparc")
+    with pytest.raises(KeyError):
+        formula_table("gprof")
