@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmark.arguments import Request
 from benchmark.engines import Engine, NumpyEngine, TorchEngine
-from benchmark.refusal import MACHINE, USAGE, Refusal
+from benchmark.refusal import MACHINE, USAGE, Refusal, install
 
 OLDEST_TORCH = (2, 5)  # the first with grouped heads in scaled_dot_product_attention
 
@@ -25,7 +25,7 @@ def choose(request: Request, implementations: tuple[str, ...]) -> tuple[Engine, 
         if request.impl == "auto" and "numpy" in implementations and request.backend in ("auto", "cpu"):
             return _numpy(request), "numpy", [f"{torch}, so NumPy computes this"]
         instead = "; or try --backend cpu --impl numpy" if "numpy" in implementations else ""
-        raise Refusal(MACHINE, f"{torch}: python -m pip install torch{instead}")
+        raise Refusal(MACHINE, f"{torch}: {install('torch')}{instead}")
     impl = "torch" if request.impl == "auto" else request.impl
     backend = _backend(torch, request.backend)
     if impl == "triton":
@@ -42,7 +42,7 @@ def _numpy(request: Request) -> Engine:
     try:
         return NumpyEngine()
     except ImportError:
-        raise Refusal(MACHINE, "NumPy is not installed: python -m pip install numpy") from None
+        raise Refusal(MACHINE, f"NumPy is not installed: {install('numpy')}") from None
 
 
 def _import_torch() -> Any:
@@ -97,4 +97,4 @@ def _need_triton(backend: str) -> None:
     try:
         import triton  # noqa: F401
     except (ImportError, OSError) as error:
-        raise Refusal(MACHINE, f"Triton cannot be imported ({error}): python -m pip install triton") from None
+        raise Refusal(MACHINE, f"Triton cannot be imported ({error}): {install('triton')}") from None

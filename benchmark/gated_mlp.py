@@ -31,7 +31,7 @@ class GatedMlp(Workload):
     roundings: ClassVar[int] = 4  # X·W1, X·W2, silu, their product
 
     batch: int = size("sequences in the batch", cpu=8, gpu=8)
-    sequence: int = size("tokens in a sequence", cpu=16, gpu=512)
+    sequence: int = size("tokens in a sequence", cpu=4, gpu=512)
     hidden: int = size("width of X", cpu=512, gpu=4096)
     intermediate: int = size("width of Y", cpu=1376, gpu=11008)
 

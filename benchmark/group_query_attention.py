@@ -32,7 +32,7 @@ class GroupQueryAttention(Workload):
     roundings: ClassVar[int] = 5  # scores, their scale, probabilities, their quotient, output
 
     batch: int = size("sequences in the batch", cpu=2, gpu=8)
-    sequence: int = size("tokens in a sequence", cpu=256, gpu=2048)
+    sequence: int = size("tokens in a sequence", cpu=128, gpu=2048)
     heads: int = size("query heads", cpu=8, gpu=32)
     kv_heads: int = size("heads of K and V; divides the query heads", cpu=2, gpu=8)
     head_dim: int = size("width D of a head", cpu=64, gpu=128)

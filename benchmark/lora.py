@@ -33,7 +33,7 @@ class Lora(Workload):
     roundings: ClassVar[int] = 5  # X·W, X·A, its scale, the product with B, the sum
 
     batch: int = size("sequences in the batch", cpu=8, gpu=8)
-    sequence: int = size("tokens in a sequence", cpu=16, gpu=512)
+    sequence: int = size("tokens in a sequence", cpu=4, gpu=512)
     hidden: int = size("width of X", cpu=1024, gpu=4096)
     features: int = size("width of Y", cpu=1024, gpu=4096)
     rank: int = size("rank of the adapter", cpu=16, gpu=16)

@@ -6,9 +6,8 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from shlex import quote
 
-from benchmark.refusal import MACHINE, Refusal
+from benchmark.refusal import MACHINE, Refusal, install
 from benchmark.workload import Step
 
 
@@ -23,8 +22,7 @@ def need_profkit() -> None:
         from profkit import benchmark  # noqa: F401
     except ImportError as error:
         root = Path(__file__).resolve().parents[1]
-        fix = f"{quote(sys.executable)} -m pip install {quote(str(root))}"
-        raise Refusal(MACHINE, f"this Python cannot import profkit ({error}): {fix}") from None
+        raise Refusal(MACHINE, f"this Python cannot import profkit ({error}): {install(str(root))}") from None
 
 
 def measure(

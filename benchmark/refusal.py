@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import sys
+from shlex import quote
+
 USAGE = 2  # wrong usage
 MACHINE = 3  # this machine cannot do it
 WRONG = 1  # it ran, and its result is wrong
+
+
+def install(what: str) -> str:
+    """The line that installs a package, or a folder, for this interpreter."""
+    return f"{quote(sys.executable)} -m pip install {quote(what)}"
 
 
 class Refusal(Exception):

@@ -48,8 +48,8 @@ def test_a_workload_declares_its_costs_as_whole_numbers(name):
 
 
 def test_one_iteration_at_the_cpu_defaults_stays_within_a_simulator_s_patience():
-    # 0.5 GFLOP or 16 MB are some 5 ms on one core, half a second under a simulator
+    # 0.1 GFLOP of fused multiply-adds took 3 s in valgrind 3.19
     for kind in KINDS.values():
         workload = kind.sized({}, gpu=False)
-        assert workload.flops() < 0.5e9
+        assert workload.flops() < 0.1e9
         assert workload.bytes(4) < 16e6

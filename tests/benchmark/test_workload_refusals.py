@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
+from shlex import quote
 from types import SimpleNamespace
 
 import pytest
@@ -11,6 +12,7 @@ from workload_cases import KINDS
 
 from benchmark import choice, engines, harness
 
+INSTALL = f"{quote(sys.executable)} -m pip install"
 TINY = ["-b", "1", "--warmup", "0", "--iters", "1"]
 
 USAGE = [
@@ -99,24 +101,20 @@ def test_an_absent_triton_exits_with_3_and_says_how_to_install_it(monkeypatch, c
     monkeypatch.setenv("TRITON_INTERPRET", "1")
     monkeypatch.setitem(sys.modules, "triton", None)
     said = refusal(capsys, 3, KINDS["lora"], [*TINY, "--backend", "cpu", "--impl", "triton"])
-    assert "python -m pip install triton" in said
+    assert f"{INSTALL} triton" in said
 
 
 @pytest.mark.parametrize("argv", [["--impl", "torch"], ["--impl", "triton"], ["--backend", "cuda"]])
 def test_an_absent_torch_exits_with_3_where_numpy_will_not_do(argv, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "torch", None)
     said = refusal(capsys, 3, KINDS["gated_mlp"], [*TINY, *argv])
-    assert said == (
-        "error: torch is not installed: python -m pip install torch; or try --backend cpu --impl numpy\n"
-    )
+    assert said == (f"error: torch is not installed: {INSTALL} torch; or try --backend cpu --impl numpy\n")
 
 
 def test_a_baseline_without_torch_offers_no_numpy(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "torch", None)
     baseline = import_module("benchmark.baselines.pytorch.gated_mlp").Baseline
-    assert (
-        refusal(capsys, 3, baseline, TINY) == "error: torch is not installed: python -m pip install torch\n"
-    )
+    assert refusal(capsys, 3, baseline, TINY) == f"error: torch is not installed: {INSTALL} torch\n"
 
 
 def test_a_torch_that_does_not_load_is_told_from_an_absent_one(monkeypatch, tmp_path, capsys):
@@ -137,7 +135,7 @@ def test_without_profkit_the_sentence_says_how_to_install_it(monkeypatch, capsys
     monkeypatch.setitem(sys.modules, "profkit", None)
     said = refusal(capsys, 3, KINDS["gated_mlp"], [*TINY, "--impl", "numpy"])
     assert "this Python cannot import profkit" in said
-    assert f"{sys.executable} -m pip install " in said
+    assert f"{INSTALL} " in said
 
 
 @pytest.mark.parametrize(
