@@ -1,0 +1,168 @@
+"""Rewrites a workload's command so that its Python program runs under one of our hosts; or says why it
+cannot.
+
+Looks at PATH and at the first line of a script, runs nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+HOST = Path(__file__).with_name("host")
+Kind = Literal["cprofile", "tracemalloc"]
+
+_INTERPRETER = re.compile(r"(python|pypy)(\d+(\.\d+)*)?[a-z]*(\.exe)?", re.IGNORECASE)
+_VALUED = frozenset("WX")  # interpreter options that take a value (python --help); -c and -m end the options
+_NOTHING_TO_RUN = frozenset("hV?")
+# Programs that start the rest of their command line. What stands before the Python in it is kept as it is.
+_ENVIRONMENTS = frozenset({"uv", "poetry", "pipenv", "pdm", "hatch", "rye", "conda", "mamba", "micromamba"})
+_LAUNCHERS = _ENVIRONMENTS | {"env", "nice", "ionice", "taskset", "numactl", "setarch", "stdbuf", "timeout"}
+_LAUNCHERS |= {"time", "chrt", "setsid", "nohup", "xvfb-run"}
+
+
+@dataclass(frozen=True)
+class _Parsed:
+    """A command that runs Python: what comes before the interpreter's options, the options, the program."""
+
+    launcher: tuple[str, ...]  # with the interpreter at its end
+    options: tuple[str, ...]
+    program: tuple[str, ...]  # script args, -m module args, -c code args
+
+
+def hosted(command: Sequence[str], kind: Kind, out: Path) -> tuple[list[str], None] | tuple[None, str]:
+    """The command that runs the same program under the host `kind`, writing `out`; or why there is none."""
+    parsed = _parse(command)
+    if isinstance(parsed, str):
+        return None, parsed
+    return [*parsed.launcher, *parsed.options, str(HOST), kind, str(out), "--", *parsed.program], None
+
+
+def interpreter_of(command: Sequence[str]) -> tuple[str, ...] | None:
+    """How the command starts its Python, launchers included (`uv run python`); None for no Python program."""
+    parsed = _parse(command)
+    return None if isinstance(parsed, str) else parsed.launcher
+
+
+def python_of(command: Sequence[str]) -> str | None:
+    """The path of the interpreter that runs the command; None for no Python program.
+
+    Also None where an environment manager (uv, poetry, conda) will choose it: `interpreter_of` can be asked
+    then.
+    """
+    parsed = _parse(command)
+    if isinstance(parsed, str) or _ENVIRONMENTS.intersection(_name(word) for word in parsed.launcher[:-1]):
+        return None
+    return shutil.which(parsed.launcher[-1])
+
+
+def _parse(command: Sequence[str]) -> _Parsed | str:
+    """The parts of the command, or in words why it is no Python program that a host could run."""
+    if not command:
+        return "there is no command"
+    start = 0
+    if _name(command[0]) in _LAUNCHERS:
+        found = next((i for i, word in enumerate(command) if i and _is_interpreter(word)), None)
+        if found is None:
+            return f"{_name(command[0])} does not name the Python it starts (write `python script.py`)"
+        start = found
+    if _is_interpreter(command[start]):
+        return _parse_python(tuple(command[: start + 1]), command[start + 1 :])
+    script = _shebang(command[0])
+    if script is None:
+        return f"not a Python program: {_name(command[0])}"
+    path, interpreter = script
+    return _parse_python(
+        interpreter[:1] if _name(interpreter[0]) != "env" else interpreter, (path, *command[1:])
+    )
+
+
+def _parse_python(launcher: tuple[str, ...], words: Sequence[str]) -> _Parsed | str:
+    """Split the words after the interpreter as CPython's own getopt does (Python/getopt.c)."""
+    position = 0
+    options: list[str] = []
+    while position < len(words):
+        word = words[position]
+        if word == "--":
+            options.append(word)
+            position += 1
+            break
+        if word == "-":
+            return "the program is read from standard input, which is empty here"
+        if not word.startswith("-"):
+            break
+        if word.startswith("--"):
+            if word != "--check-hash-based-pycs" or position + 1 >= len(words):
+                return f"python {word} runs no program"
+            options += words[position : position + 2]
+            position += 2
+            continue
+        before, program, used = _short(word, words[position + 1 :])
+        if program == ("?",):
+            return f"python {word} runs no program that could be profiled"
+        options += before
+        position += used
+        if program:
+            return _Parsed(launcher, tuple(options), (*program, *words[position:]))
+    rest = tuple(words[position:])
+    if not rest:
+        return "python without a program is interactive"
+    return _Parsed(launcher, tuple(option for option in options if option != "--"), rest)
+
+
+def _short(word: str, following: Sequence[str]) -> tuple[list[str], tuple[str, ...], int]:
+    """One word of short options: the options to keep, the program it names, the number of words used.
+
+    The program is ("?",) where the word runs none, or where -x or -i ask for what a host does not do.
+    """
+    for index, letter in enumerate(word[1:], start=1):
+        attached = word[index + 1 :]
+        if letter in "cm":
+            before = [word[:index]] if index > 1 else []
+            if attached:
+                return before, (f"-{letter}", attached), 1
+            return (before, (f"-{letter}", following[0]), 2) if following else ([], ("?",), 1)
+        if letter in _NOTHING_TO_RUN or letter in "xi":
+            return [], ("?",), 1
+        if letter in _VALUED:
+            if attached:
+                return [word], (), 1
+            return ([word, following[0]], (), 2) if following else ([], ("?",), 1)
+    return [word], (), 1
+
+
+def _name(word: str) -> str:
+    return os.path.basename(word)
+
+
+def _is_interpreter(word: str) -> bool:
+    return _INTERPRETER.fullmatch(_name(word)) is not None
+
+
+def _shebang(program: str) -> tuple[str, tuple[str, ...]] | None:
+    """The path of a Python script that is a command of its own, and the words of its first line."""
+    path = shutil.which(program)
+    if path is None:
+        return None
+    try:
+        with open(path, "rb") as file:
+            lines = file.read(4096).split(b"\n")
+    except OSError:
+        return None
+    if not lines[0].startswith(b"#!"):
+        return None
+    line = lines[0][2:]
+    if line.strip() == b"/bin/sh" and len(lines) > 1 and lines[1].startswith(b"'''exec'"):
+        line = lines[1][len(b"'''exec'") :].partition(b'"$0"')[0]  # pip, where the path is too long for #!
+    try:
+        words = tuple(shlex.split(line.decode()))
+    except ValueError:
+        return None
+    words = tuple(word for word in words if word != "-S")
+    return (path, words) if any(_is_interpreter(word) for word in words[:2]) else None

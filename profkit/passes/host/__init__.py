@@ -1,0 +1,13 @@
+"""Runs a Python workload under one of Python's own instruments: `python HOST cprofile|tracemalloc OUT --
+script args`.
+
+Standard library only, and no import of profkit: it runs in whatever interpreter the workload has, of any
+version from 3.10 on. In the workload's process this package is called `profkit_pass_host`; `switch` is what
+`profkit.region` calls. Its files are not named after the modules they use: this folder is the first on the
+module path until `__main__` has removed it.
+"""
+
+from __future__ import annotations
+
+switch: object = None
+"""The instrument of this process: enter(name), exit(name), iteration(index), forget()."""

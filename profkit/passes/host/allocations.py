@@ -1,0 +1,215 @@
+"""tracemalloc: peak, what each iteration of the region leaves behind, and the lines that hold and grow most.
+
+Raw numbers go out, after a garbage collection each, so that cyclic garbage is not taken for a leak; what
+grows is judged by the reader. What this module itself holds while tracing is measured and taken off.
+"""
+
+from __future__ import annotations
+
+import gc
+import marshal
+import os
+import platform
+import sys
+import time
+import tracemalloc
+from array import array
+
+from .session import Threads, is_own, write_json
+
+SCHEMA = "profkit.tracemalloc/1"
+MOST_POINTS = 2048  # then every second one is dropped and the stride doubled
+MOST_LINES = 50
+SNAPSHOT_SECONDS = 0.5  # what snapshots may take in any case, and
+SNAPSHOT_SHARE = 0.1  # of the time gone by: one of a million blocks takes seconds
+COLLECT_SHARE = 0.5
+_BLIND = {"torch": "torch tensors", "jax": "jax arrays", "cupy": "cupy arrays"}
+
+Lines = list[tuple[str, int, int, int]]  # file, line, bytes, blocks
+
+
+class Instrument:
+    """The switch of the tracemalloc pass."""
+
+    def __init__(self, out: str) -> None:
+        self._out = out
+        self._points = array("q", bytes(16 * MOST_POINTS))  # iteration, bytes; made before tracing begins
+        self._count, self._stride, self._seen = 0, 1, 0
+        self._entries, self._iterations_given = 0, False
+        self._depth = 0
+        self._held = 0  # traced bytes that are our own
+        self._peak = self._region_peak = 0
+        self._start = self._end = 0
+        self._base: bytes | None = None
+        self._last: bytes | None = None
+        self._base_at = self._last_at = 0
+        self._snapshot_seconds = self._collect_seconds = 0.0
+
+    def start(self) -> None:
+        """Trace from here; the imports come next."""
+        self._threads = Threads()
+        self._begin = time.perf_counter()
+        tracemalloc.start(1)
+
+    def enter(self, name: str) -> None:  # noqa: ARG002
+        """Enter the region: what is held now is where it starts."""
+        gc.collect()
+        self._note_peak()
+        if self._entries == 0:
+            self._start = self._now()
+            self._base = self._snapshot()
+        self._entries += 1
+        self._depth += 1
+        self._iterations_given = False
+        tracemalloc.reset_peak()
+
+    def exit(self, name: str) -> None:  # noqa: ARG002
+        """Leave it; an entry without iterations of its own is one."""
+        self._note_peak(region=True)
+        self._depth -= 1
+        if not self._iterations_given:
+            self._point()
+        gc.collect()
+        self._end = self._now()
+        self._snapshot_last()
+
+    def iteration(self, index: int) -> None:  # noqa: ARG002
+        """One iteration inside the region is over."""
+        self._note_peak(region=True)
+        self._iterations_given = True
+        self._point()
+        tracemalloc.reset_peak()
+
+    def forget(self) -> None:
+        """In a forked child: trace nothing."""
+        tracemalloc.stop()
+
+    def finish(self) -> None:
+        """Write what was seen; raises RuntimeError where the workload stopped the tracing."""
+        if not tracemalloc.is_tracing():
+            raise RuntimeError("the workload stopped tracemalloc")
+        self._note_peak(region=self._depth > 0)
+        if self._entries == 0 or self._last is None:
+            gc.collect()
+            self._last = self._snapshot()
+            self._last_at = self._seen
+            self._end = self._now()
+        tracemalloc.stop()
+        base = _lines(self._base)
+        last = _lines(self._last)
+        marked = self._entries > 0
+        write_json(
+            self._out,
+            {
+                "schema": SCHEMA,
+                "python": platform.python_version(),
+                "entries": self._entries,
+                "iterations": self._seen,
+                "seconds": time.perf_counter() - self._begin,
+                "peak": self._peak,
+                "end": self._end,
+                "region": {"start": self._start, "peak": self._region_peak} if marked else None,
+                "points": [[self._points[2 * i], self._points[2 * i + 1]] for i in range(self._count)],
+                "top": _largest(last),
+                "growth": _largest(_difference(base, last)) if marked else [],
+                "growth_iterations": [self._base_at, self._last_at] if marked else None,
+                "threads_started": self._threads.started,
+                "notes": [
+                    f"{words} are allocated outside Python: tracemalloc does not see them"
+                    for module, words in _BLIND.items()
+                    if module in sys.modules
+                ],
+            },
+        )
+
+    # ------------------------------------------------------------ inside
+
+    def _now(self) -> int:
+        return max(0, tracemalloc.get_traced_memory()[0] - self._held)
+
+    def _note_peak(self, region: bool = False) -> None:
+        peak = max(0, tracemalloc.get_traced_memory()[1] - self._held)
+        self._peak = max(self._peak, peak)
+        if region:
+            self._region_peak = max(self._region_peak, peak)
+
+    def _point(self) -> None:
+        """What is held after this iteration; where collecting is dear, only after some."""
+        index = self._seen
+        self._seen += 1
+        if index % self._stride:
+            return
+        begin = time.perf_counter()
+        gc.collect()
+        self._points[2 * self._count], self._points[2 * self._count + 1] = index, self._now()
+        self._count += 1
+        self._collect_seconds += time.perf_counter() - begin
+        if index == self._stride and self._base_at == 0:
+            self._snapshot_base()  # the first iteration fills caches: growth counts from here
+        dear = self._collect_seconds > 1 and self._collect_seconds > COLLECT_SHARE * (begin - self._begin)
+        if self._count == MOST_POINTS or (dear and self._count > 64):
+            self._thin()
+
+    def _thin(self) -> None:
+        for i in range((self._count + 1) // 2):
+            self._points[2 * i], self._points[2 * i + 1] = self._points[4 * i], self._points[4 * i + 1]
+        self._count = (self._count + 1) // 2
+        self._stride *= 2
+        self._collect_seconds = 0.0
+
+    def _snapshot_base(self) -> None:
+        if self._cheap():
+            self._base = None
+            self._base = self._snapshot()
+            self._base_at = self._seen
+
+    def _snapshot_last(self) -> None:
+        if self._last is None or self._cheap():
+            self._last = None
+            self._last = self._snapshot()
+            self._last_at = self._seen
+
+    def _cheap(self) -> bool:
+        allowed = max(SNAPSHOT_SECONDS, SNAPSHOT_SHARE * (time.perf_counter() - self._begin))
+        return self._snapshot_seconds <= allowed
+
+    def _snapshot(self) -> bytes:
+        """The lines of the workload that hold memory, packed: one block of our own instead of a million."""
+        begin = time.perf_counter()
+        old = len(self._base or b"") + len(self._last or b"")
+        peak_before = tracemalloc.get_traced_memory()[1]
+        self._peak = max(self._peak, peak_before - self._held)
+        statistics = tracemalloc.take_snapshot().statistics("lineno")
+        lines = [
+            (s.traceback[0].filename, s.traceback[0].lineno, s.size, s.count)
+            for s in statistics
+            if not is_own(s.traceback[0].filename) and s.traceback[0].filename != tracemalloc.__file__
+        ]
+        packed = marshal.dumps(lines)
+        del statistics, lines
+        self._held = old + len(packed)
+        tracemalloc.reset_peak()
+        self._snapshot_seconds += time.perf_counter() - begin
+        return packed
+
+
+def _lines(packed: bytes | None) -> Lines:
+    return list(marshal.loads(packed)) if packed is not None else []
+
+
+def _difference(before: Lines, after: Lines) -> Lines:
+    held = {(file, line): (size, count) for file, line, size, count in before}
+    grown = []
+    for file, line, size, count in after:
+        old_size, old_count = held.get((file, line), (0, 0))
+        if size > old_size:
+            grown.append((file, line, size - old_size, count - old_count))
+    return grown
+
+
+def _largest(lines: Lines) -> list[dict[str, object]]:
+    ordered = sorted(lines, key=lambda entry: -entry[2])[:MOST_LINES]
+    return [
+        {"file": os.fspath(file), "line": line, "size": size, "count": count}
+        for file, line, size, count in ordered
+    ]

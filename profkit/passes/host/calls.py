@@ -1,0 +1,133 @@
+"""cProfile, with what is in a region apart from what is not.
+
+OUT (`x.prof`) is the region's profile and `x.setup.prof` the rest, where a region was entered; else OUT
+has it all. `x.json` has the facts: import time, threads that were not seen, what went wrong.
+"""
+
+from __future__ import annotations
+
+import cProfile
+import marshal
+import platform
+import sys
+import threading
+import time
+from typing import Any
+
+from .session import Threads, is_own, write_json, write_whole
+
+SCHEMA = "profkit.cprofile/1"
+# Before 3.12 a profiler belongs to a thread; from 3.12 on (sys.monitoring) there is one for the interpreter.
+PER_THREAD = sys.version_info < (3, 12)
+
+CALLERS = ("run", "sample")  # those of ours that call the function being benchmarked
+EXEC = "<built-in method builtins.exec>"
+
+Function = tuple[str, int, str]  # pstats: file, line, name
+Cost = tuple[int, int, float, float]  # primitive calls, calls, own seconds, cumulative seconds
+Stats = dict[Function, tuple[int, int, float, float, dict[Function, Cost]]]
+
+
+class Instrument:
+    """The switch of the cprofile pass."""
+
+    def __init__(self, out: str) -> None:
+        self._out = out
+        self._stem = out[: -len(".prof")] if out.endswith(".prof") else out
+        self._setup, self._region = cProfile.Profile(), cProfile.Profile()
+        self._thread = threading.get_ident()
+        self._inside = False
+        self._entries = 0
+        self._notes: list[str] = []
+
+    def start(self) -> None:
+        """Profile from here; the imports come next."""
+        self._threads = Threads()
+        self._begin = time.perf_counter()
+        self._setup.enable()
+
+    def enter(self, name: str) -> None:  # noqa: ARG002
+        """Count in the region's profile."""
+        if self._thread == threading.get_ident() or not PER_THREAD:
+            self._setup.disable()
+        self._inside = True
+        self._entries += 1
+        self._region.enable()
+
+    def exit(self, name: str) -> None:  # noqa: ARG002
+        """Count in the rest's."""
+        self._region.disable()
+        self._inside = False
+        if self._thread == threading.get_ident() or not PER_THREAD:
+            self._setup.enable()
+
+    def forget(self) -> None:
+        """In a forked child: profile nothing."""
+        (self._region if self._inside else self._setup).disable()
+
+    def finish(self) -> None:
+        """Write both profiles and the facts."""
+        (self._region if self._inside else self._setup).disable()
+        seconds = time.perf_counter() - self._begin
+        setup, region = _stats(self._setup), _stats(self._region)
+        if self._entries:
+            write_whole(self._out, marshal.dumps(region))
+            write_whole(f"{self._stem}.setup.prof", marshal.dumps(setup))
+        else:
+            write_whole(self._out, marshal.dumps(setup))
+        if self._threads.started:
+            kind = "threads are not in the profile: cProfile sees the thread that started it"
+            if not PER_THREAD:
+                kind = "threads: calls of all threads are mixed in this profile (Python 3.12 and later)"
+            self._notes.append(f"{self._threads.started} {kind}")
+        write_json(
+            f"{self._stem}.json",
+            {
+                "schema": SCHEMA,
+                "python": platform.python_version(),
+                "entries": self._entries,
+                "seconds": seconds,
+                "import_seconds": {"setup": import_seconds(setup), "region": import_seconds(region)},
+                "threads_started": self._threads.started,
+                "notes": self._notes,
+            },
+        )
+
+
+def _stats(profile: cProfile.Profile) -> Stats:
+    profile.create_stats()
+    stats: Any = profile.stats  # the stubs say int where pstats has seconds
+    return without_own(stats)
+
+
+def without_own(stats: Stats) -> Stats:
+    """The profile without the functions that measure, and without the built-ins that these called."""
+    kept: Stats = {}
+    for function, (primitive, calls, own, total, callers) in stats.items():
+        if is_own(function[0]) or function[2] == "<method 'disable' of '_lsprof.Profiler' objects>":
+            continue
+        if function[0] == "~":
+            for cost in [
+                cost for caller, cost in callers.items() if is_own(caller[0]) and caller[2] not in CALLERS
+            ]:
+                if function[2] == EXEC:
+                    continue  # that is the workload itself
+                primitive, calls = primitive - cost[1], calls - cost[0]
+                own, total = max(0.0, own - cost[2]), max(0.0, total - cost[3])
+        if calls > 0:
+            others = {caller: cost for caller, cost in callers.items() if not is_own(caller[0])}
+            kept[function] = (primitive, calls, own, total, others)
+    return kept
+
+
+def import_seconds(stats: Stats) -> float:
+    """What importing took: the cumulative time of the import system's outermost calls, as profiled."""
+    entry: Any = stats.get(_find_and_load(stats))
+    return float(entry[3]) if entry is not None else 0.0
+
+
+def _find_and_load(stats: Stats) -> Function:
+    for function in stats:
+        if function[2] == "_find_and_load" and "importlib" in function[0]:
+            return function
+    return ("", 0, "")
