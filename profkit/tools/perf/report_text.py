@@ -151,6 +151,8 @@ def _take_row(section: _Section, line: str) -> bool:
         parts = re.split(r"\s{2,}", line.strip(), maxsplit=len(section.titles) - 1)
     if len(parts) != len(section.titles):
         return False
+    if not _PERCENT.fullmatch(parts[0]):
+        return True  # a share within a call graph, further to the right
     cells = dict(zip(section.titles, parts, strict=True))
     total = _percent(cells.get("Children"))
     own = _percent(cells.get("Self") or cells.get("Overhead"))
