@@ -3,7 +3,7 @@ import pytest
 from profkit.errors import UsageError
 from profkit.metrics import all_metrics, metric, nearest
 
-CONTRACT = [
+CONTRACT = (
     "occupancy.achieved",
     "occupancy.theoretical",
     "bandwidth.dram",
@@ -41,7 +41,7 @@ CONTRACT = [
     "cpu.migrations",
     "cpu.utilization",
     "memory.python_growth",
-]
+)
 
 
 @pytest.mark.parametrize("name", CONTRACT)

@@ -5,6 +5,16 @@ from hypothesis import strategies as st
 from profkit.metrics import derive, formula_table
 from profkit.model import Counter, Scope
 
+WIDTHS = (
+    "scalar_double",
+    "scalar_single",
+    "128b_packed_double",
+    "128b_packed_single",
+    "256b_packed_double",
+    "256b_packed_single",
+    "512b_packed_double",
+    "512b_packed_single",
+)
 REGION = Scope("region", "mlp")
 
 
@@ -85,19 +95,7 @@ def simulated(**counts):
         (
             "flops",
             "intel",
-            {
-                f"fp_arith_inst_retired.{width}": 1
-                for width in [
-                    "scalar_double",
-                    "scalar_single",
-                    "128b_packed_double",
-                    "128b_packed_single",
-                    "256b_packed_double",
-                    "256b_packed_single",
-                    "512b_packed_double",
-                    "512b_packed_single",
-                ]
-            },
+            {f"fp_arith_inst_retired.{width}": 1 for width in WIDTHS},
             1 + 1 + 2 + 4 + 4 + 8 + 8 + 16,
         ),
         ("dram.bytes", "amd", {"umc_cas_cmd.rd": 3, "umc_cas_cmd.wr": 1}, 256),

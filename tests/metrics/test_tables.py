@@ -1,6 +1,10 @@
+from pathlib import Path
+
 import pytest
 
+import profkit.metrics
 from profkit.metrics import formula_table, metric
+from profkit.metrics.yaml_file import load_yaml
 
 CHIPS = [("perf", chip) for chip in (None, "intel", "amd", "arm", "generic")] + [("valgrind", None)]
 CPU_TARGETS = ("cache.l1.miss_rate", "cache.l2.miss_rate", "cache.l3.miss_rate", "branch.miss_rate")
@@ -51,3 +55,14 @@ def test_an_unknown_chip_or_tool_has_no_table():
         formula_table("perf", "sparc")
     with pytest.raises(KeyError):
         formula_table("gprof")
+
+
+def test_the_data_files_hold_no_key_that_nobody_reads():
+    folder = Path(profkit.metrics.__file__).parent
+    for row in load_yaml(folder / "catalogue.yaml").values():
+        assert row.keys() <= {"title", "unit", "better", "least", "most", "meaning"}, row
+    for path in (folder / "formulas").glob("*.yaml"):
+        content = load_yaml(path)
+        assert content.keys() <= {"tool", "quality", "aliases", "metrics", "absent", "optional"}, path
+        for way in (way for ways in content["metrics"].values() for way in ways):
+            assert way.keys() <= {"over", "under", "scale", "note", "chip_only"}, way
