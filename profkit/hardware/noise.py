@@ -59,7 +59,7 @@ def _judge(seen: Conditions) -> Iterator[Check]:
             "container's processor limit",
             "limited",
             f"{seen.quota:g} cores' worth of time on {seen.cores} cores: threads beyond that are paused",
-            f"OMP_NUM_THREADS={threads}, or give whole cores: docker run --cpuset-cpus=0-{threads - 1}",
+            f"OMP_NUM_THREADS={threads}, or give whole cores: docker run --cpuset-cpus={_first(threads)}",
         )
     if seen.aslr is not None:
         yield Check("address layout", "ok", _layout(seen.aslr))
@@ -123,6 +123,10 @@ def _clock(seen: Conditions) -> Iterator[Check]:
         yield Check("simultaneous multithreading", "ok", words)
     if seen.on_battery:
         yield Check("power", "limited", "on battery: the clock is held down", "plug the machine in")
+
+
+def _first(cores: int) -> str:
+    return "0" if cores == 1 else f"0-{cores - 1}"
 
 
 def _layout(level: int) -> str:

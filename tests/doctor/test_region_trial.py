@@ -28,6 +28,7 @@ def test_a_workload_without_its_region_is_noticed(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(region_trial, "_WORKLOAD", "sum(range({outside})) or {inside}")
     check = perf_region("perf")
     assert check.state == "refused"
+    assert "left no record of its region" in check.detail
 
 
 @pytest.mark.valgrind

@@ -84,6 +84,13 @@ def test_a_crowded_container_is_told_of_its_quota_and_its_neighbours(tree: Tree)
     assert found["free memory"].state == "limited"
 
 
+def test_the_line_for_a_quota_below_one_core_names_one_core() -> None:
+    found = {check.name: check for check in judge_conditions(_with(quota=0.5))}
+    fix = found["container's processor limit"].fix or ""
+    assert fix.startswith("OMP_NUM_THREADS=1,")
+    assert fix.endswith("--cpuset-cpus=0")
+
+
 def test_an_unreadable_tree_is_looked_at_without_a_fault(tree: Tree) -> None:
     odd = {"proc/stat": "cpu x y", "proc/loadavg": "many", "proc/pressure/cpu": "some avg10=? total"}
     assert read_conditions(tree("vm", odd)).load is None
