@@ -28,10 +28,10 @@ def looks_like(head: bytes) -> bool:
 
 
 def read_cachegrind(path: Path) -> Report:
-    """The report in the cachegrind file at `path`: counters of the run, and a profile of own costs by function.
+    """The report in the cachegrind file at `path`: counters of the run, and a profile by own cost.
 
-    Cachegrind knows no callers, so a function's total is unknown. Its `summary:` is right, other than callgrind's,
-    and tells whether the file is whole. Raises UnreadableReport where it is not.
+    Cachegrind knows no callers, so a function's total is unknown. Its `summary:` is right, other than
+    callgrind's, and tells whether the file is whole. Raises UnreadableReport where it is not.
     """
     dumps = tally(path)
     last = dumps[-1]

@@ -116,14 +116,15 @@ def _check(path: Path, dumps: list[Dump]) -> Iterable[str]:
             )
         if dump.totals is None:
             continue
-        own = sum(costs[0] for costs in dump.own.values())
-        said = dump.totals[0] if dump.totals else 0
-        if abs(own - said) > 0.001 * max(own, said):
-            event = dump.events[0]
-            yield (
-                f"dump {number} says {said} {event} in all, but its functions add up to {own}; "
-                "the latter is used"
-            )
+        own = [sum(column) for column in zip(*dump.own.values(), strict=True)] or [0] * len(dump.events)
+        said = (*dump.totals, *[0] * len(own))  # zeros at the end are left out
+        for event, ours, theirs in zip(dump.events, own, said, strict=False):
+            if abs(ours - theirs) > 0.001 * max(ours, theirs):
+                yield (
+                    f"dump {number} says {theirs} {event} in all, but its functions add up to {ours}; "
+                    "the latter is used, and the file may be damaged"
+                )
+                break
 
 
 def _by_region(dumps: list[Dump]) -> dict[str, list[Dump]]:

@@ -13,10 +13,9 @@ from pathlib import Path
 
 from profkit.errors import UnreadableReport
 from profkit.tools.valgrind.lines import add_columns, chunks_of_lines
-from profkit.tools.valgrind.names import Names
+from profkit.tools.valgrind.names import Names, without_level
 
 _HEADER = re.compile(rb"([A-Za-z][A-Za-z0-9 ]*):(.*)", re.DOTALL)
-_LEVEL = re.compile(r"'\d+$")  # callgrind's mark of a recursion level: fib'2
 _MOST_EVENTS = 100  # a line with more is no list of events but an attack on memory
 
 
@@ -111,7 +110,7 @@ class _Tally:
         key = (library, file, name)
         function = self._known.get(key)
         if function is None:
-            function = self._known[key] = Function(library, file, _LEVEL.sub("", name))
+            function = self._known[key] = Function(library, file, without_level(name))
         return function
 
     def _start_function(self, line: bytes) -> None:
@@ -146,6 +145,10 @@ class _Tally:
             self._called_file = self._files.resolve(value)
         elif equals and key == b"cob":
             self._called_library = self._objects.resolve(value)
+        elif equals and key == b"jfi":  # where a jump goes; may give a number its name
+            self._files.resolve(value)
+        elif equals and key == b"jfn":
+            self._functions.resolve(value)
         elif equals and key in (b"jump", b"jcnd", b"rec", b"frfn"):
             pass  # the position line behind a jump has no costs and adds nothing
         else:
@@ -209,6 +212,8 @@ class _Tally:
         """All dumps. Raises UnreadableReport where not one names its events."""
         self._end()
         dumps = [d for d in self._dumps if d.events]
+        if dumps and any("part" in d.header for d in self._dumps if not d.events):
+            raise UnreadableReport(f"{self._path} was cut short: its last dump has only a header")
         if not dumps:
             raise UnreadableReport(f"{self._path} names no events: it is no callgrind file or was cut short")
         return dumps

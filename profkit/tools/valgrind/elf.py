@@ -46,7 +46,7 @@ class Elf:
 
 
 def read_elf(path: Path) -> Elf | None:
-    """The layout of the 64-bit little-endian ELF file at `path`; None where it is none, or of no known CPU."""
+    """The layout of the 64-bit little-endian ELF file at `path`; None where it is none, or no known CPU."""
     try:
         if not path.is_file():  # an object may be named like a device or a fifo
             return None

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from profkit.errors import UnreadableReport
 from profkit.tools.valgrind.lines import chunks_of_lines
-from profkit.tools.valgrind.names import Names
+from profkit.tools.valgrind.names import Names, without_level
 
 Executed = dict[int, int]  # link-time address -> how often
 
@@ -57,9 +57,9 @@ class _Reader:
             elif line.startswith(b"calls="):
                 called = True
             elif line.startswith(b"fn="):
-                key = (self._object, self._functions.resolve(line[3:]))
+                key = (self._object, without_level(self._functions.resolve(line[3:])))
                 current = self.executed.setdefault(key, {})
-            elif line.startswith(b"cfn="):
+            elif line.startswith((b"cfn=", b"jfn=")):
                 self._functions.resolve(line[4:])  # may give a number its name
             elif line.startswith(b"ob="):
                 self._object = self._objects.resolve(line[3:])

@@ -124,7 +124,7 @@ def _same_work(l2: Report, l3: Report, warnings: list[str]) -> bool:
     if difference > SAME_WORK:
         warnings.append(
             f"the two simulations did different work: {ours:.0f} and {theirs:.0f} instructions "
-            f"({difference:.1%}), so that the second cache level does not belong to the same run as the others"
+            f"({difference:.1%}); the second cache level does not belong to the same run as the others"
         )
         return False
     return True

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import re
 
+_LEVEL = re.compile(r"'\d+$")
 _NUMBERED = re.compile(rb"\((\d+)\)(?:\s+(.*))?$", re.DOTALL)
+
+
+def without_level(function: str) -> str:
+    """The function's name without callgrind's mark of a recursion level: `fib'2` is fib."""
+    return _LEVEL.sub("", function)
 
 
 class Names:
