@@ -52,8 +52,13 @@ class JsonStream:
                 continue
             except (RecursionError, ValueError) as error:  # nested without end, a number without end
                 raise UnreadableReport("not a report: JSON nested too deeply or a number too long") from error
-            if end == len(self._text) and isinstance(value, int | float) and self._fill():
-                continue  # a number may go on in the next piece
+            # A number may go on in the next piece: `1`, `1.` and `1e-` all end with a whole number, 1.
+            if (
+                isinstance(value, int | float)
+                and not self._text[end : end + 4].strip(".eE+-")
+                and self._fill()
+            ):
+                continue
             self._at = end
             return value
 
