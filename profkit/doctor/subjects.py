@@ -29,7 +29,7 @@ def subjects_for(backend: str) -> tuple[Subject, ...]:
         Subject("storage", _storage),
         Subject("python", _python),
     )
-    cpu = (Subject("perf", _perf), Subject("valgrind", _valgrind))
+    cpu = (Subject("peaks", _peaks), Subject("perf", _perf), Subject("valgrind", _valgrind))
     cuda, mps = (Subject("cuda", _cuda),), (Subject("mps", _mps),)
     chosen = {"cpu": cpu, "cuda": cuda, "mps": mps}.get(backend, (*cpu, *cuda, *mps))
     return (*common, *chosen)
@@ -57,6 +57,12 @@ def _python() -> Iterable[Check]:
     from profkit.doctor.python import python_checks
 
     return python_checks()
+
+
+def _peaks() -> Iterable[Check]:
+    from profkit.doctor.peaks import peaks_checks
+
+    return peaks_checks()
 
 
 def _perf() -> Iterable[Check]:

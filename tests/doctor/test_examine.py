@@ -71,11 +71,11 @@ def test_a_backend_there_is_not_is_a_usage_error_that_names_those_there_are() ->
 @pytest.mark.parametrize(
     ("backend", "titles"),
     [
-        ("cpu", {"perf", "valgrind"}),
+        ("cpu", {"peaks", "perf", "valgrind"}),
         ("cuda", {"cuda"}),
         ("mps", {"mps"}),
-        ("all", {"perf", "valgrind", "cuda", "mps"}),
-        ("auto", {"perf", "valgrind", "cuda", "mps"}),
+        ("all", {"peaks", "perf", "valgrind", "cuda", "mps"}),
+        ("auto", {"peaks", "perf", "valgrind", "cuda", "mps"}),
     ],
 )
 def test_each_backend_has_its_own_tools_looked_at(backend: str, titles: set[str]) -> None:
