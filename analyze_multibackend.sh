@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Records a command with its backend's profiler, leaves the report, and judges it by the backend's targets.
+# Records a command with its backend's profiler, leaves the report, says what is in it, and judges the command by the
+# backend's targets.
 #
 # usage: analyze_multibackend.sh BACKEND REPORT COMMAND [ARGUMENT...]        BACKEND is cuda, mps or cpu
 #        analyze_multibackend.sh cpu out.data python benchmark/gated_mlp.py --backend cpu
-#        sudo -E analyze_multibackend.sh cpu out.data python train.py        the report is yours afterwards
+#        sudo -E analyze_multibackend.sh cpu out.data python train.py        what it leaves is yours afterwards
 #
 # Exit codes are profkit's: 0 done, 1 a target failed, 2 wrong usage, 3 this machine cannot, 4 the command failed.
 set -euo pipefail
@@ -20,5 +21,16 @@ case $backend in
     *) stop 2 "unknown backend $backend: it is cuda, mps or cpu" ;;
 esac
 
-record "$tool" "$report" "$@"
-profkit check "$report"
+# On the CPU one report cannot hold it all: perf's samples say where time goes, the targets speak of counters, which
+# take runs of their own.
+if [ "$backend" = cpu ]; then
+    runs=$report.runs
+    [ ! -e "$runs" ] || stop 2 "$runs is there already; choose another name for the report"
+    record "$tool" "$report" "$@"
+    profkit summarize "$report"
+    hand_over "$runs"
+    profkit profile --backend cpu --depth gate --check --output "$runs" -- "$@"
+else
+    record "$tool" "$report" "$@"
+    profkit check "$report"
+fi

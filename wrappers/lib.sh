@@ -74,14 +74,21 @@ first_missing() {
     printf '%s\n' "$path"
 }
 
-# Remembers what the run will make, and gives it to the caller at the end, however the end comes. What was there
-# before keeps its owner.
+# hand_over FILE: what a run that leaves FILE makes is given to the caller at the end, however the end comes. What was
+# there before keeps its owner.
 hand_over() {
     under_sudo || return 0
     if [ -e "$1" ] || [ -L "$1" ]; then return 0; fi
-    made=$(first_missing "$1")
-    caller=$SUDO_UID${SUDO_GID:+:$SUDO_GID}
-    trap 'if [ -e "$made" ]; then chown -hR -- "$caller" "$made"; fi' EXIT
+    made+=("$(first_missing "$1")")
+    trap give_away EXIT
+}
+made=()
+
+give_away() {
+    local path
+    for path in "${made[@]}"; do
+        if [ -e "$path" ]; then chown -hR -- "$SUDO_UID${SUDO_GID:+:$SUDO_GID}" "$path"; fi
+    done
 }
 
 # Runs profkit and waits for it, also past a signal: profkit ends the workload and saves what it has, and only then

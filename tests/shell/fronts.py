@@ -19,6 +19,7 @@ verb=$3
 { printf '%s\\0' "$0" "$@"; printf '\\1'; } >>"$STUB_NOTES"
 report=
 for word in "$@"; do [ "$before" = --report ] && report=$word; before=$word; [ "$word" = -- ] && break; done
+for word in "$@"; do [ "$before" = --output ] && mkdir -p "$word/run"; before=$word; done
 if [ "$verb" = record ]; then
     [ -e "$report" ] && exit 2
     mkdir -p "$(dirname "$report")" && echo samples >"$report"

@@ -52,10 +52,29 @@ def test_the_workload_arrives_word_by_word(
     assert (project.folder / "my out.data").exists()
 
 
-def test_analyze_judges_the_report_it_left(project: Project) -> None:
-    project.call(ANALYZE, "cpu", "out.data", "true")
+def test_analyze_on_the_cpu_sums_up_the_report_and_judges_a_run_beside_it(project: Project) -> None:
+    project.call(ANALYZE, "cpu", "out.data", "python", "a b")
 
-    assert [call[3:] for call in project.told()][1] == ["check", "out.data"]
+    assert [call[3:] for call in project.told()][1:] == [
+        ["summarize", "out.data"],
+        [*"profile --backend cpu --depth gate --check --output out.data.runs -- python".split(), "a b"],
+    ]
+
+
+def test_analyze_on_a_gpu_judges_the_report_it_left(project: Project) -> None:
+    project.call(ANALYZE, "cuda", "out.ncu-rep", "true")
+
+    assert [call[3:] for call in project.told()][1:] == [["check", "out.ncu-rep"]]
+
+
+def test_analyze_mixes_nothing_with_a_former_run(project: Project) -> None:
+    (project.folder / "out.data.runs").mkdir()
+
+    done = project.call(ANALYZE, "cpu", "out.data", "true")
+
+    assert done.returncode == 2
+    assert "out.data.runs is there already" in done.stderr
+    assert project.told() == []
 
 
 @pytest.mark.parametrize(("backend", "tool"), [("cpu", "perf"), ("cuda", "ncu"), ("mps", "xctrace")])
@@ -75,7 +94,8 @@ def test_a_recording_that_failed_is_not_judged_and_its_code_comes_back(project: 
 
 @pytest.mark.parametrize("code", [1, 5])
 def test_the_judges_code_comes_back(project: Project, code: int) -> None:
-    assert project.call(ANALYZE, "cpu", "out", "true", STUB_CODE_check=str(code)).returncode == code
+    assert project.call(ANALYZE, "cpu", "out", "true", STUB_CODE_profile=str(code)).returncode == code
+    assert project.call(ANALYZE, "cuda", "ncu", "true", STUB_CODE_check=str(code)).returncode == code
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,15 @@ def test_the_report_and_the_folders_made_for_it_are_the_callers(project: Project
 
 
 @as_root
+def test_so_is_the_run_beside_the_report(project: Project) -> None:
+    sudo = {"SUDO_UID": str(CALLER), "SUDO_GID": str(CALLER)}
+    project.call("analyze_multibackend.sh", "cpu", "out.data", "true", STUB_CODE_profile="1", **sudo)
+
+    for made in ("out.data", "out.data.runs", "out.data.runs/run"):
+        assert (project.folder / made).stat().st_uid == CALLER, made
+
+
+@as_root
 def test_also_what_a_failed_or_interrupted_recording_left(project: Project) -> None:
     assert record(project, "out.data", STUB_CODE_record="130") == 130
 
