@@ -22,7 +22,8 @@ from benchmark.workload import DTYPES, Workload
 
 def main(kind: type[Workload], argv: Sequence[str] | None = None) -> int:
     """Run a workload as a script; the exit code. Prints one sentence where it cannot."""
-    script = Path(sys.modules[kind.__module__].__file__ or kind.name)
+    # a profiler may run the script as a module of its own making, without a file
+    script = Path(getattr(sys.modules.get(kind.__module__), "__file__", None) or sys.argv[0])
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # not every terminal has the signs of a formula

@@ -34,7 +34,7 @@ class LayerNorm(Workload):
     roundings: ClassVar[int] = 4  # mean, 1/sigma, the product with W, the sum with B
 
     batch: int = size("sequences in the batch", cpu=8, gpu=8)
-    sequence: int = size("tokens in a sequence", cpu=128, gpu=4096)
+    sequence: int = size("tokens in a sequence", cpu=128, gpu=2048)
     hidden: int = size("width of X", cpu=1024, gpu=4096)
 
     @property

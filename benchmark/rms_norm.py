@@ -34,7 +34,7 @@ class RmsNorm(Workload):
     roundings: ClassVar[int] = 3  # 1/rms, X/rms, the product with W
 
     batch: int = size("sequences in the batch", cpu=8, gpu=8)
-    sequence: int = size("tokens in a sequence", cpu=128, gpu=4096)
+    sequence: int = size("tokens in a sequence", cpu=128, gpu=2048)
     hidden: int = size("width of X", cpu=1024, gpu=4096)
 
     @property

@@ -3,4 +3,6 @@
 Each file holds the kernel and the function that launches it. Inputs are contiguous. On a GPU, block sizes
 are autotuned per shape; in Triton's interpreter (TRITON_INTERPRET=1 before the import) one small set is used,
 so that even tests on small arrays run over several blocks with ragged edges.
+
+All are right on an H200 too (torch 2.11, Triton 3.6, November 2026), in each dtype and at odd sizes.
 """

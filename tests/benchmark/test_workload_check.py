@@ -79,6 +79,10 @@ def test_a_large_workload_is_checked_on_some_rows_and_fewer_when_profiled():
     assert alone.max() < 8 * 512
 
 
+def test_the_reference_of_many_short_rows_is_bounded_too():
+    assert len(checked_rows(KINDS["rms_norm"].sized({}, gpu=True), profiled=False)) == 2048
+
+
 def test_a_sampled_check_says_so_and_finds_a_wrong_row(monkeypatch):
     monkeypatch.setattr("benchmark.check.REFERENCE_FLOPS", 1e5)
     workload = KINDS["rms_norm"](batch=8, sequence=32, hidden=256)
