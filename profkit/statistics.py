@@ -169,9 +169,10 @@ def relative_half_width(values: Sequence[float], confidence: float = CONFIDENCE)
 def drift(values: Sequence[float], sigmas: float = DRIFT_SIGMAS) -> float:
     """Relative change from the beginning to the second half, 0.0 unless it stands out of the noise.
 
-    Negative: it got faster. The first eighth, quarter and half are each held against the second half by their
-    medians, since a warm-up is steepest at its start; the noise and its autocorrelation are those of the
-    second half, so that a slow wave is not taken for a trend. The largest change that stands out is returned.
+    Negative: it got faster. The first eighth, quarter and half are each held against the second half by
+    their medians, since a warm-up is steepest at its start. The noise, with its autocorrelation, is that of
+    the second half about a line through it, so that neither hides the other. The largest change that stands
+    out is returned.
     """
     n = len(values)
     if n < DRIFT_RUN:
@@ -180,8 +181,9 @@ def drift(values: Sequence[float], sigmas: float = DRIFT_SIGMAS) -> float:
     settled = median(late)
     if settled <= 0:
         return 0.0
-    independent = effective_size(late) / len(late)
-    sigma = MEDIAN_TO_MEAN * mad_sigma(late)
+    noise = _without_trend(late)
+    independent = effective_size(noise) / len(noise)
+    sigma = MEDIAN_TO_MEAN * mad_sigma(noise)
     worst = 0.0
     for length in (max(3, n // 8), max(3, n // 4), n // 2):
         change = settled - median(values[:length])
@@ -263,6 +265,13 @@ def _centred(values: Sequence[float]) -> list[float]:
 
 def _autocorrelation(centred: Sequence[float], lag: int, power: float) -> float:
     return sum(a * b for a, b in zip(centred, centred[lag:], strict=False)) / power
+
+
+def _without_trend(values: Sequence[float]) -> list[float]:
+    """The values about a line through the medians of their two halves."""
+    half = len(values) // 2
+    rise = (median(values[-half:]) - median(values[:half])) / (len(values) - half)
+    return [value - rise * index for index, value in enumerate(values)]
 
 
 def _size_by_sum(values: Sequence[float]) -> float:
