@@ -1,0 +1,180 @@
+"""All concerns of one document: first what can be derived from what is there, then a summary of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from profkit.model import Reading, RunDocument, Summary
+from profkit.summaries import counted
+from profkit.summaries.bandwidth import bandwidth_readings, summarize_bandwidth
+from profkit.summaries.functions import function_readings, summarize_functions
+from profkit.summaries.memory import summarize_memory
+from profkit.summaries.pick import absent, best, main_scopes, need
+from profkit.summaries.python import TITLES, summarize_python
+from profkit.summaries.roofline import roofline_readings, summarize_roofline
+from profkit.summaries.time import scope_of, summarize_time, time_readings
+from profkit.summaries.trace import summarize_trace
+from profkit.summaries.work import Roofs, Work, roofs
+
+_PYTHON = ("memory.python_peak", "memory.python_growth")
+
+
+def enrich(document: RunDocument) -> RunDocument:
+    """The document with all that follows from it: time, bandwidth, roofline, functions.
+
+    What a tool told itself is kept; what it could not tell is replaced where it can be derived. Doing it
+    twice changes nothing.
+    """
+    brought = _brought(document)
+    document = replace(document, readings=_merged(document.readings, brought.readings if brought else ()))
+    fresh = [reading for timing in document.timings for reading in time_readings(timing)]
+    document = replace(document, readings=_merged(document.readings, fresh))
+    if not any(r.scope.kind == "function" for r in document.readings):
+        fresh = list(function_readings(document.profiles))
+        document = replace(document, readings=_merged(document.readings, fresh))
+    if document.timings:
+        work, limit = work_of(document)
+        known = {
+            r.metric for r in document.readings if r.value is not None and r.scope in main_scopes(document)
+        }
+        limits = (*bandwidth_readings(work, limit), *roofline_readings(work, limit))
+        fresh = [reading for reading in limits if reading.metric not in known]
+        document = replace(document, readings=_merged(document.readings, fresh))
+    python = summarize_python(document.profiles) if _has_python(document) else None
+    return replace(document, readings=_merged(document.readings, python.readings if python else ()))
+
+
+def _brought(document: RunDocument) -> Summary | None:
+    """What tracemalloc said, where it said something: only its pass can, so it is kept from then on."""
+    stored = [s for s in document.summaries if s.concern == "memory"]
+    names = [r.metric for s in stored for r in s.readings if r.value is not None]
+    return stored[0] if "memory.python_peak" in names else None
+
+
+def _merged(old: Sequence[Reading], new: Sequence[Reading]) -> tuple[Reading, ...]:
+    """`old` with what of `new` is not there yet; a value takes the place of an unavailable reading."""
+    places = {(r.metric, r.scope): r for r in old}
+    better = {
+        (r.metric, r.scope): r
+        for r in new
+        if (known := places.get((r.metric, r.scope))) is None or (known.value is None and r.value is not None)
+    }
+    kept = tuple(r for r in old if (r.metric, r.scope) not in better)
+    return (*kept, *better.values())
+
+
+def work_of(document: RunDocument) -> tuple[Work, Roofs]:
+    """What one iteration of the first timing does and takes, and the peaks that it is held against.
+
+    Counts are per iteration already: who counted a region divided by its iterations.
+    """
+    timing = document.timings[0] if document.timings else None
+    scope = scope_of(timing) if timing is not None else main_scopes(document)[0]
+    busy = best(document.readings, "cpu.utilization", main_scopes(document))
+    work = Work(
+        scope,
+        need(document, "time.median", "timing"),
+        need(document, "dram.bytes"),
+        need(document, "flops"),
+        timing.flops if timing is not None else None,
+        timing.bytes if timing is not None else None,
+        busy.value if busy is not None else None,
+    )
+    return work, roofs(document.peaks, work.busy, scope)
+
+
+def summarize(document: RunDocument) -> tuple[Summary, ...]:
+    """One summary for every concern of a run; of a report only those that it says something about.
+
+    `document` should be enriched first. Summaries that a pass brought itself are kept.
+    """
+    is_run = document.plan is not None or bool(document.passes)
+    found = [
+        _time(document),
+        *_counted(document),
+        *_limits(document),
+        summarize_functions(document.profiles),
+        _python(document),
+        _memory(document),
+        _trace(document),
+    ]
+    made = [s for s in found if s is not None and (is_run or _says_something(s))]
+    concerns = {summary.concern for summary in made}
+    return (*made, *(s for s in document.summaries if s.concern not in concerns))
+
+
+def _says_something(summary: Summary) -> bool:
+    return bool(summary.tables) or any(r.value is not None for r in summary.readings)
+
+
+def _time(document: RunDocument) -> Summary:
+    scopes = main_scopes(document)
+    names = dict.fromkeys(r.metric for r in document.readings if r.metric.startswith("time."))
+    apart = ("time.python", "time.import")  # cProfile's, told there
+    others = [r for name in names if name not in apart and (r := best(document.readings, name, scopes))]
+    if not document.timings and not others:
+        others = [absent(document, "time.median", "timing", scopes[0])]
+    return summarize_time(document.timings, others)
+
+
+def _counted(document: RunDocument) -> list[Summary]:
+    def told(names: Sequence[str], always: Sequence[str]) -> list[Reading]:
+        scopes = main_scopes(document)
+        found = {name: best(document.readings, name, scopes) for name in names}
+        missing = {name: need(document, name) for name in always if found[name] is None}
+        return [r for name in names if (r := found[name] or missing.get(name)) is not None]
+
+    return [
+        counted.summarize_cache(told(counted.CACHE, counted.CACHE[:3])),
+        counted.summarize_branches(told(counted.BRANCHES, counted.BRANCHES[1:])),
+        counted.summarize_instructions(
+            told(counted.INSTRUCTIONS, ("instructions", "ipc", "simd.utilization"))
+        ),
+    ]
+
+
+def _limits(document: RunDocument) -> list[Summary]:
+    """Bandwidth and roofline, of what `enrich` derived (or a report told)."""
+    work, limit = work_of(document)
+
+    def told(names: Sequence[str]) -> list[Reading]:
+        return [need(document, name) for name in names]
+
+    bandwidth = told(("bandwidth.dram", "bandwidth.dram.share"))
+    declared = best(document.readings, "bandwidth.declared", main_scopes(document))
+    rows = [*bandwidth, declared] if declared is not None else bandwidth
+    roofline = told(
+        ("arithmetic_intensity", "flops.rate", "flops.share", "roofline.attainable", "roofline.share")
+    )
+    return [
+        summarize_bandwidth(rows, limit, work.dram),
+        summarize_roofline(roofline, limit, document.peaks, work),
+    ]
+
+
+def _has_python(document: RunDocument) -> bool:
+    return any(profile.title in TITLES for profile in document.profiles)
+
+
+def _python(document: RunDocument) -> Summary:
+    missing = (
+        None
+        if _has_python(document)
+        else absent(document, "time.python", "cprofile", main_scopes(document)[-1])
+    )
+    return summarize_python(document.profiles, missing)
+
+
+def _memory(document: RunDocument) -> Summary:
+    scopes = main_scopes(document)
+    stored = _brought(document)
+    names = dict.fromkeys(r.metric for r in document.readings if r.metric.startswith("memory."))
+    readings = [r for name in names if (r := best(document.readings, name, scopes)) is not None]
+    missing = [absent(document, n, "tracemalloc", scopes[-1]) for n in _PYTHON if n not in names]
+    return summarize_memory(readings, stored, missing)
+
+
+def _trace(document: RunDocument) -> Summary | None:
+    missing = absent(document, "time.cpu", "trace", main_scopes(document)[-1])
+    return summarize_trace(document.profiles, missing if document.plan is not None else None)

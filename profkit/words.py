@@ -1,0 +1,82 @@
+"""Numbers as people read them: three or four figures, a fitting prefix, and the sign of the unit.
+
+Imports nothing of profkit. These are for screens; whatever is compared is compared before it comes here.
+"""
+
+from __future__ import annotations
+
+import math
+
+_DECIMAL = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
+_BINARY = ((1024.0**4, "Ti"), (1024.0**3, "Gi"), (1024.0**2, "Mi"), (1024.0, "Ki"), (1.0, ""))
+_TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+
+
+def quantity(value: float | None, unit: str = "") -> str:
+    """A value in its base unit as text: `4.13 ms`, `15.2 GB/s`, `3.5 MiB`, `9.0 %`; None is a dash."""
+    if value is None or not math.isfinite(value):
+        return "-"
+    if unit == "%":
+        return f"{percent(value)} %"
+    if unit == "s":
+        return _time(value)
+    if (
+        unit.split("/")[0] == "B" and unit != "B/s"
+    ):  # memory in binary steps, traffic per second in decimal ones
+        return _scaled(value, _BINARY, unit)
+    if unit in ("B/s", "FLOP", "FLOP/s", "Hz", "J"):
+        return _scaled(value, _DECIMAL, unit)
+    if unit in ("", "count") or value >= 1e4:
+        suffix = "" if unit in ("", "count") else " " + unit
+        return _scaled(value, _DECIMAL, "").strip() + suffix
+    return f"{figures(value)} {unit}".strip()
+
+
+def percent(value: float) -> str:
+    """A percentage without its sign: one decimal, more where small: 0.02 is not 0.0."""
+    size = abs(value)
+    if size == 0 or size >= 0.95:
+        return f"{value:.1f}"
+    return f"{value:.2f}" if size >= 0.0095 else f"{value:.1g}"
+
+
+def figures(value: float, count: int = 3) -> str:
+    """`count` significant figures without an exponent where that stays short: 0.412, 41.2, 412."""
+    if value == 0 or not math.isfinite(value):
+        return "0" if value == 0 else "-"
+    digits = count - 1 - math.floor(math.log10(abs(value)))
+    if digits > 9 or digits < -12:
+        return f"{value:.{count - 1}e}"
+    return f"{value:.{max(0, digits)}f}"
+
+
+def plural(number: int, word: str, many: str | None = None) -> str:
+    """`1 pass`, `3 passes`."""
+    return f"{number} {word if number == 1 else many or word + 's'}"
+
+
+def shortened(text: str, width: int) -> str:
+    """The text in at most `width` characters, its middle left out: both ends of a name tell something."""
+    if len(text) <= width:
+        return text
+    if width < 4:
+        return text[:width]
+    head = (width - 1) * 2 // 3
+    return f"{text[:head]}…{text[len(text) - (width - 1 - head) :]}"
+
+
+def _time(value: float) -> str:
+    size = abs(value)
+    for factor, sign in _TIMES:
+        if size >= factor * 0.9995:
+            return f"{figures(value / factor)} {sign}"
+    return f"{figures(value / 1e-9)} ns" if value else "0 s"
+
+
+def _scaled(value: float, steps: tuple[tuple[float, str], ...], unit: str) -> str:
+    for factor, prefix in steps:
+        if abs(value) >= factor * (0.9995 if factor > 1 else 0) or factor == 1:
+            scaled = value / factor
+            text = f"{scaled:.0f}" if factor == 1 and scaled == int(scaled) else figures(scaled)
+            return f"{text} {prefix}{unit}".strip()
+    raise AssertionError("the last step is 1")
