@@ -1,0 +1,233 @@
+"""The judge: targets and readings in, verdicts out. Unknown is never pass, not-applicable never fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from profkit.metrics import metric
+from profkit.model import Quality, Reading, RunDocument, Scope, Verdict, VerdictWord
+from profkit.targets.target import Condition, Roof, Target, in_words, met
+from profkit.words import figures, percent, quantity
+
+HOTTEST = 5  # functions that get verdicts of their own: as many as anybody works on
+WORTH = 0.05  # share of the instructions below which a function's verdict is not worth the work
+ALWAYS_ON = 0.99  # a counter that ran 99 % of the time saw it all: perf truncates 99.99 % to 99.00
+_ORDER: dict[Quality, int] = {
+    "measured": 0,
+    "multiplexed": 1,
+    "simulated": 2,
+    "estimated": 3,
+    "unavailable": 4,
+}
+
+
+@dataclass(frozen=True)
+class Context:
+    """What the judge knows besides the readings.
+
+    `roof` is the lower one of the roofline, `precision` the asked half-width of the interval in %, `hottest`
+    the functions to judge, hottest first.
+    """
+
+    roof: Roof | None = None
+    precision: float | None = None
+    hottest: tuple[Scope, ...] = ()
+
+
+def judge_run(document: RunDocument, targets: Sequence[Target]) -> tuple[Verdict, ...]:
+    """The verdicts on an enriched document, whose summaries (with their unavailable readings) are made."""
+    readings = [*document.readings, *(r for s in document.summaries for r in s.readings)]
+    return judge(targets, readings, context_of(document))
+
+
+def context_of(document: RunDocument) -> Context:
+    """The context that an enriched document gives."""
+    precision = document.timings[0].precision if document.timings else None
+    return Context(
+        roof=_roof(document.readings),
+        precision=100 * precision if precision is not None else None,
+        hottest=_hottest(document.readings),
+    )
+
+
+def judge(
+    targets: Sequence[Target], readings: Sequence[Reading], context: Context = Context()
+) -> tuple[Verdict, ...]:
+    """For every target a verdict on the run or its region, then one on each of the hottest functions.
+
+    A target of whose metric no reading speaks, not even an unavailable one, has no verdict.
+    The unrounded value is compared; of several readings of one metric in one scope the best known one. A
+    multiplexed value so near the threshold that the unseen time could turn it is unknown.
+    """
+    verdicts: list[Verdict] = []
+    for target in targets:
+        verdicts += [_verdict(target, reading, readings, context) for reading in _of_run(target, readings)]
+    for scope in context.hottest:
+        for target in targets:
+            if (
+                "function" in target.scopes
+                and (reading := _best(readings, target.metric, [scope])) is not None
+            ):
+                verdicts.append(_verdict(target, reading, readings, context))
+    return tuple(verdicts)
+
+
+def _of_run(target: Target, readings: Sequence[Reading]) -> list[Reading]:
+    """The reading of every scope that has a value; without any the first that says why."""
+    scopes = dict.fromkeys(
+        r.scope
+        for r in readings
+        if r.metric == target.metric
+        and r.scope.kind in target.scopes
+        and r.scope.kind != "function"
+        and r.scope.id is None  # one PMU of a hybrid part: the reading without an id speaks for all
+    )
+    found = [r for scope in scopes if (r := _best(readings, target.metric, [scope])) is not None]
+    told = [r for r in found if r.value is not None]
+    return told or found[:1]
+
+
+def _best(readings: Iterable[Reading], name: str, scopes: Sequence[Scope]) -> Reading | None:
+    found = [r for r in readings if r.metric == name and r.scope in scopes]
+    return min(found, key=lambda r: (scopes.index(r.scope), _ORDER[r.quality]), default=None)
+
+
+def _verdict(target: Target, reading: Reading, readings: Sequence[Reading], context: Context) -> Verdict:
+    threshold = target.threshold if target.threshold is not None else context.precision
+    words = in_words(target.operator, threshold, target.unit) if threshold is not None else "as asked"
+
+    def said(word: VerdictWord, reason: str, advice: tuple[str, ...] = ()) -> Verdict:
+        return Verdict(
+            target.name,
+            target.metric,
+            word,
+            reason,
+            words,
+            reading.value,
+            reading.unit,
+            reading.scope,
+            reading.quality,
+            advice,
+        )
+
+    looked = [
+        (condition, *_look(condition, reading.scope, readings, context)) for condition in target.applies
+    ]
+    for condition, holds, value in looked:
+        if holds is False:
+            return said("not-applicable", condition.otherwise.replace("{value}", value))
+    if reading.value is None:
+        fix = (reading.fix,) if reading.fix is not None else ()
+        return said("unknown", f"{metric(target.metric).title.lower()} not known: {reading.reason}", fix)
+    if threshold is None:
+        return said("unknown", "the run does not say what was asked for")
+    if any(holds is None for condition, holds, _ in looked if condition.roof is not None):
+        return said("unknown", f"{_said(target, reading)}, but which roof it is under is not known")
+    if (doubt := _doubt(reading, threshold)) is not None:
+        return said("unknown", f"{_said(target, reading)}; {doubt}")
+    reason = f"{_said(target, reading)}; target {words}"
+    if met(reading.value, target.operator, threshold):
+        return said("pass", reason)
+    for condition in target.excused:
+        holds, value = _look(condition, reading.scope, readings, context)
+        if holds is False:
+            excuse = condition.otherwise.replace("{value}", value)
+            return said("not-applicable", f"{_said(target, reading)}, but {excuse}")
+    return said(target.missed, reason, _advice(target, reading, readings, context))
+
+
+def _said(target: Target, reading: Reading) -> str:
+    says = (target.says or "{value}").replace("{value}", _number(reading.value, reading.unit))
+    return says if reading.quality == "measured" else f"{says} ({_how(reading)})"
+
+
+def _how(reading: Reading) -> str:
+    if reading.quality == "multiplexed" and reading.share is not None:
+        return f"multiplexed, counted {percent(100 * reading.share)} % of the time"
+    return reading.quality
+
+
+def _number(value: float | None, unit: str) -> str:
+    return f"{value:.2f}" if unit == "instructions/cycle" and value is not None else quantity(value, unit)
+
+
+def _doubt(reading: Reading, threshold: float) -> str | None:
+    """Why a multiplexed value decides nothing: what happened while it was not counted could turn the verdict.
+
+    Within (1 - share) of the threshold, relative: a ratio was seen 2.7 times off at a third of the time.
+    """
+    if reading.value is None or reading.share is None or reading.share >= ALWAYS_ON:
+        return None
+    if abs(reading.value - threshold) > (1 - reading.share) * abs(threshold):
+        return None
+    return f"too near {figures(threshold)} {reading.unit} for a counter that ran part of the time".replace(
+        "  ", " "
+    )
+
+
+def _look(
+    condition: Condition, scope: Scope, readings: Sequence[Reading], context: Context
+) -> tuple[bool | None, str]:
+    """Whether the condition holds (None: cannot be told), and the value that was looked at, in words."""
+    if condition.roof is not None:
+        return (None if context.roof is None else context.roof == condition.roof), ""
+    places = _places(scope, readings)
+    values: list[Reading] = []
+    for name in (condition.metric, condition.times, condition.over):
+        if name is not None:
+            told = [r for r in readings if r.value is not None]
+            found = _best(told, name, places)
+            if found is None:
+                return None, "-"
+            values.append(found)
+    first, second = values[0].value or 0.0, (values[1].value or 0.0) if len(values) > 1 else 0.0
+    if condition.times is not None:
+        value, words = first * second / 100, f"{percent(first * second / 100)} %"
+    elif condition.over is not None:
+        if second == 0:
+            return None, "-"
+        value, words = first / second, figures(first / second)
+    else:
+        value, words = first, quantity(first, values[0].unit)
+    low = condition.at_least is None or value >= condition.at_least
+    high = condition.at_most is None or value <= condition.at_most
+    return low and high, words
+
+
+def _places(scope: Scope, readings: Sequence[Reading]) -> list[Scope]:
+    """Where to look for what a condition needs: a function only at itself, a region also at the run."""
+    if scope.kind == "function":
+        return [scope]
+    others = [r.scope for r in readings if r.scope.kind in ("region", "run") and r.scope.id is None]
+    return list(dict.fromkeys([scope, *others]))
+
+
+def _advice(
+    target: Target, reading: Reading, readings: Sequence[Reading], context: Context
+) -> tuple[str, ...]:
+    lines: list[str] = []
+    for advice in target.advice:
+        if advice.quality is not None and advice.quality != reading.quality:
+            continue
+        if advice.when is None or _look(advice.when, reading.scope, readings, context)[0] is True:
+            lines.append(advice.text)
+    return tuple(lines)
+
+
+def _roof(readings: Sequence[Reading]) -> Roof | None:
+    """The lower roof: where the roofline's share is more than the peak's, the memory roof is below it."""
+    told = {r.metric: r.value for r in readings if r.value is not None and r.scope.kind != "function"}
+    under, flat = told.get("roofline.share"), told.get("flops.share")
+    if under is None or flat is None:
+        return None
+    return "memory" if under > flat * (1 + 1e-9) else "compute"
+
+
+def _hottest(readings: Sequence[Reading]) -> tuple[Scope, ...]:
+    """Functions by their instructions: at most five, each with a share that is worth a verdict."""
+    counts = [r for r in readings if r.metric == "instructions" and r.value is not None]
+    functions = sorted((r for r in counts if r.scope.kind == "function"), key=lambda r: -(r.value or 0.0))
+    whole = [r.value or 0.0 for r in counts if r.scope.kind in ("run", "region") and r.quality == "simulated"]
+    total = max(whole, default=sum(r.value or 0.0 for r in functions))
+    return tuple(r.scope for r in functions[:HOTTEST] if (r.value or 0.0) >= WORTH * total)

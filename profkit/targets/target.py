@@ -1,0 +1,74 @@
+"""A target as plain data: a threshold, where it speaks, when it applies, and what to try."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from profkit.model import Quality, ScopeKind
+from profkit.words import figures
+
+Operator = Literal["<", ">", "<=", ">="]
+Roof = Literal["memory", "compute"]
+OPERATORS: dict[str, Operator] = {"below": "<", "above": ">", "at_most": "<=", "at_least": ">="}
+
+
+@dataclass(frozen=True)
+class Condition:
+    """Holds where `metric` (times `times` as share, or over `over`) is in bounds, or the roof is `roof`.
+
+    `otherwise` says what is so where it does not hold; `{value}` in it is the value that was looked at.
+    """
+
+    metric: str | None = None
+    times: str | None = None
+    over: str | None = None
+    at_least: float | None = None
+    at_most: float | None = None
+    roof: Roof | None = None
+    otherwise: str = ""
+
+
+@dataclass(frozen=True)
+class Advice:
+    """One line of what to try, everywhere or only where `when` holds or the reading is of that quality."""
+
+    text: str
+    when: Condition | None = None
+    quality: Quality | None = None
+
+
+@dataclass(frozen=True)
+class Target:
+    """A threshold of one metric in the metric's unit; None is the one that the run asked for.
+
+    Where a condition of `applies` does not hold the target is not applicable; one of `excused` is only
+    looked at after a miss. `missed`: is a miss a fault of the workload, or a doubt about the measurement.
+    """
+
+    name: str
+    metric: str
+    operator: Operator
+    threshold: float | None
+    unit: str
+    scopes: tuple[ScopeKind, ...] = ("run", "region")
+    says: str = ""
+    applies: tuple[Condition, ...] = ()
+    excused: tuple[Condition, ...] = ()
+    advice: tuple[Advice, ...] = ()
+    missed: Literal["fail", "unknown"] = "fail"
+
+
+def met(value: float, operator: Operator, threshold: float) -> bool:
+    """Whether the unrounded value keeps the threshold."""
+    if operator == "<":
+        return value < threshold
+    if operator == "<=":
+        return value <= threshold
+    return value > threshold if operator == ">" else value >= threshold
+
+
+def in_words(operator: Operator, threshold: float, unit: str) -> str:
+    """`< 5 %`, `> 2`, `<= 1 %`: the threshold as people read it."""
+    number = f"{threshold:g}" if abs(threshold) < 1e6 else figures(threshold)
+    return f"{operator} {number}{' ' + unit if unit and unit != 'count' else ''}"
