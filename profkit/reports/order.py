@@ -1,0 +1,102 @@
+"""What every rendering shows in the same order: verdicts worst first, and the few things to do next."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from profkit.model import PassResult, RunDocument, Scope, Verdict, VerdictWord
+from profkit.words import percent, plural, quantity
+
+WORDS: dict[VerdictWord, str] = {
+    "fail": "FAIL",
+    "unknown": "UNKNOWN",
+    "pass": "PASS",
+    "not-applicable": "N/A",
+}
+# A sign beside the word, so that colour is never the only carrier.
+SIGNS: dict[VerdictWord, str] = {"fail": "✗", "unknown": "?", "pass": "✓", "not-applicable": "-"}
+ACTIONS = 3  # more than three things to do first is no order
+
+
+@dataclass(frozen=True)
+class Action:
+    """One thing to do: why, and what to try or type."""
+
+    why: str
+    what: str
+    verdict: VerdictWord
+
+
+def worst_first(verdicts: Sequence[Verdict]) -> list[Verdict]:
+    """fail, unknown, pass, not-applicable; within a word as the judge gave them."""
+    order = list(WORDS)
+    return sorted(verdicts, key=lambda verdict: order.index(verdict.verdict))
+
+
+def counts(verdicts: Sequence[Verdict]) -> str:
+    """`2 fail, 1 unknown, 3 pass`; words that do not occur are left out."""
+    found = [(sum(v.verdict == word for v in verdicts), WORDS[word]) for word in WORDS]
+    return ", ".join(f"{number} {word}" for number, word in found if number)
+
+
+def actions(document: RunDocument) -> list[Action]:
+    """The three things to do first: failed before unknown, the whole run before single functions.
+
+    One action for each target, and one for each line to type: the same fix need not be read twice.
+    """
+    found: list[Action] = []
+    seen: set[str] = set()
+    for verdict in sorted(worst_first(document.verdicts), key=_urgency):
+        if verdict.verdict not in ("fail", "unknown") or not verdict.advice:
+            continue
+        what = verdict.advice[0]
+        if verdict.target not in seen and what not in seen:
+            found.append(Action(where(verdict.scope) + verdict.reason, what, verdict.verdict))
+        seen |= {verdict.target, what}
+    return found[:ACTIONS]
+
+
+def _urgency(verdict: Verdict) -> tuple[bool, bool]:
+    return verdict.verdict != "fail", verdict.scope.kind == "function"
+
+
+def where(scope: Scope) -> str:
+    """`in sgemm: ` before what is said of a function or kernel; nothing for the run and its region."""
+    return f"in {scope.name}: " if scope.kind in ("function", "kernel") and scope.name else ""
+
+
+def command(document: RunDocument) -> str:
+    """The workload as it was typed, quoted for a shell."""
+    return shlex.join(document.workload.command)
+
+
+def time_line(document: RunDocument) -> str | None:
+    """`4.13 ms ± 0.8 % per iteration`, of the first timing; None where nothing was timed."""
+    told = {r.metric: r.value for s in document.summaries if s.concern == "time" for r in s.readings[::-1]}
+    median, half = told.get("time.median"), told.get("time.interval")
+    if median is None or not document.timings:
+        return None
+    kind = {"process": "whole process", "region": "entry"}.get(document.timings[0].kind, "iteration")
+    return f"{quantity(median, 's')}{f' ±{percent(half)} %' if half is not None else ''} per {kind}"
+
+
+def troubles(document: RunDocument) -> list[PassResult]:
+    """Passes that did not finish."""
+    return [result for result in document.passes if result.state != "finished"]
+
+
+def machine_line(document: RunDocument) -> str | None:
+    """Processor, cores and what it runs on, in one line; None for a report of unknown origin."""
+    machine = document.machine
+    if machine is None:
+        return None
+    virtual = f", {machine.virtual}" if machine.virtual else ""
+    return f"{machine.cpu}, {plural(machine.cores, 'core')}{virtual}, {machine.system} {machine.release}"
+
+
+def cost(result: PassResult) -> str:
+    """`24.1 s (3.1 plain runs)`: what a pass took."""
+    times = f" ({result.cost:.1f} plain runs)" if result.cost is not None else ""
+    return f"{quantity(result.seconds, 's')}{times}" if result.seconds else "-"

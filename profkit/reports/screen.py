@@ -1,0 +1,119 @@
+"""A console that renders into a string: 80 columns, colour only on a terminal, nothing read as markup."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import sys
+from typing import TYPE_CHECKING
+
+from profkit.reports.plain_text import harmless
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+WIDTH = 80
+# Between a number and its unit, and behind < and >, no line may end. Rich wraps at every kind of blank, also at
+# one that says it does not break, so a private character stands there until the text is done.
+_STICKY = re.compile(r"(?<=\d) (?=%|[KMGTkmµn]?i?(?:B|s|FLOP|Hz)\b)|(?<=[<>=]) (?=\d)")
+_GLUE = "\ue000"
+_NUMBER = re.compile(r"[±+-]?\d.*|-")
+
+
+class Screen:
+    """Collects lines. Styles are rich's; text is taken as it is, never as markup."""
+
+    def __init__(self, color: bool | None = None, width: int | None = None) -> None:
+        from rich.console import Console  # here: 40 ms that only a rendering pays
+
+        if color is None:
+            color = (
+                sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+            )
+        self._buffer = io.StringIO()
+        self.console: Console = Console(
+            file=self._buffer,
+            force_terminal=color,
+            no_color=not color,
+            color_system="standard" if color else None,
+            width=width or WIDTH,
+            markup=False,
+            highlight=False,
+            emoji=False,
+            legacy_windows=False,
+        )
+
+    def line(self, *parts: str | tuple[str, str], indent: int = 0, hang: int = 0) -> None:
+        """One paragraph of plain and (text, style) parts, wrapped with a hanging indent."""
+        from rich.padding import Padding
+        from rich.text import Text
+
+        text = Text()
+        for part in parts:
+            words, style = (part, "") if isinstance(part, str) else part
+            text.append(_safe(words), style=style)
+        if hang == 0:
+            self.console.print(Padding(text, (0, 0, 0, indent)))
+            return
+        lines = text.wrap(self.console, self.console.width - indent - hang)
+        for number, wrapped in enumerate(lines):
+            wrapped.rstrip()
+            self.console.print(Padding(wrapped, (0, 0, 0, indent + (hang if number else 0))))
+
+    def heading(self, text: str) -> None:
+        """An empty line and a bold one."""
+        self.console.print()
+        self.line((text, "bold"))
+
+    def labelled(
+        self, label: tuple[str, str], *parts: str | tuple[str, str], width: int, indent: int = 2
+    ) -> None:
+        """A label in a column of `width`, and beside it a paragraph that stays in its own column."""
+        from rich.table import Table
+
+        grid = Table.grid(padding=(0, 1, 0, 0))
+        grid.add_column(width=width, no_wrap=True)
+        grid.add_column(ratio=1)
+        grid.add_row(self._text(label), self._text(*parts))
+        from rich.padding import Padding
+
+        self.console.print(Padding(grid, (0, 0, 0, indent)))
+
+    def table(self, columns: tuple[str, ...], rows: tuple[tuple[str, ...], ...], indent: int = 2) -> None:
+        """A table without a frame: words to the left, numbers to the right."""
+        from rich.padding import Padding
+        from rich.table import Table
+
+        table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", show_edge=False, pad_edge=False)
+        for number, title in enumerate(columns):
+            cells = [row[number] for row in rows]
+            right = number > 0 and all(_NUMBER.fullmatch(cell) for cell in cells) and set(cells) != {"-"}
+            table.add_column(_safe(title), justify="right" if right else "left", overflow="fold")
+        for row in rows:
+            table.add_row(*(self._text((cell, "")) for cell in row))
+        self.console.print(Padding(table, (0, 0, 0, indent)))
+
+    def blank(self) -> None:
+        """An empty line."""
+        self.console.print()
+
+    def text(self) -> str:
+        """All lines, without blanks at their ends."""
+        lines = (line.rstrip() for line in self._buffer.getvalue().replace(_GLUE, " ").split("\n"))
+        return "\n".join(lines).strip("\n") + "\n"
+
+    def _text(self, *parts: str | tuple[str, str]) -> Text:
+        from rich.text import Text
+
+        text = Text()
+        for part in parts:
+            words, style = (part, "") if isinstance(part, str) else part
+            text.append(_safe(words), style=style)
+        return text
+
+
+def _safe(words: str) -> str:
+    """The words without anything that the terminal would obey, glued where no line may end."""
+    return _STICKY.sub(_GLUE, harmless(words))
