@@ -46,7 +46,7 @@ def read_stat_json(path: Path) -> Report:
             gathering.comment(text)
             continue
         found = _object(text)
-        if isinstance(found, dict):
+        if found is not None:
             row = _row(found)
             if row is not None:
                 gathering.tally.add(row)
@@ -59,15 +59,22 @@ def read_stat_json(path: Path) -> Report:
     return gathering.report(first)
 
 
-def _object(text: str) -> Any:
+def _object(text: str) -> dict[str, Any] | None:
     """The object of one line, mended where perf wrote invalid JSON; None where it is none."""
-    bare = text.lstrip("[").rstrip("]").rstrip().rstrip(",")
-    for mended in (bare, _DECIMAL_COMMA.sub(r"\1.\2", _LOOSE_COMMA.sub("}", bare))):
+    for mended in (text, _mend(text)):
         try:
-            return json.loads(mended)
+            found = json.loads(mended)
         except (ValueError, RecursionError):  # RecursionError: a line of ten thousand brackets
             continue
+        if isinstance(found, dict):
+            return found
     return None
+
+
+def _mend(text: str) -> str:
+    """Without the brackets of an array around the lines, and with perf's own slips put right."""
+    bare = text.lstrip("[").rstrip("]").rstrip().rstrip(",")
+    return _DECIMAL_COMMA.sub(r"\1.\2", _LOOSE_COMMA.sub("}", bare))
 
 
 def _row(found: dict[str, Any]) -> Row | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from functools import lru_cache
 
 from profkit.model import CounterState
 from profkit.tools.perf.stat_tally import Row
@@ -36,6 +37,8 @@ class RowParser:
     def __init__(self, separator: str) -> None:
         self.separator = separator
         self._layouts: dict[int, tuple[int, int]] = {}
+        self._before: list[str] = []
+        self._prefix: tuple[str | None, str | None] = (None, None)
 
     def parse(self, line: str) -> Row | None:
         """The row of `line`; None where it is a comment, a metric's continuation or no row at all.
@@ -78,12 +81,12 @@ class RowParser:
 
     def _row(self, fields: list[str], value_at: int, run_at: int) -> Row | None:
         """The row at a layout, or None where this line does not fit it."""
-        value_text, run_text, percent_text = fields[value_at].strip(), fields[run_at], fields[run_at + 1]
-        if not (_WHOLE.match(run_text) and _PERCENT.match(percent_text)):
+        run_text = fields[run_at]
+        percent = _percent(fields[run_at + 1])
+        unit = _unit(fields[value_at + 1])
+        if percent is None or unit is None or not _WHOLE.match(run_text):
             return None
-        unit = fields[value_at + 1]
-        if not _UNIT.match(unit):
-            return None
+        value_text = fields[value_at].strip()
         state: CounterState = "measured"
         value: float | None = None
         if value_text in _STATES:
@@ -94,15 +97,20 @@ class RowParser:
                 return None
         else:
             return None
-        event, cgroup = self._event(fields[value_at + 2 : run_at])
+        if run_at == value_at + 3:
+            event, cgroup = fields[value_at + 2].strip(), None
+        else:
+            event, cgroup = self._event(fields[value_at + 2 : run_at])
         if not event:
             return None
-        runtime, percent = float(run_text[:24]), number(percent_text)
+        runtime = float(run_text[:24])
         if value == 0 and runtime == 0:
             value, state = None, "not-counted"  # a count of 0 of an event that never ran
-        interval, aggregate = _prefix(fields[:value_at], self.separator)
-        plain_unit = "" if unit == "(null)" else unit.strip()
-        return Row(event, value, state, plain_unit, runtime, percent, interval, aggregate, cgroup)
+        before = fields[:value_at]
+        if before != self._before:  # the same for all rows of an interval
+            self._before, self._prefix = before, _prefix(before, self.separator)
+        interval, aggregate = self._prefix
+        return Row(event, value, state, unit, runtime, percent, interval, aggregate, cgroup)
 
     def _event(self, parts: list[str]) -> tuple[str, str | None]:
         """The event's name and its cgroup; a raw event may hold the separator: cpu/event=0x29,umask=0x7/."""
@@ -122,6 +130,19 @@ def number(text: str) -> float | None:
     """A number with a point or a comma; None where it is too large to be one."""
     value = float(text.replace(",", "."))
     return value if math.isfinite(value) else None
+
+
+@lru_cache(maxsize=1024)
+def _percent(text: str) -> float | None:
+    return number(text) if _PERCENT.match(text) else None
+
+
+@lru_cache(maxsize=1024)
+def _unit(text: str) -> str | None:
+    """The unit, or None where the text cannot be one. `(null)` is a printf of perf's that went wrong."""
+    if not _UNIT.match(text):
+        return None
+    return "" if text == "(null)" else text.strip()
 
 
 def _is_value(text: str) -> bool:

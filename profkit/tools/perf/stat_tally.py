@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import NamedTuple
 
 from profkit.errors import UnreadableReport
@@ -106,7 +107,7 @@ class Tally:
             self._rows_in_interval = 0
             self._seen.clear()
         self._rows_in_interval += 1
-        if row.aggregate is not None and len(self.aggregates) < 64:
+        if row.aggregate is not None:
             self.aggregates.add(_kind(row.aggregate))
         place = (row.aggregate, row.cgroup, row.event)
         instance = self._seen.get(place, 0)
@@ -248,6 +249,7 @@ def _keep_apart(names: dict[str, EventName]) -> dict[str, EventName]:
     }
 
 
+@lru_cache(maxsize=4096)
 def _kind(aggregate: str) -> str:
     """What an aggregation id stands for: `S0-D0-C1` a core, `S0-D0` a die, `CPU3` a CPU, else a thread."""
     parts = aggregate.split("-")
