@@ -8,11 +8,11 @@ from profkit.model import Frame, Profile, Stacks
 from profkit.stacks.labels import MORE_STACKS, NO_STACK
 from profkit.stacks.tables import Tally
 
-# Bounds, so that a hostile or endless file cannot fill memory. A frame costs some 400 bytes, a slot (one
-# frame of one distinct stack) 8: both together stay near 100 MB. A program has some 10 000 functions and
-# seldom more than 20 000 distinct stacks of 50 frames.
+# Bounds, so that a hostile or endless file cannot fill memory: a frame costs some 400 bytes, a slot (one
+# frame of one distinct stack) 8 while merging and 8 in the answer. A program has some 10 000 functions and
+# seldom more than 20 000 distinct stacks of 50 frames; a flame graph of more cannot be looked at.
 MOST_FRAMES = 200_000
-MOST_SLOTS = 4_000_000
+MOST_SLOTS = 2_000_000
 OUTER_FRAMES = (
     8  # kept of a stack that came after the bound; enough to see which thread and which entry point
 )

@@ -11,18 +11,17 @@ import re
 from collections.abc import Iterator
 from typing import IO, NamedTuple
 
-from profkit.errors import UnreadableReport
 from profkit.model import Frame
 from profkit.stacks.merge import FrameTable
+from profkit.tools.perf.script_blocks import ScriptBlocks
 from profkit.tools.perf.script_text import one_line_frame, parse_frame, parse_header
 
-CHUNK = 1 << 20
-MOST_UNBROKEN = 1 << 24  # a sample is some kilobytes; 16 MiB without an end is another kind of file
 MOST_LINES = 1 << 17  # parsed lines kept, some 300 bytes each
 MOST_TEXT = 1 << 25  # bytes of stack text kept
 MOST_DEPTH = 1 << 14  # frames of one stack; perf itself stops at a few thousand
 
 RawSample = tuple["re.Match[bytes]", tuple[int, ...]]
+_PLAIN = re.compile(rb"\t *[0-9a-f]{1,16} ([^\n]*)\n?")
 _SOURCE_LINE = re.compile(rb"\s+\S.*:\d+\s*$")  # what `-F srcline` puts under a frame
 _LOST = re.compile(rb"PERF_RECORD_LOST(?:_SAMPLES)?\b.*?lost (\d{1,18})")
 _COMMENT = re.compile(rb"#\s*(perf version|arch|cpudesc)\s*:\s*(.{1,200})")
@@ -43,16 +42,17 @@ class ScriptStream:
         self.version: str | None = None
         self.facts: dict[str, str] = {}
         self._lines: dict[bytes, _Line | None] = {}
+        self._symbols: dict[bytes, int] = {}  # the same without the address
         self._stacks: dict[bytes, tuple[int, ...]] = {}
         self._text = 0  # bytes of the keys of _stacks
         self._odd = 0
         self._lost = 0
-        self._ending: str | None = None
+        self._blocks = ScriptBlocks()
 
     def warnings(self) -> Iterator[str]:
         """What is to be known about the samples that were read, once they are read."""
-        if self._ending:
-            yield self._ending
+        if self._blocks.ending:
+            yield self._blocks.ending
         if self._lost:
             yield f"perf lost {self._lost} samples while recording"
         if self._odd:
@@ -61,7 +61,7 @@ class ScriptStream:
     def samples(self, file: IO[bytes]) -> Iterator[RawSample]:
         """Every sample as its header (a match of script_text.parse_header) and its stack."""
         stacks = self._stacks
-        for block in self._blocks(file):
+        for block in self._blocks.blocks(file):
             if not block:
                 continue
             header, _, body = block.partition(b"\n")
@@ -86,16 +86,40 @@ class ScriptStream:
 
     def _parse(self, text: bytes) -> tuple[int, ...] | None:
         """The frames of `text`, kept for next time; None where a line of it begins another sample."""
-        lines = text.split(b"\n") if text else []
-        if any(line[:1] == b"#" or (line[:1] != b"\t" and parse_header(line)) for line in lines):
+        ids: tuple[int, ...] | None = None
+        if b"(inlined)" not in text:
+            ids = self._plain_frames(text)
+        if ids is None:
+            lines = text.split(b"\n") if text else []
+            if any(line[:1] == b"#" or (line[:1] != b"\t" and parse_header(line)) for line in lines):
+                return None
+            ids = self._frames(lines)
+        return self._keep(text, ids)
+
+    def _plain_frames(self, text: bytes) -> tuple[int, ...] | None:
+        """The frames of lines that are all of the plain shape, by symbol and dso; None where one is not.
+
+        One look for all lines, and the address left out of the key: most stacks that are new differ from
+        known ones in addresses only.
+        """
+        symbols = _PLAIN.findall(text)
+        if len(symbols) != text.count(b"\n") + 1 or len(symbols) > MOST_DEPTH:
             return None
-        ids = self._frames(lines)
-        if self._text > MOST_TEXT:
-            self._stacks.clear()
-            self._text = 0
-        self._stacks[text] = ids
-        self._text += len(text) + 8 * len(ids) + 100
-        return ids
+        known = self._symbols
+        try:
+            return tuple([known[symbol] for symbol in symbols])
+        except KeyError:
+            pass
+        for symbol in symbols:
+            if symbol not in known:
+                parsed = parse_frame(b"0 " + symbol)
+                if parsed is None:
+                    return None
+                if len(known) >= MOST_LINES:
+                    known.clear()
+                    return None
+                known[symbol] = self.table.add(parsed.frame)
+        return tuple([known[symbol] for symbol in symbols])
 
     def _frames(self, lines: list[bytes]) -> tuple[int, ...]:
         cache = self._lines
@@ -138,7 +162,9 @@ class ScriptStream:
         match: re.Match[bytes] | None = None
         body: list[bytes] = []
         for line in block.split(b"\n"):
-            if line[:1] == b"\t" or not line:
+            if not line:
+                continue
+            if line[:1] == b"\t":
                 if match is not None:
                     body.append(line)
                 elif line.strip():
@@ -160,10 +186,23 @@ class ScriptStream:
             yield match, self._stack_of(match, body)
 
     def _stack_of(self, match: re.Match[bytes], body: list[bytes]) -> tuple[int, ...]:
-        rest = match["rest"]
-        if rest and not rest.isspace() and one_line_frame(rest) is not None:
-            body = [rest, *body]
-        return self._frames(body) if body else ()
+        if body:
+            return self._frames(body)
+        rest: bytes = match["rest"]
+        found = self._stacks.get(rest)
+        if found is None:
+            if one_line_frame(rest) is None:  # what a trace event has to say: new each time
+                return ()
+            found = self._keep(rest, self._frames([rest]))
+        return found
+
+    def _keep(self, text: bytes, ids: tuple[int, ...]) -> tuple[int, ...]:
+        if self._text > MOST_TEXT:
+            self._stacks.clear()
+            self._text = 0
+        self._stacks[text] = ids
+        self._text += len(text) + 8 * len(ids) + 100
+        return ids
 
     def _comment(self, line: bytes) -> None:
         """`perf script --header` says what was used; the host's name is there too and is never kept."""
@@ -173,51 +212,3 @@ class ScriptStream:
                 self.version = value
             else:
                 self.facts["cpu" if name == "cpudesc" else name] = value
-
-    def _blocks(self, file: IO[bytes]) -> Iterator[bytes]:
-        """The text between blank lines; without any, pieces that end before a line that begins a sample."""
-        rest = b""
-        blank = False
-        while chunk := file.read(CHUNK):
-            if b"\0" in chunk:
-                raise UnreadableReport("this is a binary file, not the text of perf script")
-            data = rest + chunk
-            if b"\r\n" in data:
-                data = data.replace(b"\r\n", b"\n")
-            cut = data.rfind(b"\n\n")
-            if cut < 0 and len(data) >= CHUNK:
-                cut = _last_start(data) - 1
-                blocks = [data[:cut]] if cut > 0 else []
-                rest = data[cut + 1 :] if cut > 0 else data
-            elif cut < 0:
-                blocks, rest = [], data
-            else:
-                blank = True
-                blocks, rest = data[:cut].split(b"\n\n"), data[cut + 2 :]
-            if len(rest) > MOST_UNBROKEN:
-                raise UnreadableReport("16 MiB without the end of a sample: not the text of perf script")
-            yield from blocks
-        if rest.strip():
-            yield self._tail(rest, blank)
-
-    def _tail(self, rest: bytes, blank: bool) -> bytes:
-        """The last block. A sample that is cut short would have the wrong callers, so it is left out."""
-        if rest.endswith(b"\n"):
-            if blank and b"\n\t" in rest:
-                self._ending = "the text does not end where a sample ends: the last one may be cut short"
-            return rest
-        if rest.endswith(b")"):
-            self._ending = "the text ends in the middle: it may be cut short"
-            return rest
-        self._ending = (
-            "the text ends in the middle of a line: it was cut short, and its last sample is left out"
-        )
-        return rest[: _last_start(rest)]
-
-
-def _last_start(data: bytes) -> int:
-    """Where the last line begins that is no line of a stack; 0 where there is none but the first."""
-    position = data.rfind(b"\n")
-    while position >= 0 and data[position + 1 : position + 2] in (b"\t", b""):
-        position = data.rfind(b"\n", 0, position)
-    return position + 1

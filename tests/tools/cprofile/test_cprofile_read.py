@@ -1,4 +1,4 @@
-"""cProfile files of every interpreter of this machine, with `pstats` as the truth; damaged and hostile ones."""
+"""cProfile files of every interpreter of this machine, `pstats` as the truth; damaged and hostile ones."""
 
 from __future__ import annotations
 

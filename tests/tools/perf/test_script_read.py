@@ -121,6 +121,7 @@ def test_two_events_in_one_recording_are_two_profiles_in_their_own_units():
 def test_a_recording_without_stacks_has_one_frame_per_sample():
     report = read_script(DATA / "script.one-line.txt")
     assert {len(stack) for stacks in report.stacks for stack in stacks.weights} == {1}
+    assert not any((NO_STACK,) in stacks.weights for stacks in report.stacks)
     faults = next(p for p in report.profiles if p.title == "page-faults by function")
     expected = re.findall(r" page-faults: +[0-9a-f]+ elf_load\+", (DATA / "script.one-line.txt").read_text())
     assert len(expected) == row(faults, "elf_load")[0] > 0
@@ -241,7 +242,7 @@ def test_windows_line_ends_make_no_difference(tmp_path: Path):
 def test_the_same_text_in_small_pieces_gives_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     whole = {name: read_script(DATA / name) for name in OWN}
     for size in (700, 4096):
-        monkeypatch.setattr("profkit.tools.perf.script_stream.CHUNK", size)
+        monkeypatch.setattr("profkit.tools.perf.script_blocks.CHUNK", size)
         for name, report in whole.items():
             assert read_script(DATA / name) == report
 
