@@ -126,8 +126,9 @@ fetch_pip_wheel() (
 
 in_venv() { "$venv/bin/python" -m "$@"; }
 
+# A user's pip may be set to install into the home folder, which a virtual environment refuses.
 pip_install() {
-    in_venv pip --disable-pip-version-check --no-input install "$@"
+    PIP_USER=0 in_venv pip --disable-pip-version-check --no-input install "$@"
 }
 
 install_profkit() {
