@@ -37,9 +37,9 @@ def test_cache_misses_means_another_level_on_another_vendor_and_nothing_on_an_un
         table = formula_table("perf", chip)
         return [n for n, ways in table.formulas.items() if any("cache-misses" in w.names for w in ways)]
 
-    assert levels("intel") == ["cache.l3.miss_rate"]
-    assert levels("amd") == ["cache.l2.miss_rate"]
-    assert levels("arm") == levels("generic") == levels(None) == []
+    assert levels("intel") == ["cache.l3.miss_rate", "cache.last.miss_rate"]
+    assert levels("amd") == ["cache.l2.miss_rate", "cache.last.miss_rate"]
+    assert levels("arm") == levels("generic") == levels(None) == ["cache.last.miss_rate"]
 
 
 def test_older_and_newer_names_of_one_event_are_one():

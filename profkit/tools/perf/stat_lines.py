@@ -21,7 +21,7 @@ class Line(NamedTuple):
 
 
 def lines(path: Path) -> Iterator[Line]:
-    """The lines of `path`. Raises UnreadableReport where it cannot be read, is binary or a line has no end."""
+    """The lines of `path`. Raises UnreadableReport: it cannot be read, is binary, or a line has no end."""
     rest = b""
     try:
         with path.open("rb") as file:
