@@ -132,8 +132,8 @@ def row(name: str, noise: Noise, series: int, first: int) -> bool:
     coverage = held / series
     missed = coverage < 0.95 - 2 * sqrt(0.95 * 0.05 / series)
     print(
-        f"{name:26} {median(counts):6.0f} {100 * percentile(errors, 95):8.2f} % {100 * reached / series:7.0f} %"
-        f" {100 * coverage:8.1f} %  {'below 95 %' if missed else ''}",
+        f"{name:26} {median(counts):6.0f} {100 * percentile(errors, 95):8.2f} %"
+        f" {100 * reached / series:7.0f} % {100 * coverage:8.1f} %  {'below 95 %' if missed else ''}",
         flush=True,
     )
     return not missed
@@ -154,7 +154,8 @@ def layouts(spread: float, processes: int, series: int) -> bool:
     coverage = held / series
     missed = coverage < 0.95 - 2 * sqrt(0.95 * 0.05 / series)
     print(
-        f"{processes} processes, {100 * spread:3.1f} % between  {100 * coverage:8.1f} %  {'below 95 %' if missed else ''}"
+        f"{processes} processes, {100 * spread:3.1f} % between"
+        f"  {100 * coverage:8.1f} %  {'below 95 %' if missed else ''}"
     )
     return not missed
 

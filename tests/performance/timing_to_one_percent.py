@@ -1,9 +1,10 @@
-"""Samples and seconds to a ±1 % interval: profkit.benchmark against pyperf and torch.utils.benchmark, one kernel.
+"""Samples and seconds to a ±1 % interval: profkit.benchmark against pyperf and torch.utils.benchmark.
 
 Run alone: python tests/performance/timing_to_one_percent.py
-The kernel is a product of two 256 x 256 float32 matrices in numpy, on one thread. Each tool decides itself when to
-stop; the interval of the median over what it sampled is then computed in the same way for all. Repeated rounds show
-how much each tool's answer moves from process to process: a tool that stops early must not move more.
+The kernel is a product of two 256 x 256 float32 matrices in numpy, on one thread. Each tool decides itself
+when to stop; the interval of the median over what it sampled is then computed in the same way for all.
+Repeated rounds show how much each tool's answer moves from process to process: a tool that stops early must
+not move more.
 """
 
 from __future__ import annotations
@@ -101,7 +102,8 @@ def tools() -> dict[str, object]:
 
 def main() -> None:
     print(
-        f"{'tool':30} {'samples':>8} {'wall s':>7} {'interval':>9} {'medians of the rounds, µs':>30} {'moved':>7}"
+        f"{'tool':30} {'samples':>8} {'wall s':>7} {'interval':>9}"
+        f" {'medians of the rounds, µs':>30} {'moved':>7}"
     )
     rows: dict[str, list[tuple[float, list[float], int]]] = {}
     for _ in range(ROUNDS):
