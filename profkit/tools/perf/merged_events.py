@@ -5,7 +5,7 @@ from __future__ import annotations
 from profkit.errors import UnreadableReport
 from profkit.model import Profile, Stacks
 from profkit.stacks.merge import FrameTable, StackMerger
-from profkit.tools.perf.weights import by_thread, scale_of
+from profkit.tools.perf.weights import by_thread, is_user_only, scale_of
 
 MOST_EVENTS = 1000  # perf itself takes far fewer; more are a sign of another kind of file
 MOST_THREADS = 10_000
@@ -45,13 +45,18 @@ class MergedEvents:
         return {"samples": str(self.samples), **({"events": " ".join(names)} if names else {})}
 
     def warnings(self) -> list[str]:
-        """Where bounds were reached."""
+        """Where bounds were reached, and what the events leave out."""
         found = [
             f"{_text(event) or 'samples'}: too many distinct stacks; the inner frames of "
             f"{100 * merger.cut / merger.weight:.1f} % of the weight are not kept apart in the stacks "
             "(the tables are exact)"
             for (event, _), (merger, _) in self._events.items()
             if merger.cut
+        ]
+        found += [
+            f"{_text(event)}: user space only; what the kernel did is not in it"
+            for event in dict.fromkeys(event for event, _ in self._events)
+            if is_user_only(_text(event))
         ]
         if self._table.full:
             found.append("too many different functions: the later ones are not told apart")

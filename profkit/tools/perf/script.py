@@ -80,6 +80,11 @@ def read_script(path: Path) -> Report:
     except UnreadableReport as error:
         raise UnreadableReport(f"{path}: {error.message}") from error
     if not events.samples:
+        if reader.lost:
+            raise UnreadableReport(
+                f"{path} holds no sample: perf lost all of them ({reader.lost}) while recording",
+                "record less: a lower frequency, frame pointers instead of copies of the stack",
+            )
         raise UnreadableReport(f"{path} holds no sample of perf script")
     stacks, profiles = events.answer()
     return Report(

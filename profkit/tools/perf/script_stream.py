@@ -46,15 +46,15 @@ class ScriptStream:
         self._stacks: dict[bytes, tuple[int, ...]] = {}
         self._text = 0  # bytes of the keys of _stacks
         self._odd = 0
-        self._lost = 0
+        self.lost = 0
         self._blocks = ScriptBlocks()
 
     def warnings(self) -> Iterator[str]:
         """What is to be known about the samples that were read, once they are read."""
         if self._blocks.ending:
             yield self._blocks.ending
-        if self._lost:
-            yield f"perf lost {self._lost} samples while recording"
+        if self.lost:
+            yield f"perf lost {self.lost} samples while recording"
         if self._odd:
             yield f"{self._odd} lines were not understood and left out"
 
@@ -177,7 +177,7 @@ class ScriptStream:
                 self._comment(line)
             elif b"PERF_RECORD_" in line:
                 if lost := _LOST.search(line):
-                    self._lost += int(lost[1])
+                    self.lost += int(lost[1])
             elif match is not None:
                 body.append(line)
             elif line.strip():

@@ -17,6 +17,13 @@ def base_event(event: str) -> str:
     return name if colon and name and modifiers and set(modifiers) <= _MODIFIERS else event
 
 
+def is_user_only(event: str) -> bool:
+    """True where a modifier leaves the kernel out; perf adds `:u` by itself for unprivileged users."""
+    name = base_event(event)
+    modifiers = event[len(name) :] if name != event else event.rpartition("/")[2] if "/" in event else ""
+    return "u" in modifiers and "k" not in modifiers
+
+
 def scale_of(event: str, *, with_period: bool) -> tuple[str, float]:
     """Unit of a sample's weight, and the divisor into it: seconds for clocks, else the event or `samples`."""
     if not with_period:

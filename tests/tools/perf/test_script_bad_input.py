@@ -80,6 +80,13 @@ def test_what_is_no_perf_script_is_refused_with_a_sentence(tmp_path: Path, data:
         assert not looks_like(data)
 
 
+def test_a_recording_that_lost_every_sample_says_what_to_do(tmp_path: Path):
+    path = write(tmp_path, b"app 1/1 1.000000: PERF_RECORD_LOST lost 12\n" * 3)
+    with pytest.raises(UnreadableReport, match=r"lost all of them \(36\)") as refusal:
+        read_script(path)
+    assert refusal.value.fix
+
+
 def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path):
     for path in (tmp_path / "none", tmp_path):
         with pytest.raises(UnreadableReport, match="cannot be read"):

@@ -233,6 +233,29 @@ def test_lost_samples_are_said(tmp_path: Path):
     assert report.warnings == ("perf lost 12 samples while recording",)
 
 
+@pytest.mark.parametrize(
+    ("event", "user_only"),
+    [
+        ("cycles:u", True),
+        ("cycles:uk", False),
+        ("cpu-clock", False),
+        ("cycles:ppp", False),
+        ("cycles:Pu", True),
+    ]
+    + [
+        ("cpu_core/cycles/u", True),
+        ("cpu_core/cycles/", False),
+        ("sched:sched_switch", False),
+        ("instructions", False),
+    ],
+)
+def test_an_event_of_user_space_only_says_so(tmp_path: Path, event: str, user_only: bool):
+    report = read(tmp_path, f"app 1/1 1.000001: 1 {event}: \n\t  1f main (/bin/app)\n\n")
+    assert report.warnings == (
+        (f"{event}: user space only; what the kernel did is not in it",) if user_only else ()
+    )
+
+
 def test_windows_line_ends_make_no_difference(tmp_path: Path):
     text = (DATA / "script.py313-jit.txt").read_bytes()
     plain, windows = read(tmp_path, text), read(tmp_path, text.replace(b"\n", b"\r\n"))
