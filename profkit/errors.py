@@ -5,6 +5,8 @@ Only the top of the command line catches these; everything below raises and neve
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 
 class ProfkitError(Exception):
     """A fault a user can act on: one sentence, an exit code and, where there is one, the line that fixes it."""
@@ -43,3 +45,11 @@ class Interrupted(ProfkitError):
     """The user or the terminal ended the run; what was finished is on disk (exit 130)."""
 
     exit_code = 130
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What a tool's error text means, in words, and the one line that fixes it."""
+
+    reason: str
+    fix: str | None = None

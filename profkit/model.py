@@ -18,7 +18,7 @@ PassName = Literal["timing", "cprofile", "tracemalloc", "trace", "counters"]
 PassState = Literal["finished", "skipped", "failed", "interrupted"]
 RunState = Literal["running", "complete", "interrupted", "failed"]
 Depth = Literal["gate", "standard", "full"]
-Json: TypeAlias = "None | bool | int | float | str | list[Json] | dict[str, Json]"
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 
 # ---------------------------------------------------------------- values
@@ -237,6 +237,7 @@ class PassPlan:
     counters: tuple[str, ...] = ()
     cost: float | None = None  # expected wall time as a multiple of one plain run; None if unknown
     cost_note: str = ""  # where the figure comes from
+    limit: float | None = None  # wall seconds one step may take; None: as long as it needs
     parallel: bool = False  # its steps do not disturb each other (simulation)
     simulated: bool = False
     skipped: str | None = None  # why it will not run, and

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from profkit.errors import UsageError
+from profkit.errors import Interrupted, UsageError
 
 GRACE_SECONDS = 3.0  # what a profiler gets to finish its file after SIGINT
 LOG_LIMIT = 4 * 1024 * 1024  # a log keeps its first 4 MiB; a workload that prints gigabytes fills no disk
@@ -71,11 +71,13 @@ def run(
     log: Path | None = None,
     timeout: float | None = None,
     tick: Callable[[float], None] | None = None,
+    cancel: threading.Event | None = None,
 ) -> Outcome:
     """Run `argv` to its end and say how it went.
 
     `env` is set on top of the caller's environment. `log` takes stdout and stderr together (first 4 MiB; the
     tail is always in the outcome). `tick` is called a few times a second with the seconds gone, for progress.
+    `cancel`, once set by another thread, ends the tree and raises Interrupted (a Ctrl-C reaches only the main thread).
     stdin is empty: a workload runs several times and a pipe can be read only once.
     Raises UsageError when `argv[0]` cannot be started; KeyboardInterrupt passes through after the tree is ended.
     """
@@ -106,7 +108,7 @@ def run(
     tree = _Tree(child.pid)
     timed_out = False
     try:
-        timed_out = _wait(child, tree, start, timeout, tick)
+        timed_out = _wait(child, tree, start, timeout, tick, cancel)
         if timed_out:
             tree.end()
             child.wait()
@@ -138,6 +140,7 @@ def _wait(
     start: float,
     timeout: float | None,
     tick: Callable[[float], None] | None,
+    cancel: threading.Event | None,
 ) -> bool:
     """Wait for the child; True when its time ran out first."""
     step = 0.02  # short at first, so that a quick child is not measured by our own polling
@@ -151,6 +154,8 @@ def _wait(
         except subprocess.TimeoutExpired:
             step = min(step * 1.5, 0.25)
             tree.look()
+            if cancel is not None and cancel.is_set():
+                raise Interrupted("interrupted") from None
             if tick is not None:
                 tick(time.monotonic() - start)
 

@@ -16,7 +16,7 @@ from profkit.tools.valgrind.probe import probe_valgrind
 def recipe(
     what: Literal["samples", "counters"],  # noqa: ARG001 - a simulation has both in one
     command: tuple[str, ...],
-    report: Path,
+    report: Path,  # noqa: ARG001 - callgrind names its files itself, one per process
     scratch: Path,
     *,
     marked: bool,

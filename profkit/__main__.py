@@ -1,0 +1,5 @@
+"""`python -m profkit` is `profkit`."""
+
+from profkit.cli import main
+
+main()

@@ -1,0 +1,41 @@
+"""What Python itself can tell: cProfile and tracemalloc, each in a process of its own."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from profkit.backends import Findings, Site
+from profkit.model import Directive, PassPlan, Step
+from profkit.passes.command import hosted
+from profkit.passes.read_tracemalloc import read_tracemalloc
+from profkit.tools.cprofile.read import read_cprofile
+
+# Wall time against a plain run, as measured on the workloads in benchmark/: tracemalloc notes every allocation.
+_COST = {"cprofile": 1.2, "tracemalloc": 1.5}
+_SECONDS = {"cprofile": 1.0, "tracemalloc": 2.0}  # how long a benchmarked function is repeated
+_FILE = {"cprofile": "cprofile.prof", "tracemalloc": "tracemalloc.json"}
+
+
+def plan_python(site: Site, kind: Literal["cprofile", "tracemalloc"]) -> PassPlan:
+    """One step under Python's own instrument, or the reason why the workload has no Python to look into."""
+    out = site.folder / "artifacts" / _FILE[kind]
+    argv, reason = hosted(site.workload.command, kind, out)
+    if argv is None:
+        return PassPlan(kind, None, skipped=reason)
+    record = str(site.folder / "artifacts" / f"{kind}.region")
+    directive = Directive(kind, record, seconds=_SECONDS[kind])
+    step = Step(kind, tuple(argv), (f"artifacts/{_FILE[kind]}",), directive=directive)
+    return PassPlan(
+        kind, None, (step,), cost=_COST[kind], cost_note="typical; grows with calls and allocations"
+    )
+
+
+def find_cprofile(site: Site) -> Findings:
+    """The functions by own and cumulative time, and what importing cost."""
+    report = read_cprofile(site.folder / "artifacts" / _FILE["cprofile"])
+    return Findings(profiles=report.profiles, notes=report.warnings)
+
+
+def find_tracemalloc(site: Site) -> Findings:
+    """Peak and growth of Python's own allocations."""
+    return Findings(allocations=read_tracemalloc(site.folder / "artifacts" / _FILE["tracemalloc"]))

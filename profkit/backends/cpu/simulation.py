@@ -1,0 +1,157 @@
+"""Counters without a PMU: callgrind simulates the caches and branches of the region, twice, for three cache levels."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from profkit.backends import Findings, Known, Site
+from profkit.backends.cpu.per_iteration import iterations, per_iteration
+from profkit.errors import UnreadableReport
+from profkit.hardware.caches import data_cache, instruction_cache
+from profkit.metrics import derive, formula_table
+from profkit.model import Cache, Counter, Depth, Directive, PassPlan, Report, Step, Switch
+from profkit.tools.valgrind.callgrind_file import read_callgrind
+from profkit.tools.valgrind.command import (
+    COST,
+    COST_NOTE,
+    callgrind_argv,
+    geometry_notes,
+    outputs,
+    single_thread_env,
+)
+from profkit.tools.valgrind.instructions import instruction_mix
+from profkit.tools.valgrind.levels import combine_levels
+from profkit.tools.valgrind.probe import ValgrindAbility
+
+# Simulated code is 50 to 100 times slower, and fused multiply-adds 3000 times (valgrind 3.19 does them in software,
+# 65 ns a lane): 2 ms of native work is up to 6 s.
+NATIVE_SECONDS = 0.002
+MOST_ITERATIONS = 1000
+LIMITS: dict[Depth, float | None] = {"gate": 180.0, "standard": 900.0, "full": None}
+COUNTERS = ("Ir", "Dr", "Dw", "L1 misses", "L2 misses", "L3 misses", "branches", "FLOP", "SIMD")
+
+
+def plan_simulation(site: Site, valgrind: ValgrindAbility, known: Known) -> PassPlan:
+    """Two runs side by side: behind L1 stands L2 in one (which also tells instructions by kind), L3 in the other."""
+    if not valgrind.works:
+        return PassPlan("counters", "valgrind", simulated=True, skipped=valgrind.reason, fix=valgrind.fix)
+    first, second, third = (data_cache(site.machine, level) for level in (1, 2, 3))
+    if first is None or second is None:
+        reason = (
+            "this machine tells no cache geometry, and a simulation with a guessed one says nothing about it"
+        )
+        return PassPlan("counters", "valgrind", simulated=True, skipped=reason)
+    inner = instruction_cache(site.machine)
+    levels = [("simulate-l2", second)] + ([("simulate-l3", third)] if third is not None else [])
+    steps = tuple(_step(site, valgrind, known, name, inner, first, last) for name, last in levels)
+    return PassPlan(
+        "counters",
+        "valgrind",
+        steps,
+        COUNTERS,
+        cost=COST / 6 if known.marked else COST,
+        cost_note=COST_NOTE,
+        limit=LIMITS[site.depth],
+        parallel=True,
+        simulated=True,
+        notes=(
+            *(
+                f"L{c.level}: {c.size // 1024} KiB, {c.ways}-way, {c.source}"
+                for c in (first, second, third)
+                if c
+            ),
+            *geometry_notes(inner, first, *(level for _, level in levels)),
+        ),
+    )
+
+
+def _step(
+    site: Site, valgrind: ValgrindAbility, known: Known, name: str, inner: Cache, first: Cache, last: Cache
+) -> Step:
+    folder = site.folder / "artifacts"
+    argv = callgrind_argv(
+        site.workload.command,
+        folder / f"{name}.callgrind",
+        i1=inner,
+        d1=first,
+        last=last,
+        region=known.marked,
+        instructions=name == "simulate-l2",
+        valgrind=str(valgrind.path),
+        setarch=valgrind.setarch,
+    )
+    return Step(
+        name,
+        argv,
+        env=single_thread_env(),
+        directive=Directive(
+            "counters",
+            str(folder / f"{name}.region"),
+            switch=Switch("valgrind") if known.marked else None,
+            iterations=_iterations(known.iteration_seconds) if known.marked else 1,
+        ),
+        tool="valgrind",
+    )
+
+
+def _iterations(seconds: float | None) -> int:
+    """As many as fit into the native time that is worth simulating, at least one."""
+    if seconds is None or seconds <= 0:
+        return 1
+    return min(MOST_ITERATIONS, max(1, int(NATIVE_SECONDS / seconds)))
+
+
+def find_simulation(site: Site, plan: PassPlan) -> Findings:
+    """Counters and readings per iteration, for the region and for its hottest functions.
+
+    Raises UnreadableReport where a simulation left nothing that can be read.
+    """
+    files = {step.name: outputs(site.folder / "artifacts" / f"{step.name}.callgrind") for step in plan.steps}
+    reports = {name: _read(name, paths) for name, paths in files.items()}
+    count, odd = iterations(site.folder, "simulate-l2")
+    levels = combine_levels(reports["simulate-l2"], reports.get("simulate-l3"))
+    mix = instruction_mix(*files["simulate-l2"])
+    counters = [*levels.counters, *(mix.counters() if mix is not None else ())]
+    counters = [c for c in counters if c.scope.kind != "region"]  # one region is the run; see per_iteration
+    kept = per_iteration(_known_functions(counters), count)
+    artifact = f"artifacts/{files['simulate-l2'][0].name}"
+    readings = derive(kept, formula_table("valgrind"), "valgrind", artifact)
+    notes = [*levels.warnings, *(mix.notes if mix is not None else ())]
+    if count > 1:
+        notes.append(f"counts are per iteration, of {count} simulated ones")
+    if odd is not None:
+        notes.append(odd)
+    if not levels.same_work:
+        readings = tuple(replace(r, quality="estimated") if r.value is not None else r for r in readings)
+    # The run that is not slowed by instruction addresses has source lines: it is the one to look at by function.
+    by_function = reports.get("simulate-l3", reports["simulate-l2"])
+    return Findings(
+        counters=tuple(c for c in kept if c.scope.kind != "function"),
+        readings=readings,
+        profiles=tuple(
+            replace(p, title="Simulated instructions by function") for p in by_function.profiles[:1]
+        ),
+        notes=tuple(notes),
+        artifacts=tuple(f"artifacts/{path.name}" for paths in files.values() for path in paths),
+    )
+
+
+def _read(name: str, paths: tuple[Path, ...]) -> Report:
+    if not paths:
+        raise UnreadableReport(
+            f"{name} left no callgrind file: the workload ended before valgrind could write"
+        )
+    report = read_callgrind(*paths)
+    if not any(c.value for c in report.counters):
+        raise UnreadableReport(
+            f"{name} counted nothing: the region was never entered under the simulation",
+            "mark what counts with profkit.region or profkit.benchmark, or mark nothing",
+        )
+    return report
+
+
+def _known_functions(counters: list[Counter]) -> list[Counter]:
+    """Of functions only those that have cache counters as well: the instruction mix knows more of them."""
+    with_caches = {c.scope for c in counters if c.name == "Dr"}
+    return [c for c in counters if c.scope.kind != "function" or c.scope in with_caches]

@@ -1,0 +1,34 @@
+"""The timing pass: the workload alone, several processes so that a lucky memory layout is seen."""
+
+from __future__ import annotations
+
+from profkit.backends import Site
+from profkit.model import Depth, Directive, PassPlan, Step
+
+PROCESSES: dict[Depth, int] = {"gate": 1, "standard": 3, "full": 5}
+
+
+def plan_timing(site: Site) -> PassPlan:
+    """One step per process; a workload that marks nothing is timed whole, as often as it takes."""
+    count = PROCESSES[site.depth]
+    steps = tuple(
+        Step(
+            f"timing-{number}",
+            site.workload.command,
+            directive=Directive(
+                "timing",
+                str(site.folder / "artifacts" / f"timing-{number}"),
+                precision=site.precision,
+                budget=site.budget,
+            ),
+        )
+        for number in range(1, count + 1)
+    )
+    return PassPlan(
+        "timing",
+        None,
+        steps,
+        cost=float(count),
+        cost_note="one plain run each",
+        notes=(f"±{100 * site.precision:g} % asked, up to {site.budget:g} s of samples in each process",),
+    )

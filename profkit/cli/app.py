@@ -1,0 +1,35 @@
+"""The verbs, gathered. Nothing heavy is imported here: `--help` is what people wait for most often."""
+
+from __future__ import annotations
+
+import typer
+
+from profkit.cli import check, doctor, profile, record, summarize
+
+app = typer.Typer(
+    name="profkit",
+    help="Profile one workload on whatever hardware it runs on, and say what is wrong with it.\n\n"
+    "Start with:  profkit profile -- python your_script.py",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+profile.add_to(app)
+record.add_to(app)
+summarize.add_to(app)
+check.add_to(app)
+doctor.add_to(app)
+
+
+@app.callback(invoke_without_command=True)
+def version_option(
+    version: bool = typer.Option(False, "--version", help="Print the version and leave.", is_eager=True),
+) -> None:
+    """Carry the option that belongs to no verb."""
+    if version:
+        from profkit import __version__
+
+        typer.echo(__version__)
+        raise typer.Exit

@@ -1,0 +1,42 @@
+"""`profkit check`: summaries against targets, with an exit code for scripts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from profkit.cli.options import (
+    FormatOption,
+    OutputFormat,
+    StrictOption,
+    TargetsOption,
+    print_document,
+    verdict_exit,
+)
+
+EXAMPLES = """
+Example:  profkit check reports/20261120-054700-gated_mlp-cpu --targets targets.yaml --strict
+
+Exit codes: 0 all that could be judged passed; 1 a target failed; 5 with --strict, a verdict is unknown.
+"""
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the verb."""
+    app.command("check", epilog=EXAMPLES)(check)
+
+
+def check(
+    report: Annotated[Path, typer.Argument(help="A report or a run folder.", metavar="REPORT|RUN")],
+    targets: TargetsOption = None,
+    strict: StrictOption = False,
+    format: FormatOption = OutputFormat.terminal,
+) -> None:
+    """Judge a report or a run by its targets."""
+    from profkit.examine import examine
+
+    document = examine(report, targets)
+    print_document(document, format)
+    raise typer.Exit(verdict_exit(document, judged=True, strict=strict))

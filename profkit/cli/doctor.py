@@ -1,0 +1,39 @@
+"""`profkit doctor`: what this machine can measure, what is in the way, the line that fixes it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from profkit.cli.options import FormatOption, OutputFormat
+from profkit.cli.profile import BackendName
+
+EXAMPLES = """
+Example:  profkit doctor --backend cpu
+
+Exit codes: 0 the backend can be profiled; 3 it cannot be profiled at all here.
+"""
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the verb."""
+    app.command("doctor", epilog=EXAMPLES)(doctor)
+
+
+def doctor(
+    backend: Annotated[
+        BackendName, typer.Option(help="Only this backend (auto: all of them).")
+    ] = BackendName.auto,
+    format: FormatOption = OutputFormat.terminal,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on standard error.")] = False,
+) -> None:
+    """Try every tool with a tiny measurement and say what it can do here."""
+    from profkit.cli.progress import progress_for
+    from profkit.doctor import blocked, examine
+    from profkit.reports.checks import render, render_json
+
+    checks = examine("all" if backend is BackendName.auto else backend.value, progress_for(quiet=quiet))
+    typer.echo(render_json(checks) if format is OutputFormat.json else render(checks))
+    if backend is not BackendName.auto and blocked(backend.value, checks) is not None:
+        raise typer.Exit(3)

@@ -1,0 +1,66 @@
+"""Options that several verbs share, and how a result leaves by standard output."""
+
+from __future__ import annotations
+
+import sys
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from profkit.model import RunDocument
+
+
+class OutputFormat(str, Enum):
+    """How a verb prints its result."""
+
+    terminal = "terminal"
+    json = "json"
+    markdown = "markdown"
+
+
+FormatOption = Annotated[
+    OutputFormat, typer.Option("--format", "-f", help="json prints one document and nothing else there.")
+]
+TargetsOption = Annotated[
+    Path | None, typer.Option("--targets", help="A YAML file whose targets override or add to the defaults.")
+]
+StrictOption = Annotated[bool, typer.Option("--strict", help="Exit 5 where a verdict is unknown.")]
+
+
+def print_document(document: RunDocument, output: OutputFormat, folder: Path | None = None) -> None:
+    """The one thing a verb puts on standard output."""
+    if output is OutputFormat.json:
+        from profkit.reports.json import render as render_json
+
+        text = render_json(document)
+    elif output is OutputFormat.markdown:
+        from profkit.reports.markdown import render as render_markdown
+
+        text = render_markdown(document)
+    else:
+        from profkit.reports.terminal import render as render_terminal
+
+        text = render_terminal(document, folder=folder)
+    sys.stdout.write(text if text.endswith("\n") else text + "\n")
+
+
+def print_documents(documents: list[RunDocument]) -> None:
+    """Several results as the one JSON document that `--format json` promises."""
+    import json
+
+    from profkit.run import to_json
+
+    whole = {"schema": "profkit.runs/1", "runs": [to_json(document) for document in documents]}
+    sys.stdout.write(json.dumps(whole, ensure_ascii=False, allow_nan=False, indent=1) + "\n")
+
+
+def verdict_exit(document: RunDocument, *, judged: bool, strict: bool) -> int:
+    """The exit code that the verdicts ask for: 1 where one failed, 5 where `strict` meets an unknown, else 0."""
+    words = {v.verdict for v in document.verdicts}
+    if judged and "fail" in words:
+        return 1
+    if strict and "unknown" in words:
+        return 5
+    return 0

@@ -1,0 +1,105 @@
+"""`profkit profile`: all passes over one workload, ending in a judged run."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from profkit.cli.options import (
+    FormatOption,
+    OutputFormat,
+    StrictOption,
+    TargetsOption,
+    print_document,
+    verdict_exit,
+)
+
+EXAMPLES = """
+Example:  profkit profile --backend cpu -- python benchmark/gated_mlp.py --backend cpu
+
+See first what it would do:  profkit profile --plan -- python train.py
+
+In CI, one minute, exit 1 where a target fails:  profkit profile --depth gate --check -- python train.py
+"""
+
+
+class BackendName(str, Enum):
+    """The kinds of hardware."""
+
+    auto = "auto"
+    cpu = "cpu"
+    cuda = "cuda"
+    mps = "mps"
+
+
+class DepthName(str, Enum):
+    """What may be spent."""
+
+    gate = "gate"
+    standard = "standard"
+    full = "full"
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the verb."""
+    app.command("profile", context_settings={"allow_interspersed_args": False}, epilog=EXAMPLES)(profile)
+
+
+def profile(
+    command: Annotated[list[str], typer.Argument(help="The workload, after `--`.", metavar="-- COMMAND...")],
+    backend: Annotated[BackendName, typer.Option(help="The hardware to look at.")] = BackendName.auto,
+    passes: Annotated[
+        str | None, typer.Option(help="Only these, with commas: timing,cprofile,tracemalloc,trace,counters.")
+    ] = None,
+    depth: Annotated[
+        DepthName, typer.Option(help="What may be spent: gate (one process), standard, full.")
+    ] = DepthName.standard,
+    targets: TargetsOption = None,
+    output: Annotated[Path, typer.Option(help="The folder that runs land in.")] = Path("reports"),
+    name: Annotated[str | None, typer.Option(help="The run's name (default: the workload's).")] = None,
+    check: Annotated[bool, typer.Option("--check", help="Exit 1 where a target fails.")] = False,
+    strict: StrictOption = False,
+    timeout: Annotated[
+        float | None,
+        typer.Option(help="Seconds that one process of the workload may take; then its whole tree ends."),
+    ] = None,
+    precision: Annotated[float, typer.Option(help="Half-width of the median's interval, as a share.")] = 0.01,
+    budget: Annotated[
+        float | None, typer.Option(help="Seconds that timing may take in one process (default: by depth).")
+    ] = None,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Print the passes and their expected cost; run nothing.")
+    ] = False,
+    format: FormatOption = OutputFormat.terminal,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on standard error.")] = False,
+) -> None:
+    """Run a workload under every instrument this machine has, and judge what they say."""
+    from profkit.cli.progress import progress_for
+    from profkit.profile import Request, make_plan, profile_workload
+
+    request = Request(
+        command=tuple(command),
+        backend=backend.value,
+        passes=tuple(p.strip() for p in passes.split(",") if p.strip()) if passes is not None else None,
+        depth=depth.value,
+        targets=targets,
+        output=output,
+        name=name,
+        timeout=timeout,
+        precision=precision,
+        budget=budget,
+    )
+    if plan:
+        from profkit.reports.plan import render, render_json
+
+        made = make_plan(request)
+        typer.echo(render_json(made) if format is OutputFormat.json else render(made))
+        return
+    document, folder = profile_workload(request, progress_for(quiet=quiet))
+    print_document(document, format, folder)
+    if document.state == "interrupted":
+        raise typer.Exit(130)
+    raise typer.Exit(verdict_exit(document, judged=check, strict=strict))

@@ -1,0 +1,58 @@
+"""`profkit record`: one tool, one report."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+EXAMPLES = """
+Example:  profkit record --tool perf --report out.data -- python benchmark/gated_mlp.py --backend cpu
+
+Then:  profkit summarize out.data
+"""
+
+
+class ToolName(str, Enum):
+    """The outside profilers."""
+
+    perf = "perf"
+    valgrind = "valgrind"
+    ncu = "ncu"
+    nsys = "nsys"
+    xctrace = "xctrace"
+
+
+class What(str, Enum):
+    """What perf records."""
+
+    samples = "samples"
+    counters = "counters"
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the verb."""
+    app.command("record", context_settings={"allow_interspersed_args": False}, epilog=EXAMPLES)(record)
+
+
+def record(
+    command: Annotated[list[str], typer.Argument(help="The workload, after `--`.", metavar="-- COMMAND...")],
+    tool: Annotated[ToolName, typer.Option(help="The profiler.")],
+    report: Annotated[Path, typer.Option(help="The file to leave.")],
+    what: Annotated[
+        What, typer.Option(help="perf only: samples (perf record) or counters (perf stat).")
+    ] = What.samples,
+    timeout: Annotated[float | None, typer.Option(help="Seconds the workload may take.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the report if it is there.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on standard error.")] = False,
+) -> None:
+    """Run a workload under one profiler, with profkit's own recipe for it."""
+    from profkit.cli.progress import progress_for
+    from profkit.record import record_report
+
+    progress = progress_for(quiet=quiet)
+    left = record_report(tool.value, what.value, report, tuple(command), timeout, force, progress)
+    if not quiet:
+        typer.echo(f"{left}\nnext: profkit summarize {left}", err=True)

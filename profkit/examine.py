@@ -1,0 +1,104 @@
+"""The story of a report: anybody's file, or a run of our own, is read, summarised and judged where it lies."""
+
+from __future__ import annotations
+
+import tempfile
+from datetime import datetime, timezone
+from pathlib import Path
+
+from profkit import process
+from profkit.errors import MachineError, UnreadableReport, UsageError
+from profkit.judgement import judge_document
+from profkit.metrics import derive, formula_table
+from profkit.model import Counter, Report, RunDocument, Scope, Workload
+from profkit.run import FILE_NAME, read_run
+from profkit.targets import load_targets
+from profkit.tools.faults import explain
+from profkit.tools.formats import Format, read_head, sniff
+
+HOTTEST = 20  # functions of a report that are judged by themselves
+CONVERSION_SECONDS = 600.0
+
+
+def examine(path: Path, targets: Path | None = None) -> RunDocument:
+    """The judged document of a report or a run.
+
+    Raises UnreadableReport where `path` is nothing that profkit can read, MachineError where only a tool that is not
+    here could, and UsageError for a targets file that makes no sense.
+    """
+    document = _load(path)
+    return judge_document(document, load_targets(document.backend, targets, document.workload.name))
+
+
+def _load(path: Path) -> RunDocument:
+    if (path / FILE_NAME).is_file():
+        return read_run(path)
+    if path.name == FILE_NAME or (path.is_file() and _is_run(read_head(path))):
+        return read_run(path)
+    return document_of(read_report(path), path)
+
+
+def _is_run(head: bytes) -> bool:
+    return head.lstrip()[:1] == b"{" and b'"profkit.run/' in head[:200]
+
+
+def read_report(path: Path) -> Report:
+    """The report at `path`, told by its content; converted first where only its own tool can read it."""
+    found = sniff(path)
+    if found.convert is None:
+        return found.read(path)
+    with tempfile.TemporaryDirectory(prefix="profkit-") as folder:
+        text = Path(folder) / "converted.txt"
+        _convert(found, path, text)
+        return found.read(text)
+
+
+def _convert(found: Format, path: Path, output: Path) -> None:
+    assert found.convert is not None
+    argv = found.convert(path, output)
+    try:
+        outcome = process.run(argv, timeout=CONVERSION_SECONDS)
+    except UsageError as error:
+        raise MachineError(
+            f"{path} is {found.title}, which only {found.tool} can read: {error.message}"
+        ) from error
+    if not outcome.ok or not output.is_file() or output.stat().st_size == 0:
+        fault = explain(found.tool, outcome.output_tail, outcome.returncode)
+        if fault is not None:
+            raise MachineError(f"{found.tool} cannot read {path}: {fault.reason}", fault.fix)
+        if outcome.returncode == 127 or "not found" in outcome.output_tail:
+            raise MachineError(
+                f"{path} is {found.title}, which only {found.tool} can read, and {found.tool} is not here",
+                f"where it was recorded: {found.tool} script -i {path.name} > {path.stem}.txt, then read that",
+            )
+        last = outcome.output_tail.strip().splitlines()[-1:] or ["it printed nothing"]
+        raise UnreadableReport(f"{found.tool} cannot read {path}: {last[0]}")
+
+
+def document_of(report: Report, path: Path) -> RunDocument:
+    """A report as a run of which nothing more is known."""
+    counters = (*report.counters, *_function_counters(report))
+    readings = derive(counters, formula_table(report.tool), report.tool, path.name) if report.counters else ()
+    command = report.facts.get("command")
+    return RunDocument(
+        name=path.name,
+        backend="cpu",
+        state="complete",
+        workload=Workload((command,) if command else (), path.stem, ""),
+        started=datetime.fromtimestamp(path.stat().st_mtime, timezone.utc).isoformat(timespec="seconds"),
+        tools={report.tool: report.version} if report.version else {},
+        counters=report.counters,
+        readings=readings,
+        profiles=report.profiles,
+        notes=(*(f"{name}: {value}" for name, value in report.facts.items()), *report.warnings),
+    )
+
+
+def _function_counters(report: Report) -> list[Counter]:
+    """The hottest functions' own counts, each in the function's scope."""
+    spots = [spot for spot in (report.profiles[0].hotspots if report.profiles else ()) if spot.counters]
+    return [
+        Counter(name, value, "measured", scope=Scope("function", spot.function, spot.library))
+        for spot in spots[:HOTTEST]
+        for name, value in spot.counters.items()
+    ]

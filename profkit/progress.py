@@ -1,0 +1,37 @@
+"""How long work tells somebody that it goes on. The rooms speak to this; only the command line knows a screen."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Progress(Protocol):
+    """Told of each piece of work in turn: `begin`, any number of `tick`, then `end`."""
+
+    def begin(self, title: str, detail: str = "") -> None:
+        """A piece of work starts."""
+
+    def tick(self, seconds: float) -> None:
+        """It goes on, `seconds` after it began."""
+
+    def end(self, result: str) -> None:
+        """It ended: `result` in a few words."""
+
+    def note(self, text: str) -> None:
+        """Something worth a line of its own."""
+
+
+class Silent:
+    """Nobody watches."""
+
+    def begin(self, title: str, detail: str = "") -> None:
+        """Say nothing."""
+
+    def tick(self, seconds: float) -> None:
+        """Say nothing."""
+
+    def end(self, result: str) -> None:
+        """Say nothing."""
+
+    def note(self, text: str) -> None:
+        """Say nothing."""

@@ -1,0 +1,89 @@
+"""The story of one report: a workload under one tool, with the recipe that stands in that tool's folder."""
+
+from __future__ import annotations
+
+import tempfile
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+
+from profkit.errors import Interrupted, MachineError, UsageError, WorkloadError
+from profkit.hardware.machine import read_machine
+from profkit.passes.interpreter import python_version
+from profkit.process import describe_status
+from profkit.progress import Progress
+from profkit.recording.step import Recorded, record_step
+from profkit.signals import interruptible
+from profkit.tools.faults import explain
+from profkit.workload import describe, seems_marked
+
+
+def record_report(
+    tool: str,
+    what: str,
+    report: Path,
+    command: tuple[str, ...],
+    timeout: float | None,
+    force: bool,
+    progress: Progress,
+) -> Path:
+    """Leave `report`, and return its path.
+
+    Raises UsageError (exists already, cannot be written), MachineError (the tool is not here or was refused) and
+    WorkloadError (the workload failed; what the tool wrote all the same is kept).
+    """
+    workload = describe(command)
+    if find_spec(f"profkit.tools.{tool}") is None:
+        raise MachineError(f"profkit does not record with {tool} yet", "--tool perf")
+    _may_write(report, force)
+    version = python_version(workload.python) if workload.python is not None else None
+    recipe = import_module(f"profkit.tools.{tool}.recipe")
+    progress.begin(f"record with {tool}", " ".join(command))
+    with tempfile.TemporaryDirectory(prefix="profkit-") as folder, interruptible():
+        scratch = Path(folder)
+        (scratch / "logs").mkdir()
+        step = recipe.recipe(
+            what,
+            command,
+            report.absolute(),
+            scratch,
+            marked=seems_marked(workload),
+            python=version[:2] if version is not None else None,
+            machine=read_machine(),
+        )
+        try:
+            recorded = record_step(step, scratch, timeout=timeout, tick=progress.tick)
+        except KeyboardInterrupt:
+            progress.end("interrupted")
+            raise Interrupted("interrupted; the report may be incomplete") from None
+        if hasattr(recipe, "collect"):
+            for remark in recipe.collect(scratch, report):
+                progress.note(remark)
+        _complain(recorded, tool, report)
+    progress.end(f"{recorded.outcome.seconds:.1f} s")
+    return report
+
+
+def _may_write(report: Path, force: bool) -> None:
+    if report.exists() and not force:
+        raise UsageError(f"{report} is there already", "choose another name, or add --force")
+    if not report.parent.is_dir():
+        raise UsageError(
+            f"{report} cannot be written: there is no folder {report.parent}", f"mkdir -p {report.parent}"
+        )
+
+
+def _complain(recorded: Recorded, tool: str, report: Path) -> None:
+    outcome = recorded.outcome
+    fault = explain(tool, recorded.text(), outcome.returncode)
+    left = f"; what {tool} had written is in {report}" if report.is_file() and report.stat().st_size else ""
+    if outcome.timed_out:
+        raise WorkloadError(f"the workload {outcome.ending()}{left}", "--timeout SECONDS")
+    if outcome.returncode != 0 and fault is not None:
+        raise MachineError(f"{tool}: {fault.reason}", fault.fix)
+    if not recorded.workload_ok:
+        last = "\n".join(recorded.text().strip().splitlines()[-8:])
+        said = f"; it said:\n{last}" if last else ""
+        raise WorkloadError(f"the workload {describe_status(recorded.status)}{left}{said}")
+    if not report.is_file() or report.stat().st_size == 0:
+        raise MachineError(f"{tool} left no report: {recorded.text().strip()[-300:] or 'it said nothing'}")

@@ -1,0 +1,124 @@
+"""Carries out one pass: its steps in order (or side by side where they cannot disturb each other)."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from profkit.errors import Fault, UsageError
+from profkit.model import PassPlan, PassResult, Step
+from profkit.process import describe_status
+from profkit.recording.step import Recorded, record_step
+from profkit.tools.faults import explain
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What holds for every step of a run."""
+
+    folder: Path
+    cwd: str
+    timeout: float | None = None
+    tick: Callable[[float], None] | None = None
+
+
+def skipped(plan: PassPlan) -> PassResult:
+    """The result of a pass that the plan leaves out."""
+    return PassResult(plan.name, plan.tool, "skipped", reason=plan.skipped, fix=plan.fix)
+
+
+def record_pass(plan: PassPlan, setting: Setting) -> PassResult:
+    """Run the steps of `plan`. What one step left stays, whatever becomes of the next.
+
+    Never raises for a tool or a workload that failed: that is a result. KeyboardInterrupt passes through.
+    """
+    if plan.skipped is not None:
+        return skipped(plan)
+    begin = time.monotonic()
+    limit = _shorter(setting.timeout, plan.limit)
+    if plan.parallel and len(plan.steps) > 1:
+        recorded, problem = _side_by_side(plan.steps, setting, limit)
+    else:
+        recorded, problem = _in_order(plan.steps, setting, limit)
+    artifacts = tuple(a for s in plan.steps for a in s.artifacts if (setting.folder / a).exists())
+    fault = problem or next((f for f in map(_fault, recorded) if f is not None), None)
+    return PassResult(
+        plan.name,
+        plan.tool,
+        "finished" if fault is None else "failed",
+        reason=fault.reason if fault else None,
+        fix=fault.fix if fault else None,
+        seconds=time.monotonic() - begin,
+        artifacts=artifacts,
+        log=f"logs/{plan.steps[-1].name}.log" if plan.steps else None,
+    )
+
+
+def _in_order(
+    steps: tuple[Step, ...], setting: Setting, limit: float | None
+) -> tuple[list[Recorded], Fault | None]:
+    done: list[Recorded] = []
+    for step in steps:
+        try:
+            one = record_step(step, setting.folder, cwd=setting.cwd, timeout=limit, tick=setting.tick)
+        except UsageError as error:
+            return done, Fault(error.message, error.fix)
+        done.append(one)
+        if _fault(one) is not None:
+            break  # the next step would meet the same fault
+    return done, None
+
+
+def _side_by_side(
+    steps: tuple[Step, ...], setting: Setting, limit: float | None
+) -> tuple[list[Recorded], Fault | None]:
+    cancel = threading.Event()  # a Ctrl-C reaches only the main thread
+    with ThreadPoolExecutor(max_workers=len(steps)) as pool:
+        futures = [
+            pool.submit(
+                record_step,
+                step,
+                setting.folder,
+                cwd=setting.cwd,
+                timeout=limit,
+                tick=setting.tick if number == 0 else None,
+                cancel=cancel,
+            )
+            for number, step in enumerate(steps)
+        ]
+        try:
+            return [future.result() for future in futures], None
+        except UsageError as error:
+            return [], Fault(error.message, error.fix)
+        except BaseException:
+            cancel.set()
+            raise
+
+
+def _fault(recorded: Recorded) -> Fault | None:
+    """Why this step cannot be used; None when it can."""
+    outcome, step = recorded.outcome, recorded.step
+    if outcome.timed_out:
+        return Fault(
+            f"{step.name} {outcome.ending()}; what it had written is kept",
+            "give it more time (--timeout SECONDS) or a smaller input",
+        )
+    known = explain(step.tool, recorded.text(), outcome.returncode) if step.tool is not None else None
+    if not recorded.workload_ok:
+        if known is not None:
+            return known
+        return Fault(
+            f"the workload {describe_status(recorded.status)} in {step.name}", f"see {recorded.log.name}"
+        )
+    if outcome.returncode != 0:
+        return known or Fault(f"{step.tool or step.name} {outcome.ending()}", f"see {recorded.log.name}")
+    return None
+
+
+def _shorter(one: float | None, other: float | None) -> float | None:
+    limits = [limit for limit in (one, other) if limit is not None]
+    return min(limits) if limits else None

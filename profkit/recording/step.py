@@ -1,0 +1,111 @@
+"""Runs one Step of a plan into a run's folder: fifos, directive, log, deadline, conversions. Parses nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from profkit import process
+from profkit.errors import MachineError, UsageError
+from profkit.model import Directive, Step
+
+DIRECTIVE = "PROFKIT_DIRECTIVE"
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """How a step went. `status` is the workload's own wait status where a wrapper kept it, else the child's."""
+
+    step: Step
+    outcome: process.Outcome
+    status: int
+    log: Path
+
+    @property
+    def workload_ok(self) -> bool:
+        """True when the workload itself ended with 0 within its time."""
+        return self.status == 0 and not self.outcome.timed_out
+
+    def text(self) -> str:
+        """What the step printed, its last 64 KiB: error texts are looked for here."""
+        return self.outcome.output_tail
+
+
+def record_step(
+    step: Step,
+    folder: Path,
+    *,
+    cwd: str | None = None,
+    timeout: float | None = None,
+    tick: Callable[[float], None] | None = None,
+    cancel: threading.Event | None = None,
+) -> Recorded:
+    """Run `step`; its log goes to `folder/logs`. Conversions in `step.after` run only after a step that ended well.
+
+    Raises UsageError when the command cannot be started.
+    """
+    log = folder / "logs" / f"{step.name}.log"
+    with _fifos(step):
+        outcome = process.run(
+            step.argv, env=environment(step), cwd=cwd, log=log, timeout=timeout, tick=tick, cancel=cancel
+        )
+    status = _status(step, outcome)
+    for number, argv in enumerate(step.after):
+        if outcome.timed_out:
+            break
+        with contextlib.suppress(UsageError):
+            process.run(
+                argv, log=folder / "logs" / f"{step.name}.after{number}.log", timeout=300, cancel=cancel
+            )
+    return Recorded(step, outcome, status, log)
+
+
+def environment(step: Step) -> dict[str, str]:
+    """The variables a step sets on top of the caller's environment."""
+    env = dict(step.env)
+    if step.directive is not None:
+        env[DIRECTIVE] = directive_json(step.directive)
+    return env
+
+
+def directive_json(directive: Directive) -> str:
+    """The directive as the workload's process reads it."""
+    return json.dumps(asdict(directive))
+
+
+def require_space(folder: Path, needed: int = 64 * 1024 * 1024) -> None:
+    """Raise MachineError when the run's file system has less than `needed` bytes: before, not in the middle."""
+    free = shutil.disk_usage(folder).free
+    if free < needed:
+        raise MachineError(
+            f"only {free / 1e6:.0f} MB are free where the run would be written ({folder})",
+            "choose another place: --output DIR",
+        )
+
+
+def _status(step: Step, outcome: process.Outcome) -> int:
+    """The workload's own status: profilers hide it (perf returns 0 when its child was killed)."""
+    if step.workload_status is not None:
+        with contextlib.suppress(OSError, ValueError):
+            return int(Path(step.workload_status).read_text().strip())
+    return outcome.returncode
+
+
+@contextlib.contextmanager
+def _fifos(step: Step) -> Iterator[None]:
+    for path in step.fifos:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+        os.mkfifo(path, 0o600)
+    try:
+        yield
+    finally:
+        for path in step.fifos:
+            with contextlib.suppress(OSError):
+                os.unlink(path)

@@ -1,0 +1,110 @@
+"""Carries out the timing pass: alone, one process after the other, until the median is known well enough.
+
+How many processes there are follows from what the workload says of itself: one that uses `profkit.benchmark` samples
+inside each planned process; one that only marks a region, or nothing, gives few samples a process, so that processes
+are added until the interval is narrow enough or the time is spent.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from profkit.errors import WorkloadError
+from profkit.model import PassPlan, PassResult, SampleSet, Step, Timing
+from profkit.passes.read_records import read_timing
+from profkit.passes.sampling import enough
+from profkit.process import Outcome, describe_status
+from profkit.recording.passes import Setting
+from profkit.recording.step import Recorded, record_step
+
+MOST_PROCESSES = 200  # a 20 ms program reaches ±1 % long before
+
+
+@dataclass(frozen=True)
+class TimingRecord:
+    """What the timing pass found. `plain_seconds` is the wall time of one process: what the other passes are held
+    against. `outcomes` carry what the operating system counted (CPU seconds, largest resident set).
+    """
+
+    result: PassResult
+    timings: tuple[Timing, ...]
+    plain_seconds: float
+    outcomes: tuple[Outcome, ...]
+
+
+def record_timing(plan: PassPlan, setting: Setting, precision: float, budget: float) -> TimingRecord:
+    """Time the workload.
+
+    `budget` is the wall seconds for processes beyond the planned ones. Raises WorkloadError when the workload itself
+    fails: there is nothing to profile then.
+    """
+    begin = time.monotonic()
+    outcomes: list[Outcome] = []
+    step = plan.steps[0]
+    for step in plan.steps:
+        outcomes.append(_timed(step, setting).outcome)
+        timings = _timings(setting.folder, outcomes, precision)
+        if timings[0].kind == "process" and _known(timings[0], begin, precision, budget):
+            break  # a program of several minutes is not run three times to learn what one more run cannot say
+    while timings[0].kind != "benchmark" and not _known(timings[0], begin, precision, budget):
+        if len(outcomes) >= MOST_PROCESSES:
+            break
+        outcomes.append(_timed(_another(step, len(outcomes) + 1), setting).outcome)
+        timings = _timings(setting.folder, outcomes, precision)
+    seconds = time.monotonic() - begin
+    artifacts = tuple(sorted(str(p.relative_to(setting.folder)) for p in _records(setting.folder)))
+    result = PassResult(
+        plan.name,
+        None,
+        "finished",
+        seconds=seconds,
+        artifacts=artifacts,
+        log=f"logs/{plan.steps[0].name}.log",
+    )
+    return TimingRecord(
+        result, timings, sorted(o.seconds for o in outcomes)[len(outcomes) // 2], tuple(outcomes)
+    )
+
+
+def _timed(step: Step, setting: Setting) -> Recorded:
+    recorded = record_step(step, setting.folder, cwd=setting.cwd, timeout=setting.timeout, tick=setting.tick)
+    if recorded.workload_ok:
+        return recorded
+    if recorded.outcome.timed_out:
+        raise WorkloadError(
+            f"the workload {recorded.outcome.ending()}", "give it more time: --timeout SECONDS"
+        )
+    last = "\n".join(recorded.text().strip().splitlines()[-12:])
+    said = f"; it said:\n{last}" if last else "; it printed nothing"
+    raise WorkloadError(f"the workload {describe_status(recorded.status)}{said}")
+
+
+def _timings(folder: Path, outcomes: list[Outcome], precision: float) -> tuple[Timing, ...]:
+    """What is known so far: by the workload's own marks, else by whole processes."""
+    marked = read_timing(_records(folder))
+    if marked:
+        return marked
+    whole = SampleSet(
+        tuple(o.seconds for o in outcomes), spent=sum(o.seconds for o in outcomes), warm=len(outcomes) > 1
+    )
+    return (Timing("process", "process", (whole,), precision),)
+
+
+def _known(timing: Timing, begin: float, precision: float, budget: float) -> bool:
+    samples = [s for process in timing.processes for s in process.seconds]
+    return enough(samples, precision, time.monotonic() - begin, budget)
+
+
+def _records(folder: Path) -> tuple[Path, ...]:
+    return tuple(sorted((folder / "artifacts").glob("timing*.json")))
+
+
+def _another(step: Step, number: int) -> Step:
+    """The same step once more, under its own name."""
+    name = f"timing-{number}"
+    directive = step.directive
+    if directive is not None:
+        directive = replace(directive, record=str(Path(directive.record).with_name(name)))
+    return replace(step, name=name, directive=directive)

@@ -1,0 +1,26 @@
+"""What the operating system counted while the workload ran alone: free of charge, and on every machine."""
+
+from __future__ import annotations
+
+from profkit.model import RUN, Reading, Source
+from profkit.process import Outcome
+
+
+def usage_readings(outcomes: tuple[Outcome, ...]) -> tuple[Reading, ...]:
+    """Largest resident set (bytes) and cores kept busy (%) of the timing pass, over its processes.
+
+    The resident set is the sum over the process tree, or getrusage's own maximum of one process, whichever is larger.
+    """
+    if not outcomes:
+        return ()
+    peak = max(outcome.peak_rss for outcome in outcomes)
+    wall = sum(outcome.seconds for outcome in outcomes)
+    cpu = sum(outcome.cpu_seconds for outcome in outcomes)
+    busy = 100.0 * cpu / wall if wall > 0 else None
+    readings = [Reading("memory.rss_peak", float(peak), "B", "measured", RUN, Source("psutil", "rss"))]
+    if busy is not None:
+        formula = "100 * (user + system CPU seconds) / wall seconds, start-up included"
+        readings.append(
+            Reading("cpu.utilization", busy, "%", "measured", RUN, Source("getrusage", formula=formula))
+        )
+    return tuple(readings)

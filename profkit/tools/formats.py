@@ -1,0 +1,73 @@
+"""Which reader reads a file: told by its content, never by its name.
+
+Every tool folder lists what it can read in its `formats.py`; adding a profiler is adding a folder.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+
+from profkit.errors import UnreadableReport
+from profkit.model import Report
+
+HEAD_BYTES = 64 * 1024  # what a sniffer gets to see
+
+
+@dataclass(frozen=True)
+class Format:
+    """One kind of report.
+
+    `read` takes the file. Where only the tool itself can read it, `convert` gives (and does not run) the argv that
+    turns the file into one that `read` takes.
+    """
+
+    name: str
+    tool: str
+    title: str
+    looks_like: Callable[[bytes], bool]
+    read: Callable[[Path], Report]
+    convert: Callable[[Path, Path], tuple[str, ...]] | None = None
+
+
+def all_formats() -> Iterator[Format]:
+    """Every format of every tool folder, folders in alphabetical order, each folder's in its own order."""
+    import profkit.tools as tools
+
+    for module in sorted(pkgutil.iter_modules(tools.__path__), key=lambda m: m.name):
+        if module.ispkg and find_spec(f"profkit.tools.{module.name}.formats") is not None:
+            formats: tuple[Format, ...] = import_module(f"profkit.tools.{module.name}.formats").FORMATS
+            yield from formats
+
+
+def sniff(path: Path) -> Format:
+    """The format of the file at `path`. Raises UnreadableReport where it is none that profkit knows."""
+    head = read_head(path)
+    for candidate in all_formats():
+        if candidate.looks_like(head):
+            return candidate
+    known = ", ".join(f.title for f in all_formats())
+    raise UnreadableReport(f"{path} is no report that profkit knows (it knows: {known})")
+
+
+def read_head(path: Path) -> bytes:
+    """The first 64 KiB of `path`. Raises UnreadableReport with the reason where there is nothing to read."""
+    try:
+        if path.is_dir():
+            raise UnreadableReport(f"{path} is a folder, but no run's folder: there is no run.json in it")
+        if not path.is_file():
+            kind = "is not a regular file" if path.exists() else "does not exist"
+            raise UnreadableReport(f"{path} {kind}")
+        with path.open("rb") as file:
+            head = file.read(HEAD_BYTES)
+    except OSError as error:
+        raise UnreadableReport(f"{path} cannot be read: {error.strerror}") from error
+    except ValueError as error:  # an embedded null byte in the name
+        raise UnreadableReport(f"{str(path)!r} is no file name: {error}") from error
+    if not head:
+        raise UnreadableReport(f"{path} is empty")
+    return head

@@ -1,0 +1,56 @@
+"""The command as the user typed it: can it be started, what is it called, which Python runs it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from profkit.errors import UsageError
+from profkit.model import Workload
+from profkit.passes.command import python_of
+
+
+def describe(command: Sequence[str], name: str | None = None) -> Workload:
+    """The workload that `command` is. Raises UsageError where it cannot be started at all."""
+    if not command:
+        raise UsageError(
+            "no workload: put its command after `--`", "profkit profile -- python your_script.py"
+        )
+    program = command[0]
+    if shutil.which(program) is None:
+        path = Path(program)
+        if path.is_dir():
+            raise UsageError(f"the workload {program} is a folder, not a command")
+        if path.exists():
+            raise UsageError(f"the workload {program} is not executable", f"chmod +x {program}")
+        raise UsageError(f"the workload {program} is not there: no such command on PATH and no such file")
+    return Workload(tuple(command), name or _name(command), os.getcwd(), python_of(command))
+
+
+def _name(command: Sequence[str]) -> str:
+    """`python -O bench/x.py --n 3` is called `x`, `python -m pkg.mod` `mod`, `./prog --fast` `prog`."""
+    if python_of(command) is not None:
+        for position, word in enumerate(command[1:], start=1):
+            if word == "-m" and position + 1 < len(command):
+                return command[position + 1].rpartition(".")[2]
+            if word == "-c":
+                return "python-c"
+            if word.endswith(".py"):
+                return Path(word).stem
+    return Path(command[0]).name
+
+
+def seems_marked(workload: Workload) -> bool:
+    """Whether a script of the command names profkit: a guess for a plan that is only printed."""
+    for word in workload.command:
+        path = Path(workload.folder, word)
+        if word.endswith(".py") and path.is_file():
+            try:
+                text = path.read_text(encoding="utf-8", errors="replace")
+            except OSError:
+                continue
+            if "profkit" in text or "harness" in text:
+                return True
+    return "profkit" in " ".join(workload.command)
