@@ -45,10 +45,19 @@ class PerfAbility:
     hardware_ok: bool = False
     record_ok: bool = False
     control_fifo_ok: bool = False
+    system_wide_ok: bool = False
     user_only: bool = False
     paranoid: int | None = None
     census: tuple[Counter, ...] = ()
     faults: tuple[Fault, ...] = ()
+
+    @property
+    def rights(self) -> int | None:
+        """The level of `kernel.perf_event_paranoid` as it holds for this user: -1 where all CPUs may be counted.
+
+        Root and CAP_PERFMON are above the kernel's setting, and a container may be below it.
+        """
+        return -1 if self.system_wide_ok else self.paranoid
 
     @property
     def counting(self) -> tuple[str, ...]:
@@ -77,6 +86,7 @@ def probe_perf() -> PerfAbility:
             faults.append(Fault("this machine shows no hardware counters", NO_PMU_FIX))
         record_ok, record_fault = _try_record(found.path, folder)
         control_ok, control_fault = _try_control(found.path, folder)
+        everywhere, _ = _count(found.path, folder, ("cpu-clock",), system_wide=True)
     faults += [fault for fault in (record_fault, control_fault) if fault is not None]
     if user_only:
         faults.append(
@@ -89,6 +99,7 @@ def probe_perf() -> PerfAbility:
         hardware_ok=hardware_ok,
         record_ok=record_ok,
         control_fifo_ok=control_ok,
+        system_wide_ok=any(counter.value is not None for counter in everywhere),
         user_only=user_only,
         paranoid=paranoid,
         census=census,
@@ -135,10 +146,12 @@ def _take_census(perf: str, folder: Path) -> tuple[tuple[Counter, ...], bool]:
     return tuple(census), user_only
 
 
-def _count(perf: str, folder: Path, events: Sequence[str]) -> tuple[tuple[Counter, ...], Outcome | None]:
+def _count(
+    perf: str, folder: Path, events: Sequence[str], system_wide: bool = False
+) -> tuple[tuple[Counter, ...], Outcome | None]:
     output = folder / "count"
     output.unlink(missing_ok=True)
-    outcome = _run(stat_argv(_BUSY, output, events, perf=perf))
+    outcome = _run(stat_argv(_BUSY, output, events, perf=perf, system_wide=system_wide))
     try:
         return read_stat_csv(output).counters, outcome
     except UnreadableReport:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from profkit.tools.perf.events import is_system_wide
+
 # perf obeys the user's locale: a decimal comma makes its CSV and JSON ambiguous. C and not C.UTF-8, which old
 # systems lack; Python runs in UTF-8 mode under C.
 STAT_ENV: Mapping[str, str] = {"LC_ALL": "C"}
@@ -25,14 +27,15 @@ def stat_argv(
     """The command that counts `events` of `workload` into `output`; run it with STAT_ENV on top.
 
     With `control` (and `ack`) perf starts switched off and the workload's region switches it through these
-    two pipes. `system_wide` is for events of memory controllers and shared caches, which belong to no
-    process. `workload` is best wrapped by `status_wrapper`, since perf hides how it ended.
+    two pipes. Events of memory controllers and shared caches belong to no process: with one of them, or with
+    `system_wide`, the whole machine is counted. `workload` is best wrapped by `status_wrapper`, since perf
+    hides how it ended.
     CSV and not JSON, since perf before 6.1 has no JSON and some later ones write it invalid.
     """
     if not events:
         raise ValueError("perf stat without events would count its own choice of them")
     argv = [perf, "stat", "-x", SEPARATOR, "-o", str(output)]
-    if system_wide:
+    if system_wide or any(is_system_wide(event) for event in events):
         argv.append("-a")
     for event in events:
         argv += ["-e", event]

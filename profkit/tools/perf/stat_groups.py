@@ -28,9 +28,10 @@ def plan_groups(
     """Groups of events for `metrics`, each for a run of its own, small enough not to multiplex.
 
     The counters of one formula stay in one group where they fit. `paranoid` is the kernel's setting as it
-    holds for this user (-1 for root, None where unknown): above 0 nothing system-wide is planned. A
-    system-wide group (`table.needs_system_wide`) has no anchors, since it counts every program. `watchdog`:
-    the kernel's NMI watchdog holds one of the counters. A metric that this CPU has no events for is left out.
+    holds for this user (PerfAbility.rights; None where unknown): above 0 nothing system-wide is planned. A
+    system-wide group has no anchors, since it counts every program, and no duration_time, since perf tells
+    the time of the whole process there, also when it was switched on for a region only. `watchdog`: the
+    kernel's NMI watchdog holds one of the counters. A metric that this CPU has no events for is left out.
     """
     formulas = formula_table("perf", table.chip)
     wide_ok = paranoid is not None and paranoid <= SYSTEM_WIDE_PARANOID
@@ -51,7 +52,7 @@ def plan_groups(
     if wide_ok:
         wide = [_shared(table, formulas, name) for name in metrics]
         for part in _pack([events for events in wide if events], _SHARED_COUNTERS):
-            groups.append((*(event.code for event in part), "duration_time"))
+            groups.append(tuple(event.code for event in part))
     return tuple(groups)
 
 

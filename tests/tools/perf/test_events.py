@@ -6,7 +6,7 @@ import pytest
 
 from profkit.metrics import formula_table
 from profkit.model import Machine
-from profkit.tools.perf.events import all_tables, table_for
+from profkit.tools.perf.events import all_tables, is_system_wide, table_for
 from profkit.tools.perf.stat_groups import plan_groups
 from profkit.tools.perf.stat_names import split_name
 
@@ -120,6 +120,16 @@ def test_perf_prints_each_event_under_the_name_that_formulas_know(table):
 
 
 @by_name
+def test_what_belongs_to_no_core_is_known_by_its_pmu(table):
+    assert all(is_system_wide(event.code) for event in table.shared.values())
+    assert not any(is_system_wide(code) for code in table.codes() if code not in wide_codes(table))
+
+
+def wide_codes(table):
+    return {event.code for event in table.shared.values()}
+
+
+@by_name
 def test_no_two_events_of_a_table_have_one_encoding(table):
     events = [e for cores in table.cores for e in (*cores.anchors, *cores.events.values())]
     codes = [re.sub(r",name=[^/]+", "", e.code) for e in (*events, *table.shared.values())]
@@ -141,7 +151,8 @@ def test_no_group_asks_for_more_counters_than_there_are(table, paranoid, watchdo
 def test_every_group_of_a_program_has_the_anchors_and_a_clock(table):
     for group in plan_groups(table, ALL_METRICS, -1):
         anchors = [a.code for cores in table.cores for a in cores.anchors]
-        if table.needs_system_wide(group):
+        if any(map(is_system_wide, group)):
+            assert all(map(is_system_wide, group))
             assert not set(anchors) & set(group), "every program is counted there"
         else:
             assert {*anchors, "task-clock"} <= set(group)
@@ -165,7 +176,7 @@ def printed_name(code):
 @by_name
 def test_nothing_system_wide_is_planned_without_the_right_to_it(table):
     for paranoid in (None, 1, 2, 3, 4):
-        assert not any(table.needs_system_wide(g) for g in plan_groups(table, ALL_METRICS, paranoid))
+        assert not any(is_system_wide(code) for g in plan_groups(table, ALL_METRICS, paranoid) for code in g)
 
 
 @pytest.mark.parametrize(
@@ -174,9 +185,9 @@ def test_nothing_system_wide_is_planned_without_the_right_to_it(table):
 def test_root_gets_the_memory_controllers(name):
     table = next(t for t in TABLES if t.name == name)
     groups = plan_groups(table, ["ipc", "dram.bytes"], -1)
-    assert any(table.needs_system_wide(g) for g in groups)
-    wide = next(g for g in groups if table.needs_system_wide(g))
-    assert "duration_time" in wide  # bytes per second need the time of the same run
+    assert any(is_system_wide(code) for group in groups for code in group)
+    # perf tells the time of the whole process there, also where only a region was switched on
+    assert not any("duration_time" in group for group in groups)
 
 
 def test_a_split_formula_is_split_only_because_it_does_not_fit():

@@ -34,6 +34,7 @@ def test_a_region_starts_switched_off_and_is_switched_through_two_pipes():
 def test_only_system_wide_events_are_counted_on_the_whole_machine():
     assert "-a" not in stat_argv(("x",), "out", ("cycles",))
     assert "-a" in stat_argv(("x",), "out", ("cycles",), system_wide=True)
+    assert "-a" in stat_argv(("x",), "out", ("uncore_imc/cas_count_read/",))
 
 
 def test_perf_never_chooses_the_events_itself():
@@ -152,6 +153,7 @@ def test_the_probe_finds_out_what_perf_can_do_by_doing_it():
     assert ability.software_ok
     assert ability.record_ok
     assert ability.control_fifo_ok
+    assert ability.rights == (-1 if ability.system_wide_ok else ability.paranoid)
     assert {c.name for c in ability.census} >= {"cycles", "instructions"}
     assert ability.hardware_ok == ({"cycles", "instructions"} <= set(ability.counting))
     assert ability.hardware_ok or any("no hardware counters" in f.reason for f in ability.faults)

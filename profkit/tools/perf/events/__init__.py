@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -61,10 +62,14 @@ class EventTable:
         every = [e for cores in self.cores for e in (*cores.anchors, *cores.events.values())]
         return tuple(dict.fromkeys(e.code for e in (*every, *self.shared.values())))
 
-    def needs_system_wide(self, codes: tuple[str, ...]) -> bool:
-        """Whether this group has to be counted on the whole machine."""
-        wide = {event.code for event in self.shared.values()}
-        return any(code in wide for code in codes)
+
+# PMUs that belong to no core: memory controllers, shared caches, fabrics, the package's power.
+_WIDE_PMU = re.compile(r"(uncore_\w+|amd_(l3|df|umc|iommu)\w*|l3|arm_cmn\w*|dmc620\w*|dsu\w*|power)/")
+
+
+def is_system_wide(code: str) -> bool:
+    """Whether perf can count this event on the whole machine only."""
+    return _WIDE_PMU.match(code) is not None
 
 
 # Counted by the kernel and not the CPU: they cost no counter. task-clock is in every group, since its run
