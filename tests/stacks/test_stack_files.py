@@ -136,6 +136,14 @@ def test_speedscope_has_one_frame_per_function_and_weights_in_seconds(tmp_path: 
     assert named[("_start", "inner")] == 0.5
 
 
+def test_speedscope_has_equal_callers_side_by_side(tmp_path: Path):
+    a, b, c = (Frame(name) for name in "abc")
+    mixed = Stacks("t", "s", {(a, b): 1.0, (c,): 2.0, (a,): 3.0, (a, b, c): 4.0, (a, c): 5.0})
+    (profile,) = speedscope(mixed, tmp_path / "out.json")["profiles"]  # type: ignore[misc]
+    assert profile["samples"] == [[0], [0, 1], [0, 1, 2], [0, 2], [2]]
+    assert profile["weights"] == [3.0, 1.0, 4.0, 5.0, 2.0]
+
+
 def test_speedscope_takes_several_events_and_names_a_unit_it_does_not_know(tmp_path: Path):
     cycles = Stacks("cycles:u", "cycles", {(Frame("f"),): 7})
     document = speedscope((STACKS, cycles), tmp_path / "out.json")

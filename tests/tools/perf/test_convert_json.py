@@ -198,6 +198,24 @@ def test_whatever_follows_the_head_is_read_or_refused(tmp_path: Path, data: byte
     assert int(report.facts["samples"]) >= 1
 
 
+def test_numbers_cut_between_two_pieces_are_put_together(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("profkit.tools.perf.json_stream.CHUNK", 1)
+    text = b"[0.5, -2.5e-7, 1E+3, 12, 0, 7.25]"
+    assert list(JsonStream(io.BytesIO(text)).elements()) == json.loads(text)
+
+
+def test_a_fault_in_the_middle_is_a_fault_and_not_an_early_end(tmp_path: Path):
+    text = HEAD + '{"comm": "a"}, {"comm": nonsense}, ' + '{"comm": "a"}, ' * 20
+    with pytest.raises(UnreadableReport, match="not valid JSON"):
+        read(tmp_path, text)
+
+
+def test_one_value_is_not_held_beyond_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("profkit.tools.perf.json_stream.MOST_VALUE", 100_000)
+    with pytest.raises(UnreadableReport, match="larger than"):
+        read(tmp_path, HEAD + '{"comm": "a"}, "' + "a" * 2_000_000)
+
+
 def test_a_text_that_ends_within_a_value_says_so():
     with pytest.raises(CutShort):
         JsonStream(io.BytesIO(b'{"a": [1, 2')).value()
