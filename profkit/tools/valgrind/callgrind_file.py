@@ -60,7 +60,8 @@ def report_of(dumps: list[Dump], *, format: str, callers: bool, warnings: Sequen
         for function, costs in dump.own.items():
             _add(own.setdefault(function, [0] * len(events)), costs, order)
         for pair, costs in dump.calls.items():
-            _add(calls.setdefault(pair, [0] * (1 + len(events))), costs, [0, *(i + 1 for i in order)])
+            if order[0] == 0:  # another dump's first event may be another one
+                _add(calls.setdefault(pair, [0, 0]), costs, [0, 1])
     counters = _counters(events, own.values(), RUN)
     regions = _by_region(dumps)
     for region, of_region in regions.items():

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from profkit.errors import UnreadableReport
 from profkit.tools.valgrind.lines import add_columns, chunks_of_lines
@@ -19,8 +20,7 @@ _HEADER = re.compile(rb"([A-Za-z][A-Za-z0-9 ]*):(.*)", re.DOTALL)
 _MOST_EVENTS = 100  # a line with more is no list of events but an attack on memory
 
 
-@dataclass(frozen=True)
-class Function:
+class Function(NamedTuple):
     """What tells one function from another: a static function's name may stand in many files."""
 
     library: str
@@ -39,7 +39,7 @@ class Dump:
     totals: tuple[int, ...] | None = None
     summary: tuple[int, ...] | None = None
     own: dict[Function, list[int]] = field(default_factory=dict)
-    calls: dict[tuple[Function, Function], list[int]] = field(default_factory=dict)  # [calls, *inclusive]
+    calls: dict[tuple[Function, Function], list[int]] = field(default_factory=dict)  # [calls, first event]
 
 
 def tally(path: Path) -> list[Dump]:
@@ -74,27 +74,26 @@ class _Tally:
         self._function = self._intern("", "", "")
         self._own: list[bytes] = []
         self._pending = {self._function: self._own}
-        self._inclusive: list[bytes] | None = None  # takes the one line behind `calls=`
-        self._pending_calls: dict[tuple[Function, Function], list[bytes]] = {}
+        self._calls: list[int] | None = None  # takes the one line behind `calls=`
 
     def take(self, lines: list[bytes]) -> None:
         """Take one chunk of lines. Kept in one loop: a large file has tens of millions of them."""
-        own, inclusive = self._own, self._inclusive
+        own, calls, skip = self._own, self._calls, self._dump.positions
         for line in lines:
             if not line:
                 continue
             first = line[0]
             if 42 <= first <= 57:  # a digit, +, - or *: a position and costs
-                if inclusive is None:
+                if calls is None:
                     own.append(line)
                 else:
-                    inclusive.append(line)
-                    inclusive = None
+                    calls[1] += self._inclusive(line, skip)
+                    calls = None
             elif first == 99:  # c: what is called
                 if line.startswith(b"cfn="):
                     self._called = self._functions.resolve(line[4:])
                 elif line.startswith(b"calls="):
-                    inclusive = self._call(line)
+                    calls = self._call(line)
                 else:
                     self._position(line)
             elif line.startswith(b"fn="):
@@ -102,8 +101,8 @@ class _Tally:
                 own = self._own
             elif first != 35:  # not a comment
                 self._position(line)
-                own = self._own
-        self._own, self._inclusive = own, inclusive
+                own, skip = self._own, self._dump.positions
+        self._own, self._calls = own, calls
         self._sum()
 
     def _intern(self, library: str, file: str, name: str) -> Function:
@@ -118,7 +117,15 @@ class _Tally:
         self._function = self._intern(self._library, self._file, self._functions.resolve(line[3:]))
         self._own = self._pending.setdefault(self._function, [])
 
-    def _call(self, line: bytes) -> list[bytes]:
+    def _inclusive(self, line: bytes, skip: int) -> int:
+        """The first event's inclusive cost; the other events' are in nobody's use."""
+        try:
+            tokens = line.split(None, skip + 1)
+            return int(tokens[skip]) if len(tokens) > skip else 0
+        except ValueError as error:
+            raise self._broken(line) from error
+
+    def _call(self, line: bytes) -> list[int]:
         file = self._file if self._called_file is None else self._called_file
         library = self._library if self._called_library is None else self._called_library
         self._called_file = self._called_library = None
@@ -127,12 +134,12 @@ class _Tally:
         count = line[6:].split(None, 1)
         calls = self._dump.calls.get(pair)
         if calls is None:
-            calls = self._dump.calls[pair] = [0] * (1 + len(self._dump.events))
+            calls = self._dump.calls[pair] = [0, 0]
         try:
             calls[0] += int(count[0])
         except (ValueError, IndexError) as error:
             raise self._broken(line) from error
-        return self._pending_calls.setdefault(pair, [])
+        return calls
 
     def _position(self, line: bytes) -> None:
         """A line that is neither a cost, a call nor a function's start."""
@@ -188,20 +195,11 @@ class _Tally:
                 if lines:
                     add_columns(_sums(dump.own, function, dump), lines, dump.positions)
                     lines.clear()
-            for pair, lines in self._pending_calls.items():
-                if lines:
-                    sums = [0] * len(dump.events)
-                    add_columns(sums, lines, dump.positions)
-                    known = dump.calls[pair]
-                    for index, value in enumerate(sums, 1):
-                        known[index] += value
         except ValueError as error:
             raise UnreadableReport(
                 f"{self._path} is no sound callgrind file: costs expected, found {error}"
             ) from error
         self._pending = {self._function: self._own}
-        waiting = [pair for pair, lines in self._pending_calls.items() if lines is self._inclusive]
-        self._pending_calls = {pair: self._pending_calls[pair] for pair in waiting}
 
     def _end(self) -> None:
         self._sum()

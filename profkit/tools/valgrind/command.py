@@ -92,7 +92,11 @@ def geometry_notes(*caches: Cache) -> tuple[str, ...]:
 
 def outputs(out: Path) -> tuple[Path, ...]:
     """The files that a run of `callgrind_argv(..., out)` left, one per process, in order of pids."""
-    found = [p for p in out.parent.glob(_literal(out.name) + ".*") if p.suffix[1:].isdigit()]
+    found = [
+        path
+        for path in out.parent.glob(_literal(out.name) + ".*")
+        if path.suffix[1:].isdigit() and path.stat().st_size > 0  # empty: its process was killed
+    ]
     return tuple(sorted(found, key=lambda p: int(p.suffix[1:])))
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from profkit.errors import UnreadableReport
 
-CHUNK_BYTES = 2 * 1024 * 1024  # a few ten thousand lines: enough to sum in bulk, little to hold
+CHUNK_BYTES = 4 * 1024 * 1024  # some hundred thousand lines: enough to sum in bulk, little to hold
 
 
 def chunks_of_lines(path: Path) -> Iterator[list[bytes]]:
