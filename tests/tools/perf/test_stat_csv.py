@@ -238,6 +238,12 @@ def test_one_cgroup_is_a_fact_and_several_are_told_apart(tmp_path):
     assert [(c.scope.name, c.value) for c in two.counters] == [("a.slice", 5), ("a.slice/b", 9)]
 
 
+def test_the_variance_of_repeated_runs_is_not_taken_for_a_cgroup(tmp_path):
+    report = read(tmp_path, "5,,cycles,2.25%,100,100.00,,\n9,,x,0.50%,100,100.00,,\n")
+    assert "cgroup" not in report.facts
+    assert {c.scope.name for c in report.counters} == {None}
+
+
 def test_user_and_all_of_one_event_in_one_report_are_two_quantities(tmp_path):
     assert told(read(tmp_path, "9,,cycles,1,100.00,,\n5,,cycles:u,1,100.00,,\n")) == {
         "cycles": 9,

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from profkit.metrics import derive, formula_table
+from profkit.model import RUN
 from profkit.tools.perf import stat_csv, stat_json, stat_text
 
 VM = "vm-without-pmu-perf6.1"
@@ -255,6 +256,7 @@ def test_a_recorded_file_reads_as_what_stands_in_it(fixtures, name):
     for event, (value, state, *share) in EXPECTED[name].items():
         counter = found[event]
         assert counter.state == state, event
+        assert counter.scope == RUN, event
         assert counter.value == (None if value is None else pytest.approx(value, rel=1e-9)), event
         if share:
             assert counter.share == pytest.approx(share[0], abs=0.006), event
