@@ -76,6 +76,8 @@ def recorded_pids(path: Path) -> frozenset[int]:
         record = struct.Struct(header.order + "IHH")
         position, end = header.data
         end = min(end, header.size)
+        if position >= end:
+            return frozenset()
         file.seek(position)
         # Walked in large pieces: a record is 64 KiB at most, and a recording has millions of them.
         piece, at = b"", 0
@@ -132,7 +134,7 @@ class _Header:
     def features(self) -> Iterator[tuple[int, tuple[int, int]]]:
         """(bit, (offset, size)) of every feature; their table stands right behind the records."""
         bits = [bit for bit in range(256) if self._features >> bit & 1]
-        self._file.seek(min(self.data[1], self.size))
+        self._file.seek(min(self.data[1], self.size))  # what a damaged header says may lie anywhere
         table = self._file.read(16 * len(bits))
         if len(table) < 16 * len(bits):
             raise UnreadableReport(f"{self._path} is cut off: perf's header names parts that are not there")

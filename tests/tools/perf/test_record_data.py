@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import struct
 from pathlib import Path
 
@@ -97,6 +98,16 @@ def test_another_file_or_none_is_refused(tmp_path: Path):
     for path in (write(tmp_path, b"\x7fELF" + bytes(200)), tmp_path / "none", tmp_path):
         with pytest.raises(UnreadableReport):
             read_header(path)
+
+
+@pytest.mark.parametrize("field", range(8, 104, 8))
+@pytest.mark.parametrize("value", [0, 1, 2**31, 2**63 - 1, 2**64 - 1])
+def test_any_number_in_the_header_is_read_or_refused(tmp_path: Path, field: int, value: int):
+    data = bytearray(recording())
+    data[field : field + 8] = struct.pack("<Q", value)
+    for read in (read_header, recorded_pids):
+        with contextlib.suppress(UnreadableReport):
+            read(write(tmp_path, bytes(data)))
 
 
 @given(st.lists(st.tuples(st.integers(0, 6000), st.integers(0, 255)), max_size=12), st.integers(0, 6000))
