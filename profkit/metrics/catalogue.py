@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -65,6 +64,8 @@ def metric(name: str) -> MetricInfo:
 
 def nearest(name: str) -> str | None:
     """The known name most like `name` (itself when it is known), or None when nothing is like it."""
+    import difflib  # here: only a wrong name needs it
+
     known = _catalogue()
     lowered = name.strip().lower()
     if lowered in known:
