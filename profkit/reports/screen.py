@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 WIDTH = 80
-# Between a number and its unit, and behind < and >, no line may end. Rich wraps at every kind of blank, also at
-# one that says it does not break, so a private character stands there until the text is done.
+# Between a number and its unit, and behind < and >, no line may end. Rich wraps at every kind of blank, also
+# at the no-break one, so a private character stands there until the text is done.
 _STICKY = re.compile(r"(?<=\d) (?=%|[KMGTkmµn]?i?(?:B|s|FLOP|Hz)\b)|(?<=[<>=]) (?=\d)")
 _GLUE = "\ue000"
 _NUMBER = re.compile(r"[±+-]?\d.*|-")

@@ -34,8 +34,8 @@ def render(
 ) -> str:
     """The run as text of at most `width` (80) columns.
 
-    `folder` is the run's folder, for the closing lines. `color` None: colour where standard output is a terminal
-    and NO_COLOR is not set.
+    `folder` is the run's folder, for the closing lines. `color` None: colour where standard output is a
+    terminal and NO_COLOR is not set.
     """
     screen = Screen(color, width)
     _head(screen, document)

@@ -194,6 +194,6 @@ def _names() -> frozenset[str]:
 
 
 def _hint(name: str, targets: Mapping[str, Target]) -> str:
-    close = difflib.get_close_matches(name, targets, n=1)
+    close = difflib.get_close_matches(name, [*targets, *_names()], n=1)
     guess = close[0] if close else nearest(name)
     return f"; did you mean {guess}?" if guess else ""

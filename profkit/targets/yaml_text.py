@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 from profkit.errors import UsageError
 
 SIZE_LIMIT = 1 << 20  # bytes; the built-in targets take 7 KB
+MOST_DEPTH = 20  # theirs are 5 deep
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,11 @@ def parse_yaml(text: str, file: str) -> Value:
 
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
+        depth = 0
         for event in yaml.parse(text, Loader=loader):
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > MOST_DEPTH:  # before anything recurses: libyaml's own recursion ends in a crash
+                raise UsageError(f"{file}, line {_line(event)}: nested too deeply")
             if isinstance(event, yaml.AliasEvent):
                 line = _line(event)
                 raise UsageError(f"{file}, line {line}: aliases (*name) are not allowed; write it out")
@@ -96,8 +101,6 @@ def parse_yaml(text: str, file: str) -> Value:
         mark = getattr(error, "problem_mark", None)
         place = f", line {mark.line + 1}" if mark is not None else ""
         raise UsageError(f"{file}{place}: no YAML: {getattr(error, 'problem', None) or error}") from error
-    except RecursionError as error:
-        raise UsageError(f"{file}: nested too deeply") from error
 
 
 def _line(node: Any) -> int:
