@@ -77,10 +77,9 @@ def _parse(command: Sequence[str]) -> _Parsed | str:
     script = _shebang(command[0])
     if script is None:
         return f"not a Python program: {_name(command[0])}"
-    path, interpreter = script
-    return _parse_python(
-        interpreter[:1] if _name(interpreter[0]) != "env" else interpreter, (path, *command[1:])
-    )
+    path, first_line = script
+    end = next(i for i, word in enumerate(first_line) if _is_interpreter(word)) + 1
+    return _parse_python(first_line[:end], (*first_line[end:], path, *command[1:]))
 
 
 def _parse_python(launcher: tuple[str, ...], words: Sequence[str]) -> _Parsed | str:

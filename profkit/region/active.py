@@ -43,14 +43,15 @@ class Switch(Protocol):
 class _Tally:
     """What is known of one region."""
 
-    def __init__(self) -> None:
+    def __init__(self, timed: bool) -> None:
         self.entries = self.iterations = 0
         self.seconds: list[float] = []
         self.every = 1
+        self.timed = timed
         self.holds_benchmark = False
 
     def add(self, seconds: float, iterations: int) -> None:
-        if self.entries % self.every == 0:
+        if self.timed and self.entries % self.every == 0:
             self.seconds.append(seconds)
             if len(self.seconds) >= MOST_SECONDS:
                 del self.seconds[1::2]
@@ -117,10 +118,17 @@ class Session:
             self._depth -= 1
             if self._depth == 0:
                 self._switch("exit", name)
-            self._regions.setdefault(name, _Tally()).add(end - entry[1], iterations)
+            self._tally(name).add(end - entry[1], iterations)
             outermost = self._depth == 0
         if outermost and end - self._saved_at > max(SAVE_PAUSE, SAVE_SHARE * self._save_took):
             self.save()
+
+    def _tally(self, name: str) -> _Tally:
+        if name not in self._regions:
+            # where allocations are traced a list of times would look like the workload's leak
+            timed = self.directive is None or self.directive.pass_name != "tracemalloc"
+            self._regions[name] = _Tally(timed)
+        return self._regions[name]
 
     def _close(self, name: str) -> tuple[str, float | None, int] | None:
         # from the top, by name: regions of asyncio tasks need not nest
@@ -165,7 +173,7 @@ class Session:
     def add_benchmark(self, name: str, samples: SampleSet, flops: float | None, bytes_: float | None) -> None:
         """Record what a benchmark measured, and save it."""
         for open_name, _, _ in self._thread.open:
-            self._regions.setdefault(open_name, _Tally()).holds_benchmark = True
+            self._tally(open_name).holds_benchmark = True
         self._benchmarks.append(BenchmarkTimes(name, samples, flops, bytes_))
         self.save()
 

@@ -22,6 +22,10 @@ MOST_POINTS = 2048  # then every second one is dropped and the stride doubled
 MOST_LINES = 50
 SNAPSHOT_SECONDS = 0.5  # what snapshots may take in any case, and
 SNAPSHOT_SHARE = 0.1  # of the time gone by: one of a million blocks takes seconds
+SNAPSHOT_GROWTH = 1.25  # a region entered a thousand times has its last snapshot within the last fifth
+FREED = (
+    0.8  # less than this left at the program's end: what the region held is gone, the older snapshot counts
+)
 COLLECT_SHARE = 0.5
 _BLIND = {"torch": "torch tensors", "jax": "jax arrays", "cupy": "cupy arrays"}
 
@@ -89,11 +93,11 @@ class Instrument:
         if not tracemalloc.is_tracing():
             raise RuntimeError("the workload stopped tracemalloc")
         self._note_peak(region=self._depth > 0)
-        if self._entries == 0 or self._last is None:
-            gc.collect()
+        gc.collect()
+        if self._last is None or (self._last_at < self._seen and self._now() > FREED * self._end):
+            self._end = max(self._end, self._now())
             self._last = self._snapshot()
             self._last_at = self._seen
-            self._end = self._now()
         tracemalloc.stop()
         base = _lines(self._base)
         last = _lines(self._last)
@@ -164,7 +168,7 @@ class Instrument:
             self._base_at = self._seen
 
     def _snapshot_last(self) -> None:
-        if self._last is None or self._cheap():
+        if self._last is None or (self._seen >= self._last_at * SNAPSHOT_GROWTH and self._cheap()):
             self._last = None
             self._last = self._snapshot()
             self._last_at = self._seen

@@ -27,7 +27,7 @@ def run(words: Sequence[str]) -> None:
         exec(compile(rest[0], "<string>", "exec", dont_inherit=True), main.__dict__)
     elif os.path.isdir(first) or _is_zip(first):
         sys.argv[:] = [first, *rest]
-        _prepend(first, False)
+        _prepend(_full(first), False)
         _run_module("__main__", alter_argv=False)
     else:
         sys.argv[:] = [first, *rest]
@@ -48,7 +48,7 @@ def _prepend(folder: str, safe: bool) -> None:
 
 
 def _run_script(path: str, main: ModuleType) -> None:
-    full = os.path.abspath(path)
+    full = _full(path)
     try:
         with open(path, "rb") as file:
             source = file.read()
@@ -70,6 +70,11 @@ def _code(path: str, full: str, source: bytes) -> CodeType:
         assert code is not None
         return code
     return compile(source, full, "exec", dont_inherit=True)
+
+
+def _full(path: str) -> str:
+    """The absolute path as the interpreter writes it: with its `./` left in."""
+    return os.path.join(os.getcwd(), path)
 
 
 def _run_module(name: str, alter_argv: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import os
@@ -37,7 +38,7 @@ class Session:
         self._pid = os.getpid()
         self._state = "running"
         self._ended_by: int | None = None
-        os.register_at_fork(after_in_child=instrument.forget)
+        os.register_at_fork(after_in_child=self._forget)
 
     def run(self, words: list[str]) -> None:
         """Run the program in `words`; however it ends passes through."""
@@ -64,6 +65,14 @@ class Session:
         self._state = "finished"
         if self._ended_by is not None:
             self._die(self._ended_by)
+
+    def _forget(self) -> None:
+        self._instrument.forget()
+        # A child that waits in a system call would not get to a handler in Python; one that is terminated by its
+        # parent, as multiprocessing does it, would then never end.
+        if signal.getsignal(signal.SIGTERM) == self._terminate:
+            with contextlib.suppress(ValueError):
+                signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
     def _terminate(self, number: int, _: object) -> None:
         if self._state == "finishing":
