@@ -10,13 +10,12 @@ from profkit import process
 from profkit.errors import MachineError, UnreadableReport, UsageError
 from profkit.judgement import judge_document
 from profkit.metrics import derive, formula_table
-from profkit.model import Counter, Report, RunDocument, Scope, Workload
+from profkit.model import Report, RunDocument, Workload
 from profkit.run import FILE_NAME, read_run
 from profkit.targets import load_targets
 from profkit.tools.faults import explain
 from profkit.tools.formats import Format, read_head, sniff
 
-HOTTEST = 20  # functions of a report that are judged by themselves
 CONVERSION_SECONDS = 600.0
 
 
@@ -77,8 +76,9 @@ def _convert(found: Format, path: Path, output: Path) -> None:
 
 def document_of(report: Report, path: Path) -> RunDocument:
     """A report as a run of which nothing more is known."""
-    counters = (*report.counters, *_function_counters(report))
-    readings = derive(counters, formula_table(report.tool), report.tool, path.name) if report.counters else ()
+    readings = (
+        derive(report.counters, formula_table(report.tool), report.tool, path.name) if report.counters else ()
+    )
     command = report.facts.get("command")
     return RunDocument(
         name=path.name,
@@ -92,13 +92,3 @@ def document_of(report: Report, path: Path) -> RunDocument:
         profiles=report.profiles,
         notes=(*(f"{name}: {value}" for name, value in report.facts.items()), *report.warnings),
     )
-
-
-def _function_counters(report: Report) -> list[Counter]:
-    """The hottest functions' own counts, each in the function's scope."""
-    spots = [spot for spot in (report.profiles[0].hotspots if report.profiles else ()) if spot.counters]
-    return [
-        Counter(name, value, "measured", scope=Scope("function", spot.function, spot.library))
-        for spot in spots[:HOTTEST]
-        for name, value in spot.counters.items()
-    ]

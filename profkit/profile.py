@@ -137,16 +137,20 @@ class _Story:
         self._progress.begin("timing", f"up to {len(plan.steps)} processes, alone")
         record = record_timing(plan, self._setting, self._site.precision, self._site.budget * len(plan.steps))
         main = record.timings[0]
-        seconds = sorted(s for process in main.processes for s in process.seconds)
+        seconds = [s for process in main.processes for s in process.seconds]
         result = replace(record.result, cost=record.result.seconds / record.plain_seconds)
         self.grow(
             timings=record.timings,
             passes=(*self.document.passes, result),
-            readings=(*self.document.readings, *usage_readings(record.outcomes)),
+            readings=(
+                *self.document.readings,
+                *usage_readings(record.outcomes, whole=main.kind == "process"),
+            ),
         )
         self._progress.end(f"{len(seconds)} samples in {result.seconds:.0f} s")
-        median = seconds[len(seconds) // 2]
-        return Known(marked=main.kind != "process", iteration_seconds=median), record.plain_seconds
+        # The mean: it decides how long passes repeat the work, and a few slow iterations take their time too.
+        mean = sum(seconds) / len(seconds)
+        return Known(marked=main.kind != "process", iteration_seconds=mean), record.plain_seconds
 
     def _record(self, plan: PassPlan, plain: float | None) -> None:
         if plan.skipped is not None:

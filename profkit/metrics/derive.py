@@ -234,7 +234,7 @@ def _impossible(info: MetricInfo, value: float) -> str | None:
 
 
 def _present(ways: Sequence[Formula], index: Mapping[str, Counter], table: FormulaTable) -> bool:
-    return any(table.resolve(name) in index for way in ways for name in way.names)
+    return any(table.resolve(name) in index for way in ways for name in way.over.names)
 
 
 def _value(index: Mapping[str, Counter], name: str, table: FormulaTable) -> float | None:

@@ -6,9 +6,10 @@ from profkit.model import RUN, Reading, Source
 from profkit.process import Outcome
 
 
-def usage_readings(outcomes: tuple[Outcome, ...]) -> tuple[Reading, ...]:
+def usage_readings(outcomes: tuple[Outcome, ...], *, whole: bool) -> tuple[Reading, ...]:
     """Largest resident set (bytes) and cores kept busy (%) of the timing pass, over its processes.
 
+    `whole`: the process is what counts, and not a region in it, of whose use of cores its process tells nothing.
     The resident set is the sum over the process tree, or getrusage's own maximum of one process, whichever is larger.
     """
     if not outcomes:
@@ -18,7 +19,7 @@ def usage_readings(outcomes: tuple[Outcome, ...]) -> tuple[Reading, ...]:
     cpu = sum(outcome.cpu_seconds for outcome in outcomes)
     busy = 100.0 * cpu / wall if wall > 0 else None
     readings = [Reading("memory.rss_peak", float(peak), "B", "measured", RUN, Source("psutil", "rss"))]
-    if busy is not None:
+    if whole and busy is not None:
         formula = "100 * (user + system CPU seconds) / wall seconds, start-up included"
         readings.append(
             Reading("cpu.utilization", busy, "%", "measured", RUN, Source("getrusage", formula=formula))

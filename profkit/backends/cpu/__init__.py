@@ -51,9 +51,9 @@ class Cpu:
         if name == "timing":
             return [plan_timing(site)]
         if name == "cprofile":
-            return [plan_python(site, "cprofile")]
+            return [plan_python(site, known, "cprofile")]
         if name == "tracemalloc":
-            return [plan_python(site, "tracemalloc")]
+            return [plan_python(site, known, "tracemalloc")]
         if name == "trace":
             return [plan_trace(site, self._perf, self._python, marked=known.marked)]
         plans = [plan_counting(site, self._perf, known)]

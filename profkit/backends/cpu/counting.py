@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from profkit.backends import Findings, Known, Site
-from profkit.backends.cpu.per_iteration import iterations, per_iteration
+from profkit.backends.cpu.per_iteration import done_in_region, per_iteration
 from profkit.metrics import derive, formula_table
-from profkit.model import Counter, Directive, PassPlan, Report, Step, Switch
+from profkit.model import RUN, Directive, PassPlan, Reading, Report, Source, Step, Switch
 from profkit.tools.perf.events import table_for
 from profkit.tools.perf.probe import PerfAbility
 from profkit.tools.perf.stat_command import STAT_ENV, stat_argv
 from profkit.tools.perf.stat_csv import read_stat_csv
 from profkit.tools.perf.stat_groups import merge_groups, plan_groups
-from profkit.tools.perf.status import status_wrapper
+from profkit.status import status_wrapper
 
 SOFTWARE = ("task-clock", "page-faults", "context-switches", "cpu-migrations")
 METRICS = (
@@ -101,11 +103,13 @@ def find_counting(site: Site, plan: PassPlan) -> Findings:
     """Counters and readings per iteration. Raises UnreadableReport where no group can be read."""
     reports: list[Report] = []
     notes: list[str] = []
+    busy: Reading | None = None
     for step in plan.steps:
         report = read_stat_csv(site.folder / step.artifacts[0])
-        count, odd = iterations(site.folder, step.name)
-        notes += [odd] if odd is not None and odd not in notes else []
-        reports.append(_rescaled(report, count))
+        done = done_in_region(site.folder, step.name)
+        notes += [done.odd] if done.odd is not None and done.odd not in notes else []
+        reports.append(replace(report, counters=per_iteration(report.counters, done.iterations)))
+        busy = busy if busy is not None else _busy(report, done.seconds, step.artifacts[0])
     merged = merge_groups(reports)
     table = table_for(site.machine)
     artifact = plan.steps[0].artifacts[0]
@@ -120,11 +124,15 @@ def find_counting(site: Site, plan: PassPlan) -> Findings:
     )
     if plan.counters == SOFTWARE:  # the simulation, or nothing, speaks of what needs a PMU
         readings = tuple(r for r in readings if r.value is not None)
-    return Findings(counters=merged.counters, readings=readings, notes=(*merged.warnings, *notes))
+    found = (*readings, busy) if busy is not None else readings
+    return Findings(counters=merged.counters, readings=found, notes=(*merged.warnings, *notes))
 
 
-def _rescaled(report: Report, count: int) -> Report:
-    from dataclasses import replace
-
-    counters: tuple[Counter, ...] = per_iteration(report.counters, count)
-    return replace(report, counters=counters)
+def _busy(report: Report, seconds: float | None, artifact: str) -> Reading | None:
+    """Cores kept busy inside the region (%): decides whether one thread or all are held against the peaks."""
+    clock = next((c for c in report.counters if c.name == "task-clock" and c.value is not None), None)
+    if clock is None or clock.value is None or not seconds:
+        return None
+    source = Source("perf", "task-clock", artifact, "100 * task-clock / wall seconds inside the region")
+    milliseconds = clock.value if clock.unit == "msec" else clock.value / 1e6
+    return Reading("cpu.utilization", 0.1 * milliseconds / seconds, "%", "measured", RUN, source)

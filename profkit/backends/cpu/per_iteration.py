@@ -3,29 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from profkit.model import Counter
+from profkit.model import Counter, Profile
 from profkit.passes.read_records import read_records
 
 _NOT_COUNTS = ("line_bytes",)  # properties of the machine among the counters
 
 
-def iterations(folder: Path, step: str) -> tuple[int, str | None]:
-    """How many iterations `step` ran inside the region, and what is odd about that. 1 where nothing was marked.
+@dataclass(frozen=True)
+class Done:
+    """What one step did inside the region. `seconds` is its wall time, None where nothing was marked."""
 
-    Raises UnreadableReport for a damaged record.
-    """
+    iterations: int = 1
+    seconds: float | None = None
+    odd: str | None = None
+
+
+def done_in_region(folder: Path, step: str) -> Done:
+    """How often and how long `step` ran what counts. Raises UnreadableReport for a damaged record."""
     records = read_records(sorted((folder / "artifacts").glob(f"{step}.region.*.json")))
     per_name: dict[str, int] = {}
+    seconds = 0.0
     for record in records:
         for region in record.regions:
             per_name[region.name] = per_name.get(region.name, 0) + region.iterations
+            seconds += sum(region.seconds) * region.every
     if len(per_name) > 1:
         names = ", ".join(sorted(per_name))
-        return 1, f"the workload marks several regions ({names}): counts are of all of them in one process"
-    return max(1, sum(per_name.values())), None
+        return Done(
+            1, seconds, f"the workload marks several regions ({names}): counts are of all in one process"
+        )
+    return Done(max(1, sum(per_name.values())), seconds or None)
 
 
 def per_iteration(counters: Sequence[Counter], count: int) -> tuple[Counter, ...]:
@@ -38,3 +48,19 @@ def per_iteration(counters: Sequence[Counter], count: int) -> tuple[Counter, ...
         else replace(counter, value=counter.value / count)
         for counter in counters
     )
+
+
+def profile_per_iteration(profile: Profile, count: int) -> Profile:
+    """The profile divided by `count`; calls stay whole, since half a call is none."""
+    if count == 1:
+        return profile
+    hotspots = tuple(
+        replace(
+            spot,
+            own=spot.own / count,
+            total=spot.total / count if spot.total is not None else None,
+            counters={name: value / count for name, value in spot.counters.items()},
+        )
+        for spot in profile.hotspots
+    )
+    return replace(profile, total=profile.total / count, hotspots=hotspots)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from profkit.backends import Findings, Site
+from profkit.backends import Findings, Known, Site
 from profkit.model import Directive, PassPlan, Step
 from profkit.passes.command import hosted
 from profkit.passes.read_tracemalloc import read_tracemalloc
@@ -12,22 +12,34 @@ from profkit.tools.cprofile.read import read_cprofile
 
 # Wall time against a plain run, as measured on the workloads in benchmark/: tracemalloc notes every allocation.
 _COST = {"cprofile": 1.2, "tracemalloc": 1.5}
-_SECONDS = {"cprofile": 1.0, "tracemalloc": 2.0}  # how long a benchmarked function is repeated
+_SECONDS = 1.0  # how long a benchmarked function is repeated, where its time is known by then
+_LEAST = {"cprofile": 1, "tracemalloc": 32}  # iterations; a leak is a slope, which takes some points
+_MOST = {"cprofile": 100_000, "tracemalloc": 2_000}
+_LONGEST = 60.0  # but never longer than this for the sake of the least
 _FILE = {"cprofile": "cprofile.prof", "tracemalloc": "tracemalloc.json"}
 
 
-def plan_python(site: Site, kind: Literal["cprofile", "tracemalloc"]) -> PassPlan:
+def plan_python(site: Site, known: Known, kind: Literal["cprofile", "tracemalloc"]) -> PassPlan:
     """One step under Python's own instrument, or the reason why the workload has no Python to look into."""
     out = site.folder / "artifacts" / _FILE[kind]
     argv, reason = hosted(site.workload.command, kind, out)
     if argv is None:
         return PassPlan(kind, None, skipped=reason)
     record = str(site.folder / "artifacts" / f"{kind}.region")
-    directive = Directive(kind, record, seconds=_SECONDS[kind])
+    directive = Directive(
+        kind, record, iterations=_iterations(kind, known.iteration_seconds), seconds=_SECONDS
+    )
     step = Step(kind, tuple(argv), (f"artifacts/{_FILE[kind]}",), directive=directive)
     return PassPlan(
         kind, None, (step,), cost=_COST[kind], cost_note="typical; grows with calls and allocations"
     )
+
+
+def _iterations(kind: Literal["cprofile", "tracemalloc"], seconds: float | None) -> int | None:
+    if seconds is None or seconds <= 0:
+        return None
+    wanted = max(_LEAST[kind], min(_MOST[kind], int(_SECONDS / seconds)))
+    return max(1, min(wanted, int(_LONGEST / seconds)))
 
 
 def find_cprofile(site: Site) -> Findings:

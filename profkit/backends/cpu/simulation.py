@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from profkit.backends import Findings, Known, Site
-from profkit.backends.cpu.per_iteration import iterations, per_iteration
+from profkit.backends.cpu.per_iteration import done_in_region, per_iteration, profile_per_iteration
 from profkit.errors import UnreadableReport
 from profkit.hardware.caches import data_cache, instruction_cache
 from profkit.metrics import derive, formula_table
@@ -109,7 +109,8 @@ def find_simulation(site: Site, plan: PassPlan) -> Findings:
     """
     files = {step.name: outputs(site.folder / "artifacts" / f"{step.name}.callgrind") for step in plan.steps}
     reports = {name: _read(name, paths) for name, paths in files.items()}
-    count, odd = iterations(site.folder, "simulate-l2")
+    done = done_in_region(site.folder, "simulate-l2")
+    count, odd = done.iterations, done.odd
     levels = combine_levels(reports["simulate-l2"], reports.get("simulate-l3"))
     mix = instruction_mix(*files["simulate-l2"])
     counters = [*levels.counters, *(mix.counters() if mix is not None else ())]
@@ -129,9 +130,7 @@ def find_simulation(site: Site, plan: PassPlan) -> Findings:
     return Findings(
         counters=tuple(c for c in kept if c.scope.kind != "function"),
         readings=readings,
-        profiles=tuple(
-            replace(p, title="Simulated instructions by function") for p in by_function.profiles[:1]
-        ),
+        profiles=tuple(profile_per_iteration(p, count) for p in by_function.profiles[:1]),
         notes=tuple(notes),
         artifacts=tuple(f"artifacts/{path.name}" for paths in files.values() for path in paths),
     )

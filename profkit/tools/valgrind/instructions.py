@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
 
+from profkit.errors import UnreadableReport
 from profkit.model import RUN, Counter, Scope
 from profkit.tools.valgrind.elf import Elf, read_elf
 from profkit.tools.valgrind.executions import Executed, read_executions
@@ -20,6 +21,7 @@ HOTTEST = 50  # functions that get a mix of their own
 UNDECODED_LIMIT = (
     0.05  # beyond this share the counts are not counts of the workload; 2 % is what theory is held to
 )
+WORTH_A_NOTE = 0.005  # a quarter of the 2 % that theory is held to
 _LONGEST = 16  # bytes; x86-64 allows 15
 _GAP = 64  # addresses closer than this are decoded in one sweep over the bytes between them
 
@@ -123,6 +125,10 @@ def instruction_mix(path: Path, *more: Path) -> InstructionMix | None:
     for (library, function), counts in executions.items():
         mixes[library, function] = _mix(counts, decoded[library])
     whole = sum(mixes.values(), Mix())
+    if not 0 <= whole.executed < 1 << 63:
+        raise UnreadableReport(
+            f"{path} counts {str(whole.executed)[:24]} instructions, which no run can have"
+        )
     hottest = sorted(mixes, key=lambda key: (-mixes[key].executed, key))[:HOTTEST]
     kept = [key for key in hottest if mixes[key].executed]
     functions = tuple(FunctionMix(name, library or None, mixes[library, name]) for library, name in kept)
@@ -146,7 +152,7 @@ def _mix(counts: Executed, decoded: dict[int, Instruction]) -> Mix:
 
 
 def _notes(mixes: dict[tuple[str, str], Mix], whole: Mix) -> Iterator[str]:
-    if whole.undecoded:
+    if whole.undecoded > WORTH_A_NOTE * whole.executed:
         missing: dict[str, int] = {}
         for (library, _), mix in mixes.items():
             missing[library] = missing.get(library, 0) + mix.undecoded
@@ -154,7 +160,7 @@ def _notes(mixes: dict[tuple[str, str], Mix], whole: Mix) -> Iterator[str]:
         share = whole.undecoded / whole.executed
         yield (
             f"{share:.2%} of the instructions were not decoded, most of them in "
-            f"{Path(worst).name or 'code without a file (just-in-time code)'}"
+            f"{Path(worst).name if worst not in ('', '???') else 'code without a file (just-in-time code)'}"
         )
     yield "valgrind has no AVX-512: libraries choose AVX2 under it, so wider registers show as 256 bits"
 
