@@ -1,7 +1,4 @@
-"""How the workload itself ended, told through a file: perf returns 0 when its child dies by SIGKILL.
-
-The record half uses it as well.
-"""
+"""How the workload itself ended, told through a file: profilers hide it (perf returns 0 when its child is killed)."""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from profkit import process
 from profkit.errors import MachineError, UsageError
 from profkit.model import Directive, Step
+from profkit.status import read_status
 
 DIRECTIVE = "PROFKIT_DIRECTIVE"
 
@@ -91,10 +92,8 @@ def require_space(folder: Path, needed: int = 64 * 1024 * 1024) -> None:
 
 def _status(step: Step, outcome: process.Outcome) -> int:
     """The workload's own status: profilers hide it (perf returns 0 when its child was killed)."""
-    if step.workload_status is not None:
-        with contextlib.suppress(OSError, ValueError):
-            return int(Path(step.workload_status).read_text().strip())
-    return outcome.returncode
+    told = read_status(step.workload_status) if step.workload_status is not None else None
+    return told if told is not None else outcome.returncode
 
 
 @contextlib.contextmanager

@@ -8,12 +8,12 @@ from profkit.backends import Findings, Known, Site
 from profkit.backends.cpu.per_iteration import done_in_region, per_iteration
 from profkit.metrics import derive, formula_table
 from profkit.model import RUN, Directive, PassPlan, Reading, Report, Source, Step, Switch
+from profkit.status import status_wrapper
 from profkit.tools.perf.events import table_for
-from profkit.tools.perf.probe import PerfAbility
+from profkit.tools.perf.probe import PerfAbility, nmi_watchdog
 from profkit.tools.perf.stat_command import STAT_ENV, stat_argv
 from profkit.tools.perf.stat_csv import read_stat_csv
 from profkit.tools.perf.stat_groups import merge_groups, plan_groups
-from profkit.status import status_wrapper
 
 SOFTWARE = ("task-clock", "page-faults", "context-switches", "cpu-migrations")
 METRICS = (
@@ -41,7 +41,9 @@ def plan_counting(site: Site, perf: PerfAbility, known: Known) -> PassPlan:
             fix=fault.fix if fault else None,
         )
     table = table_for(site.machine)
-    groups = plan_groups(table, METRICS, perf.paranoid) if perf.hardware_ok else (SOFTWARE,)
+    groups = (
+        plan_groups(table, METRICS, perf.rights, watchdog=nmi_watchdog()) if perf.hardware_ok else (SOFTWARE,)
+    )
     steps = tuple(_step(site, perf, known, number, events) for number, events in enumerate(groups, start=1))
     notes = (
         [f"events of {table.title}"] if perf.hardware_ok else ["no PMU here: the kernel's own events only"]
@@ -72,7 +74,6 @@ def _step(site: Site, perf: PerfAbility, known: Known, number: int, events: tupl
         control=control if switched else None,
         ack=ack if switched else None,
         perf=str(perf.path),
-        system_wide="duration_time" in events,
     )
     return Step(
         name,

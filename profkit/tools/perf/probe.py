@@ -115,6 +115,14 @@ def read_paranoid(root: Path = Path("/")) -> int | None:
         return None
 
 
+def nmi_watchdog(root: Path = Path("/")) -> bool:
+    """Whether the kernel's watchdog holds one hardware counter of every core."""
+    try:
+        return (root / "proc/sys/kernel/nmi_watchdog").read_text("ascii").strip() == "1"
+    except OSError:
+        return False
+
+
 def try_events(perf: str, events: Sequence[str]) -> tuple[Counter, ...]:
     """Each of `events` counted alone on a tiny program: which of them this perf knows and this CPU counts.
 

@@ -7,12 +7,12 @@ from typing import Literal
 
 from profkit.errors import MachineError
 from profkit.model import Directive, Machine, Step, Switch
+from profkit.status import status_wrapper
 from profkit.tools.perf.events import SOFTWARE, table_for
 from profkit.tools.perf.probe import PerfAbility, probe_perf
 from profkit.tools.perf.record_command import inject_argv, python_frames, record_argv
 from profkit.tools.perf.stat_command import STAT_ENV, stat_argv
 from profkit.tools.perf.stat_groups import plan_groups
-from profkit.status import status_wrapper
 
 SECONDS = 2.0  # of region, where the workload uses profkit.benchmark
 
