@@ -350,7 +350,9 @@ def test_the_regions_peak_is_apart_from_the_peak_before_it(tmp_path: Path) -> No
     x = bytearray(30_000_000); del x
     with profkit.region("a"):
         y = bytearray(10_000_000); del y
-    z = bytearray(1_000_000)
+    x = bytearray(30_000_000); del x
+    with profkit.region("a"):
+        y = bytearray(10_000_000); del y
     """
     found = allocations(tmp_path, code)
     assert found.region_peak is not None

@@ -83,6 +83,11 @@ def test_effective_size_of_an_ar1_process(rho: float) -> None:
     assert 0.6 * truth < s.median(sizes) < 1.15 * truth
 
 
+def test_a_short_series_is_not_believed_to_be_less_correlated_than_it_is() -> None:
+    sizes = [s.effective_size(_ar1(0.9, 40, seed)) for seed in range(100)]  # the truth is 2.1
+    assert s.median(sizes) < 4.5
+
+
 def test_equal_samples_are_all_independent() -> None:
     assert s.effective_size([1.0] * 30) == 30
 

@@ -57,9 +57,9 @@ class Instrument:
 
     def enter(self, name: str) -> None:  # noqa: ARG002
         """Enter the region: what is held now is where it starts."""
-        gc.collect()
         self._note_peak()
         if self._entries == 0:
+            gc.collect()
             self._start = self._now()
             self._base = self._snapshot()
         self._entries += 1
@@ -71,11 +71,14 @@ class Instrument:
         """Leave it; an entry without iterations of its own is one."""
         self._note_peak(region=True)
         self._depth -= 1
-        if not self._iterations_given:
+        due = self._iterations_given or self._seen % self._stride == 0
+        if self._iterations_given:
+            gc.collect()
+        else:
             self._point()
-        gc.collect()
-        self._end = self._now()
-        self._snapshot_last()
+        if due:  # else nothing was collected: a region entered a million times cannot pay for that
+            self._end = self._now()
+            self._snapshot_last()
 
     def iteration(self, index: int) -> None:  # noqa: ARG002
         """One iteration inside the region is over."""
