@@ -193,6 +193,24 @@ os.wait()
 
 
 @pytest_valgrind
+def test_a_child_forked_inside_the_region_does_not_count_its_parents_work_again(tmp_path: Path) -> None:
+    script = """
+def divided():
+    work(); work(); work()
+    if os.fork() == 0:
+        work()
+        os._exit(0)
+    os.wait()
+switch.prepare()
+work()
+measured('copy', divided)
+"""
+    parent, child = simulate(tmp_path, script)
+    assert count(parent, "D1mr") == pytest.approx(3 * LINES, rel=0.02)
+    assert count(child, "D1mr") == pytest.approx(1 * LINES, rel=0.02)
+
+
+@pytest_valgrind
 @pytest.mark.parametrize("ending", ["os._exit(0)", "sys.exit(0)"])
 def test_counts_survive_an_end_without_atexit(tmp_path: Path, ending: str) -> None:
     (report,) = simulate(tmp_path, f"switch.prepare(); work(); measured('copy', work); {ending}\n")

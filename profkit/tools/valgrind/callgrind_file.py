@@ -62,6 +62,7 @@ def report_of(dumps: list[Dump], *, format: str, callers: bool, warnings: Sequen
         for pair, costs in dump.calls.items():
             if order[0] == 0:  # another dump's first event may be another one
                 _add(calls.setdefault(pair, [0, 0]), costs, [0, 1])
+    _check_possible(own, events)
     counters = _counters(events, own.values(), RUN)
     regions = _by_region(dumps)
     for region, of_region in regions.items():
@@ -79,6 +80,16 @@ def report_of(dumps: list[Dump], *, format: str, callers: bool, warnings: Sequen
         profiles=(_profile(events, own, calls if callers else None, countable=not regions),),
         warnings=tuple(notes),
     )
+
+
+def _check_possible(own: dict[Function, list[int]], events: list[str]) -> None:
+    for function, costs in own.items():
+        for event, cost in zip(events, costs, strict=True):
+            if not 0 <= cost < _WRAPPED:
+                name = function.name[:60] or "the file"
+                raise UnreadableReport(
+                    f"{name} has {str(cost)[:24]} {event}, which no run can have: an underflow"
+                )
 
 
 def _all_events(dumps: list[Dump]) -> list[str]:

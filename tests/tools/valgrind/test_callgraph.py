@@ -23,6 +23,12 @@ CIRCLE = {("a", "b"): 9, ("b", "a"): 8}
             {**CIRCLE, ("b", "c"): 5},
             {"a": 15, "b": 15, "c": 5},
         ),
+        (
+            "recursion inside a circle is counted once",
+            {"a": 6, "b": 50},
+            {("a", "a"): 30, ("a", "b"): 10, ("b", "a"): 5},
+            {"a": 16, "b": 55},
+        ),
         ("a caller that did nothing itself", {"b": 7}, {("a", "b"): 7}, {"a": 7, "b": 7}),
         ("never above the total", {"a": 5, "b": 7}, {("a", "b"): 10**12}, {"a": 12, "b": 7}),
     ],
