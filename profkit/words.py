@@ -37,7 +37,9 @@ def percent(value: float) -> str:
     size = abs(value)
     if size == 0 or size >= 0.95:
         return f"{value:.1f}"
-    return f"{value:.2f}" if size >= 0.0095 else f"{value:.1g}"
+    if size >= 0.0095:
+        return f"{value:.2f}"
+    return f"{value:.1g}" if size >= 0.00095 else "<0.001"
 
 
 def figures(value: float, count: int = 3) -> str:

@@ -17,6 +17,7 @@ WORDS: dict[VerdictWord, str] = {
 }
 # A sign beside the word, so that colour is never the only carrier.
 SIGNS: dict[VerdictWord, str] = {"fail": "✗", "unknown": "?", "pass": "✓", "not-applicable": "-"}
+NOISE = 50.0  # %; beyond half of the value an interval has no centre to speak of
 ACTIONS = 3  # more than three things to do first is no order
 
 
@@ -79,6 +80,8 @@ def time_line(document: RunDocument) -> str | None:
     if median is None or not document.timings:
         return None
     kind = {"process": "whole process", "region": "entry"}.get(document.timings[0].kind, "iteration")
+    if half is not None and half > NOISE:
+        return f"about {quantity(median, 's')} per {kind}, too noisy to say more (±{half:.0f} %)"
     return f"{quantity(median, 's')}{f' ±{percent(half)} %' if half is not None else ''} per {kind}"
 
 

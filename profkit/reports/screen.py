@@ -19,7 +19,7 @@ WIDTH = 80
 # at the no-break one, so a private character stands there until the text is done.
 _STICKY = re.compile(r"(?<=\d) (?=%|[KMGTkmµn]?i?(?:B|s|FLOP|Hz)\b)|(?<=[<>=]) (?=\d)")
 _GLUE = "\ue000"
-_NUMBER = re.compile(r"[±+-]?\d.*|-")
+_NUMBER = re.compile(r"[±+<-]?\d.*|-")
 
 
 class Screen:

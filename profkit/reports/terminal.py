@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 from profkit.model import RunDocument, Summary, Verdict, VerdictWord
@@ -71,18 +72,23 @@ def _head(screen: Screen, document: RunDocument) -> None:
     if time is not None:
         screen.line("Time      ", (time, "bold"))
     if document.verdicts:
-        screen.line("Verdicts  ", *_counted(document))
+        screen.line("Verdicts  ", *_counted(document), hang=10)
     finished = len(document.passes) - len(troubles(document))
     if document.passes and troubles(document):
         screen.line(f"Passes    {finished} of {len(document.passes)} finished; what did not is below")
 
 
 def _counted(document: RunDocument) -> list[str | tuple[str, str]]:
+    """How many of each word for the run and its regions, and how many failures in single functions."""
+    whole = [v for v in document.verdicts if v.scope.kind in ("run", "region")]
     parts: list[str | tuple[str, str]] = []
     for word, style in STYLES.items():
-        number = sum(verdict.verdict == word for verdict in document.verdicts)
+        number = sum(verdict.verdict == word for verdict in whole)
         if number:
             parts += [", " if parts else "", (f"{SIGNS[word]} {number} {WORDS[word]}", style)]
+    inner = sum(v.verdict == "fail" for v in document.verdicts) - sum(v.verdict == "fail" for v in whole)
+    if inner:
+        parts.append(f"{'; ' if parts else ''}{inner} FAIL in single functions")
     return parts
 
 
@@ -108,17 +114,19 @@ def _verdicts(screen: Screen, document: RunDocument) -> None:
     for verdict in worst_first(whole):
         place = f"{verdict.scope.name}: " if len(regions) > 1 and verdict.scope.name else ""
         _verdict(screen, verdict, place)
+    shown = frozenset(v.target for v in whole if v.verdict in ("fail", "unknown"))
     for name, verdicts in list(functions.items())[:FUNCTIONS]:
         failed = [v for v in worst_first(verdicts) if v.verdict in ("fail", "unknown")]
         screen.line(("in ", "dim"), (name, "bold"), (f": {counts(verdicts)}", "dim"), indent=2, hang=2)
         for verdict in failed:
-            _verdict(screen, verdict, "")
+            _verdict(screen, verdict, "", known=shown)
 
 
-def _verdict(screen: Screen, verdict: Verdict, place: str) -> None:
+def _verdict(screen: Screen, verdict: Verdict, place: str, known: frozenset[str] = frozenset()) -> None:
+    """The verdict and what to try, but for the targets in `known`, of which that was said already."""
     label = (f"{SIGNS[verdict.verdict]} {WORDS[verdict.verdict]}", STYLES[verdict.verdict])
     screen.labelled(label, (verdict.target, "bold"), f"  {place}{verdict.reason}", width=9)
-    if verdict.verdict in ("fail", "unknown"):
+    if verdict.verdict in ("fail", "unknown") and verdict.target not in known:
         for advice in verdict.advice:
             screen.labelled(("", ""), (f"try: {advice}", "dim"), width=9)
 
@@ -159,11 +167,12 @@ def _where_next(screen: Screen, document: RunDocument, folder: Path | None) -> N
     if folder is None:
         return
     screen.heading("Files")
-    screen.line(f"{folder}/run.json, report.md, artifacts/, logs/", indent=2)
+    screen.line(str(folder), indent=2)
+    screen.line(("run.json  report.md  artifacts/  logs/", "dim"), indent=4)
     flame = next((a for p in document.passes for a in p.artifacts if a.endswith(".speedscope.json")), None)
     if flame is not None:
-        screen.line(f"{folder}/{flame}  (flame graph: open it at speedscope.app)", indent=2, hang=2)
+        screen.line((f"{flame}: a flame graph, opens at speedscope.app", "dim"), indent=4, hang=2)
     screen.heading("Next")
-    screen.line(f"profkit check {folder}", ("    verdicts again, with an exit code", "dim"), indent=2, hang=2)
+    screen.line(f"profkit check {shlex.quote(str(folder))}", indent=2, hang=2)
     if document.state in ("interrupted", "failed"):
-        screen.line("profkit doctor", ("    what this machine can measure", "dim"), indent=2, hang=2)
+        screen.line("profkit doctor", indent=2, hang=2)

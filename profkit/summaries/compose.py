@@ -123,7 +123,8 @@ def _counted(document: RunDocument) -> list[Summary]:
         scopes = main_scopes(document)
         found = {name: best(document.readings, name, scopes) for name in names}
         missing = {name: need(document, name) for name in always if found[name] is None}
-        return [r for name in names if (r := found[name] or missing.get(name)) is not None]
+        chosen = [r for name in names if (r := found[name] or missing.get(name)) is not None]
+        return [r for r in chosen if r.value is not None or r.metric in always]
 
     return [
         counted.summarize_cache(told(counted.CACHE, counted.CACHE[:3])),

@@ -18,6 +18,7 @@ OWN, CUMULATIVE, CALLS, IMPORTS = TITLES = (
     "import time by module",
 )
 IMPORT_ROWS = 5  # modules worth a row: below the fifth the rest is small change
+LEAST = 0.001  # share below which a function is not worth a row: a hundred of them are still a tenth
 
 
 def summarize_python(profiles: Sequence[Profile], missing: Reading | None = None) -> Summary:
@@ -67,7 +68,7 @@ def _by_own(profile: Profile) -> Table:
     rows = tuple(
         (where(spot), quantity(spot.own, "s"), share(spot.own, profile.total), _calls(spot))
         for spot in profile.hotspots[:TOP]
-        if spot.own > 0
+        if spot.own > LEAST * profile.total
     )
     return Table("Python functions by own time", ("function", "own", "share", "calls"), rows)
 
@@ -77,7 +78,7 @@ def _by_cumulative(profile: Profile) -> Table:
     rows = tuple(
         (where(spot), quantity(spot.total, "s"), share(spot.total or 0.0, profile.total), _calls(spot))
         for spot in ordered[:TOP]
-        if spot.total
+        if spot.total and spot.total > LEAST * profile.total
     )
     return Table("Python functions with all they call", ("function", "total", "share", "calls"), rows)
 

@@ -122,6 +122,6 @@ def _roofs_table(peaks: Peaks | None) -> Table | None:
             quantity(peaks.flops_f32_all, "FLOP/s"),
         ),
     )
-    return Table(
-        "What this machine reaches", ("", "1 thread", f"{peaks.threads} threads"), rows, peaks.method
-    )
+    columns = ("", "1 thread", f"{peaks.threads} threads")
+    note = "measured here; how stands in run.json, peaks.method"
+    return Table("What this machine reaches", columns, rows, note)

@@ -105,13 +105,18 @@ def _headline(timing: Timing, readings: Sequence[Reading]) -> str:
     if median is None:
         return f"{timing.name} was not timed: the timing pass took no sample."
     count = sum(len(process.seconds) for process in timing.processes)
-    spread = f" ±{percent(half)} %" if half is not None else " (how exactly is not known)"
+    spread = f" {plus_minus(half)}" if half is not None else " (how exactly is not known)"
     what = {"process": "whole process", "region": "entry"}.get(timing.kind, "iteration")
     processes = plural(len(timing.processes), "process", "processes")
     return (
         f"{timing.name} takes {quantity(median, 's')}{spread} per {what}:"
         f" {plural(count, 'sample')} in {processes}."
     )
+
+
+def plus_minus(half: float) -> str:
+    """`±2.2 %`; beyond half of the value there is no centre to speak of."""
+    return f"±{percent(half)} %" if half <= 50 else f"±{half:.0f} % (too noisy to say more)"
 
 
 def _table(timing: Timing, readings: Sequence[Reading]) -> Table | None:

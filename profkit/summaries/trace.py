@@ -44,7 +44,7 @@ def summarize_trace(profiles: Sequence[Profile], missing: Reading | None = None)
 def _headline(functions: Profile | None, libraries: Profile | None) -> str:
     parts: list[str] = []
     if functions is not None:
-        top = functions.hotspots[0]
+        top = next((s for s in functions.hotspots if s.function != "[unknown]"), functions.hotspots[0])
         parts.append(f"{where(top)} takes {share(top.own, functions.total)} of the samples")
     if libraries is not None:
         top = libraries.hotspots[0]
@@ -81,5 +81,7 @@ def _notes(profile: Profile) -> tuple[str, ...]:
     unknown = sum(spot.own for spot in profile.hotspots if spot.function in ("[unknown]", ""))
     if profile.total > 0 and unknown > 0.1 * profile.total:
         part = percent(100 * unknown / profile.total)
-        notes.append(f"{part} % of the samples have no symbol: install the debug symbols of these libraries.")
+        notes.append(
+            f"{part} % of the samples have no symbol: their libraries are stripped of function names."
+        )
     return tuple(notes)

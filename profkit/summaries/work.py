@@ -57,8 +57,12 @@ def roofs(peaks: Peaks | None, busy: float | None, scope: Scope) -> Roofs:
 
     if peaks is None:
         return Roofs(told("bandwidth.dram", None), told("flops.rate", None), threads, why)
-    bandwidth = peaks.bandwidth_one if one else peaks.bandwidth_all
-    flops = peaks.flops_f32_one if one else peaks.flops_f32_all
+    bandwidth, flops = peaks.bandwidth_one, peaks.flops_f32_one
+    if (
+        not one
+    ):  # on a busy machine all threads may have measured less than one, which was reached all the same
+        bandwidth = max((p for p in (bandwidth, peaks.bandwidth_all) if p is not None), default=None)
+        flops = max((p for p in (flops, peaks.flops_f32_all) if p is not None), default=None)
     return Roofs(told("bandwidth.dram", bandwidth), told("flops.rate", flops), threads, why)
 
 

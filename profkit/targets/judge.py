@@ -118,13 +118,16 @@ def _verdict(target: Target, reading: Reading, readings: Sequence[Reading], cont
         if holds is False:
             return said("not-applicable", condition.otherwise.replace("{value}", value))
     if reading.value is None:
-        fix = (reading.fix,) if reading.fix is not None else ()
+        fix = tuple(line for line in (reading.fix or target.unknown,) if line)
         return said("unknown", f"{metric(target.metric).title.lower()} not known: {reading.reason}", fix)
     if threshold is None:
         return said("unknown", "the run does not say what was asked for")
     if any(holds is None for condition, holds, _ in looked if condition.roof is not None):
         return said("unknown", f"{_said(target, reading)}, but which roof it is under is not known")
-    if (doubt := _doubt(reading, threshold)) is not None:
+    doubt = _doubt(reading, threshold)
+    if doubt is None and target.timed:
+        doubt = _noise(reading, threshold, readings)
+    if doubt is not None:
         return said("unknown", f"{_said(target, reading)}; {doubt}")
     reason = f"{_said(target, reading)}; target {words}"
     if met(reading.value, target.operator, threshold):
@@ -161,8 +164,22 @@ def _doubt(reading: Reading, threshold: float) -> str | None:
         return None
     if abs(reading.value - threshold) > (1 - reading.share) * abs(threshold):
         return None
-    return f"too near {figures(threshold)} {reading.unit} for a counter that ran part of the time".replace(
-        "  ", " "
+    return f"too near {threshold:g} {reading.unit} for a counter that ran part of the time".replace("  ", " ")
+
+
+def _noise(reading: Reading, threshold: float, readings: Sequence[Reading]) -> str | None:
+    """Why a value over the median time decides nothing: the time's interval holds both sides of the threshold."""
+    interval = _best(
+        [r for r in readings if r.value is not None], "time.interval", _places(reading.scope, readings)
+    )
+    if interval is None or interval.value is None or reading.value is None:
+        return None
+    half = interval.value / 100
+    high = reading.value / (1 - half) if half < 1 else float("inf")
+    if not reading.value / (1 + half) <= threshold <= high:
+        return None
+    return (
+        f"the time is known to ±{percent(interval.value)} % only, too little to hold it against {threshold:g}"
     )
 
 

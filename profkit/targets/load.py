@@ -17,7 +17,19 @@ from profkit.targets.target import OPERATORS, Advice, Condition, Roof, Target
 from profkit.targets.yaml_text import Value, read_yaml
 
 _TOP = ("targets", "workloads")
-_TARGET = ("metric", *OPERATORS, "unit", "scopes", "says", "applies", "excused", "advice", "missed")
+_TARGET = (
+    "metric",
+    *OPERATORS,
+    "unit",
+    "scopes",
+    "says",
+    "applies",
+    "excused",
+    "advice",
+    "missed",
+    "unknown",
+    "timed",
+)
 _CONDITION = ("metric", "times", "over", "at_least", "at_most", "roof", "otherwise")
 _ADVICE = ("text", "when", "quality")
 _SCOPES = ("run", "region", "function", "kernel")
@@ -118,6 +130,13 @@ def _changed(target: Target, value: Value) -> Target:
     if "missed" in keys:
         missed = keys["missed"].one_of("missed", ("fail", "unknown"))
         target = replace(target, missed="fail" if missed == "fail" else "unknown")
+    if "unknown" in keys:
+        target = replace(target, unknown=keys["unknown"].text("unknown"))
+    if "timed" in keys:
+        timed = keys["timed"].content
+        if not isinstance(timed, bool):
+            keys["timed"].refuse("timed must be true or false")
+        target = replace(target, timed=timed)
     return target
 
 

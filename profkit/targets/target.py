@@ -57,6 +57,8 @@ class Target:
     excused: tuple[Condition, ...] = ()
     advice: tuple[Advice, ...] = ()
     missed: Literal["fail", "unknown"] = "fail"
+    unknown: str = ""  # what to try where there is no value and the reading itself has no fix
+    timed: bool = False  # the value is something over the median time, and as well known as that
 
 
 def met(value: float, operator: Operator, threshold: float) -> bool:

@@ -21,6 +21,7 @@ from profkit.model import (
     Plan,
     Profile,
     RunDocument,
+    SampleSet,
     Scope,
     Summary,
     Table,
@@ -140,6 +141,24 @@ def test_a_number_and_its_unit_stand_on_one_line() -> None:
         assert not re.search(r"\d\n\s*%", text)
         assert not re.search(r"[<>]\n\s*\d", text)
         assert "\ue000" not in text
+
+
+def test_a_time_that_is_mostly_noise_is_not_shown_as_known() -> None:
+    noisy = replace(
+        documents.timing(), processes=tuple(SampleSet(documents.noise(40, 1e-3 * k)) for k in (1, 9, 3))
+    )
+    text = terminal.render(judged(replace(documents.document(), timings=(noisy,))), color=False)
+    assert "Time      about 3.00 ms per iteration, too noisy to say more (±" in text
+    assert not re.search("✗ FAIL +roofline", text)
+
+
+def test_what_to_try_is_said_once_for_the_run_and_not_again_for_each_function() -> None:
+    fail = verdict("fail", "l1", "walk in order")
+    document = replace(documents.empty(), verdicts=(fail, verdict("fail", "l1", "walk in order", "function")))
+    text = terminal.render(document, color=False)
+    assert text.count("try: walk in order") == 1
+    assert "Verdicts  ✗ 1 FAIL; 1 FAIL in single functions" in text
+    assert "in f: 1 FAIL" in text
 
 
 def test_a_failed_pass_has_its_reason_its_fix_and_its_log() -> None:

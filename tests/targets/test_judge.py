@@ -164,6 +164,40 @@ def test_a_time_less_precise_than_asked_is_a_doubt_and_no_fault() -> None:
     assert one("time-precision", told).verdict == "unknown"
 
 
+@pytest.mark.parametrize(
+    ("share", "half", "word"),
+    [
+        (40.0, 5.0, "fail"),
+        (40.0, 19.0, "fail"),  # 40 / 0.81 is below 50
+        (40.0, 21.0, "unknown"),
+        (55.0, 9.0, "pass"),
+        (55.0, 11.0, "unknown"),
+        (55.0, 200.0, "unknown"),
+        (1.0, 200.0, "unknown"),
+        (55.0, None, "pass"),
+    ],
+)
+def test_what_hangs_on_the_time_is_no_better_known_than_the_time(
+    share: float, half: float | None, word: VerdictWord
+) -> None:
+    told = [measured("roofline.share", share, scope=REGION), measured("time.interval", half, scope=REGION)]
+    assert one("roofline", *told, context=Context(roof="compute")).verdict == word
+
+
+@pytest.mark.parametrize(("branches", "word"), [(1e5, "not-applicable"), (2e5, "fail"), (None, "fail")])
+def test_mispredictions_of_few_branches_cost_nothing(branches: float | None, word: VerdictWord) -> None:
+    told = [
+        measured("branch.miss_rate", 9.0),
+        measured("branch.count", branches, "count"),
+        measured("instructions", 1e7, "count"),
+    ]
+    assert one("branch-miss-rate", *told).verdict == word
+
+
+def test_an_unknown_without_a_fix_of_its_own_has_that_of_the_target() -> None:
+    assert "profkit doctor" in one("ipc", measured("ipc", None, "", reason="no PMU")).advice[0]
+
+
 @pytest.mark.parametrize(("growth", "word"), [(0.0, "pass"), (7.9, "pass"), (8.0, "fail"), (1e6, "fail")])
 def test_a_leak_is_a_pointer_or_more_in_each_iteration(growth: float, word: VerdictWord) -> None:
     assert one("no-leak", measured("memory.python_growth", growth, "B/iteration")).verdict == word

@@ -110,6 +110,7 @@ def test_a_workloads_own_section_wins_and_that_of_another_does_nothing(tmp_path:
         ("targets:\n  ipc: {advice: [5]}", "advice must be a mapping"),
         ("targets:\n  ipc: {says: 5}", "says must be text"),
         ("targets:\n  ipc: {missed: maybe}", "missed is 'maybe', not fail or unknown"),
+        ("targets:\n  ipc: {timed: 3}", "timed must be true or false"),
         ("- ipc", "the file must be a mapping"),
         ("just text", "the file must be a mapping"),
         ("targets: [ipc]", "a section of targets must be a mapping"),
