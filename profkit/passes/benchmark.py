@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 PRECISION = 0.01
 BUDGET = 10.0  # seconds, by hand; under profkit the directive says
 PROGRESS_AFTER = 2.0  # seconds
+LEAST_SINGLY = 12  # iterations for an instrument that compares them with each other, even if they need
+SINGLY_PATIENCE = 5  # times the seconds that were meant
 
 
 @dataclass(frozen=True)
@@ -139,15 +141,15 @@ def _feed(
     session.prepare()
     with session.quiet():
         warm = [calls.sample() for _ in range(directive.warmup)]
-    begin = perf_counter()
     region = _OneRegion(session, name, calls, fn)
     hooks = session.iteration_hooks()
     with region:
+        begin = perf_counter()
         while (wanted := _next_block(region.iterations, perf_counter() - begin, directive, bool(hooks))) > 0:
             region.run(wanted)
             for hook in hooks:
                 hook(region.iterations - 1)
-    spent = perf_counter() - begin
+        spent = perf_counter() - begin
     return SampleSet(
         (spent / max(1, region.iterations),), region.iterations, tuple(warm), precise=False, spent=spent
     )
@@ -198,6 +200,8 @@ def _next_block(done: int, elapsed: float, directive: Directive, singly: bool) -
     if done == 0:
         return 1
     seconds = directive.seconds or 0.0
+    if singly and done < LEAST_SINGLY and elapsed < SINGLY_PATIENCE * seconds:
+        return 1
     fit = int((seconds - elapsed) / max(elapsed / done, 1e-9))
     return min(1 if singly else done, fit)
 
