@@ -6,32 +6,21 @@ Every step is written to run.json before the next begins, so that a run which di
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
+from datetime import datetime
 from pathlib import Path
 from typing import Literal, cast
 
-from profkit.backends import BackendRoom, Findings, Known, Site
-from profkit.errors import (
-    Interrupted,
-    MachineError,
-    ProfkitError,
-    UnreadableReport,
-    UsageError,
-    WorkloadError,
-)
+from profkit.backends import BackendRoom, Known, Site
+from profkit.errors import Interrupted, MachineError, UsageError, WorkloadError
 from profkit.hardware.machine import read_machine
 from profkit.judgement import judge_document
-from profkit.model import Depth, PassPlan, PassResult, Plan, RunDocument, RunState, Summary
+from profkit.model import Depth, Plan, RunDocument, RunState
 from profkit.progress import Progress
-from profkit.recording.passes import Setting, record_pass, skipped
-from profkit.recording.peaks import record_peaks
 from profkit.recording.step import require_space
-from profkit.recording.timing import record_timing
-from profkit.recording.usage import usage_readings
 from profkit.reports.markdown import render as render_markdown
 from profkit.run import create_run_folder, write_run
 from profkit.signals import interruptible
-from profkit.summaries.memory import summarize_allocations
+from profkit.story import Story
 from profkit.targets import load_targets
 from profkit.workload import describe, seems_marked
 
@@ -77,7 +66,7 @@ def profile_workload(request: Request, progress: Progress) -> tuple[RunDocument,
     ).resolve()
     require_space(folder)
     site = replace(site, folder=folder)
-    story = _Story(site, request, progress)
+    story = Story(site, _backend(request, site), request.timeout, progress)
     with interruptible():
         try:
             story.carry()
@@ -93,121 +82,6 @@ def profile_workload(request: Request, progress: Progress) -> tuple[RunDocument,
     write_run(folder, document)
     _write_text(folder / "report.md", render_markdown(document))
     return document, folder
-
-
-class _Story:
-    """The run as it grows: everything that is known so far stands in `document` and on disk."""
-
-    def __init__(self, site: Site, request: Request, progress: Progress) -> None:
-        self._site, self._request, self._progress = site, request, progress
-        self._backend = _backend(request, site)
-        self._setting = Setting(site.folder, site.workload.folder, request.timeout, progress.tick)
-        self.document = RunDocument(
-            name=site.workload.name,
-            backend=self._backend.name,
-            state="running",
-            workload=site.workload,
-            started=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-            machine=site.machine,
-            tools=self._backend.tools,
-        )
-
-    def grow(self, **changes: object) -> None:
-        """Add to the document and write it."""
-        self.document = replace(self.document, **changes)  # type: ignore[arg-type]
-        write_run(self._site.folder, self.document)
-
-    def carry(self) -> None:
-        """Every pass of the plan in turn; planned once more as soon as the first answer is there."""
-        known = Known(marked=seems_marked(self._site.workload))
-        plan = self._backend.plan(known)
-        self.grow(plan=plan)
-        plain: float | None = None
-        if plan.passes and plan.passes[0].name == "timing" and plan.passes[0].skipped is None:
-            known, plain = self._time(plan.passes[0])
-            plan = self._backend.plan(known)
-            self.grow(plan=plan)
-        for pass_plan in plan.passes:
-            if pass_plan.name != "timing" or pass_plan.skipped is not None:
-                self._record(pass_plan, plain)
-        if any(p.name == "counters" for p in self.document.passes):
-            self._measure_peaks()
-
-    def _time(self, plan: PassPlan) -> tuple[Known, float]:
-        self._progress.begin("timing", f"up to {len(plan.steps)} processes, alone")
-        record = record_timing(plan, self._setting, self._site.precision, self._site.budget * len(plan.steps))
-        main = record.timings[0]
-        seconds = [s for process in main.processes for s in process.seconds]
-        result = replace(record.result, cost=record.result.seconds / record.plain_seconds)
-        self.grow(
-            timings=record.timings,
-            passes=(*self.document.passes, result),
-            readings=(
-                *self.document.readings,
-                *usage_readings(record.outcomes, whole=main.kind == "process"),
-            ),
-        )
-        self._progress.end(f"{len(seconds)} samples in {result.seconds:.0f} s")
-        # The mean: it decides how long passes repeat the work, and a few slow iterations take their time too.
-        mean = sum(seconds) / len(seconds)
-        return Known(marked=main.kind != "process", iteration_seconds=mean), record.plain_seconds
-
-    def _record(self, plan: PassPlan, plain: float | None) -> None:
-        if plan.skipped is not None:
-            self._progress.note(f"{plan.name}: skipped, {plan.skipped}")
-            self.grow(passes=(*self.document.passes, skipped(plan)))
-            return
-        expected = f"about {plan.cost * plain:.0f} s" if plan.cost is not None and plain is not None else ""
-        self._progress.begin(plan.name, ", ".join(filter(None, (plan.tool or "", expected))))
-        try:
-            result = record_pass(plan, self._setting)
-        except (KeyboardInterrupt, Interrupted):
-            cut = PassResult(
-                plan.name, plan.tool, "interrupted", reason="ended by the user before it was finished"
-            )
-            self.grow(passes=(*self.document.passes, cut))
-            raise
-        findings = Findings()
-        try:
-            findings = self._backend.findings(plan, result)
-        except (
-            UnreadableReport
-        ) as error:  # half a file, when the pass failed; else the tool's fault: said either way
-            if result.state == "finished":
-                result = replace(result, state="failed", reason=error.message, fix=error.fix)
-        if plain is not None:
-            result = replace(result, cost=result.seconds / plain)
-        self.grow(
-            passes=(
-                *self.document.passes,
-                replace(result, artifacts=(*result.artifacts, *findings.artifacts)),
-            ),
-            counters=(*self.document.counters, *findings.counters),
-            readings=(*self.document.readings, *findings.readings),
-            profiles=(*self.document.profiles, *findings.profiles),
-            summaries=(*self.document.summaries, *_summaries(findings)),
-            notes=(*self.document.notes, *findings.notes),
-        )
-        self._progress.end(_ending(result))
-
-    def _measure_peaks(self) -> None:
-        self._progress.begin("peaks", "what this machine can do at best")
-        log = self._site.folder / "logs" / "peaks.log"
-        peaks, reason = record_peaks(self._site.machine, log, self._progress.tick)
-        notes = (*self.document.notes, reason) if reason is not None else self.document.notes
-        self.grow(peaks=peaks, notes=notes)
-        self._progress.end("measured" if peaks is not None else str(reason))
-
-
-def _summaries(findings: Findings) -> tuple[Summary, ...]:
-    """What only its own pass can say; every other summary is made of readings when all are there."""
-    return (summarize_allocations(findings.allocations),) if findings.allocations is not None else ()
-
-
-def _ending(result: PassResult) -> str:
-    cost = f", {result.cost:.1f} plain runs" if result.cost is not None else ""
-    word = "done" if result.state == "finished" else f"{result.state}: {result.reason}"
-    return f"{word} in {result.seconds:.0f} s{cost}"
 
 
 def _site(request: Request, folder: Path) -> Site:
@@ -253,7 +127,7 @@ def _write_text(path: Path, text: str) -> None:
     try:
         path.write_text(text, encoding="utf-8", errors="replace")
     except OSError as error:
-        raise ProfkitError(f"cannot write {path}: {error.strerror}") from error
+        raise MachineError(f"cannot write {path}: {error.strerror}", "--output FOLDER") from error
 
 
 def _short(path: Path) -> str:

@@ -49,7 +49,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def profile(
-    command: Annotated[list[str], typer.Argument(help="The workload, after `--`.", metavar="-- COMMAND...")],
+    command: Annotated[list[str], typer.Argument(help="The workload, after `--`.", metavar="COMMAND")],
     backend: Annotated[BackendName, typer.Option(help="The hardware to look at.")] = BackendName.auto,
     passes: Annotated[
         str | None, typer.Option(help="Only these, with commas: timing,cprofile,tracemalloc,trace,counters.")

@@ -38,7 +38,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def record(
-    command: Annotated[list[str], typer.Argument(help="The workload, after `--`.", metavar="-- COMMAND...")],
+    command: Annotated[list[str], typer.Argument(help="The workload, after `--`.", metavar="COMMAND")],
     tool: Annotated[ToolName, typer.Option(help="The profiler.")],
     report: Annotated[Path, typer.Option(help="The file to leave.")],
     what: Annotated[

@@ -8,6 +8,7 @@ are added until the interval is narrow enough or the time is spent.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -34,10 +35,17 @@ class TimingRecord:
     outcomes: tuple[Outcome, ...]
 
 
-def record_timing(plan: PassPlan, setting: Setting, precision: float, budget: float) -> TimingRecord:
+def record_timing(
+    plan: PassPlan,
+    setting: Setting,
+    precision: float,
+    budget: float,
+    seen: Callable[[tuple[Timing, ...]], None],
+) -> TimingRecord:
     """Time the workload.
 
-    `budget` is the wall seconds for processes beyond the planned ones. Raises WorkloadError when the workload itself
+    `budget` is the wall seconds for processes beyond the planned ones. `seen` is told what is known after each
+    process, so that a run which dies here keeps it. Raises WorkloadError when the workload itself
     fails: there is nothing to profile then.
     """
     begin = time.monotonic()
@@ -46,6 +54,7 @@ def record_timing(plan: PassPlan, setting: Setting, precision: float, budget: fl
     for step in plan.steps:
         outcomes.append(_timed(step, setting).outcome)
         timings = _timings(setting.folder, outcomes, precision)
+        seen(timings)
         if timings[0].kind == "process" and _known(timings[0], begin, precision, budget):
             break  # a program of several minutes is not run three times to learn what one more run cannot say
     while timings[0].kind != "benchmark" and not _known(timings[0], begin, precision, budget):
@@ -53,6 +62,7 @@ def record_timing(plan: PassPlan, setting: Setting, precision: float, budget: fl
             break
         outcomes.append(_timed(_another(step, len(outcomes) + 1), setting).outcome)
         timings = _timings(setting.folder, outcomes, precision)
+        seen(timings)
     seconds = time.monotonic() - begin
     artifacts = tuple(sorted(str(p.relative_to(setting.folder)) for p in _records(setting.folder)))
     result = PassResult(

@@ -68,7 +68,8 @@ def _head(screen: Screen, document: RunDocument) -> None:
     if document.failure is not None:
         screen.line(("FAILED: ", "bold red"), document.failure, hang=2)
     time = time_line(document)
-    screen.blank()
+    if time is not None or document.verdicts or troubles(document):
+        screen.blank()
     if time is not None:
         screen.line("Time      ", (time, "bold"))
     if document.verdicts:

@@ -47,7 +47,11 @@ def summarize_bandwidth(readings: Sequence[Reading], limit: Roofs, dram: Reading
     told = {r.metric: r for r in readings}
     rate, share = told["bandwidth.dram"], told["bandwidth.dram.share"]
     rows = [dram, *readings] if dram.metric not in told else list(readings)
-    if rate.value is None:
+    if rate.value is None and dram.value is not None:
+        headline = (
+            f"{quantity(dram.value, 'B')} to and from memory ({dram.quality}); in which time is not known."
+        )
+    elif rate.value is None:
         headline = f"Traffic to memory is not known: {rate.reason}."
     elif share.value is None:
         headline = (

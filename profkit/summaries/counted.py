@@ -103,14 +103,20 @@ def _nothing(concern: str, what: str, readings: Sequence[Reading]) -> Summary:
     return Summary(concern, f"{what}: {reason}.", tuple(readings), (), remarks(readings))
 
 
+def _remark(reading: Reading) -> str | None:
+    """What is to be said of a value; that it was multiplexed, and how much, stands in the table."""
+    parts = [part for part in (reading.reason or "").split("; ") if not part.startswith("multiplexed")]
+    return "; ".join(parts) or None
+
+
 def _summary(
     concern: str, headline: str, readings: Sequence[Reading], title: str, notes: tuple[str, ...]
 ) -> Summary:
     table = metric_table(title, readings)
     told = tuple(
-        f"{metric(r.metric).title}: {r.reason}."
+        f"{metric(r.metric).title}: {remark}."
         for r in readings
-        if r.value is not None and r.reason is not None
+        if r.value is not None and (remark := _remark(r)) is not None
     )
     return Summary(
         concern,

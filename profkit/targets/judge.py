@@ -36,8 +36,13 @@ class Context:
 
 
 def judge_run(document: RunDocument, targets: Sequence[Target]) -> tuple[Verdict, ...]:
-    """The verdicts on an enriched document, whose summaries (with their unavailable readings) are made."""
-    readings = [*document.readings, *(r for s in document.summaries for r in s.readings)]
+    """The verdicts on an enriched and summarized document.
+
+    Of a run every target has a word, since its summaries say also what was not read; of a report only those of
+    which it speaks.
+    """
+    told = [r for s in document.summaries for r in s.readings] if document.plan is not None else []
+    readings = [*document.readings, *told]
     return judge(targets, readings, context_of(document))
 
 
@@ -85,7 +90,10 @@ def _of_run(target: Target, readings: Sequence[Reading]) -> list[Reading]:
     )
     found = [r for scope in scopes if (r := _best(readings, target.metric, [scope])) is not None]
     told = [r for r in found if r.value is not None]
-    return told or found[:1]
+    regions = {
+        r.value for r in told if r.scope.kind == "region"
+    }  # a run that is its one region is judged once
+    return [r for r in told if r.scope.kind != "run" or r.value not in regions] or found[:1]
 
 
 def _best(readings: Iterable[Reading], name: str, scopes: Sequence[Scope]) -> Reading | None:
@@ -119,7 +127,7 @@ def _verdict(target: Target, reading: Reading, readings: Sequence[Reading], cont
             return said("not-applicable", condition.otherwise.replace("{value}", value))
     if reading.value is None:
         fix = tuple(line for line in (reading.fix or target.unknown,) if line)
-        return said("unknown", f"{metric(target.metric).title.lower()} not known: {reading.reason}", fix)
+        return said("unknown", f"{metric(target.metric).title} not known: {reading.reason}", fix)
     if threshold is None:
         return said("unknown", "the run does not say what was asked for")
     if any(holds is None for condition, holds, _ in looked if condition.roof is not None):

@@ -34,7 +34,12 @@ class Cpu:
     @property
     def tools(self) -> dict[str, str]:
         """Versions of the tools that the asked passes use."""
-        found = {"perf": self._perf.version, "valgrind": self._valgrind.version}
+        wanted = self._site.wanted or PASSES[self._site.depth]
+        found: dict[str, str | None] = {}
+        if "trace" in wanted or "counters" in wanted:
+            found["perf"] = self._perf.version
+        if "counters" in wanted:
+            found["valgrind"] = self._valgrind.version
         return {name: version for name, version in found.items() if version is not None}
 
     def plan(self, known: Known) -> Plan:

@@ -169,7 +169,21 @@ def _count(
 def _try_record(perf: str, folder: Path) -> tuple[bool, Fault | None]:
     output = folder / "perf.data"
     # cpu-clock is a timer of the kernel: it samples also where there is no PMU.
-    argv = (perf, "record", "-q", "-e", "cpu-clock", "-F", "999", "-o", str(output), "--", *_BUSY)
+    argv = (
+        perf,
+        "--buildid-dir",
+        "/dev/null",
+        "record",
+        "-q",
+        "-e",
+        "cpu-clock",
+        "-F",
+        "999",
+        "-o",
+        str(output),
+        "--",
+        *_BUSY,
+    )
     outcome = _run(argv)
     with contextlib.suppress(OSError):
         if outcome is not None and outcome.ok and output.stat().st_size > 0:
