@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from profkit.model import RUN, Counter, Reading, Scope, Verdict, VerdictWord
-from profkit.targets import Context, Target, judge, load_targets
+from profkit.model import RUN, Counter, Reading, Scope, Summary, Verdict, VerdictWord
+from profkit.targets import Context, Target, judge, judge_run, load_targets
 from profkit.targets.target import in_words, met
+from tests import documents
 from tests.documents import REGION, reading
 
 TARGETS = {target.name: target for target in load_targets("cpu")}
@@ -53,8 +56,20 @@ def test_a_pass_has_no_advice() -> None:
 def test_unavailable_is_unknown_with_reason_and_fix() -> None:
     verdict = one("ipc", measured("ipc", None, "", reason="no PMU", fix="use a metal instance"))
     assert verdict.verdict == "unknown"
-    assert verdict.reason == "instructions per cycle not known: no PMU"
+    assert verdict.reason == "Instructions per cycle not known: no PMU"
     assert verdict.advice == ("use a metal instance",)
+
+
+def test_a_report_is_not_asked_for_what_it_does_not_speak_of() -> None:
+    told = (measured("branch.miss_rate", 1.0),)
+    silent = Summary("bandwidth", "", (measured("bandwidth.dram.share", None),))
+    report = replace(documents.empty(), readings=told, summaries=(silent,))
+    assert [v.target for v in judge_run(report, list(TARGETS.values()))] == ["branch-miss-rate"]
+    run = replace(report, plan=documents.plan())
+    assert [v.target for v in judge_run(run, list(TARGETS.values()))] == [
+        "branch-miss-rate",
+        "memory-bandwidth",
+    ]
 
 
 def test_a_metric_nobody_spoke_of_has_no_verdict() -> None:
@@ -207,6 +222,8 @@ def test_the_region_and_the_run_are_judged_where_each_has_a_value() -> None:
     told = [measured("ipc", 3.0, ""), measured("ipc", 1.0, "", scope=REGION)]
     verdicts = judge([TARGETS["ipc"]], told)
     assert [(v.scope.kind, v.verdict) for v in verdicts] == [("run", "pass"), ("region", "fail")]
+    same = [measured("ipc", 1.0, ""), measured("ipc", 1.0, "", scope=REGION)]
+    assert [v.scope.kind for v in judge([TARGETS["ipc"]], same)] == ["region"]
     blind = [measured("ipc", None, ""), measured("ipc", 1.0, "", scope=REGION)]
     assert [v.scope.kind for v in judge([TARGETS["ipc"]], blind)] == ["region"]
 
