@@ -1,0 +1,242 @@
+"""`profkit profile` on workloads of every kind, also those that misbehave."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_runner import ENVIRONMENT, MARKED, PROFKIT, Said, profkit, runs
+from jsonschema import Draft202012Validator
+
+SCHEMA = json.loads((Path(__file__).parents[2] / "profkit" / "schema" / "run.schema.json").read_text())
+QUICK = ("--passes", "timing", "--budget", "0.5", "--depth", "gate", "--precision", "0.2", "--quiet")
+
+
+@pytest.fixture
+def marked(tmp_path: Path) -> Path:
+    script = tmp_path / "squares.py"
+    script.write_text(MARKED)
+    return script
+
+
+# ---------------------------------------------------------------- what goes wrong
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "says"),
+    [
+        (["./absent"], 2, "is not there"),
+        (["."], 2, "is a folder"),
+        (["./plain.txt"], 2, "is not executable"),
+        ([sys.executable, "-c", "raise SystemExit(3)"], 4, "exited with 3"),
+        ([sys.executable, "-c", "print('its last words'); raise SystemExit(1)"], 4, "its last words"),
+        ([sys.executable, "-c", "import os; os.kill(os.getpid(), 11)"], 4, "died by SIGSEGV"),
+    ],
+)
+def test_a_workload_that_cannot_run_is_told_in_one_sentence(
+    tmp_path: Path, command: list[str], code: int, says: str
+) -> None:
+    (tmp_path / "plain.txt").write_text("no program")
+    said = profkit("profile", *QUICK, "--", *command, cwd=tmp_path)
+    assert said.code == code
+    assert says in said.err
+    assert "Traceback" not in said.err + said.out
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "says"),
+    [
+        (["--passes", "bogus"], 2, "no pass called 'bogus'"),
+        (["--passes", ""], 2, "names no pass"),
+        (["--precision", "0"], 2, "precision"),
+        (["--timeout", "-1"], 2, "--timeout"),
+        (["--backend", "cuda"], 3, "cuda"),
+        (["--targets", "absent.yaml"], 2, "absent.yaml"),
+        (["--output", "plain.txt"], 2, "not a folder"),
+    ],
+)
+def test_options_that_make_no_sense_are_told_before_anything_runs(
+    tmp_path: Path, options: list[str], code: int, says: str
+) -> None:
+    (tmp_path / "plain.txt").write_text("")
+    said = profkit("profile", *QUICK, *options, "--", sys.executable, "-c", "open('ran', 'w')", cwd=tmp_path)
+    assert said.code == code
+    assert says in said.err
+    assert not (tmp_path / "ran").exists()
+
+
+def test_an_unknown_metric_in_a_targets_file_is_told_with_the_nearest_known_one(tmp_path: Path) -> None:
+    (tmp_path / "t.yaml").write_text("targets:\n  mine:\n    metric: cache.l1.mis_rate\n    below: 5\n")
+    said = profkit("profile", *QUICK, "--targets", "t.yaml", "--", "true", cwd=tmp_path)
+    assert said.code == 2
+    assert "line 3" in said.err
+    assert "cache.l1.miss_rate" in said.err
+
+
+def test_a_workload_that_hangs_is_ended_with_its_tree(tmp_path: Path) -> None:
+    code = (
+        "import subprocess, sys, time\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
+        "open('pid', 'w').write(str(child.pid)); time.sleep(60)"
+    )
+    said = profkit("profile", *QUICK, "--timeout", "1", "--", sys.executable, "-c", code, cwd=tmp_path)
+    assert said.code == 4
+    assert "time limit" in said.err
+    assert not Path(f"/proc/{(tmp_path / 'pid').read_text()}").exists()
+    assert runs(tmp_path / "reports")[0]["state"] == "failed"
+
+
+# ---------------------------------------------------------------- what a run leaves
+
+
+def test_a_plan_is_printed_and_nothing_runs(tmp_path: Path) -> None:
+    said = profkit("profile", "--plan", "--", sys.executable, "-c", "open('ran', 'w')", cwd=tmp_path)
+    assert said.code == 0
+    assert [word for word in ("timing", "cprofile", "tracemalloc", "counters") if word not in said.out] == []
+    assert not (tmp_path / "ran").exists()
+    assert not (tmp_path / "reports").exists()
+
+
+def test_the_plan_in_json_has_the_very_commands_that_would_run(tmp_path: Path) -> None:
+    said = profkit("profile", "--plan", "--format", "json", "--", sys.executable, "-c", "pass", cwd=tmp_path)
+    timing = said.json()["passes"][0]
+    assert timing["name"] == "timing"
+    assert timing["steps"][0]["argv"] == [sys.executable, "-c", "pass"]
+
+
+def test_json_is_one_document_by_the_published_schema_and_alone_on_standard_output(
+    tmp_path: Path, marked: Path
+) -> None:
+    said = profkit("profile", *QUICK, "--format", "json", "--", sys.executable, marked, cwd=tmp_path)
+    assert said.code == 0
+    document = said.json()
+    assert list(Draft202012Validator(SCHEMA).iter_errors(document)) == []
+    assert document["state"] == "complete"
+    assert document == runs(tmp_path / "reports")[0]
+
+
+def test_a_marked_workload_is_timed_by_its_own_iterations(tmp_path: Path, marked: Path) -> None:
+    said = profkit("profile", *QUICK, "--format", "json", "--", sys.executable, marked, cwd=tmp_path)
+    timing = said.json()["timings"][0]
+    assert (timing["name"], timing["kind"]) == ("squares", "benchmark")
+    assert len(timing["processes"]) == 1
+    assert len(timing["processes"][0]["seconds"]) >= 6
+
+
+def test_an_unmarked_workload_is_timed_as_whole_processes(tmp_path: Path) -> None:
+    said = profkit("profile", *QUICK, "--format", "json", "--", "sleep", "0.02", cwd=tmp_path)
+    timing = said.json()["timings"][0]
+    assert timing["kind"] == "process"
+    seconds = [s for process in timing["processes"] for s in process["seconds"]]
+    assert min(seconds) >= 0.02
+
+
+def test_standard_depth_times_three_processes(tmp_path: Path, marked: Path) -> None:
+    options = ("--passes", "timing", "--budget", "0.3", "--precision", "0.3", "--format", "json", "--quiet")
+    said = profkit("profile", *options, "--", sys.executable, marked, cwd=tmp_path)
+    assert len(said.json()["timings"][0]["processes"]) == 3
+
+
+def test_two_runs_at_once_with_one_name_leave_two_runs(tmp_path: Path) -> None:
+    def run(_: int) -> Said:
+        return profkit("profile", *QUICK, "--name", "same", "--", "true", cwd=tmp_path)
+
+    with ThreadPoolExecutor(2) as pool:
+        codes = [said.code for said in pool.map(run, range(2))]
+    assert codes == [0, 0]
+    assert [run["state"] for run in runs(tmp_path / "reports")] == ["complete", "complete"]
+
+
+def test_a_hostile_name_stays_inside_the_folder_and_on_the_screen(tmp_path: Path) -> None:
+    name = "../../x <script>\x1b[31m'\""
+    said = profkit("profile", *QUICK, "--name", name, "--", "true", cwd=tmp_path)
+    assert said.code == 0
+    assert "\x1b" not in said.out
+    assert next(p.parent for p in tmp_path.rglob("run.json")).parent == tmp_path / "reports"
+
+
+def test_megabytes_of_output_stay_off_the_screen_and_in_the_log(tmp_path: Path) -> None:
+    code = "for _ in range(200_000): print('x' * 60)"
+    said = profkit("profile", *QUICK, "--", sys.executable, "-c", code, cwd=tmp_path)
+    assert said.code == 0
+    assert "xxxxxx" not in said.out + said.err
+    logs = list((tmp_path / "reports").glob("*/logs/timing-1.log"))
+    assert 1e6 < logs[0].stat().st_size < 6e6
+
+
+def test_check_makes_a_failed_target_exit_1_and_strict_makes_an_unknown_one_5(
+    tmp_path: Path, marked: Path
+) -> None:
+    (tmp_path / "fail.yaml").write_text("targets:\n  quick:\n    metric: time.median\n    below: 1.0e-9\n")
+    (tmp_path / "pass.yaml").write_text("targets:\n  quick:\n    metric: time.median\n    below: 1000\n")
+    command = ("--", sys.executable, marked)
+    assert profkit("profile", *QUICK, "--targets", "fail.yaml", *command, cwd=tmp_path).code == 0
+    assert profkit("profile", *QUICK, "--check", "--targets", "fail.yaml", *command, cwd=tmp_path).code == 1
+    assert profkit("profile", *QUICK, "--check", "--targets", "pass.yaml", *command, cwd=tmp_path).code == 0
+    assert (
+        profkit(
+            "profile", *QUICK, "--check", "--strict", "--targets", "pass.yaml", *command, cwd=tmp_path
+        ).code
+        == 5
+    )
+
+
+# ---------------------------------------------------------------- what ends early
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_ended_run_keeps_what_was_finished(tmp_path: Path, marked: Path, number: int) -> None:
+    run, code = _ended(tmp_path, marked, number)
+    assert code == 130
+    assert run["state"] == "interrupted"
+    assert run["timings"][0]["name"] == "squares"
+    assert any(reading["metric"] == "time.median" for reading in run["readings"])
+
+
+def test_a_killed_run_can_still_be_read(tmp_path: Path, marked: Path) -> None:
+    run, _ = _ended(tmp_path, marked, signal.SIGKILL)
+    assert run["timings"][0]["name"] == "squares"
+    folder = next((tmp_path / "reports").iterdir())
+    said = profkit("summarize", folder, cwd=tmp_path)
+    assert said.code == 0
+    assert "squares" in said.out
+
+
+def _ended(folder: Path, marked: Path, number: int) -> tuple[Any, int]:
+    """A run that gets `number` as soon as its first timing process is written."""
+    command = (
+        "profile",
+        "--passes",
+        "timing",
+        "--depth",
+        "full",
+        "--budget",
+        "2",
+        "--",
+        sys.executable,
+        str(marked),
+    )
+    process = subprocess.Popen(
+        [*PROFKIT, *command],
+        cwd=folder,
+        env=ENVIRONMENT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        found = runs(folder / "reports") if (folder / "reports").exists() else []
+        if found and found[0]["timings"]:
+            break
+        time.sleep(0.05)
+    os.kill(process.pid, number)
+    code = process.wait(timeout=60)
+    return runs(folder / "reports")[0], code
