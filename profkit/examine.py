@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import tempfile
 from datetime import datetime, timezone
 from pathlib import Path
@@ -84,7 +85,7 @@ def document_of(report: Report, path: Path) -> RunDocument:
         name=path.name,
         backend="cpu",
         state="complete",
-        workload=Workload((command,) if command else (), path.stem, ""),
+        workload=Workload(_words(command), path.stem, ""),
         started=datetime.fromtimestamp(path.stat().st_mtime, timezone.utc).isoformat(timespec="seconds"),
         tools={report.tool: report.version} if report.version else {},
         counters=report.counters,
@@ -92,3 +93,11 @@ def document_of(report: Report, path: Path) -> RunDocument:
         profiles=report.profiles,
         notes=(*(f"{name}: {value}" for name, value in report.facts.items()), *report.warnings),
     )
+
+
+def _words(command: str | None) -> tuple[str, ...]:
+    """A recorded command line as its words, where it can be split like a shell's."""
+    try:
+        return tuple(shlex.split(command)) if command else ()
+    except ValueError:
+        return (command,) if command else ()

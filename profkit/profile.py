@@ -80,6 +80,7 @@ def profile_workload(request: Request, progress: Progress) -> tuple[RunDocument,
             raise WorkloadError(f"{error.message}\n(run: {_short(folder)})", error.fix) from None
         document = replace(judge_document(story.document, targets), state=state)
     write_run(folder, document)
+    folder = Path(_short(folder))
     _write_text(folder / "report.md", render_markdown(document))
     return document, folder
 

@@ -29,8 +29,10 @@ TargetsOption = Annotated[
 StrictOption = Annotated[bool, typer.Option("--strict", help="Exit 5 where a verdict is unknown.")]
 
 
-def print_document(document: RunDocument, output: OutputFormat, folder: Path | None = None) -> None:
-    """The one thing a verb puts on standard output."""
+def print_document(
+    document: RunDocument, output: OutputFormat, folder: Path | None = None, *, details: bool = False
+) -> None:
+    """The one thing a verb puts on standard output; on a terminal with every table where `details` are wanted."""
     if output is OutputFormat.json:
         from profkit.reports.json import render as render_json
 
@@ -42,7 +44,7 @@ def print_document(document: RunDocument, output: OutputFormat, folder: Path | N
     else:
         from profkit.reports.terminal import render as render_terminal
 
-        text = render_terminal(document, folder=folder)
+        text = render_terminal(document, folder, details=details)
     sys.stdout.write(text if text.endswith("\n") else text + "\n")
 
 

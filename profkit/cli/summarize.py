@@ -34,4 +34,4 @@ def summarize(
         print_documents(documents)
         return
     for document in documents:
-        print_document(document, format)
+        print_document(document, format, details=True)

@@ -32,6 +32,8 @@ def read_records(paths: Iterable[Path]) -> tuple[RegionRecord, ...]:
 def read_timing(paths: Sequence[Path]) -> tuple[Timing, ...]:
     """The timing pass's samples by name, one SampleSet per process. Raises UnreadableReport.
 
+    A name that one process benchmarks again is numbered: `mlp`, `mlp (2)`.
+
     Benchmarks come first and win over a region of the same name. Of a region, each entry is a sample; entries
     from before it settled are its warm-up.
     """
@@ -43,12 +45,16 @@ def timings(records: Iterable[RegionRecord]) -> tuple[Timing, ...]:
     records = tuple(records)
     found: dict[str, Timing] = {}
     for record in records:
+        seen: dict[str, int] = {}
         for bench in record.benchmarks:
             if bench.sample_set.seconds:
-                known = found.get(bench.name) or Timing(
-                    bench.name, "benchmark", (), record.precision, bench.flops, bench.bytes
+                # one process may benchmark two things under one name: they are not two processes of one thing
+                seen[bench.name] = number = seen.get(bench.name, 0) + 1
+                name = bench.name if number == 1 else f"{bench.name} ({number})"
+                known = found.get(name) or Timing(
+                    name, "benchmark", (), record.precision, bench.flops, bench.bytes
                 )
-                found[bench.name] = _with(known, bench.sample_set)
+                found[name] = _with(known, bench.sample_set)
     for record in records:
         for region in record.regions:
             known = found.get(region.name) or Timing(region.name, "region", (), record.precision)

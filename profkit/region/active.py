@@ -80,7 +80,7 @@ class Session:
         atexit.register(self.save)
 
     def _begin(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may enter a region while one is being entered
         self._pid = os.getpid()
         self._depth = 0  # threads inside a region: the first one in and the last one out switch
         self._quiet = 0

@@ -31,21 +31,29 @@ FUNCTIONS = 3  # functions whose verdicts are shown; the rest stands in run.json
 
 
 def render(
-    document: RunDocument, folder: Path | None = None, *, color: bool | None = None, width: int | None = None
+    document: RunDocument,
+    folder: Path | None = None,
+    *,
+    details: bool = True,
+    color: bool | None = None,
+    width: int | None = None,
 ) -> str:
     """The run as text of at most `width` (80) columns.
 
-    `folder` is the run's folder, for the closing lines. `color` None: colour where standard output is a
-    terminal and NO_COLOR is not set.
+    `folder` is the run's folder, for the closing lines. Without `details` it fits two screens: the verdicts, and of
+    every concern its headline. `color` None: colour where standard output is a terminal and NO_COLOR is not set.
     """
     screen = Screen(color, width)
     _head(screen, document)
     _to_do(screen, document)
-    _verdicts(screen, document)
-    for summary in document.summaries:
-        _summary(screen, summary)
+    _verdicts(screen, document, details=details)
+    if details:
+        for summary in document.summaries:
+            _summary(screen, summary)
+    else:
+        _headlines(screen, document)
     _passes(screen, document)
-    if document.notes:
+    if document.notes and details:
         screen.heading("Notes")
         for note in document.notes:
             screen.line(f"- {note}", indent=2, hang=2)
@@ -103,7 +111,17 @@ def _to_do(screen: Screen, document: RunDocument) -> None:
         screen.line((f"{SIGNS[action.verdict]} {action.why}", "dim"), indent=5, hang=2)
 
 
-def _verdicts(screen: Screen, document: RunDocument) -> None:
+def _headlines(screen: Screen, document: RunDocument) -> None:
+    told = [summary for summary in document.summaries if summary.concern != "time"]  # the head has it
+    if not told:
+        return
+    screen.heading("In short")
+    width = max(len(summary.concern) for summary in told) + 2
+    for summary in told:
+        screen.line((f"{summary.concern:<{width}}", "dim"), summary.headline, indent=2, hang=width)
+
+
+def _verdicts(screen: Screen, document: RunDocument, *, details: bool) -> None:
     whole = [v for v in document.verdicts if v.scope.kind in ("run", "region")]
     functions: dict[str, list[Verdict]] = {}
     for verdict in document.verdicts:
@@ -114,22 +132,24 @@ def _verdicts(screen: Screen, document: RunDocument) -> None:
     regions = {v.scope.name for v in whole if v.scope.kind == "region"}
     for verdict in worst_first(whole):
         place = f"{verdict.scope.name}: " if len(regions) > 1 and verdict.scope.name else ""
-        _verdict(screen, verdict, place)
+        _verdict(screen, verdict, place, advice=details)
+    if not details:
+        return
     shown = frozenset(v.target for v in whole if v.verdict in ("fail", "unknown"))
     for name, verdicts in list(functions.items())[:FUNCTIONS]:
         failed = [v for v in worst_first(verdicts) if v.verdict in ("fail", "unknown")]
         screen.line(("in ", "dim"), (name, "bold"), (f": {counts(verdicts)}", "dim"), indent=2, hang=2)
         for verdict in failed:
-            _verdict(screen, verdict, "", known=shown)
+            _verdict(screen, verdict, "", advice=verdict.target not in shown)
 
 
-def _verdict(screen: Screen, verdict: Verdict, place: str, known: frozenset[str] = frozenset()) -> None:
-    """The verdict and what to try, but for the targets in `known`, of which that was said already."""
+def _verdict(screen: Screen, verdict: Verdict, place: str, *, advice: bool) -> None:
+    """The verdict and, with `advice`, what to try."""
     label = (f"{SIGNS[verdict.verdict]} {WORDS[verdict.verdict]}", STYLES[verdict.verdict])
     screen.labelled(label, (verdict.target, "bold"), f"  {place}{verdict.reason}", width=9)
-    if verdict.verdict in ("fail", "unknown") and verdict.target not in known:
-        for advice in verdict.advice:
-            screen.labelled(("", ""), (f"try: {advice}", "dim"), width=9)
+    if advice and verdict.verdict in ("fail", "unknown"):
+        for line in verdict.advice:
+            screen.labelled(("", ""), (f"try: {line}", "dim"), width=9)
 
 
 def _summary(screen: Screen, summary: Summary) -> None:
@@ -174,6 +194,6 @@ def _where_next(screen: Screen, document: RunDocument, folder: Path | None) -> N
     if flame is not None:
         screen.line((f"{flame}: a flame graph, opens at speedscope.app", "dim"), indent=4, hang=2)
     screen.heading("Next")
-    screen.line(f"profkit check {shlex.quote(str(folder))}", indent=2, hang=2)
+    screen.line(f"profkit summarize {shlex.quote(str(folder))}", indent=2, hang=2)
     if document.state in ("interrupted", "failed"):
         screen.line("profkit doctor", indent=2, hang=2)

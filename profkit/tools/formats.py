@@ -14,6 +14,7 @@ from pathlib import Path
 
 from profkit.errors import UnreadableReport
 from profkit.model import Report
+from profkit.tools.faults import explain
 
 HEAD_BYTES = 64 * 1024  # what a sniffer gets to see
 
@@ -50,8 +51,20 @@ def sniff(path: Path) -> Format:
     for candidate in all_formats():
         if candidate.looks_like(head):
             return candidate
+    _complain_of_faults(path, head)
     known = ", ".join(f.title for f in all_formats())
     raise UnreadableReport(f"{path} is no report that profkit knows (it knows: {known})")
+
+
+def _complain_of_faults(path: Path, head: bytes) -> None:
+    """Somebody's report may hold nothing but what its tool complained of: then that is what to say."""
+    text = head.decode("utf-8", "replace")
+    for tool in dict.fromkeys(f.tool for f in all_formats()):
+        fault = explain(tool, text, 1)
+        if fault is not None:
+            raise UnreadableReport(
+                f"{path} holds no report but an error of {tool}: {fault.reason}", fault.fix
+            )
 
 
 def read_head(path: Path) -> bytes:

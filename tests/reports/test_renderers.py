@@ -176,9 +176,21 @@ def test_a_failed_run_says_so_at_the_top() -> None:
     assert "FAILED: the workload exited with 3" in head
 
 
+def test_without_details_a_run_fits_two_screens_and_has_every_verdict_and_headline() -> None:
+    document = judged()
+    text = terminal.render(document, FOLDER, details=False, color=False)
+    assert len(text.splitlines()) <= 96
+    plain = " ".join(text.split())
+    assert [v.target for v in document.verdicts if v.target not in plain] == []
+    assert [
+        s.concern for s in document.summaries if s.concern != "time" and s.headline.split()[0] not in plain
+    ] == []
+    assert "try: " not in text
+
+
 def test_where_the_files_are_and_what_to_type_next_stand_at_the_end() -> None:
     tail = terminal.render(judged(), FOLDER, color=False).split("\n")[-9:]
-    assert f"  profkit check {FOLDER}" in "\n".join(tail)
+    assert f"  profkit summarize {FOLDER}" in "\n".join(tail)
     assert any("run.json" in line for line in tail)
     assert "profkit check" not in terminal.render(judged(), color=False)
 

@@ -31,9 +31,11 @@ MOST_ROWS = 1_000_000
 
 
 def looks_like(head: bytes) -> bool:
-    """True where the title line of perf report's table is among the first lines."""
+    """True where the title line of perf report's table is among the first lines, or its header begins the file."""
     if b"\0" in head:
         return False
+    if head.startswith(b"# ========\n# captured on"):
+        return True
     text = head.decode("utf-8", "replace")
     titles = any(_TITLES.match(line) for line in text.splitlines()[:500])
     return titles and ("# Event count" in text or _SAMPLES.search(text) is not None)
@@ -100,6 +102,10 @@ def read_report_text(path: Path) -> Report:
             else:
                 facts["cpu" if found[1] == "cpudesc" else found[1]] = found[2].strip()
     sections = [section for section in sections if section.rows]
+    if not sections and version is not None:
+        return Report(
+            "perf", "perf-report", version, facts, warnings=("the report has a header and no sample",)
+        )
     if not sections:
         raise UnreadableReport(f"{path} holds no table of perf report")
     facts["events"] = " ".join(section.event for section in sections)

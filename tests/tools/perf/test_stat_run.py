@@ -8,11 +8,11 @@ import subprocess
 import pytest
 
 from profkit.process import run
+from profkit.status import read_status, status_wrapper
 from profkit.tools.perf.find import find_perf
 from profkit.tools.perf.probe import probe_perf, read_paranoid, try_events
 from profkit.tools.perf.stat_command import STAT_ENV, stat_argv
 from profkit.tools.perf.stat_csv import read_stat_csv
-from profkit.status import read_status, status_wrapper
 
 # ------------------------------------------------------------ the command
 

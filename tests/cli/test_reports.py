@@ -1,0 +1,130 @@
+"""`summarize` and `check` on anybody's file: told by its content, and refused in words."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_runner import profkit
+
+# Name in the recorded reports -> reading, its value, quality. Values: computed by hand from the files' counts.
+RECORDED = [
+    ("perf/intel-spr-and-hybrid/spr.stat.csv", "ipc", 37977214 / 52288305, "measured"),
+    ("perf/intel-spr-and-hybrid/spr.stat.json", "branch.miss_rate", None, "measured"),
+    (
+        "perf/intel-spr-and-hybrid/hybrid-adl.stat.csv",
+        "branch.miss_rate",
+        100 * 1020231 / 6571193,
+        "multiplexed",
+    ),
+    ("perf/amd-e-series-perf6.12/perf_stat_clinfo.csv", "ipc", 224327842 / 459222578, "multiplexed"),
+    (
+        "perf/json-quirks/vm-census.hard-zero.csv",
+        "cache.l1.miss_rate",
+        100 * 120303664 / 786172946,
+        "measured",
+    ),
+    (
+        "perf/json-quirks/zen5-perf7.2.recorded-shapes.csv",
+        "branch.miss_rate",
+        100 * 73900351 / 4120569627,
+        "measured",
+    ),
+    ("perf/vm-without-pmu-perf6.1/stat.default.csv", "ipc", None, "unavailable"),
+    ("valgrind/callgrind.numpy-sgemm256.roi.out", "cache.l1.miss_rate", None, "simulated"),
+]
+
+
+@pytest.mark.parametrize(("name", "metric", "value", "quality"), RECORDED)
+def test_a_recorded_report_reads_as_what_stands_in_it(
+    fixtures: Path, tmp_path: Path, name: str, metric: str, value: float | None, quality: str
+) -> None:
+    disguised = tmp_path / "some file.bin"
+    shutil.copyfile(fixtures / name, disguised)
+    said = profkit("summarize", "--format", "json", disguised, cwd=tmp_path)
+    assert said.code == 0
+    reading = _reading(said.json(), metric)
+    assert reading["quality"] == quality
+    if value is not None:
+        assert reading["value"] == pytest.approx(value, rel=1e-6)
+
+
+def _reading(document: Any, metric: str) -> Any:
+    return next(
+        r
+        for r in document["readings"]
+        if r["metric"] == metric and r["scope"]["kind"] == "run" and r["scope"]["id"] is None
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"", "is empty"),
+        (b"\x7fELF\x02\x01\x01" + bytes(200), "no report that profkit knows"),
+        (b"hello\nworld\n", "no report that profkit knows"),
+        (b'{"some": "json"}', "no report that profkit knows"),
+        (b"\xff\xfe\x00" * 500, "no report that profkit knows"),
+        (b"events: Ir\n", None),
+        (b'{"schema": "profkit.run/1", "state": ', None),
+        (b"PERFILE2" + bytes(20), None),
+    ],
+)
+def test_a_file_that_is_no_report_is_refused_in_one_sentence(
+    tmp_path: Path, content: bytes, says: str | None
+) -> None:
+    (tmp_path / "file").write_bytes(content)
+    said = profkit("summarize", "file", cwd=tmp_path)
+    assert said.code in (2, 3)
+    assert said.out == ""
+    assert said.err.startswith("error: ")
+    assert "Traceback" not in said.err
+    assert says is None or says in said.err
+
+
+@pytest.mark.parametrize("name", ["absent", ".", "a\nb"])
+def test_what_is_not_a_file_is_refused_by_its_name(tmp_path: Path, name: str) -> None:
+    said = profkit("check", name, cwd=tmp_path)
+    assert said.code == 2
+    assert "Traceback" not in said.err
+
+
+def test_an_error_text_of_perf_is_told_with_the_line_that_fixes_it(fixtures: Path, tmp_path: Path) -> None:
+    path = fixtures / "perf" / "vm-without-pmu-perf6.1" / "error.paranoid2-nobody-a.txt"
+    said = profkit("summarize", path, cwd=tmp_path)
+    assert said.code == 2
+    assert "perf_event_paranoid" in said.err
+
+
+def test_several_reports_are_one_json_document(fixtures: Path, tmp_path: Path) -> None:
+    paths = [fixtures / "perf" / "intel-spr-and-hybrid" / f"spr.stat.{kind}" for kind in ("csv", "json")]
+    document = profkit("summarize", "--format", "json", *paths, cwd=tmp_path).json()
+    assert document["schema"] == "profkit.runs/1"
+    assert [run["name"] for run in document["runs"]] == ["spr.stat.csv", "spr.stat.json"]
+
+
+def test_check_fails_with_1_where_a_target_fails_and_with_5_where_strict_meets_an_unknown(
+    tmp_path: Path,
+) -> None:
+    good = "1000,,cycles,100,100.00,,\n3000,,instructions,100,100.00,,\n"
+    (tmp_path / "good.csv").write_text(good)
+    (tmp_path / "slow.csv").write_text(good.replace("3000", "300"))
+    (tmp_path / "only.yaml").write_text(
+        "targets:\n"
+        + "".join(f"  {name}: off\n" for name in json.loads(_defaults(tmp_path)) if name != "ipc")
+    )
+    options = ("--targets", "only.yaml")
+    assert profkit("check", "good.csv", *options, cwd=tmp_path).code == 0
+    assert profkit("check", "good.csv", "--strict", *options, cwd=tmp_path).code == 0
+    assert profkit("check", "slow.csv", *options, cwd=tmp_path).code == 1
+    assert profkit("check", "good.csv", cwd=tmp_path).code == 0
+    assert profkit("check", "good.csv", "--strict", cwd=tmp_path).code == 5
+
+
+def _defaults(folder: Path) -> str:
+    """The names of the targets that speak of such a report."""
+    document = profkit("check", "good.csv", "--format", "json", cwd=folder).json()
+    return json.dumps([verdict["target"] for verdict in document["verdicts"]])
