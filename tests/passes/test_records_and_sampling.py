@@ -146,6 +146,11 @@ def test_one_sample_set_for_each_process() -> None:
     assert [(s.pid, s.seconds) for s in found.processes] == [(1, (1.0, 2.0)), (2, (3.0,))]
 
 
+def test_one_name_benchmarked_twice_in_a_process_is_two_things() -> None:
+    both = [RegionRecord(pid, "timing", benchmarks=bench(pid, "a", 1.0).benchmarks * 2) for pid in (1, 2)]
+    assert [(t.name, len(t.processes)) for t in timings(both)] == [("a", 2), ("a (2)", 2)]
+
+
 def test_a_benchmark_wins_over_a_region_of_its_name_in_any_process() -> None:
     found = timings([region(1, "a", 9.0), bench(2, "a", 1.0), region(2, "b", 2.0)])
     assert [(t.name, t.kind, len(t.processes)) for t in found] == [("a", "benchmark", 1), ("b", "region", 1)]

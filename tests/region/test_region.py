@@ -164,6 +164,22 @@ def test_threads_count_into_one_record(workload: Run) -> None:
     assert done.region("a").entries == 1600
 
 
+def test_a_signal_handler_may_enter_a_region_at_any_moment(workload: Run) -> None:
+    done = workload(
+        """
+        import signal
+        def handler(*_):
+            with profkit.region("handler"): pass
+        signal.signal(signal.SIGALRM, handler)
+        signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005)
+        for _ in range(30_000):
+            with profkit.region("a"): pass
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        """
+    )
+    assert done.region("a").entries == 30_000
+
+
 SWITCH = """
 import sys, types
 log = []
