@@ -175,7 +175,10 @@ def _reading(
 ) -> Reading:
     usable = [way for way in ways if all(_value(index, name, facts.table) is not None for name in way.names)]
     if not usable:
-        return _unavailable(info, *_why_not(ways, index, facts.table), scope=scope, facts=facts)
+        why, nearest = _why_not(ways, index, facts.table)
+        if info.name in facts.table.missing and not _present(ways, index, facts.table):
+            why = facts.table.missing[info.name]
+        return _unavailable(info, why, nearest, scope=scope, facts=facts)
     # Stable: of equally good formulas the one that stands first. One that was on all the time beats a better
     # one that was multiplexed, since a multiplexed ratio can be far off.
     best = max(usable, key=lambda way: min(1.0, _share(way, index, facts.table) / ALWAYS_ON))

@@ -25,7 +25,7 @@ class FormulaTable:
 
     `absent` says why this tool can never have a metric. `aliases` maps another name of a counter to the one
     the formulas use. `quality` is what a reading is at best. An `optional` metric is not spoken of where none
-    of its counters was collected.
+    of its counters was collected. `missing` says in words what it means that none was.
     """
 
     tool: str
@@ -35,6 +35,7 @@ class FormulaTable:
     absent: Mapping[str, str] = field(default_factory=dict)
     aliases: Mapping[str, str] = field(default_factory=dict)
     optional: frozenset[str] = frozenset()
+    missing: Mapping[str, str] = field(default_factory=dict)
 
     def resolve(self, name: str) -> str:
         """The name under which the formulas know the counter `name`; case does not matter."""
@@ -63,6 +64,7 @@ def formula_table(tool: str, chip: str | None = None) -> FormulaTable:
     absent: dict[str, str] = {}
     aliases: dict[str, str] = {}
     optional: set[str] = set()
+    missing: dict[str, str] = {}
     quality: Literal["measured", "simulated"] = "measured"
     for name in chosen:
         stem = name if name == tool else f"{tool}-{name}"
@@ -70,13 +72,14 @@ def formula_table(tool: str, chip: str | None = None) -> FormulaTable:
         quality = content.get("quality", "measured")
         aliases |= {str(k).lower(): str(v).lower() for k, v in content.get("aliases", {}).items()}
         absent |= content.get("absent", {})
+        missing |= content.get("missing", {})
         optional |= set(content.get("optional", ()))
         for metric, rows in content["metrics"].items():
             ways = [_formula(row) for row in rows if chip is not None or not row.get("chip_only")]
             formulas.setdefault(metric, []).extend(ways)
     order = [info.name for info in all_metrics()]
     in_order = {name: tuple(formulas[name]) for name in sorted(formulas, key=order.index)}
-    return FormulaTable(tool, chip, quality, in_order, absent, aliases, frozenset(optional))
+    return FormulaTable(tool, chip, quality, in_order, absent, aliases, frozenset(optional), missing)
 
 
 def _formula(row: Mapping[str, Any]) -> Formula:

@@ -2,11 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
+from profkit.model import Report
 from profkit.tools.formats import Format
 from profkit.tools.valgrind import cachegrind_file, callgrind_file
 
+
+def read_with_mix(path: Path) -> Report:
+    """A callgrind file, with its instructions by kind where it has addresses and their object files are here."""
+    from profkit.tools.valgrind.instructions import instruction_mix
+
+    report = callgrind_file.read_callgrind(path)
+    mix = instruction_mix(path)
+    if mix is None:
+        return report
+    return replace(
+        report,
+        counters=(*report.counters, *mix.whole.counters()),
+        warnings=(*report.warnings, *mix.notes),
+    )
+
+
 FORMATS = (
-    Format("callgrind", "valgrind", "callgrind", callgrind_file.looks_like, callgrind_file.read_callgrind),
+    Format("callgrind", "valgrind", "callgrind", callgrind_file.looks_like, read_with_mix),
     Format(
         "cachegrind", "valgrind", "cachegrind", cachegrind_file.looks_like, cachegrind_file.read_cachegrind
     ),
