@@ -5,7 +5,7 @@ A workload imports this module, so it must cost next to nothing: names are loade
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+TYPE_CHECKING = False  # what type checkers take for true; importing typing would cost a workload 2 ms
 
 __version__ = "0.1.0"
 

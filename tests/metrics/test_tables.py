@@ -63,6 +63,8 @@ def test_the_data_files_hold_no_key_that_nobody_reads():
         assert row.keys() <= {"title", "unit", "better", "least", "most", "meaning"}, row
     for path in (folder / "formulas").glob("*.yaml"):
         content = load_yaml(path)
-        assert content.keys() <= {"tool", "quality", "aliases", "metrics", "absent", "optional", "missing"}, path
+        assert content.keys() <= {"tool", "quality", "aliases", "metrics", "absent", "optional", "missing"}, (
+            path
+        )
         for way in (way for ways in content["metrics"].values() for way in ways):
             assert way.keys() <= {"over", "under", "scale", "note", "chip_only"}, way
