@@ -215,8 +215,9 @@ def combine(processes: Sequence[Sequence[float]]) -> Centre | None:
     """The median over processes, each counting once, with an interval that knows how much they differ.
 
     The centre is the median of the processes' medians. Its interval is the wider of what the noise within the
-    processes explains and what their medians show, the latter with Student's t for P - 1 degrees of freedom:
-    for two or three processes that is wide, and honest. None when there are no values at all.
+    processes explains and what their medians show: from six processes on by order statistics, which a process that
+    was disturbed does not widen; below with Student's t for P - 1 degrees of freedom, which for two or three is wide,
+    and honest. None when there are no values at all.
     """
     kept = [values for values in processes if values]
     if not kept:
@@ -230,9 +231,14 @@ def combine(processes: Sequence[Sequence[float]]) -> Centre | None:
         alone = intervals[0]
         return Centre(centre, alone and alone.low, alone and alone.high, n, n_eff, None)
     spread = (max(centres) - min(centres)) / centre if centre > 0 else None
+    inside = _half_width_within(intervals, len(kept))
+    if (ranked := interval(centres)) is not None:
+        low, high = min(ranked.low, centre - inside), max(ranked.high, centre + inside)
+        return Centre(centre, max(0.0, low), high, n, n_eff, spread)
     half = _half_width_between(centres, intervals)
     if half is None:
         return Centre(centre, None, None, n, n_eff, spread)
+    half = max(half, inside)
     return Centre(centre, max(0.0, centre - half), centre + half, n, n_eff, spread)
 
 
@@ -288,21 +294,27 @@ def _size_by_sum(values: Sequence[float]) -> float:
     return n / (1 + 2 * total)
 
 
+def _inefficiency(count: int) -> float:
+    """Variance of a median of `count` values over that of their mean: 1 for two, 1.35 for three, towards pi / 2."""
+    return 1.0 if count == 2 else 1 + (MEDIAN_TO_MEAN**2 - 1) * (1 - 1 / count) ** 1.25
+
+
+def _half_width_within(intervals: Sequence[Interval | None], count: int) -> float:
+    """What the noise inside of the processes explains; 0 where they are single values, and nothing is seen inside."""
+    known = [found for found in intervals if found is not None]
+    if len(known) < count:
+        return 0.0
+    errors = [(found.high - found.low) / 2 / 1.96 for found in known]
+    return 1.96 * sqrt(_inefficiency(count) * sum(error * error for error in errors)) / count
+
+
 def _half_width_between(centres: Sequence[float], intervals: Sequence[Interval | None]) -> float | None:
     count = len(centres)
     mean = sum(centres) / count
-    # variance of a median of P values over that of their mean: 1 for two, 1.35 for three, towards pi / 2
-    inefficiency = 1.0 if count == 2 else 1 + (MEDIAN_TO_MEAN**2 - 1) * (1 - 1 / count) ** 1.25
-    between = inefficiency * sum((c - mean) ** 2 for c in centres) / (count - 1) / count
-    known = [found for found in intervals if found is not None]
-    if len(known) == count:
-        errors = [(found.high - found.low) / 2 / 1.96 for found in known]
-        within = inefficiency * sum(error * error for error in errors) / count**2
-    else:
-        within = 0.0  # single values: what is between them is all there is to see
-    if between == 0 and len(known) < count:
+    between = _inefficiency(count) * sum((c - mean) ** 2 for c in centres) / (count - 1) / count
+    if between == 0 and None in intervals:
         return None  # equal readings of a coarse clock are no proof of precision
-    return max(1.96 * sqrt(within), student_t(count - 1) * sqrt(between))
+    return student_t(count - 1) * sqrt(between)
 
 
 _T = ((1, 12.706), (2, 4.303), (3, 3.182), (4, 2.776), (5, 2.571), (6, 2.447), (8, 2.306), (10, 2.228))

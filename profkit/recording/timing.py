@@ -1,8 +1,8 @@
 """Carries out the timing pass: alone, one process after the other, until the median is known well enough.
 
-How many processes there are follows from what the workload says of itself: one that uses `profkit.benchmark` samples
-inside each planned process; one that only marks a region, or nothing, gives few samples a process, so that processes
-are added until the interval is narrow enough or the time is spent.
+The planned processes show how far processes differ (memory layout, placement). Where the median of all of them is not
+known well enough yet, processes are added until it is or the time is spent. A workload that marks nothing is one sample
+a process.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from profkit.passes.sampling import enough
 from profkit.process import Outcome, describe_status
 from profkit.recording.passes import Setting
 from profkit.recording.step import Recorded, record_step
+from profkit.statistics import combine
 
 MOST_PROCESSES = 200  # a 20 ms program reaches ±1 % long before
 
@@ -57,7 +58,8 @@ def record_timing(
         seen(timings)
         if timings[0].kind == "process" and _known(timings[0], begin, precision, budget):
             break  # a program of several minutes is not run three times to learn what one more run cannot say
-    while timings[0].kind != "benchmark" and not _known(timings[0], begin, precision, budget):
+    alone = len(plan.steps) == 1 and timings[0].kind == "benchmark"  # it samples until it knows, by itself
+    while not alone and not _known(timings[0], begin, precision, budget):
         if len(outcomes) >= MOST_PROCESSES:
             break
         outcomes.append(_timed(_another(step, len(outcomes) + 1), setting).outcome)
@@ -103,8 +105,13 @@ def _timings(folder: Path, outcomes: list[Outcome], precision: float) -> tuple[T
 
 
 def _known(timing: Timing, begin: float, precision: float, budget: float) -> bool:
-    samples = [s for process in timing.processes for s in process.seconds]
-    return enough(samples, precision, time.monotonic() - begin, budget)
+    gone = time.monotonic() - begin
+    if timing.kind == "process":
+        return enough(timing.processes[0].seconds, precision, gone, budget)
+    centre = combine([process.seconds for process in timing.processes])
+    if centre is None or centre.low is None or centre.high is None:
+        return gone >= budget
+    return gone >= budget or (centre.high - centre.low) / 2 <= precision * centre.median
 
 
 def _records(folder: Path) -> tuple[Path, ...]:
