@@ -15,6 +15,7 @@ from profkit.recording.timing import record_timing
 from profkit.recording.usage import usage_readings
 from profkit.run import write_run
 from profkit.summaries.memory import summarize_allocations
+from profkit.words import plural
 from profkit.workload import seems_marked
 
 
@@ -63,7 +64,7 @@ class Story:
 
     def _time(self, plan: PassPlan) -> tuple[Known, float]:
         """The timing pass; what the next plan may build on, and the wall seconds of one plain run."""
-        self._progress.begin("timing", f"{len(plan.steps)} processes, alone")
+        self._progress.begin("timing", f"{plural(len(plan.steps), 'process', 'processes')}, alone")
         budget = self._site.budget * len(plan.steps)
         try:
             record = record_timing(

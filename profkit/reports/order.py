@@ -36,6 +36,15 @@ def worst_first(verdicts: Sequence[Verdict]) -> list[Verdict]:
     return sorted(verdicts, key=lambda verdict: order.index(verdict.verdict))
 
 
+def common_causes(verdicts: Sequence[Verdict]) -> dict[str, list[Verdict]]:
+    """Unknown verdicts by their common cause (`the counters pass was not asked for`), where several share one."""
+    found: dict[str, list[Verdict]] = {}
+    for verdict in verdicts:
+        if verdict.verdict == "unknown":
+            found.setdefault(verdict.reason.rsplit(": ", 1)[-1], []).append(verdict)
+    return {cause: same for cause, same in found.items() if len(same) > 1}
+
+
 def counts(verdicts: Sequence[Verdict]) -> str:
     """`2 fail, 1 unknown, 3 pass`; words that do not occur are left out."""
     found = [(sum(v.verdict == word for v in verdicts), WORDS[word]) for word in WORDS]

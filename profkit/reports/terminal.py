@@ -11,6 +11,7 @@ from profkit.reports.order import (
     WORDS,
     actions,
     command,
+    common_causes,
     cost,
     counts,
     machine_line,
@@ -112,7 +113,13 @@ def _to_do(screen: Screen, document: RunDocument) -> None:
 
 
 def _headlines(screen: Screen, document: RunDocument) -> None:
-    told = [summary for summary in document.summaries if summary.concern != "time"]  # the head has it
+    causes = common_causes(document.verdicts)
+    told = [
+        summary
+        for summary in document.summaries
+        if summary.concern != "time"  # the head has it
+        and not any(cause in summary.headline for cause in causes)  # said once, at the verdicts
+    ]
     if not told:
         return
     screen.heading("In short")
@@ -130,9 +137,19 @@ def _verdicts(screen: Screen, document: RunDocument, *, details: bool) -> None:
     if whole:
         screen.heading("Verdicts")
     regions = {v.scope.name for v in whole if v.scope.kind == "region"}
-    for verdict in worst_first(whole):
+    common = {} if details else common_causes(whole)
+    told_together = [verdict for same in common.values() for verdict in same]
+    for verdict in worst_first([v for v in whole if v not in told_together]):
         place = f"{verdict.scope.name}: " if len(regions) > 1 and verdict.scope.name else ""
         _verdict(screen, verdict, place, advice=details)
+    for cause, same in common.items():
+        names = ", ".join(verdict.target for verdict in same)
+        screen.labelled(
+            (f"{SIGNS['unknown']} {WORDS['unknown']}", STYLES["unknown"]),
+            (names, "bold"),
+            f"  {cause}",
+            width=9,
+        )
     if not details:
         return
     shown = frozenset(v.target for v in whole if v.verdict in ("fail", "unknown"))

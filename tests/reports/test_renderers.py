@@ -384,3 +384,18 @@ def test_any_text_renders_and_stays_within_the_screen(text: str) -> None:
         assert cell_len(line) <= 80
     markdown.render(document)
     json.loads(json_report.render(document))
+
+
+def test_unknown_verdicts_of_one_cause_are_told_in_one_line_without_details() -> None:
+    cause = "the counters pass was not asked for"
+    verdicts = tuple(
+        Verdict(name, "ipc", "unknown", f"{name} not known: {cause}", "> 2", None, "", RUN, "unavailable")
+        for name in ("ipc", "l1-miss-rate", "roofline")
+    )
+    other = Verdict(
+        "no-leak", "ipc", "unknown", "growth not known: too few", "< 8", None, "", RUN, "unavailable"
+    )
+    text = terminal.render(replace(judged(), verdicts=(*verdicts, other)), details=False, color=False)
+    assert text.count(cause) == 1
+    assert "ipc, l1-miss-rate, roofline" in text
+    assert "too few" in text
