@@ -16,7 +16,7 @@ ENOUGH_SAMPLES = 100
 
 def is_traced(profile: Profile) -> bool:
     """True for a profile that samples were added up to, by function, library or thread."""
-    named = profile.title.endswith((" by function", " by library", " by thread"))
+    named = profile.title.endswith((" by function", " by library", " by thread", " by Python function"))
     counted = any("Ir" in spot.counters for spot in profile.hotspots) or profile.unit == "instructions"
     return named and not counted and profile.title not in TITLES
 
@@ -33,18 +33,21 @@ def summarize_trace(profiles: Sequence[Profile], missing: Reading | None = None)
         )
     functions = next((p for p in traced if p.title.endswith(" by function") and p.hotspots), None)
     libraries = next((p for p in traced if p.title.endswith(" by library") and p.hotspots), None)
-    tables = [_functions(functions)] if functions is not None else []
+    python = next((p for p in traced if p.title.endswith(" by Python function") and p.hotspots), None)
+    tables = [_functions("Python functions by samples", python)] if python is not None else []
+    if functions is not None:
+        tables.append(_functions("Functions by samples", functions))
     if libraries is not None:
         tables.append(_libraries(libraries))
     return Summary(
-        CONCERN, _headline(functions, libraries), (), tuple(tables), _notes(functions or traced[0])
+        CONCERN, _headline(python or functions, libraries), (), tuple(tables), _notes(functions or traced[0])
     )
 
 
 def _headline(functions: Profile | None, libraries: Profile | None) -> str:
     parts: list[str] = []
     if functions is not None:
-        top = next((s for s in functions.hotspots if s.function != "[unknown]"), functions.hotspots[0])
+        top = next((s for s in functions.hotspots if not s.function.startswith("[")), functions.hotspots[0])
         parts.append(f"{where(top)} takes {share(top.own, functions.total)} of the samples")
     if libraries is not None:
         top = libraries.hotspots[0]
@@ -52,7 +55,7 @@ def _headline(functions: Profile | None, libraries: Profile | None) -> str:
     return f"{', '.join(parts)}." if parts else "The trace holds no sample."
 
 
-def _functions(profile: Profile) -> Table:
+def _functions(title: str, profile: Profile) -> Table:
     rows = tuple(
         (
             where(spot, 52),
@@ -62,7 +65,7 @@ def _functions(profile: Profile) -> Table:
         for spot in profile.hotspots[:TOP]
         if spot.own > 0
     )
-    return Table("Functions by samples", ("function", "own", "with callees"), rows)
+    return Table(title, ("function", "own", "with callees"), rows)
 
 
 def _libraries(profile: Profile) -> Table:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from profkit.backends import Findings, Site
 from profkit.errors import UnreadableReport
 from profkit.model import Directive, PassPlan, PassResult, Step, Switch
 from profkit.stacks.collapsed import write_collapsed
+from profkit.stacks.python_only import python_only
 from profkit.stacks.speedscope import write_speedscope
 from profkit.stacks.tables import by_function, by_library
 from profkit.status import status_wrapper
@@ -89,8 +91,12 @@ def find_trace(site: Site, result: PassResult) -> Findings:
     stacks = report.stacks[0]
     write_speedscope(report.stacks, folder / "trace.speedscope.json", site.workload.name)
     write_collapsed(stacks, folder / "trace.collapsed.txt")
+    python = python_only(stacks)
+    profiles = [by_function(stacks), by_library(stacks)]
+    if python is not None:
+        profiles.append(replace(by_function(python), title=f"{stacks.title} by Python function"))
     return Findings(
-        profiles=(by_function(stacks), by_library(stacks)),
+        profiles=tuple(profiles),
         stacks=report.stacks,
         notes=report.warnings,
         artifacts=("artifacts/trace.speedscope.json", "artifacts/trace.collapsed.txt"),
