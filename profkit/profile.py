@@ -14,13 +14,13 @@ from profkit.backends import BackendRoom, Known, Site
 from profkit.errors import Interrupted, MachineError, UsageError, WorkloadError
 from profkit.hardware.machine import read_machine
 from profkit.judgement import judge_document
+from profkit.live_run import LiveRun
 from profkit.model import Depth, Plan, RunDocument, RunState
 from profkit.progress import Progress
 from profkit.recording.step import require_space
 from profkit.reports.markdown import render as render_markdown
 from profkit.run import create_run_folder, write_run
 from profkit.signals import interruptible
-from profkit.story import Story
 from profkit.targets import load_targets
 from profkit.workload import describe, seems_marked
 
@@ -66,19 +66,19 @@ def profile_workload(request: Request, progress: Progress) -> tuple[RunDocument,
     ).resolve()
     require_space(folder)
     site = replace(site, folder=folder)
-    story = Story(site, _backend(request, site), request.timeout, progress)
+    live = LiveRun(site, _backend(request, site), request.timeout, progress)
     with interruptible():
         try:
-            story.carry()
+            live.carry_out()
             state: RunState = "complete"
         except (KeyboardInterrupt, Interrupted):
             progress.end("interrupted; what was finished is kept")
             state = "interrupted"
         except WorkloadError as error:
             progress.end("failed")
-            story.grow(state="failed", failure=error.message)
+            live.grow(state="failed", failure=error.message)
             raise WorkloadError(f"{error.message}\n(run: {_short(folder)})", error.fix) from None
-        document = replace(judge_document(story.document, targets), state=state)
+        document = replace(judge_document(live.document, targets), state=state)
     write_run(folder, document)
     folder = Path(_short(folder))
     _write_text(folder / "report.md", render_markdown(document))

@@ -1,6 +1,6 @@
 """One file per backend: which passes, which tools, which counters, in what order, and how what they left is read.
 
-The story (`profile.py`) knows only what stands here.
+A run (`live_run.py`) knows only what stands here.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Findings:
 
 
 class BackendRoom(Protocol):
-    """What every backend offers the story."""
+    """What every backend offers a run."""
 
     name: Backend
 

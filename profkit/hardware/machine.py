@@ -10,6 +10,7 @@ from pathlib import Path
 from profkit.hardware import container, tree
 from profkit.hardware.caches import CacheReport, read_caches
 from profkit.hardware.processor import Processor, read_processor
+from profkit.hardware.python import own_python
 from profkit.model import Machine
 
 _ROOT = Path("/")
@@ -50,7 +51,7 @@ def read_machine(root: Path = _ROOT) -> Machine:
         virtual=virtual,
         governor=tree.text(root, f"{frequency}/scaling_governor") or None,
         max_mhz=highest / 1000 if highest else None,  # the file is in kHz
-        python=python_version(),
+        python=own_python(),
         features=processor.features,
         instruction_cache=report.instruction,
     )
@@ -72,12 +73,6 @@ def usable_cores(root: Path = _ROOT) -> tuple[int, ...]:
     if root == _ROOT:
         return tuple(range(os.cpu_count() or 1))
     return tree.core_list(tree.text(root, "sys/devices/system/cpu/online"))
-
-
-def python_version() -> str:
-    """`3.11.7`, or with its name where it is not CPython: `PyPy 3.10.14`."""
-    name, version = platform.python_implementation(), platform.python_version()
-    return version if name == "CPython" else f"{name} {version}"
 
 
 def _caches(root: Path, processor: Processor, allowed: tuple[int, ...]) -> tuple[CacheReport, str | None]:

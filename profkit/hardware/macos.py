@@ -6,14 +6,13 @@ import ctypes
 import os
 import platform
 
+from profkit.hardware.python import own_python
 from profkit.hardware.typical import typical_of
 from profkit.model import Cache, Machine
 
 
 def read_machine_macos() -> Machine:
     """The machine as macOS tells it. It tells no ways of a cache: those are assumed and the cache says so."""
-    from profkit.hardware.machine import python_version
-
     arm = platform.machine() == "arm64"
     name = _text("machdep.cpu.brand_string") or platform.processor() or "unknown"
     vendor = "Apple" if arm else _text("machdep.cpu.vendor") or "unknown"
@@ -43,7 +42,7 @@ def read_machine_macos() -> Machine:
         virtual="hypervisor" if _number("kern.hv_vmm_present") else None,
         governor=None,
         max_mhz=None,  # Apple silicon does not tell it
-        python=python_version(),
+        python=own_python(),
         features=(),
         instruction_cache=Cache(1, size, usual.l1i[1], line, source="assumed") if size else None,
     )

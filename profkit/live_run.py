@@ -19,7 +19,7 @@ from profkit.words import plural
 from profkit.workload import seems_marked
 
 
-class Story:
+class LiveRun:
     """One run under way. Everything that is known so far stands in `document` and on disk."""
 
     def __init__(self, site: Site, backend: BackendRoom, timeout: float | None, progress: Progress) -> None:
@@ -40,7 +40,7 @@ class Story:
         self.document = replace(self.document, **changes)  # type: ignore[arg-type]
         write_run(self._site.folder, self.document)
 
-    def carry(self) -> None:
+    def carry_out(self) -> None:
         """Every pass of the plan in turn; planned once more as soon as the first answer is there.
 
         Raises WorkloadError when the workload fails by itself, and passes KeyboardInterrupt on once what was
