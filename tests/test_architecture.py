@@ -1,0 +1,224 @@
+"""The laws of the house, held against the code: who may import whom, what loads when, how long a file may be."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+
+PACKAGE = ROOT / "profkit"
+FILES = sorted(PACKAGE.rglob("*.py"))
+LONGEST = 350  # lines; model.py is the glossary and grows by a type at a time
+HEAVY = {"torch", "triton", "numpy", "psutil", "yaml", "rich", "capstone", "typer"}
+HEAVY_AT_TOP = {"cli": {"typer"}}
+STANDARD_ONLY = ("region/", "passes/host/")  # what is loaded into somebody's program
+# In a tool's folder these start the tool; all other files only build command lines or read.
+RUNNERS = {"find.py", "probe.py"}
+
+
+def room_of(parts: tuple[str, ...]) -> str:
+    """The room as the table of docs/design.md names it: `tools/` for a folder, `run.py` for a file."""
+    return parts[0] + "/" if (PACKAGE / parts[0]).is_dir() else f"{parts[0].removesuffix('.py')}.py"
+
+
+def floors() -> dict[str, tuple[int, int]]:
+    """Of every room in the table of docs/design.md its floor and its row; the files of one row are one room."""
+    table = (ROOT / "docs" / "design.md").read_text().partition("\n## Rooms\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (\d) \| ([^|]+) \|", table, re.MULTILINE)
+    return {
+        name: (int(floor), row)
+        for row, (floor, names) in enumerate(rows)
+        for name in re.findall(r"`([^`]+)`", names)
+    }
+
+
+FLOORS = floors()
+
+
+def imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Line and full name of everything that is imported anywhere in the tree, in functions too.
+
+    A relative import begins with a dot: it stays in its folder.
+    """
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            module = "." * node.level + (node.module or "")
+            yield from ((node.lineno, f"{module}.{alias.name}") for alias in node.names)
+
+
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"), str(path))
+
+
+def place(path: Path) -> str:
+    return path.relative_to(PACKAGE).as_posix()
+
+
+def climbs(path: Path, source: str | None = None) -> list[str]:
+    """The imports of a file that do not go to a lower floor or stay inside the room."""
+    own = room_of(path.relative_to(PACKAGE).parts)
+    tree = parsed(path) if source is None else ast.parse(source)
+    found = []
+    for line, name in imports(tree):
+        parts = tuple(name.split(".")[1:])
+        if name.split(".")[0] != "profkit" or not parts or name == "profkit.__version__":
+            continue
+        other = room_of(parts)
+        if FLOORS[other][0] >= FLOORS[own][0] and FLOORS[other][1] != FLOORS[own][1]:
+            found.append(f"{place(path)}:{line} ({own}, floor {FLOORS[own][0]}) imports {name}")
+    return found
+
+
+def test_every_room_stands_in_the_table_and_every_row_is_a_room() -> None:
+    rooms = {room_of(path.relative_to(PACKAGE).parts) for path in FILES}
+    assert rooms == set(FLOORS)
+
+
+def test_an_import_goes_down_or_stays_in_its_room() -> None:
+    assert [climb for path in FILES for climb in climbs(path)] == []
+
+
+@pytest.mark.parametrize(
+    ("file", "source"),
+    [
+        ("metrics/derive.py", "from profkit.tools.perf import probe"),
+        ("region/record.py", "def late():\n    import profkit.passes.timing"),
+        ("summaries/time.py", "from profkit import judgement"),
+        ("model.py", "from profkit.run import read_run"),
+        ("reports/plan.py", "from profkit.doctor import examine"),  # beside it, on the same floor
+    ],
+)
+def test_an_import_that_climbs_is_seen(file: str, source: str) -> None:
+    assert len(climbs(PACKAGE / file, source)) == 1
+
+
+def test_no_two_files_import_each_other() -> None:
+    """Also inside a room, and also late, in a function: two files that need each other are one, or three.
+
+    A file may use its own package's `__init__`, which Python has loaded before it in any case.
+    """
+    modules = {
+        ".".join(("profkit", *path.relative_to(PACKAGE).with_suffix("").parts)): path for path in FILES
+    }
+    names = {name.removesuffix(".__init__"): path for name, path in modules.items()}
+    arrows = {
+        name: {
+            target
+            for _, imported in imports(parsed(path))
+            for target in (imported, imported.rpartition(".")[0])
+            if target in names
+            and (target == imported or imported not in names)
+            and not f"{name}.".startswith(f"{target}.")
+        }
+        for name, path in names.items()
+    }
+    waiting = dict(arrows)
+    while leaves := [name for name, below in waiting.items() if not below & waiting.keys()]:
+        for name in leaves:
+            del waiting[name]
+    assert sorted(waiting) == []
+
+
+def test_heavy_libraries_load_where_they_are_used() -> None:
+    found = []
+    for path in FILES:
+        room = path.relative_to(PACKAGE).parts[0]
+        for node in _run_on_import(parsed(path)):
+            for line, name in imports(node):
+                top = name.split(".")[0]
+                if top in HEAVY - HEAVY_AT_TOP.get(room, set()):
+                    found.append(f"{place(path)}:{line} loads {top} on import")
+    assert found == []
+
+
+def _run_on_import(tree: ast.Module) -> Iterator[ast.stmt]:
+    """The import statements that run when the module is imported: none in functions, none for type checkers."""
+    pending: list[ast.AST] = [tree]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            yield node
+        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            pending.extend(node.orelse)
+        elif not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            pending.extend(ast.iter_child_nodes(node))
+
+
+def test_importing_profkit_and_its_region_loads_nothing_heavy() -> None:
+    code = "import sys, profkit; profkit.region; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert HEAVY.isdisjoint(name.split(".")[0] for name in loaded.split())
+
+
+@pytest.mark.parametrize("folder", STANDARD_ONLY)
+def test_what_is_loaded_into_a_program_needs_only_the_standard_library(folder: str) -> None:
+    found = [
+        f"{place(path)}:{line} imports {name}"
+        for path in FILES
+        if place(path).startswith(folder)
+        for line, name in imports(parsed(path))
+        if name.split(".")[0] not in sys.stdlib_module_names | {"profkit", ""}
+    ]
+    assert found == []
+
+
+def test_the_host_of_python_passes_works_where_profkit_is_not_installed() -> None:
+    found = [
+        f"{place(path)}:{line} imports {name}"
+        for path in FILES
+        if place(path).startswith("passes/host/")
+        for line, name in imports(parsed(path))
+        if name.split(".")[0] == "profkit"
+    ]
+    assert found == []
+
+
+def test_a_reader_starts_no_process() -> None:
+    found = [
+        f"{place(path)}:{line} imports {name}"
+        for path in FILES
+        if place(path).startswith(("tools/", "metrics/", "summaries/", "targets/", "reports/", "stacks/"))
+        and not (place(path).startswith("tools/") and path.name in RUNNERS)
+        for line, name in imports(parsed(path))
+        if name.startswith(
+            ("subprocess", "multiprocessing", "profkit.process.run", "profkit.process.process")
+        )
+        or name in ("profkit.process", "os.system", "os.popen", "asyncio.subprocess")
+    ]
+    assert found == []
+
+
+def test_a_file_is_one_idea() -> None:
+    lengths = {place(path): len(path.read_text(encoding="utf-8").splitlines()) for path in FILES}
+    assert {name: n for name, n in lengths.items() if n > LONGEST and name != "model.py"} == {}
+
+
+def test_what_is_public_says_what_it_is() -> None:
+    silent = []
+    for path in FILES:
+        tree = parsed(path)
+        silent += [place(path)] if ast.get_docstring(tree) is None else []
+        silent += [f"{place(path)}: {node.name}" for node in _public(tree) if ast.get_docstring(node) is None]
+    assert silent == []
+
+
+def _public(tree: ast.Module | ast.ClassDef) -> Iterator[ast.FunctionDef | ast.ClassDef]:
+    for node in tree.body:
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and not node.name.startswith("_"):
+            yield node
+            if isinstance(node, ast.ClassDef):
+                yield from _public(node)
+
+
+def test_a_relative_import_is_only_where_the_package_has_no_name_to_rely_on() -> None:
+    relative = {place(path) for path in FILES for _, name in imports(parsed(path)) if name.startswith(".")}
+    assert all(name.startswith("passes/host/") for name in relative)
