@@ -10,7 +10,7 @@ from pathlib import Path
 from profkit import process
 from profkit.errors import MachineError, UnreadableReport, UsageError
 from profkit.judgement import judge_document
-from profkit.metrics import derive, formula_table
+from profkit.metrics import derive, formula_table, has_formulas
 from profkit.model import Report, RunDocument, Workload
 from profkit.run import FILE_NAME, read_run
 from profkit.targets import load_targets
@@ -77,9 +77,8 @@ def _convert(found: Format, path: Path, output: Path) -> None:
 
 def document_of(report: Report, path: Path) -> RunDocument:
     """A report as a run of which nothing more is known."""
-    readings = (
-        derive(report.counters, formula_table(report.tool), report.tool, path.name) if report.counters else ()
-    )
+    known = report.counters and has_formulas(report.tool)
+    readings = derive(report.counters, formula_table(report.tool), report.tool, path.name) if known else ()
     command = report.facts.get("command")
     return RunDocument(
         name=path.name,

@@ -4,6 +4,15 @@ from __future__ import annotations
 
 from profkit.metrics.catalogue import MetricInfo, all_metrics, metric, nearest
 from profkit.metrics.derive import derive
-from profkit.metrics.formulas import FormulaTable, formula_table
+from profkit.metrics.formulas import FormulaTable, formula_table, has_formulas
 
-__all__ = ["FormulaTable", "MetricInfo", "all_metrics", "derive", "formula_table", "metric", "nearest"]
+__all__ = [
+    "FormulaTable",
+    "MetricInfo",
+    "all_metrics",
+    "derive",
+    "formula_table",
+    "has_formulas",
+    "metric",
+    "nearest",
+]

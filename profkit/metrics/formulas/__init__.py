@@ -43,6 +43,11 @@ class FormulaTable:
         return self.aliases.get(lowered, lowered)
 
 
+def has_formulas(tool: str) -> bool:
+    """Whether the counters of `tool` are known: Xdebug writes callgrind's format, and counts other things in it."""
+    return tool in _FILES
+
+
 @lru_cache(maxsize=16)
 def formula_table(tool: str, chip: str | None = None) -> FormulaTable:
     """The table of `tool` for `chip` (intel, amd, arm, generic); without a chip, for a report of anybody's.

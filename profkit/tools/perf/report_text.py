@@ -34,11 +34,12 @@ def looks_like(head: bytes) -> bool:
     """True where the title line of perf report's table is among the first lines, or its header begins the file."""
     if b"\0" in head:
         return False
-    if head.startswith(b"# ========\n# captured on"):
-        return True
     text = head.decode("utf-8", "replace")
     titles = any(_TITLES.match(line) for line in text.splitlines()[:500])
-    return titles and ("# Event count" in text or _SAMPLES.search(text) is not None)
+    header_only = head.startswith(b"# ========\n# captured on") and all(
+        line.startswith("#") or not line.strip() for line in text.splitlines()
+    )
+    return header_only or (titles and ("# Event count" in text or _SAMPLES.search(text) is not None))
 
 
 @dataclass

@@ -5,6 +5,7 @@ Any size in flat memory: samples are merged as they stream by (script_stream, pr
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, NamedTuple
@@ -14,6 +15,8 @@ from profkit.model import Frame, Report
 from profkit.tools.perf.merged_events import MergedEvents
 from profkit.tools.perf.script_stream import ScriptStream
 from profkit.tools.perf.script_text import parse_frame, parse_header
+
+_FRAME = re.compile(rb" *[0-9a-f]{5,16} \S")
 
 
 class Sample(NamedTuple):
@@ -36,9 +39,11 @@ def looks_like(head: bytes) -> bool:
     lines = [line for line in head.splitlines()[:2000] if line.strip() and not line.startswith(b"#")][:50]
     for line, following in zip(lines, [*lines[1:], b""], strict=False):
         match = parse_header(line)
-        if match is None or not (match["event"] or following.startswith(b"\t")):
+        # A tab before a frame is gone once a text went through an editor or a mail.
+        framed = following.startswith(b"\t") or _FRAME.match(following) is not None
+        if match is None or not (match["event"] or framed):
             continue
-        if match["time"] or (following.startswith(b"\t") and parse_frame(following)):
+        if match["time"] or (framed and parse_frame(following)):
             return True
     return False
 
