@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from profkit.model import RunDocument
+if TYPE_CHECKING:  # `--help` has no use for the model, which takes 10 ms
+    from profkit.model import RunDocument
 
 
 class OutputFormat(str, Enum):

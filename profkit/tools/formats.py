@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from profkit.errors import UnreadableReport
 from profkit.model import Report
@@ -33,6 +34,15 @@ class Format:
     looks_like: Callable[[bytes], bool]
     read: Callable[[Path], Report]
     convert: Callable[[Path, Path], tuple[str, ...]] | None = None
+
+
+def later(module: str, function: str) -> Callable[..., Any]:
+    """`function` of `module`, which is imported at the first call: a reader that is not asked costs no time."""
+
+    def call(*arguments: Any) -> Any:
+        return getattr(import_module(module), function)(*arguments)
+
+    return call
 
 
 def all_formats() -> Iterator[Format]:

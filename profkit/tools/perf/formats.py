@@ -1,24 +1,28 @@
-"""What of perf's can be read, most telling form first."""
+"""What of perf's can be read, most telling form first. A reader is imported when its turn comes."""
 
 from __future__ import annotations
 
-from profkit.tools.formats import Format
-from profkit.tools.perf import convert_json, data, report_text, script, stat_csv, stat_json, stat_text
+from profkit.tools.formats import Format, later
+
+
+def _format(name: str, title: str, module: str, read: str) -> Format:
+    module = f"profkit.tools.perf.{module}"
+    return Format(name, "perf", title, later(module, "looks_like"), later(module, read))
+
 
 FORMATS = (
-    Format("perf-data", "perf", "perf.data", data.looks_like, script.read_script, data.conversion_argv),
-    Format("perf-stat-json", "perf", "perf stat -j", stat_json.looks_like, stat_json.read_stat_json),
     Format(
-        "perf-json",
+        "perf-data",
         "perf",
-        "perf data convert --to-json",
-        convert_json.looks_like,
-        convert_json.read_convert_json,
+        "perf.data",
+        later("profkit.tools.perf.data", "looks_like"),
+        later("profkit.tools.perf.script", "read_script"),
+        later("profkit.tools.perf.data", "conversion_argv"),
     ),
-    Format("perf-stat-csv", "perf", "perf stat -x", stat_csv.looks_like, stat_csv.read_stat_csv),
-    Format("perf-stat-text", "perf", "perf stat", stat_text.looks_like, stat_text.read_stat_text),
-    Format(
-        "perf-report", "perf", "perf report --stdio", report_text.looks_like, report_text.read_report_text
-    ),
-    Format("perf-script", "perf", "perf script", script.looks_like, script.read_script),
+    _format("perf-stat-json", "perf stat -j", "stat_json", "read_stat_json"),
+    _format("perf-json", "perf data convert --to-json", "convert_json", "read_convert_json"),
+    _format("perf-stat-csv", "perf stat -x", "stat_csv", "read_stat_csv"),
+    _format("perf-stat-text", "perf stat", "stat_text", "read_stat_text"),
+    _format("perf-report", "perf report --stdio", "report_text", "read_report_text"),
+    _format("perf-script", "perf script", "script", "read_script"),
 )
