@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import shlex
-import tempfile
 from datetime import datetime, timezone
 from pathlib import Path
 
-from profkit import process
 from profkit.errors import MachineError, UnreadableReport, UsageError
 from profkit.judgement import judge_document
 from profkit.metrics import derive, formula_table, has_formulas
@@ -47,6 +45,8 @@ def read_report(path: Path) -> Report:
     found = sniff(path)
     if found.convert is None:
         return found.read(path)
+    import tempfile  # here, as in _convert: most reports are read as they are
+
     with tempfile.TemporaryDirectory(prefix="profkit-") as folder:
         text = Path(folder) / "converted.txt"
         _convert(found, path, text)
@@ -54,6 +54,8 @@ def read_report(path: Path) -> Report:
 
 
 def _convert(found: Format, path: Path, output: Path) -> None:
+    from profkit import process
+
     assert found.convert is not None
     argv = found.convert(path, output)
     try:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from profkit.model import RUN, Reading, Source, Summary, Table
-from profkit.passes.read_tracemalloc import Allocations, Line
+
+if TYPE_CHECKING:
+    from profkit.passes.read_tracemalloc import Allocations, Line
 from profkit.summaries.pick import unavailable
 from profkit.summaries.tables import metric_table, remarks
 from profkit.words import plural, quantity, shortened
