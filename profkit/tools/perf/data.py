@@ -43,7 +43,9 @@ looks_like = is_perf_data
 
 def conversion_argv(perf_data: Path, output: Path) -> tuple[str, ...]:
     """The command that turns `perf_data` into text for `script.read_script`, to be run where perf is."""
-    return script_argv(perf_data, output)
+    from profkit.tools.perf.find import find_perf  # here: only to be converted does a recording need perf
+
+    return script_argv(perf_data, output, perf=find_perf().path or "perf")
 
 
 def read_header(path: Path) -> DataHeader:

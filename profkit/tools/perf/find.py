@@ -9,6 +9,7 @@ from pathlib import Path
 
 from profkit.errors import UsageError
 from profkit.process import run
+from profkit.tools import places
 from profkit.tools.perf.faults import explain
 
 _VERSION = re.compile(r"perf version (\S+)")
@@ -28,20 +29,20 @@ class Found:
 
 
 def find_perf(root: Path = Path("/")) -> Found:
-    """The perf of PATH; where that is a wrapper without a perf for this kernel, the newest one installed.
+    """The perf of PATH, or the one beside this interpreter.
 
-    A perf made for another kernel works: the system call between them is stable.
+    Where neither is there or starts (a wrapper without a perf for this kernel), the newest one installed: a perf
+    made for another kernel works, the system call between them is stable.
     """
-    reason, fix = "perf is not installed", INSTALL_FIX
-    if (on_path := shutil.which("perf")) is not None:
-        version, reason = _version(on_path)
+    named = [shutil.which("perf"), shutil.which("perf", path=str(places.BESIDE_PYTHON))]
+    installed = sorted(_installed(root), key=_newest, reverse=True)
+    reason = None
+    for candidate in dict.fromkeys(path for path in (*named, *map(str, installed)) if path is not None):
+        version, fault = _version(candidate)
         if version is not None:
-            return Found(on_path, version)
-    for candidate in sorted(_installed(root), key=_newest, reverse=True):
-        version, _ = _version(str(candidate))
-        if version is not None:
-            return Found(str(candidate), version)
-    return Found(None, None, reason, fix)
+            return Found(candidate, version)
+        reason = reason or fault  # the first one is the one that the user knows
+    return Found(None, None, reason or "perf is not installed", INSTALL_FIX)
 
 
 def _installed(root: Path) -> list[Path]:

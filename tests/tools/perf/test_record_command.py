@@ -12,6 +12,7 @@ import pytest
 
 from profkit.stacks.labels import PYTHON
 from profkit.tools.perf.data import conversion_argv, is_perf_data, read_header, recorded_pids
+from profkit.tools.perf.find import find_perf
 from profkit.tools.perf.leftovers import clean_up, leftovers
 from profkit.tools.perf.record_command import inject_argv, python_frames, record_argv, script_argv
 from profkit.tools.perf.script import looks_like, read_script
@@ -122,7 +123,7 @@ def test_a_real_recording_becomes_text_that_the_reader_takes(tmp_path: Path):
     assert header.events == ("cpu-clock",)
     assert header.command[-2:] == ("-c", WORK)
     assert is_perf_data(data.read_bytes()[:64])
-    assert conversion_argv(data, text) == script_argv(data, text)
+    assert conversion_argv(data, text) == script_argv(data, text, perf=find_perf().path or "")
 
 
 @pytest.mark.perf

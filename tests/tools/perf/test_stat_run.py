@@ -9,6 +9,7 @@ import pytest
 
 from profkit.process import run
 from profkit.status import read_status, status_wrapper
+from profkit.tools.perf.data import conversion_argv
 from profkit.tools.perf.find import find_perf
 from profkit.tools.perf.probe import probe_perf, read_paranoid, try_events
 from profkit.tools.perf.stat_command import STAT_ENV, stat_argv
@@ -185,6 +186,7 @@ def test_a_wrapper_without_a_perf_for_this_kernel_gives_way_to_the_newest_perf_i
     tmp_path, monkeypatch
 ):
     script(tmp_path / "bin/perf", WRAPPER)
+    monkeypatch.setattr("profkit.tools.places.BESIDE_PYTHON", tmp_path)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
     for version in ("5.15.0-99", "5.15.0-101", "5.4.0-200"):
         script(tmp_path / f"usr/lib/linux-tools-{version}/perf", f"echo perf version {version}")
@@ -194,8 +196,20 @@ def test_a_wrapper_without_a_perf_for_this_kernel_gives_way_to_the_newest_perf_i
     assert found.path == str(tmp_path / "usr/lib/linux-tools-5.15.0-101/perf")
 
 
+def test_a_perf_that_setup_put_beside_the_interpreter_is_found_without_an_active_environment(
+    tmp_path, monkeypatch
+):
+    beside = script(tmp_path / "environment/perf", "echo perf version 6.1.1")
+    script(tmp_path / "usr/lib/linux-tools-6.8.0-1/perf", "echo perf version 6.8.1")
+    monkeypatch.setattr("profkit.tools.places.BESIDE_PYTHON", beside.parent)
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert find_perf(tmp_path).path == str(beside)
+    assert conversion_argv(tmp_path / "in", tmp_path / "out")[4] == str(beside)
+
+
 def test_a_wrapper_without_any_perf_says_so_with_the_package(tmp_path, monkeypatch):
     script(tmp_path / "bin/perf", WRAPPER)
+    monkeypatch.setattr("profkit.tools.places.BESIDE_PYTHON", tmp_path)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
     found = find_perf(tmp_path)
     assert found.path is None
@@ -204,6 +218,7 @@ def test_a_wrapper_without_any_perf_says_so_with_the_package(tmp_path, monkeypat
 
 def test_no_perf_at_all_says_so_with_the_package(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("profkit.tools.places.BESIDE_PYTHON", tmp_path)
     found = find_perf(tmp_path)
     assert (found.path, found.reason) == (None, "perf is not installed")
     assert "apt-get install" in found.fix

@@ -13,6 +13,7 @@ import pytest
 from profkit.model import Cache
 from profkit.tools.valgrind.callgrind_file import read_callgrind
 from profkit.tools.valgrind.command import callgrind_argv, geometry_notes, outputs, single_thread_env
+from profkit.tools.valgrind.find import find_valgrind
 from profkit.tools.valgrind.probe import probe_valgrind
 
 CACHES: dict[str, Any] = {
@@ -79,6 +80,17 @@ def test_valgrind_works_here_and_says_its_version() -> None:
     assert ability.works, ability.reason
     assert ability.version is not None
     assert int(ability.version.split(".")[0]) >= 3
+
+
+def test_a_valgrind_that_setup_put_beside_the_interpreter_is_found_without_an_active_environment(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    beside = tmp_path / "valgrind"
+    beside.write_text("#!/bin/sh\n")
+    beside.chmod(0o755)
+    monkeypatch.setattr("profkit.tools.places.BESIDE_PYTHON", tmp_path)
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert find_valgrind() == beside
 
 
 def test_a_machine_without_valgrind_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
