@@ -1,0 +1,146 @@
+"""What the documents tell people to type exists: verbs, options, files, links and environment variables."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from tests.cli_runner import profkit
+from tests.conftest import ROOT
+
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "reports" / "README.md")
+
+
+def commands() -> Iterator[tuple[str, str]]:
+    """Page and text of every `profkit ...`: in fenced and indented blocks, in tables and inside sentences."""
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        text = re.sub(r"<!-- OUTPUT.*?<!-- /OUTPUT -->", "", text, flags=re.DOTALL)
+        for block in re.findall(r"^```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+            for line in block.splitlines():
+                yield page.name, line
+        for line in re.findall(r"^ {4}(profkit .*)", text, re.MULTILINE):
+            yield page.name, re.split(r"\s{3,}", line)[0]  # what stands behind it explains it
+        for line in re.findall(r"(?<!\*)`(profkit [a-z][^`]*)`", text):
+            yield page.name, line
+
+
+def calls() -> list[tuple[str, str]]:
+    found = [
+        (page, line[line.index("profkit ") :]) for page, line in commands() if re.search(r"\bprofkit ", line)
+    ]
+    return list(dict.fromkeys(found))
+
+
+def test_the_documents_show_every_verb() -> None:
+    """Also guards the search above: with nothing found, nothing would be held."""
+    assert {line.split()[1] for _, line in calls()} >= {"profile", "record", "summarize", "check", "doctor"}
+
+
+@lru_cache
+def options(verb: str) -> Mapping[str, frozenset[str]]:
+    """The options of a verb as its `--help` names them, each with its choices; empty for no verb."""
+    said = profkit(verb, "--help", cwd=ROOT, env={"COLUMNS": "200"})
+    found: dict[str, frozenset[str]] = {}
+    for line in said.out.splitlines() if said.code == 0 else ():
+        names = re.findall(r"(?<!\S)--?[a-z][a-z-]*", line[:30])
+        choices = re.search(r"[<\[]([a-z]+(?:\|[a-z]+)+)[>\]]", line)
+        found |= dict.fromkeys(names, frozenset(choices[1].split("|") if choices else ()))
+    return found
+
+
+@pytest.mark.parametrize(("page", "line"), calls(), ids=lambda value: str(value)[:60])
+def test_a_command_that_is_shown_exists(page: str, line: str) -> None:
+    words = shlex.split(re.sub(r"[\[\]]", "", line), comments=True)[1:]
+    verb, *mine = words[: words.index("--")] if "--" in words else words
+    known = options(verb)
+    assert known, f"{page} shows a verb that is not there: {line}"
+    for word, following in pairwise([*mine, ""]):
+        if word.startswith("-"):
+            assert word in known, f"{page} shows an option that is not there: {line}"
+            asked = set(following.split("|"))
+            assert not known[word] or following.isupper() or asked <= known[word], f"{page}: {line}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_link_leads_somewhere(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    targets = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text)
+    assert [target for target in targets if not (page.parent / target).exists()] == []
+    anchors = {
+        re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+        for title in re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    }
+    assert [a for a in re.findall(r"\]\(#([^)]+)\)", text) if a not in anchors] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_path_in_the_project_that_is_named_is_there(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    named = re.findall(r"`((?:profkit|tests|benchmark|wrappers|setup|docs)/[\w./-]*[\w/])`", text)
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+def test_every_environment_variable_is_in_the_design_page() -> None:
+    sources = [
+        *(ROOT / "profkit").rglob("*.py"),
+        *(ROOT / "setup").glob("*.sh"),
+        *(ROOT / "wrappers").glob("*.sh"),
+        ROOT / "setup.sh",
+        ROOT / "analyze_multibackend.sh",
+        ROOT / "tests" / "conftest.py",
+    ]
+    used = {
+        name
+        for file in sources
+        for name in re.findall(r"\bPROFKIT_[A-Z]+\b", file.read_text(encoding="utf-8"))
+    }
+    design = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
+    assert sorted(name for name in used if f"`{name}`" not in design) == []
+
+
+def test_every_exit_code_of_the_command_line_is_in_both_tables() -> None:
+    from profkit import errors
+    from profkit.cli import INTERNAL_ERROR
+
+    kinds = [kind for kind in vars(errors).values() if hasattr(kind, "exit_code")]
+    codes = {kind.exit_code for kind in kinds} | {0, 1, 5, INTERNAL_ERROR}
+    for page in (ROOT / "README.md", ROOT / "docs" / "design.md"):
+        told = {
+            int(code)
+            for code in re.findall(r"^\| (\d+) \| [a-z]", page.read_text(encoding="utf-8"), re.MULTILINE)
+        }
+        assert codes <= told, page.name
+
+
+def test_every_schema_that_leaves_profkit_is_in_the_design_page() -> None:
+    sources = [file.read_text(encoding="utf-8") for file in (ROOT / "profkit").rglob("*.py")]
+    schemas = {
+        name
+        for text in sources
+        for name in re.findall(r'= "(profkit\.[a-z]+/\d)"|"schema": "(profkit\.[a-z]+/\d)"', text)
+    }
+    design = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
+    flat = {one for pair in schemas for one in pair if one}
+    assert sorted(name for name in flat if name not in design) == []
+
+
+def test_the_targets_file_that_is_shown_is_one(tmp_path: Path) -> None:
+    from profkit.targets import load_targets
+
+    shown = re.findall(
+        r"^```yaml\n(.*?)^```", (ROOT / "docs" / "design.md").read_text(), re.MULTILINE | re.DOTALL
+    )
+    file = tmp_path / "targets.yaml"
+    file.write_text(shown[0])
+    told = {t.name: f"{t.operator} {t.threshold}" for t in load_targets("cpu", file, "anything")}
+    asked = {"l1-miss-rate": "< 8.0", "ipc": "> 1.5", "page_faults": "< 1000.0", "tight-branches": "< 2.0"}
+    assert {name: told.get(name) for name in asked} == asked
+    assert "no-leak" not in told
+    assert "ipc" not in {t.name for t in load_targets("cpu", file, "gated_mlp")}

@@ -1,0 +1,70 @@
+"""docs/metrics.md, worked out from the catalogue and the formulas.
+
+`python -m tests.metrics_page` writes it; a test holds the two together.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from profkit.metrics import MetricInfo, all_metrics, formula_table
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "metrics.md"
+FAMILIES = (
+    ("Time", ("time.",)),
+    ("Caches", ("cache.", "tlb.")),
+    ("The core", ("instructions", "cycles", "ipc", "frequency", "branch.", "simd.", "stalls.")),
+    ("Memory traffic, arithmetic, roofline", ("dram.", "bandwidth.", "flops", "arithmetic", "roofline.")),
+    ("Memory held", ("memory.",)),
+    ("GPUs", ("occupancy.", "shared.", "warp.", "tensor.", "gpu.")),
+    ("The system around it", ("",)),
+)
+BETTER = {"lower": "lower", "higher": "higher", "none": "-"}
+CHIPS = ("intel", "amd", "arm", "generic")
+HEAD = """# Metrics
+
+Every number that profkit prints has one of these names, in every backend and on every screen. Where a backend, a tool
+or a machine cannot tell one, the reading is `unavailable` and says why. This page is made from the catalogue and the
+formulas in `profkit/metrics/`, by `python -m tests.metrics_page`.
+
+- *unit*: seconds, bytes, FLOP and Hz without prefix, shares in per cent; `kinstr` is a thousand instructions. Screens
+  add the prefix.
+- *better*: which way is good; `-` where it describes and does not judge.
+- *counters of*: the tools whose counters give it, by a formula in `profkit/metrics/formulas/`; `-` where it comes
+  from the clock, from Python, or from other readings, by a formula that stands with the reading.
+"""
+
+
+def text() -> str:
+    """The page as it should be."""
+    left = list(all_metrics())
+    parts = [HEAD]
+    for title, prefixes in FAMILIES:
+        chosen = [info for info in left if info.name.startswith(prefixes)]
+        left = [info for info in left if info not in chosen]
+        if chosen:
+            rows = "\n".join(_row(info) for info in chosen)
+            parts.append(
+                f"## {title}\n\n| metric | unit | better | counters of | what it is |\n"
+                f"| --- | --- | --- | --- | --- |\n{rows}\n"
+            )
+    return "\n".join(parts)
+
+
+def _row(info: MetricInfo) -> str:
+    meaning = f"{info.title}. {info.meaning}".replace("|", "\\|")
+    cells = (f"`{info.name}`", info.unit or "-", BETTER[info.direction], _sources(info.name) or "-", meaning)
+    return f"| {' | '.join(cells)} |"
+
+
+def _sources(name: str) -> str:
+    """`perf (intel, amd), valgrind`: the formula tables that have the metric."""
+    chips = [chip for chip in CHIPS if name in formula_table("perf", chip).formulas]
+    perf = "perf" if len(chips) == len(CHIPS) else f"perf ({', '.join(chips)})" if chips else ""
+    valgrind = "valgrind" if name in formula_table("valgrind").formulas else ""
+    return ", ".join(part for part in (perf, valgrind) if part)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(text(), encoding="utf-8")
+    print(f"wrote {PAGE}")
