@@ -123,9 +123,9 @@ def _headlines(screen: Screen, document: RunDocument) -> None:
     if not told:
         return
     screen.heading("In short")
-    width = max(len(summary.concern) for summary in told) + 2
+    width = max(len(summary.concern) for summary in told) + 1
     for summary in told:
-        screen.line((f"{summary.concern:<{width}}", "dim"), summary.headline, indent=2, hang=width)
+        screen.labelled((summary.concern, "dim"), summary.headline, width=width)
 
 
 def _verdicts(screen: Screen, document: RunDocument, *, details: bool) -> None:

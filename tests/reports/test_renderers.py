@@ -176,6 +176,17 @@ def test_a_failed_run_says_so_at_the_top() -> None:
     assert "FAILED: the workload exited with 3" in head
 
 
+def test_a_headline_uses_the_width_beside_its_label() -> None:
+    words = " ".join(["seven77"] * 30)
+    text = terminal.render(
+        replace(documents.empty(), summaries=(Summary("instructions", words),)), FOLDER, width=80
+    )
+    lines = [line for line in text.splitlines() if "seven77" in line]
+    assert lines[0].startswith("  instructions  seven77")
+    assert all(len(line) > 80 - len(" seven77") for line in lines[:-1])
+    assert len({line.index("seven77") for line in lines}) == 1
+
+
 def test_without_details_a_run_fits_two_screens_and_has_every_verdict_and_headline() -> None:
     document = judged()
     text = terminal.render(document, FOLDER, details=False, color=False)
