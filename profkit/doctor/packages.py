@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from profkit.hardware import tree
+from profkit.hardware.superuser import as_superuser
 
 # Family -> (installer, its packages by tool). `{release}` is the running kernel's.
 _FAMILIES: dict[str, tuple[str, dict[str, str]]] = {
@@ -26,8 +26,7 @@ _KIN = {"opensuse": "suse", "sles": "suse", "centos": "rhel", "amzn": "fedora", 
 def install_line(tool: str, root: Path = Path("/"), superuser: bool | None = None) -> str:
     """What to type to install `tool` (`perf`, `valgrind`); a general sentence where the system is unknown.
 
-    `superuser` False puts `sudo` in front; None asks the process. In a container there is often no sudo, so
-    the line is only printed, never run.
+    `superuser` None asks the process.
     """
     system = distribution(root)
     if system is None:
@@ -35,11 +34,8 @@ def install_line(tool: str, root: Path = Path("/"), superuser: bool | None = Non
     installer, packages = _FAMILIES[system]
     release = tree.text(root, "proc/sys/kernel/osrelease") or "$(uname -r)"
     line = f"{installer} {packages[tool].format(release=release)}"
-    if superuser is None:
-        superuser = hasattr(os, "geteuid") and os.geteuid() == 0
-    if system in ("ubuntu", "debian"):
-        line = f"apt-get update && {'' if superuser else 'sudo '}{line}"  # a fresh image has no lists
-    return line if superuser else f"sudo {line}"
+    before = ("apt-get update",) if system in ("ubuntu", "debian") else ()  # a fresh image has no lists
+    return as_superuser(*before, line, superuser=superuser)
 
 
 def distribution(root: Path = Path("/")) -> str | None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from profkit.doctor.packages import install_line
 from profkit.doctor.region_trial import perf_region
 from profkit.hardware import tree
+from profkit.hardware.superuser import as_superuser
 from profkit.model import Check, Counter
 from profkit.tools.perf.probe import PerfAbility, probe_perf
 
@@ -61,7 +62,7 @@ def judge_perf(ability: PerfAbility, root: Path = Path("/")) -> Iterator[Check]:
     yield _recording(ability)
     if ability.hardware_ok and tree.number(root, "proc/sys/kernel/nmi_watchdog"):
         detail = "on: it holds one hardware counter, so one event fewer fits at a time"
-        yield Check("NMI watchdog", "limited", detail, "sudo sysctl kernel.nmi_watchdog=0")
+        yield Check("NMI watchdog", "limited", detail, as_superuser("sysctl kernel.nmi_watchdog=0"))
 
 
 def census_words(census: tuple[Counter, ...]) -> str:

@@ -12,18 +12,14 @@ from profkit.model import Check
 
 OLDEST = (3, 10)
 
-# Package -> (what it is for, the line that installs it, whether its absence takes something away).
+# Package, what it is for, and whether profkit itself needs it. What only workloads need is looked for in the
+# Python that runs them.
 _PACKAGES = (
-    ("numpy", "the measured peaks that bandwidth and roofline are held against", "pip install numpy", True),
-    (
-        "capstone",
-        "the share of SIMD instructions and the FLOPs of a simulation",
-        "pip install capstone",
-        True,
-    ),
-    ("psutil", "the memory of a workload and its process tree", "pip install psutil", True),
-    ("torch", "workloads written in torch", "pip install torch", False),
-    ("triton", "workloads written in triton", "pip install triton", False),
+    ("numpy", "the measured peaks that bandwidth and roofline are held against", True),
+    ("capstone", "the share of SIMD instructions and the FLOPs of a simulation", True),
+    ("psutil", "the memory of a workload and its process tree", True),
+    ("torch", "workloads written in torch", False),
+    ("triton", "workloads written in triton", False),
 )
 _IMPORT = (
     "import importlib, sys\n"
@@ -35,10 +31,18 @@ _IMPORT = (
 def python_checks() -> Iterator[Check]:
     """The interpreter, its frames under perf, and each package by importing it in a process of its own."""
     yield _interpreter()
-    yield frames_check(sys.version_info[:2])
-    yield from _workload_python()
-    trials = _import_all([name for name, *_ in _PACKAGES])
-    for name, purpose, line, needed in _PACKAGES:
+    other = _workload_python()
+    theirs, version = sys.executable, sys.version_info[:2]
+    if other is not None:
+        yield other
+        if other.path is not None and other.version is not None:
+            major, minor = other.version.split(".")[:2]
+            theirs, version = other.path, (int(major), int(minor))
+    yield frames_check(version)
+    homes = {name: sys.executable if needed else theirs for name, _, needed in _PACKAGES}
+    trials = _import_all(homes)
+    for name, purpose, needed in _PACKAGES:
+        line = f"{homes[name]} -m pip install {name}"
         yield package_check(name, purpose, line, needed, trials[name])
 
 
@@ -71,30 +75,31 @@ def frames_check(version: tuple[int, int]) -> Check:
     )
 
 
-def _workload_python() -> Iterator[Check]:
-    """A workload typed as `python x.py` runs in whatever PATH finds first, which may be another one."""
+def _workload_python() -> Check | None:
+    """A workload typed as `python x.py` runs in whatever PATH finds first; None where that is profkit's own."""
     path = shutil.which("python") or shutil.which("python3")
     if path is None:
-        yield Check("python on PATH", "limited", "none: a workload must name its interpreter in full")
-        return
+        return Check("python on PATH", "limited", "none: a workload must name its interpreter in full")
     trial = attempt([path, "-c", "import sys; print(sys.prefix); print(sys.version.split()[0])"])
     lines = trial.output.split("\n")
     if not trial.ok or len(lines) < 2:
-        yield Check("python on PATH", "refused", f"{trial.ending}: {trial.first_line[:160]}", path=path)
-    elif lines[0].strip() != sys.prefix:
-        detail = (
-            "another one than profkit's: it runs a workload typed as `python x.py`, with its own packages"
-        )
-        yield Check("python on PATH", "ok", detail, path=path, version=lines[1].strip())
+        return Check("python on PATH", "refused", f"{trial.ending}: {trial.first_line[:160]}", path=path)
+    if lines[0].strip() == sys.prefix:
+        return None
+    detail = "another one than profkit's: it runs a workload typed as `python x.py`, with its own packages"
+    return Check("python on PATH", "ok", detail, path=path, version=lines[1].strip())
 
 
-def _import_all(names: list[str]) -> dict[str, Trial]:
-    """Import each in its own process, two at a time: a package that crashes takes only itself along."""
+def _import_all(homes: dict[str, str]) -> dict[str, Trial]:
+    """Import each package in a process of its own, two at a time: one that crashes takes only itself along.
+
+    `homes` says by which interpreter.
+    """
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(2) as pool:
-        tried = pool.map(lambda name: attempt([sys.executable, "-c", _IMPORT, name], seconds=30.0), names)
-        return dict(zip(names, tried, strict=True))
+        tried = pool.map(lambda name: attempt([homes[name], "-c", _IMPORT, name], seconds=30.0), homes)
+        return dict(zip(homes, tried, strict=True))
 
 
 def package_check(name: str, purpose: str, line: str, needed: bool, trial: Trial) -> Check:

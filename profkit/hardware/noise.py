@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from profkit.hardware.conditions import Conditions, read_conditions
+from profkit.hardware.superuser import as_superuser
 from profkit.model import Check
 
 GIB = 1 << 30
@@ -77,7 +78,7 @@ def _judge(seen: Conditions) -> Iterator[Check]:
             "swap",
             "limited",
             f"{seen.swapped} pages went to or from swap while profkit looked",
-            "stop what takes the memory, or: sudo swapoff -a",
+            "stop what takes the memory, or: " + as_superuser("swapoff -a"),
         )
 
 
@@ -107,7 +108,7 @@ def _clock(seen: Conditions) -> Iterator[Check]:
             "frequency governor",
             "ok" if steady else "limited",
             f"{seen.governor}{'' if steady else ': the clock follows the load, so a short run is slower'}",
-            None if steady else "sudo cpupower frequency-set -g performance",
+            None if steady else as_superuser("cpupower frequency-set -g performance"),
         )
     else:
         yield Check(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -56,9 +57,18 @@ def test_the_line_that_installs_perf_is_the_distributions(tmp_path: Path, system
     assert install_line("perf", _root(tmp_path, system), superuser=True) == line
 
 
-def test_a_user_who_is_not_root_is_given_sudo_for_every_part_of_the_line(tmp_path: Path) -> None:
-    line = install_line("valgrind", _root(tmp_path, "mint"), superuser=False)
-    assert line == "sudo apt-get update && sudo apt-get install -y valgrind"
+@pytest.mark.parametrize(
+    ("sudo", "line"),
+    [
+        (True, "sudo apt-get update && sudo apt-get install -y valgrind"),
+        (False, "as root: apt-get update && apt-get install -y valgrind"),
+    ],
+)
+def test_a_user_who_is_not_root_is_given_sudo_for_every_part_of_the_line_where_there_is_one(
+    tmp_path: Path, fake_tools: Callable[[dict[str, str]], Path], sudo: bool, line: str
+) -> None:
+    fake_tools({"sudo": "exit 1"} if sudo else {})
+    assert install_line("valgrind", _root(tmp_path, "mint"), superuser=False) == line
 
 
 def test_no_system_file_is_an_unknown_system(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ _FAULTS = (
     _known(
         r"function redirection|must-be-redirected function",
         "valgrind needs the symbols of ld.so, and this system has it stripped",
-        "sudo apt-get install libc6-dbg   # or: dnf debuginfo-install glibc, apk add musl-dbg",
+        "apt-get install libc6-dbg   (or: dnf debuginfo-install glibc, apk add musl-dbg)",
     ),
     _known(
         r"mmap\(.*\) failed in UME|out of memory|Cannot allocate memory|memory management: .*failed",

@@ -10,7 +10,7 @@ from profkit.tools import places
 
 _ELSEWHERE = ("/usr/local/bin", "/opt/valgrind/bin", "/opt/homebrew/bin")  # not always on a service's PATH
 
-INSTALL = "sudo apt-get install valgrind   # or: dnf install valgrind, apk add valgrind"
+INSTALL = "apt-get install valgrind   (or: dnf install valgrind, apk add valgrind)"
 
 
 def find_valgrind() -> Path | None:
