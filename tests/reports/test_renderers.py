@@ -178,7 +178,7 @@ def test_a_failed_run_says_so_at_the_top() -> None:
 
 def test_a_headline_uses_the_width_beside_its_label() -> None:
     summaries = (Summary("instructions", " ".join(["seven77"] * 30)), Summary("cache", "short"))
-    text = terminal.render(replace(documents.document(), summaries=summaries), FOLDER, width=80)
+    text = terminal.render(replace(documents.document(), summaries=summaries), details=False, width=80)
     lines = [line for line in text.splitlines() if "seven77" in line]
     assert lines[0].startswith("  instructions  seven77")
     assert all(len(line) > 80 - len(" seven77") for line in lines[:-1])
