@@ -214,9 +214,12 @@ def _quality(way: Formula, share: float, facts: _Facts) -> tuple[Quality, str | 
     together = not facts.groups or any(names <= group for group in facts.groups)
     if share < ALWAYS_ON:
         return "multiplexed", f"multiplexed: the rarest of its counters ran {share:.0%} of the time"
+    unstable = facts.drift is not None and facts.drift >= DRIFT_LIMIT
+    if together and unstable and sum(names <= group for group in facts.groups) > 1:
+        return "estimated", f"unstable: the middle of several runs, which differ by {facts.drift:.1%}"
     if together:
         return facts.table.quality, None
-    if facts.drift is not None and facts.drift >= DRIFT_LIMIT:
+    if unstable:
         return (
             "estimated",
             f"unstable: its counters come from different runs, which differ by {facts.drift:.1%}",

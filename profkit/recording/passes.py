@@ -13,6 +13,7 @@ from profkit.errors import Fault, UsageError
 from profkit.model import PassPlan, PassResult, Step
 from profkit.process import describe_status
 from profkit.recording.step import Recorded, record_step
+from profkit.status import read_status
 from profkit.tools.faults import explain
 
 
@@ -45,12 +46,17 @@ def record_pass(plan: PassPlan, setting: Setting) -> PassResult:
     else:
         recorded, problem = _in_order(plan.steps, setting, limit)
     artifacts = tuple(a for s in plan.steps for a in s.artifacts if (setting.folder / a).exists())
-    fault = problem or next((f for f in map(_fault, recorded) if f is not None), None)
+    faults = {one.step.name: fault for one in recorded if (fault := _fault(one)) is not None}
+    fault = problem or next(iter(faults.values()), None)
+    reason = fault.reason if fault else None
+    if reason is not None and not plan.parallel and 0 < len(faults) < len(recorded):
+        kept = len(recorded) - len(faults)
+        reason = f"{reason} (in {', '.join(faults)}; what {kept} of {len(plan.steps)} runs counted is kept)"
     return PassResult(
         plan.name,
         plan.tool,
         "finished" if fault is None else "failed",
-        reason=fault.reason if fault else None,
+        reason=reason,
         fix=fault.fix if fault else None,
         seconds=time.monotonic() - begin,
         artifacts=artifacts,
@@ -68,9 +74,20 @@ def _in_order(
         except UsageError as error:
             return done, Fault(error.message, error.fix)
         done.append(one)
-        if _fault(one) is not None:
+        if _fault(one) is not None and not _only_the_tool(one):
             break  # the next step would meet the same fault
     return done, None
+
+
+def _only_the_tool(recorded: Recorded) -> bool:
+    """Whether the tool ended and not the workload: another step's events, or its luck, may differ.
+
+    A tool that was itself killed takes the workload with it, whose status then says nothing about it.
+    """
+    file, outcome = recorded.step.workload_status, recorded.outcome
+    if file is None or outcome.timed_out:
+        return False
+    return outcome.returncode < 0 or read_status(file) in (None, 0)
 
 
 def _side_by_side(

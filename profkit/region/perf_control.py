@@ -16,6 +16,9 @@ ANSWER_SECONDS = (
 )
 
 
+OTHER_INSIDE = "another process of the workload is in its region"
+
+
 class PerfControl:
     """Turns perf's counting on and off. After the first failure every method does nothing; `reason` says why.
 
@@ -53,7 +56,7 @@ class PerfControl:
         self._opened = True
         control, ack = self._paths
         if not self._take_lock():
-            self.reason = "another process of the workload is in its region: perf counts that one's window"
+            self.reason = f"{OTHER_INSIDE}: perf counts that one's window"
             return
         try:
             # not blocking: without perf at the other end this fails instead of waiting for ever

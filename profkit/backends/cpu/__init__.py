@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 
 from profkit.backends import Findings, Known, Site
-from profkit.backends.cpu.counting import find_counting, plan_counting
+from profkit.backends.cpu.counting import Choice, choose_groups, find_counting, plan_counting
 from profkit.backends.cpu.python_passes import find_cprofile, find_tracemalloc, plan_python
 from profkit.backends.cpu.simulation import find_simulation, plan_simulation
 from profkit.backends.cpu.timing import plan_timing
@@ -61,7 +61,7 @@ class Cpu:
             return [plan_python(site, known, "tracemalloc")]
         if name == "trace":
             return [plan_trace(site, self._perf, self._python, marked=known.marked)]
-        plans = [plan_counting(site, self._perf, known)]
+        plans = [plan_counting(site, self._perf, known, self._choice)]
         if not self._perf.hardware_ok or site.depth == "full":
             plans.append(plan_simulation(site, self._valgrind, known))
         return plans
@@ -75,12 +75,18 @@ class Cpu:
         if plan.name == "trace":
             return find_trace(self._site, result)
         if plan.name == "counters":
-            return find_simulation(self._site, plan) if plan.simulated else find_counting(self._site, plan)
+            if plan.simulated:
+                return find_simulation(self._site, plan)
+            return find_counting(self._site, plan, self._choice)
         return Findings()
 
     @cached_property
     def _perf(self) -> PerfAbility:
         return probe_perf()
+
+    @cached_property
+    def _choice(self) -> Choice:
+        return choose_groups(self._site.machine, self._perf)
 
     @cached_property
     def _valgrind(self) -> ValgrindAbility:

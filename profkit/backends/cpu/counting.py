@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from profkit.backends import Findings, Known, Site
-from profkit.backends.cpu.per_iteration import done_in_region, per_iteration
+from profkit.backends.cpu.per_iteration import Done, done_in_region, per_iteration
+from profkit.errors import UnreadableReport
 from profkit.metrics import derive, formula_table
-from profkit.model import RUN, Directive, PassPlan, Reading, Report, Source, Step, Switch
+from profkit.metrics.formulas import FormulaTable
+from profkit.model import RUN, Counter, Directive, Machine, PassPlan, Reading, Report, Source, Step, Switch
 from profkit.status import status_wrapper
 from profkit.tools.perf.events import table_for
-from profkit.tools.perf.probe import PerfAbility, nmi_watchdog
-from profkit.tools.perf.stat_command import STAT_ENV, stat_argv
+from profkit.tools.perf.probe import PerfAbility, nmi_watchdog, refused_events
+from profkit.tools.perf.stat_command import STAT_ENV, events_of, stat_argv
 from profkit.tools.perf.stat_csv import read_stat_csv
 from profkit.tools.perf.stat_groups import merge_groups, plan_groups
+from profkit.tools.perf.stat_names import split_name
 
 SOFTWARE = ("task-clock", "page-faults", "context-switches", "cpu-migrations")
 METRICS = (
@@ -28,9 +32,45 @@ METRICS = (
 )
 NATIVE_SECONDS = 1.0  # of region for each group
 MOST_ITERATIONS = 1_000_000
+ROUNDS = 4  # of trying groups; each round takes away what was refused, and few metrics have more than three formulas
+# What is held against the time of one iteration: of no use where it was counted over something else.
+_AGAINST_TIME = ("dram.bytes", "flops")
+_NO_SWITCH = "of the whole process: this perf cannot be switched by a region (perf 5.10 and later can)"
 
 
-def plan_counting(site: Site, perf: PerfAbility, known: Known) -> PassPlan:
+@dataclass(frozen=True)
+class Choice:
+    """What is counted together here, and what was tried and refused (each with its reason)."""
+
+    groups: tuple[tuple[str, ...], ...]
+    refused: tuple[Counter, ...] = ()
+
+
+def choose_groups(machine: Machine, perf: PerfAbility) -> Choice:
+    """The groups of this CPU's event table as far as perf and the CPU know its events; each is tried once.
+
+    Where an event is refused, the metric's next best formula is used. Without a PMU, the kernel's own events.
+    """
+    if not perf.hardware_ok or perf.path is None:
+        return Choice((SOFTWARE,))
+    table, watchdog = table_for(machine), nmi_watchdog()
+    refused: dict[str, Counter] = {}
+    groups = plan_groups(table, METRICS, perf.rights, watchdog=watchdog)
+    tried: set[tuple[str, ...]] = set()
+    for _ in range(ROUNDS):
+        found = refused_events(perf.path, [group for group in groups if group not in tried])
+        tried |= set(groups)
+        if not found:
+            break
+        refused |= found
+        groups = plan_groups(table.without(refused), METRICS, perf.rights, watchdog=watchdog)
+    if all(event in refused for group in groups for event in group):  # not events but counting is refused
+        return Choice(plan_groups(table, METRICS, perf.rights, watchdog=watchdog))
+    kept = (tuple(event for event in group if event not in refused) for group in groups)
+    return Choice(tuple(group for group in kept if group), tuple(refused.values()))
+
+
+def plan_counting(site: Site, perf: PerfAbility, known: Known, choice: Choice) -> PassPlan:
     """The groups of this CPU's event table, or the kernel's own events where there is no PMU."""
     if not perf.software_ok:
         fault = perf.faults[0] if perf.faults else None
@@ -40,16 +80,17 @@ def plan_counting(site: Site, perf: PerfAbility, known: Known) -> PassPlan:
             skipped=fault.reason if fault else "perf does not work here",
             fix=fault.fix if fault else None,
         )
-    table = table_for(site.machine)
-    groups = (
-        plan_groups(table, METRICS, perf.rights, watchdog=nmi_watchdog()) if perf.hardware_ok else (SOFTWARE,)
-    )
+    table, groups = table_for(site.machine), choice.groups
     steps = tuple(_step(site, perf, known, number, events) for number, events in enumerate(groups, start=1))
     notes = (
         [f"events of {table.title}"] if perf.hardware_ok else ["no PMU here: the kernel's own events only"]
     )
     if perf.user_only:
         notes.append("only user space is counted")
+    if choice.refused:
+        notes.append(f"not known here: {', '.join(counter.name for counter in choice.refused)}")
+    if known.marked and not perf.control_fifo_ok:
+        notes.append(f"counts are {_NO_SWITCH}")
     return PassPlan(
         "counters",
         "perf",
@@ -100,33 +141,79 @@ def _iterations(seconds: float | None) -> int | None:
     return min(MOST_ITERATIONS, max(1, int(NATIVE_SECONDS / seconds)))
 
 
-def find_counting(site: Site, plan: PassPlan) -> Findings:
-    """Counters and readings per iteration. Raises UnreadableReport where no group can be read."""
+def find_counting(site: Site, plan: PassPlan, choice: Choice) -> Findings:
+    """Counters and readings per iteration; a group that was lost costs its own events only.
+
+    Raises UnreadableReport where no group can be read.
+    """
     reports: list[Report] = []
+    kept: list[Step] = []
     notes: list[str] = []
+    lost: dict[str, UnreadableReport] = {}
     busy: Reading | None = None
+    shared = whole = False
     for step in plan.steps:
-        report = read_stat_csv(site.folder / step.artifacts[0])
-        done = done_in_region(site.folder, step.name)
-        notes += [done.odd] if done.odd is not None and done.odd not in notes else []
+        try:
+            report = read_stat_csv(site.folder / step.artifacts[0])
+            done = done_in_region(site.folder, step.name)
+        except UnreadableReport as error:
+            lost[step.name] = error
+            continue
+        switched = step.directive is not None and step.directive.switch is not None
+        if done.marked and not switched:
+            done, whole = Done(), True
+        shared = shared or done.shared
+        notes += [*done.notes, *([done.odd] if done.odd is not None else [])]
+        kept.append(step)
         reports.append(replace(report, counters=per_iteration(report.counters, done.iterations)))
         busy = busy if busy is not None else _busy(report, done.seconds, step.artifacts[0])
+    if not reports:
+        raise next(iter(lost.values()), UnreadableReport("no group of counters was planned"))
     merged = merge_groups(reports)
-    table = table_for(site.machine)
-    artifact = plan.steps[0].artifacts[0]
-    chip = table.chip
-    readings = derive(
-        merged.counters,
-        formula_table("perf", chip),
-        "perf",
-        artifact,
-        groups=merged.groups,
-        drift=merged.drift.spread,
-    )
+    known = {(counter.name, counter.pmu) for counter in merged.counters}
+    missed = [c for s in plan.steps if s.name in lost for c in _lost(s) if (c.name, c.pmu) not in known]
+    counters = (*merged.counters, *dict.fromkeys(missed), *choice.refused)
+    table = formula_table("perf", table_for(site.machine).chip)
+    readings = derive(counters, table, "perf", groups=merged.groups, drift=merged.drift.spread)
+    readings = tuple(_with_artifact(reading, kept, reports, table) for reading in readings)
     if plan.counters == SOFTWARE:  # the simulation, or nothing, speaks of what needs a PMU
         readings = tuple(r for r in readings if r.value is not None)
+    if whole:
+        readings = tuple(_of_the_whole(reading) for reading in readings)
+        notes.append(f"counts are {_NO_SWITCH}")
+    if shared:
+        readings = tuple(replace(r, quality="estimated") if r.value is not None else r for r in readings)
     found = (*readings, busy) if busy is not None else readings
-    return Findings(counters=merged.counters, readings=found, notes=(*merged.warnings, *notes))
+    return Findings(counters=counters, readings=found, notes=tuple(dict.fromkeys((*merged.warnings, *notes))))
+
+
+def _lost(step: Step) -> list[Counter]:
+    """The events of a group that left no counts."""
+    names = [split_name(event) for event in events_of(step.argv)]
+    reason = f"its run, {step.name}, left no counts"
+    return [Counter(name.name, None, "not-counted", pmu=name.pmu, reason=reason) for name in names]
+
+
+def _with_artifact(
+    reading: Reading, steps: Sequence[Step], reports: Sequence[Report], table: FormulaTable
+) -> Reading:
+    """The reading with the file of the first group that holds all its counters, else that of any."""
+    needed = {table.resolve(name) for name in (reading.source.counter or "").split(", ")}
+    held = [{table.resolve(counter.name) for counter in report.counters} for report in reports]
+    ranked = sorted(range(len(steps)), key=lambda number: -len(needed & held[number]))
+    if not needed & held[ranked[0]]:
+        return reading
+    return replace(reading, source=replace(reading.source, artifact=steps[ranked[0]].artifacts[0]))
+
+
+def _of_the_whole(reading: Reading) -> Reading:
+    """A reading over the whole process where a region was asked for: rates are a hint, totals say nothing."""
+    if reading.value is None:
+        return reading
+    if reading.metric in _AGAINST_TIME:
+        return replace(reading, value=None, quality="unavailable", share=None, reason=f"counted {_NO_SWITCH}")
+    reason = f"{reading.reason}; {_NO_SWITCH}" if reading.reason else _NO_SWITCH
+    return replace(reading, quality="estimated", reason=reason)
 
 
 def _busy(report: Report, seconds: float | None, artifact: str) -> Reading | None:

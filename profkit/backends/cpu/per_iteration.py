@@ -8,22 +8,33 @@ from pathlib import Path
 
 from profkit.model import Counter, Profile
 from profkit.passes.read_records import read_records
+from profkit.region.perf_control import OTHER_INSIDE
 
 _NOT_COUNTS = ("line_bytes",)  # properties of the machine among the counters
 
 
 @dataclass(frozen=True)
 class Done:
-    """What one step did inside the region. `seconds` is its wall time, None where nothing was marked."""
+    """What one step did inside the region.
+
+    `seconds` is its wall time, None where nothing was marked or processes overlap. `notes` are what the workload's
+    processes remarked; `shared`: several of them marked at once, so that the window is not known to be theirs.
+    """
 
     iterations: int = 1
     seconds: float | None = None
     odd: str | None = None
+    marked: bool = False
+    notes: tuple[str, ...] = ()
+    shared: bool = False
 
 
 def done_in_region(folder: Path, step: str) -> Done:
     """How often and how long `step` ran what counts. Raises UnreadableReport for a damaged record."""
-    records = read_records(sorted((folder / "artifacts").glob(f"{step}.region.*.json")))
+    written = read_records(sorted((folder / "artifacts").glob(f"{step}.region.*.json")))
+    records = [record for record in written if record.regions or record.benchmarks]
+    notes = tuple(dict.fromkeys(note for record in records for note in record.notes))
+    shared = any(OTHER_INSIDE in note for note in notes)
     per_name: dict[str, int] = {}
     seconds = 0.0
     for record in records:
@@ -32,10 +43,10 @@ def done_in_region(folder: Path, step: str) -> Done:
             seconds += sum(region.seconds) * region.every
     if len(per_name) > 1:
         names = ", ".join(sorted(per_name))
-        return Done(
-            1, seconds, f"the workload marks several regions ({names}): counts are of all in one process"
-        )
-    return Done(max(1, sum(per_name.values())), seconds or None)
+        odd = f"the workload marks several regions ({names}): counts are of all in one process"
+        return Done(1, seconds if len(records) == 1 else None, odd, True, notes, shared)
+    alone = seconds if seconds and len(records) == 1 else None
+    return Done(max(1, sum(per_name.values())), alone, None, bool(per_name), notes, shared)
 
 
 def per_iteration(counters: Sequence[Counter], count: int) -> tuple[Counter, ...]:

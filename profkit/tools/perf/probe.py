@@ -6,7 +6,7 @@ import contextlib
 import os
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from profkit.errors import Fault, UnreadableReport, UsageError
@@ -16,6 +16,7 @@ from profkit.tools.perf.faults import NO_PMU_FIX, PARANOID_FIX, explain
 from profkit.tools.perf.find import find_perf
 from profkit.tools.perf.stat_command import STAT_ENV, stat_argv
 from profkit.tools.perf.stat_csv import read_stat_csv
+from profkit.tools.perf.stat_names import split_name
 
 # Two or three events at a time always fit on the counters, so a census never multiplexes.
 _CENSUS = (
@@ -130,6 +131,30 @@ def try_events(perf: str, events: Sequence[str]) -> tuple[Counter, ...]:
     """
     with tempfile.TemporaryDirectory(prefix="profkit-perf-") as name:
         return tuple(_alone(perf, Path(name), event) for event in events)
+
+
+def refused_events(perf: str, groups: Sequence[Sequence[str]]) -> dict[str, Counter]:
+    """Which events of these groups cannot be counted here, each with its reason; a tiny program per group.
+
+    One event that perf does not know makes it refuse the whole group, and the run with it: better known before.
+    An event that was on no counter this time (another kind of core) is not refused.
+    """
+    found: dict[str, Counter] = {}
+    with tempfile.TemporaryDirectory(prefix="profkit-perf-") as name:
+        folder = Path(name)
+        for group in groups:
+            counters, outcome = _count(perf, folder, group)
+            if outcome is None:
+                continue
+            told = {(c.name, c.pmu): c for c in counters}
+            for event in group:
+                one = split_name(event)
+                counter = told.get((one.name, one.pmu))
+                if not counters and (counter := _alone(perf, folder, event)).state == "not-supported":
+                    counter = replace(counter, name=one.name, pmu=one.pmu)
+                if counter is not None and counter.state == "not-supported":
+                    found[event] = counter
+    return found
 
 
 def _alone(perf: str, folder: Path, event: str) -> Counter:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from profkit.tools.perf.events import is_system_wide
@@ -43,3 +44,9 @@ def stat_argv(
         pipes = str(control) if ack is None else f"{control},{ack}"
         argv += ["-D", "-1", "--control", f"fifo:{pipes}"]
     return (*argv, "--", *workload)
+
+
+def events_of(argv: Sequence[str]) -> tuple[str, ...]:
+    """The events that a command made by `stat_argv` asks for, as they were written."""
+    own = argv[: argv.index("--")] if "--" in argv else argv
+    return tuple(event for option, event in pairwise(own) if option == "-e")

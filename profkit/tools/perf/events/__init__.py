@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -61,6 +61,16 @@ class EventTable:
         """Every event string of the table."""
         every = [e for cores in self.cores for e in (*cores.anchors, *cores.events.values())]
         return tuple(dict.fromkeys(e.code for e in (*every, *self.shared.values())))
+
+    def without(self, codes: Collection[str]) -> EventTable:
+        """The table without these events, so that the next best formula of a metric finds its own."""
+        cores = tuple(
+            replace(one, events={n: e for n, e in one.events.items() if e.code not in codes})
+            for one in self.cores
+        )
+        return replace(
+            self, cores=cores, shared={n: e for n, e in self.shared.items() if e.code not in codes}
+        )
 
 
 # PMUs that belong to no core: memory controllers, shared caches, fabrics, the package's power.
