@@ -23,9 +23,9 @@ import time
 def inner():
     return sum(i * i for i in range(2000))
 def outer(end):
-    while time.time() < end:
+    while time.process_time() < end:
         inner()
-outer(time.time() + 0.3)
+outer(time.process_time() + 0.3)
 """
 
 
@@ -135,7 +135,7 @@ def test_a_switched_recording_holds_only_what_was_switched_on(tmp_path: Path):
 import time
 def burn(s, f=None):
     end = time.process_time() + s
-    while time.process_time() < end: pass
+    while time.process_time() < end: sum(range(9999))  # asking for the time is the kernel's work, not counted for all
 def say(word):
     with open({str(control)!r}, "w") as c, open({str(ack)!r}) as a:
         c.write(word + "\\n"); c.flush(); assert a.readline().strip("\\0\\n") == "ack"
