@@ -133,7 +133,7 @@ def test_multiprocessing_works_and_only_the_first_process_writes(
         def work(n): return n, Mine
         if __name__ == "__main__":
             with multiprocessing.get_context("{method}").Pool(2) as pool:
-                print([n for n, _ in pool.map(work, [1, 2, 3])])
+                print([n for n, _ in pool.map(work, [1, 2, 3])], flush=True)
             if os.fork() == 0:
                 raise SystemExit(3)
             print(os.wait()[1] >> 8)

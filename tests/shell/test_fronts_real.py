@@ -36,7 +36,8 @@ def test_perf_leaves_a_report_that_profkit_reads_and_the_workload_got_its_words(
         capture_output=True,
         text=True,
     )
-    assert json.loads(read.stdout)["profiles"], read.stderr
+    assert read.returncode == 0, read.stderr
+    assert json.loads(read.stdout)["profiles"]
 
 
 def test_a_workload_that_fails_is_told_with_its_code(tmp_path: Path) -> None:
