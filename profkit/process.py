@@ -17,11 +17,14 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from profkit.errors import Interrupted, UsageError
+from profkit.signals import hurried
 
-GRACE_SECONDS = 3.0  # what a profiler gets to finish its file after SIGINT
+if TYPE_CHECKING:
+    from profkit.process_tree import Tree
+
 LOG_LIMIT = 4 * 1024 * 1024  # a log keeps its first 4 MiB; a workload that prints gigabytes fills no disk
 TAIL_BYTES = 64 * 1024  # and always the last 64 KiB, where the error stands
 _PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
@@ -81,11 +84,56 @@ def run(
     stdin is empty: a workload runs several times and a pipe can be read only once.
     Raises UsageError when `argv[0]` cannot be started; KeyboardInterrupt passes through after the tree is ended.
     """
+    from profkit.process_tree import Tree  # here: psutil costs 20 ms that `profkit --help` need not pay
+
     _adopt_orphans()
+    Tree.prepare()
     children_before = _own_children_times()
-    start = time.monotonic()
+    with (
+        hurried() as hurry
+    ):  # a Ctrl-C between the start of the child and the care for it would leave it alone
+        start = time.monotonic()
+        child = _start(argv, env, cwd)
+        tree, drain = Tree(child.pid), _Drain(child, log)
+    timed_out = False
     try:
-        child = subprocess.Popen(
+        if hurry.is_set():
+            raise KeyboardInterrupt
+        timed_out = _wait(child, tree, start, timeout, tick, cancel)
+        if timed_out:
+            tree.end()
+            child.wait()
+        seconds = time.monotonic() - start
+        left = tree.end(grace=0.5)
+    except BaseException:
+        try:
+            tree.end()
+        finally:
+            child.wait()
+            drain.finish()
+        raise
+    finally:
+        tree.forget()
+    drain.finish()
+    cpu, peak = _own_children_times()
+    return Outcome(
+        argv=tuple(argv),
+        returncode=child.returncode,
+        timed_out=timed_out,
+        seconds=seconds,
+        cpu_seconds=max(0.0, cpu - children_before[0]),
+        peak_rss=max(tree.peak_rss, peak if peak > children_before[1] else 0),
+        output_tail=drain.tail(),
+        output_bytes=drain.total,
+        left_behind=left,
+    )
+
+
+def _start(
+    argv: Sequence[str], env: Mapping[str, str] | None, cwd: Path | str | None
+) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(
             list(argv),
             env={**os.environ, **(env or {})},
             cwd=cwd,
@@ -104,39 +152,10 @@ def run(
     except ValueError as error:  # an embedded null byte
         raise UsageError(f"cannot start {argv[0]!r}: {error}") from error
 
-    drain = _Drain(child, log)
-    tree = _Tree(child.pid)
-    timed_out = False
-    try:
-        timed_out = _wait(child, tree, start, timeout, tick, cancel)
-        if timed_out:
-            tree.end()
-            child.wait()
-        seconds = time.monotonic() - start
-        left = tree.end(grace=0.5)
-    except BaseException:
-        tree.end()
-        child.wait()
-        drain.finish()
-        raise
-    drain.finish()
-    cpu, peak = _own_children_times()
-    return Outcome(
-        argv=tuple(argv),
-        returncode=child.returncode,
-        timed_out=timed_out,
-        seconds=seconds,
-        cpu_seconds=max(0.0, cpu - children_before[0]),
-        peak_rss=max(tree.peak_rss, peak if peak > children_before[1] else 0),
-        output_tail=drain.tail(),
-        output_bytes=drain.total,
-        left_behind=left,
-    )
-
 
 def _wait(
     child: subprocess.Popen[bytes],
-    tree: _Tree,
+    tree: Tree,
     start: float,
     timeout: float | None,
     tick: Callable[[float], None] | None,
@@ -208,59 +227,6 @@ class _Drain(threading.Thread):
 
     def tail(self) -> str:
         return self._tail.decode("utf-8", "replace")
-
-
-class _Tree:
-    """The child and everything it started, also what left its session or lost its parent."""
-
-    def __init__(self, pid: int) -> None:
-        self._pid = pid
-        self._seen: dict[int, float] = {}  # pid -> creation time, so that a reused pid is never killed
-        self.peak_rss = 0
-
-    def look(self) -> None:
-        """Note the present members and their memory."""
-        import psutil  # here, since it costs 20 ms that `profkit --help` need not pay
-
-        total = 0
-        with contextlib.suppress(psutil.Error):
-            root = psutil.Process(self._pid)
-            for process in [root, *root.children(recursive=True)]:
-                with contextlib.suppress(psutil.Error):
-                    self._seen[process.pid] = process.create_time()
-                    total += process.memory_info().rss
-        self.peak_rss = max(self.peak_rss, total)
-
-    def end(self, grace: float = GRACE_SECONDS) -> int:
-        """Ask every member to end, kill what does not; how many (without the child) were still alive."""
-        import psutil
-
-        self.look()
-        alive: list[psutil.Process] = []
-        for process in psutil.Process().children(recursive=True):
-            with contextlib.suppress(psutil.Error):
-                same_session = os.getsid(process.pid) == self._pid
-                if same_session or self._seen.get(process.pid) == process.create_time():
-                    alive.append(process)
-        alive = [p for p in alive if p.is_running() and _not_zombie(p)]
-        others = sum(1 for p in alive if p.pid != self._pid)
-        for number, wait in ((signal.SIGINT, grace), (signal.SIGTERM, grace / 3), (signal.SIGKILL, 1.0)):
-            if not alive:
-                break
-            for process in alive:
-                with contextlib.suppress(psutil.Error):
-                    process.send_signal(number)
-            _, alive = psutil.wait_procs(alive, timeout=wait)
-        return others
-
-
-def _not_zombie(process: object) -> bool:
-    import psutil
-
-    assert isinstance(process, psutil.Process)
-    with contextlib.suppress(psutil.Error):
-        return bool(process.status() != psutil.STATUS_ZOMBIE)
-    return False
 
 
 def _own_children_times() -> tuple[float, int]:

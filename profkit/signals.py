@@ -31,3 +31,25 @@ def interruptible() -> Iterator[None]:
 
 def _interrupt(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
     raise KeyboardInterrupt
+
+
+@contextlib.contextmanager
+def hurried() -> Iterator[threading.Event]:
+    """Inside the block Ctrl-C, SIGTERM and SIGHUP only set the event: for what must be brought to its end.
+
+    Main thread only; elsewhere no signal arrives and the event stays unset.
+    """
+    hurry = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield hurry
+        return
+    former = {}
+    for name in ("SIGINT", *_ENDINGS):
+        number = getattr(signal, name, None)
+        if number is not None and callable(signal.getsignal(number)):  # what would end it as it should
+            former[number] = signal.signal(number, lambda *_: hurry.set())
+    try:
+        yield hurry
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)

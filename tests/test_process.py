@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -125,3 +130,95 @@ def test_what_it_cost_is_counted() -> None:
     )
     assert outcome.cpu_seconds >= 0.4
     assert outcome.peak_rss > 80_000_000
+
+
+def test_a_daemon_that_forked_twice_into_its_own_session_is_ended_too(tmp_path: Path) -> None:
+    code = (
+        "import os\n"
+        "if os.fork() == 0:\n"
+        "    os.setsid()\n"
+        "    if os.fork() == 0:\n"
+        f"        open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\n"
+        "        os.execve('/bin/sleep', ['sleep', '60'], {})\n"
+        "    os._exit(0)\n"
+        "os.wait()\n"
+    )
+    assert process.run(python(code)).left_behind == 1
+    assert not psutil.pid_exists(int((tmp_path / "pid").read_text()))
+
+
+def test_a_chain_of_processes_that_ignore_every_signal_is_ended(tmp_path: Path) -> None:
+    code = (
+        "import os, signal, time\n"
+        "for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):\n"
+        "    signal.signal(number, signal.SIG_IGN)\n"
+        f"tick = {str(tmp_path / 'tick')!r}\n"
+        "while True:\n"
+        "    open(tick, 'w').close()\n"
+        "    if os.fork():\n"
+        "        time.sleep(60 if os.getppid() == int(os.environ['TESTER']) else 0)\n"
+        "        os._exit(0)\n"
+        "    os.setsid()\n"
+        "    time.sleep(0.05)\n"
+    )
+    outcome = process.run(python(code), env={"TESTER": str(os.getpid())}, timeout=0.5)
+    assert outcome.timed_out
+    seen = (tmp_path / "tick").stat().st_mtime_ns
+    time.sleep(0.4)
+    assert (tmp_path / "tick").stat().st_mtime_ns == seen
+
+
+TWICE = """
+import sys, threading, time, os, signal
+from profkit import process
+
+def strike():
+    for _ in range(2):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.3)
+
+threading.Timer(0.5, strike).start()
+try:
+    process.run([sys.executable, "-c", sys.argv[1]])
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+STUBBORN = (
+    "import os, signal, time; signal.signal(signal.SIGINT, signal.SIG_IGN);"
+    "signal.signal(signal.SIGTERM, signal.SIG_IGN); open('pid', 'w').write(str(os.getpid())); time.sleep(60)"
+)
+
+
+def test_a_second_ctrl_c_ends_the_patience_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    begin = time.monotonic()
+    done = subprocess.run(
+        [PYTHON, "-c", TWICE, STUBBORN], cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stdout) == (0, "interrupted\n")
+    assert not psutil.pid_exists(int((tmp_path / "pid").read_text()))
+    assert time.monotonic() - begin < 3.5  # before the second one is answered it waits 4 s
+
+
+def test_a_profkit_that_is_killed_leaves_no_workload_behind(tmp_path: Path) -> None:
+    code = "import sys; from profkit import process; process.run([sys.executable, '-c', sys.argv[1]])"
+    victim = subprocess.Popen([PYTHON, "-c", code, STUBBORN], cwd=tmp_path)
+    pid = _eventually(lambda: int((tmp_path / "pid").read_text()))
+    victim.kill()
+    victim.wait()
+    _eventually(lambda: None if _lives(pid) else True)
+
+
+def _lives(pid: int) -> bool:
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    return False
+
+
+def _eventually(look: Callable[[], Any]) -> Any:
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        with contextlib.suppress(OSError, ValueError):
+            if (found := look()) is not None:
+                return found
+        time.sleep(0.02)
+    raise AssertionError("it never came")
