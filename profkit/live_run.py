@@ -7,8 +7,9 @@ from datetime import datetime, timezone
 
 from profkit.backends import BackendRoom, Findings, Known, Site
 from profkit.errors import Interrupted, UnreadableReport
-from profkit.model import PassPlan, PassResult, RunDocument, Summary
+from profkit.model import PassPlan, PassResult, Plan, RunDocument, Summary
 from profkit.progress import Progress
+from profkit.recording.marks import entered_region, forget
 from profkit.recording.passes import Setting, record_pass, skipped
 from profkit.recording.peaks import record_peaks
 from profkit.recording.timing import record_timing
@@ -46,19 +47,28 @@ class LiveRun:
         Raises WorkloadError when the workload fails by itself, and passes KeyboardInterrupt on once what was
         finished is written.
         """
-        plan = self._backend.plan(Known(marked=seems_marked(self._site.workload)))
+        known = Known(marked=seems_marked(self._site.workload))
+        plan = self._backend.plan(known)
         self.grow(plan=plan)
         plain: float | None = None
         first = plan.passes[0]
-        if first.name == "timing":
+        guess = first.name != "timing"
+        if not guess:
             known, plain = self._time(first)
             plan = self._backend.plan(known)
             self.grow(plan=plan)
-        for planned in plan.passes:
+        for number in range(
+            len(plan.passes)
+        ):  # the passes of a new plan are the same, their steps may differ
+            planned = plan.passes[number]
             if planned.skipped is not None:
                 self._skip(planned)
             elif planned.name != "timing":
-                self._record(planned, plain)
+                result = self._run(planned, plain)
+                if guess and result.state == "finished":
+                    guess = False
+                    plan, result = self._guessed(plan, number, known, result)
+                self._add(plan.passes[number], result, plain)
         if any(planned.name == "counters" for planned in plan.passes):
             self._measure_peaks()
 
@@ -86,15 +96,33 @@ class LiveRun:
         mean = sum(seconds) / len(seconds)
         return Known(marked=main.kind != "process", iteration_seconds=mean), record.plain_seconds
 
-    def _record(self, plan: PassPlan, plain: float | None) -> None:
-        """One pass under an instrument: run, read, added."""
+    def _guessed(self, plan: Plan, number: int, known: Known, result: PassResult) -> tuple[Plan, PassResult]:
+        """What the first pass showed of the workload's marks; where the guess was wrong, it runs once more."""
+        planned = plan.passes[number]
+        marked = entered_region(planned.steps)
+        if marked == known.marked:
+            return plan, result
+        plan = self._backend.plan(replace(known, marked=marked))
+        self.grow(plan=plan)
+        if plan.passes[number].steps == planned.steps:
+            return plan, result
+        word = "it marks a region" if marked else "no region was entered, so the whole process counts"
+        self._progress.end(f"{word}: once more")
+        forget(planned.steps, self._site.folder)
+        return plan, self._run(plan.passes[number], None)
+
+    def _run(self, plan: PassPlan, plain: float | None) -> PassResult:
+        """One pass under an instrument."""
         expected = f"about {plan.cost * plain:.0f} s" if plan.cost is not None and plain is not None else ""
         self._progress.begin(plan.name, ", ".join(part for part in (plan.tool, expected) if part))
         try:
-            result = record_pass(plan, self._setting)
+            return record_pass(plan, self._setting)
         except (KeyboardInterrupt, Interrupted):
             self._cut(plan)
             raise
+
+    def _add(self, plan: PassPlan, result: PassResult, plain: float | None) -> None:
+        """What the pass found, read and added to the document."""
         findings, result = self._read(plan, result)
         if plain is not None:
             result = replace(result, cost=result.seconds / plain)

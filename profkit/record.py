@@ -12,6 +12,7 @@ from profkit.hardware.machine import read_machine
 from profkit.passes.interpreter import python_version
 from profkit.process import describe_status
 from profkit.progress import Progress
+from profkit.recording.marks import entered_region
 from profkit.recording.step import Recorded, record_step
 from profkit.signals import interruptible
 from profkit.tools.faults import explain
@@ -38,24 +39,32 @@ def record_report(
     _may_write(report, force)
     version = python_version(workload.python) if workload.python is not None else None
     recipe = import_module(f"profkit.tools.{tool}.recipe")
+    machine = read_machine()
     progress.begin(f"record with {tool}", " ".join(command))
     with tempfile.TemporaryDirectory(prefix="profkit-") as folder, interruptible():
-        scratch = Path(folder)
-        (scratch / "logs").mkdir()
-        step = recipe.recipe(
-            what,
-            command,
-            report.absolute(),
-            scratch,
-            marked=seems_marked(workload),
-            python=version[:2] if version is not None else None,
-            machine=read_machine(),
-        )
-        try:
-            recorded = record_step(step, scratch, timeout=timeout, tick=progress.tick)
-        except KeyboardInterrupt:
-            progress.end("interrupted")
-            raise Interrupted("interrupted; the report may be incomplete") from None
+        marked = seems_marked(workload)
+        for number in ("1", "2"):  # whether it marks a region is a guess, and known after the first time
+            scratch = Path(folder, number)
+            (scratch / "logs").mkdir(parents=True)
+            step = recipe.recipe(
+                what,
+                command,
+                report.absolute(),
+                scratch,
+                marked=marked,
+                python=version[:2] if version is not None else None,
+                machine=machine,
+            )
+            try:
+                recorded = record_step(step, scratch, timeout=timeout, tick=progress.tick)
+            except KeyboardInterrupt:
+                progress.end("interrupted")
+                raise Interrupted("interrupted; the report may be incomplete") from None
+            if number == "2" or not recorded.workload_ok or entered_region([step]) == marked:
+                break
+            progress.note("it marks a region: once more" if not marked else "it marks no region: once more")
+            marked = not marked
+            report.unlink(missing_ok=True)  # perf would keep it beside its own, as report.old
         if hasattr(recipe, "collect"):
             for remark in recipe.collect(scratch, report):
                 progress.note(remark)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from profkit.model import Reading, RunDocument, Summary
+from profkit.model import RUN, Reading, RunDocument, Summary
 from profkit.summaries import counted
 from profkit.summaries.bandwidth import bandwidth_readings, summarize_bandwidth
 from profkit.summaries.functions import function_readings, summarize_functions
 from profkit.summaries.memory import summarize_memory
-from profkit.summaries.pick import absent, best, main_scopes, need
+from profkit.summaries.pick import absent, best, main_scopes, need, unavailable
 from profkit.summaries.python import TITLES, summarize_python
 from profkit.summaries.roofline import roofline_readings, summarize_roofline
 from profkit.summaries.time import scope_of, summarize_time, time_readings
@@ -75,13 +75,22 @@ def work_of(document: RunDocument) -> tuple[Work, Roofs]:
     work = Work(
         scope,
         need(document, "time.median", "timing"),
-        need(document, "dram.bytes"),
-        need(document, "flops"),
+        _of_one_region(document, need(document, "dram.bytes")),
+        _of_one_region(document, need(document, "flops")),
         timing.flops if timing is not None else None,
         timing.bytes if timing is not None else None,
         busy.value if busy is not None else None,
     )
     return work, roofs(document.peaks, work.busy, scope)
+
+
+def _of_one_region(document: RunDocument, count: Reading) -> Reading:
+    """A count that may be held against the first timing: one over several regions belongs to none of them."""
+    names = dict.fromkeys(timing.name for timing in document.timings if timing.kind != "process")
+    if count.value is None or count.scope != RUN or len(names) < 2:
+        return count
+    reason = f"it was counted over several regions together ({', '.join(names)}), and the time is of one"
+    return unavailable(count.metric, count.scope, reason, "mark the one region that counts", count.source)
 
 
 def summarize(document: RunDocument) -> tuple[Summary, ...]:

@@ -23,14 +23,16 @@ from profkit.tools.perf.probe import PerfAbility
 TESTS = Path(__file__).resolve().parent.parent
 # 20 entries of 1 ms; the stand-in counts each as one window, so a scenario's counts are those of one iteration.
 ENTRIES = 20
-MARKED = f"""
+STEPS = f"""
 import time
 import profkit
 
-for _ in range({ENTRIES}):
-    with profkit.region("step"):
-        time.sleep(0.001)
+def walk():
+    for _ in range({ENTRIES}):
+        with profkit.region("step"):
+            time.sleep(0.001)
 """
+MARKED = f"{STEPS}\nwalk()\n"
 PEAKS = Peaks(10e9, 20e9, 50e9, 100e9, 2, "set by the test")
 
 
@@ -109,6 +111,7 @@ def pmu_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ru
         monkeypatch.setattr("profkit.live_run.record_peaks", lambda *_: (PEAKS, None))
         if not probe:  # trying all that perf can do is told true by one test, and takes a second
             monkeypatch.setattr("profkit.backends.cpu.probe_perf", lambda: _ability(scenario))
+        (tmp_path / "steps.py").write_text(STEPS)
         workload = tmp_path / "workload.py"
         workload.write_text(script)
         request = Request(

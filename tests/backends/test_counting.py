@@ -303,3 +303,81 @@ def test_what_is_run_inside_one_entry_of_a_benchmark_is_divided_by_its_iteration
     (done,) = [json.loads(r.read_text())["regions"][0]["iterations"] for r in records]
     assert done > 10
     assert run.reading("instructions").value == pytest.approx(2_500_000 / done)
+
+
+# ---------------------------------------------------------------- what is marked was guessed wrong
+
+NEVER = "import profkit\nif False:\n    profkit.region('step')\nprint('done')"
+HIDDEN = "from steps import walk\nwalk()"
+
+
+def test_a_workload_that_only_mentions_profkit_is_counted_whole(pmu_run):
+    run = pmu_run("amd_zen4", WITH_MEMORY, NEVER)
+    assert run.reading("ipc").value == pytest.approx(2.5)
+    assert run.reading("instructions").value == pytest.approx(2_500_000)
+    assert all(step.directive.switch is None for step in run.document.plan.passes[0].steps)
+    assert [p.state for p in run.document.passes] == ["finished"]
+
+
+def test_a_region_marked_by_an_imported_module_is_counted_alone(pmu_run):
+    run = pmu_run("amd_zen4", WITH_MEMORY, HIDDEN)
+    assert run.reading("instructions").value == pytest.approx(
+        2_500_000
+    )  # of one entry, not of all by their number
+    steps = run.document.plan.passes[0].steps
+    assert all(step.directive.switch.kind == "perf-control" for step in steps)
+    per_group = [len(list((run.folder / "artifacts").glob(f"{step.name}.region.*.json"))) for step in steps]
+    assert set(per_group) == {1}  # nothing is left of the first try
+
+
+# ---------------------------------------------------------------- several regions, several processes
+
+BOTH = """
+import time, profkit
+for _ in range(5):
+    with profkit.region("one"):
+        time.sleep(0.001)
+    with profkit.region("two"):
+        time.sleep(0.001)
+"""
+CHILDREN = """
+import os, time, profkit
+children = []
+for _ in range(3):
+    pid = os.fork()
+    if pid == 0:
+        for _ in range(4):
+            with profkit.region("step"):
+                time.sleep(0.02)
+        raise SystemExit(0)
+    children.append(pid)
+for pid in children:
+    os.waitpid(pid, 0)
+"""
+ONE_CHILD = """
+import subprocess, sys
+code = "import time, profkit\\nfor _ in range(4):\\n    with profkit.region('step'):\\n        time.sleep(0.002)"
+subprocess.run([sys.executable, "-c", code], check=True)
+"""
+
+
+def test_counts_of_several_regions_are_never_held_against_the_time_of_one(pmu_run):
+    run = pmu_run("amd_zen4", WITH_MEMORY, BOTH, passes="timing,counters")
+    assert run.reading("ipc").value == pytest.approx(2.5)
+    assert run.reading("instructions").value == pytest.approx(10 * 2_500_000)
+    for metric in ("bandwidth.dram", "flops.rate", "roofline.share"):
+        assert {r.value for r in run.readings(metric)} == {None}
+        assert any("several regions" in r.reason for r in run.readings(metric))
+    assert any("several regions" in note for note in run.document.notes)
+
+
+def test_a_region_in_a_child_process_is_counted_there(pmu_run):
+    run = pmu_run("amd_zen4", WITH_MEMORY, ONE_CHILD)
+    assert run.reading("instructions").value == pytest.approx(2_500_000)
+    assert run.reading("instructions").quality == "measured"
+
+
+def test_regions_of_several_processes_at_once_make_estimates_and_say_why(pmu_run):
+    run = pmu_run("amd_zen4", WITH_MEMORY, CHILDREN)
+    assert run.reading("ipc").quality == "estimated"
+    assert any("another process of the workload is in its region" in note for note in run.document.notes)

@@ -33,6 +33,7 @@ def plan_trace(site: Site, perf: PerfAbility, python: tuple[int, int] | None, *,
         return PassPlan("trace", "perf", skipped=reason, fix=fault.fix if fault else None)
     program = str(perf.path)
     folder = site.folder / "artifacts"
+    marked = marked and perf.control_fifo_ok
     frames = python_frames(python)
     control, ack = str(folder / "trace.control"), str(folder / "trace.ack")
     status = str(folder / "trace.status")
