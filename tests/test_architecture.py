@@ -19,8 +19,10 @@ LONGEST = 350  # lines; model.py is the glossary and grows by a type at a time
 HEAVY = {"torch", "triton", "numpy", "psutil", "yaml", "rich", "capstone", "typer"}
 HEAVY_AT_TOP = {"cli": {"typer"}}
 STANDARD_ONLY = ("region/", "passes/host/")  # what is loaded into somebody's program
-# In a tool's folder these start the tool; all other files only build command lines or read.
+# In a tool's folder these start the tool, and those need to know where it is; all other files read, or build command
+# lines out of what they are given.
 RUNNERS = {"find.py", "probe.py"}
+CALLERS = RUNNERS | {"recipe.py", "convert.py"}
 
 
 def room_of(parts: tuple[str, ...]) -> str:
@@ -193,6 +195,17 @@ def test_a_reader_starts_no_process() -> None:
             ("subprocess", "multiprocessing", "profkit.process.run", "profkit.process.process")
         )
         or name in ("profkit.process", "os.system", "os.popen", "asyncio.subprocess")
+    ]
+    assert found == []
+
+
+def test_a_reader_needs_no_tool() -> None:
+    found = [
+        f"{place(path)}:{line} imports {name}"
+        for path in FILES
+        if place(path).startswith("tools/") and path.name not in CALLERS
+        for line, name in imports(parsed(path))
+        if name.startswith("profkit.tools.") and {f"{part}.py" for part in name.split(".")} & CALLERS
     ]
     assert found == []
 

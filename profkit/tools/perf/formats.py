@@ -17,7 +17,7 @@ FORMATS = (
         "perf.data",
         later("profkit.tools.perf.data", "looks_like"),
         later("profkit.tools.perf.script", "read_script"),
-        later("profkit.tools.perf.data", "conversion_argv"),
+        later("profkit.tools.perf.convert", "conversion_argv"),
     ),
     _format("perf-stat-json", "perf stat -j", "stat_json", "read_stat_json"),
     _format("perf-json", "perf data convert --to-json", "convert_json", "read_convert_json"),

@@ -124,15 +124,6 @@ def nmi_watchdog(root: Path = Path("/")) -> bool:
         return False
 
 
-def try_events(perf: str, events: Sequence[str]) -> tuple[Counter, ...]:
-    """Each of `events` counted alone on a tiny program: which of them this perf knows and this CPU counts.
-
-    An event that perf refuses comes back as not supported, with perf's reason.
-    """
-    with tempfile.TemporaryDirectory(prefix="profkit-perf-") as name:
-        return tuple(_alone(perf, Path(name), event) for event in events)
-
-
 def refused_events(perf: str, groups: Sequence[Sequence[str]]) -> dict[str, Counter]:
     """Which events of these groups cannot be counted here, each with its reason; a tiny program per group.
 

@@ -9,9 +9,9 @@ import pytest
 
 from profkit.process import run
 from profkit.status import read_status, status_wrapper
-from profkit.tools.perf.data import conversion_argv
+from profkit.tools.perf.convert import conversion_argv
 from profkit.tools.perf.find import find_perf
-from profkit.tools.perf.probe import probe_perf, read_paranoid, try_events
+from profkit.tools.perf.probe import probe_perf, read_paranoid, refused_events
 from profkit.tools.perf.stat_command import STAT_ENV, stat_argv
 from profkit.tools.perf.stat_csv import read_stat_csv
 
@@ -161,12 +161,13 @@ def test_the_probe_finds_out_what_perf_can_do_by_doing_it():
 
 
 @pytest.mark.perf
-def test_each_event_is_tried_alone_and_refused_ones_say_why():
-    known, unknown, foreign = try_events("perf", ("page-faults", "nosuch_event", "nosuchpmu/event=4/"))
-    assert known.value > 0
-    assert (unknown.state, unknown.value) == ("not-supported", None)
-    assert "nosuch_event" in unknown.reason
-    assert "nosuchpmu" in foreign.reason
+def test_an_event_that_is_refused_does_not_take_its_group_with_it():
+    groups = (("page-faults", "nosuch_event"), ("nosuchpmu/event=4/",))
+    refused = refused_events("perf", groups)
+    assert set(refused) == {"nosuch_event", "nosuchpmu/event=4/"}
+    assert {(counter.state, counter.value) for counter in refused.values()} == {("not-supported", None)}
+    assert "nosuch_event" in refused["nosuch_event"].reason
+    assert "nosuchpmu" in refused["nosuchpmu/event=4/"].reason
 
 
 # ------------------------------------------------------------ where perf is
