@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass
 
 from profkit.errors import Fault
-from profkit.tools.valgrind.find import INSTALL
+
+INSTALL = "apt-get install valgrind   (or: dnf install valgrind, apk add valgrind)"
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,6 @@ from profkit.tools import places
 
 _ELSEWHERE = ("/usr/local/bin", "/opt/valgrind/bin", "/opt/homebrew/bin")  # not always on a service's PATH
 
-INSTALL = "apt-get install valgrind   (or: dnf install valgrind, apk add valgrind)"
-
 
 def find_valgrind() -> Path | None:
     """The valgrind to call: `PROFKIT_VALGRIND` where set, else the first on PATH, beside this interpreter or in

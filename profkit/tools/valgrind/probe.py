@@ -17,8 +17,8 @@ from profkit.errors import UnreadableReport
 from profkit.model import Cache
 from profkit.tools.valgrind.callgrind_file import read_callgrind
 from profkit.tools.valgrind.command import callgrind_argv, outputs
-from profkit.tools.valgrind.faults import explain
-from profkit.tools.valgrind.find import INSTALL, find_valgrind
+from profkit.tools.valgrind.faults import INSTALL, explain
+from profkit.tools.valgrind.find import find_valgrind
 
 _SECONDS = 60.0  # simulating `true` takes half a second; a busy machine may take many times that
 _TINY = Cache(1, 32768, 8)
