@@ -44,17 +44,10 @@ def hosted(command: Sequence[str], kind: Kind, out: Path) -> tuple[list[str], No
     return [*parsed.launcher, *parsed.options, str(HOST), kind, str(out), "--", *parsed.program], None
 
 
-def interpreter_of(command: Sequence[str]) -> tuple[str, ...] | None:
-    """How the command starts its Python, launchers included (`uv run python`); None for no Python program."""
-    parsed = _parse(command)
-    return None if isinstance(parsed, str) else parsed.launcher
-
-
 def python_of(command: Sequence[str]) -> str | None:
     """The path of the interpreter that runs the command; None for no Python program.
 
-    Also None where an environment manager (uv, poetry, conda) will choose it: `interpreter_of` can be asked
-    then.
+    Also None where an environment manager (uv, poetry, conda) will choose it.
     """
     parsed = _parse(command)
     if isinstance(parsed, str) or _ENVIRONMENTS.intersection(_name(word) for word in parsed.launcher[:-1]):

@@ -11,7 +11,7 @@ _ASK = "import sys; print('profkit', *sys.version_info[:3])"
 def python_version(interpreter: str | Sequence[str], timeout: float = 20.0) -> tuple[int, int, int] | None:
     """Its version, (3, 11, 7); None where it does not start or is no Python.
 
-    `interpreter` is a path or the words that start it (`passes.command.interpreter_of`).
+    `interpreter` is a path or the words that start it.
     """
     words = [interpreter] if isinstance(interpreter, str) else list(interpreter)
     try:

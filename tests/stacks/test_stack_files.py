@@ -6,13 +6,11 @@ import json
 from pathlib import Path
 
 import jsonschema
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from profkit.errors import UnreadableReport
 from profkit.model import Frame, Stacks
-from profkit.stacks.collapsed import read_collapsed, write_collapsed
+from profkit.stacks.collapsed import write_collapsed
 from profkit.stacks.labels import KERNEL, PYTHON
 from profkit.stacks.speedscope import SCHEMA, write_speedscope
 
@@ -101,23 +99,6 @@ def test_collapsed_names_that_come_to_the_same_text_are_added_up(tmp_path: Path)
     same = Stacks("t", "samples", {(Frame("f", "a"),): 1, (Frame("f", "b"),): 2})
     write_collapsed(same, tmp_path / "out")
     assert (tmp_path / "out").read_text() == "f 3\n"
-
-
-def test_collapsed_text_is_read_back_with_its_weights(tmp_path: Path):
-    write_collapsed(STACKS, tmp_path / "out")
-    (stacks,) = read_collapsed(tmp_path / "out").stacks
-    assert stacks.weights[(Frame("_start"), Frame("inner (main.py)"), Frame("do_syscall_64", KERNEL))] == 25e7
-    assert sum(stacks.weights.values()) == 875_000_000
-
-
-@pytest.mark.parametrize(
-    "text",
-    [b"", b"\n\n", b"no weight at all", b"a;b -1\n", b"a;b nan\n", b"a;b inf\n", b" 3\n", b"\x00\x01\x02"],
-)
-def test_what_is_no_collapsed_text_is_refused(tmp_path: Path, text: bytes):
-    (tmp_path / "in").write_bytes(text)
-    with pytest.raises(UnreadableReport):
-        read_collapsed(tmp_path / "in")
 
 
 def test_speedscope_has_one_frame_per_function_and_weights_in_seconds(tmp_path: Path):

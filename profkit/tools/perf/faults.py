@@ -11,9 +11,6 @@ from dataclasses import dataclass
 from profkit.errors import Fault
 
 PARANOID_FIX = "sysctl kernel.perf_event_paranoid=1   (as root; in a container: docker run --cap-add PERFMON)"
-SYSTEM_WIDE_FIX = (
-    "sysctl kernel.perf_event_paranoid=0   (as root; in a container: docker run --cap-add PERFMON)"
-)
 NO_PMU_FIX = "use a machine that shows its PMU: bare metal, or a guest with host-passthrough; else simulate"
 
 

@@ -52,11 +52,6 @@ class EventTable:
     shared: Mapping[str, Event]  # system-wide events
     note: str | None = None
 
-    @property
-    def hybrid(self) -> bool:
-        """Whether it has more than one kind of core."""
-        return len(self.cores) > 1
-
     def codes(self) -> tuple[str, ...]:
         """Every event string of the table."""
         every = [e for cores in self.cores for e in (*cores.anchors, *cores.events.values())]
