@@ -6,6 +6,10 @@ Only the top of the command line catches these; everything below raises and neve
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 class ProfkitError(Exception):
@@ -17,6 +21,7 @@ class ProfkitError(Exception):
         super().__init__(message)
         self.message = message
         self.fix = fix
+        self.run: Path | None = None  # the folder of the run that met it, which holds what was measured
 
 
 class UsageError(ProfkitError):

@@ -15,6 +15,7 @@ from profkit.recording.peaks import record_peaks
 from profkit.recording.timing import record_timing
 from profkit.recording.usage import usage_readings
 from profkit.run import write_run
+from profkit.signals import hurried
 from profkit.summaries.memory import summarize_allocations
 from profkit.words import plural
 from profkit.workload import seems_marked
@@ -33,13 +34,15 @@ class LiveRun:
             workload=site.workload,
             started=datetime.now(timezone.utc).isoformat(timespec="seconds"),
             machine=site.machine,
-            tools=backend.tools,
         )
 
     def grow(self, **changes: object) -> None:
         """Add to the document and write it."""
-        self.document = replace(self.document, **changes)  # type: ignore[arg-type]
-        write_run(self._site.folder, self.document)
+        with hurried() as hurry:
+            self.document = replace(self.document, **changes)  # type: ignore[arg-type]
+            write_run(self._site.folder, self.document)
+        if hurry.is_set():
+            raise KeyboardInterrupt
 
     def carry_out(self) -> None:
         """Every pass of the plan in turn; planned once more as soon as the first answer is there.
@@ -47,6 +50,8 @@ class LiveRun:
         Raises WorkloadError when the workload fails by itself, and passes KeyboardInterrupt on once what was
         finished is written.
         """
+        self.grow()
+        self.grow(tools=self._backend.tools)
         known = Known(marked=seems_marked(self._site.workload))
         plan = self._backend.plan(known)
         self.grow(plan=plan)

@@ -5,13 +5,14 @@ Every step is written to run.json before the next begins, so that a run which di
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Literal, cast
 
 from profkit.backends import BackendRoom, Known, Site
-from profkit.errors import Interrupted, MachineError, UsageError, WorkloadError
+from profkit.errors import Interrupted, MachineError, ProfkitError, UsageError
 from profkit.hardware.machine import read_machine
 from profkit.judgement import judge_document
 from profkit.live_run import LiveRun
@@ -20,7 +21,7 @@ from profkit.progress import Progress
 from profkit.recording.step import require_space
 from profkit.reports.markdown import render as render_markdown
 from profkit.run import create_run_folder, write_run
-from profkit.signals import interruptible
+from profkit.signals import hurried, interruptible
 from profkit.targets import load_targets
 from profkit.workload import describe, seems_marked
 
@@ -54,8 +55,8 @@ def make_plan(request: Request) -> Plan:
 def profile_workload(request: Request, progress: Progress) -> tuple[RunDocument, Path]:
     """Carry the workload through every pass; the judged run and its folder.
 
-    Raises UsageError and MachineError before anything ran, and WorkloadError when the workload fails by itself (its
-    run is written as failed). An interrupted run is returned with that state.
+    Raises UsageError and MachineError before anything ran, and WorkloadError when the workload fails by itself. What is
+    raised later leaves a run that says so, and names it (`run`). An interrupted run is returned with that state.
     """
     site = _site(request, request.output)
     targets = load_targets(
@@ -64,24 +65,30 @@ def profile_workload(request: Request, progress: Progress) -> tuple[RunDocument,
     folder = create_run_folder(
         request.output, site.workload.name, _backend_name(request), datetime.now()
     ).resolve()
-    require_space(folder)
     site = replace(site, folder=folder)
     live = LiveRun(site, _backend(request, site), request.timeout, progress)
+    state: RunState = "complete"
     with interruptible():
         try:
+            require_space(folder)
             live.carry_out()
-            state: RunState = "complete"
         except (KeyboardInterrupt, Interrupted):
             progress.end("interrupted; what was finished is kept")
             state = "interrupted"
-        except WorkloadError as error:
+        except ProfkitError as fault:
             progress.end("failed")
-            live.grow(state="failed", failure=error.message)
-            raise WorkloadError(f"{error.message}\n(run: {_short(folder)})", error.fix) from None
-        document = replace(judge_document(live.document, targets), state=state)
-    write_run(folder, document)
-    folder = Path(_short(folder))
-    _write_text(folder / "report.md", render_markdown(document))
+            with contextlib.suppress(ProfkitError):  # the disk may be what failed
+                live.grow(state="failed", failure=fault.message)
+            fault.message += f"\n(run: {_short(folder)})"
+            fault.run = folder
+            raise
+        with hurried() as hurry:  # all is measured: a Ctrl-C now must not cost the judgement
+            document = replace(judge_document(live.document, targets), state=state)
+            write_run(folder, document)
+            folder = Path(_short(folder))
+            _write_text(folder / "report.md", render_markdown(document))
+    if hurry.is_set():
+        raise Interrupted(f"interrupted when all was measured\n(run: {folder})")
     return document, folder
 
 

@@ -85,6 +85,9 @@ def write_run(folder: Path, document: RunDocument) -> Path:
     target = folder / FILE_NAME
     temporary = folder / f".{FILE_NAME}.{os.getpid()}.tmp"
     try:
+        folder.mkdir(
+            parents=True, exist_ok=True
+        )  # the workload may have removed it: what was measured is here
         with temporary.open("w", encoding="utf-8") as file:
             file.write(to_text(document))
             file.flush()

@@ -19,6 +19,10 @@ def describe(command: Sequence[str], name: str | None = None) -> Workload:
             "no workload: put its command after `--`", "profkit profile -- python your_script.py"
         )
     program = command[0]
+    if not program.strip():
+        raise UsageError(
+            f"the workload's command is empty: {program!r}", "profkit profile -- python your_script.py"
+        )
     if shutil.which(program) is None:
         path = Path(program)
         if path.is_dir():

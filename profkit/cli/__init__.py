@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
+from pathlib import Path
 
-from profkit.errors import MachineError, ProfkitError
+from profkit.errors import Interrupted, MachineError, ProfkitError
 
 INTERNAL_ERROR = (
     70  # EX_SOFTWARE of sysexits.h: a fault of profkit's own, which no input should be able to cause
@@ -14,28 +16,71 @@ INTERNAL_ERROR = (
 
 def main() -> None:
     """Run `profkit` and leave the process with the contract's exit code."""
-    from profkit.cli.app import app
-
+    _steady_streams()
     try:
-        app()
-    except ProfkitError as fault:
-        print_fault(fault)
-        raise SystemExit(fault.exit_code) from None
+        _call()
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        raise SystemExit(130) from None
+        _leave(ProfkitError("interrupted"), Interrupted.exit_code)
     except BrokenPipeError:  # the reader of our output went away (`| head`): not our fault, nothing to say
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise SystemExit(0) from None
+        _leave_quietly()
+    except ProfkitError as fault:
+        _leave(fault, fault.exit_code)
     except OSError as error:  # a disk that filled up, a file that went away while it was read
-        print_fault(MachineError(f"the system refused: {error}"))
-        raise SystemExit(MachineError.exit_code) from None
+        _leave(MachineError(f"the system refused: {error}"), MachineError.exit_code)
     except Exception as error:
         if os.environ.get("PROFKIT_DEBUG"):
             raise
         said = f"profkit itself failed ({type(error).__name__}: {error}); this is a fault of profkit's"
-        print_fault(ProfkitError(said, "run it again with PROFKIT_DEBUG=1 and report what it prints"))
-        raise SystemExit(INTERNAL_ERROR) from None
+        _leave(
+            ProfkitError(said, "run it again with PROFKIT_DEBUG=1 and report what it prints"), INTERNAL_ERROR
+        )
+
+
+def _steady_streams() -> None:
+    """No character and no closed stream (`>&-`) may cost a result: what cannot be shown is escaped."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _call() -> None:
+    from profkit.cli.app import app
+
+    app()
+
+
+def _leave(fault: ProfkitError, code: int) -> None:
+    """Say the fault: on standard error, and as the one document where JSON was asked for."""
+    try:
+        print_fault(fault)
+        options = sys.modules.get("profkit.cli.options")
+        if options is not None and options.json_asked():
+            sys.stdout.write(_document(fault, code))
+        sys.stdout.flush()
+    except OSError:
+        _leave_quietly(code)
+    raise SystemExit(code) from None
+
+
+def _leave_quietly(code: int = 0) -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    raise SystemExit(code) from None
+
+
+def _document(fault: ProfkitError, code: int) -> str:
+    """The run that met the fault, which says so itself; else the fault alone."""
+    if fault.run is not None:
+        try:
+            return Path(fault.run, "run.json").read_text(encoding="utf-8")
+        except OSError:
+            pass
+    import json
+
+    said = {"message": fault.message, "fix": fault.fix, "exit_code": code}
+    return json.dumps({"schema": "profkit.error/1", "error": said}, indent=1) + "\n"
 
 
 def print_fault(fault: ProfkitError) -> None:

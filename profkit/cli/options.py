@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from enum import Enum
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:  # `--help` has no use for the model, which takes 10 ms
+    from profkit.errors import ProfkitError
     from profkit.model import RunDocument
 
 
@@ -21,8 +23,27 @@ class OutputFormat(str, Enum):
     markdown = "markdown"
 
 
+_asked = OutputFormat.terminal
+
+
+def json_asked() -> bool:
+    """Whether the verb under way was asked for `--format json`: a fault is then a document, too."""
+    return _asked is OutputFormat.json
+
+
+def _remember(output: OutputFormat) -> OutputFormat:
+    global _asked
+    _asked = output
+    if output is OutputFormat.json and isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8")  # whatever the terminal speaks: JSON is UTF-8 (RFC 8259)
+    return output
+
+
 FormatOption = Annotated[
-    OutputFormat, typer.Option("--format", "-f", help="json prints one document and nothing else there.")
+    OutputFormat,
+    typer.Option(
+        "--format", "-f", help="json prints one document and nothing else there.", callback=_remember
+    ),
 ]
 TargetsOption = Annotated[
     Path | None, typer.Option("--targets", help="A YAML file whose targets override or add to the defaults.")
@@ -46,17 +67,27 @@ def print_document(
         from profkit.reports.terminal import render as render_terminal
 
         text = render_terminal(document, folder, details=details)
-    sys.stdout.write(text if text.endswith("\n") else text + "\n")
+    put(text if text.endswith("\n") else text + "\n")
 
 
-def print_documents(documents: list[RunDocument]) -> None:
+def put(text: str) -> None:
+    """Write a result to standard output, whole: where its reader has gone that is known now and not at the exit."""
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def print_documents(documents: list[RunDocument], faults: list[ProfkitError]) -> None:
     """Several results as the one JSON document that `--format json` promises."""
     import json
 
     from profkit.run import to_json
 
-    whole = {"schema": "profkit.runs/1", "runs": [to_json(document) for document in documents]}
-    sys.stdout.write(json.dumps(whole, ensure_ascii=False, allow_nan=False, indent=1) + "\n")
+    whole = {
+        "schema": "profkit.runs/1",
+        "runs": [to_json(document) for document in documents],
+        "errors": [{"message": fault.message, "fix": fault.fix} for fault in faults],
+    }
+    put(json.dumps(whole, ensure_ascii=False, allow_nan=False, indent=1) + "\n")
 
 
 def verdict_exit(document: RunDocument, *, judged: bool, strict: bool) -> int:

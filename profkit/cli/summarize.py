@@ -27,11 +27,26 @@ def summarize(
     format: FormatOption = OutputFormat.terminal,
 ) -> None:
     """Read reports and say what is in them."""
+    from profkit.cli import print_fault
+    from profkit.errors import ProfkitError
     from profkit.examine import examine
+    from profkit.model import RunDocument
 
-    documents = [examine(report, targets) for report in reports]
-    if len(documents) > 1 and format is OutputFormat.json:
-        print_documents(documents)
-        return
-    for document in documents:
-        print_document(document, format, details=True)
+    documents: list[RunDocument] = []
+    faults: list[ProfkitError] = []
+    for report in reports:
+        try:
+            documents.append(examine(report, targets))
+        except ProfkitError as fault:  # one that cannot be read does not keep the others from being told
+            if len(reports) == 1:
+                raise
+            faults.append(fault)
+    if len(reports) > 1 and format is OutputFormat.json:
+        print_documents(documents, faults)
+    else:
+        for document in documents:
+            print_document(document, format, details=True)
+    for unread in faults:
+        print_fault(unread)
+    if faults:
+        raise typer.Exit(faults[0].exit_code)

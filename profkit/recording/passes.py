@@ -5,14 +5,15 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 
-from profkit.errors import Fault, UsageError
+from profkit.errors import Fault, MachineError, UsageError
 from profkit.model import PassPlan, PassResult, Step
 from profkit.process import describe_status
 from profkit.recording.step import Recorded, record_step
+from profkit.signals import hurried
 from profkit.status import read_status
 from profkit.tools.faults import explain
 
@@ -71,7 +72,7 @@ def _in_order(
     for step in steps:
         try:
             one = record_step(step, setting.folder, cwd=setting.cwd, timeout=limit, tick=setting.tick)
-        except UsageError as error:
+        except (UsageError, MachineError) as error:
             return done, Fault(error.message, error.fix)
         done.append(one)
         if _fault(one) is not None and not _only_the_tool(one):
@@ -109,10 +110,12 @@ def _side_by_side(
         ]
         try:
             return [future.result() for future in futures], None
-        except UsageError as error:
+        except (UsageError, MachineError) as error:
             return [], Fault(error.message, error.fix)
         except BaseException:
             cancel.set()
+            with hurried():  # another Ctrl-C must not leave the threads with their processes behind
+                wait(futures)
             raise
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import json
 import os
 import shutil
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -49,13 +50,16 @@ def record_step(
 ) -> Recorded:
     """Run `step`; its log goes to `folder/logs`. Conversions in `step.after` run only after a step that ended well.
 
-    Raises UsageError when the command cannot be started.
+    Raises UsageError when the command cannot be started, MachineError when the folder cannot be written.
     """
+    _make_ready(step, folder)
     log = folder / "logs" / f"{step.name}.log"
-    with _fifos(step):
+    try:
         outcome = process.run(
             step.argv, env=environment(step), cwd=cwd, log=log, timeout=timeout, tick=tick, cancel=cancel
         )
+    finally:
+        _clear(step)
     status = _status(step, outcome)
     for number, argv in enumerate(step.after):
         if outcome.timed_out:
@@ -96,15 +100,26 @@ def _status(step: Step, outcome: process.Outcome) -> int:
     return told if told is not None else outcome.returncode
 
 
-@contextlib.contextmanager
-def _fifos(step: Step) -> Iterator[None]:
-    for path in step.fifos:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(path)
-        os.mkfifo(path, 0o600)
+def _make_ready(step: Step, folder: Path) -> None:
+    """The folders, which an earlier step of the workload may have removed, and the pipes."""
     try:
-        yield
-    finally:
+        for name in ("logs", "artifacts"):
+            (folder / name).mkdir(parents=True, exist_ok=True)
         for path in step.fifos:
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
+            os.mkfifo(path, 0o600)
+    except OSError as error:
+        _clear(step)
+        raise MachineError(
+            f"the run's folder cannot be written: {error.strerror} ({folder})", "--output FOLDER"
+        ) from error
+
+
+def _clear(step: Step) -> None:
+    """Remove the pipes, and the halves of records that a process left when it was killed while it wrote."""
+    record = Path(step.directive.record) if step.directive is not None else None
+    halves = record.parent.glob(f"{glob.escape(record.name)}.*.json.tmp") if record is not None else ()
+    for path in (*step.fifos, *halves):
+        with contextlib.suppress(OSError):
+            os.unlink(path)
