@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from profkit.model import Reading, Summary
 from profkit.summaries.pick import derived
 from profkit.summaries.tables import metric_table, remarks
-from profkit.summaries.work import Roofs, Work
+from profkit.summaries.work import BEYOND, Roofs, Work, doubted, traffic_doubts
 from profkit.words import percent, quantity
 
 
@@ -28,7 +28,7 @@ def bandwidth_readings(work: Work, limit: Roofs) -> tuple[Reading, ...]:
         f"100 * bandwidth.dram / measured peak ({limit.threads} threads)",
         scope,
     )
-    found = [dram, share]
+    found = [dram, doubted(share, *traffic_doubts(work.dram))]
     if work.declared_bytes is not None:
         found.append(
             derived(
@@ -56,6 +56,12 @@ def summarize_bandwidth(readings: Sequence[Reading], limit: Roofs, dram: Reading
     elif share.value is None:
         headline = (
             f"{quantity(rate.value, 'B/s')} to and from memory ({rate.quality}); the peak is not known."
+        )
+    elif share.value > BEYOND:
+        headline = (
+            f"{quantity(rate.value, 'B/s')} to and from memory ({rate.quality}) would be {percent(share.value)} %"
+            f" of the {quantity(limit.bandwidth.value, 'B/s')} that this machine was measured to reach:"
+            f" {share.reason}."
         )
     else:
         headline = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from profkit.model import RUN, Reading, RunDocument, Summary
+from profkit.model import RUN, PassName, Reading, RunDocument, Summary
 from profkit.summaries import counted
 from profkit.summaries.bandwidth import bandwidth_readings, summarize_bandwidth
 from profkit.summaries.functions import function_readings, summarize_functions
@@ -148,8 +148,11 @@ def _limits(document: RunDocument) -> list[Summary]:
     """Bandwidth and roofline, of what `enrich` derived (or a report told)."""
     work, limit = work_of(document)
 
+    # Rates are counts over the time: without a timing pass it is the time that is missing.
+    behind: PassName = "counters" if document.timings or document.plan is None else "timing"
+
     def told(names: Sequence[str]) -> list[Reading]:
-        return [need(document, name) for name in names]
+        return [need(document, name, behind) for name in names]
 
     bandwidth = told(("bandwidth.dram", "bandwidth.dram.share"))
     declared = best(document.readings, "bandwidth.declared", main_scopes(document))

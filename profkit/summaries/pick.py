@@ -111,5 +111,6 @@ def absent(document: RunDocument, name: str, source_pass: PassName, scope: Scope
         return unavailable(name, scope, "the report does not tell it")
     if source_pass in {planned.name for planned in document.plan.passes}:
         return unavailable(name, scope, f"the run ended before its {source_pass} pass")
-    names = ",".join([*(planned.name for planned in document.plan.passes), source_pass])
+    asked = dict.fromkeys((*(planned.name for planned in document.plan.passes), source_pass))
+    names = ",".join(asked)
     return unavailable(name, scope, f"the {source_pass} pass was not asked for", f"--passes {names}")

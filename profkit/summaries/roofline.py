@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from profkit.model import Peaks, Reading, Source, Summary, Table
 from profkit.summaries.pick import TOOL, derived
 from profkit.summaries.tables import metric_table, remarks
-from profkit.summaries.work import Roofs, Work, roof
+from profkit.summaries.work import BEYOND, BUSY_PEAK, NARROW, Roofs, Work, doubted, roof, traffic_doubts
 from profkit.words import figures, percent, quantity
 
 # Above half of a roof the roof is what limits; below, something else does (latency, overhead, dependencies).
@@ -59,24 +59,27 @@ def roofline_readings(work: Work, limit: Roofs) -> tuple[Reading, ...]:
         f"min(peak FLOP/s, arithmetic_intensity * peak B/s), {limit.threads} threads",
         scope,
     )
+    of_peak = derived(
+        "flops.share",
+        (rate, limit.flops),
+        lambda r, peak: 100 * r / peak,
+        f"100 * flops.rate / measured float32 peak ({limit.threads} threads)",
+        scope,
+    )
+    of_roof = derived(
+        "roofline.share",
+        (rate, attainable),
+        lambda r, a: 100 * r / a,
+        "100 * flops.rate / roofline.attainable",
+        scope,
+    )
+    causes = traffic_doubts(work.dram) if roof(intensity, limit) == "memory" else (BUSY_PEAK, NARROW)
     return (
         intensity,
         rate,
-        derived(
-            "flops.share",
-            (rate, limit.flops),
-            lambda r, peak: 100 * r / peak,
-            f"100 * flops.rate / measured float32 peak ({limit.threads} threads)",
-            scope,
-        ),
+        doubted(of_peak, BUSY_PEAK, NARROW),
         attainable,
-        derived(
-            "roofline.share",
-            (rate, attainable),
-            lambda r, a: 100 * r / a,
-            "100 * flops.rate / roofline.attainable",
-            scope,
-        ),
+        doubted(of_roof, *causes),
     )
 
 
@@ -88,7 +91,9 @@ def summarize_roofline(readings: Sequence[Reading], limit: Roofs, peaks: Peaks |
     if share.value is not None and under is not None:
         limits = "memory" if under == "memory" else "arithmetic"
         near = (
-            f"{limits} is what limits it"
+            str(share.reason)
+            if share.value > BEYOND
+            else f"{limits} is what limits it"
             if share.value >= NEAR_ROOF
             else f"{limits} would limit it, but something else does before"
         )

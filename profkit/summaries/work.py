@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from profkit.metrics import metric
@@ -13,6 +13,29 @@ Roof = Literal["memory", "compute"]
 
 # A workload on one thread never keeps more than 100 % of one core busy; a tenth is left for helper threads.
 ONE_THREAD = 110.0
+
+
+# Peaks are the best of some runs and known to a few per cent; a share beyond this is a doubt about what it is made of.
+BEYOND = 105.0
+BUSY_PEAK = "the peak was measured while the machine was busy: measure again when it is quiet"
+STREAMING = (
+    "simulated traffic is too high where stores stream past the caches (memcpy and np.copyto of large arrays),"
+    " since each simulated write reads its line first"
+)
+NARROW = "the arithmetic is narrower than the float32 of the peak (float16, bfloat16, int8)"
+
+
+def doubted(share: Reading, *causes: str) -> Reading:
+    """A share of a peak; well above 100 % it is no fact but an estimate, and what may be the cause stands with it."""
+    if share.value is None or share.value <= BEYOND:
+        return share
+    reason = f"more than the whole cannot be: {', or '.join(causes)}"
+    return replace(share, quality="estimated", reason=reason)
+
+
+def traffic_doubts(dram: Reading) -> tuple[str, ...]:
+    """Why a rate to memory may come out above the peak: by how the traffic was come by."""
+    return (STREAMING, BUSY_PEAK) if dram.quality != "measured" else (BUSY_PEAK,)
 
 
 @dataclass(frozen=True)

@@ -132,6 +132,9 @@ def _verdict(target: Target, reading: Reading, readings: Sequence[Reading], cont
         return said("unknown", "the run does not say what was asked for")
     if any(holds is None for condition, holds, _ in looked if condition.roof is not None):
         return said("unknown", f"{_said(target, reading)}, but which roof it is under is not known")
+    if target.credible is not None and reading.value > target.credible:
+        why = reading.reason or f"more than {target.credible:g} {target.unit} cannot be"
+        return said("unknown", f"{_said(target, reading)}; {why}")
     doubt = _doubt(reading, threshold)
     if doubt is None and target.timed:
         doubt = _noise(reading, threshold, readings)

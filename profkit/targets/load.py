@@ -29,6 +29,7 @@ _TARGET = (
     "missed",
     "unknown",
     "timed",
+    "credible",
 )
 _CONDITION = ("metric", "times", "over", "at_least", "at_most", "roof", "otherwise")
 _ADVICE = ("text", "when", "quality")
@@ -137,6 +138,8 @@ def _changed(target: Target, value: Value) -> Target:
         if not isinstance(timed, bool):
             keys["timed"].refuse("timed must be true or false")
         target = replace(target, timed=timed)
+    if "credible" in keys:
+        target = replace(target, credible=keys["credible"].number("credible"))
     return target
 
 

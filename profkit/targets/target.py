@@ -59,6 +59,9 @@ class Target:
     missed: Literal["fail", "unknown"] = "fail"
     unknown: str = ""  # what to try where there is no value and the reading itself has no fix
     timed: bool = False  # the value is something over the median time, and as well known as that
+    credible: float | None = (
+        None  # a value above it says something about the measurement, not about the workload
+    )
 
 
 def met(value: float, operator: Operator, threshold: float) -> bool:

@@ -144,3 +144,37 @@ def test_the_headlines_are_sentences() -> None:
         "10.0 GFLOP/s is 16.7 % of what the compute roof allows at 100 FLOP/B:"
         " arithmetic would limit it, but something else does before."
     )
+
+
+@pytest.mark.parametrize(
+    ("quality", "cause", "other"),
+    [("simulated", "stores stream past the caches", None), ("measured", "the machine was busy", "stream")],
+)
+def test_more_than_the_whole_bandwidth_is_no_fact_and_says_what_it_means(
+    quality: Quality, cause: str, other: str | None
+) -> None:
+    """19 GB/s where 15.2 GB/s are the peak."""
+    busy = work(dram=reading("dram.bytes", 1.9e8, "B", quality=quality, scope=RUN))
+    limit = roofs(peaks(), 100.0, RUN)
+    found = bandwidth_readings(busy, limit)
+    share = told(found)["bandwidth.dram.share"]
+    assert share.value == pytest.approx(125)
+    assert share.quality == "estimated"
+    assert cause in str(share.reason)
+    assert other is None or other not in str(share.reason)
+    assert cause in summarize_bandwidth(found, limit, busy.dram).headline
+    assert (
+        told(bandwidth_readings(work(dram=reading("dram.bytes", 1.55e8, "B")), limit))[
+            "bandwidth.dram.share"
+        ].reason
+        is None
+    )  # 102 %: as near as a peak is known
+
+
+def test_more_arithmetic_than_the_peak_names_the_peak_and_the_type_as_causes() -> None:
+    fast = work(flops=reading("flops", 1e12, "FLOP", scope=RUN))
+    share = told(roofline_readings(fast, roofs(peaks(), None, RUN)))["roofline.share"]
+    assert share.value is not None
+    assert share.value > 105
+    assert "float16" in str(share.reason)
+    assert "busy" in str(share.reason)

@@ -280,3 +280,11 @@ def test_counters_are_no_readings() -> None:
     assert Counter("cycles", None, "hard-zero").value is None
     with pytest.raises(ValueError, match="never both"):
         Reading("ipc", 0.0, "", "unavailable", RUN, reading("ipc", 1.0).source)
+
+
+@pytest.mark.parametrize(("share", "word"), [(99.0, "pass"), (104.0, "pass"), (125.0, "unknown")])
+def test_more_than_the_peak_is_not_passed_blindly(share: float, word: VerdictWord) -> None:
+    memory = Context(roof="memory")
+    verdict = one("memory-bandwidth", measured("bandwidth.dram.share", share, reason="why"), context=memory)
+    assert verdict.verdict == word
+    assert ("why" in verdict.reason) is (word == "unknown")
