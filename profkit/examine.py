@@ -1,4 +1,4 @@
-"""The story of a report: anybody's file, or a run of our own, is read, summarised and judged where it lies."""
+"""The story of a report: anybody's file, or a run of our own, is read, summarized and judged where it lies."""
 
 from __future__ import annotations
 

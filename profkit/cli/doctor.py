@@ -30,10 +30,10 @@ def doctor(
 ) -> None:
     """Try every tool with a tiny measurement and say what it can do here."""
     from profkit.cli.progress import progress_for
-    from profkit.doctor import blocked, examine
+    from profkit.doctor import blocked, diagnose
     from profkit.reports.checks import render, render_json
 
-    checks = examine("all" if backend is BackendName.auto else backend.value, progress_for(quiet=quiet))
+    checks = diagnose("all" if backend is BackendName.auto else backend.value, progress_for(quiet=quiet))
     typer.echo(render_json(checks) if format is OutputFormat.json else render(checks))
     if backend is not BackendName.auto and blocked(backend.value, checks) is not None:
         raise typer.Exit(3)

@@ -15,7 +15,7 @@ from profkit.model import Check
 from profkit.progress import Progress, Silent
 
 
-def examine(backend: str = "all", progress: Progress | None = None) -> tuple[Check, ...]:
+def diagnose(backend: str = "all", progress: Progress | None = None) -> tuple[Check, ...]:
     """Look at everything one backend needs (`cpu`, `cuda`, `mps`), or at `all`; takes about ten seconds.
 
     A look that fails becomes a check that says so; it never stops the others. Raises UsageError for a backend

@@ -1,8 +1,9 @@
-"""Threads of numpy's matrix library: set by environment, since a loaded library keeps what it began with."""
+"""Threads of numeric libraries: set by environment, since a loaded library keeps what it began with."""
 
 from __future__ import annotations
 
-# One variable per library numpy or torch may be built on; setting them all costs nothing.
+# One variable per library that numpy or torch may be built on, or that makes threads beside them; setting them all
+# costs nothing.
 _THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
@@ -10,6 +11,9 @@ _THREAD_VARIABLES = (
     "BLIS_NUM_THREADS",
     "VECLIB_MAXIMUM_THREADS",
     "NUMEXPR_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+    "RAYON_NUM_THREADS",
+    "POLARS_MAX_THREADS",
 )
 
 

@@ -46,15 +46,15 @@ def timings(records: Iterable[RegionRecord]) -> tuple[Timing, ...]:
     found: dict[str, Timing] = {}
     for record in records:
         seen: dict[str, int] = {}
-        for bench in record.benchmarks:
-            if bench.sample_set.seconds:
+        for benchmark in record.benchmarks:
+            if benchmark.sample_set.seconds:
                 # one process may benchmark two things under one name: they are not two processes of one thing
-                seen[bench.name] = number = seen.get(bench.name, 0) + 1
-                name = bench.name if number == 1 else f"{bench.name} ({number})"
+                seen[benchmark.name] = number = seen.get(benchmark.name, 0) + 1
+                name = benchmark.name if number == 1 else f"{benchmark.name} ({number})"
                 known = found.get(name) or Timing(
-                    name, "benchmark", (), record.precision, bench.flops, bench.bytes
+                    name, "benchmark", (), record.precision, benchmark.flops, benchmark.bytes
                 )
-                found[name] = _with(known, bench.sample_set)
+                found[name] = _with(known, benchmark.sample_set)
     for record in records:
         for region in record.regions:
             known = found.get(region.name) or Timing(region.name, "region", (), record.precision)

@@ -67,11 +67,11 @@ def profile_per_iteration(profile: Profile, count: int) -> Profile:
         return profile
     hotspots = tuple(
         replace(
-            spot,
-            own=spot.own / count,
-            total=spot.total / count if spot.total is not None else None,
-            counters={name: value / count for name, value in spot.counters.items()},
+            hotspot,
+            own=hotspot.own / count,
+            total=hotspot.total / count if hotspot.total is not None else None,
+            counters={name: value / count for name, value in hotspot.counters.items()},
         )
-        for spot in profile.hotspots
+        for hotspot in profile.hotspots
     )
     return replace(profile, total=profile.total / count, hotspots=hotspots)

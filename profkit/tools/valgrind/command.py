@@ -5,22 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from profkit.hardware.blas import thread_environment
 from profkit.model import Cache
 from profkit.tools.valgrind.geometry import fit_geometry
-
-# Valgrind runs one thread at a time: threads that spin for work cost minutes and count instructions that mean
-# nothing.
-_ONE_THREAD = (
-    "OMP_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "BLIS_NUM_THREADS",
-    "VECLIB_MAXIMUM_THREADS",
-    "NUMEXPR_NUM_THREADS",
-    "NUMBA_NUM_THREADS",
-    "RAYON_NUM_THREADS",
-    "POLARS_MAX_THREADS",
-)
 
 # Compilers and system queries that a workload starts are not what it computes, and simulating one costs
 # minutes.
@@ -36,9 +23,10 @@ COST_NOTE = "a numpy script of 77 ms took 60 times as long; starting torch takes
 def single_thread_env() -> dict[str, str]:
     """Environment for a simulated workload: one thread, and the same work in every run.
 
-    Hash randomisation moves dictionaries, and with them a per mille of the instructions, from run to run.
+    Valgrind runs one thread at a time: threads that spin for work cost minutes and count instructions that mean
+    nothing. Hash randomisation moves dictionaries, and with them a per mille of the instructions, from run to run.
     """
-    return {**dict.fromkeys(_ONE_THREAD, "1"), "PYTHONHASHSEED": "0"}
+    return {**thread_environment(1), "PYTHONHASHSEED": "0"}
 
 
 def callgrind_argv(

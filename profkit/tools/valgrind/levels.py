@@ -100,10 +100,10 @@ def _values(report: Report, scope: Scope) -> dict[str, float] | None:
 def _by_function(report: Report) -> dict[tuple[str, str | None], dict[str, float]]:
     """Own counters per function and library; parts of a function in several files are one."""
     found: dict[tuple[str, str | None], dict[str, float]] = {}
-    for spot in report.profiles[0].hotspots if report.profiles else ():
-        if spot.counters:
-            values = found.setdefault((spot.function, spot.library), {})
-            for event, value in spot.counters.items():
+    for hotspot in report.profiles[0].hotspots if report.profiles else ():
+        if hotspot.counters:
+            values = found.setdefault((hotspot.function, hotspot.library), {})
+            for event, value in hotspot.counters.items():
                 values[event] = values.get(event, 0.0) + value
     return found
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import pytest
 
 from profkit import doctor
-from profkit.doctor import blocked, examine, subjects
+from profkit.doctor import blocked, diagnose, subjects
 from profkit.errors import MachineError, UsageError
 from profkit.model import Check
 
@@ -53,7 +53,7 @@ def test_a_look_that_fails_is_told_and_stops_no_other(monkeypatch: pytest.Monkey
     )
     monkeypatch.setattr(doctor, "subjects_for", lambda _: looks)
     watched = Watched()
-    found = {check.name: check for check in examine("cpu", watched)}
+    found = {check.name: check for check in diagnose("cpu", watched)}
     assert found["broken"].state == "refused"
     assert "a bug of ours" in found["broken"].detail
     assert (found["refused"].detail, found["refused"].fix) == ("no such hardware", "buy some")
@@ -65,7 +65,7 @@ def test_a_look_that_fails_is_told_and_stops_no_other(monkeypatch: pytest.Monkey
 
 def test_a_backend_there_is_not_is_a_usage_error_that_names_those_there_are() -> None:
     with pytest.raises(UsageError, match="cpu, cuda, mps"):
-        examine("tpu")
+        diagnose("tpu")
 
 
 @pytest.mark.parametrize(
@@ -94,8 +94,8 @@ def test_what_blocks_a_backend_is_told_in_words() -> None:
     assert blocked("cpu", (full,)) == "no space"
 
 
-def test_the_other_backends_of_this_machine_are_examined_for_real() -> None:
-    found = {check.name: check for check in examine("cuda")}
+def test_the_other_backends_of_this_machine_are_diagnosed_for_real() -> None:
+    found = {check.name: check for check in diagnose("cuda")}
     assert blocked("cuda", tuple(found.values())) is not None
     assert {"processor", "caches", "free memory", "output folder", "python", "numpy"} <= set(found)
     assert all(check.fix or check.detail for check in found.values() if check.state != "ok")
