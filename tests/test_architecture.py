@@ -98,7 +98,7 @@ def test_an_import_goes_down_or_stays_in_its_room() -> None:
         ("region/record.py", "def late():\n    import profkit.passes.timing"),
         ("summaries/time.py", "from profkit import judgement"),
         ("model.py", "from profkit.run import read_run"),
-        ("reports/plan.py", "from profkit.doctor import examine"),  # beside it, on the same floor
+        ("reports/plan.py", "from profkit.doctor import diagnose"),  # beside it, on the same floor
     ],
 )
 def test_an_import_that_climbs_is_seen(file: str, source: str) -> None:

@@ -53,7 +53,11 @@ def summarize_allocations(allocations: Allocations) -> Summary:
         leak = f"no leak in {plural(growth.iterations, 'iteration')}"
     tables = [_lines("Lines that hold most", allocations.top)]
     if growth.leak:
-        tables.insert(0, _lines("Lines that grow", [line for line in allocations.growing if line.size > 0]))
+        grown = _lines("Lines that grow", [line for line in allocations.growing if line.size > 0])
+        if allocations.growth_between is not None:
+            first, last = allocations.growth_between
+            grown = replace(grown, note=f"from iteration {first} to {last}")
+        tables.insert(0, grown)
     notes = list(allocations.notes)
     if growth.low is not None and growth.high is not None:
         low, high = quantity(growth.low, "B"), quantity(growth.high, "B")
