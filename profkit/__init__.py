@@ -16,12 +16,29 @@ if TYPE_CHECKING:
 _LAZY = {"region": "profkit.region", "benchmark": "profkit.passes.benchmark"}
 
 
+class _TooEarly:
+    """What a signal handler enters that comes while the first region is still being imported: nothing is on yet."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+def _too_early(_name: str) -> _TooEarly:
+    return _TooEarly()
+
+
 def __getattr__(name: str) -> object:
     module = _LAZY.get(name)
     if module is None:
         raise AttributeError(f"module 'profkit' has no attribute {name!r}")
     from importlib import import_module
 
-    value = getattr(import_module(module), name)
+    loaded = import_module(module)
+    if name == "region" and not hasattr(loaded, name):
+        return _too_early
+    value = getattr(loaded, name)
     globals()[name] = value  # the next look-up is a plain one
     return value
