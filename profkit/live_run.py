@@ -95,6 +95,7 @@ class LiveRun:
         self.grow(
             passes=(*self.document.passes, result),
             readings=(*self.document.readings, *usage),
+            notes=(*self.document.notes, *record.notes),
         )
         self._progress.end(f"{len(seconds)} samples in {result.seconds:.0f} s")
         # The mean: it decides how long passes repeat the work, and a few slow iterations take their time too.

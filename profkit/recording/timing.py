@@ -12,13 +12,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from profkit.errors import WorkloadError
+from profkit.errors import UnreadableReport, WorkloadError
 from profkit.model import PassPlan, PassResult, SampleSet, Step, Timing
-from profkit.passes.read_records import read_timing
+from profkit.passes.read_records import read_record
+from profkit.passes.read_records import timings as timings_of
 from profkit.passes.sampling import enough
 from profkit.process import Outcome, describe_status
 from profkit.recording.passes import Setting
 from profkit.recording.step import Recorded, record_step
+from profkit.region.record import RegionRecord
 from profkit.statistics import combine
 
 MOST_PROCESSES = 200  # a 20 ms program reaches ±1 % long before
@@ -34,6 +36,7 @@ class TimingRecord:
     timings: tuple[Timing, ...]
     plain_seconds: float
     outcomes: tuple[Outcome, ...]
+    notes: tuple[str, ...] = ()
 
 
 def record_timing(
@@ -76,7 +79,11 @@ def record_timing(
         log=f"logs/{plan.steps[0].name}.log",
     )
     return TimingRecord(
-        result, timings, sorted(o.seconds for o in outcomes)[len(outcomes) // 2], tuple(outcomes)
+        result,
+        timings,
+        sorted(o.seconds for o in outcomes)[len(outcomes) // 2],
+        tuple(outcomes),
+        _readable(setting.folder)[1],
     )
 
 
@@ -95,7 +102,7 @@ def _timed(step: Step, setting: Setting) -> Recorded:
 
 def _timings(folder: Path, outcomes: list[Outcome], precision: float) -> tuple[Timing, ...]:
     """What is known so far: by the workload's own marks, else by whole processes."""
-    marked = read_timing(_records(folder))
+    marked = timings_of(_readable(folder)[0])
     if marked:
         return marked
     whole = SampleSet(
@@ -112,6 +119,17 @@ def _known(timing: Timing, begin: float, precision: float, budget: float) -> boo
     if centre is None or centre.low is None or centre.high is None:
         return gone >= budget
     return gone >= budget or (centre.high - centre.low) / 2 <= precision * centre.median
+
+
+def _readable(folder: Path) -> tuple[list[RegionRecord], tuple[str, ...]]:
+    """The records of the workload's processes, and a remark on each that is none: a workload may write there, too."""
+    records, remarks = [], []
+    for path in _records(folder):
+        try:
+            records.append(read_record(path))
+        except UnreadableReport as error:
+            remarks.append(f"passed over: {error.message}")
+    return records, tuple(remarks)
 
 
 def _records(folder: Path) -> tuple[Path, ...]:

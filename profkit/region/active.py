@@ -24,6 +24,8 @@ from profkit.region.record import BenchmarkTimes, RegionRecord, RegionTimes, dir
 MOST_SECONDS = (
     65_536  # entries whose time is kept; beyond, every second one is dropped and the stride doubled
 )
+MOST_NAMES = 200  # regions told apart; a workload that numbers its names ("step 4711") has no end of them
+OTHERS = "(other regions)"
 SAVE_PAUSE = 0.5  # seconds between two saves at region exits, and
 SAVE_SHARE = 20  # at least this many times what the last save took: saving stays below 5 %
 
@@ -124,6 +126,10 @@ class Session:
             self.save()
 
     def _tally(self, name: str) -> _Tally:
+        if name not in self._regions and len(self._regions) >= MOST_NAMES:
+            if OTHERS not in self._regions:
+                self.note(f"more than {MOST_NAMES} names of regions; the rest counts as {OTHERS!r}")
+            name = OTHERS
         if name not in self._regions:
             # where allocations are traced a list of times would look like the workload's leak
             timed = self.directive is None or self.directive.pass_name != "tracemalloc"

@@ -35,9 +35,8 @@ def enrich(document: RunDocument) -> RunDocument:
         document = replace(document, readings=_merged(document.readings, fresh))
     if document.timings:
         work, limit = work_of(document)
-        known = {
-            r.metric for r in document.readings if r.value is not None and r.scope in main_scopes(document)
-        }
+        scopes = set(main_scopes(document))
+        known = {r.metric for r in document.readings if r.value is not None and r.scope in scopes}
         limits = (*bandwidth_readings(work, limit), *roofline_readings(work, limit))
         fresh = [reading for reading in limits if reading.metric not in known]
         document = replace(document, readings=_merged(document.readings, fresh))
