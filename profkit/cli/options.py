@@ -22,6 +22,9 @@ class OutputFormat(str, Enum):
     json = "json"
     markdown = "markdown"
 
+    def __str__(self) -> str:
+        return self.value  # typer before 0.29 converts what a callback returns once more, by its text
+
 
 _asked = OutputFormat.terminal
 
