@@ -11,7 +11,7 @@ from profkit.tools.valgrind import faults as valgrind
 from tests.conftest import ROOT
 
 PAGE = " ".join((ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8").split())
-REASONS = [known.reason for room in (perf, valgrind) for known in room._FAULTS]
+REASONS = [known.reason for room in (perf, valgrind) for known in room.FAULTS]
 
 
 @pytest.mark.parametrize("reason", REASONS)

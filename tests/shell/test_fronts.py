@@ -9,16 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.shell.fronts import Project, make_project, send
+from tests.shell.fronts import Project, send
 
 ANALYZE, PERF = "analyze_multibackend.sh", "wrappers/perf.sh"
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Project:
-    made = make_project(tmp_path)
-    made.stub(made.folder / ".venv/bin/python")
-    return made
 
 
 @pytest.mark.parametrize(

@@ -9,17 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.shell.fronts import Project, make_project
+from tests.shell.fronts import Project
 
 CALLER = 12345
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Project:
-    made = make_project(tmp_path)
-    made.stub(made.folder / ".venv/bin/python")
-    return made
 
 
 def record(project: Project, report: str, **environment: str) -> int:

@@ -94,7 +94,7 @@ def test_what_is_no_fault_is_not_explained(text):
 def test_no_fix_ever_runs_sudo_by_itself():
     from profkit.tools.perf import faults
 
-    assert "sudo" not in "".join(known.fix or "" for known in faults._FAULTS)
+    assert "sudo" not in "".join(known.fix or "" for known in faults.FAULTS)
 
 
 def test_the_recorded_error_texts_are_explained(fixtures):

@@ -4,6 +4,7 @@ import pytest
 
 from profkit.errors import UnreadableReport
 from profkit.tools.perf.stat_json import looks_like, read_stat_json
+from tests.tools.perf.counters import told
 
 HEAD = '{"counter-value" : "5.000000", "unit" : "", "event" : "cycles", '
 
@@ -12,10 +13,6 @@ def read(tmp_path, text):
     path = tmp_path / "report"
     path.write_text(text)
     return read_stat_json(path)
-
-
-def told(report):
-    return {c.name: c.value if c.value is not None else c.state for c in report.counters}
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import pytest
 
 from profkit.errors import UnreadableReport
 from profkit.tools.perf.stat_text import looks_like, read_stat_text
+from tests.tools.perf.counters import told
 
 TABLE = """
 epoch 1: 5 apples, loss 0.25
@@ -34,10 +35,6 @@ def read(tmp_path, text):
     path = tmp_path / "log"
     path.write_text(text)
     return read_stat_text(path)
-
-
-def told(report):
-    return {c.name: c.value if c.value is not None else c.state for c in report.counters}
 
 
 def test_the_table_is_read_out_of_a_log(tmp_path):
