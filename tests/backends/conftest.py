@@ -83,7 +83,7 @@ def _ability(scenario: dict[str, Any]) -> PerfAbility:
 @pytest.fixture
 def pmu_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Run]:
     """`pmu_run("amd_zen4", {"window": {...}})`: a run of `script` on that recorded machine with that scenario."""
-    from hardware.conftest import unpack
+    from tests.hardware.conftest import unpack
 
     def make(
         machine: str | None,

@@ -1,0 +1,125 @@
+"""`profkit profile --depth gate` against kernels whose operations and traffic are known by theory, within 2 %."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from profkit.hardware.machine import read_machine
+from profkit.model import Cache, Peaks, Reading, RunDocument
+from profkit.profile import Request, profile_workload
+from profkit.progress import Silent
+
+pytestmark = [pytest.mark.valgrind]
+
+# A small machine, so that small arrays overflow it: vectors of 2 MiB where the third level has 1 MiB.
+CACHES = (Cache(1, 32 << 10, 8), Cache(2, 256 << 10, 8), Cache(3, 1 << 20, 16))
+COUNT = 1 << 18
+BYTES = 8 * COUNT
+SIDE = 160
+KERNEL = f"""
+import os
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
+import numpy as np, profkit
+a, b, c = (np.ones({COUNT}) for _ in range(3))
+x, y, z = (np.ones(({SIDE}, {SIDE}), np.float32) for _ in range(3))
+def triad():
+    np.multiply(b, 3.0, out=c)
+    np.add(c, a, out=c)
+kernels = {{"copy": lambda: np.copyto(c, a), "add": lambda: np.add(a, b, out=c), "triad": triad}}
+if "%(kernel)s" in kernels:
+    profkit.benchmark(kernels["%(kernel)s"], name="kernel")
+else:  # once: a simulated multiply-add costs 3000 times a native one
+    np.matmul(x, y, out=z)
+    with profkit.region("kernel"):
+        np.matmul(x, y, out=z)
+"""
+# Each write that misses reads its line first, so writing N bytes moves 2N. The triad goes over c twice.
+THEORY: dict[str, dict[str, float]] = {
+    "copy": {"dram.bytes": 3 * BYTES},
+    "add": {"dram.bytes": 4 * BYTES, "flops": COUNT, "simd.utilization": 100},
+    "triad": {"dram.bytes": 6 * BYTES, "flops": 2 * COUNT, "simd.utilization": 100},
+    "sgemm": {"flops": 2 * SIDE**3, "simd.utilization": 100},
+}
+# Scalar, unmarked, a whole process: one product for each element, then a product and a sum in each of 10 rounds.
+LOOP = f"""
+#include <stdio.h>
+#include <stdlib.h>
+int main(void) {{
+    double *a = malloc({COUNT} * sizeof *a), s = 0;
+    for (int i = 0; i < {COUNT}; i++) a[i] = (double)i * 0.5;
+    for (int r = 0; r < 10; r++)
+        for (int i = 0; i < {COUNT}; i++) s += a[i] * 1.5;
+    printf("%f\\n", s);
+    return 0;
+}}
+"""
+LOOP_THEORY = {
+    "flops": 21 * COUNT,
+    "simd.utilization": 0,
+    "dram.bytes": 12 * BYTES,  # read to be written, written back, and read in each round
+}
+
+
+@dataclass(frozen=True)
+class Judged:
+    document: RunDocument
+
+    def of_run(self, metric: str) -> Reading:
+        readings = self.document.readings
+        found = [r for r in readings if r.metric == metric and r.scope.kind != "function"]
+        return min(found, key=lambda r: r.value is None)
+
+    def of_functions(self, metric: str) -> dict[str, float]:
+        readings = [r for r in self.document.readings if r.scope.kind == "function" and r.metric == metric]
+        return {str(r.scope.name): r.value for r in readings if r.value is not None}
+
+
+@pytest.fixture
+def judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Judged]:
+    machine = replace(read_machine(), caches=CACHES, instruction_cache=CACHES[0])
+    monkeypatch.setattr("profkit.profile.read_machine", lambda: machine)
+    found = Peaks(10e9, 10e9, 50e9, 50e9, 1, "set by the test")
+    monkeypatch.setattr("profkit.live_run.record_peaks", lambda *_: (found, None))
+
+    def run(*command: str) -> Judged:
+        request = Request(command, depth="gate", output=tmp_path / "runs", precision=0.5, budget=0.1)
+        return Judged(profile_workload(request, Silent())[0])
+
+    return run
+
+
+@pytest.mark.parametrize("kernel", THEORY)
+def test_a_simulated_numpy_kernel_is_within_two_per_cent_of_theory(judged, kernel):
+    run = judged(sys.executable, "-c", KERNEL % {"kernel": kernel})
+    for metric, theory in THEORY[kernel].items():
+        reading = run.of_run(metric)
+        assert reading.value == pytest.approx(theory, rel=0.02), metric
+        assert reading.quality == "simulated"
+    lines = run.of_functions("cache.l1.miss_rate")
+    assert lines  # the hottest functions have rates of their own
+    assert all(0 <= rate <= 100 for rate in lines.values())
+    if "flops" in THEORY[kernel]:
+        assert sum(run.of_functions("flops").values()) == pytest.approx(THEORY[kernel]["flops"], rel=0.05)
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
+def test_an_unmarked_scalar_program_is_within_two_per_cent_of_theory_as_a_whole(judged, tmp_path):
+    (tmp_path / "loop.c").write_text(LOOP)
+    program = tmp_path / "loop"
+    # gcc 12 and later vectorize at -O2; this is the program of one who has not
+    build = ("gcc", "-O2", "-fno-tree-vectorize", "-g", "-o", os.fspath(program), "loop.c")
+    subprocess.run(build, cwd=tmp_path, check=True)
+    run = judged(os.fspath(program))
+    for metric, theory in LOOP_THEORY.items():
+        assert run.of_run(metric).value == pytest.approx(theory, rel=0.02, abs=0.5), metric
+    assert run.of_functions("flops")["main"] == pytest.approx(21 * COUNT, rel=0.001)
+    verdicts = [v for v in run.document.verdicts if v.target == "simd-utilization"]
+    assert verdicts[0].verdict == "fail"
