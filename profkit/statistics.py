@@ -96,8 +96,7 @@ def outliers(values: Sequence[float], limit: float = OUTLIER_LIMIT) -> tuple[int
 
 @lru_cache(maxsize=4096)
 def median_rank(n: int, confidence: float = CONFIDENCE) -> int:
-    """k such that [x(k), x(n+1-k)] (1-based order statistics) holds the median at `confidence`; 0 if none
-    does.
+    """k such that [x(k), x(n+1-k)] (1-based order statistics) holds the median at `confidence`; 0 if none does.
 
     The smallest k with P(Bin(n, 1/2) <= k) >= (1 - confidence) / 2: distribution-free, from 6 values on at 95
     %.
@@ -194,8 +193,7 @@ def drift(values: Sequence[float], sigmas: float = DRIFT_SIGMAS) -> float:
 
 
 def settled_from(values: Sequence[float], tolerance: float = 0.0) -> int | None:
-    """The index from which the series no longer drifts by more than `tolerance` (relative), None if it still
-    does.
+    """The index from which the series no longer drifts by more than `tolerance` (relative), None if it still does.
 
     A series that drifts is cut at its first sixteenth, eighth, up to its quarter, until what remains is quiet
     even to a sharper test; then as much again is dropped, since an exponential warm-up that has just sunk

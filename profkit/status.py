@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 # `"$@"` and not `exec`: the shell has to live on to see how the workload ended. The file is written whole
-# before it gets its name, so that a reader never sees half of it. The shell's own exit repeats the status for
-# perf.
+# before it gets its name, so that a reader never sees half of it. The shell's own exit repeats the status for perf.
 _SCRIPT = (
     'out=$1; shift; trap : INT TERM; "$@"; status=$?; '
     'printf "%s\\n" "$status" > "$out.part" && mv -f "$out.part" "$out"; exit "$status"'

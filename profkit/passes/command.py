@@ -1,5 +1,4 @@
-"""Rewrites a workload's command so that its Python program runs under one of our hosts; or says why it
-cannot.
+"""Rewrites a workload's command so that its Python program runs under one of our hosts; or says why it cannot.
 
 Looks at PATH and at the first line of a script, runs nothing.
 """

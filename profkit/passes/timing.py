@@ -79,8 +79,7 @@ def calibrate(calls: Calls, least: float) -> list[float]:
 def time_calls(
     calls: Calls, *, precision: float, budget: float, warmup: int = 1, progress: Progress | None = None
 ) -> SampleSet:
-    """Samples of `calls` until the median's 95 % interval is ±`precision` (relative) or `budget` seconds are
-    gone.
+    """Samples of `calls` until the median's 95 % interval is ±`precision` (relative) or `budget` seconds are gone.
 
     The first call is never a sample, unless it alone takes the budget: then it is the only one. Asks first
     after SPREAD_SECONDS and 16 samples, then on a geometric schedule. A KeyboardInterrupt passes through.

@@ -1,5 +1,4 @@
-"""A region when the process is being profiled: instruments on and off, entries counted and timed, a record
-left.
+"""A region when the process is being profiled: instruments on and off, entries counted and timed, a record left.
 
 Nothing here may break the workload: whatever goes wrong becomes a note in the record, and one line on stderr.
 """

@@ -23,8 +23,7 @@ class PerfControl:
     """Turns perf's counting on and off. After the first failure every method does nothing; `reason` says why.
 
     One process at a time may hold the switch: perf counts the whole tree of processes together, so a second
-    one's `disable` would end the first one's region. Who enters first holds it until it ends (a lock on
-    `lock`).
+    one's `disable` would end the first one's region. Who enters first holds it until it ends (a lock on `lock`).
     """
 
     def __init__(self, control: str, ack: str | None, lock: str) -> None:

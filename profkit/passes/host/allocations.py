@@ -60,8 +60,7 @@ class Instrument:
         self._note_peak()
         if self._entries == 0:
             gc.collect()
-            # What there is now is not looked through again: after `import torch` each collection would take
-            # 0.1 s.
+            # What there is now is not looked through again: after `import torch` each collection would take 0.1 s.
             gc.freeze()
             self._start = self._now()
             self._base = self._snapshot()

@@ -15,8 +15,7 @@ MOST_BYTES = 1 << 28  # a program with 100 000 functions leaves some 30 MB
 BUILT_IN = "built-in"
 STANDARD_LIBRARY = "standard library"
 
-# A dict (with or without the mark of a later reference) whose first key is a tuple of three: (file, line,
-# function).
+# A dict (with or without the mark of a later reference) whose first key is a tuple of three: (file, line, function).
 _SIGN = re.compile(
     rb"(?:\{|\xfb)(?:[)\xa9]\x03|[(\xa8]\x03\0\0\0)[\x7a\xfa\x5a\xda\x61\xe1\x41\xc1\x75\xf5\x74\xf4]"
 )
@@ -113,8 +112,7 @@ def import_time(functions: list[_Function]) -> Profile | None:
     if not roots:
         return None
     # `<module>` with few callers would be the profiled program itself; that one is run by exec, not imported,
-    # but pstats names both alike. Its cumulative time exceeds that of all imports, unless imports are all it
-    # does.
+    # but pstats names both alike. Its cumulative time exceeds that of all imports, unless imports are all it does.
     total = math.fsum(f.cumulative for f in roots)
     modules = [f for f in functions if f.name == "<module>" and f.cumulative <= total]
     modules.sort(key=lambda f: (-f.cumulative, f.file))

@@ -81,6 +81,5 @@ class _Header:
         if len(head) < 104:
             raise UnreadableReport(f"{path} is cut off within its header")
         start, length = struct.unpack_from(self.order + "QQ", head, 40)
-        # perf fills in the length when it ends; a killed perf leaves 0, and records up to the end of the
-        # file.
+        # perf fills in the length when it ends; a killed perf leaves 0, and records up to the end of the file.
         self.data = (start, start + length if length else self.size)

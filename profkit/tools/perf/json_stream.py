@@ -44,8 +44,7 @@ class JsonStream:
             try:
                 value, end = self._scan(self._text, self._at)
             except json.JSONDecodeError as error:
-                # Wrong, or only not all there yet? More text tells; an error far from the end is an error
-                # now.
+                # Wrong, or only not all there yet? More text tells; an error far from the end is an error now.
                 if len(self._text) - error.pos > 64 and not error.msg.startswith("Unterminated string"):
                     raise UnreadableReport(f"not valid JSON: {error.msg}") from error
                 self._more()
@@ -101,8 +100,7 @@ class JsonStream:
             raise CutShort
 
     def _fill(self) -> bool:
-        # At least doubled while one value does not fit, so that a long one is not scanned again for every
-        # piece.
+        # At least doubled while one value does not fit, so that a long one is not scanned again for every piece.
         chunk = self._file.read(max(CHUNK, len(self._text) - self._at))
         self._text = self._text[self._at :] + self._decode(chunk, final=not chunk)
         self._at = 0

@@ -63,8 +63,7 @@ class MergedEvents:
         return found
 
     def answer(self) -> tuple[tuple[Stacks, ...], tuple[Profile, ...]]:
-        """Stacks of each event, the one with most samples first; tables by function, library and thread of
-        each.
+        """Stacks of each event, the one with most samples first; tables by function, library and thread of each.
 
         The table by thread is left out where there is but one name.
         """

@@ -20,12 +20,10 @@ STACK_BYTES = 16384
 DEPTH = 512  # frames; the default of perf script, 127, cuts 40 nested Python calls (3 native frames each)
 
 # perf copies every binary it met into ~/.debug: 75 MB after one short Python run. It is not needed to read
-# the recording on the machine that made it, and /dev/null is how perf is told to keep no such cache
-# (perf-config).
+# the recording on the machine that made it, and /dev/null is how perf is told to keep no such cache (perf-config).
 _NO_CACHE = ("--buildid-dir", "/dev/null")
 
-# One per process that ran with perf support. The folder is fixed in CPython; TMPDIR and JITDUMPDIR change
-# nothing.
+# One per process that ran with perf support. The folder is fixed in CPython; TMPDIR and JITDUMPDIR change nothing.
 LEFTOVER_FOLDER = Path("/tmp")
 
 
@@ -85,8 +83,7 @@ def record_argv(
     it. Cost of dwarf: `stack_bytes` x `frequency` per second and running thread (16 MB/s as given here) on
     disk, and perf 6.1 turns it into text at 30 to 50 MB/s. Those copies of the stack hold the process's
     environment and arguments, so a dwarf recording is not to be handed on: keep the text, remove `output`.
-    The clock (-k 1, CLOCK_MONOTONIC) is the one in which CPython stamps its functions; perf inject insists on
-    it.
+    The clock (-k 1, CLOCK_MONOTONIC) is the one in which CPython stamps its functions; perf inject insists on it.
     """
     graph = f"dwarf,{stack_bytes}" if call_graph == "dwarf" else "fp"
     argv = [perf, *_NO_CACHE, "record", "-q", "-k", "1", "-F", str(frequency), "-e", event]
@@ -100,8 +97,7 @@ def record_argv(
 def inject_argv(perf_data: Path, output: Path, *, perf: str = "perf") -> tuple[str, ...]:
     """Merge what CPython wrote about its functions (jit-PID.dump) into a new recording `output`.
 
-    Writes an image per function (jitted-PID-N.so) beside the dumps; perf script needs them: clean up after
-    it.
+    Writes an image per function (jitted-PID-N.so) beside the dumps; perf script needs them: clean up after it.
     """
     return (perf, *_NO_CACHE, "inject", "-f", "-j", "-i", str(perf_data), "-o", str(output))
 
@@ -111,8 +107,7 @@ def script_argv(perf_data: Path, output: Path, *, perf: str = "perf") -> tuple[s
 
     Without inlined frames: looking them up took three times as long on CPython with symbols, and is known to
     take far longer on large C++ binaries. Without debuginfod: a missing symbol must not wait for the network.
-    `-f` since under sudo the file belongs to another user. perf script writes to standard output only, hence
-    sh.
+    `-f` since under sudo the file belongs to another user. perf script writes to standard output only, hence sh.
     """
     shell = 'export DEBUGINFOD_URLS= LC_ALL=C; exec "$@" >"$0"'
     fields = "comm,pid,tid,time,period,event,ip,sym,dso"

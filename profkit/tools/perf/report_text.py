@@ -1,5 +1,4 @@
-"""Reads the table of `perf report --stdio`, in columns or with a separator (`-t '|'`); call graphs are passed
-over.
+"""Reads the table of `perf report --stdio`, in columns or with a separator (`-t '|'`); call graphs are passed over.
 
 The percentages are all there is: two decimals of a share of the event count. They are kept as `%`, since
 counts made from them would look more exact than they are.

@@ -9,8 +9,7 @@ from profkit.hardware.blas import thread_environment
 from profkit.model import Cache
 from profkit.tools.valgrind.geometry import fit_geometry
 
-# Compilers and system queries that a workload starts are not what it computes, and simulating one costs
-# minutes.
+# Compilers and system queries that a workload starts are not what it computes, and simulating one costs minutes.
 _NOT_FOLLOWED = (
     "*/gcc*,*/g++*,*/cc,*/c++,*/cc1*,*/clang*,*/*-linux-gnu-*,*/nvcc,*/ptxas*,*/ld,*/ld.*,*/as,"
     "*/ldconfig*,*/lscpu,*/uname,*/git"
@@ -48,8 +47,7 @@ def callgrind_argv(
     by instruction address, which the instruction mix needs, instead of by source line. `setarch`: a working
     setarch, for the programs that are not followed; valgrind itself places a simulated one, whose counts were
     the same to the last miss with and without it (3.19, x86-64). Children are followed (`env python ...` is one),
-    compilers are not. The geometry is always given: what valgrind detects by itself is wrong on new
-    processors.
+    compilers are not. The geometry is always given: what valgrind detects by itself is wrong on new processors.
     """
     command = [] if setarch is None else [setarch, "-R"]
     command += [

@@ -107,8 +107,7 @@ def test_a_recorded_report_with_separators(fixtures: Path):
     outer = next(h for h in profile.hotspots if h.function == "outer")
     assert (outer.own, outer.total, outer.library) == (0.0, 94.51, PYTHON)
     rows = re.findall(r"^ *[\d.]+% +\|.*\|(.*)\|\[[.k]\] (.*)$", path.read_text(), re.MULTILINE)
-    # perf has an image for each compiled Python function, and a function of one name and file may have
-    # several.
+    # perf has an image for each compiled Python function, and a function of one name and file may have several.
     assert len(profile.hotspots) == len({(re.sub(r"jitted.*", "python", dso).strip(), f) for dso, f in rows})
 
 
