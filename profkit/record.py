@@ -30,7 +30,8 @@ def record_report(
 ) -> Path:
     """Leave `report`, and return its path.
 
-    Raises UsageError (exists already, cannot be written), MachineError (the tool is not here or was refused) and
+    `what` is recorded: samples or counters, where the tool has both. `timeout` is in wall seconds. A report that is there
+    already is replaced only with `force`. Raises UsageError (exists already, cannot be written), MachineError (the tool is not here or was refused) and
     WorkloadError (the workload failed; what the tool wrote all the same is kept).
     """
     workload = describe(command)

@@ -101,7 +101,7 @@ class StackMerger:
         )
 
     def profiles(self, title: str, unit: str, per: float = 1) -> tuple[Profile, Profile]:
-        """The tables by function and by library."""
+        """The tables by function and by library; every weight is divided by `per` to be in `unit`."""
         tally = Tally(self._table.frames)
         if self._cut is not None:
             tally.merge(self._cut)

@@ -68,7 +68,10 @@ class Tally:
         return Profile(title, unit, self.weight / per, _sorted(hotspots))
 
     def by_library(self, title: str, unit: str, per: float = 1) -> Profile:
-        """A profile by library; `Hotspot.function` and `Hotspot.library` are both the library's name."""
+        """A profile by library; `Hotspot.function` and `Hotspot.library` are both the library's name.
+
+        Every weight is divided by `per` to be in `unit`.
+        """
         hotspots = [
             Hotspot(name, own=self._library_own.get(name, 0) / per, total=total / per, library=name)
             for name, total in self._library_total.items()

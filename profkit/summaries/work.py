@@ -66,7 +66,10 @@ class Roofs:
 
 
 def roofs(peaks: Peaks | None, busy: float | None, scope: Scope) -> Roofs:
-    """The peaks for as many threads as the workload kept busy; those of all where that is not known."""
+    """The peaks for as many threads as the workload kept busy; those of all where that is not known.
+
+    `busy` is CPU time over wall time in per cent: 100 is one core all the time.
+    """
     one = busy is not None and busy <= ONE_THREAD
     threads = 1 if one or peaks is None else peaks.threads
     known = f"{busy / 100:.1f} cores kept busy" if busy is not None else "how many it used is not known"

@@ -39,7 +39,10 @@ def leftovers(pids: Collection[int], since: float, folder: Path = LEFTOVER_FOLDE
 
 
 def clean_up(pids: Collection[int], since: float, folder: Path = LEFTOVER_FOLDER) -> int:
-    """Remove those files; how many were removed. One that cannot be removed stays: nothing depends on it."""
+    """Remove those files of `pids` that are younger than `since` (seconds since the epoch); how many were removed.
+
+    One that cannot be removed stays: nothing depends on it.
+    """
     removed = 0
     for path in leftovers(pids, since, folder):
         with contextlib.suppress(OSError):
