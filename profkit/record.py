@@ -30,9 +30,10 @@ def record_report(
 ) -> Path:
     """Leave `report`, and return its path.
 
-    `what` is recorded: samples or counters, where the tool has both. `timeout` is in wall seconds. A report that is there
-    already is replaced only with `force`. Raises UsageError (exists already, cannot be written), MachineError (the tool is not here or was refused) and
-    WorkloadError (the workload failed; what the tool wrote all the same is kept).
+    `what` is recorded: samples or counters, where the tool has both. `timeout` is in wall seconds. A report that is
+    there already is replaced only with `force`. Raises UsageError (exists already, cannot be written), MachineError
+    (the tool is not here or was refused) and WorkloadError (the workload failed; what the tool wrote all the same
+    is kept).
     """
     workload = describe(command)
     if find_spec(f"profkit.tools.{tool}") is None:
