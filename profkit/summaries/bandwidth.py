@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from profkit.model import Reading, Summary
 from profkit.summaries.pick import derived
 from profkit.summaries.tables import metric_table, remarks
-from profkit.summaries.work import BEYOND, Roofs, Work, doubted, traffic_doubts
+from profkit.summaries.work import BEYOND, BEYOND_WHOLE, Roofs, Work, doubted, traffic_doubts
 from profkit.words import percent, quantity
 
 
@@ -61,7 +61,7 @@ def summarize_bandwidth(readings: Sequence[Reading], limit: Roofs, dram: Reading
         headline = (
             f"{quantity(rate.value, 'B/s')} to and from memory ({rate.quality}) would be {percent(share.value)} %"
             f" of the {quantity(limit.bandwidth.value, 'B/s')} that this machine was measured to reach:"
-            f" {share.reason}."
+            f" {share.reason or BEYOND_WHOLE}."
         )
     else:
         headline = (

@@ -11,7 +11,17 @@ from collections.abc import Sequence
 from profkit.model import Peaks, Reading, Source, Summary, Table
 from profkit.summaries.pick import TOOL, derived
 from profkit.summaries.tables import metric_table, remarks
-from profkit.summaries.work import BEYOND, BUSY_PEAK, NARROW, Roofs, Work, doubted, roof, traffic_doubts
+from profkit.summaries.work import (
+    BEYOND,
+    BEYOND_WHOLE,
+    BUSY_PEAK,
+    NARROW,
+    Roofs,
+    Work,
+    doubted,
+    roof,
+    traffic_doubts,
+)
 from profkit.words import figures, percent, quantity
 
 # Above half of a roof the roof is what limits; below, something else does (latency, overhead, dependencies).
@@ -91,7 +101,7 @@ def summarize_roofline(readings: Sequence[Reading], limit: Roofs, peaks: Peaks |
     if share.value is not None and under is not None:
         limits = "memory" if under == "memory" else "arithmetic"
         near = (
-            str(share.reason)
+            share.reason or BEYOND_WHOLE  # a run of an older profkit names no cause
             if share.value > BEYOND
             else f"{limits} is what limits it"
             if share.value >= NEAR_ROOF

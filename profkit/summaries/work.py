@@ -17,6 +17,7 @@ ONE_THREAD = 110.0
 
 # Peaks are the best of some runs and known to a few per cent; a share beyond this is a doubt about what it is made of.
 BEYOND = 105.0
+BEYOND_WHOLE = "more than the whole cannot be"
 BUSY_PEAK = "the peak was measured while the machine was busy: measure again when it is quiet"
 STREAMING = (
     "simulated traffic is too high where stores stream past the caches (memcpy and np.copyto of large arrays),"
@@ -29,7 +30,7 @@ def doubted(share: Reading, *causes: str) -> Reading:
     """A share of a peak; well above 100 % it is no fact but an estimate, and what may be the cause stands with it."""
     if share.value is None or share.value <= BEYOND:
         return share
-    reason = f"more than the whole cannot be: {', or '.join(causes)}"
+    reason = f"{BEYOND_WHOLE}: {', or '.join(causes)}"
     return replace(share, quality="estimated", reason=reason)
 
 

@@ -178,3 +178,14 @@ def test_more_arithmetic_than_the_peak_names_the_peak_and_the_type_as_causes() -
     assert share.value > 105
     assert "float16" in str(share.reason)
     assert "busy" in str(share.reason)
+
+
+def test_more_than_the_whole_without_a_cause_is_said_without_one() -> None:
+    """As a run that was recorded before causes were named has it."""
+    fast, limit = work(flops=reading("flops", 1e12, "FLOP", scope=RUN)), roofs(peaks(), None, RUN)
+    stored = tuple(
+        replace(r, reason=None) if r.value is not None else r for r in roofline_readings(fast, limit)
+    )
+    assert summarize_roofline(stored, limit, peaks(), fast).headline.endswith(
+        ": more than the whole cannot be."
+    )
