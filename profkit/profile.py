@@ -9,14 +9,14 @@ import contextlib
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Literal, cast
+from typing import Literal, cast, get_args
 
 from profkit.backends import BackendRoom, Known, Site
 from profkit.errors import Interrupted, MachineError, ProfkitError, UsageError
 from profkit.hardware.machine import read_machine
 from profkit.judgement import judge_document
 from profkit.live_run import LiveRun
-from profkit.model import Depth, Plan, RunDocument, RunState
+from profkit.model import Depth, PassName, Plan, RunDocument, RunState
 from profkit.progress import Progress
 from profkit.recording.step import require_space
 from profkit.reports.markdown import render as render_markdown
@@ -25,7 +25,7 @@ from profkit.signals import hurried, interruptible
 from profkit.targets import load_targets
 from profkit.workload import describe, seems_marked
 
-PASSES = ("timing", "cprofile", "tracemalloc", "trace", "counters")
+PASSES = get_args(PassName)
 # Wall seconds for warm-up and samples in one process, where the user names none.
 BUDGETS: dict[Depth, float] = {"gate": 5.0, "standard": 8.0, "full": 30.0}
 
