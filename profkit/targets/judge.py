@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from profkit.metrics import metric
-from profkit.model import Quality, Reading, RunDocument, Scope, Verdict, VerdictWord
+from profkit.model import RUN, Quality, Reading, RunDocument, Scope, Verdict, VerdictWord
 from profkit.targets.target import Condition, Roof, Target, in_words, met
 from profkit.words import figures, percent, quantity
 
@@ -200,7 +200,7 @@ def _look(
     """Whether the condition holds (None: cannot be told), and the value that was looked at, in words."""
     if condition.roof is not None:
         return (None if context.roof is None else context.roof == condition.roof), ""
-    places = _places(scope, readings)
+    places = _places(RUN if condition.of_run else scope, readings)
     values: list[Reading] = []
     for name in (condition.metric, condition.times, condition.over):
         if name is not None:

@@ -31,7 +31,7 @@ _TARGET = (
     "timed",
     "credible",
 )
-_CONDITION = ("metric", "times", "over", "at_least", "at_most", "roof", "otherwise")
+_CONDITION = ("metric", "times", "over", "at_least", "at_most", "roof", "of_run", "otherwise")
 _ADVICE = ("text", "when", "quality")
 _SCOPES = ("run", "region", "function", "kernel")
 _QUALITIES = ("measured", "simulated", "estimated", "multiplexed")
@@ -134,10 +134,7 @@ def _changed(target: Target, value: Value) -> Target:
     if "unknown" in keys:
         target = replace(target, unknown=keys["unknown"].text("unknown"))
     if "timed" in keys:
-        timed = keys["timed"].content
-        if not isinstance(timed, bool):
-            keys["timed"].refuse("timed must be true or false")
-        target = replace(target, timed=timed)
+        target = replace(target, timed=keys["timed"].flag("timed"))
     if "credible" in keys:
         target = replace(target, credible=keys["credible"].number("credible"))
     return target
@@ -173,6 +170,7 @@ def _condition(value: Value) -> Condition:
         at_least=keys["at_least"].number("at_least") if "at_least" in keys else None,
         at_most=keys["at_most"].number("at_most") if "at_most" in keys else None,
         roof=cast("Roof | None", roof),
+        of_run=keys["of_run"].flag("of_run") if "of_run" in keys else False,
         otherwise=keys["otherwise"].text("otherwise")
         if "otherwise" in keys
         else "its condition does not hold",

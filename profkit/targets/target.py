@@ -26,6 +26,7 @@ class Condition:
     at_least: float | None = None
     at_most: float | None = None
     roof: Roof | None = None
+    of_run: bool = False  # looked at for the whole run, also where a function is judged
     otherwise: str = ""
 
 

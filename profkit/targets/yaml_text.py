@@ -58,6 +58,12 @@ class Value:
             self.refuse(f"{what} must be a finite number")
         return number
 
+    def flag(self, what: str) -> bool:
+        """true or false. Raises UsageError for anything else."""
+        if not isinstance(self.content, bool):
+            self.refuse(f"{what} must be true or false")
+        return self.content
+
     def one_of(self, what: str, words: tuple[str, ...]) -> str:
         """The content as one of `words`."""
         found = self.text(what)

@@ -288,3 +288,29 @@ def test_more_than_the_peak_is_not_passed_blindly(share: float, word: VerdictWor
     verdict = one("memory-bandwidth", measured("bandwidth.dram.share", share, reason="why"), context=memory)
     assert verdict.verdict == word
     assert ("why" in verdict.reason) is (word == "unknown")
+
+
+@pytest.mark.parametrize("target", ["l1-miss-rate", "l2-miss-rate", "l3-miss-rate"])
+@pytest.mark.parametrize(("share", "word"), [(92.0, "not-applicable"), (30.0, "fail"), (None, "fail")])
+def test_a_stream_that_fills_the_memory_bandwidth_is_not_blamed_for_its_misses(
+    target: str, share: float | None, word: VerdictWord
+) -> None:
+    rates = [measured(f"cache.{level}.miss_rate", 99.0) for level in ("l1", "l2", "l3")]
+    bandwidth = measured("bandwidth.dram.share", share, reason=None if share is not None else "not measured")
+    verdict = one(target, *rates, bandwidth)
+    assert verdict.verdict == word
+    assert ("92.0 % of its peak" in verdict.reason) == (word == "not-applicable")
+
+
+def test_a_function_of_a_stream_is_excused_by_the_run_it_belongs_to() -> None:
+    add = Scope("function", "add", "libm.so")
+    readings = [
+        measured("cache.l1.miss_rate", 50.0),
+        measured("cache.l1.miss_rate", 50.0, scope=add),
+        measured("bandwidth.dram.share", 92.0),
+    ]
+    verdicts = judge([TARGETS["l1-miss-rate"]], readings, Context(hottest=(add,)))
+    assert [(v.scope.kind, v.verdict) for v in verdicts] == [
+        ("run", "not-applicable"),
+        ("function", "not-applicable"),
+    ]
