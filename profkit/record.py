@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import tempfile
 from importlib import import_module
 from importlib.util import find_spec
@@ -80,7 +81,8 @@ def _may_write(report: Path, force: bool) -> None:
         raise UsageError(f"{report} is there already", "choose another name, or add --force")
     if not report.parent.is_dir():
         raise UsageError(
-            f"{report} cannot be written: there is no folder {report.parent}", f"mkdir -p {report.parent}"
+            f"{report} cannot be written: there is no folder {report.parent}",
+            f"mkdir -p {shlex.quote(str(report.parent))}",
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from enum import Enum
 from pathlib import Path
 from typing import Annotated
@@ -55,4 +56,4 @@ def record(
     progress = progress_for(quiet=quiet)
     left = record_report(tool.value, what.value, report, tuple(command), timeout, force, progress)
     if not quiet:
-        typer.echo(f"{left}\nnext: profkit summarize {left}", err=True)
+        typer.echo(f"{left}\nnext: profkit summarize {shlex.quote(str(left))}", err=True)
