@@ -10,7 +10,7 @@ from profkit.summaries import counted
 from profkit.summaries.bandwidth import bandwidth_readings, summarize_bandwidth
 from profkit.summaries.functions import function_readings, summarize_functions
 from profkit.summaries.memory import summarize_memory
-from profkit.summaries.pick import absent, best, main_scopes, need, unavailable
+from profkit.summaries.pick import absent, best, main_scopes, need, surer, unavailable
 from profkit.summaries.python import TITLES, summarize_python
 from profkit.summaries.roofline import roofline_readings, summarize_roofline
 from profkit.summaries.time import scope_of, summarize_time, time_readings
@@ -36,10 +36,16 @@ def enrich(document: RunDocument) -> RunDocument:
     if document.timings:
         work, limit = work_of(document)
         scopes = set(main_scopes(document))
-        known = {r.metric for r in document.readings if r.value is not None and r.scope in scopes}
+        known: dict[str, Reading] = {}
+        for told in document.readings:
+            if told.value is not None and told.scope in scopes:
+                before = known.get(told.metric)
+                known[told.metric] = told if before is None or surer(told, before) else before
         limits = (*bandwidth_readings(work, limit), *roofline_readings(work, limit))
         fresh = [reading for reading in limits if reading.metric not in known]
-        document = replace(document, readings=_merged(document.readings, fresh))
+        # What a simulation told stays; what follows from measured counters stands beside it and is preferred.
+        finer = [r for r in limits if r.metric in known and surer(r, known[r.metric])]
+        document = replace(document, readings=(*_merged(document.readings, fresh), *finer))
     python = summarize_python(document.profiles) if _has_python(document) else None
     return replace(document, readings=_merged(document.readings, python.readings if python else ()))
 

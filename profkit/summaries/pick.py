@@ -29,6 +29,12 @@ def best(readings: Iterable[Reading], name: str, scopes: Sequence[Scope]) -> Rea
     return min(found, key=lambda r: (r.value is None, scopes.index(r.scope), _ORDER[r.quality]))
 
 
+def surer(one: Reading, other: Reading) -> bool:
+    """Whether both have a value and `one` is of better quality."""
+    told = one.value is not None and other.value is not None
+    return told and _ORDER[one.quality] < _ORDER[other.quality]
+
+
 def main_scopes(document: RunDocument) -> tuple[Scope, ...]:
     """Where a run's answers stand, best first: the region that was timed, other regions, the whole run."""
     named = [Scope("region", timing.name) for timing in document.timings if timing.kind != "process"]

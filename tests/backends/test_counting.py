@@ -7,6 +7,8 @@ from dataclasses import replace
 
 import pytest
 
+from tests.backends.conftest import maker
+
 # One iteration each. Every expected reading below is worked out from these by hand.
 ZEN4 = {
     "cycles": 1_000_000,
@@ -83,8 +85,16 @@ NEOVERSE = {
 }
 
 
-def test_zen4_readings_are_those_worked_out_by_hand_per_iteration(pmu_run):
-    run = pmu_run("amd_zen4", WITH_MEMORY, passes="timing,counters", probe=True)
+@pytest.fixture(scope="module")
+def zen4(tmp_path_factory):
+    """One run that several claims are about, with nothing of profkit replaced but the machine."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        make = maker(tmp_path_factory.mktemp("zen4"), monkeypatch)
+        yield make("amd_zen4", WITH_MEMORY, passes="timing,counters", probe=True)
+
+
+def test_zen4_readings_are_those_worked_out_by_hand_per_iteration(zen4):
+    run = zen4
     told = {metric: run.reading(metric) for metric in ZEN4_READS}
     assert {metric: r.value for metric, r in told.items()} == pytest.approx(ZEN4_READS)
     assert {r.quality for r in told.values()} == {"measured"}
@@ -111,8 +121,8 @@ def test_neoverse_readings_are_those_worked_out_by_hand(pmu_run):
     assert run.verdict("l1-miss-rate").verdict == "fail"
 
 
-def test_every_group_fits_the_counters_and_has_the_anchors(pmu_run):
-    run = pmu_run("amd_zen4", WITH_MEMORY)
+def test_every_group_fits_the_counters_and_has_the_anchors(zen4):
+    run = zen4
     groups = run.counted()
     assert len(groups) >= 4
     for group in groups:
@@ -140,22 +150,25 @@ def test_events_that_take_turns_are_multiplexed_with_their_share(pmu_run):
     assert (reading.quality, reading.share) == ("multiplexed", 0.75)
 
 
-@pytest.mark.parametrize(
-    ("state", "told", "reason"),
-    [
-        ("not supported", "not-supported", "not supported"),
-        ("not counted", "not-counted", "not counted"),
-        ("zero", "hard-zero", "hard zero"),
-    ],
-)
-def test_an_event_without_a_count_is_named_and_its_reading_is_never_zero(pmu_run, state, told, reason):
-    run = pmu_run("amd_zen4", {**WITH_MEMORY, "states": {"branch-misses": state}})
-    assert run.counter("branch-misses").state == told
-    reading = run.reading("branch.miss_rate")
-    assert reading.value is None
-    assert reason in reading.reason
+def test_an_event_without_a_count_is_named_and_its_reading_is_never_zero(pmu_run):
+    cases = [
+        ("branch-misses", "zero", "hard-zero", "branch.miss_rate", "hard zero"),
+        (
+            "ls_any_fills_from_sys.all",
+            "not supported",
+            "not-supported",
+            "cache.l1.miss_rate",
+            "not supported",
+        ),
+        ("fp_ret_sse_avx_ops.all", "not counted", "not-counted", "flops", "not counted"),
+    ]
+    run = pmu_run("amd_zen4", {**WITH_MEMORY, "states": {event: state for event, state, *_ in cases}})
+    for event, _, state, metric, reason in cases:
+        assert run.counter(event).state == state
+        assert run.reading(metric).value is None
+        assert reason in run.reading(metric).reason
     assert run.verdict("branch-miss-rate").verdict == "unknown"
-    assert run.reading("cache.l1.miss_rate").value == pytest.approx(3.0)
+    assert run.reading("cache.l2.miss_rate").value == pytest.approx(20.0)
 
 
 def test_an_event_that_an_old_perf_does_not_know_costs_only_itself(pmu_run):
@@ -209,8 +222,8 @@ def test_perf_killed_in_one_group_costs_that_group_only(pmu_run):
     assert run.reading("ipc").value == pytest.approx(2.5)
 
 
-def test_each_reading_names_the_file_of_its_group(pmu_run):
-    run = pmu_run("amd_zen4", WITH_MEMORY)
+def test_each_reading_names_the_file_of_its_group(zen4):
+    run = zen4
     for metric in ("branch.miss_rate", "simd.utilization", "dram.bytes"):
         source = run.reading(metric).source
         text = (run.folder / source.artifact).read_text()
@@ -381,3 +394,42 @@ def test_regions_of_several_processes_at_once_make_estimates_and_say_why(pmu_run
     run = pmu_run("amd_zen4", WITH_MEMORY, CHILDREN)
     assert run.reading("ipc").quality == "estimated"
     assert any("another process of the workload is in its region" in note for note in run.document.notes)
+
+
+# ---------------------------------------------------------------- counted and simulated side by side
+
+COUNTING = "i=0; while [ $i -lt 1500 ]; do i=$((i+1)); done"
+
+
+@pytest.mark.valgrind
+def test_at_full_depth_the_simulation_stands_beside_and_what_was_measured_is_preferred(pmu_run):
+    scenario = {**WITH_MEMORY, "states": {"l2_cache_req_stat.ic_dc_miss_in_l2": "not counted"}}
+    argv = ("sh", "-c", COUNTING)
+    run = pmu_run("amd_zen4", scenario, argv=argv, depth="full", passes="timing,counters")
+    l1 = {r.quality: r.value for r in run.readings("cache.l1.miss_rate")}
+    assert set(l1) == {"measured", "simulated"}
+    assert l1["measured"] == pytest.approx(3.0)
+    assert run.verdict("l1-miss-rate").value == pytest.approx(3.0)
+    assert run.verdict("l1-miss-rate").quality == "measured"
+    assert run.verdict("l2-miss-rate").quality == "simulated"  # the only one that has a value
+    assert run.verdict("ipc").value == pytest.approx(2.5)
+    intensity = {r.quality: r.value for r in run.readings("arithmetic_intensity") if r.value is not None}
+    assert intensity["measured"] == pytest.approx(3_000_000 / (64 * 8_000))
+    cache = next(s for s in run.document.summaries if s.concern == "cache")
+    assert {r.metric: r.quality for r in cache.readings}["cache.l1.miss_rate"] == "measured"
+
+
+@pytest.mark.valgrind
+def test_a_simulated_workload_that_forks_is_counted_with_its_children(pmu_run):
+    scenario = {**WITH_MEMORY, "states": dict.fromkeys(ZEN4, "not supported")}
+
+    def instructions(script):
+        run = pmu_run("amd_zen4", scenario, argv=("sh", "-c", script), depth="full")
+        (told,) = [r for r in run.readings("instructions") if r.value is not None]
+        assert told.quality == "simulated"
+        return told.value
+
+    assert instructions(THREE) > 2 * instructions(COUNTING)  # the shell's own start counts once
+
+
+THREE = f"({COUNTING}) & ({COUNTING}) & {COUNTING}; wait"

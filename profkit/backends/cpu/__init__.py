@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import cached_property
 
 from profkit.backends import Findings, Known, Site
-from profkit.backends.cpu.counting import Choice, choose_groups, find_counting, plan_counting
+from profkit.backends.cpu.choice import Choice, choose_groups
+from profkit.backends.cpu.counting import find_counting, plan_counting
 from profkit.backends.cpu.python_passes import find_cprofile, find_tracemalloc, plan_python
 from profkit.backends.cpu.simulation import find_simulation, plan_simulation
 from profkit.backends.cpu.timing import plan_timing

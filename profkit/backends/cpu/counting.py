@@ -3,71 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from profkit.backends import Findings, Known, Site
+from profkit.backends.cpu.choice import SOFTWARE, Choice
 from profkit.backends.cpu.per_iteration import Done, done_in_region, per_iteration
 from profkit.errors import UnreadableReport
 from profkit.metrics import derive, formula_table
 from profkit.metrics.formulas import FormulaTable
-from profkit.model import RUN, Counter, Directive, Machine, PassPlan, Reading, Report, Source, Step, Switch
+from profkit.model import RUN, Counter, Directive, PassPlan, Reading, Report, Source, Step, Switch
 from profkit.status import status_wrapper
 from profkit.tools.perf.events import table_for
-from profkit.tools.perf.probe import PerfAbility, nmi_watchdog, refused_events
+from profkit.tools.perf.probe import PerfAbility
 from profkit.tools.perf.stat_command import STAT_ENV, events_of, stat_argv
 from profkit.tools.perf.stat_csv import read_stat_csv
-from profkit.tools.perf.stat_groups import merge_groups, plan_groups
+from profkit.tools.perf.stat_groups import merge_groups
 from profkit.tools.perf.stat_names import split_name
 
-SOFTWARE = ("task-clock", "page-faults", "context-switches", "cpu-migrations")
-METRICS = (
-    "cache.l1.miss_rate",
-    "cache.l2.miss_rate",
-    "cache.l3.miss_rate",
-    "branch.miss_rate",
-    "simd.utilization",
-    "flops",
-    "dram.bytes",
-    "cache.l1i.miss_rate",
-)
 NATIVE_SECONDS = 1.0  # of region for each group
 MOST_ITERATIONS = 1_000_000
-ROUNDS = 4  # of trying groups; each round takes away what was refused, and few metrics have more than three formulas
 # What is held against the time of one iteration: of no use where it was counted over something else.
 _AGAINST_TIME = ("dram.bytes", "flops")
 _NO_SWITCH = "of the whole process: this perf cannot be switched by a region (perf 5.10 and later can)"
-
-
-@dataclass(frozen=True)
-class Choice:
-    """What is counted together here, and what was tried and refused (each with its reason)."""
-
-    groups: tuple[tuple[str, ...], ...]
-    refused: tuple[Counter, ...] = ()
-
-
-def choose_groups(machine: Machine, perf: PerfAbility) -> Choice:
-    """The groups of this CPU's event table as far as perf and the CPU know its events; each is tried once.
-
-    Where an event is refused, the metric's next best formula is used. Without a PMU, the kernel's own events.
-    """
-    if not perf.hardware_ok or perf.path is None:
-        return Choice((SOFTWARE,))
-    table, watchdog = table_for(machine), nmi_watchdog()
-    refused: dict[str, Counter] = {}
-    groups = plan_groups(table, METRICS, perf.rights, watchdog=watchdog)
-    tried: set[tuple[str, ...]] = set()
-    for _ in range(ROUNDS):
-        found = refused_events(perf.path, [group for group in groups if group not in tried])
-        tried |= set(groups)
-        if not found:
-            break
-        refused |= found
-        groups = plan_groups(table.without(refused), METRICS, perf.rights, watchdog=watchdog)
-    if all(event in refused for group in groups for event in group):  # not events but counting is refused
-        return Choice(plan_groups(table, METRICS, perf.rights, watchdog=watchdog))
-    kept = (tuple(event for event in group if event not in refused) for group in groups)
-    return Choice(tuple(group for group in kept if group), tuple(refused.values()))
 
 
 def plan_counting(site: Site, perf: PerfAbility, known: Known, choice: Choice) -> PassPlan:

@@ -12,6 +12,7 @@ from pathlib import Path
 from profkit.errors import Fault, UnreadableReport, UsageError
 from profkit.model import Counter
 from profkit.process import Outcome, run
+from profkit.tools.perf.events import CLOCK
 from profkit.tools.perf.faults import NO_PMU_FIX, PARANOID_FIX, explain
 from profkit.tools.perf.find import find_perf
 from profkit.tools.perf.stat_command import STAT_ENV, stat_argv
@@ -138,6 +139,15 @@ def refused_events(perf: str, groups: Sequence[Sequence[str]]) -> dict[str, Coun
             if outcome is None:
                 continue
             told = {(c.name, c.pmu): c for c in counters}
+            if (
+                not counters
+                and group[0] == CLOCK.code
+                and (clock := _alone(perf, folder, CLOCK.code)).value is None
+            ):
+                # not even the kernel's clock: it is not the events that are refused, and to try each tells no more
+                names = {event: split_name(event) for event in group}
+                found |= {e: replace(clock, name=n.name, pmu=n.pmu) for e, n in names.items()}
+                continue
             for event in group:
                 one = split_name(event)
                 counter = told.get((one.name, one.pmu))
