@@ -50,7 +50,6 @@ class LiveRun:
         Raises WorkloadError when the workload fails by itself, and passes KeyboardInterrupt on once what was
         finished is written.
         """
-        self.grow()
         self.grow(tools=self._backend.tools)
         known = Known(marked=seems_marked(self._site.workload))
         plan = self._backend.plan(known)

@@ -6,6 +6,7 @@ A member may have left the child's session, or lost its parent (a daemon forks t
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import signal
@@ -148,6 +149,14 @@ class _Keeper:
                     start_new_session=True,
                     cwd="/",
                 )
+                atexit.register(cls._end)
+
+    @classmethod
+    def _end(cls) -> None:
+        """Our own end, the ordinary one: it has nothing to do and goes."""
+        if cls._process is not None:
+            with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+                cls._process.communicate(timeout=1)
 
     @classmethod
     def watch(cls, pid: int) -> None:

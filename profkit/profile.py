@@ -62,14 +62,18 @@ def profile_workload(request: Request, progress: Progress) -> tuple[RunDocument,
     targets = load_targets(
         _backend_name(request), request.targets, site.workload.name
     )  # before an hour is spent
-    folder = create_run_folder(
-        request.output, site.workload.name, _backend_name(request), datetime.now()
-    ).resolve()
-    site = replace(site, folder=folder)
-    live = LiveRun(site, _backend(request, site), request.timeout, progress)
     state: RunState = "complete"
     with interruptible():
+        with hurried() as hurry:  # there is no folder without a run.json
+            folder = create_run_folder(
+                request.output, site.workload.name, _backend_name(request), datetime.now()
+            ).resolve()
+            site = replace(site, folder=folder)
+            live = LiveRun(site, _backend(request, site), request.timeout, progress)
+            live.grow()
         try:
+            if hurry.is_set():
+                raise KeyboardInterrupt
             require_space(folder)
             live.carry_out()
         except (KeyboardInterrupt, Interrupted):

@@ -30,7 +30,11 @@ def describe(command: Sequence[str], name: str | None = None) -> Workload:
         if path.exists():
             raise UsageError(f"the workload {program} is not executable", f"chmod +x {program}")
         raise UsageError(f"the workload {program} is not there: no such command on PATH and no such file")
-    return Workload(tuple(command), name or _name(command), os.getcwd(), python_of(command))
+    try:
+        folder = os.getcwd()
+    except OSError as error:
+        raise UsageError("the folder you are in is gone", "cd to one that exists") from error
+    return Workload(tuple(command), name or _name(command), folder, python_of(command))
 
 
 def _name(command: Sequence[str]) -> str:

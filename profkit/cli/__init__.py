@@ -19,6 +19,11 @@ def main() -> None:
     _steady_streams()
     try:
         _call()
+    except SystemExit as leaving:
+        options = sys.modules.get("profkit.cli.options")
+        if leaving.code != Interrupted.exit_code or (options is not None and options.told()):
+            raise
+        _leave(ProfkitError("interrupted"), Interrupted.exit_code)  # typer makes a bare exit of a Ctrl-C
     except KeyboardInterrupt:
         _leave(ProfkitError("interrupted"), Interrupted.exit_code)
     except BrokenPipeError:  # the reader of our output went away (`| head`): not our fault, nothing to say
@@ -57,7 +62,7 @@ def _leave(fault: ProfkitError, code: int) -> None:
     try:
         print_fault(fault)
         options = sys.modules.get("profkit.cli.options")
-        if options is not None and options.json_asked():
+        if options is not None and options.owes_json():
             sys.stdout.write(_document(fault, code))
         sys.stdout.flush()
     except OSError:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from profkit.cli.options import FormatOption, OutputFormat
+from profkit.cli.options import FormatOption, OutputFormat, put
 from profkit.cli.profile import BackendName
 
 EXAMPLES = """
@@ -34,6 +34,6 @@ def doctor(
     from profkit.reports.checks import render, render_json
 
     checks = diagnose("all" if backend is BackendName.auto else backend.value, progress_for(quiet=quiet))
-    typer.echo(render_json(checks) if format is OutputFormat.json else render(checks))
+    put(render_json(checks) if format is OutputFormat.json else render(checks))
     if backend is not BackendName.auto and blocked(backend.value, checks) is not None:
         raise typer.Exit(3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 from enum import Enum
 from pathlib import Path
@@ -27,11 +28,17 @@ class OutputFormat(str, Enum):
 
 
 _asked = OutputFormat.terminal
+_told = False
 
 
-def json_asked() -> bool:
-    """Whether the verb under way was asked for `--format json`: a fault is then a document, too."""
-    return _asked is OutputFormat.json
+def owes_json() -> bool:
+    """Whether `--format json` was asked for and nothing is printed yet: a fault is then a document, too."""
+    return _asked is OutputFormat.json and not _told
+
+
+def told() -> bool:
+    """Whether the verb has printed its result."""
+    return _told
 
 
 def _remember(output: OutputFormat) -> OutputFormat:
@@ -70,13 +77,18 @@ def print_document(
         from profkit.reports.terminal import render as render_terminal
 
         text = render_terminal(document, folder, details=details)
-    put(text if text.endswith("\n") else text + "\n")
+    put(text)
 
 
 def put(text: str) -> None:
-    """Write a result to standard output, whole: where its reader has gone that is known now and not at the exit."""
-    sys.stdout.write(text)
-    sys.stdout.flush()
+    """Write a result to standard output; a reader that has gone (`| head`) changes nothing else."""
+    global _told
+    _told = True
+    try:
+        sys.stdout.write(text if text.endswith("\n") else text + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - until the end
 
 
 def print_documents(documents: list[RunDocument], faults: list[ProfkitError]) -> None:
@@ -90,7 +102,7 @@ def print_documents(documents: list[RunDocument], faults: list[ProfkitError]) ->
         "runs": [to_json(document) for document in documents],
         "errors": [{"message": fault.message, "fix": fault.fix} for fault in faults],
     }
-    put(json.dumps(whole, ensure_ascii=False, allow_nan=False, indent=1) + "\n")
+    put(json.dumps(whole, ensure_ascii=False, allow_nan=False, indent=1))
 
 
 def verdict_exit(document: RunDocument, *, judged: bool, strict: bool) -> int:

@@ -14,6 +14,7 @@ from profkit.cli.options import (
     StrictOption,
     TargetsOption,
     print_document,
+    put,
     verdict_exit,
 )
 
@@ -96,7 +97,7 @@ def profile(
         from profkit.reports.plan import render, render_json
 
         made = make_plan(request)
-        typer.echo(render_json(made) if format is OutputFormat.json else render(made))
+        put(render_json(made) if format is OutputFormat.json else render(made))
         return
     document, folder = profile_workload(request, progress_for(quiet=quiet))
     print_document(document, format, folder)
