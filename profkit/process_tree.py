@@ -124,10 +124,11 @@ class _Keeper:
     It waits on a pipe that closes with profkit, and knows the sessions that are under way.
     """
 
+    # `kill -KILL -- -PID` is refused by dash, and minimal systems have no pkill: each of them alone must do.
     _SCRIPT = (
         'live=; while read -r verb pid; do case $verb in +) live="$live $pid";; '
         '*) rest=; for p in $live; do [ "$p" = "$pid" ] || rest="$rest $p"; done; live=$rest;; esac; done; '
-        'for p in $live; do kill -KILL -- "-$p"; pkill -KILL -s "$p"; done'
+        'for p in $live; do kill -s KILL -- "-$p"; pkill -KILL -s "$p"; done'
     )
     _process: subprocess.Popen[bytes] | None = None
     _tried = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -199,9 +200,13 @@ def test_a_second_ctrl_c_ends_the_patience_and_leaves_nothing_behind(tmp_path: P
     assert time.monotonic() - begin < 3.5  # before the second one is answered it waits 4 s
 
 
-def test_a_profkit_that_is_killed_leaves_no_workload_behind(tmp_path: Path) -> None:
+@pytest.mark.parametrize("minimal", [False, True], ids=["any system", "a system with no pkill"])
+def test_a_profkit_that_is_killed_leaves_no_workload_behind(tmp_path: Path, minimal: bool) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/sh").symlink_to(shutil.which("sh") or "/bin/sh")
+    path = str(tmp_path / "bin") if minimal else os.environ["PATH"]
     code = "import sys; from profkit import process; process.run([sys.executable, '-c', sys.argv[1]])"
-    victim = subprocess.Popen([PYTHON, "-c", code, STUBBORN], cwd=tmp_path)
+    victim = subprocess.Popen([PYTHON, "-c", code, STUBBORN], cwd=tmp_path, env={**os.environ, "PATH": path})
     pid = _eventually(lambda: int((tmp_path / "pid").read_text()))
     victim.kill()
     victim.wait()
