@@ -67,12 +67,21 @@ def clock_step() -> float:
     return min(steps)
 
 
-def calibrate(calls: Calls, least: float) -> list[float]:
-    """Double `calls.loops` until a sample lasts `least` seconds; the samples on the way are warm-up."""
+def calibrate(calls: Calls, least: float, most: float) -> list[float]:
+    """Double `calls.loops` until a sample lasts `least` seconds; the samples on the way are warm-up.
+
+    One long sample is no proof: a first call compiles, and another process may take the core for a while. So
+    it is taken once more, unless it took more than `most` seconds.
+    """
     taken = [calls.sample()]
-    while calls.setup is None and taken[-1] * calls.loops < least:
-        calls.loops *= 2
+    while calls.setup is None:
+        if taken[-1] * calls.loops < least:
+            calls.loops *= 2
+        elif taken[-1] * calls.loops > most:
+            break
         taken.append(calls.sample())
+        if min(taken[-1], taken[-2]) * calls.loops >= least:
+            break
     return taken
 
 
@@ -86,7 +95,7 @@ def time_calls(
     """
     begin = perf_counter()
     least = max(SAMPLE_SECONDS, CLOCK_STEPS * clock_step(), budget / MOST_SAMPLES)
-    warm = calibrate(calls, least)
+    warm = calibrate(calls, least, budget / 4)
     while len(warm) < warmup and perf_counter() - begin < budget / 2:
         warm.append(calls.sample())
     samples: list[float] = []

@@ -87,6 +87,18 @@ def test_loops_double_until_a_sample_lasts_a_millisecond(monkeypatch: pytest.Mon
     assert samples.precise
 
 
+@pytest.mark.parametrize(
+    "first",
+    [(0.9,), (*(1e-6 for _ in range(600)), 0.02), (0.5, *(1e-6 for _ in range(700)), 0.03)],
+    ids=["the first call compiles", "another process takes the core", "both"],
+)
+def test_one_long_sample_does_not_end_the_doubling(
+    monkeypatch: pytest.MonkeyPatch, first: tuple[float, ...]
+) -> None:
+    calls = Clock(monkeypatch).function(*first, then=1e-6)
+    assert timing.time_calls(calls, precision=0.01, budget=5.0).loops == 1024
+
+
 def test_the_first_slow_calls_are_warm_up_and_kept_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = Clock(monkeypatch).function(0.9, 0.3, 0.1, 0.05, then=0.01)
     samples = timing.time_calls(calls, precision=0.01, budget=30.0)
