@@ -20,7 +20,7 @@ from profkit.model import Depth, PassName, Plan, RunDocument, RunState
 from profkit.progress import Progress
 from profkit.recording.step import require_space
 from profkit.reports.markdown import render as render_markdown
-from profkit.run import create_run_folder, write_run
+from profkit.run import create_run_folder, release_space, reserve_space, write_run
 from profkit.signals import hurried, interruptible
 from profkit.targets import load_targets
 from profkit.workload import describe, seems_marked
@@ -75,17 +75,20 @@ def profile_workload(request: Request, progress: Progress) -> tuple[RunDocument,
             if hurry.is_set():
                 raise KeyboardInterrupt
             require_space(folder)
+            reserve_space(folder)
             live.carry_out()
         except (KeyboardInterrupt, Interrupted):
             progress.end("interrupted; what was finished is kept")
             state = "interrupted"
         except ProfkitError as fault:
             progress.end("failed")
-            with contextlib.suppress(ProfkitError):  # the disk may be what failed
+            release_space(folder)
+            with contextlib.suppress(ProfkitError):  # the folder may be what failed
                 live.grow(state="failed", failure=fault.message)
             fault.message += f"\n(run: {_short(folder)})"
             fault.run = folder
             raise
+        release_space(folder)
         with hurried() as hurry:  # all is measured: a Ctrl-C now must not cost the judgement
             document = replace(judge_document(live.document, targets), state=state)
             write_run(folder, document)

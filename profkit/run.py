@@ -24,6 +24,8 @@ FILE_NAME = "run.json"
 SIZE_LIMIT = 256 << 20  # bytes; a document keeps raw samples, some MB: more is none, and would fill memory
 NAME_LIMIT = 100  # bytes of a name kept, so that stamp, name, backend and suffix stay below the usual 255
 SAME_SECOND_LIMIT = 10_000
+RESERVE = ".reserve"
+RESERVE_BYTES = 2 << 20  # two run documents of the usual size: the old one stands until the new one is whole
 
 
 # ---------------------------------------------------------------- the folder
@@ -103,6 +105,18 @@ def write_run(folder: Path, document: RunDocument) -> Path:
             temporary.unlink()
         raise
     return target
+
+
+def reserve_space(folder: Path) -> None:
+    """Hold back what the last words of a run need, so that a disk which fills up meanwhile cannot silence it."""
+    with contextlib.suppress(OSError):  # then there is nothing to hold back
+        (folder / RESERVE).write_bytes(bytes(RESERVE_BYTES))
+
+
+def release_space(folder: Path) -> None:
+    """Give it back: before the run is written for the last time."""
+    with contextlib.suppress(OSError):
+        (folder / RESERVE).unlink()
 
 
 def to_text(document: RunDocument) -> str:
