@@ -139,10 +139,10 @@ def test_an_unmarked_workload_is_timed_as_whole_processes(tmp_path: Path) -> Non
     assert min(seconds) >= 0.02
 
 
-def test_standard_depth_times_three_processes(tmp_path: Path, marked: Path) -> None:
+def test_standard_depth_times_at_least_three_processes(tmp_path: Path, marked: Path) -> None:
     options = ("--passes", "timing", "--budget", "0.3", "--precision", "0.3", "--format", "json", "--quiet")
     said = profkit("profile", *options, "--", sys.executable, marked, cwd=tmp_path)
-    assert len(said.json()["timings"][0]["processes"]) == 3
+    assert len(said.json()["timings"][0]["processes"]) >= 3  # more where the machine is noisy
 
 
 def test_two_runs_at_once_with_one_name_leave_two_runs(tmp_path: Path) -> None:
