@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -50,6 +51,9 @@ def _name(command: Sequence[str]) -> str:
     return Path(command[0]).name
 
 
+_IMPORT = re.compile(r"\b(?:import|from)\s+profkit\b")
+
+
 def seems_marked(workload: Workload) -> bool:
     """Whether a script of the command names profkit: a guess for a plan that is only printed."""
     for word in workload.command:
@@ -61,4 +65,5 @@ def seems_marked(workload: Workload) -> bool:
                 continue
             if "profkit" in text or "harness" in text:
                 return True
-    return "profkit" in " ".join(workload.command)
+    # In `python -c`, and not in a path: a clone is called profkit, too.
+    return any(_IMPORT.search(word) is not None for word in workload.command)
