@@ -148,6 +148,8 @@ class LiveRun:
             return self._backend.findings(plan, result), result
         except UnreadableReport as error:
             reason, fix = error.message, error.fix
+            if plan.tool is None and not result.artifacts:
+                reason = "the program left Python without its exit (os._exit, exec): nothing could be written"
         except OSError as error:
             reason, fix = f"what it found could not be written: {error.strerror or error}", "--output FOLDER"
         if result.state == "finished":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -17,6 +18,13 @@ INTERNAL_ERROR = (
 def main() -> None:
     """Run `profkit` and leave the process with the contract's exit code."""
     _steady_streams()
+    try:
+        _run()
+    finally:  # all is said and the exit code stands: a late Ctrl-C has nothing left to interrupt
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _run() -> None:
     try:
         _call()
     except SystemExit as leaving:

@@ -80,6 +80,7 @@ def profile(
     """Run a workload under every instrument this machine has, and judge what they say."""
     from profkit.cli.progress import progress_for
     from profkit.profile import Request, make_plan, profile_workload
+    from profkit.signals import hurried
 
     request = Request(
         command=tuple(command),
@@ -100,7 +101,9 @@ def profile(
         put(render_json(made) if format is OutputFormat.json else render(made))
         return
     document, folder = profile_workload(request, progress_for(quiet=quiet))
-    print_document(document, format, folder)
     if document.state == "interrupted":
+        with hurried():  # a second Ctrl-C must not cost what the first one left
+            print_document(document, format, folder)
         raise typer.Exit(130)
+    print_document(document, format, folder)
     raise typer.Exit(verdict_exit(document, judged=check, strict=strict))

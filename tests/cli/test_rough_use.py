@@ -1,0 +1,168 @@
+"""Rough use: workloads that harm their own run, terminals that go away, ends at the wrong moment."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from cli_runner import ENVIRONMENT, MARKED, PROFKIT, profkit, runs
+
+QUICK = ("--passes", "timing", "--budget", "0.2", "--depth", "gate", "--precision", "0.4", "--quiet")
+GOOD = "1000,,cycles,100,100.00,,\n3000,,instructions,100,100.00,,\n"
+
+
+# ---------------------------------------------------------------- a fault is a document, too
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("summarize", "absent", "--format", "json"),
+        ("check", "plain.txt", "--format", "json"),
+        ("check", "good.csv", "--targets", "absent.yaml", "--format", "json"),
+        ("profile", *QUICK, "--format", "json", "--", "./absent"),
+        ("profile", *QUICK, "--format", "json", "--backend", "cuda", "--", "true"),
+        ("profile", *QUICK, "--format", "json", "--", ""),
+    ],
+)
+def test_a_fault_is_one_json_document_where_json_was_asked_for(
+    tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    (tmp_path / "plain.txt").write_text("no report")
+    (tmp_path / "good.csv").write_text(GOOD)
+    said = profkit(*arguments, cwd=tmp_path)
+    document = said.json()
+    assert document["schema"] == "profkit.error/1"
+    assert document["error"]["exit_code"] == said.code
+    assert document["error"]["message"] in said.err
+
+
+def test_a_failed_workload_leaves_its_run_as_the_document(tmp_path: Path) -> None:
+    said = profkit("profile", *QUICK, "--format", "json", "--", "false", cwd=tmp_path)
+    assert said.code == 4
+    assert said.json()["state"] == "failed"
+    assert "exited with 1" in said.json()["failure"]
+
+
+def test_one_unreadable_report_does_not_keep_the_others_from_being_told(tmp_path: Path) -> None:
+    (tmp_path / "good.csv").write_text(GOOD)
+    said = profkit("summarize", "absent", "good.csv", "--format", "json", cwd=tmp_path)
+    assert said.code == 2
+    assert [run["name"] for run in said.json()["runs"]] == ["good.csv"]
+    assert "absent" in said.json()["errors"][0]["message"]
+
+
+# ---------------------------------------------------------------- workloads against their own run
+
+HARM = {
+    "removes its run's folder": "import glob, shutil\nfor p in glob.glob('reports/*'): shutil.rmtree(p)",
+    "overwrites its run": "import glob\nfor p in glob.glob('reports/*'): open(p + '/run.json', 'w').write('{')",
+    "writes garbage where records are": (
+        "import glob\nfor p in glob.glob('reports/*'): open(p + '/artifacts/timing-1.7.json', 'w').write('{\\0')"
+    ),
+    "closes its output": "import os\nfor number in range(3): os.close(number)",
+    "prints bytes without a line's end": "import os\nos.write(1, bytes(range(256)) * 20000)",
+}
+
+
+@pytest.mark.parametrize("code", HARM.values(), ids=HARM)
+def test_a_workload_that_harms_its_own_run_is_measured_all_the_same(tmp_path: Path, code: str) -> None:
+    said = profkit("profile", *QUICK, "--format", "json", "--", sys.executable, "-c", code, cwd=tmp_path)
+    assert (said.code, said.json()["state"]) == (0, "complete")
+    assert runs(tmp_path / "reports") == [said.json()]
+    assert sorted(path.name for path in (tmp_path / "reports").glob("*/.*")) == []
+
+
+def test_a_program_that_leaves_python_by_a_side_door_is_told_so(tmp_path: Path) -> None:
+    options = (*QUICK, "--passes", "timing,cprofile", "--format", "json")
+    said = profkit("profile", *options, "--", sys.executable, "-c", "import os; os._exit(0)", cwd=tmp_path)
+    cprofile = said.json()["passes"][1]
+    assert (said.code, cprofile["state"]) == (0, "failed")
+    assert "os._exit" in cprofile["reason"]
+
+
+def test_endless_names_of_regions_cost_no_minutes(tmp_path: Path) -> None:
+    code = "import profkit\nfor i in range(5000):\n    with profkit.region(f'step {i}'): pass"
+    said = profkit("profile", *QUICK, "--format", "json", "--", sys.executable, "-c", code, cwd=tmp_path)
+    names = [timing["name"] for timing in said.json()["timings"]]
+    assert names[:2] == ["step 0", "step 1"]
+    assert names[-1] == "(other regions)"
+    assert len(names) < 300
+
+
+# ---------------------------------------------------------------- standard output
+
+
+def test_a_reader_that_goes_away_changes_no_exit_code(tmp_path: Path) -> None:
+    (tmp_path / "bad.csv").write_text(GOOD.replace("3000", "300"))
+    for expected, arguments in ((1, ("check", "bad.csv")), (2, ("check", "absent"))):
+        read, write = os.pipe()
+        os.close(read)
+        done = subprocess.run(
+            [*PROFKIT, *arguments, "--format", "json"],
+            cwd=tmp_path,
+            env=ENVIRONMENT,
+            stdout=write,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        os.close(write)
+        assert done.returncode == expected
+        assert "Broken" not in done.stderr
+
+
+def test_a_terminal_that_knows_only_ascii_gets_escapes_and_json_stays_utf8(tmp_path: Path) -> None:
+    (tmp_path / "café.csv").write_text(GOOD)
+    plain = {"PYTHONIOENCODING": "ascii"}
+    assert profkit("summarize", "café.csv", cwd=tmp_path, env=plain).code == 0
+    said = profkit("summarize", "café.csv", "--format", "json", cwd=tmp_path, env=plain)
+    assert said.json()["name"] == "café.csv"
+
+
+# ---------------------------------------------------------------- ends
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.05, 0.3])
+def test_two_ctrl_c_in_a_row_leave_a_readable_run_and_no_process(tmp_path: Path, delay: float) -> None:
+    (tmp_path / "w.py").write_text(
+        MARKED.replace("import profkit", "import time, profkit; time.sleep(30)", 1)
+    )
+    process = subprocess.Popen(
+        [*PROFKIT, "profile", *QUICK, "--format", "json", "--", sys.executable, "w.py"],
+        cwd=tmp_path,
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 30
+    while not list((tmp_path / "reports").glob("*/run.json")) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    time.sleep(delay)
+    for _ in range(2):
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.05)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "Traceback" not in err
+    assert json.loads(out)["state"] == "interrupted"
+    assert runs(tmp_path / "reports")[0]["state"] == "interrupted"
+    assert _workloads(tmp_path) == []
+
+
+def _workloads(folder: Path) -> list[str]:
+    """Processes that work in `folder`."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cwd"):
+        try:
+            if path.resolve() == folder.resolve():
+                found.append((path.parent / "cmdline").read_text())
+        except OSError:
+            continue
+    return [line for line in found if line]
