@@ -28,7 +28,11 @@ from profkit.hardware.machine import read_machine
 from profkit.model import Machine, Peaks
 
 SCHEMA = "profkit.peaks/1"
-_CALL_SECONDS = 0.02  # a product this long drowns the call and the threads' start
+SIZES = (
+    512,
+    1024,
+    2048,
+)  # at 512 a product takes some ms, which drowns the call; beyond 2048 nothing is gained
 
 
 def measure_peaks(seconds: float = 2.0, threads: int = 1) -> Peaks:
@@ -140,23 +144,28 @@ def reachable_cache(machine: Machine, threads: int) -> int:
 
 
 def _measure_flops(seconds: float) -> tuple[float, int]:
-    """Best FLOP/s of a product large enough to take a while, and its size n."""
+    """Best FLOP/s of a product of n x n matrices, and its n.
+
+    Several sizes take turns: a large one wins on a quiet machine, and on a busy one a small one, which fits between
+    two time slices of a neighbour.
+    """
     import numpy
 
-    size = 512
-    while True:
+    best, best_size, calls = 0.0, SIZES[0], 0
+    deadline = time.perf_counter() + seconds
+    for size in SIZES:
         left = numpy.full((size, size), 0.5, numpy.float32)
         right, out = left.copy(), numpy.empty_like(left)
         numpy.matmul(left, right, out=out)  # the library starts its threads and picks its kernel
-        spent = _seconds_of(lambda a=left, b=right, c=out: numpy.matmul(a, b, out=c))
-        if spent >= _CALL_SECONDS or size >= 4096 or spent * 8 > seconds / 2:
-            break
-        size *= 2
-    best, deadline, calls = spent, time.perf_counter() + seconds, 0
-    while calls < 3 or time.perf_counter() < deadline:
-        best = min(best, _seconds_of(lambda a=left, b=right, c=out: numpy.matmul(a, b, out=c)))
-        calls += 1
-    return 2.0 * size**3 / best, size
+        share = time.perf_counter() + max(0.0, deadline - time.perf_counter()) / 2
+        while calls < 3 or time.perf_counter() < share:
+            spent = _seconds_of(lambda a=left, b=right, c=out: numpy.matmul(a, b, out=c))
+            if 2.0 * size**3 / spent > best:
+                best, best_size = 2.0 * size**3 / spent, size
+            calls += 1
+        if spent * 16 > deadline - time.perf_counter():
+            break  # twice the size takes eight times as long
+    return best, best_size
 
 
 def _seconds_of(call: object) -> float:
