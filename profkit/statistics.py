@@ -192,6 +192,24 @@ def drift(values: Sequence[float], sigmas: float = DRIFT_SIGMAS) -> float:
     return worst / settled
 
 
+def drift_bound(values: Sequence[float]) -> float | None:
+    """How large a change between the two halves these values can still hide: one-sided 95 %, relative.
+
+    None below eight values. That no drift stands out of few noisy samples is no proof that there is none.
+    """
+    n = len(values)
+    if n < DRIFT_RUN:
+        return None
+    early, late = values[: n // 2], values[n - n // 2 :]
+    settled = median(late)
+    if settled <= 0:
+        return None
+    noise = [*_without_trend(early), *_without_trend(late)]
+    sigma = MEDIAN_TO_MEAN * (mad_sigma(noise[: n // 2]) + mad_sigma(noise[n // 2 :])) / 2
+    error = sigma * sqrt(4 / max(2.0, effective_size(late) * 2))
+    return (abs(settled - median(early)) + 1.645 * error) / settled
+
+
 def settled_from(values: Sequence[float], tolerance: float = 0.0) -> int | None:
     """The index from which the series no longer drifts by more than `tolerance` (relative), None if it still does.
 

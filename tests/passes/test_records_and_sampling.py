@@ -108,8 +108,8 @@ def test_the_first_slow_calls_are_warm_up_and_kept_as_such(monkeypatch: pytest.M
 
 def test_quiet_samples_stop_long_before_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     samples = timing.time_calls(Clock(monkeypatch).function(then=0.05), precision=0.01, budget=100.0)
-    assert samples.spent < 2.0
-    assert 16 <= len(samples.seconds) <= 32
+    assert samples.spent < 4.0
+    assert 40 <= len(samples.seconds) <= 64
 
 
 def test_quick_samples_are_spread_over_a_fifth_of_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
