@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from profkit.cli.options import FormatOption, OutputFormat, put
+
 EXAMPLES = """
 Example:  profkit record --tool perf --report out.data -- python benchmark/gated_mlp.py --backend cpu
 
@@ -47,6 +49,7 @@ def record(
     ] = What.samples,
     timeout: Annotated[float | None, typer.Option(help="Seconds the workload may take.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the report if it is there.")] = False,
+    format: FormatOption = OutputFormat.terminal,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on standard error.")] = False,
 ) -> None:
     """Run a workload under one profiler, with profkit's own recipe for it."""
@@ -55,5 +58,9 @@ def record(
 
     progress = progress_for(quiet=quiet)
     left = record_report(tool.value, what.value, report, tuple(command), timeout, force, progress)
-    if not quiet:
+    if format is OutputFormat.json:
+        import json
+
+        put(json.dumps({"schema": "profkit.record/1", "tool": tool.value, "report": str(left)}, indent=1))
+    elif not quiet:
         typer.echo(f"{left}\nnext: profkit summarize {shlex.quote(str(left))}", err=True)

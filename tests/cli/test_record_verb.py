@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from cli_runner import profkit
 
 
 def record(report: str, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -34,3 +35,21 @@ def test_the_line_that_makes_the_missing_folder_and_the_line_for_afterwards_are_
         text=True,
     )
     assert "does not exist" not in read.stderr
+
+
+@pytest.mark.perf
+def test_json_is_one_document_that_names_the_file_that_was_left(tmp_path: Path) -> None:
+    said = profkit(
+        "record", "--tool", "perf", "--report", "out.data", "--format", "json", "--", "true", cwd=tmp_path
+    )
+    assert said.code == 0, said.err
+    assert said.json() == {"schema": "profkit.record/1", "tool": "perf", "report": "out.data"}
+    assert (tmp_path / "out.data").stat().st_size > 0
+
+
+def test_a_fault_is_a_document_where_json_was_asked_for(tmp_path: Path) -> None:
+    said = profkit(
+        "record", "--tool", "ncu", "--report", "out", "--format", "json", "--", "true", cwd=tmp_path
+    )
+    assert said.code == 3
+    assert said.json()["schema"] == "profkit.error/1"
