@@ -78,7 +78,6 @@ def profile_workload(request: Request, progress: Progress) -> tuple[RunDocument,
             reserve_space(folder)
             live.carry_out()
         except (KeyboardInterrupt, Interrupted):
-            progress.end("interrupted; what was finished is kept")
             state = "interrupted"
         except ProfkitError as fault:
             progress.end("failed")
@@ -88,14 +87,18 @@ def profile_workload(request: Request, progress: Progress) -> tuple[RunDocument,
             fault.message += f"\n(run: {_short(folder)})"
             fault.run = folder
             raise
-        release_space(folder)
         with hurried() as hurry:  # all is measured: a Ctrl-C now must not cost the judgement
+            if state == "interrupted":
+                progress.end("interrupted; what was finished is kept")
+            release_space(folder)
             document = replace(judge_document(live.document, targets), state=state)
             write_run(folder, document)
             folder = Path(_short(folder))
             _write_text(folder / "report.md", render_markdown(document))
-    if hurry.is_set():
-        raise Interrupted(f"interrupted when all was measured\n(run: {folder})")
+    if hurry.is_set() and state == "complete":
+        late = Interrupted(f"interrupted when all was measured\n(run: {folder})")
+        late.run = folder
+        raise late
     return document, folder
 
 

@@ -6,7 +6,9 @@ import io
 import os
 import signal
 import sys
+import time
 from pathlib import Path
+from types import FrameType
 
 from profkit.errors import Interrupted, MachineError, ProfkitError
 
@@ -14,14 +16,33 @@ INTERNAL_ERROR = (
     70  # EX_SOFTWARE of sysexits.h: a fault of profkit's own, which no input should be able to cause
 )
 
+BURST_SECONDS = 1.0  # two Ctrl-C within a second are one wish
+
 
 def main() -> None:
     """Run `profkit` and leave the process with the contract's exit code."""
-    _steady_streams()
     try:
-        _run()
-    finally:  # all is said and the exit code stands: a late Ctrl-C has nothing left to interrupt
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not where a shell has it ignored
+            signal.signal(signal.SIGINT, _interrupt_once)
+        try:
+            _steady_streams()
+            _run()
+        finally:  # all is said and the exit code stands: a late Ctrl-C has nothing left to interrupt
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+    except KeyboardInterrupt:  # one that came while the first was being answered
+        raise SystemExit(Interrupted.exit_code) from None
+
+
+_last_interrupt = float("-inf")
+
+
+def _interrupt_once(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+    """Ctrl-C, once: an impatient second one must not cut off the answer to the first."""
+    global _last_interrupt
+    now = time.monotonic()
+    if now - _last_interrupt > BURST_SECONDS:
+        _last_interrupt = now
+        raise KeyboardInterrupt
 
 
 def _run() -> None:
