@@ -15,7 +15,6 @@ import typing
 from collections.abc import Mapping
 from typing import Any, TypeVar, cast
 
-from profkit import model
 from profkit.errors import UnreadableReport
 from profkit.model import Json
 
@@ -54,7 +53,7 @@ def build(kind: type[_T], data: object, place: str = "") -> _T:
 
 
 def _decode(kind: Any, data: Any, place: str) -> Any:
-    """`data` as `kind`: Literal, X | None, tuple, Mapping, dataclass or scalar, the shapes model.py uses."""
+    """`data` as `kind`: Literal, X | None, tuple, Mapping, dataclass or scalar, the shapes the model uses."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin is typing.Literal:
         return (
@@ -114,7 +113,7 @@ def _decode_fields(kind: Any, data: Any, place: str) -> Any:
 @functools.cache
 def _fields(kind: Any) -> tuple[tuple[str, Any, bool], ...]:
     """Name, type and whether it must be given, of every field."""
-    hints = typing.get_type_hints(kind, vars(model))
+    hints = typing.get_type_hints(kind)
     absent = dataclasses.MISSING
     return tuple(
         (field.name, hints[field.name], field.default is absent and field.default_factory is absent)

@@ -57,7 +57,7 @@ def schema() -> dict[str, Any]:
 
 
 def _object(kind: Any, kinds: dict[str, Any]) -> dict[str, Any]:
-    hints = typing.get_type_hints(kind, vars(model))
+    hints = typing.get_type_hints(kind)
     absent = dataclasses.MISSING
     return {
         "description": (kind.__doc__ or "").split("\n\n")[0].replace("\n    ", " "),

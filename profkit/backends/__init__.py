@@ -5,7 +5,8 @@ A run (`live_run.py`) knows only what stands here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -13,6 +14,8 @@ from profkit.model import (
     Backend,
     Counter,
     Depth,
+    Gpu,
+    GpuTrace,
     Machine,
     PassPlan,
     PassResult,
@@ -20,6 +23,7 @@ from profkit.model import (
     Profile,
     Reading,
     Stacks,
+    Verdict,
     Workload,
 )
 from profkit.passes.read_tracemalloc import Allocations
@@ -44,6 +48,8 @@ class Known:
 
     marked: bool
     iteration_seconds: float | None = None
+    trace: GpuTrace | None = None  # what the trace pass saw of the devices
+    verdicts: tuple[Verdict, ...] | None = None  # of the judge, once the counters pass was read; None before
 
 
 @dataclass(frozen=True)
@@ -55,6 +61,9 @@ class Findings:
     profiles: tuple[Profile, ...] = ()
     stacks: tuple[Stacks, ...] = ()
     allocations: Allocations | None = None
+    gpus: tuple[Gpu, ...] = ()
+    trace: GpuTrace | None = None
+    facts: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     artifacts: tuple[str, ...] = ()  # files made from what the pass left
 
@@ -69,7 +78,7 @@ class BackendRoom(Protocol):
         """Versions of the tools that the asked passes use."""
 
     def plan(self, known: Known) -> Plan:
-        """The passes for this site, as far as `known` tells; asked again after the timing pass."""
+        """The passes for this site, as far as `known` tells; asked again after each that tells something new."""
 
     def findings(self, plan: PassPlan, result: PassResult) -> Findings:
         """What the artifacts of a pass say. Raises UnreadableReport where they cannot be read."""

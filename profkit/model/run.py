@@ -1,0 +1,54 @@
+"""A run, from the command to the verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from profkit.model.answers import Summary, Verdict
+from profkit.model.gpu import Gpu, GpuTrace, KernelClass
+from profkit.model.machine import Machine, Peaks
+from profkit.model.plan import PassResult, Plan
+from profkit.model.time import Timing
+from profkit.model.values import Counter, Profile, Reading
+from profkit.model.words import Backend, RunState
+
+
+@dataclass(frozen=True)
+class Workload:
+    """The command being profiled, as the user typed it."""
+
+    command: tuple[str, ...]
+    name: str
+    folder: str  # working folder the command runs in
+    python: str | None = None  # the interpreter, where the command is a Python program
+
+
+@dataclass(frozen=True)
+class RunDocument:
+    """All of run.json. Grows while a run goes on; every state of it is a valid document."""
+
+    name: str
+    backend: Backend
+    state: RunState
+    workload: Workload
+    started: str  # ISO 8601, UTC
+    machine: Machine | None = None
+    plan: Plan | None = None
+    tools: Mapping[str, str] = field(default_factory=dict)
+    peaks: Peaks | None = None
+    passes: tuple[PassResult, ...] = ()
+    timings: tuple[Timing, ...] = ()
+    gpus: tuple[Gpu, ...] = ()
+    trace: GpuTrace | None = None
+    kernels: tuple[KernelClass, ...] = ()  # what limits each, largest share of GPU time first
+    facts: Mapping[str, str] = field(
+        default_factory=dict
+    )  # of the tools' sessions: what decides comparability
+    counters: tuple[Counter, ...] = ()
+    readings: tuple[Reading, ...] = ()
+    profiles: tuple[Profile, ...] = ()
+    summaries: tuple[Summary, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
+    notes: tuple[str, ...] = ()
+    failure: str | None = None

@@ -1,0 +1,44 @@
+"""The timing pass."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class SampleSet:
+    """Samples of one process in seconds per iteration, in the order they were taken.
+
+    `loops` iterations were run per sample (so that a sample is long enough for the clock) and divided out.
+    """
+
+    seconds: tuple[float, ...]
+    loops: int = 1
+    warmup: tuple[float, ...] = ()
+    warm: bool = True  # drift was gone before sampling began
+    precise: bool = True  # the interval became as narrow as asked before the budget ended
+    pid: int | None = None
+    spent: float = 0.0  # wall seconds for warm-up and samples together
+    clock: Literal["wall", "cuda-events"] = "wall"  # which clock the seconds are of
+    # Wall seconds per iteration over the clock's, from the same samples: 1.2 says that the host added a fifth.
+    wall_ratio: float | None = None
+    cache: Literal["warm", "cold"] | None = (
+        None  # the device's L2 before each iteration; None where not a device
+    )
+    batching: str | None = None  # how launch overhead was amortised: "CUDA graph of 20 calls"
+    clocks: tuple[float, ...] = ()  # the device's SM clock in Hz, beside each sample; empty where not told
+    throttled: int = 0  # samples thrown away because the device slowed itself down, and
+    throttle_reasons: tuple[str, ...] = ()  # why it did
+
+
+@dataclass(frozen=True)
+class Timing:
+    """The timing pass of one region (or of the whole process): samples per process, and what the work is."""
+
+    name: str
+    kind: Literal["benchmark", "region", "process"]
+    processes: tuple[SampleSet, ...]
+    precision: float  # asked relative half-width of the interval, 0.01 is ±1 %
+    flops: float | None = None  # per iteration, as the workload declares them
+    bytes: float | None = None
