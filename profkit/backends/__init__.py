@@ -48,6 +48,9 @@ class Known:
 
     marked: bool
     iteration_seconds: float | None = None
+    benchmark: bool = False  # the region is that of `profkit.benchmark`: the pass says how often it is run
+    plain_seconds: float | None = None  # wall time of one process of the workload alone
+    passes: tuple[PassResult, ...] = ()  # those that were carried out, in order
     trace: GpuTrace | None = None  # what the trace pass saw of the devices
     verdicts: tuple[Verdict, ...] | None = None  # of the judge, once the counters pass was read; None before
 
@@ -72,13 +75,21 @@ class BackendRoom(Protocol):
     """What every backend offers a run."""
 
     name: Backend
+    host_peaks: bool  # what this machine's processor can do at best says something about the workload
+
+    @property
+    def gpus(self) -> tuple[Gpu, ...]:
+        """The devices that the workload may use."""
 
     @property
     def tools(self) -> dict[str, str]:
         """Versions of the tools that the asked passes use."""
 
     def plan(self, known: Known) -> Plan:
-        """The passes for this site, as far as `known` tells; asked again after each that tells something new."""
+        """The passes for this site, as far as `known` tells; asked again after each that tells something new.
+
+        A new plan begins with the passes that were carried out already. What comes after them may differ.
+        """
 
     def findings(self, plan: PassPlan, result: PassResult) -> Findings:
         """What the artifacts of a pass say. Raises UnreadableReport where they cannot be read."""

@@ -7,11 +7,11 @@ from functools import cached_property
 from profkit.backends import Findings, Known, Site
 from profkit.backends.cpu.choice import Choice, choose_groups
 from profkit.backends.cpu.counting import find_counting, plan_counting
-from profkit.backends.cpu.python_passes import find_cprofile, find_tracemalloc, plan_python
 from profkit.backends.cpu.simulation import find_simulation, plan_simulation
-from profkit.backends.cpu.timing import plan_timing
 from profkit.backends.cpu.trace import find_trace, plan_trace
-from profkit.model import Backend, Depth, PassPlan, PassResult, Plan
+from profkit.backends.python_passes import find_cprofile, find_tracemalloc, plan_python
+from profkit.backends.timing import plan_timing
+from profkit.model import Backend, Depth, Gpu, PassPlan, PassResult, Plan
 from profkit.passes.interpreter import python_version
 from profkit.tools.perf.probe import PerfAbility, probe_perf
 from profkit.tools.valgrind.probe import ValgrindAbility, probe_valgrind
@@ -28,6 +28,8 @@ class Cpu:
     """The CPU backend for one site. Tools are tried once, when the first plan is made."""
 
     name: Backend = "cpu"
+    host_peaks = True
+    gpus: tuple[Gpu, ...] = ()
 
     def __init__(self, site: Site) -> None:
         self._site = site

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from profkit.backends import Findings, Known, Site
 from profkit.backends.cpu.choice import SOFTWARE, Choice
-from profkit.backends.cpu.per_iteration import Done, done_in_region, per_iteration
+from profkit.backends.per_iteration import Done, done_in_region, per_iteration
 from profkit.errors import UnreadableReport
 from profkit.metrics import derive, formula_table
 from profkit.metrics.formulas import FormulaTable

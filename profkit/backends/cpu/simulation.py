@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from profkit.backends import Findings, Known, Site
-from profkit.backends.cpu.per_iteration import done_in_region, per_iteration, profile_per_iteration
+from profkit.backends.per_iteration import done_in_region, per_iteration, profile_per_iteration
 from profkit.errors import UnreadableReport
 from profkit.hardware.caches import data_cache, instruction_cache
 from profkit.metrics import derive, formula_table

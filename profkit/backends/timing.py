@@ -1,4 +1,4 @@
-"""The timing pass: the workload alone, several processes so that a lucky memory layout is seen."""
+"""The timing pass of every backend: the workload alone, several processes so that a lucky memory layout is seen."""
 
 from __future__ import annotations
 
