@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
 from datetime import datetime, timezone
 
 from profkit.backends import BackendRoom, Findings, Known, Site
 from profkit.errors import Interrupted, UnreadableReport
-from profkit.model import PassPlan, PassResult, Plan, RunDocument, Summary
+from profkit.model import Gpu, PassPlan, PassResult, Plan, Reading, RunDocument, Scope, Summary
 from profkit.progress import Progress
 from profkit.recording.marks import entered_region, forget
 from profkit.recording.passes import Setting, record_pass, skipped
@@ -17,15 +18,20 @@ from profkit.recording.usage import usage_readings
 from profkit.run import write_run
 from profkit.signals import hurried
 from profkit.summaries.memory import summarize_allocations
-from profkit.words import plural
+from profkit.words import percent, plural, shortened
 from profkit.workload import seems_marked
+
+# A document with what is known so far in, the same with verdicts out.
+Judge = Callable[[RunDocument], RunDocument]
 
 
 class LiveRun:
     """One run under way. Everything that is known so far stands in `document` and on disk."""
 
-    def __init__(self, site: Site, backend: BackendRoom, timeout: float | None, progress: Progress) -> None:
-        self._site, self._backend, self._progress = site, backend, progress
+    def __init__(
+        self, site: Site, backend: BackendRoom, timeout: float | None, progress: Progress, judge: Judge
+    ) -> None:
+        self._site, self._backend, self._progress, self._judge = site, backend, progress, judge
         self._setting = Setting(site.folder, site.workload.folder, timeout, progress.tick)
         self.document = RunDocument(
             name=site.workload.name,
@@ -45,39 +51,46 @@ class LiveRun:
             raise KeyboardInterrupt
 
     def carry_out(self) -> None:
-        """Every pass of the plan in turn; planned once more as soon as the first answer is there.
+        """Every pass of the plan in turn; the backend is asked once more whenever one told something new.
 
         Raises WorkloadError when the workload fails by itself, and passes KeyboardInterrupt on once what was
         finished is written.
         """
-        self.grow(tools=self._backend.tools)
+        self.grow(tools=self._backend.tools, gpus=self._backend.gpus)
         known = Known(marked=seems_marked(self._site.workload))
-        plan = self._backend.plan(known)
-        self.grow(plan=plan)
-        plain: float | None = None
-        first = plan.passes[0]
-        guess = first.name != "timing"
-        if not guess:
-            known, plain = self._time(first)
-            plan = self._backend.plan(known)
-            self.grow(plan=plan)
-        for number in range(
-            len(plan.passes)
-        ):  # the passes of a new plan are the same, their steps may differ
+        plan = self._plan(known)
+        guess = plan.passes[0].name != "timing"
+        number = 0
+        while number < len(plan.passes):
+            if plan.passes[number].name == "explain":  # it is about what the judge says of the passes before
+                known = replace(known, verdicts=self._judge(self.document).verdicts)
+                plan = self._plan(known)
             planned = plan.passes[number]
-            if planned.skipped is not None:
+            if planned.name == "timing":
+                known = self._time(planned, known)
+            elif planned.skipped is not None or not planned.steps:
                 self._skip(planned)
-            elif planned.name != "timing":
-                result = self._run(planned, plain)
+            else:
+                result = self._run(planned, known)
                 if guess and result.state == "finished":
                     guess = False
-                    plan, result = self._guessed(plan, number, known, result)
-                self._add(plan.passes[number], result, plain)
-        if any(planned.name == "counters" for planned in plan.passes):
+                    plan, known, result = self._guessed(plan, number, known, result)
+                self._add(plan.passes[number], result, known.plain_seconds)
+            known = replace(known, passes=self.document.passes, trace=self.document.trace)
+            plan = self._plan(known)
+            number += 1
+        if self._backend.host_peaks and any(planned.name == "counters" for planned in plan.passes):
             self._measure_peaks()
 
-    def _time(self, plan: PassPlan) -> tuple[Known, float]:
-        """The timing pass; what the next plan may build on, and the wall seconds of one plain run."""
+    def _plan(self, known: Known) -> Plan:
+        """What the backend plans now; written where it differs from what was written."""
+        plan = self._backend.plan(known)
+        if plan != self.document.plan:
+            self.grow(plan=plan)
+        return plan
+
+    def _time(self, plan: PassPlan, known: Known) -> Known:
+        """The timing pass; what the next plan may build on."""
         self._progress.begin("timing", f"{plural(len(plan.steps), 'process', 'processes')}, alone")
         budget = self._site.budget * len(plan.steps)
         try:
@@ -97,28 +110,37 @@ class LiveRun:
             notes=(*self.document.notes, *record.notes),
         )
         self._progress.end(f"{len(seconds)} samples in {result.seconds:.0f} s")
-        # The mean: it decides how long passes repeat the work, and a few slow iterations take their time too.
-        mean = sum(seconds) / len(seconds)
-        return Known(marked=main.kind != "process", iteration_seconds=mean), record.plain_seconds
+        return replace(
+            known,
+            marked=main.kind != "process",
+            # The mean: it decides how long passes repeat the work, and a few slow iterations take their time too.
+            iteration_seconds=sum(seconds) / len(seconds),
+            benchmark=main.kind == "benchmark",
+            plain_seconds=record.plain_seconds,
+        )
 
-    def _guessed(self, plan: Plan, number: int, known: Known, result: PassResult) -> tuple[Plan, PassResult]:
+    def _guessed(
+        self, plan: Plan, number: int, known: Known, result: PassResult
+    ) -> tuple[Plan, Known, PassResult]:
         """What the first pass showed of the workload's marks; where the guess was wrong, it runs once more."""
         planned = plan.passes[number]
         marked = entered_region(planned.steps)
         if marked == known.marked:
-            return plan, result
-        plan = self._backend.plan(replace(known, marked=marked))
-        self.grow(plan=plan)
+            return plan, known, result
+        known = replace(known, marked=marked)
+        plan = self._plan(known)
         if plan.passes[number].steps == planned.steps:
-            return plan, result
+            return plan, known, result
         word = "it marks a region" if marked else "no region was entered, so the whole process counts"
         self._progress.end(f"{word}: once more")
         forget(planned.steps, self._site.folder)
-        return plan, self._run(plan.passes[number], None)
+        return plan, known, self._run(plan.passes[number], known)
 
-    def _run(self, plan: PassPlan, plain: float | None) -> PassResult:
-        """One pass under an instrument."""
-        expected = f"about {plan.cost * plain:.0f} s" if plan.cost is not None and plain is not None else ""
+    def _run(self, plan: PassPlan, known: Known) -> PassResult:
+        """One pass under an instrument; what it looks at is said before it runs."""
+        for line in kernel_lines(plan):
+            self._progress.note(line)
+        expected = _expected(plan, known.plain_seconds)
         self._progress.begin(plan.name, ", ".join(part for part in (plan.tool, expected) if part))
         try:
             return record_pass(plan, self._setting)
@@ -134,11 +156,14 @@ class LiveRun:
         known = self.document
         self.grow(
             passes=(*known.passes, replace(result, artifacts=(*result.artifacts, *findings.artifacts))),
+            gpus=_same_devices(known.gpus, findings.gpus),
+            trace=known.trace or findings.trace,
+            facts=_facts(known.facts, findings.facts, plan.tool),
             counters=(*known.counters, *findings.counters),
-            readings=(*known.readings, *findings.readings),
+            readings=_told_again(known.readings, findings.readings),
             profiles=(*known.profiles, *findings.profiles),
             summaries=(*known.summaries, *_summaries(findings)),
-            notes=(*known.notes, *findings.notes),
+            notes=tuple(dict.fromkeys((*known.notes, *findings.notes))),
         )
         self._progress.end(_ending(result))
 
@@ -157,6 +182,11 @@ class LiveRun:
         return Findings(), result
 
     def _skip(self, plan: PassPlan) -> None:
+        plan = (
+            plan
+            if plan.skipped is not None
+            else replace(plan, skipped="there is nothing that it could look at")
+        )
         self._progress.note(f"{plan.name}: skipped, {plan.skipped}")
         self.grow(passes=(*self.document.passes, skipped(plan)))
 
@@ -177,6 +207,65 @@ class LiveRun:
 def _summaries(findings: Findings) -> tuple[Summary, ...]:
     """What only its own pass can say; every other summary is made of readings when all are there."""
     return (summarize_allocations(findings.allocations),) if findings.allocations is not None else ()
+
+
+def _same_devices(known: tuple[Gpu, ...], told: tuple[Gpu, ...]) -> tuple[Gpu, ...]:
+    """What the driver says of each device, with what only a report told; and devices that only a report knows."""
+    places = {gpu.index: gpu for gpu in known}
+    for gpu in told:
+        before = places.get(gpu.index)
+        if before is None:
+            places[gpu.index] = gpu
+            continue
+        missing = {f.name: getattr(gpu, f.name) for f in fields(gpu) if getattr(before, f.name) is None}
+        places[gpu.index] = replace(before, **missing)
+    return tuple(places[index] for index in sorted(places))
+
+
+def _facts(known: Mapping[str, str], told: Mapping[str, str], tool: str | None) -> dict[str, str]:
+    """Facts of all passes; what two tools say differently stands under both names. The command is the run's own."""
+    facts = dict(known)
+    for name, value in told.items():
+        if name == "command" or facts.get(name) == value:
+            continue
+        facts[f"{name} ({tool})" if name in facts else name] = value
+    return facts
+
+
+def _told_again(known: tuple[Reading, ...], told: tuple[Reading, ...]) -> tuple[Reading, ...]:
+    """All readings; where the same tool tells a metric of a scope once more, with a value, the later one counts."""
+
+    def place(reading: Reading) -> tuple[str, Scope, str]:
+        return reading.metric, reading.scope, reading.source.tool
+
+    later = {place(reading) for reading in told if reading.value is not None}
+    kept = tuple(
+        reading for reading in known if reading.scope.kind != "kernel" or place(reading) not in later
+    )
+    there = {place(reading) for reading in kept}
+    return (
+        *kept,
+        *(r for r in told if r.value is not None or r.scope.kind != "kernel" or place(r) not in there),
+    )
+
+
+def kernel_lines(plan: PassPlan) -> list[str]:
+    """What a pass will count, a line for each launch configuration, as it is said before it runs."""
+    if not plan.kernels:
+        return []
+    share = percent(100 * sum(kernel.share for kernel in plan.kernels))
+    lines = [f"{plan.name}: {plural(len(plan.kernels), 'launch configuration')}, {share} % of the GPU time"]
+    for planned in plan.kernels:
+        replays = f", {plural(planned.replays, 'replay pass', 'replay passes')}" if planned.replays else ""
+        name = shortened(planned.kernel.name, 48)
+        lines.append(f"  {percent(100 * planned.share)} %  {name}  {planned.kernel.id}{replays}")
+    return [*lines, *(f"  {note}" for note in plan.notes)]
+
+
+def _expected(plan: PassPlan, plain: float | None) -> str:
+    if plan.seconds is not None:
+        return f"about {plan.seconds:.0f} s"
+    return f"about {plan.cost * plain:.0f} s" if plan.cost is not None and plain is not None else ""
 
 
 def _ending(result: PassResult) -> str:

@@ -69,7 +69,9 @@ def profile_workload(request: Request, progress: Progress) -> tuple[RunDocument,
                 request.output, site.workload.name, _backend_name(request), datetime.now()
             ).resolve()
             site = replace(site, folder=folder)
-            live = LiveRun(site, _backend(request, site), request.timeout, progress)
+            live = LiveRun(
+                site, _backend(request, site), request.timeout, progress, lambda d: judge_document(d, targets)
+            )
             live.grow()
         try:
             if hurry.is_set():
