@@ -1,0 +1,65 @@
+"""How nsys is called. The one place with its flags.
+
+Pure: nothing here runs or reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+SUFFIX = ".nsys-rep"
+# Against a plain run of a torch workload on an H200: capturing a region added 3.5 s, most of it at the start and
+# while the report is written (nsys 2025.3). With `osrt` and the default sampling it was 98 s and 2.1 GB.
+COST = 2.0
+COST_NOTE = "tracing a torch workload of 4 s added 3.5 s on an H200 (nsys 2025.3)"
+NODE_FIX = "nsys profile --cuda-graph-trace=node ..."
+
+
+def nsys_argv(
+    command: Sequence[str],
+    report: Path | str,
+    *,
+    marked: bool,
+    nsys: str = "nsys",
+) -> tuple[str, ...]:
+    """The command that traces `command` into `report` (`.nsys-rep`; an older one there is replaced).
+
+    `marked`: the workload calls cudaProfilerStart and Stop (as `profkit.region` does), and only what happens between
+    them is recorded; else the whole process. `command` is best wrapped by `status_wrapper`, since nsys may hide how
+    it ended. The end of the range is `stop`: nsys' own default ends the workload (exit code 143). CUDA graphs are
+    traced node by node: as a whole, which is the default, a replay shows none of its kernels. No sampling of the CPU
+    and no system calls: they say nothing of the device, and cost 98 s instead of 3.5 s.
+    """
+    argv = [
+        nsys,
+        "profile",
+        "--trace=cuda,nvtx",
+        "--sample=none",
+        "--cpuctxsw=none",
+        "--cuda-graph-trace=node",
+        "--force-overwrite=true",
+    ]
+    if marked:
+        argv += ["--capture-range=cudaProfilerApi", "--capture-range-end=stop"]
+    return (*argv, f"--output={_literal(report)}", *command)
+
+
+def export_argv(report: Path | str, sqlite: Path | str, *, nsys: str = "nsys") -> tuple[str, ...]:
+    """The command that turns a `.nsys-rep` into the SQLite file that `sqlite.read_sqlite` takes.
+
+    Not lazy: a lazy export leaves out tables and columns that hold nothing, and old versions know no other.
+    """
+    return (
+        nsys,
+        "export",
+        "--type=sqlite",
+        "--force-overwrite=true",
+        f"--output={sqlite}",
+        str(report),
+    )
+
+
+def _literal(report: Path | str) -> str:
+    """The output's name as nsys takes it: it replaces %p, %h, %q{...} in it, and adds the suffix itself."""
+    return str(report).removesuffix(SUFFIX).replace("%", "%%")

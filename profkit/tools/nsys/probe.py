@@ -1,0 +1,70 @@
+"""Whether nsys works here: by a report of a tiny program, not by looking for a file."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from profkit.tools.nsys.command import SUFFIX, nsys_argv
+from profkit.tools.nsys.faults import explain
+from profkit.tools.nsys.find import INSTALL_FIX, find_nsys
+
+_SECONDS = 60.0  # a report of `true` takes a second or two; a busy machine may take many times that
+_VERSION = re.compile(r"version (\d+(?:\.\d+)+)")
+
+
+@dataclass(frozen=True)
+class NsysAbility:
+    """What nsys can do on this machine. Where `works` is False, `reason` says why, `fix` what to do."""
+
+    path: Path | None
+    version: str | None
+    works: bool
+    reason: str | None = None
+    fix: str | None = None
+
+
+@lru_cache(maxsize=1)
+def probe_nsys() -> NsysAbility:
+    """Trace `true` once and see whether a report comes of it; the answer is kept for this process.
+
+    That its version is told says little: the nsys inside Nsight Compute starts, records, and then lacks the importer
+    that makes the report.
+    """
+    path = find_nsys()
+    if path is None:
+        if sys.platform == "darwin":
+            return NsysAbility(None, None, False, "nsys records nothing on macOS: it has no CUDA", None)
+        return NsysAbility(None, None, False, "nsys is not installed", INSTALL_FIX)
+    returncode, text = _run((str(path), "--version"))
+    matched = _VERSION.search(text)
+    if matched is None:
+        fault = explain(text, returncode)
+        reason = fault.reason if fault else f"{path} does not say its version"
+        return NsysAbility(path, None, False, reason, fault.fix if fault else INSTALL_FIX)
+    with tempfile.TemporaryDirectory(prefix="profkit-probe-") as folder:
+        report = Path(folder) / f"probe{SUFFIX}"
+        true = shutil.which("true") or "/bin/true"
+        returncode, text = _run(nsys_argv((true,), report, marked=False, nsys=str(path)))
+        if report.is_file() and report.stat().st_size:
+            return NsysAbility(path, matched[1], True)
+    fault = explain(text, returncode)
+    tail = " ".join(text.split())[-200:] or "it said nothing"
+    reason = fault.reason if fault else f"nsys ended with {returncode} and left no report: {tail}"
+    return NsysAbility(path, matched[1], False, reason, fault.fix if fault else INSTALL_FIX)
+
+
+def _run(argv: tuple[str, ...]) -> tuple[int, str]:
+    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+        done = subprocess.run(
+            argv, capture_output=True, text=True, errors="replace", timeout=_SECONDS, stdin=subprocess.DEVNULL
+        )
+        return done.returncode, done.stdout + done.stderr
+    return 127, f"{argv[0]} could not be run, or did not end within {_SECONDS:.0f} s"
