@@ -43,6 +43,7 @@ class Verdict:
     scope: Scope
     quality: Quality
     advice: tuple[str, ...] = ()
-    weight: float | None = None  # kernels: their share of the region's GPU time, 0..1
+    # Of a kernel: its share of the region's GPU time, 0..1. Of a run: the share of the kernels that decide it.
+    weight: float | None = None
     # The most that keeping the target could win over the whole run, as a share of its time (Amdahl), 0..1.
     gain: float | None = None

@@ -131,4 +131,5 @@ class KernelClass:
     share: float | None
     bound: Bound
     reason: str
-    nearest: float | None = None  # how near it is to that limit, in %
+    nearest: float | None = None  # how near its busiest unit is to its peak, in %, and
+    busiest: Bound | None = None  # which unit that is; `bound` itself where that is a unit

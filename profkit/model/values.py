@@ -36,6 +36,7 @@ class Reading:
 
     `value` is None exactly when `quality` is "unavailable"; then `reason` says why and `fix`, where there
     is one, is the line that would change it. `share` is the part of the time a multiplexed counter ran (0..1).
+    `doubt` says which other reading of the same report contradicts it: it is shown, and decides nothing.
     """
 
     metric: str
@@ -47,6 +48,7 @@ class Reading:
     reason: str | None = None
     share: float | None = None
     fix: str | None = None
+    doubt: str | None = None
 
     def __post_init__(self) -> None:
         if (self.value is None) != (self.quality == "unavailable"):

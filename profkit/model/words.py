@@ -15,7 +15,8 @@ RunState = Literal["running", "complete", "interrupted", "failed"]
 CheckState = Literal["ok", "limited", "missing", "refused"]
 Depth = Literal["gate", "standard", "full"]
 # What limits a kernel. `issue`: the schedulers are busy; `latency`: nothing is busy, warps wait for each other's or
-# their own results; `launch`: too small to fill the device, or shorter than the time it takes to launch it.
+# their own results; `launch`: too small to fill the device, or shorter than the time it takes to launch it;
+# `compute`: some unit of the multiprocessors, where the report does not say which; `xu`: special functions.
 Bound = Literal[
     "dram",
     "l2",
@@ -26,6 +27,8 @@ Bound = Literal[
     "fp64",
     "fp16",
     "integer",
+    "xu",
+    "compute",
     "issue",
     "latency",
     "launch",
