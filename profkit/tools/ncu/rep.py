@@ -1,0 +1,132 @@
+"""Reads .ncu-rep files without NVIDIA's software: launches with the metrics asked for, and the report of them all.
+
+Two passes: over the block headers (strings and session, which may stand behind the results that need them), then over
+the results one by one. The file is mapped, not loaded, and what was read is given back, so memory stays flat.
+"""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from profkit.errors import UnreadableReport
+from profkit.model import Report
+from profkit.tools.ncu.blocks import Block, CutOff, blocks, records
+from profkit.tools.ncu.launches import Launch
+from profkit.tools.ncu.report import report_of
+from profkit.tools.ncu.results import Process, read_result
+from profkit.tools.ncu.session import Session, read_header
+from profkit.tools.ncu.wanted import is_wanted
+from profkit.tools.ncu.wire import Malformed
+
+FORMAT = "ncu-rep"
+_GIVE_BACK = 32 << 20  # bytes read after which the pages are given back
+_AGAIN = "record it again, or copy it again from where it was recorded"
+
+Wanted = Collection[str] | Callable[[str], bool]
+
+
+def read_ncu_rep(path: Path) -> Report:
+    """The report in the .ncu-rep at `path`: counters and times by launch configuration, facts, devices.
+
+    A file that was cut off is read as far as its blocks are whole, with a warning. Raises UnreadableReport where
+    nothing is, and for what is damaged or no report of Nsight Compute.
+    """
+    with _opened(path) as file:
+        return report_of(file.session, file.launches(is_wanted), FORMAT, file.warnings)
+
+
+def read_launches(path: Path, wanted: Wanted | None = None) -> tuple[Launch, ...]:
+    """Every result in the .ncu-rep at `path`, in its order, each with the values of the metrics that `wanted` names.
+
+    `wanted` is a collection of names or a function that says yes or no to one; None asks for all. What stands in the
+    report without a value of its own (instances alone) has the value None. Raises UnreadableReport.
+    """
+    if wanted is None:
+        ask: Callable[[str], bool] = _all
+    elif callable(wanted):
+        ask = wanted
+    else:
+        ask = frozenset(wanted).__contains__
+    with _opened(path) as file:
+        return tuple(file.launches(ask))
+
+
+def _all(_: str) -> bool:
+    return True
+
+
+@dataclass
+class _File:
+    """An open report after its first pass."""
+
+    path: Path
+    data: mmap.mmap
+    session: Session = field(default_factory=Session)
+    strings: list[str] = field(default_factory=list)
+    filled: list[tuple[Block, Process]] = field(default_factory=list)  # blocks with results
+    warnings: list[str] = field(default_factory=list)
+
+    def scan(self) -> None:
+        """The first pass. Notes where the file is cut off."""
+        count = 0
+        try:
+            for block in blocks(self.data):
+                count += 1
+                header = read_header(self.data, block, self.session)
+                self.strings += header.strings
+                if block.results:
+                    self.filled.append((block, header.process))
+        except CutOff as cut:
+            if not self.filled:
+                raise UnreadableReport(
+                    f"{self.path} was cut off before its first result: {cut}", _AGAIN
+                ) from cut
+            self.warnings.append(f"the file was cut off: {cut}; what lies before it was read")
+        if count == 0:
+            raise UnreadableReport(f"{self.path} holds a header and nothing else: it was cut off", _AGAIN)
+
+    def launches(self, wanted: Callable[[str], bool]) -> Iterator[Launch]:
+        """The second pass: every result with the metrics whose names are wanted."""
+        ids = {number: name for number, name in enumerate(self.strings) if wanted(name)}
+        counts: dict[str, int] = {}
+        seen = 0
+        for block, process in self.filled:
+            for part in records(self.data, block):
+                if part.kind == "source":
+                    continue
+                counts[part.kind] = counts.get(part.kind, 0) + 1
+                yield read_result(self.data, part, ids, counts[part.kind], process)
+                seen = self._give_back(seen, part.offset + part.size)
+
+    def _give_back(self, since: int, now: int) -> int:
+        """Pages that were read count as this process's memory until they are given back."""
+        if now - since < _GIVE_BACK or not hasattr(mmap, "MADV_DONTNEED"):
+            return since
+        start = since - since % mmap.PAGESIZE
+        self.data.madvise(mmap.MADV_DONTNEED, start, now - start)
+        return now
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[_File]:
+    """The file at `path` after its first pass. Turns what is wrong with it into UnreadableReport."""
+    try:
+        with path.open("rb") as stream:
+            if not stream.read(1):
+                raise UnreadableReport(f"{path} is empty")
+            with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
+                file = _File(path, data)
+                file.scan()
+                yield file
+    except Malformed as fault:
+        if fault.offset == 0:
+            raise UnreadableReport(f"{path} is {fault}") from fault
+        raise UnreadableReport(f"{path} is damaged: {fault}", _AGAIN) from fault
+    except OSError as error:
+        raise UnreadableReport(f"{path} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise UnreadableReport(f"{str(path)!r} cannot be read: {error}") from error

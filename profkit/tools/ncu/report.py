@@ -1,0 +1,61 @@
+"""A report out of launches and a session, whichever way both were read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from profkit.model import GpuTrace, Report
+from profkit.tools.ncu.facts import Seen, facts_of
+from profkit.tools.ncu.launches import Group, Launch, grouped
+from profkit.tools.ncu.session import Session, gpus
+
+TOOL = "ncu"
+
+
+def report_of(
+    session: Session, launches: Iterable[Launch], format: str, warnings: Sequence[str] = ()
+) -> Report:
+    """Counters (medians) and times by launch configuration, largest time first; facts, devices, what is doubtful."""
+    seen = Seen()
+    groups = grouped(seen.watch(launches))
+    times = sorted(
+        (time for group in groups if (time := group.time()) is not None),
+        key=lambda time: (-time.total, time.first or 0),
+    )
+    driver = session.driver or next(iter(seen.drivers), None)
+    trace = GpuTrace(tool=TOOL, kernels=tuple(times), launches=seen.kinds["kernel"]) if times else None
+    return Report(
+        tool=TOOL,
+        format=format,
+        version=session.version,
+        facts=facts_of(session, seen),
+        counters=tuple(counter for group in groups for counter in group.counters()),
+        trace=trace,
+        gpus=gpus(session, driver),
+        warnings=(*warnings, *_doubts(seen, groups)),
+    )
+
+
+def _doubts(seen: Seen, groups: Sequence[Group]) -> Iterable[str]:
+    if not seen.launches:
+        yield "the report holds no results: no kernel was profiled"
+    if seen.unsupported:
+        yield f"{seen.unsupported} results are of a device that this version of Nsight Compute does not support"
+    together = {kind: seen.kinds[kind] for kind in ("range", "cmdlist", "graph") if seen.kinds[kind]}
+    if together:
+        said = " and ".join(f"{n} {kind}" for kind, n in together.items())
+        yield f"{said} results count several kernels as one: they are read as regions, not as kernels"
+    untimed = sum(1 for group in groups if group.scope.kind == "kernel" and group.time() is None)
+    if untimed:
+        yield f"{untimed} launch configurations have no duration (gpu__time_duration.sum was not collected)"
+    for group in groups:
+        if len(group.shapes) > 1:
+            yield (
+                f"{group.kernel.name} ({group.kernel.id}) was launched with different registers or shared memory: "
+                "its values are medians over all of them"
+            )
+        if len(group.devices) > 1:
+            yield (
+                f"{group.kernel.name} ({group.kernel.id}) ran on several devices: "
+                "its values are medians over all of them"
+            )
