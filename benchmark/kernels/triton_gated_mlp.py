@@ -11,6 +11,7 @@ import torch
 import triton
 import triton.language as tl
 
+from benchmark.kernels import tma
 from benchmark.kernels.launch import PRECISION, contiguous, gemm_configs, multipliable, tuned
 
 
@@ -54,6 +55,10 @@ def gated_mlp(x: Any, w1: Any, w2: Any) -> Any:
     """Gated MLP of x (..., K) with w1 and w2 (K, N), contiguous and of one dtype; gives (..., N) in it."""
     contiguous(x, w1, w2)
     multipliable(x)
+    if tma.usable(x, w1, w2):
+        from benchmark.kernels import triton_gated_mlp_tma
+
+        return triton_gated_mlp_tma.gated_mlp(x, w1, w2)
     K, N = w1.shape
     M = x.numel() // K
     y = torch.empty((*x.shape[:-1], N), dtype=x.dtype, device=x.device)

@@ -15,6 +15,7 @@ import torch
 import triton
 import triton.language as tl
 
+from benchmark.kernels import tma
 from benchmark.kernels.launch import PRECISION, contiguous, gemm_configs, multipliable, tuned
 
 
@@ -55,6 +56,10 @@ def lora(x: Any, w: Any, a: Any, b: Any, scale: float) -> Any:
     """Adapted layer of x (..., K): w (K, N), a (K, R), b (R, N), contiguous, of one dtype; gives (..., N)."""
     contiguous(x, w, a, b)
     multipliable(x)
+    if tma.usable(x, w, a, b):
+        from benchmark.kernels import triton_lora_tma
+
+        return triton_lora_tma.lora(x, w, a, b, scale)
     (K, N), R = w.shape, a.shape[1]
     M = x.numel() // K
     y = torch.empty((*x.shape[:-1], N), dtype=x.dtype, device=x.device)
