@@ -48,9 +48,9 @@ def read_report(path: Path) -> Report:
     import tempfile  # here, as in _convert: most reports are read as they are
 
     with tempfile.TemporaryDirectory(prefix="profkit-") as folder:
-        text = Path(folder) / "converted.txt"
-        _convert(found, path, text)
-        return found.read(text)
+        output = Path(folder) / found.converted
+        _convert(found, path, output)
+        return found.read(output)
 
 
 def _convert(found: Format, path: Path, output: Path) -> None:
@@ -62,7 +62,8 @@ def _convert(found: Format, path: Path, output: Path) -> None:
         outcome = process.run(argv, timeout=CONVERSION_SECONDS)
     except UsageError as error:
         raise MachineError(
-            f"{path} is {found.title}, which only {found.tool} can read: {error.message}"
+            f"{path} is {found.title}, which only {found.tool} can read: {error.message}",
+            _by_hand(found, path),
         ) from error
     if not outcome.ok or not output.is_file() or output.stat().st_size == 0:
         fault = explain(found.tool, outcome.output_tail, outcome.returncode)
@@ -71,29 +72,44 @@ def _convert(found: Format, path: Path, output: Path) -> None:
         if outcome.returncode == 127 or "not found" in outcome.output_tail:
             raise MachineError(
                 f"{path} is {found.title}, which only {found.tool} can read, and {found.tool} is not here",
-                f"where it was recorded: {found.tool} script -i {path.name} > {path.stem}.txt, then read that",
+                _by_hand(found, path),
             )
         last = outcome.output_tail.strip().splitlines()[-1:] or ["it printed nothing"]
         raise UnreadableReport(f"{found.tool} cannot read {path}: {last[0]}")
 
 
+def _by_hand(found: Format, path: Path) -> str | None:
+    if found.by_hand is None:
+        return None
+    line = found.by_hand.format(name=shlex.quote(path.name), stem=shlex.quote(path.stem))
+    return f"where it was recorded: {line}, then read that"
+
+
 def document_of(report: Report, path: Path) -> RunDocument:
     """A report as a run of which nothing more is known."""
+    device = report.trace is not None or report.gpus or any(c.scope.kind == "kernel" for c in report.counters)
     known = report.counters and has_formulas(report.tool)
     readings = derive(report.counters, formula_table(report.tool), report.tool, path.name) if known else ()
     command = report.facts.get("command")
     return RunDocument(
         name=path.name,
-        backend="cpu",
+        backend="cuda" if device else "cpu",
         state="complete",
         workload=Workload(_words(command), path.stem, ""),
         started=datetime.fromtimestamp(path.stat().st_mtime, timezone.utc).isoformat(timespec="seconds"),
         tools={report.tool: report.version} if report.version else {},
         counters=report.counters,
         readings=readings,
+        gpus=report.gpus,
+        trace=report.trace,
+        facts=report.facts if device else {},
         profiles=report.profiles,
-        notes=(*(f"{name}: {value}" for name, value in report.facts.items()), *report.warnings),
+        notes=report.warnings if device else (*_told(report), *report.warnings),
     )
+
+
+def _told(report: Report) -> tuple[str, ...]:
+    return tuple(f"{name}: {value}" for name, value in report.facts.items())
 
 
 def _words(command: str | None) -> tuple[str, ...]:

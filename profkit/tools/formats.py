@@ -25,7 +25,8 @@ class Format:
     """One kind of report.
 
     `read` takes the file. Where only the tool itself can read it, `convert` gives (and does not run) the argv that
-    turns the file into one that `read` takes.
+    turns the file into one called `converted` that `read` takes, and `by_hand` is the line that does so where the
+    tool is: with {name} for the file's name and {stem} for that without its suffix.
     """
 
     name: str
@@ -34,6 +35,8 @@ class Format:
     looks_like: Callable[[bytes], bool]
     read: Callable[[Path], Report]
     convert: Callable[[Path, Path], tuple[str, ...]] | None = None
+    converted: str = "converted.txt"
+    by_hand: str | None = None
 
 
 def later(module: str, function: str) -> Callable[..., Any]:

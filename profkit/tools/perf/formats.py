@@ -18,6 +18,7 @@ FORMATS = (
         later("profkit.tools.perf.data", "looks_like"),
         later("profkit.tools.perf.script", "read_script"),
         later("profkit.tools.perf.convert", "conversion_argv"),
+        by_hand="perf script -i {name} > {stem}.txt",
     ),
     _format("perf-stat-json", "perf stat -j", "stat_json", "read_stat_json"),
     _format("perf-json", "perf data convert --to-json", "convert_json", "read_convert_json"),
