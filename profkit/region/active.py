@@ -172,6 +172,7 @@ class Session:
             reason = getattr(switch, "reason", None)
             if reason and reason not in self._notes:
                 self.note(reason)
+            self._notes += [text for text in getattr(switch, "remarks", ()) if text not in self._notes]
 
     # ------------------------------------------------------------ what is left behind
 
@@ -251,6 +252,14 @@ def _switches(directive: Directive | None, note: Callable[[str], None]) -> list[
             from profkit.region.valgrind import ValgrindSwitch
 
             found.append(ValgrindSwitch())
+        elif asked.kind == "cuda":
+            from profkit.region.cuda import CudaSwitch
+
+            found.append(CudaSwitch())
+        elif asked.kind == "torch-profiler" and asked.output is not None:
+            from profkit.region.torch_profiler import TorchProfiler
+
+            found.append(TorchProfiler(asked.output))
     except Exception as error:
         note(f"the {asked.kind} switch cannot be used: {error}")
     return found

@@ -1,5 +1,5 @@
-"""Runs a Python workload under one of Python's own instruments: `python HOST cprofile|tracemalloc OUT --
-script args`.
+"""Runs a Python workload under an instrument of its own process: `python HOST cprofile|tracemalloc|torch OUT
+-- script args`.
 
 Standard library only, and no import of profkit: it runs in whatever interpreter the workload has, of any
 version from 3.10 on. In the workload's process this package is called `profkit_pass_host`; `switch` is what

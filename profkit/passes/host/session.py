@@ -13,8 +13,8 @@ from typing import Protocol
 
 from . import program
 
-USAGE = "usage: python HOST cprofile|tracemalloc OUT [--] script|-m module|-c code [arguments]"
-KINDS = {"cprofile": "calls", "tracemalloc": "allocations"}
+USAGE = "usage: python HOST cprofile|tracemalloc|torch OUT [--] script|-m module|-c code [arguments]"
+KINDS = {"cprofile": "calls", "tracemalloc": "allocations", "torch": "device_trace"}
 
 
 class Instrument(Protocol):
