@@ -27,6 +27,7 @@ REGISTERS = "launch__registers_per_thread"
 SHARED = ("launch__shared_mem_per_block_static", "launch__shared_mem_per_block_dynamic")
 SHARED_ALL, SHARED_DRIVER = "launch__shared_mem_per_block", "launch__shared_mem_per_block_driver"
 DEVICE = "launch__device_id"
+_SHAPE = ("grid", "block")
 IDENTITY = (
     REGISTERS,
     *SHARED,
@@ -34,8 +35,12 @@ IDENTITY = (
     SHARED_DRIVER,
     DEVICE,
     *DURATIONS,
-    *(n for two in CYCLES for n in two),
+    *(name for two in CYCLES for name in two),
+    *(f"launch__{what}_dim_{axis}" for what in _SHAPE for axis in "xyz"),
 )
+
+
+NOT_AVAILABLE = ("n/a", "na", "not available")  # what stands in a text where a value should
 
 
 @dataclass(frozen=True)
@@ -71,7 +76,14 @@ class Launch:
     @property
     def scope(self) -> Scope:
         """What its values speak of: the launch configuration, or a region where several kernels were counted as one."""
-        return self.kernel.scope if self.kind == "kernel" else Scope("region", self.kernel.name)
+        if self.kind == "kernel":
+            return self.kernel.scope
+        # Of several kernels the report tells the largest grid and block: enough to tell one graph from another.
+        sides = [[finite(self.values.get(f"launch__{what}_dim_{axis}")) for axis in "xyz"] for what in _SHAPE]
+        known = [[int(side) for side in three if side is not None] for three in sides]
+        return Scope(
+            "region", self.kernel.name, " of ".join("x".join(map(str, k)) for k in known if k) or None
+        )
 
     @property
     def seconds(self) -> float | None:
@@ -141,13 +153,20 @@ class Group:
         if (time := launch.seconds) is not None:
             self.seconds.append(time)
         for name, value in launch.values.items():
-            if isinstance(value, str) or (keep is not None and name not in keep):
+            if keep is not None and name not in keep:
+                continue
+            if isinstance(value, str):
+                if value.lower() in NOT_AVAILABLE:
+                    self._fault(name, "n/a")
                 continue
             if value is not None and math.isfinite(value):
                 self.numbers.setdefault(name, array("d")).append(value)
             else:
-                counts = self.faults.setdefault(name, {})
-                counts[_word(value)] = counts.get(_word(value), 0) + 1
+                self._fault(name, _word(value))
+
+    def _fault(self, name: str, word: str) -> None:
+        counts = self.faults.setdefault(name, {})
+        counts[word] = counts.get(word, 0) + 1
 
     def counters(self) -> Iterable[Counter]:
         """Of each metric the median over the launches, or why there is none."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from profkit.errors import UnreadableReport
 from profkit.model import Report
 from profkit.tools.ncu.blocks import Block, CutOff, blocks, records
-from profkit.tools.ncu.launches import Launch
+from profkit.tools.ncu.launches import IDENTITY, Launch
 from profkit.tools.ncu.report import report_of
 from profkit.tools.ncu.results import Process, read_result
 from profkit.tools.ncu.session import Session, read_header
@@ -24,6 +24,7 @@ from profkit.tools.ncu.wire import Malformed
 
 FORMAT = "ncu-rep"
 _GIVE_BACK = 32 << 20  # bytes read after which the pages are given back
+_IDENTITY = frozenset(IDENTITY)
 _AGAIN = "record it again, or copy it again from where it was recorded"
 
 Wanted = Collection[str] | Callable[[str], bool]
@@ -42,8 +43,9 @@ def read_ncu_rep(path: Path) -> Report:
 def read_launches(path: Path, wanted: Wanted | None = None) -> tuple[Launch, ...]:
     """Every result in the .ncu-rep at `path`, in its order, each with the values of the metrics that `wanted` names.
 
-    `wanted` is a collection of names or a function that says yes or no to one; None asks for all. What stands in the
-    report without a value of its own (instances alone) has the value None. Raises UnreadableReport.
+    `wanted` is a collection of names or a function that says yes or no to one; None asks for all. The few metrics
+    that tell launches apart (`launches.IDENTITY`) come in any case. What stands in the report without a value of its
+    own (instances alone) has the value None. Raises UnreadableReport.
     """
     if wanted is None:
         ask: Callable[[str], bool] = _all
@@ -91,15 +93,13 @@ class _File:
 
     def launches(self, wanted: Callable[[str], bool]) -> Iterator[Launch]:
         """The second pass: every result with the metrics whose names are wanted."""
-        ids = {number: name for number, name in enumerate(self.strings) if wanted(name)}
-        counts: dict[str, int] = {}
+        ids = {number: name for number, name in enumerate(self.strings) if name in _IDENTITY or wanted(name)}
         seen = 0
         for block, process in self.filled:
             for part in records(self.data, block):
                 if part.kind == "source":
                     continue
-                counts[part.kind] = counts.get(part.kind, 0) + 1
-                yield read_result(self.data, part, ids, counts[part.kind], process)
+                yield read_result(self.data, part, ids, process)
                 seen = self._give_back(seen, part.offset + part.size)
 
     def _give_back(self, since: int, now: int) -> int:

@@ -52,8 +52,8 @@ class Process:
     name: str | None = None
 
 
-def read_result(data: Buffer, part: Part, wanted: Mapping[int, str], number: int, process: Process) -> Launch:
-    """The result in `part`; of its metrics those whose name's id is in `wanted`. `number` counts its kind from 1.
+def read_result(data: Buffer, part: Part, wanted: Mapping[int, str], process: Process) -> Launch:
+    """The result in `part`; of its metrics those whose name's id is in `wanted`.
 
     Raises Malformed where the message is damaged.
     """
@@ -66,7 +66,7 @@ def read_result(data: Buffer, part: Part, wanted: Mapping[int, str], number: int
     try:
         _walk(data, part, numbers, wanted, values, rest, sections)
     except IndexError:
-        raise Malformed(part.offset, f"{kind} result {number} is cut off") from None
+        raise Malformed(part.offset, f"a {kind} result is cut off") from None
 
     def string(field: int) -> str:
         return text(data, *rest[field]) if field in rest else ""
@@ -79,7 +79,7 @@ def read_result(data: Buffer, part: Part, wanted: Mapping[int, str], number: int
     mangled = string(numbers.mangled) or None
     name = string(numbers.demangled) or string(numbers.function) or mangled
     if not name:
-        name = ranges[-1].name if ranges and kind == "range" else f"{_TITLES.get(kind, kind)} {number}"
+        name = ranges[-1].name if ranges and kind == "range" else _TITLES.get(kind, "kernel")
     asked, done = _clock(data, rest.get(numbers.clock))
     device = finite(values.get(DEVICE))
     return Launch(

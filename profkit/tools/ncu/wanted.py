@@ -9,9 +9,10 @@ from profkit.tools.ncu.facts import PASSES
 from profkit.tools.ncu.launches import IDENTITY
 
 # Launch attributes are told whole: they cost no replay pass, and say what was launched.
-PREFIXES = ("launch__", "profiler__replayer_")
+PREFIXES = ("launch__",)
 # Stands in for nothing: metrics that every reader of a kernel asks for, whatever the formulas name.
 _ALWAYS = (
+    "profiler__replayer_bytes_mem_backed_up.sum",
     "device__attribute_max_warps_per_multiprocessor",
     "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed",
     "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",

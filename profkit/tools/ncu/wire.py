@@ -1,7 +1,7 @@
 """Protobuf's wire format, as far as a reader needs it: fields by number, nothing copied, unknown ones stepped over.
 
 Source of the grammar: "Encoding", protobuf.dev. Works on anything that gives integers by index and bytes by slice
-(`bytes`, `mmap`), so that a field that nobody asks for costs its tag and its length, whatever it holds.
+(`bytes`, `bytearray`, `mmap`), so that a field that nobody asks for costs its tag and its length, whatever it holds.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from mmap import mmap
 from typing import TypeAlias
 
-Buffer: TypeAlias = "bytes | mmap"
+Buffer: TypeAlias = "bytes | bytearray | mmap"
 
 VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
 _FIXED = {FIXED64: 8, FIXED32: 4}
@@ -71,7 +71,7 @@ def fields(data: Buffer, at: int, end: int) -> Iterator[tuple[int, int, int, int
 
 def text(data: Buffer, at: int, end: int) -> str:
     """The string in `data[at:end]`; what is no UTF-8 becomes a replacement character."""
-    return data[at:end].decode("utf-8", "replace")
+    return bytes(data[at:end]).decode("utf-8", "replace")
 
 
 def float32(data: Buffer, at: int) -> float:
