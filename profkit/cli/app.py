@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from profkit.cli import check, doctor, profile, record, summarize
+from profkit.cli import check, doctor, profile, record, scrub, summarize
 
 app = typer.Typer(
     name="profkit",
@@ -21,6 +21,7 @@ record.add_to(app)
 summarize.add_to(app)
 check.add_to(app)
 doctor.add_to(app)
+scrub.add_to(app)
 
 
 @app.callback(invoke_without_command=True)

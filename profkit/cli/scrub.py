@@ -1,0 +1,39 @@
+"""`profkit scrub`: a copy of a report or a run without host, user, environment and paths."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from profkit.cli.options import FormatOption, OutputFormat, put
+
+EXAMPLES = """
+Example:  profkit scrub out.ncu-rep --output public.ncu-rep
+
+Look at the copy before you give it away: a name that you chose (of a kernel, of an NVTX range) stays in it.
+"""
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the verb."""
+    app.command("scrub", epilog=EXAMPLES)(scrub)
+
+
+def scrub(
+    report: Annotated[Path, typer.Argument(help="A report or a run's folder.", metavar="REPORT|RUN")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Where the copy goes (else beside it).")
+    ] = None,
+    format: FormatOption = OutputFormat.terminal,
+) -> None:
+    """Copy a report or a run without host, user, command line, environment and paths."""
+    from profkit.reports.scrubbed import render, render_json
+    from profkit.scrub import scrub as scrubbed
+
+    done = scrubbed(report, output)
+    if format is OutputFormat.json:
+        put(render_json(str(done.source), str(done.output), done.removed, done.left_out))
+    else:
+        put(render(str(done.output), done.removed, done.left_out))
