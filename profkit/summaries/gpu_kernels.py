@@ -1,0 +1,96 @@
+"""The table of kernels: how often, how long, what limits each, and how well it uses the device."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from profkit.model import Summary
+from profkit.summaries.kernel_table import Column, kernel_table, of
+from profkit.summaries.kernels import BOUNDS, KernelRow
+from profkit.summaries.occupancy import limiter
+from profkit.words import bar, percent, plural, quantity
+
+CONCERN = "kernels"
+BAR = 5  # characters of the bar beside a share
+
+
+def summarize_kernels(rows: Sequence[KernelRow]) -> Summary:
+    """Every kernel with its share of the GPU time, its class, and what decides most targets."""
+    table = kernel_table("Kernels by GPU time", rows, COLUMNS)
+    return Summary(CONCERN, _headline(rows), (), (table,) if table is not None else (), _notes(rows))
+
+
+def _headline(rows: Sequence[KernelRow]) -> str:
+    if not rows:
+        return "No kernel was seen."
+    top = rows[0]
+    what = plural(len(rows), "launch configuration")
+    share = f" takes {percent(100 * top.share)} % of the kernel time" if top.share is not None else ""
+    if top.bound is None:
+        return f"{what}; {top.label}{share or ' is the first'}."
+    return f"{what}; {top.label}{share}, limited by {BOUNDS[top.bound.bound]}: {top.bound.reason}."
+
+
+def _notes(rows: Sequence[KernelRow]) -> tuple[str, ...]:
+    """Why each further kernel is in its class; the first one's reason is the headline."""
+    notes = [
+        f"{row.label}: {BOUNDS[row.bound.bound]}, {row.bound.reason}."
+        for row in rows[1:]
+        if row.bound is not None and (row.share is None or row.share >= 0.01)
+    ]
+    return tuple(notes[:9])
+
+
+def _launches(row: KernelRow) -> str | None:
+    return str(row.time.launches) if row.time is not None else None
+
+
+def _share(row: KernelRow) -> str | None:
+    if row.share is None:
+        return None
+    return f"{percent(100 * row.share).rjust(5)} % {bar(row.share, BAR)}".rstrip()
+
+
+def _median(row: KernelRow) -> str | None:
+    time = row.time
+    if time is None or time.launches == 0:
+        value = row.value("time.kernel")
+        return quantity(value, "s") if value is not None else None
+    middle = time.median if time.median is not None else time.total / time.launches
+    return quantity(middle, "s")
+
+
+def _bound(row: KernelRow) -> str | None:
+    if row.bound is None:
+        return None
+    near = row.bound.nearest
+    unit = row.bound.busiest
+    word = BOUNDS[row.bound.bound]
+    if near is None:
+        return word
+    at = f" {near:.0f} %"
+    return f"{word}{at}" if unit in (None, row.bound.bound) else f"{word} ({BOUNDS[unit]}{at})"
+
+
+def _occupancy(row: KernelRow) -> str | None:
+    achieved, possible = row.value("occupancy.achieved"), row.value("occupancy.theoretical")
+    if achieved is None and possible is None:
+        return None
+    most = f"/{percent(possible)}" if possible is not None else ""
+    return f"{percent(achieved) if achieved is not None else '?'}{most} %"
+
+
+COLUMNS = (
+    Column("launches", _launches),
+    Column("GPU time", _share),
+    Column("median", _median),
+    Column("limited by", _bound),
+    Column("occupancy", _occupancy),
+    Column("limiter", limiter),
+    of("DRAM", "bandwidth.dram.share"),
+    of("DRAM rate", "bandwidth.dram"),
+    of("tensor", "tensor.utilization"),
+    of("conflicts", "shared.bank_conflicts"),
+    of("warp eff.", "warp.execution_efficiency"),
+    of("coalesced", "memory.coalescing"),
+)

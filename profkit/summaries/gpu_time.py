@@ -1,0 +1,216 @@
+"""Where the GPU's time goes: how much of it the devices worked, what they waited for, launches, copies, ranges."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from profkit.metrics import metric
+from profkit.model import RUN, GpuTrace, Reading, Source, Summary, Table
+from profkit.summaries.kernels import BOUNDS, KernelRow
+from profkit.summaries.pick import unavailable
+from profkit.summaries.tables import remarks
+from profkit.words import percent, plural, quantity, shortened
+
+CONCERN = "gpu"
+TOP = 6  # ranges and calls in a table: the largest are what anybody looks for
+NO_TIMELINE = "a report of counters has no timeline: its kernels ran one by one, replayed and apart"
+TRACE_FIX = "trace it: nsys profile -t cuda,nvtx COMMAND, or profkit profile --backend cuda -- COMMAND"
+
+
+def trace_readings(trace: GpuTrace) -> tuple[Reading, ...]:
+    """What a trace tells of the whole run: how busy, how long, how starved; launches and transfers.
+
+    gpu.utilization (%), time.gpu, time.gpu.idle (s), gpu.starved (% of the idle time), launch.latency (s),
+    launch.count, transfer.bytes (B), transfer.seconds (s).
+    """
+    span, busy = trace.span, trace.busy
+
+    def told(name: str, value: float | None, formula: str, reason: str, fix: str | None = None) -> Reading:
+        source = Source(trace.tool, formula=formula)
+        if value is None:
+            return unavailable(name, RUN, reason, fix, source)
+        return Reading(name, value, metric(name).unit, "measured", RUN, source)
+
+    timeless = span is None and busy is None
+    no_span = NO_TIMELINE if timeless else "the trace does not tell it"
+    fix = TRACE_FIX if timeless else None
+    idle = max(0.0, span - busy) if span is not None and busy is not None else None
+    used = 100 * min(1.0, busy / span) if span and busy is not None else None
+    waited = f"100 * share of the idle time in which nothing was launched ({trace.tool})"
+    found = [
+        told("gpu.utilization", used, "100 * union of kernels and copies / span", no_span, fix),
+        told("time.gpu", sum(k.total for k in trace.kernels), "sum of all kernels' times", ""),
+        told("time.gpu.idle", idle, "span - union of kernels and copies", no_span, fix),
+        told("gpu.starved", _percent(trace.starved), waited, no_span, fix),
+        told("launch.latency", trace.launch_latency, "median from launch call to its kernel", no_span, fix),
+    ]
+    if timeless:
+        return tuple(found)
+    copies = [one for one in trace.transfers if "memset" not in one.kind]
+    return (
+        *found,
+        told("launch.count", float(trace.launches), "kernels launched", ""),
+        told("transfer.bytes", float(sum(one.bytes for one in copies)), "bytes of all copies", ""),
+        told(
+            "transfer.seconds", sum(one.seconds for one in copies), "time of all copies, overlaps and all", ""
+        ),
+    )
+
+
+def _percent(share: float | None) -> float | None:
+    return 100 * share if share is not None else None
+
+
+def summarize_gpu(trace: GpuTrace, readings: Sequence[Reading], rows: Sequence[KernelRow]) -> Summary:
+    """How busy the devices were and what the rest was; launches, copies, ranges, the host's calls."""
+    tables = [_timeline(trace), _transfers(trace), _ranges(trace), _calls(trace)]
+    return Summary(
+        CONCERN,
+        _headline(trace, rows),
+        tuple(readings),
+        tuple(table for table in tables if table.rows),
+        (*_notes(trace), *remarks(readings)),
+    )
+
+
+def limits(trace: GpuTrace, rows: Sequence[KernelRow]) -> list[tuple[str, float]]:
+    """What the time of the span is made of, largest first: names and shares of the span (0..1).
+
+    The host where the device had nothing to do, "idle" where it waited for something else, copies that nothing
+    hides, and kernels by what limits them (by name where that is not known). Kernels that run side by side share
+    the time in which the device was busy.
+    """
+    if not trace.span or trace.busy is None:
+        return []
+    idle = max(0.0, trace.span - trace.busy) / trace.span
+    starved = idle * (trace.starved or 0.0)
+    parts = {"the host": starved, "idle": idle - starved}
+    total = sum(row.time.total for row in rows if row.time is not None)
+    copied = sum(one.seconds for one in trace.transfers)
+    if total + copied > 0:
+        busy = trace.busy / trace.span / (total + copied)
+        parts["copies"] = copied * busy
+        for row in rows:
+            if row.time is not None:
+                bound = row.bound.bound if row.bound is not None else "unknown"
+                name = BOUNDS[bound] if bound != "unknown" else row.label
+                parts[name] = parts.get(name, 0.0) + row.time.total * busy
+    return sorted(((name, part) for name, part in parts.items() if part > 0), key=lambda pair: -pair[1])
+
+
+def _headline(trace: GpuTrace, rows: Sequence[KernelRow]) -> str:
+    if trace.span is None or trace.busy is None:
+        counted = plural(len(trace.kernels), "launch configuration")
+        total = quantity(sum(kernel.total for kernel in trace.kernels), "s")
+        return f"{counted} counted, {total} in all; how busy the GPU was is not in a report of counters."
+    if not trace.kernels:
+        return f"No kernel ran in the {quantity(trace.span, 's')} that were traced."
+    busy = (
+        f"The GPU is busy {percent(100 * min(1.0, trace.busy / trace.span))} % of {quantity(trace.span, 's')}"
+    )
+    parts = limits(trace, rows)
+    name, part = parts[0]
+    share = f"{percent(100 * part)} %"
+    if name == "the host":
+        return f"{busy}. It is host-bound: {share} of the time nothing had been launched that it could do."
+    if name == "idle":
+        return f"{busy}. {share} of the time it waits with work queued: for copies, events or other streams."
+    if name == "copies":
+        return f"{busy}. Copies take the largest part of it, {share}."
+    if name in BOUNDS.values():
+        return f"{busy}. Kernels limited by {name} take the largest part of it, {share}."
+    return f"{busy}. {name} takes the largest part of it, {share}."
+
+
+def _timeline(trace: GpuTrace) -> Table:
+    span, busy = trace.span, trace.busy
+    rows: list[tuple[str, str]] = []
+
+    def add(what: str, value: str | None) -> None:
+        if value is not None:
+            rows.append((what, value))
+
+    if span is not None and busy is not None:
+        idle = max(0.0, span - busy)
+        gap = f"; longest gap {quantity(trace.largest_gap, 's')}" if trace.largest_gap is not None else ""
+        add("Traced", quantity(span, "s"))
+        add("Busy", f"{quantity(busy, 's')} ({_of(busy, span)})")
+        add("Idle", f"{quantity(idle, 's')} ({_of(idle, span)}){gap}")
+        if trace.starved is not None and idle > 0:
+            add(
+                "Starved", f"{percent(100 * trace.starved)} % of the idle time: the host had launched nothing"
+            )
+    total = sum(kernel.total for kernel in trace.kernels)
+    launches = trace.launches or sum(kernel.launches for kernel in trace.kernels)
+    if launches:
+        each = f", {launches / trace.repeats:.3g} in each repetition" if trace.repeats else ""
+        add("Kernels", f"{plural(launches, 'launch', 'launches')} in {quantity(total, 's')}{each}")
+    if trace.launch_latency is not None:
+        add("Launch to start", f"{quantity(trace.launch_latency, 's')} (median)")
+    if trace.launch_call is not None:
+        add("A launch call", f"{quantity(trace.launch_call, 's')} on the host (median)")
+    if trace.setup_seconds:
+        add("Set-up", f"{quantity(trace.setup_seconds, 's')} of kernels before it, left out")
+    if trace.compile_seconds:
+        add("Compiling", f"{quantity(trace.compile_seconds, 's')} before it (just in time), left out")
+    return Table("Timeline", ("what", "value"), tuple(rows))
+
+
+def _transfers(trace: GpuTrace) -> Table:
+    rows = tuple(
+        (
+            one.kind,
+            str(one.count),
+            quantity(float(one.bytes), "B"),
+            quantity(one.seconds, "s"),
+            quantity(one.bytes / one.seconds, "B/s") if one.seconds > 0 else "-",
+        )
+        for one in sorted(trace.transfers, key=lambda one: -one.seconds)
+    )
+    return Table("Copies", ("kind", "count", "bytes", "time", "rate"), rows)
+
+
+def _ranges(trace: GpuTrace) -> Table:
+    rows = tuple(
+        (
+            shortened(one.name, 36) + (f" [{shortened(one.domain, 12)}]" if one.domain else ""),
+            str(one.entries),
+            quantity(one.seconds, "s"),
+            str(one.kernels),
+            quantity(one.gpu_seconds, "s"),
+        )
+        for one in sorted(trace.ranges, key=lambda one: -one.seconds)[:TOP]
+    )
+    more = len(trace.ranges) - TOP
+    note = f"and {plural(more, 'further range')}" if more > 0 else None
+    return Table("Ranges (NVTX)", ("range", "entries", "wall time", "kernels", "GPU time"), rows, note)
+
+
+def _calls(trace: GpuTrace) -> Table:
+    rows = tuple(
+        (shortened(one.name, 40), str(one.calls), quantity(one.seconds, "s"))
+        for one in sorted(trace.api, key=lambda one: -one.seconds)[:TOP]
+    )
+    return Table("The host's calls", ("function", "calls", "time"), rows)
+
+
+def _notes(trace: GpuTrace) -> list[str]:
+    if trace.span is None:
+        return []
+    notes = []
+    if trace.marked:
+        notes.append("Only what the marked region launched is counted.")
+    elif trace.repeats is not None:
+        notes.append(
+            f"No region is marked: what repeats is taken for the workload ({plural(trace.repeats, 'time')}),"
+            " what happens once for set-up."
+        )
+    else:
+        notes.append("No region is marked and nothing repeats: the whole trace counts, set-up included.")
+    if any(kernel.graph for kernel in trace.kernels):
+        notes.append("Some kernels were launched by a CUDA graph: one launch call starts many of them.")
+    return notes
+
+
+def _of(part: float, whole: float) -> str:
+    return f"{percent(100 * part / whole)} %" if whole > 0 else "-"

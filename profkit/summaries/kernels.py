@@ -1,0 +1,94 @@
+"""The kernels of a run or report: what the trace timed and the counters counted, joined launch by configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from profkit.kernel_names import labels, same_name
+from profkit.model import Bound, KernelClass, KernelTime, Reading, RunDocument, Scope
+
+LABEL = 30  # characters of a kernel's name in a table: four columns of numbers stand beside it in 80
+
+# What limits a kernel, as it is said in a table and in a sentence.
+BOUNDS: Mapping[Bound, str] = {
+    "dram": "DRAM",
+    "l2": "L2",
+    "l1": "L1",
+    "shared": "shared memory",
+    "tensor": "tensor cores",
+    "fp32": "FP32 pipe",
+    "fp64": "FP64 pipe",
+    "fp16": "FP16 pipe",
+    "integer": "integer pipe",
+    "xu": "special functions",
+    "compute": "arithmetic",
+    "issue": "instruction issue",
+    "latency": "latency",
+    "launch": "launch",
+    "unknown": "not known",
+}
+
+
+@dataclass(frozen=True)
+class KernelRow:
+    """One launch configuration with all that is known of it. `share` is of the time of all kernels, 0..1."""
+
+    label: str  # short, and no other row's
+    scope: Scope
+    time: KernelTime | None
+    share: float | None
+    readings: Mapping[str, Reading]
+    bound: KernelClass | None
+
+    def value(self, metric: str) -> float | None:
+        """The value of a metric of this kernel, or None."""
+        reading = self.readings.get(metric)
+        return reading.value if reading is not None else None
+
+
+def kernel_rows(document: RunDocument) -> tuple[KernelRow, ...]:
+    """Every launch configuration that was timed or counted, the largest share of GPU time first."""
+    times = {one.kernel.scope: one for one in document.trace.kernels} if document.trace is not None else {}
+    readings: dict[Scope, dict[str, Reading]] = {}
+    for reading in document.readings:
+        if reading.scope.kind == "kernel":
+            known = readings.setdefault(reading.scope, {})
+            if reading.metric not in known or known[reading.metric].value is None:
+                known[reading.metric] = reading
+    classes = {one.scope: one for one in document.kernels}
+    counted = _same_scopes([*readings, *classes], list(times))
+    scopes = list(dict.fromkeys([*times, *(counted.get(scope, scope) for scope in (*readings, *classes))]))
+    back: dict[Scope, list[Scope]] = {scope: [scope] for scope in scopes}
+    for other, scope in counted.items():
+        back[scope].append(other)
+    total = sum(one.total for one in times.values())
+    named = labels([(scope.name or "", scope.id or "") for scope in scopes], LABEL)
+    rows = []
+    for scope in scopes:
+        time = times.get(scope)
+        bound = next((classes[one] for one in back[scope] if one in classes), None)
+        share = time.total / total if time is not None and total > 0 else bound.share if bound else None
+        told = {name: r for one in back[scope] for name, r in readings.get(one, {}).items()}
+        rows.append(KernelRow(named[scope.name or "", scope.id or ""], scope, time, share, told, bound))
+    return tuple(sorted(rows, key=lambda row: -(row.share or 0.0)))
+
+
+def _same_scopes(counted: Sequence[Scope], timed: Sequence[Scope]) -> dict[Scope, Scope]:
+    """For scopes of the counters that the trace has under another spelling of the same name, that of the trace.
+
+    Only where it is the only one of that name and configuration: a wrong join is worse than none.
+    """
+    known = set(timed)
+    places: dict[tuple[str, str | None], set[Scope]] = {}
+    for scope in timed:
+        places.setdefault((same_name(scope.name or ""), scope.id), set()).add(scope)
+    unknown = dict.fromkeys(scope for scope in counted if scope not in known)
+    keys: dict[tuple[str, str | None], list[Scope]] = {}
+    for scope in unknown:
+        keys.setdefault((same_name(scope.name or ""), scope.id), []).append(scope)
+    return {
+        scopes[0]: next(iter(places[key]))
+        for key, scopes in keys.items()
+        if len(scopes) == 1 and len(places.get(key, ())) == 1
+    }
