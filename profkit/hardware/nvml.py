@@ -1,0 +1,184 @@
+"""NVIDIA's management library by ctypes: what the driver says of its devices, also inside a workload's process.
+
+The library comes with the driver, so it is there wherever a device works; the Python package around it often is not,
+least of all in a workload's environment. Only functions whose answers are plain numbers and texts are used, and one
+structure of three words. Asking initialises neither CUDA nor a device. Names and numbers: nvml.h.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+# The second is where WSL keeps it, which is not on every loader's path.
+LIBRARIES = ("libnvidia-ml.so.1", "/usr/lib/wsl/lib/libnvidia-ml.so.1")
+
+SM_CLOCK, MEMORY_CLOCK = 1, 2
+FUNCTION_NOT_FOUND = (
+    13  # also what `Nvml.number` answers internally where the driver is older than the function
+)
+
+
+class NvmlError(Exception):
+    """A call that failed; `code` is nvmlReturn_t."""
+
+    def __init__(self, code: int, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+class _Memory(ctypes.Structure):
+    _fields_ = (("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong), ("used", ctypes.c_ulonglong))
+
+
+class _Attributes(ctypes.Structure):  # nvmlDeviceAttributes_t, of a MIG device
+    _fields_ = (
+        ("multiprocessors", ctypes.c_uint),
+        ("copy_engines", ctypes.c_uint),
+        ("decoders", ctypes.c_uint),
+        ("encoders", ctypes.c_uint),
+        ("jpegs", ctypes.c_uint),
+        ("ofas", ctypes.c_uint),
+        ("gpu_slices", ctypes.c_uint),
+        ("compute_slices", ctypes.c_uint),
+        ("memory_mb", ctypes.c_ulonglong),
+    )
+
+
+class _Pci(ctypes.Structure):  # nvmlPciInfo_t
+    _fields_ = (
+        ("legacy_bus_id", ctypes.c_char * 16),
+        ("domain", ctypes.c_uint),
+        ("bus", ctypes.c_uint),
+        ("device", ctypes.c_uint),
+        ("device_id", ctypes.c_uint),  # device in the upper, vendor in the lower 16 bits
+        ("subsystem", ctypes.c_uint),
+        ("bus_id", ctypes.c_char * 32),
+    )
+
+
+class Nvml:
+    """The initialised library; to be had from `nvml()`. What a driver does not tell is None."""
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        self._library = library
+
+    def call(self, name: str, *arguments: object) -> int:
+        """The function's answer, FUNCTION_NOT_FOUND where this driver has no such function."""
+        function: Callable[..., int] | None = getattr(self._library, name, None)
+        return FUNCTION_NOT_FOUND if function is None else int(function(*arguments))
+
+    def number(self, name: str, *arguments: object, wide: bool = False) -> int | None:
+        """The number that the function writes to its last argument; `wide` for one of 64 bits."""
+        value = ctypes.c_ulonglong() if wide else ctypes.c_uint()
+        return None if self.call(name, *arguments, ctypes.byref(value)) else int(value.value)
+
+    def text(self, name: str, *arguments: object) -> str | None:
+        """The text that the function writes to a buffer."""
+        buffer = ctypes.create_string_buffer(256)
+        failed = self.call(name, *arguments, buffer, ctypes.c_uint(len(buffer)))
+        return None if failed else buffer.value.decode("utf-8", "replace")
+
+    def error(self, code: int) -> str:
+        """The library's own words for a code."""
+        function = getattr(self._library, "nvmlErrorString", None)
+        if function is None:
+            return f"NVML error {code}"
+        function.restype = ctypes.c_char_p
+        return (function(code) or b"unknown error").decode("utf-8", "replace")
+
+    # ------------------------------------------------------------ devices
+
+    def handles(self) -> list[ctypes.c_void_p]:
+        """The devices in the order of their PCI addresses; one that is lost is left out."""
+        found = (self._handle("nvmlDeviceGetHandleByIndex_v2", index) for index in range(self.count()))
+        return [handle for handle in found if handle is not None]
+
+    def count(self) -> int:
+        """How many devices the driver has, lost ones too."""
+        return self.number("nvmlDeviceGetCount_v2") or 0
+
+    def first_error(self) -> int:
+        """Why the first device does not answer; 0 where there is none, or where it does."""
+        if self.count() == 0:
+            return 0
+        return self.call("nvmlDeviceGetHandleByIndex_v2", 0, ctypes.byref(ctypes.c_void_p()))
+
+    def by_bus(self, address: bytes) -> ctypes.c_void_p | None:
+        """The device at a PCI address, `00000000:3B:00.0`: so CUDA and NVML can speak of the same one."""
+        return self._handle("nvmlDeviceGetHandleByPciBusId_v2", address)
+
+    def mig_devices(self, device: ctypes.c_void_p) -> list[ctypes.c_void_p]:
+        """The instances that a device in MIG mode is cut into."""
+        most = self.number("nvmlDeviceGetMaxMigDeviceCount", device) or 0
+        found = (
+            self._handle("nvmlDeviceGetMigDeviceHandleByIndex", device, index)
+            for index in range(min(most, 64))
+        )
+        return [handle for handle in found if handle is not None]
+
+    def memory(self, device: ctypes.c_void_p) -> int | None:
+        """Bytes of device memory."""
+        memory = _Memory()
+        failed = self.call("nvmlDeviceGetMemoryInfo", device, ctypes.byref(memory))
+        return None if failed or not memory.total else int(memory.total)
+
+    def mig_multiprocessors(self, device: ctypes.c_void_p) -> int | None:
+        """SMs of a MIG device."""
+        told = _Attributes()
+        failed = self.call("nvmlDeviceGetAttributes_v2", device, ctypes.byref(told))
+        return None if failed or not told.multiprocessors else int(told.multiprocessors)
+
+    def pci_device(self, device: ctypes.c_void_p) -> int | None:
+        """The PCI device number, 0x2335: it names the chip."""
+        info = _Pci()
+        failed = self.call("nvmlDeviceGetPciInfo_v3", device, ctypes.byref(info))
+        return None if failed or not info.device_id else int(info.device_id) >> 16
+
+    def capability(self, device: ctypes.c_void_p) -> tuple[int, int] | None:
+        """Compute capability: (9, 0)."""
+        major, minor = ctypes.c_int(), ctypes.c_int()
+        answer = self.call(
+            "nvmlDeviceGetCudaComputeCapability", device, ctypes.byref(major), ctypes.byref(minor)
+        )
+        return None if answer else (major.value, minor.value)
+
+    def mig_mode(self, device: ctypes.c_void_p) -> bool | None:
+        """Whether the device is in MIG mode; None where it has none."""
+        now, pending = ctypes.c_uint(), ctypes.c_uint()
+        answer = self.call("nvmlDeviceGetMigMode", device, ctypes.byref(now), ctypes.byref(pending))
+        return None if answer else now.value == 1
+
+    def _handle(self, name: str, *arguments: object) -> ctypes.c_void_p | None:
+        handle = ctypes.c_void_p()
+        return None if self.call(name, *arguments, ctypes.byref(handle)) else handle
+
+
+def open_nvml() -> Nvml:
+    """The library, initialised; never shut down, it costs nothing. Raises OSError where there is none, NvmlError."""
+    library = _load()
+    found = Nvml(library)
+    if code := found.call("nvmlInit_v2"):
+        raise NvmlError(code, found.error(code))
+    return found
+
+
+@contextmanager
+def nvml() -> Iterator[Nvml]:
+    """The library, initialised, and let go afterwards. Raises OSError where there is none, NvmlError."""
+    found = open_nvml()
+    try:
+        yield found
+    finally:
+        found.call("nvmlShutdown")
+
+
+def _load() -> ctypes.CDLL:
+    problem: OSError | None = None
+    for path in LIBRARIES:
+        try:
+            return ctypes.CDLL(path)
+        except OSError as error:
+            problem = problem or error
+    raise problem or OSError("no NVML")
