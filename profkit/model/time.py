@@ -23,13 +23,18 @@ class SampleSet:
     clock: Literal["wall", "cuda-events"] = "wall"  # which clock the seconds are of
     # Wall seconds per iteration over the clock's, from the same samples: 1.2 says that the host added a fifth.
     wall_ratio: float | None = None
-    cache: Literal["warm", "cold"] | None = (
-        None  # the device's L2 before each iteration; None where not a device
+    cache: Literal["warm", "cold"] | None = None  # the device's L2 before each iteration; None: not a device
+    batching: str | None = (
+        None  # how launch overhead was amortised: "100 calls queued before the first begins"
     )
-    batching: str | None = None  # how launch overhead was amortised: "CUDA graph of 20 calls"
-    clocks: tuple[float, ...] = ()  # the device's SM clock in Hz, beside each sample; empty where not told
+    # What one iteration costs each side alone: the device, with all its work queued beforehand, and the host, which
+    # only launches it. `seconds` is about the larger of the two; None where that could not be told.
+    device_seconds: float | None = None
+    host_seconds: float | None = None
+    clocks: tuple[float, ...] = ()  # the device's SM clock in Hz, beside the samples; empty where not told
     throttled: int = 0  # samples thrown away because the device slowed itself down, and
-    throttle_reasons: tuple[str, ...] = ()  # why it did
+    throttle_reasons: tuple[str, ...] = ()  # why it did; with none thrown away, it did so all the time
+    remarks: tuple[str, ...] = ()  # what else must be known to believe these seconds
 
 
 @dataclass(frozen=True)
