@@ -12,8 +12,18 @@ def is_rep(head: bytes) -> bool:
     return head.startswith(b"NVR\0")
 
 
+def is_csv(head: bytes) -> bool:
+    """Whether in `head`, the beginning of a file, a table of `ncu --csv` begins, with whatever before it."""
+    if b"Process ID" not in head or b"Kernel Name" not in head:
+        return False
+    return any(line.replace(b'"', b"").startswith(b"ID,Process ID,") for line in head.splitlines())
+
+
 def _format(name: str, title: str, looks_like: Callable[[bytes], bool], module: str, read: str) -> Format:
     return Format(name, "ncu", title, looks_like, later(f"profkit.tools.ncu.{module}", read))
 
 
-FORMATS = (_format("ncu-rep", ".ncu-rep", is_rep, "rep", "read_ncu_rep"),)
+FORMATS = (
+    _format("ncu-rep", ".ncu-rep", is_rep, "rep", "read_ncu_rep"),
+    _format("ncu-csv", "ncu --csv", is_csv, "csv_raw", "read_ncu_csv"),
+)
