@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 
 from profkit.backends import BackendRoom, Findings, Known, Site
 from profkit.errors import Interrupted, UnreadableReport
-from profkit.model import Gpu, PassPlan, PassResult, Plan, Reading, RunDocument, Scope, Summary
+from profkit.model import Gpu, PassPlan, PassResult, Plan, Reading, RunDocument, Scope, Summary, Timing
 from profkit.progress import Progress
 from profkit.recording.marks import entered_region, forget
 from profkit.recording.passes import Setting, record_pass, skipped
@@ -84,8 +84,11 @@ class LiveRun:
 
     def _plan(self, known: Known) -> Plan:
         """What the backend plans now; written where it differs from what was written."""
-        plan = self._backend.plan(known)
-        if plan != self.document.plan:
+        plan, before = self._backend.plan(known), self.document.plan
+        if before is not None:  # what was carried out stays as it was planned
+            done = before.passes[: len(self.document.passes)]
+            plan = replace(plan, passes=(*done, *plan.passes[len(done) :]))
+        if plan != before:
             self.grow(plan=plan)
         return plan
 
@@ -117,6 +120,7 @@ class LiveRun:
             iteration_seconds=sum(seconds) / len(seconds),
             benchmark=main.kind == "benchmark",
             plain_seconds=record.plain_seconds,
+            start_seconds=max(0.0, record.plain_seconds - _sampling(main)),
         )
 
     def _guessed(
@@ -207,6 +211,14 @@ class LiveRun:
 def _summaries(findings: Findings) -> tuple[Summary, ...]:
     """What only its own pass can say; every other summary is made of readings when all are there."""
     return (summarize_allocations(findings.allocations),) if findings.allocations is not None else ()
+
+
+def _sampling(timing: Timing) -> float:
+    """Wall seconds that one process of a benchmark spent on samples; none where the workload is timed as it is."""
+    if timing.kind != "benchmark":
+        return 0.0
+    spent = sorted(process.spent for process in timing.processes)
+    return spent[len(spent) // 2]
 
 
 def _same_devices(known: tuple[Gpu, ...], told: tuple[Gpu, ...]) -> tuple[Gpu, ...]:

@@ -9,21 +9,21 @@ import contextlib
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Literal, cast, get_args
+from typing import cast, get_args
 
 from profkit.backends import BackendRoom, Known, Site
 from profkit.errors import Interrupted, MachineError, ProfkitError, UsageError
 from profkit.hardware.machine import read_machine
 from profkit.judgement import judge_document
 from profkit.live_run import LiveRun
-from profkit.model import Depth, PassName, Plan, RunDocument, RunState
+from profkit.model import Backend, Depth, Gpu, PassName, Plan, RunDocument, RunState, Workload
 from profkit.progress import Progress
 from profkit.recording.step import require_space
 from profkit.reports.markdown import render as render_markdown
 from profkit.run import create_run_folder, release_space, reserve_space, write_run
 from profkit.signals import hurried, interruptible
 from profkit.targets import load_targets
-from profkit.workload import describe, seems_marked
+from profkit.workload import describe, seems_gpu, seems_marked
 
 PASSES = get_args(PassName)
 # Wall seconds for warm-up and samples in one process, where the user names none.
@@ -49,7 +49,7 @@ class Request:
 def make_plan(request: Request) -> Plan:
     """What a run would do, as far as can be known before anything ran. Runs nothing of the workload."""
     site = _site(request, request.output / "RUN")
-    return _backend(request, site).plan(Known(marked=seems_marked(site.workload)))
+    return _room(_choose(request, site.workload), site).plan(Known(marked=seems_marked(site.workload)))
 
 
 def profile_workload(request: Request, progress: Progress) -> tuple[RunDocument, Path]:
@@ -59,20 +59,21 @@ def profile_workload(request: Request, progress: Progress) -> tuple[RunDocument,
     raised later leaves a run that says so, and names it (`run`). An interrupted run is returned with that state.
     """
     site = _site(request, request.output)
-    targets = load_targets(
-        _backend_name(request), request.targets, site.workload.name
-    )  # before an hour is spent
+    choice = _choose(request, site.workload)
+    if choice.why is not None:
+        progress.note(choice.why)
+    targets = load_targets(choice.name, request.targets, site.workload.name)  # before an hour is spent
     state: RunState = "complete"
     with interruptible():
         with hurried() as hurry:  # there is no folder without a run.json
             folder = create_run_folder(
-                request.output, site.workload.name, _backend_name(request), datetime.now()
+                request.output, site.workload.name, choice.name, datetime.now()
             ).resolve()
             site = replace(site, folder=folder)
             live = LiveRun(
-                site, _backend(request, site), request.timeout, progress, lambda d: judge_document(d, targets)
+                site, _room(choice, site), request.timeout, progress, lambda d: judge_document(d, targets)
             )
-            live.grow()
+            live.grow(notes=(choice.why,) if choice.why is not None else ())
         try:
             if hurry.is_set():
                 raise KeyboardInterrupt
@@ -130,14 +131,51 @@ def _site(request: Request, folder: Path) -> Site:
     )
 
 
-def _backend_name(request: Request) -> Literal["cpu"]:
-    if request.backend in ("auto", "cpu"):
-        return "cpu"
+@dataclass(frozen=True)
+class _Choice:
+    """The backend of a run, its devices, and why it was taken where that was left to profkit."""
+
+    name: Backend
+    gpus: tuple[Gpu, ...] = ()
+    why: str | None = None
+
+
+def _choose(request: Request, workload: Workload) -> _Choice:
+    """The backend asked for; with `auto` cuda where a device is here that the workload seems to use, else cpu.
+
+    Raises MachineError where the one that was asked for cannot be profiled here.
+    """
+    if request.backend == "cpu":
+        return _Choice("cpu")
+    from profkit.hardware import gpu as hardware_gpu  # a run on the CPU asks no driver
+
+    if request.backend == "auto":
+        from_workload = seems_gpu(workload)
+        if from_workload is None:
+            return _Choice("cpu")
+        gpus = hardware_gpu.read_gpus()
+        if not gpus:
+            fault = hardware_gpu.driver_fault()
+            missing = fault.reason if fault is not None else "no CUDA device is visible"
+            return _Choice("cpu", why=f"backend cpu: {from_workload}, but {missing}")
+        return _Choice("cuda", gpus, f"backend cuda: {from_workload} (--backend cpu profiles the host)")
+    if request.backend == "cuda":
+        gpus = hardware_gpu.read_gpus()
+        if gpus:
+            return _Choice("cuda", gpus)
+        fault = hardware_gpu.driver_fault()
+        reason = fault.reason if fault is not None else "no device is visible"
+        raise MachineError(
+            f"--backend cuda: {reason}", (fault.fix if fault is not None else None) or "--backend cpu"
+        )
     raise MachineError(f"profkit does not profile the {request.backend} backend yet", "--backend cpu")
 
 
-def _backend(request: Request, site: Site) -> BackendRoom:
-    _backend_name(request)
+def _room(choice: _Choice, site: Site) -> BackendRoom:
+    if choice.name == "cuda":
+        from profkit.backends.cuda import Cuda
+
+        return Cuda(site, choice.gpus)
     from profkit.backends.cpu import Cpu
 
     return Cpu(site)

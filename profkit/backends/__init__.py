@@ -49,7 +49,8 @@ class Known:
     marked: bool
     iteration_seconds: float | None = None
     benchmark: bool = False  # the region is that of `profkit.benchmark`: the pass says how often it is run
-    plain_seconds: float | None = None  # wall time of one process of the workload alone
+    plain_seconds: float | None = None  # wall time of one process of the workload alone, and
+    start_seconds: float | None = None  # what of it is no sampling: start-up, set-up and end
     passes: tuple[PassResult, ...] = ()  # those that were carried out, in order
     trace: GpuTrace | None = None  # what the trace pass saw of the devices
     verdicts: tuple[Verdict, ...] | None = None  # of the judge, once the counters pass was read; None before

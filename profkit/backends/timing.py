@@ -8,9 +8,9 @@ from profkit.model import Depth, Directive, PassPlan, Step
 PROCESSES: dict[Depth, int] = {"gate": 1, "standard": 3, "full": 5}
 
 
-def plan_timing(site: Site) -> PassPlan:
+def plan_timing(site: Site, processes: int | None = None) -> PassPlan:
     """One step per process; a workload that marks nothing is timed whole, as often as it takes."""
-    count = PROCESSES[site.depth]
+    count = processes if processes is not None else PROCESSES[site.depth]
     steps = tuple(
         Step(
             f"timing-{number}",
