@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from profkit.model import PassResult, RunDocument, Scope, Verdict, VerdictWord
+from profkit.kernel_names import shape, short_name
+from profkit.model import Gpu, PassResult, RunDocument, Scope, Verdict, VerdictWord
 from profkit.words import percent, plural, quantity
 
 WORDS: dict[VerdictWord, str] = {
@@ -58,23 +59,64 @@ def actions(document: RunDocument) -> list[Action]:
     """
     found: list[Action] = []
     seen: set[str] = set()
-    for verdict in sorted(worst_first(document.verdicts), key=_urgency):
+    for verdict in sorted(worst_first(document.verdicts), key=urgency):
         if verdict.verdict not in ("fail", "unknown") or not verdict.advice:
             continue
         what = verdict.advice[0]
         if verdict.target not in seen and what not in seen:
-            found.append(Action(where(verdict.scope) + verdict.reason, what, verdict.verdict))
+            found.append(Action(where(verdict.scope) + verdict.reason + gain(verdict), what, verdict.verdict))
         seen |= {verdict.target, what}
     return found[:ACTIONS]
 
 
-def _urgency(verdict: Verdict) -> tuple[bool, bool]:
-    return verdict.verdict != "fail", verdict.scope.kind == "function"
+def urgency(verdict: Verdict) -> tuple[bool, float, bool, float]:
+    """What to look at first: failures, by what could be won; the whole run before its parts, large before small."""
+    part = verdict.scope.kind in ("function", "kernel")
+    return verdict.verdict != "fail", -(verdict.gain or 0.0), part, -(verdict.weight or 0.0)
+
+
+def gain(verdict: Verdict) -> str:
+    """`; at most 12 % of the run could be won` behind a failure; nothing where that is not known or nothing."""
+    if verdict.verdict != "fail" or not verdict.gain:
+        return ""
+    return f"; at most {percent(100 * verdict.gain)} % of the run's time could be won"
+
+
+def gpu_lines(document: RunDocument) -> list[str]:
+    """Every kind of device in one line: `2 x NVIDIA H200 (GH100, compute capability 9.0), 132 SMs, 141 GB`."""
+    kinds: dict[Gpu, int] = {}
+    for gpu in document.gpus:
+        kind = replace(gpu, index=0)
+        kinds[kind] = kinds.get(kind, 0) + 1
+    return [_device(gpu, number) for gpu, number in kinds.items()]
+
+
+def _device(gpu: Gpu, number: int) -> str:
+    chip = [gpu.chip, f"compute capability {gpu.capability}" if gpu.capability else None]
+    inside = ", ".join(part for part in chip if part)
+    parts = [
+        f"{number} x {gpu.name}" if number > 1 else gpu.name,
+        plural(gpu.multiprocessors, "SM") if gpu.multiprocessors else None,
+        f"{gpu.memory_bytes / 1e9:.0f} GB" if gpu.memory_bytes else None,
+        f"{quantity(gpu.bandwidth, 'B/s')} peak" if gpu.bandwidth else None,
+        f"driver {gpu.driver}" if gpu.driver else None,
+        "MIG" if gpu.mig else None,
+        gpu.virtual,
+    ]
+    parts[0] = f"{parts[0]} ({inside})" if inside else parts[0]
+    return ", ".join(part for part in parts if part)
 
 
 def where(scope: Scope) -> str:
     """`in sgemm: ` before what is said of a function or kernel; nothing for the run and its region."""
-    return f"in {scope.name}: " if scope.kind in ("function", "kernel") and scope.name else ""
+    return f"in {named(scope)}: " if scope.kind in ("function", "kernel") and scope.name else ""
+
+
+def named(scope: Scope) -> str:
+    """What people call it: a function by its name, a kernel by a short one with its grid and block."""
+    if scope.kind != "kernel" or not scope.name:
+        return scope.name or "?"
+    return short_name(scope.name, 44) + (f" ({shape(scope.id)})" if scope.id else "")
 
 
 def command(document: RunDocument) -> str:
@@ -92,6 +134,20 @@ def time_line(document: RunDocument) -> str | None:
     if half is not None and half > NOISE:
         return f"about {quantity(median, 's')} per {kind}, too noisy to say more (±{half:.0f} %)"
     return f"{quantity(median, 's')}{f' ±{percent(half)} %' if half is not None else ''} per {kind}"
+
+
+TITLES = {"gpu": "GPU", "access": "Memory access", "execution": "Warps", "unknown": "What is not known"}
+
+
+def title_of(concern: str) -> str:
+    """The heading above a summary."""
+    return TITLES.get(concern, concern.capitalize())
+
+
+def conditions(document: RunDocument) -> dict[str, str]:
+    """Versions of the tools and what they did to clocks and caches: whatever decides what may be compared."""
+    versions = {name: version for name, version in document.tools.items() if version}
+    return {**versions, **{k: v for k, v in document.facts.items() if k != "command"}}
 
 
 def troubles(document: RunDocument) -> list[PassResult]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import re
+import shutil
 import sys
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,10 @@ WIDTH = 80
 # at the no-break one, so a private character stands there until the text is done.
 _STICKY = re.compile(r"(?<=\d) (?=%|[KMGTkmµn]?i?(?:B|s|FLOP|Hz)\b)|(?<=[<>=]) (?=\d)")
 _GLUE = "\ue000"
-_NUMBER = re.compile(r"[±+<-]?\d.*|-")
+_NUMBER = re.compile(r"[±+<-]?\d[^█-▏]*|-")
+# A table of this many columns that is too wide goes on below, with its first column again; a smaller one is folded.
+_BREAKABLE = 5
+_PROSE = 100  # columns beyond which sentences are tiring to read, however wide the screen is
 
 
 class Screen:
@@ -38,7 +42,7 @@ class Screen:
             force_terminal=color,
             no_color=not color,
             color_system="standard" if color else None,
-            width=width or WIDTH,
+            width=width or _width(),
             markup=False,
             highlight=False,
             emoji=False,
@@ -55,9 +59,9 @@ class Screen:
             words, style = (part, "") if isinstance(part, str) else part
             text.append(_safe(words), style=style)
         if hang == 0:
-            self.console.print(Padding(text, (0, 0, 0, indent)))
+            self.console.print(Padding(text, (0, 0, 0, indent)), width=self._prose)
             return
-        lines = text.wrap(self.console, self.console.width - indent - hang)
+        lines = text.wrap(self.console, self._prose - indent - hang)
         for number, wrapped in enumerate(lines):
             wrapped.rstrip()
             self.console.print(Padding(wrapped, (0, 0, 0, indent + (hang if number else 0))))
@@ -79,10 +83,38 @@ class Screen:
         grid.add_row(self._text(label), self._text(*parts))
         from rich.padding import Padding
 
-        self.console.print(Padding(grid, (0, 0, 0, indent)))
+        self.console.print(Padding(grid, (0, 0, 0, indent)), width=self._prose)
 
     def table(self, columns: tuple[str, ...], rows: tuple[tuple[str, ...], ...], indent: int = 2) -> None:
-        """A table without a frame: words to the left, numbers to the right."""
+        """A table without a frame: words to the left, numbers to the right; one that is too wide in several parts."""
+        for number, part in enumerate(self._parts(columns, rows, indent)):
+            if number:
+                self.blank()
+            self._table(
+                tuple(columns[n] for n in part), tuple(tuple(r[n] for n in part) for r in rows), indent
+            )
+
+    def _parts(
+        self, columns: tuple[str, ...], rows: tuple[tuple[str, ...], ...], indent: int
+    ) -> list[tuple[int, ...]]:
+        """Which columns stand side by side: all of them, or as many as fit behind the first one."""
+        from rich.cells import cell_len
+
+        everything = tuple(range(len(columns)))
+        wide = [max(cell_len(text) for text in (columns[n], *(r[n] for r in rows))) + 2 for n in everything]
+        room = self.console.width - indent
+        if len(columns) < _BREAKABLE or sum(wide) - 2 <= room:
+            return [everything]
+        parts: list[tuple[int, ...]] = []
+        for number in everything[1:]:
+            last = parts[-1] if parts else ()
+            if last and sum(wide[n] for n in last) + wide[number] - 2 <= room:
+                parts[-1] = (*last, number)
+            else:
+                parts.append((0, number))
+        return parts
+
+    def _table(self, columns: tuple[str, ...], rows: tuple[tuple[str, ...], ...], indent: int) -> None:
         from rich.padding import Padding
         from rich.table import Table
 
@@ -94,6 +126,10 @@ class Screen:
         for row in rows:
             table.add_row(*(self._text((cell, "")) for cell in row))
         self.console.print(Padding(table, (0, 0, 0, indent)))
+
+    @property
+    def _prose(self) -> int:
+        return min(self.console.width, _PROSE)
 
     def blank(self) -> None:
         """An empty line."""
@@ -112,6 +148,13 @@ class Screen:
             words, style = (part, "") if isinstance(part, str) else part
             text.append(_safe(words), style=style)
         return text
+
+
+def _width() -> int:
+    """The width of the terminal (COLUMNS, where that is set); 80 where there is none, never less than 40."""
+    if not (sys.stdout.isatty() or os.environ.get("COLUMNS")):
+        return WIDTH
+    return max(40, shutil.get_terminal_size((WIDTH, 24)).columns)
 
 
 def _safe(words: str) -> str:

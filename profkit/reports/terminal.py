@@ -5,21 +5,27 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-from profkit.model import RunDocument, Summary, Verdict, VerdictWord
+from profkit.model import RunDocument, Scope, Summary, Verdict, VerdictWord
 from profkit.reports.order import (
     SIGNS,
     WORDS,
     actions,
     command,
     common_causes,
+    conditions,
     cost,
     counts,
+    gain,
+    gpu_lines,
     machine_line,
+    named,
     time_line,
+    title_of,
     troubles,
     worst_first,
 )
 from profkit.reports.screen import Screen
+from profkit.words import percent
 
 STYLES: dict[VerdictWord, str] = {
     "fail": "bold red",
@@ -29,6 +35,9 @@ STYLES: dict[VerdictWord, str] = {
 }
 STATES = {"complete": "", "running": "bold yellow", "interrupted": "bold yellow", "failed": "bold red"}
 FUNCTIONS = 3  # functions whose verdicts are shown; the rest stands in run.json
+KERNELS = 5  # the same for kernels, of which each is its own piece of work
+FIRST, LAST = ("kernels", "gpu"), ("unknown", "cost")  # concerns with a place of their own
+ROWS = 6  # notes of a summary that are shown where details were not asked for
 
 
 def render(
@@ -46,14 +55,22 @@ def render(
     """
     screen = Screen(color, width)
     _head(screen, document)
+    first = [s for s in document.summaries if s.concern in FIRST]
+    last = [s for s in document.summaries if s.concern in LAST]
+    for summary in first:  # a GPU's kernels and timeline come before what to think of them
+        _summary(screen, summary, details=details)
     _to_do(screen, document)
     _verdicts(screen, document, details=details)
     if details:
         for summary in document.summaries:
-            _summary(screen, summary)
+            if summary not in first and summary not in last:
+                _summary(screen, summary)
     else:
         _headlines(screen, document)
+    for summary in last:
+        _summary(screen, summary, details=details)
     _passes(screen, document)
+    _conditions(screen, document)
     if document.notes and details:
         screen.heading("Notes")
         for note in document.notes:
@@ -72,15 +89,18 @@ def _head(screen: Screen, document: RunDocument) -> None:
     if document.workload.command:
         screen.line(("$ " + command(document), "dim"), hang=2)
     machine = machine_line(document)
-    if machine is not None:
-        screen.line((machine, "dim"), hang=2)
+    for line in (*gpu_lines(document), *([machine] if machine is not None else [])):
+        screen.line((line, "dim"), hang=2)
     if document.failure is not None:
         screen.line(("FAILED: ", "bold red"), document.failure, hang=2)
     time = time_line(document)
-    if time is not None or document.verdicts or troubles(document):
+    gpu = next((s.headline for s in document.summaries if s.concern == "gpu"), None)
+    if time is not None or gpu is not None or document.verdicts or troubles(document):
         screen.blank()
     if time is not None:
         screen.line("Time      ", (time, "bold"))
+    if gpu is not None:
+        screen.line("GPU       ", (gpu, "bold"), hang=10)
     if document.verdicts:
         screen.line("Verdicts  ", *_counted(document), hang=10)
     finished = len(document.passes) - len(troubles(document))
@@ -89,7 +109,7 @@ def _head(screen: Screen, document: RunDocument) -> None:
 
 
 def _counted(document: RunDocument) -> list[str | tuple[str, str]]:
-    """How many of each word for the run and its regions, and how many failures in single functions."""
+    """How many of each word for the run and its regions, and how many failures in single functions or kernels."""
     whole = [v for v in document.verdicts if v.scope.kind in ("run", "region")]
     parts: list[str | tuple[str, str]] = []
     for word, style in STYLES.items():
@@ -98,7 +118,8 @@ def _counted(document: RunDocument) -> list[str | tuple[str, str]]:
             parts += [", " if parts else "", (f"{SIGNS[word]} {number} {WORDS[word]}", style)]
     inner = sum(v.verdict == "fail" for v in document.verdicts) - sum(v.verdict == "fail" for v in whole)
     if inner:
-        parts.append(f"{'; ' if parts else ''}{inner} FAIL in single functions")
+        kind = "kernels" if document.backend == "cuda" else "functions"
+        parts.append(f"{'; ' if parts else ''}{inner} FAIL in single {kind}")
     return parts
 
 
@@ -117,7 +138,7 @@ def _headlines(screen: Screen, document: RunDocument) -> None:
     told = [
         summary
         for summary in document.summaries
-        if summary.concern != "time"  # the head has it
+        if summary.concern not in ("time", *FIRST, *LAST)  # the head has it, or it stands by itself
         and not any(cause in summary.headline for cause in causes)  # said once, at the verdicts
     ]
     if not told:
@@ -130,11 +151,12 @@ def _headlines(screen: Screen, document: RunDocument) -> None:
 
 def _verdicts(screen: Screen, document: RunDocument, *, details: bool) -> None:
     whole = [v for v in document.verdicts if v.scope.kind in ("run", "region")]
-    functions: dict[str, list[Verdict]] = {}
+    inner: dict[Scope, list[Verdict]] = {}
     for verdict in document.verdicts:
         if verdict.scope.kind not in ("run", "region"):
-            functions.setdefault(verdict.scope.name or "?", []).append(verdict)
-    if whole:
+            inner.setdefault(verdict.scope, []).append(verdict)
+    kernels = any(scope.kind == "kernel" for scope in inner)
+    if whole or (inner and (details or kernels)):
         screen.heading("Verdicts")
     regions = {v.scope.name for v in whole if v.scope.kind == "region"}
     common = {} if details else common_causes(whole)
@@ -150,28 +172,33 @@ def _verdicts(screen: Screen, document: RunDocument, *, details: bool) -> None:
             f"  {cause}",
             width=9,
         )
-    if not details:
+    if not details and not kernels:
         return
     shown = frozenset(v.target for v in whole if v.verdict in ("fail", "unknown"))
-    for name, verdicts in list(functions.items())[:FUNCTIONS]:
+    for scope, verdicts in list(inner.items())[: KERNELS if kernels else FUNCTIONS]:
         failed = [v for v in worst_first(verdicts) if v.verdict in ("fail", "unknown")]
-        screen.line(("in ", "dim"), (name, "bold"), (f": {counts(verdicts)}", "dim"), indent=2, hang=2)
-        for verdict in failed:
-            _verdict(screen, verdict, "", advice=verdict.target not in shown)
+        weight = next((v.weight for v in verdicts if v.weight is not None), None)
+        share = f", {percent(100 * weight)} % of the GPU time" if weight is not None else ""
+        screen.line(
+            ("in ", "dim"), (named(scope), "bold"), (f"{share}: {counts(verdicts)}", "dim"), indent=2, hang=2
+        )
+        for verdict in failed if details else [v for v in failed if v.verdict == "fail"]:
+            _verdict(screen, verdict, "", advice=kernels or verdict.target not in shown)
 
 
 def _verdict(screen: Screen, verdict: Verdict, place: str, *, advice: bool) -> None:
     """The verdict and, with `advice`, what to try."""
     label = (f"{SIGNS[verdict.verdict]} {WORDS[verdict.verdict]}", STYLES[verdict.verdict])
-    screen.labelled(label, (verdict.target, "bold"), f"  {place}{verdict.reason}", width=9)
+    screen.labelled(label, (verdict.target, "bold"), f"  {place}{verdict.reason}{gain(verdict)}", width=9)
     if advice and verdict.verdict in ("fail", "unknown"):
         for line in verdict.advice:
             screen.labelled(("", ""), (f"try: {line}", "dim"), width=9)
 
 
-def _summary(screen: Screen, summary: Summary) -> None:
-    screen.heading(summary.concern.capitalize())
-    screen.line(summary.headline, indent=2)
+def _summary(screen: Screen, summary: Summary, *, details: bool = True) -> None:
+    screen.heading(title_of(summary.concern))
+    if summary.concern != "gpu":  # the head has it
+        screen.line(summary.headline, indent=2)
     for table in summary.tables:
         if not table.rows:
             continue
@@ -182,7 +209,7 @@ def _summary(screen: Screen, summary: Summary) -> None:
             screen.line((table.note, "dim"), indent=2)
     if summary.notes and summary.tables:
         screen.blank()
-    for note in summary.notes:
+    for note in summary.notes[: None if details else ROWS]:
         screen.line((f"- {note}", "dim"), indent=2, hang=2)
 
 
@@ -199,6 +226,14 @@ def _passes(screen: Screen, document: RunDocument) -> None:
             screen.line(("  fix: ", "dim"), result.fix, indent=2, hang=7)
         if result.log:
             screen.line((f"  log: {result.log}", "dim"), indent=2, hang=7)
+
+
+def _conditions(screen: Screen, document: RunDocument) -> None:
+    """What decides whether these numbers may be compared with others."""
+    if document.facts:
+        screen.heading("Measured under")
+        told = [f"{name}: {value}" for name, value in conditions(document).items()]
+        screen.line(("; ".join(told), "dim"), indent=2, hang=0)
 
 
 def _where_next(screen: Screen, document: RunDocument, folder: Path | None) -> None:

@@ -26,7 +26,7 @@ def _headline(rows: Sequence[KernelRow]) -> str:
     top = rows[0]
     what = plural(len(rows), "launch configuration")
     share = f" takes {percent(100 * top.share)} % of the kernel time" if top.share is not None else ""
-    if top.bound is None:
+    if top.bound is None or top.bound.bound == "unknown":
         return f"{what}; {top.label}{share or ' is the first'}."
     return f"{what}; {top.label}{share}, limited by {BOUNDS[top.bound.bound]}: {top.bound.reason}."
 
@@ -36,7 +36,7 @@ def _notes(rows: Sequence[KernelRow]) -> tuple[str, ...]:
     notes = [
         f"{row.label}: {BOUNDS[row.bound.bound]}, {row.bound.reason}."
         for row in rows[1:]
-        if row.bound is not None and (row.share is None or row.share >= 0.01)
+        if row.bound is not None and row.bound.bound != "unknown" and (row.share is None or row.share >= 0.01)
     ]
     return tuple(notes[:9])
 
@@ -61,7 +61,7 @@ def _median(row: KernelRow) -> str | None:
 
 
 def _bound(row: KernelRow) -> str | None:
-    if row.bound is None:
+    if row.bound is None or (row.bound.bound == "unknown" and row.bound.nearest is None):
         return None
     near = row.bound.nearest
     unit = row.bound.busiest

@@ -13,6 +13,16 @@ from profkit.words import percent, plural, quantity, shortened
 
 CONCERN = "gpu"
 TOP = 6  # ranges and calls in a table: the largest are what anybody looks for
+TRACE_METRICS = (
+    "gpu.utilization",
+    "time.gpu",
+    "time.gpu.idle",
+    "gpu.starved",
+    "launch.latency",
+    "launch.count",
+    "transfer.bytes",
+    "transfer.seconds",
+)
 NO_TIMELINE = "a report of counters has no timeline: its kernels ran one by one, replayed and apart"
 TRACE_FIX = "trace it: nsys profile -t cuda,nvtx COMMAND, or profkit profile --backend cuda -- COMMAND"
 

@@ -17,10 +17,14 @@ Cell = Callable[[KernelRow], str | None]
 
 @dataclass(frozen=True)
 class Column:
-    """A title, and what stands below it for a kernel; None where that is not known."""
+    """A title, and what stands below it for a kernel; None where that is not known.
+
+    A column that is not worth a table `alone` is shown only beside others.
+    """
 
     title: str
     cell: Cell
+    alone: bool = True
 
 
 def of(title: str, metric: str) -> Column:
@@ -46,7 +50,7 @@ def kernel_table(title: str, rows: Sequence[KernelRow], columns: Sequence[Column
         for row, line in zip(shown, cells, strict=True)
         if any(line)
     )
-    if not body:
+    if not any(columns[number].alone for number in kept):
         return None
     return Table(title, ("kernel", *(columns[number].title for number in kept)), body, _rest(rows))
 

@@ -83,7 +83,7 @@ _COLUMNS = (
     of("cluster", "cluster.occupancy"),
     of("registers", "launch.registers"),
     of("shared/block", "launch.shared"),
-    Column("grid of block", _shape),
+    Column("grid of block", _shape, alone=False),
     of("waves", "launch.waves"),
     Column("blocks per SM by", _limits),
 )

@@ -35,6 +35,18 @@ def surer(one: Reading, other: Reading) -> bool:
     return told and _ORDER[one.quality] < _ORDER[other.quality]
 
 
+def merged(old: Sequence[Reading], new: Sequence[Reading]) -> tuple[Reading, ...]:
+    """`old` with what of `new` is not there yet; a value takes the place of an unavailable reading."""
+    places = {(r.metric, r.scope): r for r in old}
+    better = {
+        (r.metric, r.scope): r
+        for r in new
+        if (known := places.get((r.metric, r.scope))) is None or (known.value is None and r.value is not None)
+    }
+    kept = tuple(r for r in old if (r.metric, r.scope) not in better)
+    return (*kept, *better.values())
+
+
 def main_scopes(document: RunDocument) -> tuple[Scope, ...]:
     """Where a run's answers stand, best first: the region that was timed, other regions, the whole run."""
     named = [Scope("region", timing.name) for timing in document.timings if timing.kind != "process"]

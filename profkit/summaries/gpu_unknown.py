@@ -1,0 +1,62 @@
+"""What could not be told of the kernels, by its reason and not by its kernel, with the line that would change it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from profkit.metrics import metric
+from profkit.model import RunDocument, Summary
+from profkit.summaries.gpu_time import NO_TIMELINE, TRACE_FIX
+from profkit.summaries.kernels import KernelRow
+from profkit.words import plural
+
+CONCERN = "unknown"
+NOT_COLLECTED = "not collected"  # how derive() begins where no counter of a metric is there
+NAMED = 12  # metrics named in one line
+
+
+def summarize_unknown(document: RunDocument, rows: Sequence[KernelRow]) -> Summary | None:
+    """Unavailable readings of kernels grouped by reason, then the doubtful ones; None where there are none."""
+    grouped: dict[tuple[str, str | None], dict[str, list[str]]] = {}
+    doubts: dict[str, list[str]] = {}
+    counted = [row for row in rows if row.readings]
+    for row in counted:
+        for name, reading in row.readings.items():
+            if reading.value is None:
+                reason = reading.reason or ""
+                if reason.startswith(NOT_COLLECTED):
+                    reason = NOT_COLLECTED
+                grouped.setdefault((reason, reading.fix), {}).setdefault(name, []).append(row.label)
+            elif reading.doubt is not None:
+                doubts.setdefault(f"{metric(name).title}: {reading.doubt}", []).append(row.label)
+    notes = [_line(reason, fix, found, len(counted)) for (reason, fix), found in grouped.items()]
+    notes += [f"Doubtful, {text} (in {_kernels(labels, len(counted))})." for text, labels in doubts.items()]
+    if not counted and rows and document.plan is None:
+        notes.append(
+            "Occupancy, bandwidth, conflicts, coalescing and what limits each kernel: a trace has times and no counters"
+            " (profkit profile --backend cuda -- COMMAND, or ncu on the same command)."
+        )
+    trace = document.trace
+    if document.plan is None and trace is not None and trace.span is None and trace.busy is None:
+        notes.append(f"How busy the GPU was: {NO_TIMELINE} ({TRACE_FIX}).")
+    if not notes:
+        return None
+    metrics = len({name for found in grouped.values() for name in found})
+    told = [plural(metrics, "metric")] if metrics else []
+    told += [plural(len(doubts), "doubtful reading")] if doubts else []
+    headline = f"{' and '.join(told)} of the kernels." if told else "What this report cannot tell."
+    return Summary(CONCERN, headline[0].upper() + headline[1:], (), (), tuple(notes))
+
+
+def _line(reason: str, fix: str | None, found: dict[str, list[str]], counted: int) -> str:
+    titles = list(dict.fromkeys(metric(name).title for name in found))
+    more = f" and {len(titles) - NAMED} more" if len(titles) > NAMED else ""
+    labels = list(dict.fromkeys(label for kernels in found.values() for label in kernels))
+    where = f" (in {_kernels(labels, counted)})" if len(labels) < counted else ""
+    return f"{', '.join(titles[:NAMED])}{more}: {reason}{where}" + (f" ({fix})" if fix else "") + "."
+
+
+def _kernels(labels: Sequence[str], counted: int) -> str:
+    if len(labels) <= 2:
+        return " and ".join(labels)
+    return f"{len(labels)} of {counted} kernels"
