@@ -11,12 +11,28 @@ from profkit.metrics import MetricInfo, all_metrics, formula_table
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "metrics.md"
 FAMILIES = (
-    ("Time", ("time.",)),
+    ("Time", ("time.", "clock.")),
     ("Caches", ("cache.", "tlb.")),
     ("The core", ("instructions", "cycles", "ipc", "frequency", "branch.", "simd.", "stalls.")),
     ("Memory traffic, arithmetic, roofline", ("dram.", "bandwidth.", "flops", "arithmetic", "roofline.")),
     ("Memory held", ("memory.",)),
-    ("GPUs", ("occupancy.", "shared.", "warp.", "tensor.", "gpu.")),
+    (
+        "GPUs",
+        (
+            "occupancy.",
+            "cluster.",
+            "shared.",
+            "warp",
+            "issue.",
+            "tensor.",
+            "pipe.",
+            "sm.",
+            "throughput.",
+            "gpu.",
+        ),
+    ),
+    ("What warps wait for", ("stall.",)),
+    ("Launches, copies, replays", ("launch.", "transfer.", "nvlink.", "replay.")),
     ("The system around it", ("",)),
 )
 BETTER = {"lower": "lower", "higher": "higher", "none": "-"}
@@ -62,7 +78,8 @@ def _sources(name: str) -> str:
     chips = [chip for chip in CHIPS if name in formula_table("perf", chip).formulas]
     perf = "perf" if len(chips) == len(CHIPS) else f"perf ({', '.join(chips)})" if chips else ""
     valgrind = "valgrind" if name in formula_table("valgrind").formulas else ""
-    return ", ".join(part for part in (perf, valgrind) if part)
+    ncu = "ncu" if name in formula_table("ncu").formulas else ""
+    return ", ".join(part for part in (perf, valgrind, ncu) if part)
 
 
 if __name__ == "__main__":

@@ -69,7 +69,8 @@ def derive(
     (0..1): a metric whose counters come from several runs says so, and is an estimate where these differed by
     2 % or more.
 
-    Of the run and of a region every metric is told, also as unavailable; of a function only what has a value.
+    Of the run, a region and a kernel every metric is told, also as unavailable (with the tables' exceptions,
+    `FormulaTable.optional`); of a function only what has a value.
     On a hybrid part each PMU has readings of its own (`Scope.id` names it) and nothing is summed across PMUs;
     the reading without an id is that of the PMU that did most cycles, and says so. Cycles and not perf's run
     time decide that: a system-wide counter also runs on an idle core.
@@ -94,7 +95,7 @@ def derive(
 
 def _one_scope(members: Sequence[Counter], scope: Scope, facts: _Facts) -> Iterable[Reading]:
     told = _all_metrics(_index(members, facts.table), scope, facts)
-    if scope.kind in ("function", "kernel"):
+    if scope.kind == "function":
         told = [reading for reading in told if reading.value is not None]
     pmus = sorted({c.pmu for c in members if c.pmu is not None})
     if len(pmus) < 2:
@@ -163,7 +164,7 @@ def _all_metrics(index: Mapping[str, Counter], scope: Scope, facts: _Facts) -> l
     readings = [
         _reading(metric(name), ways, index, scope, facts)
         for name, ways in table.formulas.items()
-        if name not in table.optional or _present(ways, index, table)
+        if name not in table.optional or _collected(ways, index, table)
     ]
     for name, reason in table.absent.items():
         readings.append(_unavailable(metric(name), reason, scope=scope, facts=facts))
@@ -183,15 +184,17 @@ def _reading(
     # one that was multiplexed, since a multiplexed ratio can be far off.
     best = max(usable, key=lambda way: min(1.0, _share(way, index, facts.table) / ALWAYS_ON))
     counts = {name: _value(index, name, facts.table) or 0.0 for name in best.names}
-    over = best.over.value(counts) * best.scale
+    if best.unless_zero is not None and best.unless_zero.value(counts) == 0:
+        why = best.zero or f"{best.unless_zero.text} is 0"
+        return _unavailable(info, why, best, scope=scope, facts=facts)
+    over = (best.over.largest(counts) if best.largest else best.over.value(counts)) * best.scale
     if best.under is None:
         value = over
     else:
         under = best.under.value(counts)
         if under == 0:
-            return _unavailable(
-                info, f"nothing to divide by: {best.under.text} is 0", best, scope=scope, facts=facts
-            )
+            why = best.zero or f"nothing to divide by: {best.under.text} is 0"
+            return _unavailable(info, why, best, scope=scope, facts=facts)
         value = over / under
     if (fault := _impossible(info, value)) is not None:
         return _unavailable(info, f"impossible: {fault}", best, scope=scope, facts=facts)
@@ -218,13 +221,13 @@ def _quality(way: Formula, share: float, facts: _Facts) -> tuple[Quality, str | 
     if together and unstable and sum(names <= group for group in facts.groups) > 1:
         return "estimated", f"unstable: the middle of several runs, which differ by {facts.drift:.1%}"
     if together:
-        return facts.table.quality, None
+        return way.quality or facts.table.quality, None
     if unstable:
         return (
             "estimated",
             f"unstable: its counters come from different runs, which differ by {facts.drift:.1%}",
         )
-    return facts.table.quality, "its counters come from different runs"
+    return way.quality or facts.table.quality, "its counters come from different runs"
 
 
 def _impossible(info: MetricInfo, value: float) -> str | None:
@@ -241,6 +244,11 @@ def _impossible(info: MetricInfo, value: float) -> str | None:
 
 def _present(ways: Sequence[Formula], index: Mapping[str, Counter], table: FormulaTable) -> bool:
     return any(table.resolve(name) in index for way in ways for name in way.over.names)
+
+
+def _collected(ways: Sequence[Formula], index: Mapping[str, Counter], table: FormulaTable) -> bool:
+    """Whether all that stands above the line of one formula was asked for: a clock alone is no arithmetic rate."""
+    return any(all(table.resolve(name) in index for name in way.over.names) for way in ways)
 
 
 def _value(index: Mapping[str, Counter], name: str, table: FormulaTable) -> float | None:

@@ -1,7 +1,7 @@
 """The grammar of formulas: sums of counters with coefficients, read by a small tokenizer and never by eval.
 
 sum   := [-] term (( + | - ) term)*         signs stand between blanks: names hold dashes themselves
-term  := factor ( * factor )*               a factor is a number or the name of a counter
+term  := factor ( * factor )*               a factor is a number or the name of a counter; one term names one
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 _NUMBER = re.compile(r"\d+(\.\d+)?([eE][+-]?\d+)?\Z")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:\-]*\Z")
@@ -16,10 +17,17 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:\-]*\Z")
 
 @dataclass(frozen=True)
 class Term:
-    """A product: a coefficient times counters."""
+    """A product: a coefficient times counters; without counters a number."""
 
     coefficient: float
     names: tuple[str, ...]
+
+    def value(self, counts: Mapping[str, float]) -> float:
+        """Its value; `counts` must hold every name."""
+        product = self.coefficient
+        for name in self.names:
+            product *= counts[name]
+        return product
 
 
 @dataclass(frozen=True)
@@ -36,33 +44,42 @@ class Sum:
 
     def value(self, counts: Mapping[str, float]) -> float:
         """Its value; `counts` must hold every name."""
-        total = 0.0
-        for term in self.terms:
-            product = term.coefficient
-            for name in term.names:
-                product *= counts[name]
-            total += product
-        return total
+        return sum((term.value(counts) for term in self.terms), 0.0)
+
+    def largest(self, counts: Mapping[str, float]) -> float:
+        """The largest of its terms; `counts` must hold every name."""
+        return max(term.value(counts) for term in self.terms)
 
 
 @dataclass(frozen=True)
 class Formula:
-    """One way to a metric: `scale * over / under`, or `scale * over` where `under` is None."""
+    """One way to a metric: `scale * over / under`, or `scale * over` where `under` is None.
+
+    With `largest` it is the largest term of `over` and not their sum. Where `unless_zero` (or `under`) is 0 it says
+    nothing, for the reason `zero`. `quality` is what its readings are at best, where that is less than the tool's.
+    """
 
     over: Sum
     under: Sum | None = None
     scale: float = 1.0
     note: str | None = None
+    largest: bool = False
+    unless_zero: Sum | None = None
+    zero: str | None = None
+    quality: Literal["estimated"] | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
         """All counters it needs, each once."""
         below = self.under.names if self.under is not None else ()
-        return tuple(dict.fromkeys((*self.over.names, *below)))
+        condition = self.unless_zero.names if self.unless_zero is not None else ()
+        return tuple(dict.fromkeys((*self.over.names, *below, *condition)))
 
     @property
     def text(self) -> str:
         """The formula as people write it."""
+        if self.largest:
+            return f"the largest of {', '.join(self.over.names)}"
         factor = "" if self.scale == 1 else f"{self.scale:g} * "
         if self.under is None:
             return f"{factor}{_bracket(self.over, always=bool(factor))}"
@@ -94,6 +111,8 @@ def parse_sum(text: str) -> Sum:
         wants_term = False
     if wants_term:
         raise ValueError(f"{text!r}: ends in a sign")
+    if not any(term.names for term in terms):
+        raise ValueError(f"{text!r} names no counter")
     return Sum(" ".join(tokens), tuple(terms))
 
 
@@ -107,6 +126,6 @@ def _parse_term(token: str, sign: float, text: str) -> Term:
             names.append(factor)
         else:
             raise ValueError(f"{text!r}: {factor!r} is neither a number nor a counter's name")
-    if not names:
+    if not names and "*" in token:
         raise ValueError(f"{text!r}: {token!r} names no counter")
     return Term(coefficient, tuple(names))

@@ -10,7 +10,7 @@ CHIPS = [("perf", chip) for chip in (None, "intel", "amd", "arm", "generic")] + 
 CPU_TARGETS = ("cache.l1.miss_rate", "cache.l2.miss_rate", "cache.l3.miss_rate", "branch.miss_rate")
 
 
-@pytest.mark.parametrize(("tool", "chip"), CHIPS)
+@pytest.mark.parametrize(("tool", "chip"), [*CHIPS, ("ncu", None)])
 def test_every_formula_computes_a_metric_of_the_catalogue(tool, chip):
     table = formula_table(tool, chip)
     for name in (*table.formulas, *table.absent):
@@ -63,8 +63,18 @@ def test_the_data_files_hold_no_key_that_nobody_reads():
         assert row.keys() <= {"title", "unit", "better", "least", "most", "meaning"}, row
     for path in (folder / "formulas").glob("*.yaml"):
         content = load_yaml(path)
-        assert content.keys() <= {"tool", "quality", "aliases", "metrics", "absent", "optional", "missing"}, (
-            path
-        )
+        known = {"tool", "quality", "aliases", "terms", "metrics", "absent", "optional", "missing"}
+        assert content.keys() <= known, path
         for way in (way for ways in content["metrics"].values() for way in ways):
-            assert way.keys() <= {"over", "under", "scale", "note", "chip_only"}, way
+            known = {
+                "over",
+                "most_of",
+                "under",
+                "scale",
+                "note",
+                "chip_only",
+                "unless_zero",
+                "zero",
+                "quality",
+            }
+            assert way.keys() <= known, way

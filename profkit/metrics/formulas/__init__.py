@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -9,13 +10,16 @@ from pathlib import Path
 from typing import Any, Literal
 
 from profkit.metrics.catalogue import all_metrics
-from profkit.metrics.formula import Formula, parse_sum
+from profkit.metrics.formula import Formula, Sum, parse_sum
 from profkit.metrics.yaml_file import load_yaml
 
+# `$name` in a formula: a sum that stands under `terms` of the same file.
+_TERM = re.compile(r"\$(\w+)")
 # Every tool's chips, most special first. A tool of one file has no chips.
 _FILES: Mapping[str, tuple[str, ...]] = {
     "perf": ("intel", "amd", "arm", "generic"),
     "valgrind": ("valgrind",),
+    "ncu": ("ncu",),
 }
 
 
@@ -24,8 +28,8 @@ class FormulaTable:
     """From counters to metrics for one tool and chip: for each metric its formulas, best first.
 
     `absent` says why this tool can never have a metric. `aliases` maps another name of a counter to the one
-    the formulas use. `quality` is what a reading is at best. An `optional` metric is not spoken of where none
-    of its counters was collected. `missing` says in words what it means that none was.
+    the formulas use. `quality` is what a reading is at best. An `optional` metric is not spoken of where no
+    formula's counters were all collected. `missing` says in words what it means that none was.
     """
 
     tool: str
@@ -78,19 +82,31 @@ def formula_table(tool: str, chip: str | None = None) -> FormulaTable:
         aliases |= {str(k).lower(): str(v).lower() for k, v in content.get("aliases", {}).items()}
         absent |= content.get("absent", {})
         missing |= content.get("missing", {})
+        terms = content.get("terms", {})
         optional |= set(content.get("optional", ()))
         for metric, rows in content["metrics"].items():
-            ways = [_formula(row) for row in rows if chip is not None or not row.get("chip_only")]
+            ways = [_formula(row, terms) for row in rows if chip is not None or not row.get("chip_only")]
             formulas.setdefault(metric, []).extend(ways)
     order = [info.name for info in all_metrics()]
     in_order = {name: tuple(formulas[name]) for name in sorted(formulas, key=order.index)}
     return FormulaTable(tool, chip, quality, in_order, absent, aliases, frozenset(optional), missing)
 
 
-def _formula(row: Mapping[str, Any]) -> Formula:
+def _formula(row: Mapping[str, Any], terms: Mapping[str, str]) -> Formula:
+    def read(key: str) -> Sum | None:
+        return parse_sum(_TERM.sub(lambda match: terms[match[1]], row[key])) if key in row else None
+
+    largest = "most_of" in row
+    over = parse_sum(" + ".join(row["most_of"])) if largest else read("over")
+    if over is None:
+        raise ValueError(f"a formula without `over` or `most_of`: {row}")
     return Formula(
-        over=parse_sum(row["over"]),
-        under=parse_sum(row["under"]) if "under" in row else None,
+        over=over,
+        under=read("under"),
         scale=float(row.get("scale", 1)),
         note=row.get("note"),
+        largest=largest,
+        unless_zero=read("unless_zero"),
+        zero=row.get("zero"),
+        quality=row.get("quality"),
     )
