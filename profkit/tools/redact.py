@@ -68,7 +68,7 @@ _ASSIGNED = re.compile(
 _IN_PATH = r"[^\s/\\\"'`<>|:;,*?(){}\[\]\x00-\x1f=]"
 # Two parts at least, and nothing before it that makes it a part of a word, a ratio or a web address. A blank may
 # stand inside a folder's name: only known folders are found then (as literals).
-_PATH = re.compile(rf"(?:(?<![\w:/.\\~-])|(?<=-[ILoB]))(?:~|file:/)?(?:/{_IN_PATH}+){{2,}}/?")
+_PATH = re.compile(rf"(?:(?<![\w:/.\\~-])|(?<=-[ILoB]))(?:~|file:(?://)?)?(?:/{_IN_PATH}+){{2,}}/?")
 _WINDOWS = re.compile(r"(?<!\w)[A-Za-z]:\\(?:[^\s\\\"'<>|:*?]+\\)+[^\s\\\"'<>|:*?]*")
 # What is the same on every machine tells nothing of this one.
 _PUBLIC = re.compile(
@@ -214,7 +214,7 @@ class Redactor:
             return counted(PATH, f"/python{package[1]}")
         folder, _, name = path.rstrip("/").rpartition("/")
         # A name without a dot in it may be a folder's, and the last folder of two is most often a person's.
-        whole = "." not in name.lstrip(".") or path.count("/") < 3
+        whole = "." not in name.lstrip(".") or (path.count("/") < 3 and path[0] == "/")
         told = self._folder(path.rstrip("/")) if whole else f"{self._folder(folder)}/{name}"
         self.note(PATH, 0, told)
         return counted(PATH, told)

@@ -17,9 +17,10 @@ from profkit.tools.redact import PATH, Redactor
 _DEEPEST = 12
 _PART = rb"[A-Za-z0-9_.+@%~ -]"
 # In a binary a path stands after a NUL or another byte that belongs to no word; after `-I` and the like too.
-_PATH = re.compile(
-    rb"(?:(?<![\w:/.\\~-])|(?<=-[ILoB]))(?:/[A-Za-z0-9_.+@%~-]{2,}){2,}(?:/[A-Za-z0-9_.+@%~-]+)*/?"
-)
+_FURTHER = rb"(?:/[A-Za-z0-9_.+@%~-]+)*"
+_PATH = rb"(?:(?<![\w:/.\\~-])|(?<=-[ILoB]))(?:/[A-Za-z0-9_.+@%~-]{2,}){2}" + _FURTHER + b"/?"
+# Any six bytes of machine code may look like `/ab/cd`, so in a binary it takes ten, and an end as texts have one.
+_PATH_IN_BINARY = rb"(?=[^\x00-\x20]{10})" + _PATH + rb"(?=[\x00-\x20\"'])"
 _ANY = re.compile(rb"(?:/[A-Za-z0-9_.+@%~-]{2,}){2,}|[A-Za-z]:\\")
 _WINDOWS = re.compile(rb"(?<!\w)[A-Za-z]:\\(?:" + _PART + rb"+\\)+" + _PART + rb"*")
 _PUBLIC = re.compile(
@@ -47,7 +48,7 @@ class Masker:
         for value in redactor.literals():
             if value.startswith("/"):
                 self._folder(value.encode().rstrip(b"/"))
-        self._known: re.Pattern[bytes] | None = None
+        self._known: tuple[re.Pattern[bytes], re.Pattern[bytes]] | None = None
 
     def learn_sources(self, data: Buffer, part: Part) -> None:
         """Know the folders of the source files in a record: a line table lists folders without their files."""
@@ -60,8 +61,6 @@ class Masker:
 
     def record(self, data: Buffer, part: Part) -> bytes:
         """The record with what is private in it replaced; as long as it was."""
-        if self._known is None:
-            self._known = _either([f for f in self._folders if f.count(b"/") > 1])
         at, end = part.offset, part.offset + part.size
         whole = bytes(data[at:end])
         copy = bytearray(whole)
@@ -104,24 +103,32 @@ class Masker:
         try:
             inside = [(a, b) for _, wire, a, b in fields(frozen, 0, len(frozen)) if wire == LENGTH]
         except Malformed:
-            inside = []
-            whole = True
-        else:
-            whole = not inside
-        if whole or depth >= _DEEPEST:
             self._blob(copy, at, end)
+            return
+        if not inside or depth >= _DEEPEST:  # numbers, or a text that happens to read as such
+            if _is_text(frozen):
+                self._blob(copy, at, end)
             return
         for a, b in inside:
             self._message(copy, at + a, at + b, depth + 1)
 
+    def _patterns(self) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
+        """What finds paths in text and in binaries: the folders that are known (blanks inside or not), else any."""
+        if self._known is None:
+            folders = sorted((f for f in self._folders if f.count(b"/") > 1), key=lambda folder: -len(folder))
+            known = b"".join(re.escape(f) + rb"(?![A-Za-z0-9_.+@%~-])" + _FURTHER + b"|" for f in folders)
+            self._known = re.compile(known + _PATH), re.compile(known + _PATH_IN_BINARY)
+        return self._known
+
     def _blob(self, copy: bytearray, at: int, end: int) -> None:
         """Text, or a binary with texts in it."""
         before = bytes(copy[at:end])
-        after = before
-        if self._known is not None:
-            after = self._known.sub(lambda found: self._mask(found[0]), after)
-        after = _PATH.sub(lambda found: self._mask(found[0]), after)
-        after = _WINDOWS.sub(lambda found: self._mask(found[0]), after)
+        in_text, in_binary = self._patterns()
+        if _is_text(before):
+            after = in_text.sub(lambda found: self._mask(found[0]), before)
+            after = _WINDOWS.sub(lambda found: self._mask(found[0]), after)
+        else:
+            after = in_binary.sub(lambda found: self._mask(found[0]), before)
         if after != before:
             copy[at:end] = after
             self._redactor.note(PATH)
@@ -164,6 +171,10 @@ class Masker:
                 shape[len(shape) - len(number) :] = number
             self._folders[folder] = bytes(shape)
         return self._folders[folder]
+
+
+def _is_text(data: bytes) -> bool:
+    return re.search(rb"[\x00-\x08\x0e-\x1f]", data) is None
 
 
 def _either(words: Iterable[bytes]) -> re.Pattern[bytes] | None:
