@@ -6,12 +6,28 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from profkit.model import RunDocument
+from profkit.summaries.classes import busiest_readings, classify
+from profkit.summaries.coalescing import bounded_coalescing
 from profkit.summaries.compose import enrich, summarize
+from profkit.summaries.consistency import checked
 from profkit.targets import Target, judge_run
 
 
 def judge_document(document: RunDocument, targets: Sequence[Target]) -> RunDocument:
     """The document with derived readings, summaries and verdicts; judging it again changes nothing."""
-    enriched = enrich(document)
+    enriched = _classed(enrich(document)) if _has_kernels(document) else enrich(document)
     summarized = replace(enriched, summaries=summarize(enriched))
     return replace(summarized, verdicts=judge_run(summarized, targets))
+
+
+def _has_kernels(document: RunDocument) -> bool:
+    return document.trace is not None or any(r.scope.kind == "kernel" for r in document.readings)
+
+
+def _classed(document: RunDocument) -> RunDocument:
+    """The document with its kernels' doubtful readings marked, and with what limits each kernel."""
+    sound = checked(document)
+    sound = replace(sound, readings=bounded_coalescing(sound))
+    classes = classify(sound)
+    kept = tuple(r for r in sound.readings if r.metric != "throughput.busiest")
+    return replace(sound, kernels=classes, readings=(*kept, *busiest_readings(classes)))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from profkit.targets.judge import Context, context_of, judge, judge_run
+from profkit.targets.conditions import Context
+from profkit.targets.judge import context_of, judge
 from profkit.targets.load import load_targets
+from profkit.targets.run import judge_run
 from profkit.targets.target import Advice, Condition, Target
 
 __all__ = [

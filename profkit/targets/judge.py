@@ -2,48 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from profkit.metrics import metric
-from profkit.model import RUN, Quality, Reading, RunDocument, Scope, Verdict, VerdictWord
+from profkit.model import Reading, RunDocument, Scope, Verdict, VerdictWord
+from profkit.targets.conditions import Context, asked, best, look, places
+from profkit.targets.gain import most_won
+from profkit.targets.limits import why_missed
 from profkit.targets.target import Condition, Roof, Target, in_words, met
-from profkit.words import figures, percent, quantity
+from profkit.words import percent, quantity
 
 HOTTEST = 5  # functions that get verdicts of their own: as many as anybody works on
 WORTH = 0.05  # share of the instructions below which a function's verdict is not worth the work
 ALWAYS_ON = 0.99  # a counter that ran 99 % of the time saw it all: perf truncates 99.99 % to 99.00
-_ORDER: dict[Quality, int] = {
-    "measured": 0,
-    "multiplexed": 1,
-    "simulated": 2,
-    "estimated": 3,
-    "unavailable": 4,
-}
 
 
-@dataclass(frozen=True)
-class Context:
-    """What the judge knows besides the readings.
-
-    `roof` is the lower one of the roofline, `precision` the asked half-width of the interval in %, `hottest`
-    the functions to judge, hottest first.
-    """
-
-    roof: Roof | None = None
-    precision: float | None = None
-    hottest: tuple[Scope, ...] = ()
-
-
-def judge_run(document: RunDocument, targets: Sequence[Target]) -> tuple[Verdict, ...]:
-    """The verdicts on an enriched and summarized document.
-
-    Of a run every target has a word, since its summaries say also what was not read; of a report only those of
-    which it speaks.
-    """
-    told = [r for s in document.summaries for r in s.readings] if document.plan is not None else []
-    readings = [*document.readings, *told]
-    return judge(targets, readings, context_of(document))
+_NOTHING = Context()
 
 
 def context_of(document: RunDocument) -> Context:
@@ -57,7 +31,7 @@ def context_of(document: RunDocument) -> Context:
 
 
 def judge(
-    targets: Sequence[Target], readings: Sequence[Reading], context: Context = Context()
+    targets: Sequence[Target], readings: Sequence[Reading], context: Context = _NOTHING
 ) -> tuple[Verdict, ...]:
     """For every target a verdict on the run or its region, then one on each of the hottest functions.
 
@@ -67,14 +41,16 @@ def judge(
     """
     verdicts: list[Verdict] = []
     for target in targets:
-        verdicts += [_verdict(target, reading, readings, context) for reading in _of_run(target, readings)]
+        if "kernel" in target.scopes:
+            continue  # of a run it speaks through its kernels: judge_kernels
+        verdicts += [verdict_on(target, reading, readings, context) for reading in _of_run(target, readings)]
     for scope in context.hottest:
         for target in targets:
             if (
                 "function" in target.scopes
-                and (reading := _best(readings, target.metric, [scope])) is not None
+                and (reading := best(readings, target.metric, [scope])) is not None
             ):
-                verdicts.append(_verdict(target, reading, readings, context))
+                verdicts.append(verdict_on(target, reading, readings, context))
     return tuple(verdicts)
 
 
@@ -88,7 +64,7 @@ def _of_run(target: Target, readings: Sequence[Reading]) -> list[Reading]:
         and r.scope.kind != "function"
         and r.scope.id is None  # one PMU of a hybrid part: the reading without an id speaks for all
     )
-    found = [r for scope in scopes if (r := _best(readings, target.metric, [scope])) is not None]
+    found = [r for scope in scopes if (r := best(readings, target.metric, [scope])) is not None]
     told = [r for r in found if r.value is not None]
     regions = {
         r.value for r in told if r.scope.kind == "region"
@@ -96,16 +72,14 @@ def _of_run(target: Target, readings: Sequence[Reading]) -> list[Reading]:
     return [r for r in told if r.scope.kind != "run" or r.value not in regions] or found[:1]
 
 
-def _best(readings: Iterable[Reading], name: str, scopes: Sequence[Scope]) -> Reading | None:
-    found = [r for r in readings if r.metric == name and r.scope in scopes]
-    return min(found, key=lambda r: (scopes.index(r.scope), _ORDER[r.quality]), default=None)
-
-
-def _verdict(target: Target, reading: Reading, readings: Sequence[Reading], context: Context) -> Verdict:
+def verdict_on(target: Target, reading: Reading, readings: Sequence[Reading], context: Context) -> Verdict:
+    """The verdict of one target on one reading; its gain is a share of the time of what the reading speaks of."""
     threshold = target.threshold if target.threshold is not None else context.precision
     words = in_words(target.operator, threshold, target.unit) if threshold is not None else "as asked"
 
-    def said(word: VerdictWord, reason: str, advice: tuple[str, ...] = ()) -> Verdict:
+    def said(
+        word: VerdictWord, reason: str, advice: tuple[str, ...] = (), gain: float | None = None
+    ) -> Verdict:
         return Verdict(
             target.name,
             target.metric,
@@ -117,17 +91,21 @@ def _verdict(target: Target, reading: Reading, readings: Sequence[Reading], cont
             reading.scope,
             reading.quality,
             advice,
+            gain=gain,
         )
 
-    looked = [
-        (condition, *_look(condition, reading.scope, readings, context)) for condition in target.applies
-    ]
+    looked = [(condition, *look(condition, reading.scope, readings, context)) for condition in target.applies]
     for condition, holds, value in looked:
         if holds is False:
-            return said("not-applicable", condition.otherwise.replace("{value}", value))
+            return said("not-applicable", _otherwise(condition, value, context))
     if reading.value is None:
+        for condition in asked(target.moot, reading.scope, readings):
+            if look(condition, reading.scope, readings, context)[0] is True:
+                return said("not-applicable", _otherwise(condition, "", context))
         fix = tuple(line for line in (reading.fix or target.unknown,) if line)
         return said("unknown", f"{metric(target.metric).title} not known: {reading.reason}", fix)
+    if reading.doubt is not None:
+        return said("unknown", f"{_said(target, reading)}, which is doubtful: {reading.doubt}")
     if threshold is None:
         return said("unknown", "the run does not say what was asked for")
     if any(holds is None for condition, holds, _ in looked if condition.roof is not None):
@@ -143,12 +121,36 @@ def _verdict(target: Target, reading: Reading, readings: Sequence[Reading], cont
     reason = f"{_said(target, reading)}; target {words}"
     if met(reading.value, target.operator, threshold):
         return said("pass", reason)
-    for condition in target.excused:
-        holds, value = _look(condition, reading.scope, readings, context)
+    for condition in asked(target.tolerated, reading.scope, readings):
+        holds, value = look(condition, reading.scope, readings, context)
+        if holds is True:
+            return said("pass", f"{_said(target, reading)}, but {_otherwise(condition, value, context)}")
+    unsure = any(holds is None and condition.where for condition, holds, _ in looked)
+    for condition in asked(target.excused, reading.scope, readings):
+        holds, value = look(condition, reading.scope, readings, context)
         if holds is False:
-            excuse = condition.otherwise.replace("{value}", value)
-            return said("not-applicable", f"{_said(target, reading)}, but {excuse}")
-    return said(target.missed, reason, _advice(target, reading, readings, context))
+            return said(
+                "not-applicable", f"{_said(target, reading)}, but {_otherwise(condition, value, context)}"
+            )
+        unsure = unsure or (holds is None and bool(condition.where))
+    if unsure:
+        why = context.kernel.reason if context.kernel is not None else "it was not counted"
+        return said("unknown", f"{_said(target, reading)}, but what limits it is not known: {why}")
+    for condition in asked(target.doubted, reading.scope, readings):
+        holds, value = look(condition, reading.scope, readings, context)
+        if holds is not True:
+            return said("unknown", f"{_said(target, reading)}, but {_otherwise(condition, value, context)}")
+    values = {r.metric: r.value for r in readings if r.scope == reading.scope and r.value is not None}
+    if why := why_missed(target.metric, values):
+        reason += f"; {why}"
+    won = most_won(target.gain, values, context.kernel)
+    return said(target.missed, reason, _advice(target, reading, readings, context), won)
+
+
+def _otherwise(condition: Condition, value: str, context: Context) -> str:
+    """Why a condition does not hold, with what was looked at."""
+    evidence = context.kernel.reason if context.kernel is not None else ""
+    return condition.otherwise.replace("{value}", value).replace("{class}", evidence)
 
 
 def _said(target: Target, reading: Reading) -> str:
@@ -180,8 +182,8 @@ def _doubt(reading: Reading, threshold: float) -> str | None:
 
 def _noise(reading: Reading, threshold: float, readings: Sequence[Reading]) -> str | None:
     """Why a value over the median time decides nothing: the time's interval holds both sides of the threshold."""
-    interval = _best(
-        [r for r in readings if r.value is not None], "time.interval", _places(reading.scope, readings)
+    interval = best(
+        [r for r in readings if r.value is not None], "time.interval", places(reading.scope, readings)
     )
     if interval is None or interval.value is None or reading.value is None:
         return None
@@ -194,43 +196,6 @@ def _noise(reading: Reading, threshold: float, readings: Sequence[Reading]) -> s
     )
 
 
-def _look(
-    condition: Condition, scope: Scope, readings: Sequence[Reading], context: Context
-) -> tuple[bool | None, str]:
-    """Whether the condition holds (None: cannot be told), and the value that was looked at, in words."""
-    if condition.roof is not None:
-        return (None if context.roof is None else context.roof == condition.roof), ""
-    places = _places(RUN if condition.of_run else scope, readings)
-    values: list[Reading] = []
-    for name in (condition.metric, condition.times, condition.over):
-        if name is not None:
-            told = [r for r in readings if r.value is not None]
-            found = _best(told, name, places)
-            if found is None:
-                return None, "-"
-            values.append(found)
-    first, second = values[0].value or 0.0, (values[1].value or 0.0) if len(values) > 1 else 0.0
-    if condition.times is not None:
-        value, words = first * second / 100, f"{percent(first * second / 100)} %"
-    elif condition.over is not None:
-        if second == 0:
-            return None, "-"
-        value, words = first / second, figures(first / second)
-    else:
-        value, words = first, quantity(first, values[0].unit)
-    low = condition.at_least is None or value >= condition.at_least
-    high = condition.at_most is None or value <= condition.at_most
-    return low and high, words
-
-
-def _places(scope: Scope, readings: Sequence[Reading]) -> list[Scope]:
-    """Where to look for what a condition needs: a function only at itself, a region also at the run."""
-    if scope.kind == "function":
-        return [scope]
-    others = [r.scope for r in readings if r.scope.kind in ("region", "run") and r.scope.id is None]
-    return list(dict.fromkeys([scope, *others]))
-
-
 def _advice(
     target: Target, reading: Reading, readings: Sequence[Reading], context: Context
 ) -> tuple[str, ...]:
@@ -238,14 +203,18 @@ def _advice(
     for advice in target.advice:
         if advice.quality is not None and advice.quality != reading.quality:
             continue
-        if advice.when is None or _look(advice.when, reading.scope, readings, context)[0] is True:
+        if advice.when is None or look(advice.when, reading.scope, readings, context)[0] is True:
             lines.append(advice.text)
     return tuple(lines)
 
 
 def _roof(readings: Sequence[Reading]) -> Roof | None:
     """The lower roof: where the roofline's share is more than the peak's, the memory roof is below it."""
-    told = {r.metric: r.value for r in readings if r.value is not None and r.scope.kind != "function"}
+    told = {
+        r.metric: r.value
+        for r in readings
+        if r.value is not None and r.scope.kind not in ("function", "kernel")
+    }
     under, flat = told.get("roofline.share"), told.get("flops.share")
     if under is None or flat is None:
         return None

@@ -8,12 +8,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import cast
+from typing import cast, get_args
 
 from profkit.errors import UsageError
 from profkit.metrics import all_metrics, metric, nearest
-from profkit.model import Quality, ScopeKind
-from profkit.targets.target import OPERATORS, Advice, Condition, Roof, Target
+from profkit.model import Bound, Quality, ScopeKind
+from profkit.targets.limits import LIMITERS
+from profkit.targets.target import OPERATORS, Advice, Condition, Gain, Roof, Target
 from profkit.targets.yaml_text import Value, read_yaml
 
 _TOP = ("targets", "workloads")
@@ -25,13 +26,33 @@ _TARGET = (
     "says",
     "applies",
     "excused",
+    "doubted",
+    "tolerated",
+    "moot",
+    "gain",
+    "always",
     "advice",
     "missed",
     "unknown",
     "timed",
     "credible",
 )
-_CONDITION = ("metric", "times", "over", "at_least", "at_most", "roof", "of_run", "otherwise")
+_CONDITION = (
+    "metric",
+    "times",
+    "over",
+    "at_least",
+    "at_most",
+    "roof",
+    "of_run",
+    "where",
+    "busiest",
+    "known",
+    "without",
+    "limiter",
+    "stall",
+    "otherwise",
+)
 _ADVICE = ("text", "when", "quality")
 _SCOPES = ("run", "region", "function", "kernel")
 _QUALITIES = ("measured", "simulated", "estimated", "multiplexed")
@@ -120,12 +141,14 @@ def _changed(target: Target, value: Value) -> Target:
         target = replace(target, scopes=cast("tuple[ScopeKind, ...]", tuple(words)))
     if "says" in keys:
         target = replace(target, says=keys["says"].text("says"))
-    if "applies" in keys:
-        conditions = keys["applies"].items("applies")
-        target = replace(target, applies=tuple(_condition(item) for item in conditions))
-    if "excused" in keys:
-        conditions = keys["excused"].items("excused")
-        target = replace(target, excused=tuple(_condition(item) for item in conditions))
+    for name in ("applies", "excused", "doubted", "tolerated", "moot"):
+        if name in keys:
+            conditions = tuple(_condition(item) for item in keys[name].items(name))
+            target = replace(target, **{name: conditions})  # type: ignore[arg-type]
+    if "gain" in keys:
+        target = replace(target, gain=cast("Gain", keys["gain"].one_of("gain", get_args(Gain))))
+    if "always" in keys:
+        target = replace(target, always=keys["always"].flag("always"))
     if "advice" in keys:
         target = replace(target, advice=tuple(_advice(item) for item in keys["advice"].items("advice")))
     if "missed" in keys:
@@ -159,9 +182,12 @@ def _short(value: Value) -> dict[str, Value] | None:
 def _condition(value: Value) -> Condition:
     keys = _keys(value, "a condition", _CONDITION)
     roof = keys["roof"].one_of("roof", ("memory", "compute")) if "roof" in keys else None
-    if ("metric" in keys) == (roof is not None):
-        value.refuse("a condition is on a metric or on a roof")
-    if roof is None and not ({"at_least", "at_most"} & set(keys)):
+    subjects = [key for key in ("metric", "roof", "limiter", "stall") if key in keys]
+    if len(subjects) > 1 or (not subjects and "where" not in keys):
+        value.refuse("a condition is on a metric, on a roof, on a limiter, on a stall, or on where")
+    if "busiest" in keys and "where" not in keys:
+        value.refuse("busiest needs where: the classes of which it is asked")
+    if "metric" in keys and not ({"at_least", "at_most"} & set(keys)):
         value.refuse("a condition on a metric needs at_least or at_most")
     return Condition(
         metric=_metric(keys["metric"], "metric") if "metric" in keys else None,
@@ -171,10 +197,20 @@ def _condition(value: Value) -> Condition:
         at_most=keys["at_most"].number("at_most") if "at_most" in keys else None,
         roof=cast("Roof | None", roof),
         of_run=keys["of_run"].flag("of_run") if "of_run" in keys else False,
+        where=_bounds(keys["where"], "where") if "where" in keys else (),
+        busiest=_bounds(keys["busiest"], "busiest") if "busiest" in keys else (),
+        known=keys["known"].flag("known") if "known" in keys else False,
+        without=_metric(keys["without"], "without") if "without" in keys else None,
+        limiter=keys["limiter"].one_of("limiter", LIMITERS) if "limiter" in keys else None,
+        stall=keys["stall"].text("stall") if "stall" in keys else None,
         otherwise=keys["otherwise"].text("otherwise")
         if "otherwise" in keys
         else "its condition does not hold",
     )
+
+
+def _bounds(value: Value, what: str) -> tuple[Bound, ...]:
+    return tuple(cast("Bound", item.one_of(what, get_args(Bound))) for item in value.items(what))
 
 
 def _advice(value: Value) -> Advice:

@@ -5,11 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from profkit.model import Quality, ScopeKind
+from profkit.model import Bound, Quality, ScopeKind
 from profkit.words import figures
 
 Operator = Literal["<", ">", "<=", ">="]
 Roof = Literal["memory", "compute"]
+# What keeping the target could win of a kernel's time: targets/gain.py has the formula of each.
+Gain = Literal[
+    "none", "bandwidth", "occupancy", "conflicts", "lanes", "sectors", "device", "headroom", "idle"
+]
 OPERATORS: dict[str, Operator] = {"below": "<", "above": ">", "at_most": "<=", "at_least": ">="}
 
 
@@ -18,6 +22,10 @@ class Condition:
     """Holds where `metric` (times `times` as share, or over `over`) is in bounds, or the roof is `roof`.
 
     `otherwise` says what is so where it does not hold; `{value}` in it is the value that was looked at.
+
+    With `where` it is asked of kernels of these classes only, and holds for all others; then without a metric the
+    bounds are on how busy the kernel's busiest unit is, and with neither it does not hold in these classes. `{class}`
+    in `otherwise` is the evidence of the class. With `without` it is only asked where that metric is not known.
     """
 
     metric: str | None = None
@@ -27,6 +35,12 @@ class Condition:
     at_most: float | None = None
     roof: Roof | None = None
     of_run: bool = False  # looked at for the whole run, also where a function is judged
+    where: tuple[Bound, ...] = ()
+    busiest: tuple[Bound, ...] = ()  # with `where`: holds where the kernel's busiest unit is one of these
+    without: str | None = None
+    known: bool = False  # with `where`: where the class is not known it holds, instead of leaving it open
+    limiter: str | None = None  # holds where this is among what limits the kernel's theoretical occupancy
+    stall: str | None = None  # holds where this is what warps wait for most
     otherwise: str = ""
 
 
@@ -60,6 +74,13 @@ class Target:
     missed: Literal["fail", "unknown"] = "fail"
     unknown: str = ""  # what to try where there is no value and the reading itself has no fix
     timed: bool = False  # the value is something over the median time, and as well known as that
+    tolerated: tuple[Condition, ...] = ()  # only looked at after a miss: where one holds it is none
+    # Only looked at after a miss: where one does not hold, or cannot be told, the verdict is unknown.
+    doubted: tuple[Condition, ...] = ()
+    # Only looked at where there is no value: where one holds there is nothing to judge.
+    moot: tuple[Condition, ...] = ()
+    gain: Gain = "none"
+    always: bool = False  # of kernels: spoken of, as unknown, also where no report has the metric at all
     credible: float | None = (
         None  # a value above it says something about the measurement, not about the workload
     )

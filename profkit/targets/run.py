@@ -1,0 +1,21 @@
+"""All verdicts on one document: on the run and its regions, on the hottest functions, and on the kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from profkit.model import RunDocument, Verdict
+from profkit.targets.judge import context_of, judge
+from profkit.targets.kernels import judge_kernels
+from profkit.targets.target import Target
+
+
+def judge_run(document: RunDocument, targets: Sequence[Target]) -> tuple[Verdict, ...]:
+    """The verdicts on an enriched, classed and summarized document.
+
+    Of a run every target has a word, since its summaries say also what was not read; of a report only those of
+    which it speaks, and those on kernels that ask for a word always.
+    """
+    told = [r for s in document.summaries for r in s.readings] if document.plan is not None else []
+    readings = [*document.readings, *told]
+    return (*judge(targets, readings, context_of(document)), *judge_kernels(document, targets))
