@@ -2,51 +2,39 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from profkit.model import RunDocument, Summary, Table, Verdict
+from profkit.reports.kernel_details import kernel_details
+from profkit.reports.markdown_text import code, escaped, folded, grid_of
 from profkit.reports.order import (
+    FIRST,
     SIGNS,
     WORDS,
     actions,
     command,
     cost,
     counts,
+    gain,
+    gpu_lines,
     machine_line,
     time_line,
+    title_of,
     troubles,
     where,
     worst_first,
 )
-from profkit.reports.plain_text import harmless
-
-# What can begin a span, a heading or a cell; < and & begin HTML, @ a mention.
-_SPECIAL = re.compile(r"([\\`*_\[\]#|~$])")
-_HTML = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "&#64;"}
 
 
 def render(document: RunDocument) -> str:
     """The run as Markdown: head, what to do first, verdicts, then every concern folded away."""
-    parts = [_head(document), _to_do(document), _verdicts(document.verdicts)]
-    parts += [_summary(summary) for summary in document.summaries]
-    parts += [_passes(document), _notes("Notes", document.notes)]
+    first = [s for s in document.summaries if s.concern in FIRST]
+    rest = [s for s in document.summaries if s not in first]
+    parts = [_head(document), *(_open_summary(summary) for summary in first)]
+    parts += [_to_do(document), _verdicts(document.verdicts)]
+    parts += [_summary(summary) for summary in rest]
+    parts += [*kernel_details(document), _passes(document), _notes("Notes", document.notes)]
     return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def escaped(text: str) -> str:
-    """Text that Markdown and HTML show as it is, on one line."""
-    text = _SPECIAL.sub(r"\\\1", harmless(text))
-    text = re.sub(r"[&<>@]", lambda found: _HTML[found[0]], text)
-    return re.sub(r"(https?|ftp|www)([:.])", r"\1&#8203;\2", text)  # a bare address would become a link
-
-
-def code(text: str) -> str:
-    """Text as a code span, fenced by more backticks than it holds in a row."""
-    text = harmless(text)
-    fence = "`" * (max((len(run) for run in re.findall(r"`+", text)), default=0) + 1)
-    pad = " " if text.startswith("`") or text.endswith("`") else ""
-    return f"{fence}{pad}{text}{pad}{fence}"
 
 
 def _head(document: RunDocument) -> str:
@@ -59,8 +47,11 @@ def _head(document: RunDocument) -> str:
     facts: list[str] = []
     if (time := time_line(document)) is not None:
         facts.append(f"**Time:** {escaped(time)}")
+    if (gpu := next((s.headline for s in document.summaries if s.concern == "gpu"), None)) is not None:
+        facts.append(f"**GPU:** {escaped(gpu)}")
     if document.verdicts:
-        facts.append(f"**Verdicts:** {counts(document.verdicts)}")
+        facts.append(f"**Verdicts:** {_counted(document.verdicts)}")
+    facts += [f"**Device:** {escaped(line)}" for line in gpu_lines(document)]
     if (machine := machine_line(document)) is not None:
         facts.append(f"**Machine:** {escaped(machine)}")
     if facts:
@@ -79,7 +70,24 @@ def _to_do(document: RunDocument) -> str:
     return "### What to do first\n\n" + "\n".join(rows)
 
 
+def _counted(verdicts: Sequence[Verdict]) -> str:
+    whole = [v for v in verdicts if v.scope.kind != "kernel"]
+    failed = sum(v.scope.kind == "kernel" and v.verdict == "fail" for v in verdicts)
+    return "; ".join(
+        part for part in (counts(whole), f"{failed} FAIL in single kernels" if failed else "") if part
+    )
+
+
 def _verdicts(verdicts: Sequence[Verdict]) -> str:
+    """Those on the run open, those on each kernel folded away below."""
+    kernels = [v for v in verdicts if v.scope.kind == "kernel"]
+    parts = ["### Verdicts", _verdict_table([v for v in verdicts if v.scope.kind != "kernel"])]
+    if kernels:
+        parts.append(folded("Verdicts on each kernel", _verdict_table(kernels)))
+    return "\n\n".join(part for part in parts if part) if verdicts else ""
+
+
+def _verdict_table(verdicts: Sequence[Verdict]) -> str:
     if not verdicts:
         return ""
     rows = [
@@ -87,44 +95,47 @@ def _verdicts(verdicts: Sequence[Verdict]) -> str:
             f"{SIGNS[v.verdict]} {WORDS[v.verdict]}",
             code(v.target).replace("|", "\\|"),
             escaped(v.threshold),
-            escaped(where(v.scope) + v.reason),
+            escaped(where(v.scope) + v.reason + gain(v)),
         )
         for v in worst_first(verdicts)
     ]
-    parts = [_grid(("verdict", "target", "threshold", "why"), rows)]
+    parts = [grid_of(("verdict", "target", "threshold", "why"), rows)]
     for verdict in worst_first(verdicts):
         if verdict.verdict == "fail" and verdict.advice:
             tries = "\n".join(f"- {escaped(line)}" for line in verdict.advice)
             parts.append(f"{escaped(where(verdict.scope))}{code(verdict.target)}: what to try\n\n{tries}")
-    return "### Verdicts\n\n" + "\n\n".join(parts)
+    return "\n\n".join(parts)
 
 
 def _summary(summary: Summary) -> str:
-    body = [escaped(summary.headline)]
+    return folded(escaped(title_of(summary.concern)), _body(summary))
+
+
+def _open_summary(summary: Summary) -> str:
+    return f"### {escaped(title_of(summary.concern))}\n\n{_body(summary)}"
+
+
+def _body(summary: Summary) -> str:
+    body = [escaped(summary.headline)] if summary.concern != "gpu" else []  # the head has it
     body += [_table(table) for table in summary.tables if table.rows]
     body.append("\n".join(f"- {escaped(note)}" for note in summary.notes))
-    inner = "\n\n".join(part for part in body if part)
-    title = escaped(summary.concern.capitalize())
-    return f"<details><summary>{title}</summary>\n\n{inner}\n\n</details>"
+    return "\n\n".join(part for part in body if part)
 
 
 def _table(table: Table) -> str:
-    rows = [tuple(escaped(cell) for cell in row) for row in table.rows]
-    grid = _grid(tuple(escaped(title) for title in table.columns), rows)
+    rows = [tuple(escaped(cell.strip()) for cell in row) for row in table.rows]
+    grid = grid_of(tuple(escaped(title) for title in table.columns), rows)
     note = f"\n\n{escaped(table.note)}" if table.note else ""
     return f"**{escaped(table.title)}**\n\n{grid}{note}"
-
-
-def _grid(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [" | ".join(columns), " | ".join("---" for _ in columns)]
-    return "\n".join(f"| {line} |" for line in [*lines, *(" | ".join(row) for row in rows)])
 
 
 def _passes(document: RunDocument) -> str:
     if not document.passes:
         return ""
     rows = [(p.name, p.tool or "-", p.state, cost(p)) for p in document.passes]
-    lines = [_grid(("pass", "tool", "state", "took"), [tuple(escaped(cell) for cell in row) for row in rows])]
+    lines = [
+        grid_of(("pass", "tool", "state", "took"), [tuple(escaped(cell) for cell in row) for row in rows])
+    ]
     notes = []
     for result in troubles(document):
         fix = f" Fix: {code(result.fix)}" if result.fix else ""

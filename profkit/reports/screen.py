@@ -10,6 +10,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from profkit.reports.plain_text import harmless
+from profkit.words import shortened
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,7 +23,8 @@ _STICKY = re.compile(r"(?<=\d) (?=%|[KMGTkmµn]?i?(?:B|s|FLOP|Hz)\b)|(?<=[<>=]) 
 _GLUE = "\ue000"
 _NUMBER = re.compile(r"[±+<-]?\d[^█-▏]*|-")
 # A table of this many columns that is too wide goes on below, with its first column again; a smaller one is folded.
-_BREAKABLE = 5
+_BREAKABLE = 4
+_NAME = 20  # characters that a name keeps at least
 _PROSE = 100  # columns beyond which sentences are tiring to read, however wide the screen is
 
 
@@ -87,12 +89,27 @@ class Screen:
 
     def table(self, columns: tuple[str, ...], rows: tuple[tuple[str, ...], ...], indent: int = 2) -> None:
         """A table without a frame: words to the left, numbers to the right; one that is too wide in several parts."""
+        if len(columns) >= _BREAKABLE:
+            rows = self._named_shorter(columns, rows, indent)
         for number, part in enumerate(self._parts(columns, rows, indent)):
             if number:
                 self.blank()
             self._table(
                 tuple(columns[n] for n in part), tuple(tuple(r[n] for n in part) for r in rows), indent
             )
+
+    def _named_shorter(
+        self, columns: tuple[str, ...], rows: tuple[tuple[str, ...], ...], indent: int
+    ) -> tuple[tuple[str, ...], ...]:
+        """The rows with names that leave most of a narrow screen to the numbers, as long as they stay different."""
+        room = self.console.width - indent
+        widest = [max(len(text) for text in (columns[n], *(r[n] for r in rows))) for n in range(len(columns))]
+        if sum(widest) + 2 * len(columns) <= room:
+            return rows
+        names = [shortened(harmless(row[0]), max(_NAME, room // 3)) for row in rows]
+        if len(set(names)) < len({row[0] for row in rows}):
+            return rows
+        return tuple((name, *row[1:]) for name, row in zip(names, rows, strict=True))
 
     def _parts(
         self, columns: tuple[str, ...], rows: tuple[tuple[str, ...], ...], indent: int

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
 from profkit.model import RunDocument, Scope, Summary, Verdict, VerdictWord
 from profkit.reports.order import (
+    FIRST,
+    LAST,
     SIGNS,
     WORDS,
     actions,
@@ -25,7 +28,7 @@ from profkit.reports.order import (
     worst_first,
 )
 from profkit.reports.screen import Screen
-from profkit.words import percent
+from profkit.words import percent, shortened
 
 STYLES: dict[VerdictWord, str] = {
     "fail": "bold red",
@@ -36,7 +39,7 @@ STYLES: dict[VerdictWord, str] = {
 STATES = {"complete": "", "running": "bold yellow", "interrupted": "bold yellow", "failed": "bold red"}
 FUNCTIONS = 3  # functions whose verdicts are shown; the rest stands in run.json
 KERNELS = 5  # the same for kernels, of which each is its own piece of work
-FIRST, LAST = ("kernels", "gpu"), ("unknown", "cost")  # concerns with a place of their own
+FACT = 48  # characters of a fact about the tool's session; the whole stands in run.json and in report.md
 ROWS = 6  # notes of a summary that are shown where details were not asked for
 
 
@@ -183,7 +186,13 @@ def _verdicts(screen: Screen, document: RunDocument, *, details: bool) -> None:
             ("in ", "dim"), (named(scope), "bold"), (f"{share}: {counts(verdicts)}", "dim"), indent=2, hang=2
         )
         for verdict in failed if details else [v for v in failed if v.verdict == "fail"]:
-            _verdict(screen, verdict, "", advice=kernels or verdict.target not in shown)
+            if not _told(verdict, whole):
+                _verdict(screen, verdict, "", advice=kernels or verdict.target not in shown)
+
+
+def _told(verdict: Verdict, whole: Sequence[Verdict]) -> bool:
+    """Whether the run's own verdict on that target is this one in other words: the kernel that decided it."""
+    return any(v.target == verdict.target and verdict.reason in v.reason for v in whole)
 
 
 def _verdict(screen: Screen, verdict: Verdict, place: str, *, advice: bool) -> None:
@@ -232,7 +241,7 @@ def _conditions(screen: Screen, document: RunDocument) -> None:
     """What decides whether these numbers may be compared with others."""
     if document.facts:
         screen.heading("Measured under")
-        told = [f"{name}: {value}" for name, value in conditions(document).items()]
+        told = [f"{name}: {shortened(value, FACT)}" for name, value in conditions(document).items()]
         screen.line(("; ".join(told), "dim"), indent=2, hang=0)
 
 

@@ -9,8 +9,9 @@ from profkit.model import RUN, PassName, Reading, RunDocument, Summary
 from profkit.summaries import counted
 from profkit.summaries.bandwidth import bandwidth_readings, summarize_bandwidth
 from profkit.summaries.functions import function_readings, summarize_functions
+from profkit.summaries.gpu import enrich_gpu, summarize_gpu_run
 from profkit.summaries.memory import summarize_memory
-from profkit.summaries.pick import absent, best, main_scopes, need, surer, unavailable
+from profkit.summaries.pick import absent, best, main_scopes, merged, need, surer, unavailable
 from profkit.summaries.python import TITLES, summarize_python
 from profkit.summaries.roofline import roofline_readings, summarize_roofline
 from profkit.summaries.time import scope_of, summarize_time, time_readings
@@ -27,12 +28,14 @@ def enrich(document: RunDocument) -> RunDocument:
     twice changes nothing.
     """
     brought = _brought(document)
-    document = replace(document, readings=_merged(document.readings, brought.readings if brought else ()))
+    document = replace(document, readings=merged(document.readings, brought.readings if brought else ()))
     fresh = [reading for timing in document.timings for reading in time_readings(timing)]
-    document = replace(document, readings=_merged(document.readings, fresh))
+    document = replace(document, readings=merged(document.readings, fresh))
+    if document.backend == "cuda":
+        return _with_python(enrich_gpu(document))
     if not any(r.scope.kind == "function" for r in document.readings):
         fresh = list(function_readings(document.profiles))
-        document = replace(document, readings=_merged(document.readings, fresh))
+        document = replace(document, readings=merged(document.readings, fresh))
     if document.timings:
         work, limit = work_of(document)
         scopes = set(main_scopes(document))
@@ -45,9 +48,13 @@ def enrich(document: RunDocument) -> RunDocument:
         fresh = [reading for reading in limits if reading.metric not in known]
         # What a simulation told stays; what follows from measured counters stands beside it and is preferred.
         finer = [r for r in limits if r.metric in known and surer(r, known[r.metric])]
-        document = replace(document, readings=(*_merged(document.readings, fresh), *finer))
+        document = replace(document, readings=(*merged(document.readings, fresh), *finer))
+    return _with_python(document)
+
+
+def _with_python(document: RunDocument) -> RunDocument:
     python = summarize_python(document.profiles) if _has_python(document) else None
-    return replace(document, readings=_merged(document.readings, python.readings if python else ()))
+    return replace(document, readings=merged(document.readings, python.readings if python else ()))
 
 
 def _brought(document: RunDocument) -> Summary | None:
@@ -55,18 +62,6 @@ def _brought(document: RunDocument) -> Summary | None:
     stored = [s for s in document.summaries if s.concern == "memory"]
     names = [r.metric for s in stored for r in s.readings if r.value is not None]
     return stored[0] if "memory.python_peak" in names else None
-
-
-def _merged(old: Sequence[Reading], new: Sequence[Reading]) -> tuple[Reading, ...]:
-    """`old` with what of `new` is not there yet; a value takes the place of an unavailable reading."""
-    places = {(r.metric, r.scope): r for r in old}
-    better = {
-        (r.metric, r.scope): r
-        for r in new
-        if (known := places.get((r.metric, r.scope))) is None or (known.value is None and r.value is not None)
-    }
-    kept = tuple(r for r in old if (r.metric, r.scope) not in better)
-    return (*kept, *better.values())
 
 
 def work_of(document: RunDocument) -> tuple[Work, Roofs]:
@@ -104,28 +99,41 @@ def summarize(document: RunDocument) -> tuple[Summary, ...]:
     `document` should be enriched first. Summaries that a pass brought itself are kept.
     """
     is_run = document.plan is not None or bool(document.passes)
-    found = [
-        _time(document),
-        *_counted(document),
-        *_limits(document),
-        summarize_functions(document.profiles),
-        _python(document),
-        _memory(document),
-        _trace(document),
-    ]
+    found: list[Summary | None]
+    if document.backend == "cuda":
+        found = [_time(document), *summarize_gpu_run(document), _python(document), _memory(document)]
+    else:
+        found = [
+            _time(document),
+            *_counted(document),
+            *_limits(document),
+            summarize_functions(document.profiles),
+            _python(document),
+            _memory(document),
+            _trace(document),
+        ]
     made = [s for s in found if s is not None and (is_run or _says_something(s))]
     concerns = {summary.concern for summary in made}
     return (*made, *(s for s in document.summaries if s.concern not in concerns))
 
 
 def _says_something(summary: Summary) -> bool:
-    return bool(summary.tables) or any(r.value is not None for r in summary.readings)
+    return (
+        summary.concern in ("unknown", "cost")
+        or bool(summary.tables)
+        or any(r.value is not None for r in summary.readings)
+    )
 
 
 def _time(document: RunDocument) -> Summary:
     scopes = main_scopes(document)
     names = dict.fromkeys(r.metric for r in document.readings if r.metric.startswith("time."))
-    apart = ("time.python", "time.import")  # cProfile's, told there
+    apart = (
+        "time.python",
+        "time.import",
+        "time.gpu",
+        "time.gpu.idle",
+    )  # cProfile's and the timeline's, told there
     others = [r for name in names if name not in apart and (r := best(document.readings, name, scopes))]
     if not document.timings and not others:
         others = [absent(document, "time.median", "timing", scopes[0])]

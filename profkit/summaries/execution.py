@@ -97,9 +97,9 @@ _EXECUTION = (
     of("lanes", "warp.execution_efficiency"),
     of("not predicated off", "warp.predicated_efficiency"),
     of("uniform branches", "branch.efficiency"),
-    of("divergent", "branch.divergent"),
-    of("IPC", "ipc"),
+    of("divergent", "branch.divergent", rare=True),
+    of("IPC", "ipc", bare=True),
     of("issue slots", "issue.active"),
-    of("eligible warps", "warps.eligible"),
+    of("eligible warps", "warps.eligible", bare=True),
     of("SM busy", "sm.throughput"),
 )

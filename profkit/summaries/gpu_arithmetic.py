@@ -112,19 +112,19 @@ def _ridge(row: KernelRow) -> str | None:
 
 
 _ARITHMETIC = (
-    of("FLOP/s", "flops.rate"),
+    of("FLOP/s", "flops.rate", rare=True),
     of("of peak", "flops.share"),
-    of("FP16", "flops.f16"),
-    of("FP32", "flops.f32"),
-    of("FP64", "flops.f64"),
-    of("tensor", "flops.tensor"),
+    of("FP16", "flops.f16", rare=True),
+    of("FP32", "flops.f32", rare=True),
+    of("FP64", "flops.f64", rare=True),
+    of("tensor", "flops.tensor", rare=True),
     of("tensor pipe", "tensor.utilization"),
     of("FP32 pipe", "pipe.fp32.utilization"),
-    of("FP64 pipe", "pipe.fp64.utilization"),
-    of("FP16 pipe", "pipe.fp16.utilization"),
+    of("FP64 pipe", "pipe.fp64.utilization", rare=True),
+    of("FP16 pipe", "pipe.fp16.utilization", rare=True),
     of("integer pipe", "pipe.alu.utilization"),
     of("load/store pipe", "pipe.lsu.utilization"),
-    of("special", "pipe.xu.utilization"),
+    of("special", "pipe.xu.utilization", rare=True),
 )
 _ROOFLINE = (
     of("FLOP/B", "arithmetic_intensity"),

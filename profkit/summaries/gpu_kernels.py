@@ -11,7 +11,7 @@ from profkit.summaries.occupancy import limiter
 from profkit.words import bar, percent, plural, quantity
 
 CONCERN = "kernels"
-BAR = 5  # characters of the bar beside a share
+BAR = 4  # characters of the bar beside a share
 
 
 def summarize_kernels(rows: Sequence[KernelRow]) -> Summary:

@@ -139,8 +139,8 @@ _BANDWIDTH = (
     of("L1", "bandwidth.l1"),
     of("L1 of peak", "bandwidth.l1.share"),
     of("memory units", "memory.throughput"),
-    of("NVLink in", "nvlink.received"),
-    of("NVLink out", "nvlink.sent"),
+    of("NVLink in", "nvlink.received", rare=True),
+    of("NVLink out", "nvlink.sent", rare=True),
 )
 _CACHE = (of("L1 misses", "cache.l1.miss_rate"), of("L2 misses", "cache.l2.miss_rate"))
 _ACCESS = (

@@ -19,10 +19,13 @@ def summarize_unknown(document: RunDocument, rows: Sequence[KernelRow]) -> Summa
     """Unavailable readings of kernels grouped by reason, then the doubtful ones; None where there are none."""
     grouped: dict[tuple[str, str | None], dict[str, list[str]]] = {}
     doubts: dict[str, list[str]] = {}
+    nothing: dict[str, list[str]] = {}
     counted = [row for row in rows if row.readings]
     for row in counted:
         for name, reading in row.readings.items():
-            if reading.value is None:
+            if reading.value is None and _nothing_there(reading.reason or ""):
+                nothing.setdefault(f"{metric(name).title} ({reading.reason})", []).append(row.label)
+            elif reading.value is None:
                 reason = reading.reason or ""
                 if reason.startswith(NOT_COLLECTED):
                     reason = NOT_COLLECTED
@@ -31,6 +34,8 @@ def summarize_unknown(document: RunDocument, rows: Sequence[KernelRow]) -> Summa
                 doubts.setdefault(f"{metric(name).title}: {reading.doubt}", []).append(row.label)
     notes = [_line(reason, fix, found, len(counted)) for (reason, fix), found in grouped.items()]
     notes += [f"Doubtful, {text} (in {_kernels(labels, len(counted))})." for text, labels in doubts.items()]
+    if nothing:
+        notes.append(f"Nothing to measure: {'; '.join(nothing)}.")
     if not counted and rows and document.plan is None:
         notes.append(
             "Occupancy, bandwidth, conflicts, coalescing and what limits each kernel: a trace has times and no counters"
@@ -46,6 +51,11 @@ def summarize_unknown(document: RunDocument, rows: Sequence[KernelRow]) -> Summa
     told += [plural(len(doubts), "doubtful reading")] if doubts else []
     headline = f"{' and '.join(told)} of the kernels." if told else "What this report cannot tell."
     return Summary(CONCERN, headline[0].upper() + headline[1:], (), (), tuple(notes))
+
+
+def _nothing_there(reason: str) -> bool:
+    """Whether the kernel simply does none of it: no branches, no shared memory. That leaves nothing open."""
+    return reason.startswith(("the kernel ", "no load or store ", "nothing was looked up"))
 
 
 def _line(reason: str, fix: str | None, found: dict[str, list[str]], counted: int) -> str:

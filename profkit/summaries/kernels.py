@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from profkit.kernel_names import labels, same_name
 from profkit.model import Bound, KernelClass, KernelTime, Reading, RunDocument, Scope
 
-LABEL = 30  # characters of a kernel's name in a table: four columns of numbers stand beside it in 80
+LABEL = 48  # characters of a kernel's name: those of cuBLAS and CUTLASS fit; a narrow screen shortens it once more
 
 # What limits a kernel, as it is said in a table and in a sentence.
 BOUNDS: Mapping[Bound, str] = {

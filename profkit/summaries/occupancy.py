@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+from profkit.kernel_names import shape
 from profkit.model import Reading, Summary
 from profkit.summaries.kernel_table import Column, kernel_table, of
 from profkit.summaries.kernels import KernelRow
-from profkit.words import percent, shortened
+from profkit.words import percent
 
 CONCERN = "occupancy"
 # What may limit the blocks on a multiprocessor -> how it is called.
@@ -18,7 +20,7 @@ LIMITS = {
     "occupancy.limit.blocks": "blocks",
     "occupancy.limit.barriers": "barriers",
 }
-SHORT = {"shared memory": "shared"}
+SHORT = {"shared memory": "shared", "registers": "regs"}
 FULL = 99.95  # %; where all warps fit, the warps themselves are the limit and nothing else is
 
 
@@ -36,7 +38,7 @@ def limiters(row: KernelRow) -> tuple[str, ...]:
 
 
 def limiter(row: KernelRow) -> str | None:
-    """The limiters in a cell: `registers+shared`; `none` where every warp fits; None where it is not known."""
+    """The limiters in a cell: `regs+shared`; `none` where every warp fits; None where it is not known."""
     most = row.value("occupancy.theoretical")
     if most is not None and most >= FULL:
         return "none"
@@ -46,6 +48,9 @@ def limiter(row: KernelRow) -> str | None:
 def summarize_occupancy(rows: Sequence[KernelRow], missing: Sequence[Reading] = ()) -> Summary:
     """Achieved and theoretical occupancy with the limiter, and the launch attributes behind them."""
     table = kernel_table("Occupancy and launch", rows, _COLUMNS)
+    if table is not None and "blocks per SM*" in table.columns:
+        words = ", ".join(LIMITS.values())
+        table = replace(table, note=" ".join(filter(None, (table.note, f"* as many as {words} allow"))))
     return Summary(CONCERN, _headline(rows, missing), tuple(missing), (table,) if table is not None else ())
 
 
@@ -66,24 +71,25 @@ def _headline(rows: Sequence[KernelRow], missing: Sequence[Reading]) -> str:
 
 
 def _limits(row: KernelRow) -> str | None:
-    """Blocks per multiprocessor that each resource allows: `3 registers, 1 shared`."""
-    told = [(row.value(name), SHORT.get(word, word)) for name, word in LIMITS.items()]
-    known = [f"{value:.0f} {word}" for value, word in told if value is not None]
-    return shortened(", ".join(known), 60) if known else None
+    """Blocks per multiprocessor that each resource allows, in the order of LIMITS: `3/1/16/32/-`."""
+    told = [row.value(name) for name in LIMITS]
+    if not any(value is not None for value in told):
+        return None
+    return "/".join("-" if value is None else f"{value:.0f}" for value in told)
 
 
 def _shape(row: KernelRow) -> str | None:
-    return row.scope.id
+    return shape(row.scope.id) if row.scope.id else None
 
 
 _COLUMNS = (
     of("achieved", "occupancy.achieved"),
     of("theoretical", "occupancy.theoretical"),
     Column("limiter", limiter),
-    of("cluster", "cluster.occupancy"),
-    of("registers", "launch.registers"),
+    of("cluster", "cluster.occupancy", rare=True),
+    of("registers", "launch.registers", bare=True),
     of("shared/block", "launch.shared"),
     Column("grid of block", _shape, alone=False),
-    of("waves", "launch.waves"),
-    Column("blocks per SM by", _limits),
+    of("waves", "launch.waves", bare=True),
+    Column("blocks per SM*", _limits, alone=False),
 )
