@@ -47,6 +47,10 @@ def read_ncu_csv(path: Path) -> Report:
         line.partition("== ")[2] for line in log.lines if line.startswith(("==ERROR==", "==WARNING=="))
     ]
     warnings = [warning for warning in dict.fromkeys(warnings) if _UNLOCKED not in warning][:_MOST_WARNINGS]
+    if log.scaled:
+        warnings.append(
+            "values were printed in scaled units and rounded: --print-units base keeps what was measured"
+        )
     if log.damaged:
         warnings.append(f"{log.damaged} rows are cut off or damaged and were left out")
     return Report(

@@ -26,6 +26,7 @@ CONTEXT, STREAM, BLOCK, GRID, DEVICE, CAPABILITY = (
 )
 _LABEL, _UNIT, _VALUE = "Metric Name", "Metric Unit", "Metric Value"
 _OF = frozenset({ID, PROCESS, PROCESS_NAME, KERNEL, CONTEXT, STREAM, BLOCK, GRID, DEVICE, CAPABILITY})
+_SCALES = ("Kbyte", "Mbyte", "Gbyte", "Tbyte", "us", "ms", "Khz", "Mhz", "Ghz", "cycle/ns", "cycle/us")
 _NO_METRIC = _OF | {"Host Name", "Kernel Time"}
 
 
@@ -43,6 +44,7 @@ class Log:
 
     lines: list[str] = field(default_factory=list)
     damaged: int = 0
+    scaled: bool = False  # values were printed in units that fit them, and rounded
 
 
 def is_header(line: str) -> bool:
@@ -61,7 +63,7 @@ def rows(lines: Iterable[str], log: Log) -> Iterator[Row]:
             if table is not None:
                 yield from table.end()
             names = _cells(line)
-            table = _Long(names) if _LABEL in names else _Wide(names)
+            table = _Long(names, log) if _LABEL in names else _Wide(names, log)
         elif table is not None and line.strip() and (line[0] == '"' or line[0].isdigit()):
             cells = _cells(line)
             whole = line[0] != '"' or line.rstrip().endswith(('"', ","))
@@ -83,7 +85,8 @@ def _cells(line: str) -> list[str]:
 class _Wide:
     """The raw page: names, units, then a row per launch."""
 
-    def __init__(self, names: Sequence[str]) -> None:
+    def __init__(self, names: Sequence[str], log: Log) -> None:
+        self.log = log
         self.names = names
         self.of = [(at, name) for at, name in enumerate(names) if name in _OF]
         self.metrics = [(at, name, 1.0) for at, name in enumerate(names) if name not in _NO_METRIC]
@@ -95,6 +98,7 @@ class _Wide:
     def add(self, cells: Sequence[str]) -> Iterator[Row]:
         if not cells[0].strip():  # no launch has an empty ID: these are the units
             self.metrics = [(at, name, base_unit(cells[at])[0]) for at, name, _ in self.metrics]
+            self.log.scaled |= any(cells[at].startswith(_SCALES) for at, _, _ in self.metrics)
             return
         self.decimal = self.decimal or decimal_sign(cells[at] for at, _, _ in self.metrics)
         row = Row({name: cells[at] for at, name in self.of})
@@ -110,7 +114,8 @@ class _Wide:
 class _Long:
     """The details page: a row per metric, those of one launch one after the other."""
 
-    def __init__(self, names: Sequence[str]) -> None:
+    def __init__(self, names: Sequence[str], log: Log) -> None:
+        self.log = log
         self.at = {name: at for at, name in enumerate(names)}
         self.of = [(at, name) for at, name in enumerate(names) if name in _OF]
         self.least = 1 + max(self.at.get(name, 0) for name in (_LABEL, _UNIT, _VALUE))
@@ -135,6 +140,7 @@ class _Long:
             return
         self.decimal = self.decimal or decimal_sign(value for _, _, value in self.raw)
         for label, unit, cell in self.raw:
+            self.log.scaled |= unit.startswith(_SCALES)
             if cell:
                 self.row.values.setdefault(
                     metric_of(label, unit), _value(cell, base_unit(unit)[0], self.decimal)
