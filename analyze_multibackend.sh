@@ -4,6 +4,8 @@
 #
 # usage: analyze_multibackend.sh BACKEND REPORT COMMAND [ARGUMENT...]        BACKEND is cuda, mps or cpu
 #        analyze_multibackend.sh cpu out.data python benchmark/gated_mlp.py --backend cpu
+#        analyze_multibackend.sh cuda out.ncu-rep python benchmark/gated_mlp.py --backend cuda      ncu: counters
+#        analyze_multibackend.sh cuda out.nsys-rep python train.py                                  nsys: a trace
 #        sudo -E analyze_multibackend.sh cpu out.data python train.py        what it leaves is yours afterwards
 #
 # Exit codes are profkit's: 0 done, 1 a target failed, 2 wrong usage, 3 this machine cannot, 4 the command failed.
@@ -16,7 +18,7 @@ backend=$1 report=$2
 shift 2
 case $backend in
     cpu) tool=perf ;;
-    cuda) tool=ncu ;;
+    cuda) case $report in *.nsys-rep) tool=nsys ;; *) tool=ncu ;; esac ;;
     mps) tool=xctrace ;;
     *) stop 2 "unknown backend $backend: it is cuda, mps or cpu" ;;
 esac

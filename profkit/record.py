@@ -19,6 +19,8 @@ from profkit.signals import interruptible
 from profkit.tools.faults import explain
 from profkit.workload import describe, seems_marked
 
+PICKS_KERNELS = ("ncu",)  # tools whose recipe takes `kernel`
+
 
 def record_report(
     tool: str,
@@ -28,16 +30,23 @@ def record_report(
     timeout: float | None,
     force: bool,
     progress: Progress,
+    kernel: str | None = None,
 ) -> Path:
     """Leave `report`, and return its path.
 
-    `what` is recorded: samples or counters, where the tool has both. `timeout` is in wall seconds. A report that is
-    there already is replaced only with `force`. Raises UsageError (exists already, cannot be written), MachineError
-    (the tool is not here or was refused) and WorkloadError (the workload failed; what the tool wrote all the same
-    is kept).
+    `what` is recorded: samples or counters, where the tool has both. `timeout` is in wall seconds. `kernel` names the
+    only kernel to count (ncu; a part of its name is enough). A report that is there already is replaced only with
+    `force`. Raises UsageError (exists already, cannot be written), MachineError (the tool is not here or was refused)
+    and WorkloadError (the workload failed; what the tool wrote all the same is kept).
     """
     workload = describe(command)
-    if find_spec(f"profkit.tools.{tool}") is None:
+    if kernel is not None and tool not in PICKS_KERNELS:
+        raise UsageError(
+            f"{tool} cannot pick one kernel", f"leave --kernel out, or --tool {PICKS_KERNELS[0]}"
+        )
+    if kernel is not None and not kernel.strip():
+        raise UsageError("--kernel is empty: a kernel has a name", "leave --kernel out")
+    if find_spec(f"profkit.tools.{tool}") is None or find_spec(f"profkit.tools.{tool}.recipe") is None:
         raise MachineError(f"profkit does not record with {tool} yet", "--tool perf")
     _may_write(report, force)
     version = python_version(workload.python) if workload.python is not None else None
@@ -57,6 +66,7 @@ def record_report(
                 marked=marked,
                 python=version[:2] if version is not None else None,
                 machine=machine,
+                **({"kernel": kernel} if kernel is not None else {}),
             )
             try:
                 recorded = record_step(step, scratch, timeout=timeout, tick=progress.tick)
@@ -98,5 +108,7 @@ def _complain(recorded: Recorded, tool: str, report: Path) -> None:
         last = "\n".join(recorded.text().strip().splitlines()[-8:])
         said = f"; it said:\n{last}" if last else ""
         raise WorkloadError(f"the workload {describe_status(recorded.status)}{left}{said}")
-    if not report.is_file() or report.stat().st_size == 0:
+    if not left and fault is not None:  # ncu and nsys end with 0 where there was nothing to record
+        raise MachineError(f"{tool}: {fault.reason}", fault.fix)
+    if not left:
         raise MachineError(f"{tool} left no report: {recorded.text().strip()[-300:] or 'it said nothing'}")

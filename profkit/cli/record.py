@@ -14,6 +14,8 @@ from profkit.cli.options import FormatOption, OutputFormat, put
 EXAMPLES = """
 Example:  profkit record --tool perf --report out.data -- python benchmark/gated_mlp.py --backend cpu
 
+One kernel:  profkit record --tool ncu --report out.ncu-rep --kernel silu_mul -- python train.py
+
 Then:  profkit summarize out.data
 """
 
@@ -47,6 +49,9 @@ def record(
     what: Annotated[
         What, typer.Option(help="perf only: samples (perf record) or counters (perf stat).")
     ] = What.samples,
+    kernel: Annotated[
+        str | None, typer.Option(help="ncu only: count this kernel alone (its name or a part of it).")
+    ] = None,
     timeout: Annotated[float | None, typer.Option(help="Seconds the workload may take.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the report if it is there.")] = False,
     format: FormatOption = OutputFormat.terminal,
@@ -57,7 +62,9 @@ def record(
     from profkit.record import record_report
 
     progress = progress_for(quiet=quiet)
-    left = record_report(tool.value, what.value, report, tuple(command), timeout, force, progress)
+    left = record_report(
+        tool.value, what.value, report, tuple(command), timeout, force, progress, kernel=kernel
+    )
     if format is OutputFormat.json:
         import json
 

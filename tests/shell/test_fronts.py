@@ -11,7 +11,12 @@ import pytest
 
 from tests.shell.fronts import Project, send
 
-ANALYZE, PERF = "analyze_multibackend.sh", "wrappers/perf.sh"
+ANALYZE, PERF, NCU, NSYS = (
+    "analyze_multibackend.sh",
+    "wrappers/perf.sh",
+    "wrappers/ncu.sh",
+    "wrappers/nsys.sh",
+)
 
 
 @pytest.mark.parametrize(
@@ -23,9 +28,18 @@ ANALYZE, PERF = "analyze_multibackend.sh", "wrappers/perf.sh"
         ("-odd-name", "--help"),
     ],
 )
-@pytest.mark.parametrize("front", [(PERF,), (ANALYZE, "cpu")])
+@pytest.mark.parametrize(
+    ("front", "tool"),
+    [
+        ((PERF,), "perf"),
+        ((NCU,), "ncu"),
+        ((NSYS,), "nsys"),
+        ((ANALYZE, "cpu"), "perf"),
+        ((ANALYZE, "cuda"), "ncu"),
+    ],
+)
 def test_the_workload_arrives_word_by_word(
-    project: Project, front: tuple[str, ...], words: tuple[str, ...]
+    project: Project, front: tuple[str, ...], tool: str, words: tuple[str, ...]
 ) -> None:
     done = project.call(*front, "my out.data", *words)
 
@@ -36,7 +50,7 @@ def test_the_workload_arrives_word_by_word(
         "profkit",
         "record",
         "--tool",
-        "perf",
+        tool,
         "--report",
         "my out.data",
         "--",
@@ -70,9 +84,18 @@ def test_analyze_mixes_nothing_with_a_former_run(project: Project) -> None:
     assert project.told() == []
 
 
-@pytest.mark.parametrize(("backend", "tool"), [("cpu", "perf"), ("cuda", "ncu"), ("mps", "xctrace")])
-def test_each_backend_has_its_profiler(project: Project, backend: str, tool: str) -> None:
-    project.call(ANALYZE, backend, "out", "true")
+@pytest.mark.parametrize(
+    ("backend", "report", "tool"),
+    [
+        ("cpu", "out", "perf"),
+        ("cuda", "out", "ncu"),
+        ("cuda", "out.ncu-rep", "ncu"),
+        ("cuda", "my out.nsys-rep", "nsys"),
+        ("mps", "out", "xctrace"),
+    ],
+)
+def test_each_backend_has_its_profiler(project: Project, backend: str, report: str, tool: str) -> None:
+    project.call(ANALYZE, backend, report, "true")
 
     assert project.told()[0][5] == tool
 
@@ -99,6 +122,8 @@ def test_the_judges_code_comes_back(project: Project, code: int) -> None:
         ((ANALYZE, "gpu", "out", "true"), "unknown backend gpu: it is cuda, mps or cpu"),
         ((PERF,), "usage: perf.sh REPORT COMMAND"),
         ((PERF, "out"), "usage: perf.sh REPORT COMMAND"),
+        ((NCU,), "usage: ncu.sh REPORT COMMAND"),
+        ((NSYS, "out.nsys-rep"), "usage: nsys.sh REPORT COMMAND"),
     ],
 )
 def test_wrong_usage_is_told_in_a_sentence(project: Project, call: tuple[str, ...], sentence: str) -> None:

@@ -15,15 +15,16 @@ CALLER = 12345
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
 
 
-def record(project: Project, report: str, **environment: str) -> int:
+def record(project: Project, report: str, front: str = "perf", **environment: str) -> int:
     """As sudo would call it: as root, with the caller's ids in the environment."""
     sudo = {"SUDO_UID": str(CALLER), "SUDO_GID": str(CALLER), "SUDO_USER": "caller"}
-    return project.call("wrappers/perf.sh", report, "true", **sudo, **environment).returncode
+    return project.call(f"wrappers/{front}.sh", report, "true", **sudo, **environment).returncode
 
 
 @as_root
-def test_the_report_and_the_folders_made_for_it_are_the_callers(project: Project) -> None:
-    record(project, "new/deep/out.data")
+@pytest.mark.parametrize("front", ["perf", "ncu", "nsys"])
+def test_the_report_and_the_folders_made_for_it_are_the_callers(project: Project, front: str) -> None:
+    record(project, "new/deep/out.data", front)
 
     for made in ("new", "new/deep", "new/deep/out.data"):
         status = (project.folder / made).stat()

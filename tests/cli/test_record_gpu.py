@@ -1,0 +1,98 @@
+"""`record --tool ncu|nsys` with stand-ins for NVIDIA's tools: what they leave lies where it was asked for."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli_runner import Said, profkit
+from tests.conftest import ROOT
+
+STAND_INS = ROOT / "tests" / "stand_ins"
+NOTE = "import sys; open('words', 'w').write(repr(sys.argv[1:]))"
+WORDS = ["a b", 'say "x"', "it's", "$HOME", "<script>"]
+
+
+def scenario(folder: Path, tool: str, **told: object) -> dict[str, str]:
+    """The environment in which `tool` is the stand-in that behaves as told."""
+    file = folder / f"{tool}.json"
+    file.write_text(json.dumps({"log": str(folder / "calls"), **told}))
+    return {f"PROFKIT_{tool.upper()}": str(STAND_INS / tool), f"{tool.upper()}_SCENARIO": str(file)}
+
+
+def record(folder: Path, tool: str, report: str, env: dict[str, str], *options: str) -> Said:
+    command = [sys.executable, "-c", NOTE, *WORDS]
+    return profkit(
+        "record", "--tool", tool, "--report", report, *options, "--", *command, cwd=folder, env=env
+    )
+
+
+def calls(folder: Path) -> list[list[str]]:
+    return [json.loads(line) for line in (folder / "calls").read_text().splitlines()]
+
+
+@pytest.mark.parametrize("name", ["out.nsys-rep", "my out.nsys-rep", "no-suffix", "100%.nsys-rep"])
+def test_nsys_leaves_its_report_where_it_was_asked_for(tmp_path: Path, name: str) -> None:
+    said = record(tmp_path, "nsys", name, scenario(tmp_path, "nsys"))
+    assert said.code == 0, said.err
+    assert (tmp_path / name).read_bytes() == b"a stand-in's report"
+    assert (tmp_path / "words").read_text() == repr(WORDS)
+
+
+def test_a_report_that_is_there_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "out.nsys-rep").write_text("mine")
+    said = record(tmp_path, "nsys", "out.nsys-rep", scenario(tmp_path, "nsys"))
+    assert said.code == 2
+    assert (tmp_path / "out.nsys-rep").read_text() == "mine"
+    assert record(tmp_path, "nsys", "out.nsys-rep", scenario(tmp_path, "nsys"), "--force").code == 0
+    assert (tmp_path / "out.nsys-rep").read_text() != "mine"
+
+
+@pytest.mark.parametrize("tool", ["nsys", "perf", "valgrind"])
+def test_a_tool_that_cannot_pick_one_kernel_says_so_and_runs_nothing(tmp_path: Path, tool: str) -> None:
+    said = record(tmp_path, tool, "out", {}, "--kernel", "silu_mul")
+    assert said.code == 2
+    assert f"{tool} cannot pick one kernel" in said.err
+    assert "--tool ncu" in said.err
+    assert not (tmp_path / "words").exists()
+
+
+def test_a_tool_that_is_not_there_is_told_with_the_line_that_brings_it(tmp_path: Path) -> None:
+    for tool in ("ncu", "nsys"):
+        said = record(tmp_path, tool, "out", {f"PROFKIT_{tool.upper()}": str(tmp_path / "absent")})
+        assert said.code == 3, (tool, said.err)
+        assert "fix: " in said.err, tool
+        assert "Traceback" not in said.err
+        assert not (tmp_path / "words").exists()
+
+
+def test_a_workload_that_fails_under_nsys_is_told_with_its_code(tmp_path: Path) -> None:
+    env = scenario(tmp_path, "nsys")
+    said = profkit(
+        "record", "--tool", "nsys", "--report", "out", "--", "sh", "-c", "exit 7", cwd=tmp_path, env=env
+    )
+    assert said.code == 4
+    assert "7" in said.err
+
+
+def test_nsys_that_leaves_no_report_is_a_fault_of_the_machine(tmp_path: Path) -> None:
+    env = scenario(tmp_path, "nsys", report=False, text="Generated:\n    No reports were generated")
+    said = record(tmp_path, "nsys", "out.nsys-rep", env)
+    assert said.code == 3
+    assert "Traceback" not in said.err
+    assert not (tmp_path / "out.nsys-rep").exists()
+
+
+def test_the_front_of_nsys_works_from_any_folder_with_any_words(tmp_path: Path) -> None:
+    import subprocess
+
+    env = {**os.environ, **scenario(tmp_path, "nsys"), "PROFKIT_PYTHON": sys.executable}
+    argv = [str(ROOT / "wrappers" / "nsys.sh"), "my out.nsys-rep", sys.executable, "-c", NOTE, *WORDS]
+    done = subprocess.run(argv, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "my out.nsys-rep").stat().st_size > 0
+    assert (tmp_path / "words").read_text() == repr(WORDS)

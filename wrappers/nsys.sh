@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# Nsight Systems alone: when a command's GPU kernels, copies and NVTX ranges ran. Needs no permission.
+#
+# usage: wrappers/nsys.sh REPORT COMMAND [ARGUMENT...]
+#        wrappers/nsys.sh out.nsys-rep python train.py
+set -euo pipefail
+here=$(cd "$(dirname "$(realpath "${BASH_SOURCE[0]}")")/.." && pwd)
+. "$here/wrappers/lib.sh"
+
+[ $# -ge 2 ] || stop 2 "usage: ${0##*/} REPORT COMMAND [ARGUMENT...]"
+record nsys "$@"
