@@ -69,6 +69,10 @@ class Nvml:
         function: Callable[..., int] | None = getattr(self._library, name, None)
         return FUNCTION_NOT_FOUND if function is None else int(function(*arguments))
 
+    def has(self, name: str) -> bool:
+        """Whether this driver has the function."""
+        return getattr(self._library, name, None) is not None
+
     def number(self, name: str, *arguments: object, wide: bool = False) -> int | None:
         """The number that the function writes to its last argument; `wide` for one of 64 bits."""
         value = ctypes.c_ulonglong() if wide else ctypes.c_uint()

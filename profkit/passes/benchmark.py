@@ -17,8 +17,12 @@ from typing import TYPE_CHECKING
 
 from profkit import statistics
 from profkit.model import Directive, SampleSet
-from profkit.passes.timing import Calls, Progress, time_calls
+from profkit.passes.clocks import Device, time_function
+from profkit.passes.device_words import device_words
+from profkit.passes.device_words import duration as duration
+from profkit.passes.timing import Calls, Progress
 from profkit.region import DIRECTIVE, HOST
+from profkit.region.cuda_driver import driver_in_use
 
 if TYPE_CHECKING:
     from profkit.region.active import Session
@@ -73,6 +77,7 @@ class BenchmarkResult:
             remarks.append(f"±{100 * self.precision:g} % was not reached within {self.samples.spent:.1f} s")
         if not self.samples.warm:
             remarks.append("it was still drifting")
+        remarks += device_words(self.samples)
         return ", ".join(parts) + (f" ({'; '.join(remarks)})" if remarks else "")
 
     def _plus_minus(self) -> str:
@@ -93,16 +98,21 @@ def benchmark(
     bytes: float | None = None,
     setup: Callable[[], object] | None = None,
     synchronize: Callable[[], object] | None = None,
+    device: Device | None = None,
+    cold: bool = False,
     precision: float = PRECISION,
     budget: float = BUDGET,
 ) -> BenchmarkResult:
     """Measure `fn()`, or give it to the instrument of the present pass.
 
-    `flops` and `bytes` are per call, and show as GFLOP/s and GB/s. `setup()` runs before every call, outside
-    what is measured. `synchronize()` waits for work that `fn` leaves to a device (`torch.cuda.synchronize`):
-    it is called before the clock is read. `precision` is the relative half-width asked of the median's 95 %
-    interval, `budget` the seconds that may be spent by hand; under profkit the pass decides both. Garbage
-    collection stays on: a workload that pays for it in production pays for it here.
+    `flops` and `bytes` are per call, and show as GFLOP/s and GB/s. `setup()` runs before every call, outside what
+    is measured. `synchronize()` waits for work that `fn` leaves to a device: it is called before the wall clock is
+    read. CUDA needs none: where this process has a CUDA context, events on the current stream are the clock
+    (`device="cuda"` says so where there is none, `device="cpu"` keeps to the wall clock), checked against the wall
+    clock. Then `samples.seconds` are what a call costs back to back, `samples.device_seconds` what it costs the
+    device without the launches, and with `cold` each call finds a flushed L2. `precision` is the relative
+    half-width asked of the median's 95 % interval, `budget` the seconds that may be spent by hand; under profkit
+    the pass decides both. Garbage collection stays on: a workload that pays for it in production pays for it here.
 
     Prints one line when run by hand; quiet under profkit. What `fn` raises passes through.
     Raises ValueError for flops, bytes, precision or budget that are no positive finite numbers.
@@ -113,7 +123,9 @@ def benchmark(
     calls = Calls(fn, setup, synchronize)
     if DIRECTIVE not in os.environ and HOST not in sys.modules:
         show = _shown(name, budget) if sys.stderr is not None and sys.stderr.isatty() else None
-        samples = time_calls(calls, precision=precision, budget=budget, progress=show)
+        samples = time_function(
+            calls, device=device, cold=cold, precision=precision, budget=budget, progress=show
+        )
         result = BenchmarkResult(name, samples, precision, flops, bytes)
         if show is not None:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
@@ -124,29 +136,38 @@ def benchmark(
     directive = session.directive or Directive("cprofile", "", seconds=1.0)
     if directive.pass_name == "timing":
         with session.quiet():
-            samples = time_calls(
-                calls, precision=directive.precision, budget=directive.budget, warmup=directive.warmup
+            samples = time_function(
+                calls,
+                device=device,
+                cold=cold or directive.cold,
+                precision=directive.precision,
+                budget=directive.budget,
+                warmup=directive.warmup,
             )
         samples = replace(samples, pid=os.getpid())
         session.add_benchmark(name, samples, flops, bytes)
         return BenchmarkResult(name, samples, directive.precision, flops, bytes)
-    samples = _feed(calls, fn, name, directive, session)
+    samples = _feed(calls, device, name, directive, session)
     return BenchmarkResult(name, samples, directive.precision, flops, bytes, directive.pass_name)
 
 
 def _feed(
-    calls: Calls, fn: Callable[[], object], name: str, directive: Directive, session: Session
+    calls: Calls, device: Device | None, name: str, directive: Directive, session: Session
 ) -> SampleSet:
     """Run `fn` in the region for the instrument: a given number of calls, or as many as fit the seconds."""
     session.prepare()
     with session.quiet():
         warm = [calls.sample() for _ in range(directive.warmup)]
-    region = _OneRegion(session, name, calls, fn)
+    if device != "cpu" and (driver := driver_in_use()) is not None:
+        calls.wait_for(driver.synchronize)
+    region = _OneRegion(session, name, calls)
     hooks = session.iteration_hooks()
     with region:
         begin = perf_counter()
         while (wanted := _next_block(region.iterations, perf_counter() - begin, directive, bool(hooks))) > 0:
             region.run(wanted)
+            if directive.iterations is None:
+                calls.wait()  # else the clock would only see what the host has launched
             for hook in hooks:
                 hook(region.iterations - 1)
         spent = perf_counter() - begin
@@ -159,8 +180,8 @@ class _OneRegion:
     """One entry of the region around all calls; with a setup one entry for each, since setup does not
     count."""
 
-    def __init__(self, session: Session, name: str, calls: Calls, fn: Callable[[], object]) -> None:
-        self._session, self._name, self._calls, self._fn = session, name, calls, fn
+    def __init__(self, session: Session, name: str, calls: Calls) -> None:
+        self._session, self._name, self._calls = session, name, calls
         self.iterations = 0
 
     def __enter__(self) -> _OneRegion:
@@ -175,7 +196,7 @@ class _OneRegion:
 
     def run(self, count: int) -> None:
         """`count` calls, counted as they end, so that a failing one leaves the right number."""
-        fn, setup = self._fn, self._calls.setup
+        fn, setup = self._calls.fn, self._calls.setup
         if setup is None:
             for _ in repeat(None, count):
                 fn()
@@ -218,11 +239,3 @@ def _shown(name: str, budget: float) -> Progress:
             )
 
     return show
-
-
-def duration(seconds: float) -> str:
-    """Seconds in the unit people read: 1.234 ms."""
-    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if seconds >= scale:
-            return f"{seconds / scale:.4g} {unit}"
-    return f"{seconds / 1e-9:.4g} ns"

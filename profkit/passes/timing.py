@@ -33,12 +33,12 @@ class Calls:
         setup: Callable[[], object] | None = None,
         synchronize: Callable[[], object] | None = None,
     ) -> None:
-        self._fn, self.setup, self._synchronize = fn, setup, synchronize
+        self.fn, self.setup, self._synchronize = fn, setup, synchronize
         self.loops = 1
 
     def sample(self) -> float:
         """Seconds per call over `loops` calls, the work they left to a device included."""
-        fn, wait = self._fn, self._synchronize
+        fn, wait = self.fn, self._synchronize
         if self.setup is not None:
             self.setup()
         if wait is not None:
@@ -49,6 +49,17 @@ class Calls:
         if wait is not None:
             wait()
         return (perf_counter() - begin) / self.loops
+
+    def wait_for(self, synchronize: Callable[[], object]) -> None:
+        """Wait for a device as well, in every sample from now on."""
+        before = self._synchronize
+
+        def both() -> None:
+            if before is not None:
+                before()
+            synchronize()
+
+        self._synchronize = both
 
     def wait(self) -> None:
         """Until the device has done what `fn` left it."""

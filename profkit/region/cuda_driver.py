@@ -116,10 +116,11 @@ def uses_cuda() -> bool:
         with open("/proc/self/maps", "rb") as maps:
             return any(sign in line for line in maps for sign in _SIGNS)
     except OSError:
-        return _loaded()
+        return loaded()
 
 
-def _loaded() -> bool:
+def loaded() -> bool:
+    """Whether the driver library is in this process already."""
     try:
         ctypes.CDLL(LIBRARY, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
     except (OSError, AttributeError):
@@ -136,3 +137,15 @@ def capturing() -> bool:
         )
     except Exception:  # a torch without CUDA, or one half imported
         return False
+
+
+def driver_in_use() -> Driver | None:
+    """The driver, where this process has initialised CUDA and made a context; nothing is loaded that is not."""
+    if not loaded():
+        return None
+    try:
+        driver = Driver()
+        used = driver.initialised and (driver.current is not None or bool(driver.active_devices()))
+    except (OSError, DriverError):
+        return None
+    return driver if used else None

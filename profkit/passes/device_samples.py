@@ -1,0 +1,128 @@
+"""Single samples of a function that leaves its work to a CUDA device, each taken in one of three ways.
+
+- *Back to back*: events around calls as the workload makes them, the wall clock beside them.
+- *Alone*: the same with the stream held until the host has launched every call, so that only the device is timed.
+  Launch overhead is out of it without a CUDA graph: nothing is captured, no memory moves, the function is called as
+  ever. Where the host cannot get that far ahead (it waits for the device inside), there is no such sample.
+- *Singly*: one call between two events, many such calls behind one hold, with a flush of the L2 or a `setup` before
+  each. So triton's do_bench and nvbench's cold measurement take theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import repeat
+from time import perf_counter
+from typing import NamedTuple
+
+from profkit.passes.device_clock import LONGEST_HOLD, DeviceClock
+
+# A driver takes some 1,000 launches before it makes the host wait (between 1,000 and 1,500: H200, driver 580).
+MOST_AHEAD = 200  # calls launched behind one hold, and
+MOST_AHEAD_SECONDS = 10e-3  # what that may take the host
+MOST_SINGLY, MOST_SINGLY_SECONDS = 32, 20e-3
+HOLD_LEAST, HOLD_MARGIN = 200e-6, 1.5  # seconds; times what the host needed before
+TRIES = 6
+
+
+class Sample(NamedTuple):
+    """Seconds per call: between the events, by the wall clock, and of the host until all was launched."""
+
+    device: float
+    wall: float
+    host: float
+    ahead: bool  # everything was launched before the device began
+
+
+class DeviceCalls:
+    """`fn`, timed by events on the stream of `clock`. `loops` calls make a sample back to back."""
+
+    def __init__(
+        self,
+        fn: Callable[[], object],
+        clock: DeviceClock,
+        setup: Callable[[], object] | None = None,
+        *,
+        cold: bool = False,
+    ) -> None:
+        self._fn, self.setup, self.clock, self.cold = fn, setup, clock, cold
+        self.loops = 1
+        self.ahead = MOST_SINGLY  # calls in one block of `singly`
+        self.hold = HOLD_LEAST  # what such a block waits for
+        self.hurried = False  # the host could not be kept out of `singly`
+        self.queued = 1  # calls in one sample of `alone`
+
+    def back_to_back(self, calls: int, hold: float = 0.0) -> Sample:
+        """One sample of that many calls; with a setup, which runs before them, of one."""
+        fn, clock = self._fn, self.clock
+        first, last = clock.event(0), clock.event(1)
+        if self.setup is not None:
+            self.setup()
+        clock.wait()
+        held = hold > 0 and clock.hold(hold)
+        begin = perf_counter()
+        clock.record(first)
+        for _ in repeat(None, calls):
+            fn()
+        launched = perf_counter()
+        clock.record(last)
+        ahead = held and clock.pending(first)
+        clock.wait()
+        end = perf_counter()
+        return Sample(
+            clock.between(first, last) / calls, (end - begin) / calls, (launched - begin) / calls, ahead
+        )
+
+    def alone(self, count: int, like: Sample) -> list[Sample]:
+        """`count` samples of the device alone; `like` says how long a call takes. Empty where there are none."""
+        calls = max(1, min(MOST_AHEAD, self.loops, int(MOST_AHEAD_SECONDS / max(like.host, 1e-9))))
+        hold = min(LONGEST_HOLD, HOLD_LEAST + HOLD_MARGIN * calls * like.host)
+        found: list[Sample] = []
+        for _ in range(count + TRIES):
+            sample = self.back_to_back(calls, hold)
+            if sample.ahead:
+                found.append(sample)
+                if len(found) == count:
+                    break
+            elif hold < calls * sample.host and hold < LONGEST_HOLD:
+                hold = min(LONGEST_HOLD, HOLD_MARGIN * calls * sample.host)
+            elif calls > 1:
+                calls //= 2
+            else:
+                break
+        self.queued = calls
+        return found
+
+    def singly(self) -> list[float]:
+        """Seconds of each call of one block; empty where the host did not get ahead of the device."""
+        fn, clock, setup, calls = self._fn, self.clock, self.setup, self.ahead
+        clock.wait()
+        if self.cold:
+            clock.flush()  # makes the buffer, the first time
+            clock.wait()
+        held = not self.hurried and clock.hold(self.hold)
+        begin = perf_counter()
+        for index in range(calls):
+            if setup is not None:
+                setup()
+            if self.cold:
+                clock.flush()
+            clock.record(clock.event(2 * index))
+            fn()
+            clock.record(clock.event(2 * index + 1))
+        launched = perf_counter() - begin
+        ahead = held and clock.pending(clock.event(0))
+        clock.wait()
+        spent = perf_counter() - begin
+        seconds = [clock.between(clock.event(2 * i), clock.event(2 * i + 1)) for i in range(calls)]
+        if spent > MOST_SINGLY_SECONDS + self.hold:
+            self.ahead = max(1, calls // 2)
+        if ahead or self.hurried:
+            return seconds
+        if held and launched > self.hold and self.hold < LONGEST_HOLD:
+            self.hold = min(LONGEST_HOLD, HOLD_MARGIN * launched)
+        elif held and calls > 1:
+            self.ahead = calls // 2
+        else:
+            self.hurried = True
+        return []
