@@ -1,47 +1,125 @@
-"""Reads the SQLite export of an nsys report, of any schema."""
+"""Reads the SQLite export of an nsys report, of any schema: what the devices did, and what the host did for it."""
 
 from __future__ import annotations
 
-import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import quote
 
 from profkit.errors import UnreadableReport
-from profkit.model import GpuTrace, Kernel, KernelTime, Report
+from profkit.model import GpuTrace, Report
+from profkit.tools.nsys.database import MAGIC, Database, opened
+from profkit.tools.nsys.faults import GRAPH_FIX
 
-_MAGIC = b"SQLite format 3\x00"
+# One of them is in every export, however little was recorded.
+_OURS = (
+    "StringIds",
+    "ANALYSIS_DETAILS",
+    "ANALYSIS_FILE",
+    "TARGET_INFO_SESSION_START_TIME",
+    "META_DATA_EXPORT",
+)
 
 
 def looks_like(head: bytes) -> bool:
-    """True for a SQLite file: no other tool whose reports are read writes one."""
-    return head.startswith(_MAGIC)
+    """True for a SQLite file: no other tool whose reports are read writes one. Whose it is, its tables tell."""
+    return head.startswith(MAGIC)
 
 
 def read_sqlite(path: Path) -> Report:
-    """The trace that the export holds. Raises UnreadableReport."""
-    if not path.is_file():
-        raise UnreadableReport(f"{path} does not exist")
-    try:
-        base = sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1", uri=True)
-        rows = base.execute(
-            "SELECT s.value, gridX, gridY, gridZ, blockX, blockY, blockZ, count(*), sum(end - start), "
-            "min(end - start), max(end - start), min(registersPerThread), "
-            "min(staticSharedMemory + dynamicSharedMemory), min(start), max(end) "
-            "FROM CUPTI_ACTIVITY_KIND_KERNEL k JOIN StringIds s ON s.id = demangledName "
-            "GROUP BY 1, 2, 3, 4, 5, 6, 7 ORDER BY 9 DESC"
-        ).fetchall()
-    except sqlite3.Error as error:
-        raise UnreadableReport(f"{path} cannot be read: {error}") from error
-    kernels = tuple(
-        KernelTime(
-            Kernel(row[0], row[1:4], row[4:7], registers=row[11], shared=row[12]),
-            row[7],
-            row[8] / 1e9,
-            least=row[9] / 1e9,
-            most=row[10] / 1e9,
+    """The trace in the export, restricted to the part that counts.
+
+    Raises UnreadableReport where the file is damaged, or not nsys'.
+    """
+    with opened(path) as database:
+        _be_ours(path, database)
+        return _read(database)
+
+
+def _be_ours(path: Path, database: Database) -> None:
+    tables = database.tables
+    if any(name.startswith("CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL") for name in tables):
+        raise UnreadableReport(
+            f"{path} is a profile of nvprof, which is not read",
+            "record it with nsys profile --trace=cuda,nvtx",
         )
-        for row in rows
+    if not tables.intersection(_OURS) and not any(name.startswith("CUPTI_ACTIVITY_KIND") for name in tables):
+        seen = ", ".join(sorted(tables)[:4]) or "none"
+        raise UnreadableReport(f"{path} is a SQLite file, but no export of nsys (its tables: {seen[:200]})")
+
+
+def _read(database: Database) -> Report:
+    from profkit.tools.nsys.columns import OutOfOrder
+
+    try:
+        trace, used, warnings = _trace(database, sort=False)
+    except OutOfOrder:
+        trace, used, warnings = _trace(database, sort=True)
+    from profkit.tools.nsys.session import read_complaints, read_facts, read_gpus, read_version
+
+    return Report(
+        "nsys",
+        "nsys-sqlite",
+        read_version(database),
+        read_facts(database),
+        trace=trace,
+        gpus=read_gpus(database, used),
+        warnings=(*warnings, *read_complaints(database)),
     )
-    span = (max(row[14] for row in rows) - min(row[13] for row in rows)) / 1e9 if rows else None
-    trace = GpuTrace("nsys", kernels, span, launches=sum(k.launches for k in kernels))
-    return Report("nsys", "nsys-sqlite", trace=trace)
+
+
+def _trace(database: Database, *, sort: bool) -> tuple[GpuTrace, frozenset[int], tuple[str, ...]]:
+    from profkit.timeline.records import Columns, Recording, Tables
+    from profkit.timeline.trace import build_trace
+    from profkit.tools.nsys.columns import Activities
+    from profkit.tools.nsys.ranges import read_profiler, read_ranges
+    from profkit.tools.nsys.session import was_captured
+
+    tables = Tables()
+    activities = Activities(database, tables, sort)
+    ranges, remark = read_ranges(database, activities.processes, activities.threads)
+    used: set[int] = set()
+
+    def noted() -> Iterator[Columns]:
+        import numpy as np
+
+        for block in activities.blocks():
+            used.update(np.unique(block["device"]).tolist())
+            yield block
+
+    trace, notes = build_trace(
+        Recording(
+            "nsys",
+            noted(),
+            activities.calls(),
+            tables,
+            ranges,
+            read_profiler(database),
+            was_captured(database),
+        )
+    )
+    warnings = [remark] if remark is not None else []
+    if activities.odd:
+        warnings.append(f"{activities.odd} rows were left out: they end before they begin")
+    launched = sum(call.calls for call in trace.api if "Launch" in call.name)
+    warnings += _missing(activities.kernels, activities.graphs, launched)
+    return trace, frozenset(used), (*notes, *warnings)
+
+
+def _missing(kernels: int, graphs: int, launched: int) -> Iterator[str]:
+    """Why there may be no kernels, or not all."""
+    if graphs:
+        yield (
+            f"{graphs} launches of CUDA graphs were traced as wholes, so their kernels are not in it (fix: {GRAPH_FIX})"
+        )
+    if kernels or graphs:
+        return
+    if launched:
+        yield (
+            f"the host launched {launched} times, but no kernel was recorded: the workload was killed, or ended by "
+            "os._exit, before nsys had what it had gathered"
+        )
+    else:
+        yield (
+            "no kernel was recorded: none was launched, or the workload was killed, or ended by os._exit, before nsys "
+            "had what it had gathered"
+        )

@@ -1,0 +1,139 @@
+"""In a trace that marks nothing: what repeats is the workload, and what happens once is set-up.
+
+Set-up may repeat as well: a loop that fills tensors, and above all autotuning, which runs every candidate thousands of
+times before the winner is used some dozens of times. Both are known by what they are made of.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from profkit.timeline.repeats import Run, find_runs
+
+# Kernels that fill memory, by name: PyTorch's fill_ and random numbers, cuRAND, Triton's and XLA's.
+_FILLING = re.compile(
+    r"FillFunctor|distribution_elementwise|distribution_nullary|curand|philox|random_(?:normal|uniform)|"
+    r"(?:^|\W)(?:init|fill|memset|arange|iota|zero)(?:_?kernel)?(?:\W|$)|arange_cuda|triu_tril|generate_seed",
+    re.IGNORECASE,
+)
+SMALL = 0.1  # of the GPU time of what repeats most; a loop below it is no part of the workload
+
+
+@dataclass(frozen=True)
+class Steady:
+    """`sequence[first:last]` is the workload, in which one iteration was seen `repeats` times."""
+
+    first: int
+    last: int
+    period: int  # launches of one iteration, as most have it
+    repeats: int
+
+
+def fills(name: str) -> bool:
+    """Whether a kernel of this name only fills memory: what initialises, or flushes a cache between trial runs."""
+    return _FILLING.search(name) is not None
+
+
+def find_steady(
+    sequence: Any, weights: Sequence[float], filling: Sequence[bool], loads: Sequence[int] = ()
+) -> Steady | None:
+    """The part of `sequence` that is the workload; None where nothing repeats.
+
+    `sequence` holds the number of each launch's configuration, in the order of the launches; `weights` the time of one
+    launch of each configuration, `filling` whether it only fills memory. `loads` are the positions before which code
+    was loaded: the first iterations of a loop, which load their kernels, are warm-up.
+    """
+    import numpy as np
+
+    sequence = np.asarray(sequence)
+    if not len(sequence):
+        return None
+    # Without what only fills: caches are flushed between trial runs, gradients are zeroed between steps.
+    at = np.flatnonzero(~np.asarray(filling, dtype=bool)[sequence])
+    found = _choose(sequence[at], weights) if len(at) else None
+    if found is None:
+        at = np.arange(len(sequence))
+        found = _choose(sequence, weights)
+    if found is None:
+        return None
+    first, last, main = found
+    first = _after_loading(first, main, np.searchsorted(at, np.asarray(loads, dtype=np.int64)))
+    repeats = _repeats(at, sequence, first, last, main)
+    begin, end = int(at[first]), int(at[last - 1]) + 1
+    # What is filled before the first of its kernels belongs to an iteration as well, if it was so in the next one.
+    lead = (
+        int(at[first + main.period] - at[first + main.period - 1]) - 1 if first + main.period < len(at) else 0
+    )
+    begin = max(begin - lead, int(at[first - 1]) + 1 if first else 0)
+    launches = round((end - begin) / repeats) if repeats else main.period
+    return Steady(begin, end, launches, repeats)
+
+
+def _choose(sequence: Any, weights: Sequence[float]) -> tuple[int, int, Run] | None:
+    """From where to where it is the workload, and the run that most of it is."""
+    import numpy as np
+
+    runs = find_runs(sequence)
+    if not runs:
+        return None
+    times = np.asarray(weights, dtype=np.float64)[sequence]
+    sums = np.r_[0.0, np.cumsum(times)]
+    kinds = [frozenset(np.unique(sequence[run.first : run.last]).tolist()) for run in runs]
+    trials = trial_runs(kinds)
+    kept = [n for n in range(len(runs)) if n not in trials] or list(range(len(runs)))
+    spent = [float(sums[run.last] - sums[run.first]) for run in runs]
+    main = max(kept, key=lambda n: (spent[n], n))
+    part = [n for n in kept if spent[n] >= SMALL * spent[main] or _alike(kinds[n], kinds[main], weights)]
+    return min(runs[n].first for n in part), max(runs[n].last for n in part), runs[main]
+
+
+def trial_runs(kinds: Sequence[frozenset[int]]) -> set[int]:
+    """Which of the runs are trials of an autotuner, by the configurations that each is made of.
+
+    A trial is one kernel over and over, other candidates come beside it, and one of them is used in a later run: the
+    winner. Without a winner it is a sweep over sizes, which is a workload.
+    """
+    trials: set[int] = set()
+    for later, kind in enumerate(kinds):
+        single = [n for n in range(later) if len(kinds[n]) == 1]
+        before = later
+        while single and single[-1] == before - 1 and kinds[single[-1]] == kind:
+            before = single.pop()  # the same loop, interrupted: it is no winner of itself
+        tried = {next(iter(kinds[n])) for n in single}
+        if len(tried) >= 2 and tried & kind:
+            trials.update(single)
+    return trials
+
+
+def _alike(one: frozenset[int], other: frozenset[int], weights: Sequence[float]) -> bool:
+    """Whether most of the time of one is in kernels of the other: an evaluation runs the kernels of the training."""
+    total = sum(weights[n] for n in one)
+    return total > 0 and sum(weights[n] for n in one & other) >= 0.5 * total
+
+
+def _after_loading(first: int, main: Run, loads: Any) -> int:
+    """`first` moved behind the iterations that loaded code; none of the later half, and two are left in any case."""
+    half = first + (main.last - first) // 2
+    inside = [int(load) for load in loads if first < load <= half]
+    if not inside:
+        return first
+    step = max(main.period, 1)
+    moved = first + -(-(inside[-1] - first) // step) * step
+    return moved if main.last - moved >= 2 * step else first
+
+
+def _repeats(at: Any, sequence: Any, first: int, last: int, main: Run) -> int:
+    """How often the iteration came: by the kernels of one of them, since phases of something else lie in between."""
+    import numpy as np
+
+    kernels = sequence[at]
+    # An iteration from the middle of the run: its first ones may still be finding their way.
+    begin = main.first + (main.length // (2 * main.period)) * main.period
+    one = kernels[begin : begin + main.period]
+    names, counts = np.unique(one, return_counts=True)
+    everywhere = np.bincount(kernels[first:last], minlength=int(names.max()) + 1)[names]
+    ratios = np.sort(everywhere / counts)
+    return max(round(float(ratios[(len(ratios) - 1) // 2])), 1)

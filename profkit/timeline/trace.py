@@ -1,0 +1,159 @@
+"""From what a reader recorded to a `GpuTrace`: joined, restricted to the part that counts, and summed up.
+
+Everything is read once and put aside in a spool, since what counts may be known only at the end; then summed up from
+there. Memory does not grow with the trace, but for 12 bytes per kernel where nothing is marked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from profkit.model import GpuTrace
+from profkit.timeline.compiling import Loading
+from profkit.timeline.launches import LaunchBook
+from profkit.timeline.paths import Paths
+from profkit.timeline.records import TRANSFER, Columns, Recording
+from profkit.timeline.spool import Spool
+from profkit.timeline.steady import Steady, fills, find_steady
+from profkit.timeline.sums import Sums
+from profkit.timeline.windows import EVER, Windows, marked_windows
+
+
+def build_trace(recording: Recording) -> tuple[GpuTrace, tuple[str, ...]]:
+    """The trace, and what has to be said of it."""
+    with Spool() as activities, Spool() as calls:
+        loading = Loading(recording.tables.calls)
+        _gather(recording, activities, calls, loading)
+        windows, steady, notes = _part_that_counts(recording, activities, loading)
+        sums = Sums(recording, windows, Paths(recording.ranges))
+        for block in activities:
+            sums.add(block)
+        for block in calls:
+            sums.add_calls(block)
+        trace = sums.trace(
+            repeats=steady.repeats if steady is not None else None,
+            compile_seconds=_compiled(loading, windows),
+        )
+    return trace, (*notes, *_loaded_inside(loading, windows))
+
+
+def _gather(recording: Recording, activities: Spool, calls: Spool, loading: Loading) -> None:
+    """Join both streams as they come: a call begins before what it asks for."""
+    book = LaunchBook()
+    pending = iter(recording.calls)
+    reached = -(1 << 62)
+    for block in recording.activities:
+        latest = int(block["start"].max()) if len(block) else reached
+        while reached < latest and (more := next(pending, None)) is not None:
+            reached = _take(more, book, calls, loading, reached)
+        book.join(block)
+        activities.add(block)
+    for more in pending:
+        reached = _take(more, book, calls, loading, reached)
+
+
+def _take(block: Columns, book: LaunchBook, calls: Spool, loading: Loading, reached: int) -> int:
+    if not len(block):
+        return reached
+    book.add(block)
+    loading.add(block)
+    calls.add(block)
+    return max(reached, int(block["start"].max()))
+
+
+def _part_that_counts(
+    recording: Recording, activities: Spool, loading: Loading
+) -> tuple[Windows, Steady | None, tuple[str, ...]]:
+    windows = marked_windows(recording.ranges, recording.profiler)
+    if windows is not None:
+        return windows, None, ()
+    if recording.captured:
+        return Windows((EVER,), marked=True, tight=True), None, ()
+    whole = Windows((EVER,), marked=False, tight=True)
+    sequence, times = _launch_order(activities)
+    if not len(sequence):
+        return whole, None, ()
+    import numpy as np
+
+    table = recording.tables.configurations
+    weights = _mean_times(activities, len(table))
+    loads = np.searchsorted(times, [start for start, _, _ in loading.moments])
+    steady = find_steady(sequence, weights, [fills(c.name) for c in table], loads.tolist())
+    if steady is None:
+        return whole, None, ("nothing is marked and nothing repeats: all of it counts, set-up included",)
+    bounds = (int(times[steady.first]), int(times[steady.last - 1]))
+    kept = f"{steady.last - steady.first} of {len(sequence)} launches"
+    note = (
+        f"nothing is marked: what repeats is taken for the workload ({steady.repeats} times about "
+        f"{steady.period} launches; {kept} on the busiest device), what came before for set-up"
+    )
+    return Windows((bounds,), marked=False, tight=True), steady, (note,)
+
+
+def _launch_order(activities: Spool) -> tuple[Any, Any]:
+    """Configurations and times of the kernels of the busiest process on its device, in the order of the launches."""
+    import numpy as np
+
+    time: dict[int, int] = {}
+    for block in activities:
+        lanes, spent = _lanes(block[block["kind"] != TRANSFER])
+        for lane in np.unique(lanes):
+            time[int(lane)] = time.get(int(lane), 0) + int(spent[lanes == lane].sum())
+    busiest = max(time, key=lambda lane: time[lane], default=None)
+    if busiest is None:
+        return np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int64)
+    what, when = [], []
+    for block in activities:
+        kernels = block[block["kind"] != TRANSFER]
+        mine = kernels[_lanes(kernels)[0] == busiest]
+        what.append(mine["what"].copy())
+        when.append(moments(mine))
+    sequence, times = np.concatenate(what), np.concatenate(when)
+    if (times[1:] < times[:-1]).any():
+        order = np.argsort(times, kind="stable")
+        sequence, times = sequence[order], times[order]
+    return sequence, times
+
+
+def _lanes(kernels: Columns) -> tuple[Any, Any]:
+    return (kernels["process"].astype("i8") << 16) | kernels["device"], kernels["end"] - kernels["start"]
+
+
+def moments(activities: Columns) -> Any:
+    """When each was launched; when it began, where that is not known."""
+    import numpy as np
+
+    return np.where(activities["launch"] >= 0, activities["launch"], activities["start"])
+
+
+def _mean_times(activities: Spool, configurations: int) -> list[float]:
+    import numpy as np
+
+    total, count = np.zeros(configurations), np.zeros(configurations)
+    for block in activities:
+        kernels = block[block["kind"] != TRANSFER]
+        total += np.bincount(kernels["what"], kernels["end"] - kernels["start"], minlength=configurations)
+        count += np.bincount(kernels["what"], minlength=configurations)
+    mean: list[float] = (total / np.maximum(count, 1)).tolist()
+    return mean
+
+
+def _compiled(loading: Loading, windows: Windows) -> float | None:
+    return loading.before(windows.begin) if windows.begin != EVER[0] else None
+
+
+def _loaded_inside(loading: Loading, windows: Windows) -> Iterator[str]:
+    """Code that was loaded in a marked part is a cost of the first call, not of the work."""
+    import numpy as np
+
+    if not windows.marked or not loading.moments:
+        return
+    starts = np.array([start for start, _, _ in loading.moments])
+    inside = windows.number(starts) >= 0
+    if inside.any():
+        spent = sum(took for (_, took, _), there in zip(loading.moments, inside, strict=True) if there) / 1e9
+        yield (
+            f"in the marked part the host loaded or compiled code {int(inside.sum())} times "
+            f"({spent * 1e3:.1f} ms): a few calls before it would keep that out"
+        )
