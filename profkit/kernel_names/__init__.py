@@ -34,6 +34,7 @@ _PLUMBING = re.compile(
     r"^(array|Array|TrivialOffsetCalculator|OffsetCalculator|LoadWithoutCast|StoreWithoutCast|LoadWithCast"
     r"|StoreWithCast|integral_constant|identity_decomposer_t)$"
 )
+_BEHIND = re.compile(r"(?: \(\d[\dx]* of \d[\dx]*\))?(?: #\d+)?$")
 _NUMBER = re.compile(r"^(-?\d+)[uUlL]+$")
 
 
@@ -73,6 +74,21 @@ def labels(names: Iterable[tuple[str, str]], width: int = WIDTH) -> Mapping[tupl
             number = f" #{seen[label]}"
             told[pair] = shortened(label, max(1, width - len(number))) + number
     return told
+
+
+def narrower(label: str, width: int) -> str:
+    """A label of `labels` in less room: the signature shortened as one, grid and block behind it kept."""
+    found = _BEHIND.search(label)
+    behind = found[0] if found is not None else ""
+    if len(behind) > width - 8:
+        return shortened(label, width)
+    head = label.removesuffix(behind)
+    room = width - len(behind)
+    inner = (
+        head[2:-1] if head.startswith("…<") and head.endswith(">") else None
+    )  # a functor without its launcher
+    told = f"…<{short_name(inner, room - 3)}>" if inner is not None and room > 8 else short_name(head, room)
+    return told + behind
 
 
 def shape(configuration: str) -> str:
@@ -118,11 +134,13 @@ def _by_detail(parts: list[Part]) -> Iterator[str]:
         if _LAUNCHER.search(core.text):
             for depth in (DETAIL, DETAIL - 1, 1):
                 yield f"…<{', '.join(_type(one, depth - 1) for one in worth[:1])}>"
+            yield f"…<{_type(worth[0], 0).removesuffix('<…>')}>"
     yield _told(parts, 1)
     first = [_type(one, 0) for one in args if not _plumbing(one)]
     for count in range(min(len(first) - 1, 8), 0, -1):
         yield f"{_named(parts)}<{', '.join(first[:count])}, …>"
     yield _told(parts, 0)
+    yield _named(parts)
 
 
 def _core(parts: list[Part]) -> Part:
@@ -148,7 +166,7 @@ def _named(parts: list[Part]) -> str:
 def _plain_number(one: Type) -> bool:
     texts = [item[-1].text if isinstance(item, list) and len(item) == 1 else str(item) for item in one.items]
     bare = all(not isinstance(item, list) or item[-1].args is None for item in one.items)
-    return bare and all(re.fullmatch(r"-|-?\d+[uUlL]*|true|false", text) for text in texts)
+    return bare and all(re.fullmatch(r"-|…|-?\d+[uUlL]*|true|false", text) for text in texts)
 
 
 def _told(parts: list[Part], depth: int) -> str:

@@ -9,8 +9,8 @@ import shutil
 import sys
 from typing import TYPE_CHECKING
 
+from profkit.kernel_names import narrower
 from profkit.reports.plain_text import harmless
-from profkit.words import shortened
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -21,7 +21,7 @@ WIDTH = 80
 # at the no-break one, so a private character stands there until the text is done.
 _STICKY = re.compile(r"(?<=\d) (?=%|[KMGTkmµn]?i?(?:B|s|FLOP|Hz)\b)|(?<=[<>=]) (?=\d)")
 _GLUE = "\ue000"
-_NUMBER = re.compile(r"[±+<-]?\d[^█-▏]*|-")
+_NUMBER = re.compile(r"[±+<-]?\d[^█-▏;:]{,25}|-")  # with its unit and a remark, but no sentence
 # A table of this many columns that is too wide goes on below, with its first column again; a smaller one is folded.
 _BREAKABLE = 4
 _NAME = 20  # characters that a name keeps at least
@@ -89,7 +89,7 @@ class Screen:
 
     def table(self, columns: tuple[str, ...], rows: tuple[tuple[str, ...], ...], indent: int = 2) -> None:
         """A table without a frame: words to the left, numbers to the right; one that is too wide in several parts."""
-        if len(columns) >= _BREAKABLE:
+        if len(columns) >= _BREAKABLE and rows:
             rows = self._named_shorter(columns, rows, indent)
         for number, part in enumerate(self._parts(columns, rows, indent)):
             if number:
@@ -101,34 +101,44 @@ class Screen:
     def _named_shorter(
         self, columns: tuple[str, ...], rows: tuple[tuple[str, ...], ...], indent: int
     ) -> tuple[tuple[str, ...], ...]:
-        """The rows with names that leave most of a narrow screen to the numbers, as long as they stay different."""
-        room = self.console.width - indent
-        widest = [max(len(text) for text in (columns[n], *(r[n] for r in rows))) for n in range(len(columns))]
-        if sum(widest) + 2 * len(columns) <= room:
-            return rows
-        names = [shortened(harmless(row[0]), max(_NAME, room // 3)) for row in rows]
+        """The rows with names as long as they can be without a part more than the shortest ones need."""
+        natural = max(len(text) for text in (columns[0], *(row[0] for row in rows)))
+        least = min(natural, max(_NAME, (self.console.width - indent) // 3))
+        fewest = len(self._parts(columns, rows, indent, least))
+        width = next(
+            w for w in range(natural, least - 1, -1) if len(self._parts(columns, rows, indent, w)) == fewest
+        )
+        names = [narrower(harmless(row[0]), width) for row in rows]
         if len(set(names)) < len({row[0] for row in rows}):
             return rows
         return tuple((name, *row[1:]) for name, row in zip(names, rows, strict=True))
 
     def _parts(
-        self, columns: tuple[str, ...], rows: tuple[tuple[str, ...], ...], indent: int
+        self,
+        columns: tuple[str, ...],
+        rows: tuple[tuple[str, ...], ...],
+        indent: int,
+        first: int | None = None,
     ) -> list[tuple[int, ...]]:
-        """Which columns stand side by side: all of them, or as many as fit behind the first one."""
+        """Which columns stand side by side: all of them, or as many as fit behind the first one, `first` wide."""
         from rich.cells import cell_len
 
         everything = tuple(range(len(columns)))
         wide = [max(cell_len(text) for text in (columns[n], *(r[n] for r in rows))) + 2 for n in everything]
+        if first is not None:
+            wide[0] = first + 2
         room = self.console.width - indent
         if len(columns) < _BREAKABLE or sum(wide) - 2 <= room:
             return [everything]
         parts: list[tuple[int, ...]] = []
+        used = 0
         for number in everything[1:]:
-            last = parts[-1] if parts else ()
-            if last and sum(wide[n] for n in last) + wide[number] - 2 <= room:
-                parts[-1] = (*last, number)
-            else:
+            used += wide[number]
+            if not parts or used - 2 > room:
                 parts.append((0, number))
+                used = wide[0] + wide[number]
+            else:
+                parts[-1] = (*parts[-1], number)
         return parts
 
     def _table(self, columns: tuple[str, ...], rows: tuple[tuple[str, ...], ...], indent: int) -> None:

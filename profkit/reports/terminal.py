@@ -162,7 +162,7 @@ def _verdicts(screen: Screen, document: RunDocument, *, details: bool) -> None:
     if whole or (inner and (details or kernels)):
         screen.heading("Verdicts")
     regions = {v.scope.name for v in whole if v.scope.kind == "region"}
-    common = {} if details else common_causes(whole)
+    common = common_causes(whole) if kernels or not details or document.backend == "cuda" else {}
     told_together = [verdict for same in common.values() for verdict in same]
     for verdict in worst_first([v for v in whole if v not in told_together]):
         place = f"{verdict.scope.name}: " if len(regions) > 1 and verdict.scope.name else ""
@@ -175,6 +175,8 @@ def _verdicts(screen: Screen, document: RunDocument, *, details: bool) -> None:
             f"  {cause}",
             width=9,
         )
+        for line in dict.fromkeys(verdict.advice[0] for verdict in same if verdict.advice) if details else ():
+            screen.labelled(("", ""), (f"try: {line}", "dim"), width=9)
     if not details and not kernels:
         return
     shown = frozenset(v.target for v in whole if v.verdict in ("fail", "unknown"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from profkit.model import Summary
+from profkit.model import KernelClass, Summary
 from profkit.summaries.kernel_table import Column, kernel_table, of
 from profkit.summaries.kernels import BOUNDS, KernelRow
 from profkit.summaries.occupancy import limiter
@@ -28,17 +28,23 @@ def _headline(rows: Sequence[KernelRow]) -> str:
     share = f" takes {percent(100 * top.share)} % of the kernel time" if top.share is not None else ""
     if top.bound is None or top.bound.bound == "unknown":
         return f"{what}; {top.label}{share or ' is the first'}."
-    return f"{what}; {top.label}{share}, limited by {BOUNDS[top.bound.bound]}: {top.bound.reason}."
+    return f"{what}; {top.label}{share}, limited by {_why(top.bound)}."
 
 
 def _notes(rows: Sequence[KernelRow]) -> tuple[str, ...]:
     """Why each further kernel is in its class; the first one's reason is the headline."""
     notes = [
-        f"{row.label}: {BOUNDS[row.bound.bound]}, {row.bound.reason}."
+        f"{row.label}: {_why(row.bound)}."
         for row in rows[1:]
         if row.bound is not None and row.bound.bound != "unknown" and (row.share is None or row.share >= 0.01)
     ]
     return tuple(notes[:9])
+
+
+def _why(bound: KernelClass) -> str:
+    """`FP32 pipe: at 91 % of its peak; ...`: the class, and the evidence without saying it twice."""
+    word = BOUNDS[bound.bound]
+    return f"{word}: {bound.reason.removeprefix(f'{word} ')}"
 
 
 def _launches(row: KernelRow) -> str | None:
