@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from profkit.metrics import formula_table, has_formulas
+from profkit.metrics.checks import checked_counters
 from profkit.tools.ncu.facts import PASSES
 from profkit.tools.ncu.launches import IDENTITY
 
@@ -26,7 +27,7 @@ _ALWAYS = (
 @lru_cache(maxsize=1)
 def wanted_names() -> frozenset[str]:
     """Names of the metrics to read, as reports spell them, in lower case."""
-    names = {*IDENTITY, *_ALWAYS, PASSES}
+    names = {*IDENTITY, *_ALWAYS, PASSES, *checked_counters("ncu")}
     if has_formulas("ncu"):
         table = formula_table("ncu")
         names |= table.aliases.keys()
