@@ -1,0 +1,172 @@
+"""profkit.benchmark's device times against triton.testing.do_bench and nvbench (the package cuda-bench), in one run.
+
+    python -m tests.performance.gpu_timing [ROUNDS]
+
+Needs a CUDA device, torch and triton; nvbench is left out where it is not installed. Five kernels from 2 µs to 10 ms.
+Like is compared with like:
+
+- cold, one call at a time behind a flush of the L2: profkit `cold=True`, do_bench, nvbench's cold measurement;
+- warm, calls back to back without the host: profkit's `device_seconds`, do_bench_cudagraph, nvbench's batch.
+
+The tools take turns, `ROUNDS` times; what is compared are medians over the rounds. Prints also what a call costs back
+to back as it is launched from Python, and what the host needs for it: below 6 µs those are other numbers.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+
+Work = Callable[[], object]
+ROUNDS = 3
+
+
+def kernels() -> dict[str, Work]:
+    """Name and call; each call is one kernel."""
+    import torch
+
+    def elementwise(count: int) -> Work:
+        x = torch.randn(count, device="cuda")
+        y = torch.empty_like(x)
+        return lambda: torch.add(x, 1.0, out=y)
+
+    def gemm(size: int) -> Work:
+        a = torch.randn(size, size, device="cuda", dtype=torch.half)
+        c = torch.empty_like(a)
+        return lambda: torch.mm(a, a, out=c)
+
+    return {
+        "add 64 Ki floats": elementwise(1 << 16),
+        "add 4 Mi floats": elementwise(1 << 22),
+        "add 64 Mi floats": elementwise(1 << 26),
+        "gemm 8192 half": gemm(8192),
+        "add 4 Gi floats": elementwise(1 << 32),
+    }
+
+
+def profkit_cold(work: Work) -> float:
+    from profkit.passes.clocks import time_function
+    from profkit.passes.timing import Calls
+
+    found = time_function(Calls(work), device="cuda", cold=True, precision=0.005, budget=5)
+    assert found.cache == "cold", found.remarks
+    return median(found.seconds)
+
+
+def profkit_warm(work: Work) -> tuple[float, float, float]:
+    """Back to back, the device alone, the host alone."""
+    from profkit.passes.clocks import time_function
+    from profkit.passes.timing import Calls
+
+    found = time_function(Calls(work), device="cuda", cold=False, precision=0.005, budget=5)
+    assert found.device_seconds is not None, found.remarks
+    return median(found.seconds), found.device_seconds, found.host_seconds or float("nan")
+
+
+def do_bench(work: Work) -> float:
+    from triton.testing import do_bench as bench
+
+    return float(bench(work, warmup=100, rep=500, return_mode="median")) / 1e3
+
+
+def do_bench_graph(work: Work) -> float:
+    import torch
+    from triton.testing import do_bench_cudagraph as bench
+
+    with torch.cuda.stream(torch.cuda.Stream()):
+        return float(bench(work, rep=200, return_mode="median")) / 1e3
+
+
+def nvbench_child(out: str) -> None:
+    """All kernels under nvbench, results to `out` as it writes them."""
+    import cuda.bench as nvbench  # type: ignore[import-not-found]
+    import torch
+
+    def registered(name: str, work: Work) -> None:
+        def bench(state: object) -> None:
+            stream = torch.cuda.ExternalStream(state.get_stream().addressof())  # type: ignore[attr-defined]
+
+            def launch(_: object) -> None:
+                with torch.cuda.stream(stream):
+                    work()
+
+            state.exec(launch)  # type: ignore[attr-defined]
+
+        nvbench.register(bench).set_name(name.replace(" ", "_"))
+
+    torch.cuda.init()
+    for name, work in kernels().items():
+        registered(name, work)
+    nvbench.run_all_benchmarks(["gpu_timing", "--json", out, "--timeout", "4"])
+
+
+def nvbench_way() -> dict[str, tuple[float, float]]:
+    """Cold and batch seconds by kernel; empty where nvbench is not there."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "nvbench.json"
+        argv = [sys.executable, "-m", "tests.performance.gpu_timing", "--nvbench", str(out)]
+        done = subprocess.run(argv, capture_output=True, text=True)
+        if not out.exists():
+            print(f"nvbench did not run: {(done.stderr.strip().splitlines() or ['no reason given'])[-1]}")
+            return {}
+        data = json.loads(out.read_text())
+    found = {}
+    for bench in data["benchmarks"]:
+        told = {s["tag"]: s["data"] for state in bench["states"] for s in (state["summaries"] or [])}
+        cold = _value(told, "nv/cold/time/gpu/median", "nv/cold/time/gpu/mean")
+        batch = _value(told, "nv/batch/time/gpu/median", "nv/batch/time/gpu/mean")
+        found[bench["name"].replace("_", " ")] = (cold, batch)
+    return found
+
+
+def _value(told: dict[str, list[dict[str, str]]], *tags: str) -> float:
+    for tag in tags:
+        if tag in told:
+            return float(next(item["value"] for item in told[tag] if item["name"] == "value"))
+    return float("nan")
+
+
+def main(rounds: int) -> None:
+    rows: dict[str, dict[str, list[float]]] = {}
+    for _ in range(rounds):
+        for name, work in kernels().items():
+            row = rows.setdefault(name, {})
+            begin = perf_counter()
+            row.setdefault("cold", []).append(profkit_cold(work))
+            row.setdefault("spent", []).append(perf_counter() - begin)
+            row.setdefault("do_bench", []).append(do_bench(work))
+            for key, value in zip(("loop", "device", "host"), profkit_warm(work), strict=True):
+                row.setdefault(key, []).append(value)
+            row.setdefault("graph", []).append(do_bench_graph(work))
+        for name, (cold, batch) in nvbench_way().items():
+            rows[name].setdefault("nv cold", []).append(cold)
+            rows[name].setdefault("nv batch", []).append(batch)
+    print(
+        "µs             cold:  profkit do_bench  ratio  nvbench  ratio |  warm:  device    graph  ratio",
+        end="",
+    )
+    print("    batch  ratio |     loop     host | s spent on cold")
+    for name, row in rows.items():
+        at = {key: median(values) * 1e6 for key, values in row.items()}
+        at = {"nv cold": float("nan"), "nv batch": float("nan"), **at}
+        print(
+            f"{name:18} {at['cold']:10.2f} {at['do_bench']:8.2f} {at['cold'] / at['do_bench']:6.3f}"
+            f" {at['nv cold']:8.2f} {at['cold'] / at['nv cold']:6.3f} | {at['device']:14.2f} {at['graph']:8.2f}"
+            f" {at['device'] / at['graph']:6.3f} {at['nv batch']:8.2f} {at['device'] / at['nv batch']:6.3f} |"
+            f" {at['loop']:8.2f} {at['host']:8.2f} | {median(row['spent']):.2f}"
+        )
+        print("    rounds, cold:", *(f"{v * 1e6:.2f}" for v in row["cold"]), " do_bench:", end=" ")
+        print(*(f"{v * 1e6:.2f}" for v in row["do_bench"]))
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--nvbench"]:
+        nvbench_child(sys.argv[2])
+    else:
+        main(int(sys.argv[1]) if sys.argv[1:] else ROUNDS)
