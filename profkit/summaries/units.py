@@ -100,12 +100,18 @@ def units_of(values: Mapping[str, float]) -> Units:
     full = {"tensor.utilization", "pipe.fp64.utilization", "pipe.fp32.utilization"} <= values.keys()
     return Units(
         tuple(sorted((*memory, *compute), key=lambda unit: -unit.busy)),
-        memory_known=memory_roof is not None,
+        memory_known=memory_roof is not None
+        or {"dram", "l2"} <= _bounds(memory)
+        and len(_bounds(memory)) > 2,
         compute_known=compute_roof is not None or (full and issue is not None),
         compute_seen=compute_roof is not None
         or (full and issue is not None)
         or ("tensor.utilization" in values and issue is not None and issue.busy < SEEN),
     )
+
+
+def _bounds(units: list[Unit]) -> set[Bound | None]:
+    return {unit.bound for unit in units}
 
 
 def _l1(values: Mapping[str, float]) -> list[Unit]:
