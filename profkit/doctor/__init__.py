@@ -37,11 +37,14 @@ def diagnose(backend: str = "all", progress: Progress | None = None) -> tuple[Ch
 def blocked(backend: str, checks: Sequence[Check]) -> str | None:
     """Why this backend can profile nothing at all here, None where at least the time can be measured.
 
-    The cpu backend times any workload without a tool, so only an output that cannot be written blocks it.
+    The cpu backend times any workload without a tool, so only an output that cannot be written blocks it; the cuda
+    backend needs a device, and what its tools cannot do only limits it.
     """
-    if backend in ("cuda", "mps"):
-        return next((c.detail for c in checks if c.name == f"{backend} backend" and c.state != "ok"), None)
-    return next((c.detail for c in checks if c.name == "output folder" and c.state == "refused"), None)
+    missing = (
+        c.detail for c in checks if c.name == f"{backend} backend" and c.state in ("missing", "refused")
+    )
+    refused = (c.detail for c in checks if c.name == "output folder" and c.state == "refused")
+    return next(missing, None) or next(refused, None)
 
 
 def _look(subject: Subject) -> tuple[Check, ...]:

@@ -1,4 +1,4 @@
-"""The backends that are not built yet: what of their tools is here, said honestly in one line each."""
+"""The backend that is not built yet: what of its tools is here, said honestly in one line each."""
 
 from __future__ import annotations
 
@@ -7,13 +7,6 @@ from collections.abc import Iterator
 
 from profkit.doctor.trial import version_of
 from profkit.model import Check
-
-
-def cuda_checks() -> Iterator[Check]:
-    """NVIDIA's driver and profilers, and that profkit does not use them yet."""
-    found = list(_tools((("nvidia-smi", "--version"), ("ncu", "--version"), ("nsys", "--version"))))
-    yield _backend("cuda", found)
-    yield from found
 
 
 def mps_checks() -> Iterator[Check]:

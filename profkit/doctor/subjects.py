@@ -78,7 +78,7 @@ def _valgrind() -> Iterable[Check]:
 
 
 def _cuda() -> Iterable[Check]:
-    from profkit.doctor.accelerators import cuda_checks
+    from profkit.doctor.cuda import cuda_checks
 
     return cuda_checks()
 

@@ -1,0 +1,178 @@
+"""CUDA as the doctor tells it: the device, its driver, who may count, what traces, and what is in the way."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Protocol
+
+from profkit.doctor.cuda_packages import torch_checks
+from profkit.doctor.cuda_sharing import holder_checks, sharing_checks
+from profkit.doctor.ncu_versions import doubt_of
+from profkit.errors import Fault
+from profkit.hardware.superuser import as_superuser
+from profkit.model import Check, Gpu
+
+GIB = 1 << 30
+# What the probes of the two tools say where a tool is not there at all.
+_NO_TRACE = "torch's own profiler traces instead, where the workload uses torch"
+
+
+class NcuSays(Protocol):
+    """What the probe of ncu tells."""
+
+    @property
+    def path(self) -> Path | None:
+        """Where it is."""
+
+    @property
+    def version(self) -> str | None:
+        """Its version."""
+
+    @property
+    def counters_ok(self) -> bool:
+        """Whether it may count here."""
+
+    @property
+    def reason(self) -> str | None:
+        """Why not."""
+
+    @property
+    def fix(self) -> str | None:
+        """What would change that."""
+
+
+class NsysSays(Protocol):
+    """What the probe of nsys tells."""
+
+    @property
+    def path(self) -> Path | None:
+        """Where it is."""
+
+    @property
+    def version(self) -> str | None:
+        """Its version."""
+
+    @property
+    def works(self) -> bool:
+        """Whether a report came of a trial."""
+
+    @property
+    def reason(self) -> str | None:
+        """Why not."""
+
+    @property
+    def fix(self) -> str | None:
+        """What would change that."""
+
+
+def cuda_checks() -> Iterator[Check]:
+    """Look at the device first: without one there is one line that says so, and nothing is started."""
+    from profkit.hardware.gpu import driver_fault, read_gpus
+
+    gpus = read_gpus()
+    fault = driver_fault() if not gpus else None
+    if not gpus:
+        yield from no_device(fault)
+        yield from _reader()
+        return
+    probe_ncu = import_module("profkit.tools.ncu.probe").probe_ncu
+    from profkit.tools.nsys.probe import probe_nsys
+
+    yield from judge_cuda(gpus, probe_ncu(), probe_nsys())
+
+
+def no_device(fault: Fault | None) -> Iterator[Check]:
+    """A machine without a GPU is no broken machine: what can be done on it is said, too."""
+    reason = fault.reason if fault is not None else "no CUDA device is visible"
+    detail = f"{reason}; reports that were recorded elsewhere can be read here"
+    yield Check("cuda backend", "missing", detail, fault.fix if fault is not None else "--backend cpu")
+
+
+def _reader() -> Iterator[Check]:
+    from profkit.tools.nsys.find import find_nsys
+
+    if (path := find_nsys()) is not None:
+        yield Check("nsys", "ok", "turns .nsys-rep files into what profkit reads", path=str(path))
+
+
+def judge_cuda(gpus: Sequence[Gpu], ncu: NcuSays, nsys: NsysSays, root: Path = Path("/")) -> Iterator[Check]:
+    """What devices and probes mean for a run, check by check."""
+    yield _backend(ncu, nsys)
+    for gpu in gpus:
+        yield _device(gpu)
+    yield from sharing_checks(gpus)
+    yield from _ncu(ncu, gpus[0].driver)
+    yield from holder_checks(root)
+    yield _nsys(nsys)
+    yield from torch_checks()
+
+
+def _backend(ncu: NcuSays, nsys: NsysSays) -> Check:
+    able = ["times", *(["traces"] if nsys.works else []), *(["counts"] if ncu.counters_ok else [])]
+    detail = f"profkit {', '.join(able)} here"
+    if ncu.counters_ok and nsys.works:
+        return Check("cuda backend", "ok", detail)
+    lacks = [
+        *([] if nsys.works else [f"no nsys: {_NO_TRACE}"]),
+        *([] if ncu.counters_ok else ["no counters: verdicts that need them will be unknown"]),
+    ]
+    return Check("cuda backend", "limited", f"{detail}; {'; '.join(lacks)}")
+
+
+def _device(gpu: Gpu) -> Check:
+    told = [
+        gpu.chip,
+        f"compute capability {gpu.capability}" if gpu.capability else None,
+        f"{gpu.memory_bytes / GIB:.0f} GiB" if gpu.memory_bytes else None,
+        f"driver {gpu.driver}" if gpu.driver else None,
+    ]
+    about = ", ".join(part for part in told if part)
+    return Check(f"GPU {gpu.index}", "ok", f"{gpu.name}{f' ({about})' if about else ''}")
+
+
+def _ncu(ncu: NcuSays, driver: str | None) -> Iterator[Check]:
+    if ncu.path is None:
+        yield Check("ncu", "missing", f"{ncu.reason or 'not installed'}: no counters", ncu.fix)
+        return
+    path = str(ncu.path)
+    if ncu.version is None:
+        yield Check("ncu", "refused", ncu.reason or "it does not say its version", ncu.fix, path)
+        return
+    doubt = doubt_of(ncu.version, driver)
+    if doubt is not None and not ncu.counters_ok:
+        yield Check("ncu", "limited", doubt.reason, doubt.fix, path, ncu.version)
+    else:
+        yield Check("ncu", "ok", "answers", path=path, version=ncu.version)
+    if ncu.counters_ok:
+        yield Check("GPU counters", "ok", "this user may count")
+        return
+    yield Check("GPU counters", "refused", ncu.reason or "they cannot be read", ncu.fix)
+    line = sudo_line()
+    if line is not None:
+        detail = "root may count; sudo replaces PATH and would take another Python: type whole paths"
+        yield Check("with sudo", "limited", detail, line)
+
+
+def _nsys(nsys: NsysSays) -> Check:
+    path = None if nsys.path is None else str(nsys.path)
+    if path is None:
+        return Check("nsys", "missing", f"{nsys.reason or 'not installed'}: {_NO_TRACE}", nsys.fix)
+    if not nsys.works:
+        return Check("nsys", "refused", nsys.reason or "it leaves no report", nsys.fix, path, nsys.version)
+    return Check("nsys", "ok", "traces and writes reports", path=path, version=nsys.version)
+
+
+def sudo_line(python: str | None = None) -> str | None:
+    """What to type so that root counts with this very Python; None for root itself, and where there is no sudo."""
+    if as_superuser("true") == "true" or shutil.which("sudo") is None:
+        return None
+    whole = shlex.quote(python or sys.executable)
+    return (
+        f'sudo -E env "PATH=$PATH" "LD_LIBRARY_PATH=$LD_LIBRARY_PATH" {whole} -m profkit profile --backend cuda '
+        f"-- {whole} YOUR_SCRIPT.py"
+    )

@@ -1,0 +1,229 @@
+"""What the doctor says of CUDA, by what device, driver and probes told."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from profkit.doctor import blocked
+from profkit.doctor.cuda import cuda_checks, judge_cuda, no_device, sudo_line
+from profkit.doctor.cuda_packages import judge_torch
+from profkit.doctor.cuda_sharing import holder_checks, sharing_checks
+from profkit.doctor.ncu_versions import doubt_of
+from profkit.errors import Fault
+from profkit.hardware.gpu import read_gpus
+from profkit.model import Check, Gpu
+
+H200 = Gpu("NVIDIA H200", 0, "9.0", "GH100", 132, 150 << 30, driver="580.159.04")
+
+
+@dataclass(frozen=True)
+class Ncu:
+    path: Path | None = Path("/opt/nvidia/ncu")
+    version: str | None = "2025.3.1"
+    counters_ok: bool = True
+    reason: str | None = None
+    fix: str | None = None
+
+
+@dataclass(frozen=True)
+class Nsys:
+    path: Path | None = Path("/opt/nvidia/nsys")
+    version: str | None = "2025.3.2"
+    works: bool = True
+    reason: str | None = None
+    fix: str | None = None
+
+
+DENIED = Ncu(counters_ok=False, reason="the driver keeps the counters for root", fix="options nvidia ...=0")
+NO_NSYS = Nsys(None, None, False, "nsys is not installed", "apt-get install nsight-systems-cli")
+
+
+@pytest.fixture(autouse=True)
+def _no_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Importing torch takes seconds, and has its own tests below."""
+    monkeypatch.setattr("profkit.doctor.cuda.torch_checks", lambda: iter(()))
+
+
+def told(ncu: Ncu, nsys: Nsys, root: Path, gpu: Gpu = H200) -> dict[str, Check]:
+    return {check.name: check for check in judge_cuda((gpu,), ncu, nsys, root)}
+
+
+def test_where_all_works_every_line_is_ok(tmp_path: Path) -> None:
+    found = told(Ncu(), Nsys(), tmp_path)
+    assert {name: check.state for name, check in found.items()} == dict.fromkeys(
+        ("cuda backend", "GPU 0", "ncu", "GPU counters", "nsys"), "ok"
+    )
+    assert "GH100, compute capability 9.0, 150 GiB, driver 580.159.04" in found["GPU 0"].detail
+
+
+@pytest.mark.parametrize(
+    ("ncu", "nsys", "says"),
+    [
+        (DENIED, Nsys(), "verdicts that need them will be unknown"),
+        (Ncu(), NO_NSYS, "torch's own profiler traces instead"),
+        (Ncu(None, None, False, "ncu is not installed"), NO_NSYS, "profkit times here"),
+    ],
+)
+def test_what_tools_cannot_do_limits_the_backend_and_does_not_block_it(
+    ncu: Ncu, nsys: Nsys, says: str, tmp_path: Path
+) -> None:
+    found = told(ncu, nsys, tmp_path)
+    assert found["cuda backend"].state == "limited"
+    assert says in found["cuda backend"].detail
+    assert blocked("cuda", tuple(found.values())) is None
+
+
+def test_refused_counters_come_with_the_probes_line_and_the_line_for_sudo(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("profkit.doctor.cuda.sudo_line", lambda: sudo_line_of("/my python/bin/python3"))
+    found = told(DENIED, Nsys(), tmp_path)
+    assert (found["GPU counters"].state, found["GPU counters"].fix) == ("refused", DENIED.fix)
+    assert found["with sudo"].fix is not None
+    assert found["with sudo"].fix.count("'/my python/bin/python3'") == 2
+    assert found["with sudo"].fix.startswith('sudo -E env "PATH=$PATH" ')
+
+
+def sudo_line_of(python: str) -> str | None:
+    """As for a user who is not root and has a sudo."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("profkit.doctor.cuda.as_superuser", lambda command: f"sudo {command}")
+        patch.setattr("profkit.doctor.cuda.shutil.which", lambda _: "/usr/bin/sudo")
+        return sudo_line(python)
+
+
+def test_root_and_a_system_without_sudo_get_no_line_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("profkit.doctor.cuda.as_superuser", lambda command: command)
+    assert sudo_line() is None
+    monkeypatch.setattr("profkit.doctor.cuda.as_superuser", lambda command: f"as root: {command}")
+    monkeypatch.setattr("profkit.doctor.cuda.shutil.which", lambda _: None)
+    assert sudo_line() is None
+
+
+def test_without_a_device_one_calm_line_says_why_and_nothing_is_started(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("profkit.hardware.gpu.read_gpus", lambda: ())
+    monkeypatch.setattr("profkit.hardware.gpu.driver_fault", lambda: Fault("no GPU here", "--backend cpu"))
+    monkeypatch.setattr("profkit.tools.nsys.find.find_nsys", lambda: None)
+    [only] = cuda_checks()
+    assert (only.name, only.state, only.fix) == ("cuda backend", "missing", "--backend cpu")
+    assert "reports that were recorded elsewhere can be read here" in only.detail
+    assert blocked("cuda", (only,)) == only.detail
+
+
+def test_a_driver_that_does_not_answer_is_told_with_its_fix() -> None:
+    [only] = no_device(Fault("the driver was updated", "restart the machine"))
+    assert only.fix == "restart the machine"
+
+
+@pytest.mark.skipif(bool(read_gpus()), reason="there is a GPU here")
+def test_this_machine_without_a_gpu_is_told_so_at_once() -> None:
+    assert next(iter(cuda_checks())).state == "missing"
+
+
+@pytest.mark.parametrize(
+    ("ncu", "driver", "doubts"),
+    [
+        ("2025.3.1.0", "580.159.04", None),
+        ("2025.3.1", "570.86", "came with driver 580"),
+        ("2026.2.1", "576.88", "came with driver 590 or a later one"),
+        ("2023.3.0", "580.1", None),
+        ("2022.1", "470.57", None),  # older than the table: nothing is claimed
+        (None, "580.1", None),
+        ("2025.3", None, None),
+        ("unknown", "x", None),
+    ],
+)
+def test_an_ncu_newer_than_the_driver_is_doubted(
+    ncu: str | None, driver: str | None, doubts: str | None
+) -> None:
+    fault = doubt_of(ncu, driver)
+    assert (fault is None) == (doubts is None)
+    if fault is not None and doubts is not None:
+        assert doubts in fault.reason
+        assert fault.fix is not None
+
+
+def test_the_doubt_names_the_ncu_that_fits(tmp_path: Path) -> None:
+    old = Gpu("NVIDIA A100", 0, driver="570.86.10")
+    found = told(DENIED, Nsys(), tmp_path, old)
+    assert found["ncu"].state == "limited"
+    assert found["ncu"].fix is not None
+    assert "ncu 2025.1, which came with it" in found["ncu"].fix
+    assert (
+        told(Ncu(), Nsys(), tmp_path, old)["ncu"].state == "ok"
+    )  # it counts: then there is nothing to doubt
+
+
+@pytest.mark.parametrize(
+    ("name", "fix"),
+    [
+        ("nv-hostengine", "dcgmi profile --pause"),
+        ("dcgm-exporter", "dcgmi profile --pause"),
+        ("dynolog", "dyno dcgm_profiling --mute=true"),
+        ("ncu", "wait until it ends"),
+    ],
+)
+def test_who_may_hold_the_counters_is_named_with_the_line_that_lets_go(
+    tmp_path: Path, name: str, fix: str
+) -> None:
+    for pid, comm in ((1, "init"), (77, name), (78, name)):
+        folder = tmp_path / "proc" / str(pid)
+        folder.mkdir(parents=True)
+        (folder / "comm").write_text(f"{comm}\n")
+    [only] = holder_checks(tmp_path)
+    assert only.state == "limited"
+    assert name in only.detail
+    assert only.fix is not None
+    assert fix in only.fix
+    assert "systemctl stop" not in only.fix
+
+
+def test_a_system_that_shows_no_processes_names_nobody(tmp_path: Path) -> None:
+    assert list(holder_checks(tmp_path)) == []
+
+
+@pytest.mark.parametrize(
+    ("gpu", "name"),
+    [
+        (Gpu("H100 MIG 1g.10gb", mig=True), "MIG"),
+        (Gpu("RTX 4090", virtual="wsl"), "WSL"),
+        (Gpu("A40-8Q", virtual="vgpu"), "vGPU"),
+    ],
+)
+def test_a_device_that_is_not_wholly_ones_own_is_told(gpu: Gpu, name: str) -> None:
+    [only] = sharing_checks((gpu,))
+    assert (only.name, only.state) == (name, "limited")
+    assert only.fix
+    assert list(sharing_checks((H200,))) == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "state", "says"),
+    [
+        ({"version": "2.11.0", "cuda": "13.0", "said": None}, "ok", "CUDA 13.0"),
+        ({"version": "2.13.0+cpu", "cuda": None, "said": "no"}, "limited", "without CUDA"),
+        (
+            {
+                "version": "2.11",
+                "cuda": "13.0",
+                "said": "The NVIDIA driver on your system is too old (12020)",
+            },
+            "refused",
+            "too old",
+        ),
+        ({"version": "2.11", "cuda": "13.0", "said": "CUDA unknown error"}, "refused", "CUDA unknown error"),
+        (None, "refused", "does not start: ImportError: libcudart"),
+    ],
+)
+def test_torch_is_held_against_the_driver(answer: dict[str, object] | None, state: str, says: str) -> None:
+    text = f"a warning\n{json.dumps(answer)}\n" if answer is not None else "Traceback"
+    check = judge_torch(text, "ImportError: libcudart")
+    assert check.state == state
+    assert says in check.detail
+    assert state == "ok" or check.fix
