@@ -36,7 +36,9 @@ class Context:
 def best(readings: Iterable[Reading], name: str, scopes: Sequence[Scope]) -> Reading | None:
     """The best known reading of the metric `name` in the first of `scopes` that has one."""
     found = [r for r in readings if r.metric == name and r.scope in scopes]
-    return min(found, key=lambda r: (scopes.index(r.scope), _ORDER[r.quality]), default=None)
+    return min(
+        found, key=lambda r: (scopes.index(r.scope), r.doubt is not None, _ORDER[r.quality]), default=None
+    )
 
 
 def asked(

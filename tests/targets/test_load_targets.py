@@ -147,3 +147,48 @@ def test_a_file_that_cannot_be_read_is_said(tmp_path: Path) -> None:
             load_targets("cpu", tmp_path / name)
     with pytest.raises(UsageError, match="no file"):
         load_targets("cpu", tmp_path)
+
+
+def test_the_targets_on_kernels_are_those_of_the_guide_and_have_their_advice() -> None:
+    targets = {target.name: target for target in load_targets("cuda")}
+    assert {name: (t.metric, t.operator, t.threshold) for name, t in targets.items() if t.always} == {
+        "occupancy": ("occupancy.achieved", ">", 75),
+        "memory-bandwidth": ("bandwidth.dram.share", ">", 80),
+        "bank-conflicts": ("shared.bank_conflicts", "<=", 0),
+        "warp-efficiency": ("warp.execution_efficiency", ">", 90),
+        "coalescing": ("memory.coalescing", ">=", 80),
+    }
+    for target in targets.values():
+        assert target.advice
+        conditions = (*target.applies, *target.excused, *target.doubted, *target.tolerated, *target.moot)
+        assert all(condition.otherwise for condition in conditions)
+        assert "kernel" not in target.scopes or target.scopes == ("kernel",)
+
+
+@pytest.mark.parametrize(
+    ("condition", "says"),
+    [
+        ("{where: [drum]}", "where is 'drum', not dram or"),
+        ("{busiest: [dram], metric: ipc, at_least: 1}", "busiest needs where"),
+        ("{limiter: luck}", "limiter is 'luck', not registers or"),
+        ("{where: [dram], known: perhaps}", "known must be true or false"),
+        ("{without: occupancy.achived, metric: ipc, at_least: 1}", "did you mean occupancy.achieved"),
+        ("{metric: ipc, limiter: warps, at_least: 1}", "on a metric, on a roof, on a limiter"),
+    ],
+)
+def test_a_condition_on_kernels_that_makes_no_sense_is_refused(
+    tmp_path: Path, condition: str, says: str
+) -> None:
+    file = tmp_path / "targets.yaml"
+    file.write_text(f"targets:\n  occupancy:\n    excused: [{condition}]\n", "utf-8")
+    with pytest.raises(UsageError, match=f"line 3: .*{says}"):
+        load_targets("cuda", file)
+
+
+def test_a_users_threshold_takes_the_place_of_the_guides(tmp_path: Path) -> None:
+    file = tmp_path / "targets.yaml"
+    file.write_text("targets:\n  occupancy: '> 50 %'\n  coalescing: off\n  spills: off\n", "utf-8")
+    changed = {target.name: target for target in load_targets("cuda", file)}
+    assert changed["occupancy"].threshold == 50
+    assert changed["occupancy"].excused  # and all that says when it applies stays
+    assert "coalescing" not in changed
