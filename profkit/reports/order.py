@@ -133,7 +133,8 @@ def time_line(document: RunDocument) -> str | None:
     kind = {"process": "whole process", "region": "entry"}.get(document.timings[0].kind, "iteration")
     if half is not None and half > NOISE:
         return f"about {quantity(median, 's')} per {kind}, too noisy to say more (±{half:.0f} %)"
-    return f"{quantity(median, 's')}{f' ±{percent(half)} %' if half is not None else ''} per {kind}"
+    cold = ", with a cold L2" if any(one.cache == "cold" for one in document.timings[0].processes) else ""
+    return f"{quantity(median, 's')}{f' ±{percent(half)} %' if half is not None else ''} per {kind}{cold}"
 
 
 FIRST, LAST = ("kernels", "gpu"), ("unknown", "cost")  # concerns with a place of their own

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from profkit.codec import plain
+from profkit.kernel_names import labels
 from profkit.model import PassPlan, Plan
 from profkit.reports.screen import Screen
-from profkit.words import plural
+from profkit.words import percent, plural, quantity
 
+COUNTERS, FEW = 24, 8  # more counters than that are a wall of names; so many of them show what kind they are
 PLAN_SCHEMA = "profkit.plan/1"
 
 
@@ -47,7 +50,9 @@ def _pass(screen: Screen, planned: PassPlan) -> None:
         hang=4,
     )
     if planned.counters:
-        screen.line(("counters: ", "dim"), ", ".join(planned.counters), indent=4, hang=2)
+        screen.line(("counters: ", "dim"), _named(planned.counters), indent=4, hang=2)
+    if planned.kernels:
+        _kernels(screen, planned)
     if planned.cost_note:
         screen.line((f"cost: {planned.cost_note}", "dim"), indent=4, hang=2)
     if planned.limit is not None:
@@ -56,10 +61,43 @@ def _pass(screen: Screen, planned: PassPlan) -> None:
         screen.line((note, "dim"), indent=4, hang=2)
 
 
+def _named(counters: Sequence[str]) -> str:
+    """All of them, or of a hundred the first few: their names are long."""
+    if len(counters) <= COUNTERS:
+        return ", ".join(counters)
+    return f"{', '.join(counters[:FEW])} and {len(counters) - FEW} more (--format json has them all)"
+
+
+def _kernels(screen: Screen, planned: PassPlan) -> None:
+    """What is counted: each launch configuration, its share, and what counting it costs."""
+    chosen = planned.kernels
+    names = labels([(one.kernel.name, one.kernel.id) for one in chosen])
+    share = percent(100 * sum(one.share for one in chosen))
+    screen.line(f"{plural(len(chosen), 'launch configuration')}, {share} % of the GPU time:", indent=4)
+    columns = ("kernel", "GPU time", "launch", "replay passes", "takes")
+    rows = tuple(
+        (
+            names[one.kernel.name, one.kernel.id],
+            f"{percent(100 * one.share)} %",
+            str(one.launch + 1) if one.launch is not None else "-",
+            str(one.replays) if one.replays is not None else "-",
+            quantity(one.seconds, "s"),
+        )
+        for one in chosen
+    )
+    kept = [n for n in range(len(columns)) if n == 0 or any(row[n] != "-" for row in rows)]
+    screen.table(
+        tuple(columns[n] for n in kept), tuple(tuple(row[n] for n in kept) for row in rows), indent=4
+    )
+
+
 def _cost(planned: PassPlan) -> str:
-    if planned.cost is None:
+    if planned.cost is None and planned.seconds is None:
         return "cost not known"
-    return f"about {_times(planned.cost)} the time of a plain run"
+    if planned.cost is None:
+        return f"about {quantity(planned.seconds, 's')}"
+    wall = f" ({quantity(planned.seconds, 's')})" if planned.seconds is not None else ""
+    return f"about {_times(planned.cost)} the time of a plain run{wall}"
 
 
 def _times(cost: float) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from profkit import statistics
 from profkit.model import RUN, Reading, Scope, Source, Summary, Table, Timing
+from profkit.summaries.device_time import device_notes, device_words
 from profkit.summaries.pick import TOOL, unavailable
 from profkit.summaries.tables import metric_table, remarks
 from profkit.words import percent, plural, quantity
@@ -109,7 +110,7 @@ def _headline(timing: Timing, readings: Sequence[Reading]) -> str:
     what = {"process": "whole process", "region": "entry"}.get(timing.kind, "iteration")
     processes = plural(len(timing.processes), "process", "processes")
     return (
-        f"{timing.name} takes {quantity(median, 's')}{spread} per {what}:"
+        f"{timing.name} takes {quantity(median, 's')}{spread} per {what}{device_words(timing)}:"
         f" {plural(count, 'sample')} in {processes}."
     )
 
@@ -158,7 +159,7 @@ def _notes(timing: Timing, readings: Sequence[Reading]) -> list[str]:
     median, tail = _value(readings, "time.median"), _value(readings, "time.p95")
     if median and tail and tail > TAIL * median:
         notes.append(f"{name}: 1 iteration in 20 takes {tail / median:.1f} times the median or more.")
-    return [*notes, *remarks(readings)]
+    return [*notes, *device_notes(timing), *remarks(readings)]
 
 
 def _value(readings: Sequence[Reading], name: str) -> float | None:

@@ -1,0 +1,347 @@
+"""A GPU's run and reports of it, summed up: timeline, kernels by concern, what is not known, and the cost."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from profkit.model import RUN, GpuTrace, KernelClass, RunDocument, Summary, Table
+from profkit.summaries import enrich, summarize
+from profkit.summaries.gpu_time import limits, trace_readings
+from profkit.summaries.kernels import kernel_rows
+from profkit.summaries.occupancy import limiter, limiters
+from tests import gpu_documents as gpu
+
+
+def summed(document: RunDocument) -> dict[str, Summary]:
+    return {s.concern: s for s in summarize(enrich(document))}
+
+
+def table(summary: Summary, title: str) -> Table:
+    (found,) = [t for t in summary.tables if t.title == title]
+    return found
+
+
+def cells(summary: Summary, title: str, row: int) -> dict[str, str]:
+    found = table(summary, title)
+    return dict(zip(found.columns, found.rows[row], strict=True))
+
+
+# ---------------------------------------------------------------- concerns
+
+
+def test_a_report_has_the_concerns_that_it_speaks_of_and_a_run_all() -> None:
+    assert list(summed(gpu.of_trace())) == ["kernels", "gpu", "unknown"]
+    counters = [
+        "kernels",
+        "occupancy",
+        "bandwidth",
+        "access",
+        "execution",
+        "arithmetic",
+        "stalls",
+        "unknown",
+        "cost",
+    ]
+    assert list(summed(gpu.of_counters())) == counters
+    assert set(summed(gpu.run())) == {"time", "gpu", *counters, "python", "memory"}
+
+
+@pytest.mark.parametrize("document", [gpu.of_trace(), gpu.of_counters(), gpu.run(), gpu.without_counters()])
+def test_doing_it_again_changes_nothing(document: RunDocument) -> None:
+    once = enrich(document)
+    once = replace(once, summaries=summarize(once))
+    assert enrich(once) == once
+    assert summarize(once) == once.summaries
+
+
+def test_a_report_without_anything_can_be_summed_up() -> None:
+    assert summed(gpu.report()) == {}
+    assert (
+        "No kernel ran" in summed(gpu.report(trace=GpuTrace("nsys", (), span=1.0, busy=0.0)))["gpu"].headline
+    )
+
+
+# ---------------------------------------------------------------- the timeline
+
+
+def test_what_a_trace_tells_of_the_run() -> None:
+    told = {r.metric: (r.value, r.unit) for r in trace_readings(gpu.trace())}
+    assert told == {
+        "gpu.utilization": (pytest.approx(90.0), "%"),
+        "time.gpu": (pytest.approx(8.3e-3), "s"),
+        "time.gpu.idle": (pytest.approx(1e-3), "s"),
+        "gpu.starved": (pytest.approx(80.0), "%"),
+        "launch.latency": (6e-6, "s"),
+        "launch.count": (80.0, "count"),
+        "transfer.bytes": (float(160 << 20), "B"),  # what is set is not copied
+        "transfer.seconds": (pytest.approx(3e-3), "s"),
+    }
+    assert {r.scope for r in trace_readings(gpu.trace())} == {RUN}
+
+
+def test_counters_alone_have_no_timeline_and_say_what_has() -> None:
+    told = {r.metric: r for r in trace_readings(gpu.counted())}
+    assert told["time.gpu"].value == pytest.approx(240e-6)
+    assert told["gpu.utilization"].value is None
+    assert "no timeline" in (told["gpu.utilization"].reason or "")
+    assert "nsys profile" in (told["gpu.utilization"].fix or "")
+    assert "launch.count" not in told
+
+
+HOST = replace(gpu.trace(), busy=2e-3, starved=0.9)
+QUEUED = replace(gpu.trace(), busy=2e-3, starved=0.1)
+COPYING = replace(gpu.trace(), transfers=(replace(gpu.trace().transfers[0], seconds=30e-3),))
+
+
+@pytest.mark.parametrize(
+    ("trace", "first", "words"),
+    [
+        (HOST, "the host", "The GPU is busy 20.0 % of 10.0 ms. It is host-bound: 72.0 % of the time"),
+        (QUEUED, "idle", "72.0 % of the time it waits with work queued"),
+        (COPYING, "copies", "Copies take the largest part of it"),
+        (gpu.trace(), gpu.GEMM.name, "_coopA_NNT takes the largest part of it, 55.7 %."),
+    ],
+)
+def test_the_headline_names_what_takes_the_largest_part(trace: GpuTrace, first: str, words: str) -> None:
+    rows = [replace(row, bound=None) for row in kernel_rows(gpu.report(trace=trace))]
+    parts = limits(trace, rows)
+    assert parts[0][0] == first
+    assert sum(part for _, part in parts) == pytest.approx(1.0)
+    if trace is not gpu.trace():
+        assert words in summed(gpu.report(trace=trace))["gpu"].headline
+
+
+def test_kernels_that_are_limited_by_the_same_unit_are_added_up() -> None:
+    bounds = (("tensor", gpu.GEMM), ("dram", gpu.ADD), ("dram", gpu.SMALL))
+    classes = tuple(KernelClass(kernel.scope, None, bound, "because") for bound, kernel in bounds)  # type: ignore[arg-type]
+    document = gpu.report(trace=gpu.trace(), kernels=classes)
+    parts = dict(limits(gpu.trace(), kernel_rows(document)))
+    assert parts["tensor cores"] == pytest.approx(0.9 * 7.0 / 11.304, rel=1e-3)
+    assert parts["DRAM"] == pytest.approx(0.9 * 1.3 / 11.304, rel=1e-3)
+
+
+def test_the_timeline_shows_idle_copies_ranges_and_the_host() -> None:
+    summary = summed(gpu.of_trace())["gpu"]
+    rows = dict(table(summary, "Timeline").rows)
+    assert rows["Busy"] == "9.00 ms (90.0 %)"
+    assert rows["Idle"] == "1.00 ms (10.0 %); longest gap 200 µs"
+    assert rows["Starved"].startswith("80.0 % of the idle time")
+    assert rows["Compiling"] == "1.60 s before it (just in time), left out"
+    assert table(summary, "Copies").rows[0] == ("host to device", "10", "160 MiB", "3.00 ms", "55.9 GB/s")
+    assert table(summary, "Ranges (NVTX)").rows[0][0] == "mlp [profkit]"
+    assert table(summary, "The host's calls").rows[0] == ("cudaLaunchKernel", "80", "400 µs")
+
+
+def test_a_workload_that_marks_nothing_is_told_how_it_was_understood() -> None:
+    repeating = replace(gpu.trace(), marked=False, repeats=20, setup_seconds=0.5)
+    summary = summed(gpu.report(trace=repeating))["gpu"]
+    assert any("what repeats is taken for the workload (20 times)" in note for note in summary.notes)
+    assert dict(table(summary, "Timeline").rows)["Set-up"] == "500 ms of kernels before it, left out"
+    assert dict(table(summary, "Timeline").rows)["Kernels"].endswith("4 in each repetition")
+    once = summed(gpu.report(trace=replace(repeating, repeats=None)))["gpu"]
+    assert any("nothing repeats" in note for note in once.notes)
+
+
+# ---------------------------------------------------------------- joining trace and counters
+
+
+def test_a_kernel_that_two_tools_spell_differently_is_one_row() -> None:
+    rows = kernel_rows(gpu.run())
+    assert [row.scope for row in rows] == [gpu.GEMM.scope, gpu.ADD.scope, gpu.SMALL.scope]
+    assert rows[1].value("memory.coalescing") == 33.0
+    assert rows[2].readings == {}  # the same name in another shape is another kernel
+
+
+def test_a_join_that_is_not_certain_is_none() -> None:
+    twin = replace(gpu.ADD_NCU, name=gpu.ADD_NCU.name.replace("float>,", "float> ,"))
+    document = gpu.report(
+        trace=gpu.trace(), readings=(*gpu.readings(), gpu.told(twin, "occupancy.achieved", 50.0))
+    )
+    rows = {row.scope: row for row in kernel_rows(document)}
+    assert rows[gpu.ADD.scope].readings == {}
+    assert {gpu.ADD_NCU.scope, twin.scope} <= set(rows)
+
+
+def test_shares_are_of_all_kernels_and_labels_tell_shapes_apart() -> None:
+    rows = kernel_rows(gpu.of_trace())
+    assert sum(row.share or 0.0 for row in rows) == pytest.approx(1.0)
+    assert rows[0].share == pytest.approx(7.0 / 8.3)
+    assert all("of 128)" in row.label for row in rows[1:])
+    assert len({row.label for row in rows}) == 3
+
+
+# ---------------------------------------------------------------- kernels by concern
+
+
+def test_the_table_of_kernels_has_what_decides() -> None:
+    summary = summed(gpu.run())["kernels"]
+    first = cells(summary, "Kernels by GPU time", 0)
+    assert first["kernel"] == gpu.GEMM.name
+    assert first["launches"] == "40"
+    assert first["GPU time"].startswith(" 84.3 % ███")
+    assert first["median"] == "175 µs"
+    assert first["limited by"].startswith("tensor cores 95 %")
+    assert first["occupancy"] == "14.6/18.8 %"
+    assert first["limiter"] == "regs+shared"
+    assert first["DRAM"] == "27.0 %"
+    assert first["conflicts"] == "129 k"
+    assert first["coalesced"] == "-"
+    second = cells(summary, "Kernels by GPU time", 1)
+    assert (second["limiter"], second["coalesced"]) == ("none", "33.0 %")
+
+
+def test_without_counters_the_columns_of_counters_are_not_there() -> None:
+    assert table(summed(gpu.of_trace())["kernels"], "Kernels by GPU time").columns[:4] == (
+        "kernel",
+        "launches",
+        "GPU time",
+        "median",
+    )
+
+
+def test_ties_of_the_limiter_are_all_named_and_a_full_multiprocessor_has_none() -> None:
+    gemm, add, small = kernel_rows(gpu.run())
+    assert limiters(gemm) == ("registers", "shared memory")
+    assert (limiters(add), limiter(add)) == ((), "none")
+    assert (limiters(small), limiter(small)) == ((), None)
+    assert "registers and shared memory allow no more" in summed(gpu.run())["occupancy"].headline
+
+
+def test_the_roofline_of_a_kernel_holds_its_flops_against_the_lower_roof() -> None:
+    document = enrich(gpu.run())
+    share = {r.scope: r.value for r in document.readings if r.metric == "roofline.share"}
+    assert share == {gpu.ADD_NCU.scope: pytest.approx(100 * 5.0e12 / (1.25 * 4.81e12))}
+    row = cells(summed(gpu.run())["arithmetic"], "Roofline", 0)
+    assert row["roof"].startswith("memory 6.01 TFLOP/s")
+    assert row["ridge at"] == "12.5"
+
+
+def test_flops_of_tensor_cores_that_nobody_counted_make_no_roofline() -> None:
+    flops = (
+        gpu.told(gpu.GEMM, "flops.rate", 1.0e9, "FLOP/s"),
+        gpu.told(gpu.GEMM, "flops.f32", 1.0e5, "FLOP"),
+        gpu.told(gpu.GEMM, "flops.peak.f32", 6.0e13, "FLOP/s"),
+        gpu.told(gpu.GEMM, "arithmetic_intensity", 0.001, "FLOP/B"),
+    )
+    document = replace(gpu.run(), readings=(*gpu.readings(), *flops))
+    scopes = {r.scope for r in enrich(document).readings if r.metric == "roofline.share"}
+    assert scopes == {gpu.ADD_NCU.scope}
+    assert any("tensor cores are in no counter" in note for note in summed(document)["arithmetic"].notes)
+
+
+def test_stalls_are_shares_of_all_waiting_longest_first_and_explained() -> None:
+    summary = summed(gpu.run())["stalls"]
+    assert cells(summary, "What warps wait for", 0) == {
+        "kernel": gpu.GEMM.name,
+        "most": "long_scoreboard 60.0 %",
+        "then": "barrier 30.0 %",
+        "and": "wait 10.0 %",
+    }
+    assert "60.0 %" in summary.headline
+    assert any(note.startswith("barrier: the other warps") for note in summary.notes)
+
+
+def test_hit_rates_say_whether_the_cache_was_cold() -> None:
+    miss = gpu.told(gpu.GEMM, "cache.l2.miss_rate", 37.0)
+    for control, word in (("all", "cold"), ("none", "warm")):
+        document = gpu.report(trace=gpu.counted(), readings=(miss,), facts={"cache control": control})
+        assert any(word in note for note in summed(document)["cache"].notes)
+
+
+def test_many_kernels_are_ten_and_the_rest_in_a_sentence() -> None:
+    times = tuple(
+        replace(gpu.trace().kernels[0], kernel=replace(gpu.GEMM, grid=(n, 1, 1)), total=1.0 / n)
+        for n in range(1, 40)
+    )
+    summary = summed(gpu.report(trace=replace(gpu.trace(), kernels=times)))["kernels"]
+    found = table(summary, "Kernels by GPU time")
+    assert len(found.rows) == 10
+    assert len({row[0] for row in found.rows}) == 10
+    assert (found.note or "").startswith("and 29 further configurations, ")
+
+
+# ---------------------------------------------------------------- what is not known, and what it cost
+
+
+def test_what_is_not_known_is_told_once_for_each_reason() -> None:
+    summary = summed(gpu.run())["unknown"]
+    assert len(summary.notes) == 2
+    assert summary.notes[0].startswith("Memory coalescing: not collected (in nvjet")
+    assert summary.notes[1] == "Nothing to measure: Branch efficiency (the kernel has no branches)."
+
+
+def test_a_doubt_is_told_with_the_kernels_that_it_is_about() -> None:
+    doubted = tuple(
+        replace(r, doubt="more than it can be") if r.metric == "bandwidth.dram" else r for r in gpu.readings()
+    )
+    found = {s.concern: s for s in summarize(gpu.report(trace=gpu.counted(), readings=doubted))}
+    assert any(
+        "Doubtful, DRAM bandwidth: more than it can be (in nvjet" in note for note in found["unknown"].notes
+    )
+    assert cells(found["kernels"], "Kernels by GPU time", 0)["DRAM rate"] == "1.30 TB/s?"
+
+
+def test_a_trace_alone_says_that_it_has_no_counters_and_counters_that_they_have_no_timeline() -> None:
+    assert any(
+        "a trace has times and no counters" in note for note in summed(gpu.of_trace())["unknown"].notes
+    )
+    assert any("no timeline" in note for note in summed(gpu.of_counters())["unknown"].notes)
+
+
+def test_a_run_without_counters_has_the_reason_and_the_fix_of_its_pass() -> None:
+    found = summed(gpu.without_counters())
+    for concern in ("occupancy", "bandwidth", "access", "execution"):
+        (reading, *_) = found[concern].readings
+        assert reading.value is None
+        assert reading.reason == "the counters pass was skipped: the driver lets only administrators count"
+        assert reading.fix == "sudo modprobe nvidia NVreg_RestrictProfilingToAdminUsers=0"
+    assert "only administrators" in found["occupancy"].headline
+
+
+def test_the_cost_is_replays_and_plain_runs() -> None:
+    summary = summed(gpu.run())["cost"]
+    assert summary.headline == (
+        "2 launch configurations counted in 6 replay passes; trace took 8.00 s (1.9 plain runs);"
+        " counters took 6.70 s (1.6 plain runs)."
+    )
+    assert cells(summary, "Replays", 0) == {"kernel": gpu.GEMM.name, "planned": "3", "replay passes": "3"}
+
+
+# ---------------------------------------------------------------- the time of an iteration
+
+
+def notes_of(**changes: object) -> str:
+    document = gpu.run()
+    timing = document.timings[0]
+    process = replace(timing.processes[0], **changes)  # type: ignore[arg-type]
+    document = replace(document, timings=(replace(timing, processes=(process,)),))
+    return " ".join(summed(document)["time"].notes)
+
+
+def test_a_time_says_which_side_decides_it() -> None:
+    assert (
+        "the device alone takes 133 µs, the host alone 40.0 µs to launch it, and hides behind it"
+        in notes_of()
+    )
+    assert "host-bound" in notes_of(device_seconds=20e-6, host_seconds=80e-6)
+    assert "both decide" in notes_of(device_seconds=80e-6, host_seconds=82e-6)
+    alone = notes_of(device_seconds=None, host_seconds=None, wall_ratio=1.4)
+    assert "by the wall clock an iteration takes 1.40 times as long" in alone
+
+
+def test_a_time_says_cold_or_warm_clocks_and_throttling() -> None:
+    assert "left as it was (warm)" in notes_of()
+    assert "flushed before each iteration (cold)" in notes_of(cache="cold")
+    assert "SM clock 1.97 GHz" in notes_of()
+    assert "between 1.20 GHz and 1.98 GHz" in notes_of(clocks=(1.2e9, 1.98e9))
+    assert "3 samples of 63 (4.8 %) thrown away: the device slowed itself down (power cap)" in notes_of()
+    assert "slowed itself down all the time (power cap)" in notes_of(throttled=0)
+    assert "launches amortised: CUDA graph of 20 calls" in notes_of(batching="CUDA graph of 20 calls")
+
+
+def test_a_time_without_a_device_says_nothing_of_devices() -> None:
+    notes = notes_of(clock="wall", cache=None)
+    for word in ("device", "cold", "clock", "host"):
+        assert word not in notes
