@@ -7,13 +7,13 @@ there. Memory does not grow with the trace, but for 12 bytes per kernel where no
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from profkit.model import GpuTrace
 from profkit.timeline.compiling import Loading
 from profkit.timeline.launches import LaunchBook
+from profkit.timeline.order import launch_order
 from profkit.timeline.paths import Paths
-from profkit.timeline.records import TRANSFER, Columns, Recording
+from profkit.timeline.records import Columns, Recording
 from profkit.timeline.spool import Spool
 from profkit.timeline.steady import Steady, fills, find_steady
 from profkit.timeline.sums import Sums
@@ -71,72 +71,22 @@ def _part_that_counts(
     if recording.captured:
         return Windows((EVER,), marked=True, tight=True), None, ()
     whole = Windows((EVER,), marked=False, tight=True)
-    sequence, times = _launch_order(activities)
-    if not len(sequence):
-        return whole, None, ()
     import numpy as np
 
     table = recording.tables.configurations
-    weights = _mean_times(activities, len(table))
-    loads = np.searchsorted(times, [start for start, _, _ in loading.moments])
-    steady = find_steady(sequence, weights, [fills(c.name) for c in table], loads.tolist())
+    order = launch_order(activities, [fills(configuration.name) for configuration in table])
+    if not len(order.sequence):
+        return whole, None, ()
+    loads = np.searchsorted(order.times, [start for start, _, _ in loading.moments])
+    steady = find_steady(order.sequence, order.weights, order.filling, loads.tolist())
     if steady is None:
         return whole, None, ("nothing is marked and nothing repeats: all of it counts, set-up included",)
-    bounds = (int(times[steady.first]), int(times[steady.last - 1]))
-    kept = f"{steady.last - steady.first} of {len(sequence)} launches"
+    bounds = (int(order.times[steady.first]), int(order.times[steady.last - 1]))
     note = (
-        f"nothing is marked: what repeats is taken for the workload ({steady.repeats} times about "
-        f"{steady.period} launches; {kept} on the busiest device), what came before for set-up"
+        f"nothing is marked: what repeats is taken for the workload ({steady.repeats} times, "
+        f"{steady.last - steady.first} of {len(order.sequence)} launches), what came before for set-up"
     )
     return Windows((bounds,), marked=False, tight=True), steady, (note,)
-
-
-def _launch_order(activities: Spool) -> tuple[Any, Any]:
-    """Configurations and times of the kernels of the busiest process on its device, in the order of the launches."""
-    import numpy as np
-
-    time: dict[int, int] = {}
-    for block in activities:
-        lanes, spent = _lanes(block[block["kind"] != TRANSFER])
-        for lane in np.unique(lanes):
-            time[int(lane)] = time.get(int(lane), 0) + int(spent[lanes == lane].sum())
-    busiest = max(time, key=lambda lane: time[lane], default=None)
-    if busiest is None:
-        return np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int64)
-    what, when = [], []
-    for block in activities:
-        kernels = block[block["kind"] != TRANSFER]
-        mine = kernels[_lanes(kernels)[0] == busiest]
-        what.append(mine["what"].copy())
-        when.append(moments(mine))
-    sequence, times = np.concatenate(what), np.concatenate(when)
-    if (times[1:] < times[:-1]).any():
-        order = np.argsort(times, kind="stable")
-        sequence, times = sequence[order], times[order]
-    return sequence, times
-
-
-def _lanes(kernels: Columns) -> tuple[Any, Any]:
-    return (kernels["process"].astype("i8") << 16) | kernels["device"], kernels["end"] - kernels["start"]
-
-
-def moments(activities: Columns) -> Any:
-    """When each was launched; when it began, where that is not known."""
-    import numpy as np
-
-    return np.where(activities["launch"] >= 0, activities["launch"], activities["start"])
-
-
-def _mean_times(activities: Spool, configurations: int) -> list[float]:
-    import numpy as np
-
-    total, count = np.zeros(configurations), np.zeros(configurations)
-    for block in activities:
-        kernels = block[block["kind"] != TRANSFER]
-        total += np.bincount(kernels["what"], kernels["end"] - kernels["start"], minlength=configurations)
-        count += np.bincount(kernels["what"], minlength=configurations)
-    mean: list[float] = (total / np.maximum(count, 1)).tolist()
-    return mean
 
 
 def _compiled(loading: Loading, windows: Windows) -> float | None:

@@ -25,11 +25,13 @@ def nsys_argv(
 ) -> tuple[str, ...]:
     """The command that traces `command` into `report` (`.nsys-rep`; an older one there is replaced).
 
-    `marked`: the workload calls cudaProfilerStart and Stop (as `profkit.region` does), and only what happens between
-    them is recorded; else the whole process. `command` is best wrapped by `status_wrapper`, since nsys may hide how
-    it ended. The end of the range is `stop`: nsys' own default ends the workload (exit code 143). CUDA graphs are
-    traced node by node: as a whole, which is the default, a replay shows none of its kernels. No sampling of the CPU
-    and no system calls: they say nothing of the device, and cost 98 s instead of 3.5 s.
+    `marked`: the workload calls cudaProfilerStart (as `profkit.region` does), and what happens before it is not
+    recorded; else the whole process. The end of a range is not the end of the recording: nsys' own default ends the
+    workload there (exit code 143), and `stop` leaves out every later entry of a region; the reader knows by the ranges
+    and by the calls of cudaProfilerStop what lies between two of them. `command` is best wrapped by `status_wrapper`,
+    since nsys may hide how it ended. CUDA graphs are traced node by node: as wholes, which is nsys' default, a replay
+    shows none of its kernels. No sampling of the CPU and no system calls: they say nothing of the device, and cost
+    98 s instead of 3.5 s.
     """
     argv = [
         nsys,
@@ -41,14 +43,14 @@ def nsys_argv(
         "--force-overwrite=true",
     ]
     if marked:
-        argv += ["--capture-range=cudaProfilerApi", "--capture-range-end=stop"]
+        argv += ["--capture-range=cudaProfilerApi", "--capture-range-end=none"]
     return (*argv, f"--output={_literal(report)}", *command)
 
 
 def export_argv(report: Path | str, sqlite: Path | str, *, nsys: str = "nsys") -> tuple[str, ...]:
     """The command that turns a `.nsys-rep` into the SQLite file that `sqlite.read_sqlite` takes.
 
-    Not lazy: a lazy export leaves out tables and columns that hold nothing, and old versions know no other.
+    Tables that hold nothing are left out, which is the default; `--lazy=false` is unknown to old versions.
     """
     return (
         nsys,

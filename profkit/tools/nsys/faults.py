@@ -22,9 +22,8 @@ FAULTS = (
         "apt-get install libdw1 libelf1   (for libdw.so.1 and libelf.so.1); else install all of Nsight Systems",
     ),
     known(
-        r"(?:QdstrmImporter|importer)[^\n]*(?:not found|no such file|failed|missing)|"
-        r"(?:unable|failed|cannot) to (?:find|locate|launch|start)[^\n]*(?:QdstrmImporter|importer)|"
-        r"Failed to import[^\n]*\.qdstrm|\.qdstrm[^\n]*(?:could not be|not) (?:imported|converted)",
+        r"skipping importation of the QDSTRM file|Importer error status|(?:QdstrmImporter|importer)[^\n]*"
+        r"(?:not found|no such file|failed|missing)|Generated:\s*\S+\.qdstrm",
         "nsys recorded, but its importer is missing or does not start: it left a .qdstrm and no report",
         _COMPLETE_FIX,
     ),
@@ -66,7 +65,7 @@ FAULTS = (
         "df -h   (nsys needs room in TMPDIR as well)",
     ),
     known(
-        r"(?:unrecogni[sz]ed option|unknown (?:option|argument)|Illegal (?:argument|--))[^\n']*'?([^'\n]*)",
+        r"(?:unrecogni[sz]ed option|unknown (?:option|argument)) '?([^'\n]+)'?",
         "this nsys does not know the option {0}",
         "install a newer nsys",
     ),
@@ -77,8 +76,7 @@ FAULTS = (
         "record the whole process, or mark the part with profkit.region",
     ),
     known(
-        r"(?:cannot|failed to|unable to) (?:find|launch|execute|start)[^\n]*(?:executable|application|target)|"
-        r"(?:Executable|application)[^\n]*(?:not found|does not exist)",
+        r"Executable '([^'\n]+)' not found|(?:failed|unable) to (?:launch|execute|start)[^\n]*application",
         "nsys could not start the workload: no such program, or it is not executable",
     ),
     known(
