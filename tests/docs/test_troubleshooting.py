@@ -6,12 +6,13 @@ import re
 
 import pytest
 
+from profkit.tools.nsys import faults as nsys
 from profkit.tools.perf import faults as perf
 from profkit.tools.valgrind import faults as valgrind
 from tests.conftest import ROOT
 
 PAGE = " ".join((ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8").split())
-REASONS = [known.reason for room in (perf, valgrind) for known in room.FAULTS]
+REASONS = [known.reason for room in (nsys, perf, valgrind) for known in room.FAULTS]
 
 
 @pytest.mark.parametrize("reason", REASONS)
