@@ -112,10 +112,13 @@ def _of_run(target: Target, judged: Sequence[_Judged], rest: float, why: str) ->
             gain=min(1.0, sum(gains)) if gains else None,
         )
     if lost + dark >= FLOOR:
-        cause = max(unknown, key=lambda one: one.share).verdict if unknown else None
-        reason = cause.reason if cause is not None else f"{metric(target.metric).title} not known: {why}"
-        if cause is not None and len(judged) > 1:
-            reason = f"not known for {_part(dark)} of the GPU time: {_short(cause)}: {reason}"
+        seen = [one for one in unknown if one.counted]
+        cause = max(seen or unknown, key=lambda one: one.share).verdict if unknown else None
+        reason = f"{metric(target.metric).title} not known: {why}"
+        if cause is not None and seen:
+            reason = cause.reason
+            if len(judged) > 1:
+                reason = f"not known for {_part(dark)} of the GPU time: {_short(cause)}: {reason}"
         return replace(
             blank,
             verdict="unknown",
@@ -132,6 +135,8 @@ def _of_run(target: Target, judged: Sequence[_Judged], rest: float, why: str) ->
             reason = kept[0].verdict.reason
         elif missed:
             reason += f"; too small to count: {_named(missed)}"
+        if silent and silent[0].share >= FLOOR:
+            reason += f"; not asked of {_short(silent[0].verdict)}: {silent[0].verdict.reason}"
         return replace(
             blank,
             reason=reason,

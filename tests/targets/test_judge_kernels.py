@@ -298,3 +298,23 @@ def test_judging_twice_changes_nothing_and_the_document_is_json() -> None:
 def test_more_than_the_peak_is_a_fault_of_the_measurement() -> None:
     values = {"bandwidth.dram.share": 130.0, "memory.throughput": 130.0, "sm.throughput": 10.0}
     assert on(values, "memory-bandwidth").verdict == "unknown"
+
+
+def test_a_report_of_counters_is_not_asked_how_busy_the_gpu_was() -> None:
+    done, _ = judged(SAMPLES["transposeNoBankConflicts"])
+    assert not [v for v in done.verdicts if v.target == "gpu-busy"]
+    assert verdict_exit(done, judged=True, strict=True) == 0
+
+
+def test_a_pass_says_of_which_large_kernel_the_target_was_not_asked() -> None:
+    gemm, copy = kernel("nvjet_sm90"), kernel("copy")
+    two = document(
+        {
+            gemm: (9.0, SAMPLES["nvjet_sm90_hsh_256x128_64x4"]),
+            copy: (1.0, SAMPLES["transposeNoBankConflicts"]),
+        }
+    )
+    run = next(v for v in judge_document(two, TARGETS).verdicts if v.scope == RUN and v.target == "occupancy")
+    assert run.verdict == "pass"
+    assert "not asked of nvjet_sm90: 14.6 % of the warps" in run.reason
+    assert "tensor pipe at 95 % of its peak" in run.reason
