@@ -1,0 +1,373 @@
+"""The machine's GPUs as a library that stands in for the driver's tells them, and every way in which there are none."""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from pathlib import Path
+
+import pytest
+
+from profkit.hardware import gpu, nvidia_smi, nvml
+from profkit.hardware.gpu import driver_fault, read_gpus
+from profkit.hardware.gpu_chips import chip_of, multiprocessors_of
+from profkit.model import Gpu
+from tests.cuda_stand_in import nvidia as nvidia
+
+H200 = Gpu(
+    "NVIDIA H200",
+    index=0,
+    capability="9.0",
+    chip="GH100",
+    multiprocessors=132,
+    memory_bytes=150754820096,
+    bandwidth=2 * 3201e6 * 6016 / 8,
+    driver="580.159.04",
+    max_clock=1980e6,
+    mig=False,
+)
+
+
+@pytest.fixture
+def library(nvidia: Path, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    monkeypatch.setattr(nvml, "LIBRARIES", (str(nvidia / "libnvidia-ml.so.1"),))
+    return monkeypatch
+
+
+@pytest.fixture
+def no_library(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.MonkeyPatch:
+    monkeypatch.setattr(nvml, "LIBRARIES", ("libprofkit-is-not-here.so",))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    return monkeypatch
+
+
+def machine(folder: Path, **files: str) -> Path:
+    """A tree with these files; `__` in a name is a slash, an empty tree is a machine without anything."""
+    for name, text in files.items():
+        path = folder / "root" / name.replace("__", "/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    (folder / "root").mkdir(exist_ok=True)
+    return folder / "root"
+
+
+CARD = {
+    "sys__bus__pci__devices__0000:00:06.0__vendor": "0x10de\n",
+    "sys__bus__pci__devices__0000:00:06.0__class": "0x030200\n",
+}
+MODULE = {
+    "proc__driver__nvidia__version": "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release\n"
+}
+DOCKER = {".dockerenv": ""}
+
+# ---------------------------------------------------------------- what there is
+
+
+def test_an_h200_is_told_whole(library: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert read_gpus({}, machine(tmp_path)) == (H200,)
+    assert H200.bandwidth == pytest.approx(4.8e12, rel=0.01)  # NVIDIA's data sheet
+
+
+def test_what_the_driver_is_too_old_to_tell_is_none(library: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    library.setenv("STAND_IN_OLD", "1")
+    assert read_gpus({}, machine(tmp_path))[0].bandwidth is None
+
+
+@pytest.mark.parametrize(
+    ("release", "mode", "expected"),
+    [
+        ("5.15.167.4-microsoft-standard-WSL2", "1", "wsl"),
+        ("6.1.0", "2", "vgpu"),
+        ("6.1.0", "1", None),  # passed through whole
+    ],
+)
+def test_a_part_of_a_device_or_windows_behind_it_is_said(
+    library: pytest.MonkeyPatch, tmp_path: Path, release: str, mode: str, expected: str | None
+) -> None:
+    library.setenv("STAND_IN_VIRTUAL", mode)
+    (found,) = read_gpus({}, machine(tmp_path, proc__sys__kernel__osrelease=release))
+    assert found.virtual == expected
+    assert (found.bandwidth is None) == (expected == "vgpu")
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        (None, [0, 1, 2, 3]),
+        ("2", [2]),
+        ("3,1", [3, 1]),
+        (" 1 , 2", [1, 2]),
+        ("", []),
+        ("-1", []),
+        ("1,-1,2", [1]),
+        ("1,9,2", [1]),
+        ("1,1", []),
+        ("GPU-00000003-bbbb", [2]),
+        ("GPU-00000003", [2]),
+        ("GPU-0000000", []),  # fits several
+        ("gpu-00000002-bbbb,0", [1, 0]),
+        ("no such thing", []),
+        ("1,<script>", [1]),
+    ],
+)
+def test_only_visible_devices_are_told_in_the_order_of_the_list(
+    library: pytest.MonkeyPatch, tmp_path: Path, asked: str | None, expected: list[int]
+) -> None:
+    library.setenv("STAND_IN_GPUS", "4")
+    seen: list[str] = []
+    library.setattr(gpu, "visible_gpus", lambda found, environ: seen.extend(d.uuid for d in found) or ())
+    read_gpus({}, machine(tmp_path))
+    from profkit.hardware.gpu_visible import Device, visible_gpus
+
+    devices = [Device(Gpu(f"gpu {i}"), uuid) for i, uuid in enumerate(seen)]
+    found = visible_gpus(devices, {} if asked is None else {"CUDA_VISIBLE_DEVICES": asked})
+    assert [device.name for device in found] == [f"gpu {number}" for number in expected]
+    assert [device.index for device in found] == list(range(len(expected)))
+
+
+def test_cuda_counts_the_fastest_device_first_unless_it_is_told_otherwise(
+    library: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    library.setenv("STAND_IN_GPUS", "2")
+    library.setenv("STAND_IN_MIXED", "1")
+    root = machine(tmp_path)
+    assert [g.name for g in read_gpus({}, root)] == ["NVIDIA H200", "NVIDIA T4"]
+    found = read_gpus({"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}, root)
+    assert [(g.name, g.index, g.chip, g.multiprocessors) for g in found] == [
+        ("NVIDIA T4", 0, "TU104", 40),
+        ("NVIDIA H200", 1, "GH100", 132),
+    ]
+
+
+def test_a_device_in_mig_mode_is_its_first_instance_or_the_one_that_is_named(
+    library: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    library.setenv("STAND_IN_MIG", "1")
+    root = machine(tmp_path)
+    (first,) = read_gpus({}, root)
+    assert (first.name, first.mig, first.multiprocessors) == ("NVIDIA H200 MIG 1g.18gb", True, 16)
+    assert (first.memory_bytes, first.bandwidth, first.chip) == (18 << 30, None, "GH100")
+    assert len(read_gpus({"CUDA_VISIBLE_DEVICES": "MIG-00000102-aaaa"}, root)) == 1
+    assert read_gpus({"CUDA_VISIBLE_DEVICES": "MIG-00000109-aaaa"}, root) == ()
+    library.setenv("STAND_IN_GPUS", "2")
+    assert [g.mig for g in read_gpus({}, root)] == [False]  # CUDA leaves the cut one out
+
+
+def test_a_driver_that_hangs_costs_its_time_and_no_more(library: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    library.setattr(gpu, "ANSWER_SECONDS", 0.1)
+    library.setenv("STAND_IN_SLEEP", "2")
+    library.setenv("PATH", str(tmp_path))
+    begin = time.monotonic()
+    assert read_gpus({}, machine(tmp_path)) == ()
+    assert time.monotonic() - begin < 1
+    fault = driver_fault({}, machine(tmp_path))
+    assert fault is not None
+    assert "does not answer" in fault.reason
+
+
+@pytest.mark.parametrize(
+    ("pci", "capability", "chip"),
+    [
+        (0x2335, "9.0", "GH100"),
+        (0x20B5, "8.0", "GA100"),
+        (0x2237, "8.6", "GA102"),
+        (0x26B9, "8.9", "AD102"),
+        (0x2B85, "12.0", "GB202"),
+        (0x2901, "10.0", "GB100"),
+        (0x3182, "10.3", "GB110"),
+        (0x1EB8, "7.5", "TU104"),
+        (0x21C4, "7.5", "TU116"),
+        (0x1DB6, "7.0", "GV100"),
+        (None, "9.0", "GH100"),
+        (None, "8.6", None),  # GA102 to GA107
+        (0xFFFF, "12.1", "GB20B"),
+        (0, None, None),
+    ],
+)
+def test_a_chip_is_told_by_its_pci_number_or_by_a_capability_that_has_one_chip_only(
+    pci: int | None, capability: str | None, chip: str | None
+) -> None:
+    assert chip_of(pci, capability) == chip
+
+
+@pytest.mark.parametrize(
+    ("cores", "capability", "expected"),
+    [
+        (16896, "9.0", 132),
+        (6912, "8.0", 108),
+        (2560, "7.5", 40),
+        (7168, "8.6", 56),
+        (21760, "12.0", 170),
+        (100, "9.0", None),
+        (None, "9.0", None),
+        (128, None, None),
+        (128, "x", None),
+        (128, "5.0", None),
+    ],
+)
+def test_multiprocessors_are_told_where_the_cores_come_out_even(
+    cores: int | None, capability: str | None, expected: int | None
+) -> None:
+    assert multiprocessors_of(cores, capability) == expected
+
+
+# ---------------------------------------------------------------- nvidia-smi
+
+SMI = "NVIDIA H200, GPU-5fd0, 143771, 580.159.04, 1980, Disabled, 0x233510DE, 9.0\n"
+
+
+def smi(folder: Path, script: str) -> None:
+    path = folder / "nvidia-smi"
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+
+
+def test_where_the_library_cannot_be_loaded_nvidia_smi_is_asked(
+    no_library: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    smi(tmp_path, f"printf '{SMI}'")
+    (found,) = read_gpus({}, machine(tmp_path))
+    assert (found.name, found.capability, found.chip, found.max_clock) == (
+        "NVIDIA H200",
+        "9.0",
+        "GH100",
+        1.98e9,
+    )
+    assert (found.memory_bytes, found.driver, found.mig) == (143771 << 20, "580.159.04", False)
+    assert driver_fault({}, machine(tmp_path)) is None
+
+
+def test_an_nvidia_smi_that_does_not_know_the_capability_is_asked_without_it(
+    no_library: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    short = SMI.replace(", 9.0", "").strip()
+    smi(
+        tmp_path,
+        'case "$1" in *compute_cap*) echo \'Field "compute_cap" is not a valid field to query.\'; exit 2;; esac\n'
+        f"echo '{short}'",
+    )
+    (found,) = read_gpus({}, machine(tmp_path))
+    assert (found.capability, found.chip) == (None, "GH100")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "\n\n", "a, b\n", "\0" * 1000, ", , , , , , , ", "x, y, [N/A], [N/A], N/A, [N/A], zz, [N/A]"]
+)
+def test_an_answer_of_another_shape_invents_nothing(text: str) -> None:
+    for device in nvidia_smi.parse(text, nvidia_smi.FIELDS):
+        assert (device.gpu.memory_bytes, device.gpu.max_clock, device.gpu.chip) == (None, None, None)
+
+
+# ---------------------------------------------------------------- why there is none
+
+
+@pytest.mark.parametrize(
+    ("code", "lost", "gpus", "files", "reason", "fix"),
+    [
+        (
+            "18",
+            "0",
+            "1",
+            MODULE,
+            "(the kernel runs 580.159.04): Driver/library version mismatch",
+            "restart the mach",
+        ),
+        ("0", "15", "1", {}, "a GPU is lost", "dmesg"),
+        ("0", "16", "1", {}, "needs a reset", "nvidia-smi --gpu-reset"),
+        ("999", "0", "1", DOCKER, "this container has lost its GPU", "--gpus all"),
+        ("4", "0", "1", {}, "may not open the GPU's device files", "usermod -aG"),
+        ("9", "0", "1", CARD, "its driver is not loaded", "modprobe nvidia"),
+        ("9", "0", "1", CARD | DOCKER, "started without the machine's GPU", "--gpus all"),
+        ("0", "0", "0", {}, "has no NVIDIA GPU", "--backend cpu"),
+        ("0", "0", "0", MODULE, "no device files", "nvidia-modprobe"),
+    ],
+)
+def test_what_the_driver_answers_is_explained_with_what_mends_it(
+    library: pytest.MonkeyPatch,
+    tmp_path: Path,
+    code: str,
+    lost: str,
+    gpus: str,
+    files: dict[str, str],
+    reason: str,
+    fix: str,
+) -> None:
+    for name, value in (("STAND_IN_NVML", code), ("STAND_IN_LOST", lost), ("STAND_IN_GPUS", gpus)):
+        library.setenv(name, value)
+    library.setenv("PATH", str(tmp_path))
+    root = machine(tmp_path, **files)
+    assert read_gpus({}, root) == ()
+    fault = driver_fault({}, root)
+    assert fault is not None
+    assert reason in fault.reason
+    assert fix in (fault.fix or "")
+
+
+@pytest.mark.parametrize(
+    ("said", "files", "reason", "fix"),
+    [
+        ("Failed to initialize NVML: Driver/library version mismatch", {}, "version mismatch", "restart"),
+        (
+            "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.",
+            CARD,
+            "its driver is not loaded",
+            "modprobe",
+        ),
+        ("Failed to initialize NVML: Unknown Error", DOCKER, "this container has lost its GPU", "--gpus all"),
+        ("No devices were found", {}, "has no NVIDIA GPU", "--backend cpu"),
+        ("Unable to determine the device handle for GPU0000:17:00.0: GPU is lost.", {}, "is lost", "dmesg"),
+        (
+            "Failed to initialize NVML: GPU access blocked by the operating system",
+            {},
+            "Windows",
+            "wsl --shutdown",
+        ),
+    ],
+)
+def test_what_nvidia_smi_says_is_explained_alike(
+    no_library: pytest.MonkeyPatch, tmp_path: Path, said: str, files: dict[str, str], reason: str, fix: str
+) -> None:
+    smi(tmp_path, f'echo "{said}"; exit 9')
+    fault = driver_fault({}, machine(tmp_path, **files))
+    assert fault is not None
+    assert reason in fault.reason
+    assert fix in (fault.fix or "")
+
+
+@pytest.mark.parametrize(
+    ("files", "reason", "fix"),
+    [
+        ({}, "has no NVIDIA GPU", "--backend cpu"),
+        (CARD, "its driver is not loaded", "modprobe"),
+        (CARD | DOCKER, "started without the machine's GPU", "--gpus all"),
+        (MODULE | DOCKER, "its libraries are not here", "NVIDIA_DRIVER_CAPABILITIES"),
+    ],
+)
+def test_without_library_and_nvidia_smi_the_machine_itself_tells_why(
+    no_library: pytest.MonkeyPatch, tmp_path: Path, files: dict[str, str], reason: str, fix: str
+) -> None:
+    root = machine(tmp_path, **files)
+    assert read_gpus({}, root) == ()
+    fault = driver_fault({}, root)
+    assert fault is not None
+    assert reason in fault.reason
+    assert fix in (fault.fix or "")
+
+
+@pytest.mark.parametrize("asked", ["", "-1", "7", "GPU-ffffffff"])
+def test_devices_that_the_environment_hides_are_no_fault_of_the_driver(
+    library: pytest.MonkeyPatch, tmp_path: Path, asked: str
+) -> None:
+    fault = driver_fault({"CUDA_VISIBLE_DEVICES": asked}, machine(tmp_path))
+    assert fault is not None
+    assert "CUDA_VISIBLE_DEVICES" in fault.reason
+    assert fault.fix == "unset CUDA_VISIBLE_DEVICES"
+    assert driver_fault({"CUDA_VISIBLE_DEVICES": "0"}, machine(tmp_path)) is None
+
+
+def test_asking_leaves_the_environment_and_the_real_machine_alone() -> None:
+    before = dict(os.environ)
+    read_gpus()
+    driver_fault()
+    assert dict(os.environ) == before
