@@ -1,0 +1,71 @@
+"""`profkit record --tool ncu`: the counters of a workload's kernels, each launch configuration once, in one report."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Literal
+
+from profkit.errors import MachineError
+from profkit.model import Directive, Machine, Step, Switch
+from profkit.status import status_wrapper
+from profkit.tools.ncu.command import SUFFIX, ncu_argv
+from profkit.tools.ncu.faults import explain
+from profkit.tools.ncu.probe import probe_ncu
+from profkit.tools.ncu.sets import counter_set
+
+
+def recipe(
+    what: Literal["samples", "counters"],  # noqa: ARG001 - ncu counts, and samples where it counts
+    command: tuple[str, ...],
+    report: Path,  # noqa: ARG001 - ncu adds its own suffix to a name; `collect` brings it
+    scratch: Path,
+    *,
+    marked: bool,
+    python: tuple[int, int] | None,  # noqa: ARG001 - every interpreter is counted alike
+    machine: Machine,  # noqa: ARG001 - and on every machine
+    kernel: str | None = None,
+) -> Step:
+    """The step after which `collect` makes `report`. Raises MachineError where ncu cannot do it here.
+
+    `kernel`: only kernels of that name (or `regex:...`), and then with all that explains them; without it every kernel,
+    with what classes and judges it.
+    """
+    ncu = probe_ncu()
+    if not ncu.counters_ok:
+        raise MachineError(ncu.reason or "ncu does not work here", ncu.fix)
+    chip = ncu.chips[0] if ncu.chips else None
+    sets = [counter_set("standard", chip)] + ([counter_set("explain", chip)] if kernel is not None else [])
+    status = str(scratch / "status")
+    argv = ncu_argv(
+        status_wrapper(command, status),
+        _own(scratch),
+        metrics=tuple(dict.fromkeys(metric for one in sets for metric in one.metrics)),
+        sections=tuple(dict.fromkeys(section for one in sets for section in one.sections)),
+        only=kernel,
+        marked=marked,
+        ncu=str(ncu.path),
+        version=ncu.version,
+    )
+    switch = Switch("cuda") if marked else None
+    directive = Directive("counters", str(scratch / "region"), switch=switch, iterations=1)
+    return Step("record", argv, directive=directive, tool="ncu", workload_status=status)
+
+
+def collect(scratch: Path, report: Path) -> tuple[str, ...]:
+    """Move what ncu left to `report`. Raises MachineError with ncu's own reason where there is nothing."""
+    own = _own(scratch)
+    if own.is_file():
+        shutil.copyfile(own, report)
+        return ()
+    try:
+        log = (scratch / "logs" / "record.log").read_text("utf-8", "replace")
+    except OSError:
+        log = ""
+    if (fault := explain(log, 0)) is not None:
+        raise MachineError(f"ncu: {fault.reason}", fault.fix)
+    return ()
+
+
+def _own(scratch: Path) -> Path:
+    return scratch / f"record{SUFFIX}"
