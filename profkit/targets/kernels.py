@@ -85,15 +85,17 @@ def _shares(kernels: Sequence[KernelClass]) -> list[float]:
 def _of_run(target: Target, judged: Sequence[_Judged], rest: float, why: str) -> Verdict:
     """The verdict on the run: fail where kernels with 5 % of the GPU time or more miss the target.
 
-    Unknown where those of which it is not known could bring it there; of its value see `_value`. `rest` is the share of
-    the kernels that are not among `judged`.
+    Unknown where counted ones of which it is not known could bring it there, or where more than those 5 % were not
+    counted; of its value see `_value`. `rest` is the share of the kernels that are not among `judged`.
     """
     by_word: dict[VerdictWord, list[_Judged]] = {}
     for one in judged:
         by_word.setdefault(one.verdict.verdict, []).append(one)
     missed, unknown = by_word.get("fail", []), by_word.get("unknown", [])
     kept, silent = by_word.get("pass", []), by_word.get("not-applicable", [])
-    lost, dark = _sum(missed), _sum(unknown) + rest
+    lost, unsure = _sum(missed), _sum([one for one in unknown if one.counted])
+    uncounted = _sum([one for one in unknown if not one.counted]) + rest
+    dark = unsure + uncounted
     words = in_words(target.operator, target.threshold or 0.0, target.unit)
     first = judged[0].verdict
     blank = Verdict(target.name, target.metric, "pass", "", words, None, target.unit, RUN, first.quality)
@@ -111,7 +113,7 @@ def _of_run(target: Target, judged: Sequence[_Judged], rest: float, why: str) ->
             weight=lost,
             gain=min(1.0, sum(gains)) if gains else None,
         )
-    if lost + dark >= FLOOR:
+    if lost + unsure >= FLOOR or uncounted > FLOOR + 1e-9:
         seen = [one for one in unknown if one.counted]
         cause = max(seen or unknown, key=lambda one: one.share).verdict if unknown else None
         reason = f"{metric(target.metric).title} not known: {why}"

@@ -18,7 +18,8 @@ def judge_run(document: RunDocument, targets: Sequence[Target]) -> tuple[Verdict
     """
     told = [r for s in document.summaries for r in s.readings] if document.plan is not None else []
     readings = [*document.readings, *told]
-    if document.plan is None and document.trace is not None and document.trace.span is None:
-        # A report of counters has no timeline, whoever asks it how busy the GPU was.
+    trace = document.trace
+    if document.plan is None and trace is not None and trace.span is None and trace.kernels:
+        # A report of counters has no timeline, whoever asks it how busy the GPU was; a trace without kernels is none.
         readings = [r for r in readings if r.value is not None or not r.metric.startswith("gpu.")]
     return (*judge(targets, readings, context_of(document)), *judge_kernels(document, targets))

@@ -318,3 +318,18 @@ def test_a_pass_says_of_which_large_kernel_the_target_was_not_asked() -> None:
     assert run.verdict == "pass"
     assert "not asked of nvjet_sm90: 14.6 % of the warps" in run.reason
     assert "tensor pipe at 95 % of its peak" in run.reason
+
+
+@pytest.mark.parametrize(("uncounted", "word"), [(0.049, P), (0.06, U)])
+def test_the_last_five_per_cent_that_no_plan_counts_decide_nothing(
+    uncounted: float, word: VerdictWord
+) -> None:
+    bad, rest = kernel("bad"), kernel("rest")
+    three = document(
+        {
+            kernel("good"): (0.97 - uncounted, SAMPLES["transposeNoBankConflicts"]),
+            bad: (0.03, SAMPLES["transposeCoalesced"]),
+            rest: (uncounted, {}),
+        }
+    )
+    assert words_of(judge_document(three, TARGETS).verdicts, RUN)["bank-conflicts"] == word
