@@ -16,7 +16,7 @@ from profkit.errors import UnreadableReport
 from profkit.model import Frame, Report
 from profkit.stacks.labels import KERNEL, PYTHON
 from profkit.tools.perf.convert_json import looks_like, read_convert_json
-from profkit.tools.perf.json_stream import CutShort, JsonStream
+from profkit.tools.json_stream import CutShort, JsonStream
 from profkit.tools.perf.script import read_script
 
 DATA = Path(__file__).parent.parent.parent / "data" / "perf"
@@ -113,7 +113,7 @@ def test_the_same_text_in_small_pieces_gives_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
 ):
     whole = read(tmp_path, TEXT)
-    monkeypatch.setattr("profkit.tools.perf.json_stream.CHUNK", size)
+    monkeypatch.setattr("profkit.tools.json_stream.CHUNK", size)
     assert read(tmp_path, TEXT) == whole
 
 
@@ -182,7 +182,7 @@ json_values = st.recursive(
 def test_the_stream_gives_what_the_standard_library_gives(values: list[object], size: int, ascii_only: bool):
     text = json.dumps(values, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("profkit.tools.perf.json_stream.CHUNK", size)
+        patch.setattr("profkit.tools.json_stream.CHUNK", size)
         assert list(JsonStream(io.BytesIO(text)).elements()) == json.loads(text.decode("utf-8", "replace"))
 
 
@@ -199,7 +199,7 @@ def test_whatever_follows_the_head_is_read_or_refused(tmp_path: Path, data: byte
 
 
 def test_numbers_cut_between_two_pieces_are_put_together(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("profkit.tools.perf.json_stream.CHUNK", 1)
+    monkeypatch.setattr("profkit.tools.json_stream.CHUNK", 1)
     text = b"[0.5, -2.5e-7, 1E+3, 12, 0, 7.25]"
     assert list(JsonStream(io.BytesIO(text)).elements()) == json.loads(text)
 
@@ -211,7 +211,7 @@ def test_a_fault_in_the_middle_is_a_fault_and_not_an_early_end(tmp_path: Path):
 
 
 def test_one_value_is_not_held_beyond_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("profkit.tools.perf.json_stream.MOST_VALUE", 100_000)
+    monkeypatch.setattr("profkit.tools.json_stream.MOST_VALUE", 100_000)
     with pytest.raises(UnreadableReport, match="larger than"):
         read(tmp_path, HEAD + '{"comm": "a"}, "' + "a" * 2_000_000)
 

@@ -10,7 +10,7 @@ from typing import IO
 from profkit.errors import UnreadableReport
 
 CHUNK = 1 << 18
-MOST_VALUE = 1 << 24  # characters of one value that is held whole; a sample has some thousand
+MOST_VALUE = 1 << 24  # characters of one value that is held whole; a sample or an event has some thousand
 _SPACE = " \t\n\r"
 
 
@@ -24,9 +24,13 @@ class JsonStream:
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
-        self._scan = json.JSONDecoder(strict=False).raw_decode  # perf may let a control character through
+        self._scan = json.JSONDecoder(strict=False).raw_decode  # tools let control characters through
         self._text = ""
         self._at = 0
+
+    def at_array(self) -> bool:
+        """Whether an array is under the cursor."""
+        return self._peek() == "["
 
     def items(self) -> Iterator[str]:
         """The keys of the object under the cursor; take each value before asking for the next key."""
@@ -95,7 +99,7 @@ class JsonStream:
 
     def _more(self) -> None:
         if len(self._text) - self._at > MOST_VALUE:
-            raise UnreadableReport("one value of this JSON is larger than 16 MB: not a report of samples")
+            raise UnreadableReport("one value of this JSON is larger than 16 MB: not a report")
         if not self._fill():
             raise CutShort
 

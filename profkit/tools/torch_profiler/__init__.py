@@ -1,0 +1,1 @@
+"""PyTorch's own profiler (Kineto): reads the Chrome traces it exports."""
