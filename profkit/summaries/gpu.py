@@ -14,7 +14,7 @@ from profkit.summaries.gpu_cost import summarize_cost
 from profkit.summaries.gpu_kernels import summarize_kernels
 from profkit.summaries.gpu_memory import summarize_access, summarize_gpu_bandwidth, summarize_gpu_cache
 from profkit.summaries.gpu_time import CONCERN as GPU
-from profkit.summaries.gpu_time import TRACE_METRICS, summarize_gpu, trace_readings
+from profkit.summaries.gpu_time import TRACE_METRICS, of_counters, summarize_gpu, trace_readings
 from profkit.summaries.gpu_unknown import summarize_unknown
 from profkit.summaries.kernels import KernelRow, kernel_rows
 from profkit.summaries.occupancy import summarize_occupancy
@@ -72,8 +72,7 @@ def summarize_gpu_run(document: RunDocument) -> list[Summary]:
 
 
 def _gpu(document: RunDocument, rows: Sequence[KernelRow], *, is_run: bool) -> Summary | None:
-    counted_only = document.trace is not None and document.trace.span is None and document.trace.busy is None
-    if document.trace is not None and not counted_only:
+    if document.trace is not None and not of_counters(document.trace):
         readings = [r for r in document.readings if r.metric in TRACE_METRICS and r.scope == RUN]
         return summarize_gpu(document.trace, readings, rows)
     if not is_run:

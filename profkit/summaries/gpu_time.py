@@ -42,8 +42,9 @@ def trace_readings(trace: GpuTrace) -> tuple[Reading, ...]:
         return Reading(name, value, metric(name).unit, "measured", RUN, source)
 
     timeless = span is None and busy is None
-    no_span = NO_TIMELINE if timeless else "the trace does not tell it"
-    fix = TRACE_FIX if timeless else None
+    no_span, fix = (NO_TIMELINE, TRACE_FIX) if of_counters(trace) else ("the trace does not tell it", None)
+    if not trace.kernels and timeless:
+        no_span = "no kernel was recorded"
     idle = max(0.0, span - busy) if span is not None and busy is not None else None
     used = 100 * min(1.0, busy / span) if span and busy is not None else None
     waited = f"100 * share of the idle time in which nothing was launched ({trace.tool})"
@@ -65,6 +66,11 @@ def trace_readings(trace: GpuTrace) -> tuple[Reading, ...]:
             "transfer.seconds", sum(one.seconds for one in copies), "time of all copies, overlaps and all", ""
         ),
     )
+
+
+def of_counters(trace: GpuTrace) -> bool:
+    """Whether this is what a report of counters has instead of a trace: kernels without a timeline."""
+    return trace.span is None and trace.busy is None and bool(trace.kernels)
 
 
 def _percent(share: float | None) -> float | None:
@@ -110,16 +116,19 @@ def limits(trace: GpuTrace, rows: Sequence[KernelRow]) -> list[tuple[str, float]
 
 def _headline(trace: GpuTrace, rows: Sequence[KernelRow]) -> str:
     if trace.span is None or trace.busy is None:
+        if not trace.kernels:
+            return "No kernel was recorded."
         counted = plural(len(trace.kernels), "launch configuration")
         total = quantity(sum(kernel.total for kernel in trace.kernels), "s")
         return f"{counted} counted, {total} in all; how busy the GPU was is not in a report of counters."
-    if not trace.kernels:
+    if not trace.kernels and trace.busy == 0:
         return f"No kernel ran in the {quantity(trace.span, 's')} that were traced."
     busy = (
         f"The GPU is busy {percent(100 * min(1.0, trace.busy / trace.span))} % of {quantity(trace.span, 's')}"
     )
-    parts = limits(trace, rows)
-    name, part = parts[0]
+    if not trace.kernels:
+        return f"{busy}; which kernels ran is not in the trace."
+    name, part = limits(trace, rows)[0]
     share = f"{percent(100 * part)} %"
     if name == "the host":
         return f"{busy}. It is host-bound: {share} of the time nothing had been launched that it could do."

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from profkit.metrics import metric
 from profkit.model import RunDocument, Summary
-from profkit.summaries.gpu_time import NO_TIMELINE, TRACE_FIX
+from profkit.summaries.gpu_time import NO_TIMELINE, TRACE_FIX, of_counters
 from profkit.summaries.kernels import KernelRow
 from profkit.words import plural
 
@@ -41,8 +41,7 @@ def summarize_unknown(document: RunDocument, rows: Sequence[KernelRow]) -> Summa
             "Occupancy, bandwidth, conflicts, coalescing and what limits each kernel: a trace has times and no counters"
             " (profkit profile --backend cuda -- COMMAND, or ncu on the same command)."
         )
-    trace = document.trace
-    if document.plan is None and trace is not None and trace.span is None and trace.busy is None:
+    if document.plan is None and document.trace is not None and of_counters(document.trace):
         notes.append(f"How busy the GPU was: {NO_TIMELINE} ({TRACE_FIX}).")
     if not notes:
         return None

@@ -345,3 +345,14 @@ def test_a_time_without_a_device_says_nothing_of_devices() -> None:
     notes = notes_of(clock="wall", cache=None)
     for word in ("device", "cold", "clock", "host"):
         assert word not in notes
+
+
+def test_a_trace_that_caught_nothing_is_no_report_of_counters() -> None:
+    summary = summed(gpu.report(trace=GpuTrace("nsys", ())))["gpu"]
+    assert summary.headline == "No kernel was recorded."
+    assert {r.reason for r in summary.readings if r.value is None} == {"no kernel was recorded"}
+
+
+def test_graphs_that_were_traced_as_wholes_are_busy_without_kernels() -> None:
+    summary = summed(gpu.report(trace=replace(gpu.trace(), kernels=(), transfers=())))["gpu"]
+    assert summary.headline == "The GPU is busy 90.0 % of 10.0 ms; which kernels ran is not in the trace."
