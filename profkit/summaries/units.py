@@ -29,6 +29,7 @@ class Unit:
     bound: Bound | None
     title: str
     busy: float
+    rank: float | None = None  # by which it is ordered, where that is not how busy it is
 
     @property
     def words(self) -> str:
@@ -96,10 +97,10 @@ def units_of(values: Mapping[str, float]) -> Units:
     if issue is not None and issue.busy >= pipe + BALANCED:
         compute.insert(0, issue)  # else the pipe is what the instructions are for
     elif issue is not None:
-        compute.append(Unit(issue.bound, issue.title, min(issue.busy, pipe)))
+        compute.append(Unit(issue.bound, issue.title, issue.busy, min(issue.busy, pipe)))
     full = {"tensor.utilization", "pipe.fp64.utilization", "pipe.fp32.utilization"} <= values.keys()
     return Units(
-        tuple(sorted((*memory, *compute), key=lambda unit: -unit.busy)),
+        tuple(sorted((*memory, *compute), key=lambda unit: -unit.busy if unit.rank is None else -unit.rank)),
         memory_known=memory_roof is not None
         or {"dram", "l2"} <= _bounds(memory)
         and len(_bounds(memory)) > 2,
