@@ -94,16 +94,15 @@ def units_of(values: Mapping[str, float]) -> Units:
         if compute_roof > known + BALANCED or (not compute and issue is None):
             compute.append(Unit("compute", "a unit of the multiprocessors that was not told", compute_roof))
     pipe = max((u.busy for u in compute), default=0.0)
-    if issue is not None and issue.busy >= pipe + BALANCED:
+    if issue is not None and (issue.busy >= pipe + BALANCED or pipe < BUSY <= issue.busy):
         compute.insert(0, issue)  # else the pipe is what the instructions are for
     elif issue is not None:
         compute.append(Unit(issue.bound, issue.title, issue.busy, min(issue.busy, pipe)))
+    parts = {"dram", "l2"} <= _bounds(memory) and len(_bounds(memory)) > 2
     full = {"tensor.utilization", "pipe.fp64.utilization", "pipe.fp32.utilization"} <= values.keys()
     return Units(
         tuple(sorted((*memory, *compute), key=lambda unit: -unit.busy if unit.rank is None else -unit.rank)),
-        memory_known=memory_roof is not None
-        or {"dram", "l2"} <= _bounds(memory)
-        and len(_bounds(memory)) > 2,
+        memory_known=memory_roof is not None or parts,
         compute_known=compute_roof is not None or (full and issue is not None),
         compute_seen=compute_roof is not None
         or (full and issue is not None)
