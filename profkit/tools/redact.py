@@ -43,6 +43,7 @@ KINDS = (
     OTHER,
 )
 
+_SHORT = 2048  # characters: a longer text is hardly ever met twice, and would fill memory
 LONG_ENOUGH = 6  # characters: shorter values ("1", "cuda", "gpu") stand in half of all kernel names
 _TELLING = 12  # characters: shorter settings ("none", "9.0a", "13.0.2-1") are words like others
 _OF_VENDORS = re.compile(r"NV_|NVIDIA_|CUDA_|NCCL_|LANG|LC_|TERM|LS_COLORS")
@@ -69,7 +70,7 @@ _IN_PATH = r"[^\s/\\\"'`<>|:;,*?(){}\[\]\x00-\x1f=]"
 # Two parts at least, and nothing before it that makes it a part of a word, a ratio or a web address. A blank may
 # stand inside a folder's name: only known folders are found then (as literals).
 _PATH = re.compile(rf"(?:(?<![\w:/.\\~-])|(?<=-[ILoB]))(?:~|file:(?://)?)?(?:/{_IN_PATH}+){{2,}}/?")
-_WINDOWS = re.compile(r"(?<!\w)[A-Za-z]:\\(?:[^\s\\\"'<>|:*?]+\\)+[^\s\\\"'<>|:*?]*")
+_WINDOWS = re.compile(r"(?<!\w)[A-Za-z]:\\{1,2}(?:[^\s\\\"'<>|:*?]+\\{1,2})+[^\s\\\"'<>|:*?]*")
 # What is the same on every machine tells nothing of this one.
 _PUBLIC = re.compile(
     r"/(?:usr/(?:lib|lib64|lib32|libexec|bin|sbin|include|share|local/cuda[\w.-]*)|etc/ssl|lib|lib64|bin|sbin|proc/self|proc/sys|dev|sys)/"
@@ -137,7 +138,7 @@ class Redactor:
         """`text` without what is private."""
         if not text:
             return text
-        result, found = self._cached(text)
+        result, found = (self._cached if len(text) < _SHORT else self._redact)(text)
         for kind, count in found:
             self.note(kind, count)
         return result
@@ -193,7 +194,7 @@ class Redactor:
         text = _IPV4.sub(lambda found: self._address(found[0], counted), text)
         text = _MAC.sub(lambda _: counted(ADDRESS, "<address>"), text)
         text = _PATH.sub(lambda found: self._path(found[0], counted), text)
-        text = _WINDOWS.sub(lambda found: self._path(found[0].replace("\\", "/"), counted), text)
+        text = _WINDOWS.sub(lambda found: self._path(re.sub(r"\\+", "/", found[0]), counted), text)
         return text, tuple(counts.items())
 
     def _literal(self, found: str, counted: _Counted) -> str:

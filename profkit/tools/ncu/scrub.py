@@ -20,6 +20,7 @@ from profkit.errors import UnreadableReport
 from profkit.tools.ncu.blocks import Block, blocks, file_header, records
 from profkit.tools.ncu.facts import split_command
 from profkit.tools.ncu.same_length import Masker
+from profkit.tools.ncu.scrub_csv import scrub_csv
 from profkit.tools.ncu.wire import LENGTH, VARINT, Buffer, Malformed, fields
 from profkit.tools.redact import (
     ADDRESS,
@@ -34,15 +35,18 @@ from profkit.tools.redact import (
     Redactor,
 )
 
-FORMATS = ("ncu-rep",)
+FORMATS = ("ncu-rep", "ncu-csv")
 
 # What becomes of one length-delimited field: None drops it, a function gives its new bytes.
 _Change = Callable[[bytes, Redactor], "bytes | None"]
 _Rules = dict[int, "_Change | _Rules"]
 
 
-def scrub(source: Path, output: Path, form: str, redactor: Redactor) -> None:  # noqa: ARG001 - there is one form
+def scrub(source: Path, output: Path, form: str, redactor: Redactor) -> None:
     """Write a scrubbed copy of the report to `output`, which must not be there yet. Raises UnreadableReport."""
+    if form == "ncu-csv":
+        scrub_csv(source, output, redactor)
+        return
     try:
         with source.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             found = tuple(blocks(data))

@@ -7,7 +7,7 @@ import re
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
+from typing import Literal, TextIO, cast
 
 from profkit.errors import UnreadableReport
 from profkit.tools.redact import COMMAND, HOST, PROCESS, USER, Redactor
@@ -39,13 +39,15 @@ def scrub(source: Path, output: Path, form: str, redactor: Redactor) -> None:  #
         raise UnreadableReport(f"{source} is damaged, so nothing can be taken out of it: {error}") from error
 
 
-def _opened(path: Path, packed: bool, mode: str) -> IO[str]:
+def _opened(path: Path, packed: bool, mode: Literal["r", "x"]) -> TextIO:
     if packed:
-        return gzip.open(path, f"{mode}t", encoding="utf-8", errors="surrogateescape", newline="")
+        return cast(
+            "TextIO", gzip.open(path, f"{mode}t", encoding="utf-8", errors="surrogateescape", newline="")
+        )
     return path.open(mode, encoding="utf-8", errors="surrogateescape", newline="")
 
 
-def _batches(lines: IO[str]) -> Iterator[str]:
+def _batches(lines: TextIO) -> Iterator[str]:
     batch: list[str] = []
     size = 0
     while line := lines.readline(LONGEST):
