@@ -60,6 +60,11 @@ def test_a_recorded_report_agrees_with_itself() -> None:
     [
         ({"bandwidth.dram.share": 40.0}, {}, {"bandwidth.dram", "bandwidth.dram.share"}),
         ({"bandwidth.dram.share": 0.0}, {}, {"bandwidth.dram", "bandwidth.dram.share"}),
+        (
+            {"bandwidth.dram": 5.2e12, "bandwidth.dram.share": 108.2},
+            {},
+            {"bandwidth.dram", "bandwidth.dram.share"},
+        ),
         ({"dram.bytes": 200e6}, {}, {"dram.bytes", "bandwidth.dram", "bandwidth.dram.share"}),
         ({"dram.read": 200e6}, {}, {"dram.bytes", "dram.read"}),
         ({"occupancy.theoretical": 50.0}, {}, {"occupancy.achieved", "occupancy.theoretical"}),
