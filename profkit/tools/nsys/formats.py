@@ -5,7 +5,26 @@ from __future__ import annotations
 from profkit.tools.formats import Format, later
 
 _SQLITE = "profkit.tools.nsys.sqlite"
+_STATS = "profkit.tools.nsys.stats_csv"
+_REPORT = "profkit.tools.nsys.report"
 
 FORMATS = (
     Format("nsys-sqlite", "nsys", "nsys SQLite", later(_SQLITE, "looks_like"), later(_SQLITE, "read_sqlite")),
+    Format(
+        "nsys-rep",
+        "nsys",
+        ".nsys-rep",
+        later(_REPORT, "looks_like"),
+        later(_SQLITE, "read_sqlite"),
+        later("profkit.tools.nsys.convert", "conversion_argv"),
+        "converted.sqlite",
+        "nsys export --type=sqlite --output={stem}.sqlite {name}",
+    ),
+    Format(
+        "nsys-stats-csv",
+        "nsys",
+        "nsys stats --format csv",
+        later(_STATS, "looks_like"),
+        later(_STATS, "read_stats_csv"),
+    ),
 )

@@ -101,13 +101,13 @@ class _Reader:
         from profkit.timeline.records import Recording
         from profkit.timeline.trace import build_trace
 
-        events = self._events
+        events, collected = self._events, self._events.collected
         trace, notes = build_trace(
             Recording(
                 "torch_profiler",
-                events.activities(),
-                events.calls(),
-                events.tables,
+                collected.activities(),
+                collected.calls(),
+                collected.tables,
                 tuple(events.ranges),
                 tuple(events.steps),
             )
@@ -118,14 +118,14 @@ class _Reader:
             facts=dict(self._facts()),
             trace=trace,
             gpus=tuple(self._gpus()),
-            warnings=(*notes, *self._warnings()) if events.kernels else tuple(self._warnings()),
+            warnings=(*notes, *self._warnings()) if collected.kernels else tuple(self._warnings()),
         )
 
     def _warnings(self) -> Iterator[str]:
         events = self._events
         if self._cut_short:
             yield "the trace is cut short, as of a process that was killed; what was read until there is kept"
-        if self._seen and not events.kernels:
+        if self._seen and not events.collected.kernels:
             what = (
                 f"{events.operators} operators of the CPU and no kernel" if events.operators else "no kernel"
             )
@@ -149,7 +149,7 @@ class _Reader:
         for device in described if isinstance(described, list) else ():
             if not isinstance(device, dict) or not isinstance(device.get("id"), int):
                 continue
-            if self._events.devices and device["id"] not in self._events.devices:
+            if self._events.collected.devices and device["id"] not in self._events.collected.devices:
                 continue
             major, minor = device.get("computeMajor"), device.get("computeMinor")
             yield Gpu(
