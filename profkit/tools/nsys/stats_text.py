@@ -1,4 +1,4 @@
-"""The text of `nsys stats --format csv` as tables: several reports in one, each with its header, and what was skipped."""
+"""The text of `nsys stats --format csv` as tables: several in one, each with its header, and what was skipped."""
 
 from __future__ import annotations
 
@@ -69,8 +69,9 @@ class Text:
 
 
 def parse(lines: Iterable[str], take: Callable[[Section, dict[str, str]], None]) -> Text:
-    """The tables of a text. A row belongs to the last header above it. `take` gets those of `gpu-trace`, one per launch:
-    there may be millions.
+    """The tables of a text. A row belongs to the last header above it.
+
+    `take` gets the rows of `gpu-trace`, one per launch: there may be millions.
     """
     text = Text()
     current: Section | None = None
