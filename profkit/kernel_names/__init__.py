@@ -14,6 +14,7 @@ from profkit.words import shortened
 
 WIDTH = 60
 DETAIL = 3  # brackets in brackets that are shown where there is room
+_DEPTHS = range(DETAIL, 0, -1)
 
 # A template that only launches what its argument names.
 _SHELLS = {"Kernel", "Kernel2", "device_kernel", "kernel_agent", "gpu_kernel_impl", "gpu_kernel_impl_nocast"}
@@ -129,12 +130,15 @@ def _by_detail(parts: list[Part]) -> Iterator[str]:
     worth = [one for one in args if not (_plumbing(one) or _plain_number(one))]
     dropped = "…, " if len(worth) < len([one for one in args if not _plumbing(one)]) else ""
     if worth:
-        for depth in (DETAIL, DETAIL - 1, 1):
-            yield f"{_named(parts)}<{dropped}{', '.join(_type(one, depth - 1) for one in worth)}>"
+        named = [
+            f"{_named(parts)}<{dropped}{', '.join(_type(one, depth - 1) for one in worth)}>"
+            for depth in _DEPTHS
+        ]
+        yield from named[:-1]
         if _LAUNCHER.search(core.text):
-            for depth in (DETAIL, DETAIL - 1, 1):
-                yield f"…<{', '.join(_type(one, depth - 1) for one in worth[:1])}>"
+            yield from (f"…<{_type(worth[0], depth - 1)}>" for depth in _DEPTHS)
             yield f"…<{_type(worth[0], 0).removesuffix('<…>')}>"
+        yield named[-1]
     yield _told(parts, 1)
     first = [_type(one, 0) for one in args if not _plumbing(one)]
     for count in range(min(len(first) - 1, 8), 0, -1):
