@@ -144,25 +144,32 @@ class Group:
     shapes: set[tuple[int | None, int | None]] = field(default_factory=set)  # registers, shared memory
     devices: set[int | None] = field(default_factory=set)
 
-    def add(self, launch: Launch, keep: frozenset[str] | None) -> None:
-        """One more launch; of its values those that `keep` names (None: all)."""
+    def add(self, launch: Launch) -> None:
+        """One more launch."""
         self.launches += 1
         self.shapes.add((launch.kernel.registers, launch.kernel.shared))
         self.devices.add(launch.device)
-        self.ranges |= dict.fromkeys(found.name for found in launch.ranges)
+        if launch.ranges:
+            self.ranges |= dict.fromkeys(found.name for found in launch.ranges)
         if (time := launch.seconds) is not None:
             self.seconds.append(time)
+        numbers = self.numbers
         for name, value in launch.values.items():
-            if keep is not None and name not in keep:
-                continue
-            if isinstance(value, str):
-                if value.lower() in NOT_AVAILABLE:
-                    self._fault(name, "n/a")
-                continue
-            if value is not None and math.isfinite(value):
-                self.numbers.setdefault(name, array("d")).append(value)
+            if value is None or isinstance(value, str):
+                self._no_number(name, value)
+            elif math.isfinite(value):
+                if name not in numbers:
+                    numbers[name] = array("d")
+                numbers[name].append(value)
             else:
-                self._fault(name, _word(value))
+                self._fault(name, "NaN" if math.isnan(value) else "infinite")
+
+    def _no_number(self, name: str, value: str | None) -> None:
+        """Text is what some attributes are, and left out; but not where a number should stand."""
+        if value is None:
+            self._fault(name, "no value of its own, only instances")
+        elif value.lower() in NOT_AVAILABLE:
+            self._fault(name, "n/a")
 
     def _fault(self, name: str, word: str) -> None:
         counts = self.faults.setdefault(name, {})
@@ -202,13 +209,7 @@ class Group:
         )
 
 
-def _word(value: float | int | None) -> str:
-    if value is None:
-        return "no value of its own, only instances"
-    return "NaN" if math.isnan(value) else "infinite"
-
-
-def grouped(launches: Iterable[Launch], keep: frozenset[str] | None = None) -> tuple[Group, ...]:
+def grouped(launches: Iterable[Launch]) -> tuple[Group, ...]:
     """Launches by configuration (name, grid, block), in the order in which each was first seen."""
     groups: dict[Scope, Group] = {}
     for index, launch in enumerate(launches):
@@ -216,5 +217,5 @@ def grouped(launches: Iterable[Launch], keep: frozenset[str] | None = None) -> t
         group = groups.get(scope)
         if group is None:
             group = groups[scope] = Group(launch.kernel, scope, index)
-        group.add(launch, keep)
+        group.add(launch)
     return tuple(groups.values())

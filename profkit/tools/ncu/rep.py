@@ -23,7 +23,7 @@ from profkit.tools.ncu.wanted import is_wanted
 from profkit.tools.ncu.wire import Malformed
 
 FORMAT = "ncu-rep"
-_GIVE_BACK = 32 << 20  # bytes read after which the pages are given back
+_GIVE_BACK = 4 << 20  # bytes read after which the pages are given back
 _IDENTITY = frozenset(IDENTITY)
 _AGAIN = "record it again, or copy it again from where it was recorded"
 
@@ -74,10 +74,11 @@ class _File:
 
     def scan(self) -> None:
         """The first pass. Notes where the file is cut off."""
-        count = 0
+        count = given = 0
         try:
             for block in blocks(self.data):
                 count += 1
+                given = self._give_back(given, block.payload)
                 header = read_header(self.data, block, self.session)
                 self.strings += header.strings
                 if block.results:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from struct import Struct
 
 from profkit.tools.ncu.blocks import Part
 from profkit.tools.ncu.launches import DEVICE, Launch, ResultKind, Value, finite, kernel_of
@@ -42,6 +43,10 @@ _KINDS: Mapping[ResultKind, _Numbers] = {
 }
 _TITLES: Mapping[ResultKind, str] = {"range": "range", "cmdlist": "command list", "graph": "CUDA graph"}
 _NAME_ID_TAG = 0x08
+_DOUBLE_VALUE = b"\x12\x09\x19"
+_DOUBLE = Struct("<d")
+_VALUE_TAG = 0x12
+_UNSIGNED_TAGS = (0x28, 0x20)  # Uint64Value, Uint32Value
 
 
 @dataclass(frozen=True)
@@ -130,11 +135,22 @@ def _walk(
                 raise Malformed(at, f"a metric of {size} bytes where {end - at} are left")
             if size and data[at] == _NAME_ID_TAG:  # the id comes first wherever it was seen
                 name_id = data[at + 1]
+                next_ = at + 2
                 if name_id >= 0x80:
-                    high = data[at + 2]
-                    name_id = name_id & 0x7F | high << 7 if high < 0x80 else varint(data, at + 1, stop)[0]
+                    high = data[next_]
+                    if high < 0x80:
+                        name_id = name_id & 0x7F | high << 7
+                        next_ += 1
+                    else:
+                        name_id, next_ = varint(data, at + 1, stop)
                 if name_id in wanted:
-                    values[wanted[name_id]] = _metric(data, at, stop)[1]
+                    # A double, as most are, without a call: tag and length of MetricValue, then of DoubleValue.
+                    if data[next_ : next_ + 3] == _DOUBLE_VALUE and next_ + 11 <= stop:
+                        values[wanted[name_id]] = _DOUBLE.unpack_from(data, next_ + 3)[0]
+                    elif data[next_] == _VALUE_TAG and data[next_ + 2] in _UNSIGNED_TAGS:
+                        values[wanted[name_id]] = varint(data, next_ + 3, stop)[0]
+                    else:
+                        values[wanted[name_id]] = _metric(data, next_, stop)[1]
             else:
                 late_id, value = _metric(data, at, stop)
                 if late_id in wanted:
@@ -158,8 +174,8 @@ def _metric(data: Buffer, at: int, end: int) -> tuple[int, Value]:
             name_id = a
         elif number == 2 and wire == LENGTH:
             value = metric_value(data, a, b)
-            if name_id >= 0:
-                break  # the instances behind it are not asked for
+        elif number == 3 and value is not None:
+            break  # the instances behind it are not asked for
     return name_id, value
 
 

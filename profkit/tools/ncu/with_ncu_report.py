@@ -58,14 +58,14 @@ def _actions(path: Path) -> tuple[Any, ...]:
     package = import_module("ncu_report")
     try:
         context = package.load_report(str(path))
-        if context is None:
-            raise UnreadableReport(f"{path} is no report that NVIDIA's ncu_report opens")
-        # What each range holds are actions; the context goes when nobody holds it, so its actions are taken together.
-        return tuple(
-            action for number in range(context.num_ranges()) for action in context.range_by_idx(number)
-        )
+        # A file that it cannot read is one without ranges to it.
+        ranges = context.num_ranges() if context is not None else 0
+        actions = tuple(action for number in range(ranges) for action in context.range_by_idx(number))
     except (RuntimeError, ValueError, TypeError, OSError) as error:
         raise UnreadableReport(f"{path} is no report that NVIDIA's ncu_report opens: {error}") from error
+    if not ranges:
+        raise UnreadableReport(f"{path} holds no result that NVIDIA's ncu_report finds")
+    return actions
 
 
 def _launches(actions: tuple[Any, ...], wanted: Callable[[str], bool], session: Session) -> Iterator[Launch]:
