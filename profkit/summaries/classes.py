@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from profkit.model import Bound, KernelClass, KernelTime, Reading, RunDocument, Scope, Source
 from profkit.summaries.kernels import KernelRow, kernel_rows
-from profkit.summaries.units import BUSY, SATURATED, Units, share, units_of
+from profkit.summaries.units import BUSY, SATURATED, Units, filled, share, units_of
 from profkit.words import quantity
 
 # A launch takes about 2 µs of the device and 3 to 4 µs of the host (NVIDIA's blog on CUDA graphs measured 3.8 µs per
@@ -109,7 +109,8 @@ def _small(
 ) -> str | None:
     """Why the kernel is too small for the device; None where it is not, or where a unit may be busy all the same."""
     blocks, multiprocessors = values.get("launch.blocks"), values.get("launch.multiprocessors")
-    if blocks is not None and multiprocessors is not None and blocks < multiprocessors:
+    # No unit of the multiprocessors can then be 60 % busy for the device, whatever the blocks do.
+    if blocks is not None and multiprocessors is not None and 100 * filled(values) < BUSY:
         count = "1 block" if blocks == 1 else f"{blocks:.0f} blocks"
         return f"{count} for {multiprocessors:.0f} multiprocessors" + _beside(units)
     seconds = values.get("time.kernel")

@@ -76,19 +76,17 @@ def units_of(values: Mapping[str, float]) -> Units:
     """The units by the readings of one kernel (metric -> value; what is not known is not in it)."""
     memory_roof, compute_roof = values.get("memory.throughput"), values.get("sm.throughput")
     memory = [Unit(bound, title, values[name]) for bound, name, title in _MEMORY if name in values]
-    compute: list[Unit] = []
-    # On a grid that leaves multiprocessors empty the others' figures say nothing of the device: one block that loads
-    # in a loop keeps "its" L1 82 % busy and the device's at 0.4 %.
-    whole = not values.get("launch.blocks", 1.0) < values.get("launch.multiprocessors", 1.0)
-    if whole:
-        memory += _l1(values)
-        compute = [Unit(bound, title, values[name]) for bound, name, title in _PIPES if name in values]
-        compute = [_named_by_type(unit, values) for unit in compute]
+    # The multiprocessors' figures are over those that worked: one block that loads in a loop keeps "its" L1 82 % busy,
+    # and the device's at 0.6 %. So they count for the part of the device that has a block.
+    part = filled(values)
+    memory += [Unit(u.bound, u.title, u.busy * part) for u in _l1(values)]
+    compute = [Unit(bound, title, values[name] * part) for bound, name, title in _PIPES if name in values]
+    compute = [_named_by_type(unit, values) for unit in compute]
     if memory_roof is not None:
         # L2's own figure has parts that are no limit: 88 % where the copy is at 77 % of DRAM and nothing is higher.
         memory = [Unit(u.bound, u.title, min(u.busy, memory_roof)) for u in memory]
         memory += _unnamed_memory(memory, memory_roof)
-    issue = _issue(values) if whole else None
+    issue = _issue(values, part)
     if compute_roof is not None:
         known = max((u.busy for u in (*compute, *([issue] if issue else ()))), default=0.0)
         if compute_roof > known + BALANCED or (not compute and issue is None):
@@ -148,8 +146,14 @@ def _named_by_type(unit: Unit, values: Mapping[str, float]) -> Unit:
     return unit
 
 
-def _issue(values: Mapping[str, float]) -> Unit | None:
+def filled(values: Mapping[str, float]) -> float:
+    """The part of the multiprocessors that has a block at all, 0..1."""
+    blocks, room = values.get("launch.blocks"), values.get("launch.multiprocessors")
+    return 1.0 if blocks is None or not room else min(1.0, blocks / room)
+
+
+def _issue(values: Mapping[str, float], part: float) -> Unit | None:
     busy = values.get("issue.active")
     if busy is None and "ipc" in values:
         busy = min(100.0, 100 * values["ipc"] / ISSUES_PER_CYCLE)
-    return Unit("issue", "instruction issue", busy) if busy is not None else None
+    return Unit("issue", "instruction issue", busy * part) if busy is not None else None

@@ -37,8 +37,8 @@ def judge_kernels(document: RunDocument, targets: Sequence[Target]) -> tuple[Ver
     the GPU was busy (taken as all of it where no trace tells, so that the gain stays an upper bound).
     """
     spoken = [target for target in targets if "kernel" in target.scopes]
-    if not spoken or not document.kernels:
-        return ()
+    if not document.kernels:
+        return _of_regions(document, spoken)
     by_scope: dict[Scope, list[Reading]] = {}
     for reading in document.readings:
         by_scope.setdefault(reading.scope, []).append(reading)
@@ -73,6 +73,28 @@ def judge_kernels(document: RunDocument, targets: Sequence[Target]) -> tuple[Ver
             if one.counted:
                 each.setdefault(one.verdict.scope, []).append(one.verdict)
     return (*whole, *(verdict for verdicts in each.values() for verdict in verdicts))
+
+
+def _of_regions(document: RunDocument, targets: Sequence[Target]) -> tuple[Verdict, ...]:
+    """What was counted over several kernels together (range replay, whole CUDA graphs) decides on none of them."""
+    return tuple(
+        Verdict(
+            target.name,
+            target.metric,
+            "unknown",
+            f"{quantity(reading.value, reading.unit)}, counted over several kernels together",
+            in_words(target.operator, target.threshold or 0.0, target.unit),
+            reading.value,
+            reading.unit,
+            reading.scope,
+            reading.quality,
+            ("Count the kernels one by one: kernel replay, and --graph-profiling node.",),
+        )
+        for target in targets
+        if target.always
+        for reading in document.readings
+        if reading.metric == target.metric and reading.scope.kind == "region" and reading.value is not None
+    )
 
 
 def _shares(kernels: Sequence[KernelClass]) -> list[float]:

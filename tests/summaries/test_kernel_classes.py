@@ -74,6 +74,11 @@ QUIET: Values = {"memory.throughput": 20.0, "sm.throughput": 15.0, "bandwidth.dr
         ({**QUIET, "launch.blocks": 12, "launch.multiprocessors": 132}, "launch", "12 blocks"),
         ({**QUIET, "launch.blocks": 132, "launch.multiprocessors": 132, "launch.waves": 0.2}, "launch", "a fifth"),
         ({**QUIET, "launch.blocks": 132, "launch.multiprocessors": 132, "launch.waves": 1.0}, "latency", "a wave"),
+        # a GEMM of 128 blocks on 132 multiprocessors is as large as the device, near enough
+        ({**QUIET, "tensor.utilization": 95.0, "sm.throughput": 90.0, "launch.blocks": 128,
+          "launch.multiprocessors": 132}, "tensor", "128 of 132"),
+        ({"bandwidth.dram.share": 2.8, "launch.blocks": 128, "launch.multiprocessors": 132, "launch.waves": 0.485},
+         "unknown", "nobody counted its pipes"),
         ({**QUIET, "time.kernel": 2.1e-6}, "launch", "shorter than its launch"),
         # one block keeps the L1 of its multiprocessor busy, and the device idle
         ({"bandwidth.dram.share": 0.03, "memory.throughput": 0.45, "bandwidth.l1.share": 82.0, "sm.throughput": 0.003,

@@ -333,3 +333,13 @@ def test_the_last_five_per_cent_that_no_plan_counts_decide_nothing(
         }
     )
     assert words_of(judge_document(three, TARGETS).verdicts, RUN)["bank-conflicts"] == word
+
+
+def test_what_was_counted_over_several_kernels_together_decides_on_none() -> None:
+    region = Scope("region", "range")
+    told = replace(
+        documents.empty(), backend="cuda", readings=readings_of(region, {"occupancy.achieved": 85.2})
+    )
+    (verdict,) = judge_document(told, TARGETS).verdicts
+    assert (verdict.verdict, verdict.scope) == ("unknown", region)
+    assert verdict.reason == "85.2 %, counted over several kernels together"
