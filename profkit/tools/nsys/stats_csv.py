@@ -10,8 +10,10 @@ from pathlib import Path
 from profkit.errors import UnreadableReport
 from profkit.model import ApiCall, GpuRange, GpuTrace, Kernel, KernelTime, Report, Transfer
 from profkit.tools.nsys.faults import explain
-from profkit.tools.nsys.stats_cells import COPY, copy_kind, seconds, size_of, triple, whole
+from profkit.tools.nsys.stats_cells import COPY, copy_kind, seconds, size_of, split_range, triple, whole
 from profkit.tools.nsys.stats_text import SIGN, Section, Text, parse
+
+Tables = list[Section]
 
 
 def looks_like(head: bytes) -> bool:
@@ -23,23 +25,22 @@ def read_stats_csv(path: Path) -> Report:
     """The trace that the tables tell. Raises UnreadableReport where all were skipped, as nsys says with exit code 0."""
     from profkit.tools.nsys.stats_trace import Launches
 
+    launches = Launches()
     try:
         with path.open(encoding="utf-8-sig", errors="replace") as file:
-            launches = Launches()
             text = parse(file, launches.take)
     except OSError as error:
         raise UnreadableReport(f"{path} cannot be read: {error.strerror}") from error
     except ValueError as error:  # an embedded null byte in the name
         raise UnreadableReport(f"{str(path)!r} is no file name: {error}") from error
-    if not launches.collected.devices and not any(section.rows for section in text.sections):
+    one_by_one = bool(launches.collected.devices)
+    if not one_by_one and not any(section.rows for section in text.sections):
         raise _empty(path, text)
-    trace, warnings = launches.trace() if launches.collected.devices else (GpuTrace("nsys", ()), [])
+    trace, warnings = launches.trace() if one_by_one else (GpuTrace("nsys", ()), [])
     trace, more = _with_sums(trace, text.sections)
-    warnings += more
-    text.odd += launches.odd
-    warnings += [f"nsys stats: {said}" for said in dict.fromkeys(text.skipped)]
-    if text.odd:
-        warnings.append(f"{text.odd} rows were not understood and left out")
+    warnings += [*more, *(f"nsys stats: {said}" for said in dict.fromkeys(text.skipped))]
+    if odd := text.odd + launches.odd:
+        warnings.append(f"{odd} rows were not understood and left out")
     reports = sorted({section.report for section in text.sections if section.report is not None})
     facts = {"reports": ", ".join(reports)} if reports else {}
     return Report("nsys", "nsys-stats-csv", facts=facts, trace=trace, warnings=tuple(warnings))
@@ -50,70 +51,73 @@ def _empty(path: Path, text: Text) -> UnreadableReport:
     fault = explain(said, 0) if said else None
     if fault is not None:
         return UnreadableReport(f"{path} holds no table: {fault.reason}", fault.fix)
-    return UnreadableReport(
-        f"{path} holds no table of nsys stats with a row in it{': ' + said if said else ''}"
-    )
+    said = said or "the trace has nothing of what was asked for"
+    return UnreadableReport(f"{path} holds no table of nsys stats with a row in it: {said}")
 
 
 def _with_sums(trace: GpuTrace, sections: Iterable[Section]) -> tuple[GpuTrace, list[str]]:
-    by_kind: dict[str, list[Section]] = {}
+    """`trace`, and what the tables of sums add to it."""
+    by_kind: dict[str, Tables] = {}
     for section in sections:
-        kind = "calls" if section.kind == "times" and _is_calls(section) else section.kind
-        kind = "copies" if kind == "times" and _is_copies(section) else kind
-        by_kind.setdefault(kind, []).append(section)
+        by_kind.setdefault(_kind(section), []).append(section)
     warnings: list[str] = []
-    kernels = _kernels(by_kind.get("kernels-by-shape") or by_kind.get("times") or [])
-    if not trace.kernels and kernels:
+    if not trace.kernels:
+        tables = by_kind.get("kernels-by-shape") or by_kind.get("times") or by_kind.get("nvtx-kernels")
+        kernels = _kernels(tables or [])
         trace = replace(trace, kernels=kernels, launches=sum(kernel.launches for kernel in kernels))
-        if "kernels-by-shape" not in by_kind:
+        if any(not sum(kernel.kernel.grid) for kernel in kernels):
             warnings.append(
-                "the table does not tell grids and blocks: nsys stats --report cuda_gpu_kern_gb_sum does"
+                "grids and blocks are not told: nsys stats --report cuda_gpu_kern_gb_sum has them"
             )
-    trace = _with_ranges(trace, by_kind.get("nvtx-kernels", []), by_kind.get("nvtx-projection", []))
-    calls = _calls(by_kind.get("calls", []))
-    return replace(
-        trace,
-        transfers=trace.transfers or _transfers(by_kind.get("copies", []), by_kind.get("sizes", [])),
-        api=calls,
-        launch_call=_launch_call(by_kind.get("calls", [])),
-    ), warnings
-
-
-def _is_calls(section: Section) -> bool:
-    """CUDA's API, and not kernels: both have the same columns."""
-    if section.report is not None:
-        return "api" in section.report
-    return bool(section.rows) and all(
-        re.match(r"cu[A-Z]|cuda[A-Z]", row["name"]) for row in section.rows[:50]
+    copies, sizes, calls = (by_kind.get(kind, []) for kind in ("copies", "sizes", "calls"))
+    if copies and not sizes and not trace.transfers:
+        warnings.append(
+            "copies are told without their sizes: nsys stats --report cuda_gpu_mem_size_sum has them"
+        )
+    trace = replace(
+        _with_ranges(trace, by_kind.get("nvtx-kernels", []), by_kind.get("nvtx-projection", [])),
+        transfers=trace.transfers or _transfers(copies, sizes),
+        api=_calls(calls),
+        launch_call=_launch_call(calls),
     )
+    return trace, warnings
 
 
-def _is_copies(section: Section) -> bool:
-    return bool(section.rows) and all(COPY.match(row["name"]) for row in section.rows)
+def _kind(section: Section) -> str:
+    """Its kind. Kernels, copies and calls have the same columns: their report's name tells, or else their rows."""
+    if section.kind != "times" or not section.rows:
+        return section.kind
+    names = [row["name"] for row in section.rows]
+    if all(COPY.match(name) for name in names):
+        return "copies"
+    by_name = all(re.match(r"cu(?:da)?[A-Z]", name) for name in names[:50])
+    calls = "api" in section.report if section.report is not None else by_name
+    return "calls" if calls else section.kind
 
 
-def _kernels(sections: Iterable[Section]) -> tuple[KernelTime, ...]:
-    found = []
+def _kernels(sections: Tables) -> tuple[KernelTime, ...]:
+    found: dict[Kernel, KernelTime] = {}
     for section in sections:
         for row in section.rows:
             total, launches = seconds(section, row, "total time"), whole(row.get("count"))
             if total is None or launches is None or COPY.match(row["name"]):
                 continue
             kernel = Kernel(row["name"], triple(row.get("gridxyz")), triple(row.get("blockxyz")))
-            found.append(
-                KernelTime(
-                    kernel,
-                    launches,
-                    total,
-                    seconds(section, row, "med"),
-                    seconds(section, row, "min"),
-                    seconds(section, row, "max"),
-                )
-            )
-    return tuple(sorted(found, key=lambda k: -k.total))
+            median, least, most = (seconds(section, row, column) for column in ("med", "min", "max"))
+            new = KernelTime(kernel, launches, total, median, least, most)
+            found[kernel] = _joined(found[kernel], new) if kernel in found else new
+    return tuple(sorted(found.values(), key=lambda k: -k.total))
 
 
-def _calls(sections: Iterable[Section]) -> tuple[ApiCall, ...]:
+def _joined(one: KernelTime, other: KernelTime) -> KernelTime:
+    """Of a kernel that comes twice, as in two ranges. Two medians make none."""
+    least = [time for time in (one.least, other.least) if time is not None]
+    most = [time for time in (one.most, other.most) if time is not None]
+    launches, total = one.launches + other.launches, one.total + other.total
+    return KernelTime(one.kernel, launches, total, None, min(least, default=None), max(most, default=None))
+
+
+def _calls(sections: Tables) -> tuple[ApiCall, ...]:
     found = [
         ApiCall(row["name"], count, spent)
         for section in sections
@@ -124,7 +128,7 @@ def _calls(sections: Iterable[Section]) -> tuple[ApiCall, ...]:
     return tuple(sorted(found, key=lambda call: -call.seconds))
 
 
-def _launch_call(sections: Iterable[Section]) -> float | None:
+def _launch_call(sections: Tables) -> float | None:
     """The median of the launch call that was made most often."""
     launches = [
         (whole(row.get("count")) or 0, seconds(section, row, "med"))
@@ -135,12 +139,13 @@ def _launch_call(sections: Iterable[Section]) -> float | None:
     return max(launches, key=lambda pair: pair[0], default=(0, None))[1]
 
 
-def _transfers(times: Iterable[Section], sizes: Iterable[Section]) -> tuple[Transfer, ...]:
-    size: dict[str, int] = {}
-    for section in sizes:
-        for row in section.rows:
-            if (total := size_of(section, row, "total")) is not None:
-                size[row["name"]] = total
+def _transfers(times: Tables, sizes: Tables) -> tuple[Transfer, ...]:
+    size = {
+        row["name"]: total
+        for section in sizes
+        for row in section.rows
+        if (total := size_of(section, row, "total")) is not None
+    }
     found = [
         Transfer(copy_kind(row["name"]), count, size[row["name"]], spent)
         for section in times
@@ -153,33 +158,29 @@ def _transfers(times: Iterable[Section], sizes: Iterable[Section]) -> tuple[Tran
     return tuple(sorted(found, key=lambda transfer: -transfer.seconds))
 
 
-def _with_ranges(trace: GpuTrace, kernels: list[Section], projections: list[Section]) -> GpuTrace:
+def _with_ranges(trace: GpuTrace, kernels: Tables, projections: Tables) -> GpuTrace:
+    """The ranges of each kernel by its name; the ranges themselves where their wall time is told as well."""
     names: dict[str, dict[str, None]] = {}
-    inside: dict[str, list[float]] = {}
+    launched: dict[str, int] = {}
+    busy: dict[str, float] = {}
     for section in kernels:
         for row in section.rows:
-            names.setdefault(row["name"], {})[split_range(row["range"])[0]] = None
+            key = row["range"]
+            names.setdefault(row["name"], {})[split_range(key)[0]] = None
             launches, spent = whole(row.get("count")), seconds(section, row, "total time")
             if launches is not None and spent is not None:
-                sums = inside.setdefault(row["range"], [0, 0.0])
-                sums[0] += launches
-                sums[1] += spent
-    ranges = []
-    for section in projections:
-        for row in section.rows:
-            entries, wall = whole(row.get("range inst")), seconds(section, row, "total range time")
-            if entries is not None and wall is not None and row["range"] in inside:
-                name, domain = split_range(row["range"])
-                launches, spent = inside[row["range"]]
-                ranges.append(GpuRange(name, domain, entries, wall, int(launches), spent))
+                launched[key] = launched.get(key, 0) + launches
+                busy[key] = busy.get(key, 0.0) + spent
+    ranges = [
+        GpuRange(*split_range(row["range"]), entries, wall, launched[row["range"]], busy[row["range"]])
+        for section in projections
+        for row in section.rows
+        if row["range"] in launched
+        and (entries := whole(row.get("range inst"))) is not None
+        and (wall := seconds(section, row, "total range time")) is not None
+    ]
     marked = tuple(
         kernel if kernel.ranges else replace(kernel, ranges=tuple(names.get(kernel.kernel.name, {})))
         for kernel in trace.kernels
     )
     return replace(trace, kernels=marked, ranges=tuple(sorted(ranges, key=lambda r: -r.gpu_seconds)))
-
-
-def split_range(text: str) -> tuple[str, str | None]:
-    """nsys writes `domain:name`, and `:name` for the default domain."""
-    domain, colon, name = text.partition(":")
-    return (name, domain or None) if colon else (text, None)
