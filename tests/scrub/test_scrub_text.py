@@ -137,7 +137,7 @@ def test_a_cprofile_keeps_its_functions_and_times(tmp_path: Path) -> None:
         "def forward():\n    return sum(range(1000))\nforward()\n", str(folder / "train.py"), "exec"
     )
     profile = cProfile.Profile()
-    profile.runctx(code, {}, {})
+    profile.runcall(exec, code, {})
     profile.dump_stats(tmp_path / "out.prof")
     scrub_report(tmp_path / "out.prof", tmp_path / "clean.prof")
     assert SECRET.encode() not in (tmp_path / "clean.prof").read_bytes()
