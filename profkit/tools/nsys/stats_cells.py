@@ -29,6 +29,12 @@ _DIRECTIONS = {
 }
 
 
+def split_range(text: str) -> tuple[str, str | None]:
+    """A range's name and domain: nsys writes `domain:name`, and `:name` for the default domain."""
+    domain, colon, name = text.partition(":")
+    return (name, domain or None) if colon else (text, None)
+
+
 def copy_kind(name: str) -> str:
     """`[CUDA memcpy Host-to-Device]` and `[CUDA memcpy HtoD]` in the house's words."""
     matched = COPY.match(name)
