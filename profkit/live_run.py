@@ -8,6 +8,7 @@ from datetime import datetime, timezone
 
 from profkit.backends import BackendRoom, Findings, Known, Site
 from profkit.errors import Interrupted, UnreadableReport
+from profkit.kernel_names import labels
 from profkit.model import Gpu, PassPlan, PassResult, Plan, Reading, RunDocument, Scope, Summary, Timing
 from profkit.progress import Progress
 from profkit.recording.marks import entered_region, forget
@@ -18,7 +19,7 @@ from profkit.recording.usage import usage_readings
 from profkit.run import write_run
 from profkit.signals import hurried
 from profkit.summaries.memory import summarize_allocations
-from profkit.words import percent, plural, shortened
+from profkit.words import percent, plural
 from profkit.workload import seems_marked
 
 # A document with what is known so far in, the same with verdicts out.
@@ -238,9 +239,11 @@ def _facts(known: Mapping[str, str], told: Mapping[str, str], tool: str | None) 
     """Facts of all passes; what two tools say differently stands under both names. The command is the run's own."""
     facts = dict(known)
     for name, value in told.items():
-        if name == "command" or facts.get(name) == value:
-            continue
-        facts[f"{name} ({tool})" if name in facts else name] = value
+        before = facts.get(name)
+        if name == "command" or (before is not None and before.startswith(value)):
+            continue  # one tool says 580.159, the other 580.159.04
+        same = before is None or value.startswith(before)
+        facts[name if same else f"{name} ({tool})"] = value
     return facts
 
 
@@ -267,10 +270,11 @@ def kernel_lines(plan: PassPlan) -> list[str]:
         return []
     share = percent(100 * sum(kernel.share for kernel in plan.kernels))
     lines = [f"{plan.name}: {plural(len(plan.kernels), 'launch configuration')}, {share} % of the GPU time"]
+    names = labels([(planned.kernel.name, planned.kernel.id) for planned in plan.kernels], 48)
     for planned in plan.kernels:
         replays = f", {plural(planned.replays, 'replay pass', 'replay passes')}" if planned.replays else ""
-        name = shortened(planned.kernel.name, 48)
-        lines.append(f"  {percent(100 * planned.share)} %  {name}  {planned.kernel.id}{replays}")
+        name = names[planned.kernel.name, planned.kernel.id]
+        lines.append(f"  {percent(100 * planned.share):>5} %  {name}{replays}")
     return [*lines, *(f"  {note}" for note in plan.notes)]
 
 

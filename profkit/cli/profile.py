@@ -21,6 +21,8 @@ from profkit.cli.options import (
 EXAMPLES = """
 Example:  profkit profile --backend cpu -- python benchmark/gated_mlp.py --backend cpu
 
+On a GPU, first where the time goes, then why:  profkit profile --backend cuda -- python train.py
+
 See first what it would do:  profkit profile --plan -- python train.py
 
 In CI, one minute, exit 1 where a target fails:  profkit profile --depth gate --check -- python train.py
@@ -53,7 +55,8 @@ def profile(
     command: Annotated[list[str], typer.Argument(help="The workload, after `--`.", metavar="COMMAND")],
     backend: Annotated[BackendName, typer.Option(help="The hardware to look at.")] = BackendName.auto,
     passes: Annotated[
-        str | None, typer.Option(help="Only these, with commas: timing,cprofile,tracemalloc,trace,counters.")
+        str | None,
+        typer.Option(help="Only these, with commas: timing,cprofile,tracemalloc,trace,counters,explain."),
     ] = None,
     depth: Annotated[
         DepthName, typer.Option(help="What may be spent: gate (one process), standard, full.")

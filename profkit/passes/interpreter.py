@@ -26,3 +26,19 @@ def python_version(interpreter: str | Sequence[str], timeout: float = 20.0) -> t
         return (int(major), int(minor), int(micro)) if word == "profkit" else None
     except (OSError, ValueError, subprocess.SubprocessError):
         return None
+
+
+def has_module(interpreter: str, name: str, folder: str, timeout: float = 20.0) -> bool:
+    """Whether a program that this interpreter runs in `folder` could import the module `name`; imports it not."""
+    ask = "import importlib.util, sys; sys.exit(importlib.util.find_spec(sys.argv[1]) is None)"
+    try:
+        done = subprocess.run(
+            [interpreter, "-c", ask, name],
+            cwd=folder,
+            capture_output=True,
+            timeout=timeout,
+            stdin=subprocess.DEVNULL,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return done.returncode == 0

@@ -47,7 +47,7 @@ def record_pass(plan: PassPlan, setting: Setting) -> PassResult:
     else:
         recorded, problem = _in_order(plan.steps, setting, limit)
     artifacts = tuple(a for s in plan.steps for a in s.artifacts if (setting.folder / a).exists())
-    faults = {one.step.name: fault for one in recorded if (fault := _fault(one)) is not None}
+    faults = {one.step.name: fault for one in recorded if (fault := _fault(one, setting.folder)) is not None}
     fault = problem or next(iter(faults.values()), None)
     reason = fault.reason if fault else None
     if reason is not None and not plan.parallel and 0 < len(faults) < len(recorded):
@@ -75,7 +75,7 @@ def _in_order(
         except (UsageError, MachineError) as error:
             return done, Fault(error.message, error.fix)
         done.append(one)
-        if _fault(one) is not None and not _only_the_tool(one):
+        if _fault(one, setting.folder) is not None and not _only_the_tool(one):
             break  # the next step would meet the same fault
     return done, None
 
@@ -119,7 +119,7 @@ def _side_by_side(
             raise
 
 
-def _fault(recorded: Recorded) -> Fault | None:
+def _fault(recorded: Recorded, folder: Path) -> Fault | None:
     """Why this step cannot be used; None when it can."""
     outcome, step = recorded.outcome, recorded.step
     if outcome.timed_out:
@@ -136,6 +136,8 @@ def _fault(recorded: Recorded) -> Fault | None:
         )
     if outcome.returncode != 0:
         return known or Fault(f"{step.tool or step.name} {outcome.ending()}", f"see {recorded.log.name}")
+    if known is not None and step.artifacts and not any((folder / path).exists() for path in step.artifacts):
+        return known  # nsys and ncu end with 0 where they left nothing
     return None
 
 

@@ -1,0 +1,111 @@
+"""CUDA: first where the time goes (nsys), then why (ncu), with the fewest replays that answer the question."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from profkit.backends import Findings, Known, Site
+from profkit.backends.cuda.counters import plan_counters, plan_explain
+from profkit.backends.cuda.found import find_counters
+from profkit.backends.cuda.trace import find_trace, plan_torch, plan_trace
+from profkit.backends.python_passes import find_cprofile, find_tracemalloc, plan_python
+from profkit.backends.timing import plan_timing
+from profkit.model import Backend, Depth, Gpu, PassPlan, PassResult, Plan
+from profkit.passes.interpreter import has_module
+from profkit.tools.ncu.probe import NcuAbility, probe_ncu
+from profkit.tools.nsys.probe import NsysAbility, probe_nsys
+
+# What each depth asks for, in the order it runs. docs/cuda.md does the sum in plain runs of the workload.
+PASSES: dict[Depth, tuple[str, ...]] = {
+    "gate": ("timing", "trace", "counters"),
+    "standard": ("timing", "cprofile", "tracemalloc", "trace", "counters", "explain"),
+    "full": ("timing", "cprofile", "tracemalloc", "trace", "counters", "explain"),
+}
+PROCESSES: dict[Depth, int] = {"gate": 1, "standard": 2, "full": 5}
+
+
+class Cuda:
+    """The CUDA backend for one site and its devices. Tools are tried once, when the first plan is made."""
+
+    name: Backend = "cuda"
+    host_peaks = False
+
+    def __init__(self, site: Site, gpus: tuple[Gpu, ...]) -> None:
+        self._site, self.gpus = site, gpus
+
+    @property
+    def tools(self) -> dict[str, str]:
+        """Versions of the tools that the asked passes use."""
+        wanted = self._wanted
+        found: dict[str, str | None] = {}
+        if "trace" in wanted:
+            found["nsys"] = self._nsys.version
+        if "counters" in wanted or "explain" in wanted:
+            found["ncu"] = self._ncu.version
+        return {name: version for name, version in found.items() if version is not None}
+
+    def plan(self, known: Known) -> Plan:
+        """The passes in order; what cannot run stands there with its reason.
+
+        A trace by nsys that failed is followed by one of torch's profiler: without a trace there is nothing to count.
+        """
+        passes: list[PassPlan] = []
+        for name in PASSES["full"]:
+            if name in self._wanted:
+                passes += self._plan(name, known)
+        return Plan(self.name, self._site.depth, tuple(passes))
+
+    @property
+    def _wanted(self) -> tuple[str, ...]:
+        return self._site.wanted or PASSES[self._site.depth]
+
+    def _plan(self, name: str, known: Known) -> list[PassPlan]:
+        site = self._site
+        if name == "timing":
+            return [plan_timing(site, PROCESSES[site.depth])]
+        if name == "cprofile":
+            return [plan_python(site, known, "cprofile")]
+        if name == "tracemalloc":
+            return [plan_python(site, known, "tracemalloc")]
+        if name == "trace":
+            return self._trace(known)
+        if name == "counters":
+            return [plan_counters(site, self._ncu, known, self._chip)]
+        return [plan_explain(site, self._ncu, known, self._chip)]
+
+    def _trace(self, known: Known) -> list[PassPlan]:
+        plans = [plan_trace(self._site, self._nsys, known, ranges=self._ranges)]
+        failed = [r for r in known.passes if r.name == "trace" and r.tool == "nsys" and r.state == "failed"]
+        if failed and known.trace is None:
+            plans.append(plan_torch(self._site, known, f"nsys failed: {failed[0].reason}", failed[0].fix))
+        return plans
+
+    def findings(self, plan: PassPlan, result: PassResult) -> Findings:  # noqa: ARG002 - the files say it all
+        """What the artifacts of one pass say."""
+        if plan.name == "cprofile":
+            return find_cprofile(self._site)
+        if plan.name == "tracemalloc":
+            return find_tracemalloc(self._site)
+        if plan.name == "trace":
+            return find_trace(self._site, plan)
+        if plan.name in ("counters", "explain"):
+            return find_counters(self._site, plan)
+        return Findings()
+
+    @cached_property
+    def _nsys(self) -> NsysAbility:
+        return probe_nsys()
+
+    @cached_property
+    def _ncu(self) -> NcuAbility:
+        return probe_ncu()
+
+    @cached_property
+    def _ranges(self) -> bool:
+        """Whether a region in the workload can write NVTX ranges."""
+        workload = self._site.workload
+        return workload.python is not None and has_module(workload.python, "nvtx", workload.folder)
+
+    @property
+    def _chip(self) -> str | None:
+        return self.gpus[0].chip if self.gpus else None

@@ -1,0 +1,47 @@
+"""What the passes on a GPU are expected to cost, in wall seconds, before they run.
+
+The figures are of one H200 with ncu 2025.3 and nsys 2025.3 (docs/cuda.md): a plain run of 4.3 s took 5.8 s under ncu
+with one replay pass of two launches, 19.7 s with 60 launches of 9 passes, 22 s with 8 launches of 38 passes.
+"""
+
+from __future__ import annotations
+
+from profkit.backends import Known
+from profkit.model import KernelTime
+
+NSYS_SECONDS = 3.5  # start, stop and writing the report, for a trace of few seconds
+EXPORT_SECONDS = 0.5
+TORCH_SECONDS = 1.5
+NCU_SECONDS = 1.5  # start, first launch, end
+REPLAY_SECONDS = (
+    0.03  # one replay pass of a kernel, beside the kernel itself: 26 ms with few metrics, 50 ms with all
+)
+PLAIN_SECONDS = 5.0  # of a Python program that imports torch, where none was timed yet
+SOURCE = "as measured on an H200"
+
+
+def start_seconds(known: Known) -> float:
+    """Wall seconds of one run of the workload without the samples that timing took."""
+    return known.start_seconds if known.start_seconds is not None else PLAIN_SECONDS
+
+
+def region_seconds(known: Known, iterations: int | None) -> float:
+    """What the iterations take that an instrument asks of a benchmark."""
+    if not known.benchmark or iterations is None or known.iteration_seconds is None:
+        return 0.0
+    return iterations * known.iteration_seconds
+
+
+def kernel_seconds(kernel: KernelTime, replays: int | None) -> float | None:
+    """Counting one launch in `replays` passes; None where they are not known."""
+    if replays is None:
+        return None
+    once = kernel.median if kernel.median is not None else kernel.total / max(1, kernel.launches)
+    return replays * (REPLAY_SECONDS + once)
+
+
+def in_plain_runs(seconds: float | None, known: Known) -> float | None:
+    """Seconds as a multiple of one plain run."""
+    if seconds is None:
+        return None
+    return seconds / (known.plain_seconds or PLAIN_SECONDS)

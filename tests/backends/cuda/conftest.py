@@ -1,0 +1,114 @@
+"""A machine with a GPU, as far as that can be had without one: stand-ins for NVIDIA's profilers that run the workload
+for real and leave reports that were recorded on an H200."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from profkit.hardware import gpu as hardware_gpu
+from profkit.model import Gpu, RunDocument
+from profkit.profile import Request, profile_workload
+from profkit.tools.ncu import probe as ncu_probe
+from profkit.tools.ncu.probe import probe_ncu
+from profkit.tools.nsys.probe import probe_nsys
+from tests.conftest import ROOT
+
+H200 = Gpu("NVIDIA H200", 0, "9.0", "GH100", 132, 150_109_880_320, driver="580.159")
+STAND_INS = ROOT / "tests" / "stand_ins"
+
+# Marked as a workload on a GPU is; what it launches stands in the recorded reports.
+MARKED = """
+import profkit
+def work():
+    return sum(number * number for number in range(2000))
+profkit.benchmark(work, name="gated_mlp")
+"""
+
+
+@dataclass
+class Machine:
+    """The machine of a test: what its profilers do, and what they were called with."""
+
+    folder: Path
+    fixtures: Path
+    said: list[str] = field(default_factory=list)
+
+    def tools(self, *, nsys: dict[str, Any] | None = None, ncu: dict[str, Any] | None = None) -> None:
+        """What the profilers do from now on, on top of leaving the recorded reports."""
+        recorded = {
+            "nsys": {"sqlite": str(self.fixtures / "h200.gated_mlp.nsys.sqlite")},
+            "ncu": {"report": str(self.fixtures / "h200.gated_mlp.full.ncu-rep")},
+        }
+        for name, more in (("nsys", nsys), ("ncu", ncu)):
+            scenario = {**recorded[name], "log": str(self.folder / "calls"), **(more or {})}
+            (self.folder / f"{name}.json").write_text(json.dumps(scenario))
+
+    def calls(self, tool: str, holding: str = "") -> list[list[str]]:
+        """The command lines that a profiler was called with."""
+        lines = (self.folder / "calls").read_text().splitlines() if (self.folder / "calls").exists() else []
+        return [
+            call
+            for call in map(json.loads, lines)
+            if call[0] == tool and any(holding in word for word in call)
+        ]
+
+    def profile(self, program: str = MARKED, **asked: Any) -> RunDocument:
+        """Profile a Python program on the GPU, with little spent on timing."""
+        script = self.folder / "workload.py"
+        script.write_text(program)
+        request = Request(
+            (sys.executable, str(script)),
+            **{"backend": "cuda", "output": self.folder / "runs", "budget": 0.2, "precision": 0.2, **asked},
+        )
+        document, _ = profile_workload(request, self)
+        return document
+
+    # what a progress is told
+
+    def begin(self, title: str, detail: str = "") -> None:
+        self.said.append(f"{title} {detail}")
+
+    def tick(self, seconds: float) -> None:
+        pass
+
+    def end(self, result: str) -> None:
+        self.said.append(result)
+
+    def note(self, text: str) -> None:
+        self.said.append(text)
+
+
+@pytest.fixture
+def gpus(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Sets the devices that the driver tells of."""
+
+    def there(*found: Gpu) -> None:
+        for room in (hardware_gpu, ncu_probe):
+            monkeypatch.setattr(room, "read_gpus", lambda *_, **__: found)
+
+    return there
+
+
+@pytest.fixture
+def machine(
+    tmp_path: Path, fixtures: Path, gpus: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Machine]:
+    """An H200 with nsys and ncu."""
+    gpus(H200)
+    made = Machine(tmp_path, fixtures / "cuda")
+    made.tools()
+    for name in ("ncu", "nsys"):
+        monkeypatch.setenv(f"PROFKIT_{name.upper()}", str(STAND_INS / name))
+        monkeypatch.setenv(f"{name.upper()}_SCENARIO", str(tmp_path / f"{name}.json"))
+    for probe in (probe_ncu, probe_nsys):
+        probe.cache_clear()
+    yield made
+    for probe in (probe_ncu, probe_nsys):
+        probe.cache_clear()

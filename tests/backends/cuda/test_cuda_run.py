@@ -1,0 +1,223 @@
+"""The whole story of a run on a GPU, with stand-ins for nsys and ncu that leave what was recorded on an H200."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from profkit.errors import MachineError, WorkloadError
+from profkit.model import PassResult, RunDocument
+from profkit.profile import Request, make_plan
+from tests.backends.cuda.conftest import H200, MARKED, Machine
+
+UNMARKED = "sum(range(1000))\n"
+
+
+def of(document: RunDocument, name: str) -> list[PassResult]:
+    return [result for result in document.passes if result.name == name]
+
+
+def test_trace_then_counters_then_verdicts_then_what_explains_them(machine: Machine) -> None:
+    run = machine.profile()
+    assert [result.name for result in run.passes] == [
+        "timing", "cprofile", "tracemalloc", "trace", "counters", "explain",
+    ]  # fmt: skip
+    assert [result.state for result in run.passes][:5] == ["finished"] * 5
+    assert run.trace is not None
+    assert run.trace.tool == "nsys"
+    assert run.trace.launches == 60
+    occupancy = [r for r in run.readings if r.metric == "occupancy.achieved" and r.value is not None]
+    assert {r.scope for r in occupancy} == {k.kernel.scope for k in run.trace.kernels}
+    assert run.facts["cache control"] == "all"
+    assert run.gpus[0].bandwidth is not None
+    assert run.gpus[0].driver == "580.159"
+    assert any(v.scope.kind == "kernel" for v in run.verdicts)
+
+
+def test_the_plan_names_the_kernels_their_share_and_their_replays_before_they_are_counted(
+    machine: Machine,
+) -> None:
+    run = machine.profile(depth="gate")
+    assert run.plan is not None
+    counters = next(planned for planned in run.plan.passes if planned.name == "counters")
+    assert [k.kernel.name[:6] for k in counters.kernels] == ["nvjet_", "silu_m"]
+    assert sum(k.share for k in counters.kernels) == pytest.approx(1.0)
+    assert counters.seconds is not None
+    assert counters.cost is not None
+    begun = next(i for i, line in enumerate(machine.said) if line.startswith("counters ncu"))
+    told = machine.said[begun - 3 : begun]
+    assert told[0].startswith("counters: 2 launch configurations, 100.0 % of the GPU time")
+    assert "silu_mul" in told[2]
+
+
+def test_depth_gate_runs_one_process_under_each_of_nsys_and_ncu(machine: Machine) -> None:
+    run = machine.profile(depth="gate")
+    assert [result.name for result in run.passes] == ["timing", "trace", "counters"]
+    assert len(machine.calls("nsys", "workload.py")) == len(machine.calls("ncu", "workload.py")) == 1
+
+
+def test_depth_full_explains_every_kernel(machine: Machine) -> None:
+    run = machine.profile(depth="full", passes=("timing", "trace", "counters", "explain"))
+    assert of(run, "explain")[0].state == "finished"
+    assert run.plan is not None
+    assert len(run.plan.passes[-1].kernels) == 2
+
+
+def test_a_plan_that_is_only_printed_has_the_trace_and_says_that_it_chooses_the_kernels(
+    machine: Machine, tmp_path: Path
+) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(MARKED)
+    plan = make_plan(Request(("python3", str(script)), backend="cuda"))
+    passes = {planned.name: planned for planned in plan.passes}
+    assert plan.backend == "cuda"
+    assert "profile" in passes["trace"].steps[0].argv
+    assert passes["counters"].steps == ()
+    assert passes["counters"].skipped is None
+    assert "decided by the trace" in passes["counters"].notes[0]
+    assert not (tmp_path / "reports").exists()
+
+
+# ---------------------------------------------------------------- what goes wrong
+
+
+def test_where_counters_are_refused_the_run_goes_on_with_what_nsys_gives(machine: Machine) -> None:
+    refused = (
+        "==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU Performance Counters "
+        "on the target device 0."
+    )
+    machine.tools(ncu={"text": refused, "report": None, "status": 1})
+    run = machine.profile()
+    counters = of(run, "counters")[0]
+    assert run.state == "complete"
+    assert run.trace is not None
+    assert counters.state == "failed"
+    assert "only administrators" in str(counters.reason)
+    assert counters.fix is not None
+    assert {v.verdict for v in run.verdicts if v.scope.kind == "kernel"} <= {"unknown", "not-applicable"}
+
+
+def test_a_counters_pass_that_saw_no_kernel_is_no_pass(machine: Machine) -> None:
+    machine.tools(ncu={"report": None})
+    counters = of(machine.profile(depth="gate"), "counters")[0]
+    assert counters.state == "failed"
+    assert counters.reason
+
+
+def test_without_ncu_the_counters_are_skipped_with_the_reason(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PROFKIT_NCU", "/nowhere/ncu")
+    run = machine.profile()
+    assert [result.state for result in of(run, "counters") + of(run, "explain")] == ["skipped", "skipped"]
+    assert of(run, "counters")[0].fix
+
+
+def test_an_nsys_that_leaves_no_report_is_followed_by_torchs_profiler(machine: Machine) -> None:
+    machine.profile(depth="gate")  # the probe finds it working, then it fails
+    machine.tools(nsys={"report": False, "text": "Generated:\n    No reports were generated."})
+    run = machine.profile(depth="gate")
+    assert [result.tool for result in of(run, "trace")] == ["nsys", "torch_profiler"]
+    assert of(run, "trace")[0].state == "failed"
+    assert of(run, "trace")[0].reason
+
+
+def test_a_workload_that_launches_nothing_is_told_to_profile_the_cpu(
+    machine: Machine, tmp_path: Path
+) -> None:
+    import sqlite3
+
+    empty = tmp_path / "empty.sqlite"
+    with (
+        sqlite3.connect(machine.fixtures / "h200.gated_mlp.nsys.sqlite") as source,
+        sqlite3.connect(empty) as copy,
+    ):
+        source.backup(copy)
+        copy.execute("DELETE FROM CUPTI_ACTIVITY_KIND_KERNEL")
+    machine.tools(nsys={"sqlite": str(empty)})
+    counters = of(machine.profile(depth="gate"), "counters")[0]
+    assert counters.state == "skipped"
+    assert "launched no kernel" in str(counters.reason)
+    assert counters.fix == "--backend cpu"
+
+
+@pytest.mark.parametrize(
+    ("ending", "says"),
+    [
+        ("import os; os._exit(0)", None),
+        ("raise SystemExit(3)", "exited with 3"),
+        ("import os; os.kill(os.getpid(), 9)", "SIGKILL"),
+        ("print('x' * 20_000_000)", None),
+    ],
+)
+def test_a_workload_that_ends_otherwise_under_the_profilers_costs_no_result(
+    machine: Machine, ending: str, says: str | None
+) -> None:
+    program = f"{MARKED}\nimport os\nif 'timing' not in os.environ['PROFKIT_DIRECTIVE']:\n    {ending}\n"
+    run = machine.profile(program, depth="gate")
+    assert run.state == "complete"
+    assert run.trace is not None
+    assert run.trace.launches == 60
+    for result in of(run, "trace") + of(run, "counters"):
+        assert (result.state == "failed") is (says is not None)
+        assert says is None or says in str(result.reason)
+
+
+def test_a_workload_that_fails_by_itself_is_its_own_fault_and_nothing_is_profiled(machine: Machine) -> None:
+    with pytest.raises(WorkloadError, match="exited with 5"):
+        machine.profile("raise SystemExit(5)")
+    assert machine.calls("ncu", "workload.py") == []
+
+
+def test_every_pass_is_in_the_run_before_the_next_begins(machine: Machine) -> None:
+    program = (
+        f"{MARKED}\nimport json, os, pathlib\n"
+        "directive = json.loads(os.environ['PROFKIT_DIRECTIVE'])\n"
+        "run = json.loads((pathlib.Path(directive['record']).parents[1] / 'run.json').read_text())\n"
+        "print('seen', directive['pass_name'], [p['name'] for p in run['passes']], bool(run['trace']))\n"
+    )
+    machine.profile(program, depth="gate")
+    log = next((machine.folder / "runs").glob("*/logs/counters.log")).read_text()
+    assert "seen counters ['timing', 'trace'] True" in log
+
+
+# ---------------------------------------------------------------- which backend
+
+
+def test_without_a_device_cuda_ends_with_the_drivers_reason(
+    machine: Machine, gpus: Callable[..., None]
+) -> None:
+    gpus()
+    with pytest.raises(MachineError) as caught:
+        machine.profile()
+    assert caught.value.message.startswith("--backend cuda: ")
+    assert caught.value.fix
+
+
+@pytest.mark.parametrize(
+    ("program", "devices", "backend"),
+    [
+        (f"# moves it to cuda\n{MARKED}", (H200,), "cuda"),
+        (f"# moves it to cuda\n{MARKED}", (), "cpu"),
+        (MARKED, (H200,), "cpu"),
+    ],
+)
+def test_auto_takes_the_gpu_that_the_workload_seems_to_use_and_says_so(
+    machine: Machine, gpus: Callable[..., None], program: str, devices: tuple[object, ...], backend: str
+) -> None:
+    gpus(*devices)
+    run = machine.profile(program, backend="auto", depth="gate", passes=("timing",))
+    assert run.backend == backend
+    assert any("names cuda" in line for line in machine.said) is ("cuda" in program)
+
+
+def test_the_run_is_a_document_of_the_schema(machine: Machine) -> None:
+    from jsonschema import Draft202012Validator
+
+    machine.profile(depth="gate")
+    schema = json.loads((Path(__file__).parents[3] / "profkit" / "schema" / "run.schema.json").read_text())
+    run = json.loads(next((machine.folder / "runs").glob("*/run.json")).read_text())
+    Draft202012Validator(schema).validate(run)

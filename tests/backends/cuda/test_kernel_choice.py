@@ -1,0 +1,147 @@
+"""Which kernels are counted, at which launch, in how many runs, and under which name they come back."""
+
+from __future__ import annotations
+
+import pytest
+
+from profkit.backends.cuda.choice import choose
+from profkit.backends.cuda.launches import group, in_benchmark, in_program, iterations_needed
+from profkit.backends.cuda.names import same_kernels
+from profkit.model import GpuTrace, Kernel, KernelTime
+
+FILL = "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>>(int)"
+RANDOM = "void at::native::distribution_elementwise_grid_stride_kernel<float, 4>(long)"
+NCCL = "ncclDevKernel_AllReduce_Sum_f16_RING_LL(ncclDevKernelArgs)"
+
+
+def kernel(name: str, *, grid: int = 132, mangled: str | None = None) -> Kernel:
+    return Kernel(name, (grid, 1, 1), (256, 1, 1), mangled)
+
+
+def took(name: str, total: float, launches: int = 10, *, setup: int = 0, grid: int = 132) -> KernelTime:
+    return KernelTime(kernel(name, grid=grid), launches, total, setup_launches=setup)
+
+
+def trace(*kernels: KernelTime, marked: bool = True) -> GpuTrace:
+    return GpuTrace("nsys", kernels, marked=marked)
+
+
+@pytest.mark.parametrize(
+    ("totals", "names"),
+    [
+        ([96.0, 3.0, 1.0], "a"),
+        ([60.0, 35.0, 5.0], "ab"),
+        ([50.0, 44.0, 6.0], "abc"),
+        ([1.0, 3.0, 96.0], "c"),
+        ([10.0], "a"),
+        ([], ""),
+    ],
+)
+def test_the_fewest_configurations_that_make_up_95_percent_are_counted(
+    totals: list[float], names: str
+) -> None:
+    chosen = choose(trace(*(took("abc"[i], total) for i, total in enumerate(totals))))
+    assert "".join(sorted(k.kernel.name for k in chosen.kernels)) == names
+    assert chosen.seconds == pytest.approx(sum(totals))
+
+
+def test_no_more_than_ten_are_counted_and_that_is_said() -> None:
+    chosen = choose(trace(*(took(f"k{i}", 1.0) for i in range(40))))
+    assert len(chosen.kernels) == 10
+    assert "the 10 largest are counted, 25.0 % of the GPU time" in chosen.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "marked", "counted"),
+    [
+        (NCCL, True, False),
+        (NCCL, False, False),
+        (RANDOM, False, False),
+        (RANDOM, True, True),  # in a marked region it is the workload's: dropout
+        (FILL, False, False),
+        ("triton_poi_fused_mul_0", False, True),
+    ],
+)
+def test_collectives_and_an_unmarked_workloads_initialisers_are_left_out_and_that_is_said(
+    name: str, marked: bool, counted: bool
+) -> None:
+    chosen = choose(trace(took(name, 90.0), took("mine", 10.0), marked=marked))
+    assert (name in {k.kernel.name for k in chosen.kernels}) is counted
+    assert bool(chosen.notes) is not counted
+    assert chosen.share(took("mine", 10.0)) == pytest.approx(0.1)  # of all the time, not of what is left
+
+
+def test_a_workload_that_only_draws_random_numbers_is_one() -> None:
+    assert [k.kernel.name for k in choose(trace(took(RANDOM, 1.0), marked=False)).kernels] == [RANDOM]
+
+
+def test_a_benchmark_runs_as_often_as_its_rarest_kernel_needs_and_the_first_launch_is_passed_over() -> None:
+    often, once, rare = took("often", 1.0, 100), took("once", 1.0, 50), took("rare", 1.0, 5)
+    assert iterations_needed([often, once], 50) == 2
+    assert iterations_needed([often, once, rare], 50) == 20
+    assert iterations_needed([took("single", 1.0, 1)], 50) == 50
+    assert iterations_needed([], 50) == 2
+    assert [g.launch for g in group([in_benchmark(k, 50, 2) for k in (often, once)])] == [1]
+
+
+@pytest.mark.parametrize(
+    ("launches", "setups", "groups"),
+    [
+        ([10, 20, 30], [0, 0, 0], 1),
+        ([30, 30], [1, 400], 2),  # no number is steady in both
+        ([30, 1], [0, 0], 1),
+        ([1, 1, 1], [0, 0, 0], 1),
+        ([30, 30, 30], [7, 20, 400], 2),
+    ],
+)
+def test_configurations_share_a_run_where_one_launch_number_is_steady_in_all_of_them(
+    launches: list[int], setups: list[int], groups: int
+) -> None:
+    kernels = [took(f"k{i}", 1.0, n, setup=s) for i, (n, s) in enumerate(zip(launches, setups, strict=True))]
+    made = group([in_program(k, before=k.setup_launches) for k in kernels])
+    assert len(made) == groups
+    assert sorted(k.kernel.name for g in made for k in g.kernels) == [k.kernel.name for k in kernels]
+    for one in made:
+        for k in one.kernels:
+            assert k.setup_launches <= one.launch < k.setup_launches + k.launches
+
+
+def test_in_a_program_a_late_launch_is_counted_since_the_first_ones_compile_and_tune() -> None:
+    assert group([in_program(took("k", 1.0, 100), before=0)])[0].launch >= 50
+
+
+NSYS = (
+    "void (anonymous namespace)::softmax_warp_forward<float, float, float, (int)10, (bool)0>"
+    "(T2 *, const T1 *, int)"
+)
+NCU = "void <unnamed>::softmax_warp_forward<float, float, float, 10, 0>(T2 *, const T1 *, int)"
+
+
+@pytest.mark.parametrize(
+    ("traced", "counted", "meets"),
+    [
+        (kernel("f<1>()", mangled="_Z1f"), kernel("f<(int)1>()", mangled="_Z1f"), True),
+        (kernel("f", mangled="_Z1fv"), kernel("f", mangled="_Z1fi"), False),
+        (kernel("f", mangled="_Z1fv"), kernel("f"), True),
+        (kernel(NSYS), kernel(NCU), True),
+        (kernel(NSYS), kernel(NCU, grid=7), False),
+        (kernel("void g<true>(int)"), kernel("void g<(bool)1>(int)"), True),
+        (kernel("void lib::gemm<A, B>(Params)"), kernel("gemm"), True),
+        (kernel("gemm"), kernel("silu"), False),
+    ],
+)
+def test_what_ncu_counted_comes_back_under_the_name_that_the_trace_gave(
+    traced: Kernel, counted: Kernel, meets: bool
+) -> None:
+    assert same_kernels([traced], [counted]) == ({counted.scope: traced.scope} if meets else {})
+
+
+def test_two_instances_of_one_template_are_not_mixed_up() -> None:
+    traced = [kernel("same<(int)0>()"), kernel("same<(int)1>()")]
+    counted = [kernel("void same<1>()"), kernel("void same<0>()")]
+    assert same_kernels(traced, counted) == {
+        counted[0].scope: traced[1].scope,
+        counted[1].scope: traced[0].scope,
+    }
+    unclear = [kernel("same<A>()"), kernel("same<B>()")]
+    assert same_kernels(traced, unclear) == {}
