@@ -12,7 +12,8 @@ from profkit.cli.options import FormatOption, OutputFormat, TargetsOption, print
 EXAMPLES = """
 Example:  profkit summarize callgrind.out.1234
 
-Works on: runs, perf stat (CSV, JSON, text), perf script, perf.data, callgrind, cachegrind, cProfile.
+Works on: runs; of GPUs .ncu-rep, ncu --csv, .nsys-rep, nsys SQLite and stats, traces of torch.profiler; of CPUs
+perf stat (CSV, JSON, text), perf script, perf.data, callgrind, cachegrind, cProfile.
 """
 
 

@@ -6,7 +6,9 @@ from profkit.metrics import metric
 from profkit.model import Reading, RunDocument, Scope
 from profkit.reports.markdown_text import code, escaped, folded, grid_of
 from profkit.reports.order import conditions, named
+from profkit.words import plural
 
+KERNELS = 50  # whole names that are shown, those with the largest share of the GPU time
 NAME = 4000  # characters of a whole name: longer ones, which somebody made, are cut
 
 
@@ -18,12 +20,15 @@ def kernel_details(document: RunDocument) -> list[str]:
 def _names(document: RunDocument) -> str:
     scopes = [one.kernel.scope for one in document.trace.kernels] if document.trace is not None else []
     scopes += [reading.scope for reading in document.readings if reading.scope.kind == "kernel"]
-    rows = [
-        _cells(named(scope), (scope.name or "")[:NAME], scope.id or "-") for scope in dict.fromkeys(scopes)
-    ]
+    known = list(dict.fromkeys(scopes))
+    rows = [_cells(named(scope), (scope.name or "")[:NAME], scope.id or "-") for scope in known[:KERNELS]]
     if not rows:
         return ""
-    return folded("Whole names of the kernels", grid_of(("kernel", "whole name", "grid of block"), rows))
+    more = len(known) - KERNELS
+    rest = f"\n\nand {plural(more, 'further configuration')}: they stand in run.json" if more > 0 else ""
+    return folded(
+        "Whole names of the kernels", grid_of(("kernel", "whole name", "grid of block"), rows) + rest
+    )
 
 
 def _conditions(document: RunDocument) -> str:
