@@ -10,6 +10,7 @@ import re
 
 from profkit.errors import Fault
 from profkit.tools.fault_table import first_known, known
+from profkit.tools.ncu.chip_table import renamed
 from profkit.tools.ncu.permission import RESTRICTED, open_counters
 
 REPLAY_FIX = (
@@ -133,10 +134,12 @@ FAULTS = (
 _PERMISSION = re.compile(
     r"ERR_NVGPUCTRPERM|does not have permission to (?:access|profile)|INSUFFICIENT_PRIVILEGES", re.IGNORECASE
 )
+_UNKNOWN = re.compile(r"Failed to find metric (?:regex:\^)?([\w.]+)")
 _NOTHING = re.compile(r"No kernels were profiled")
 _AVAILABLE = re.compile(r"Available Kernels:\s*\n((?:\s*\d+\.\s+[^\n]+\n?)+)")
 _ERROR = re.compile(
-    r"^==ERROR==\s*(?!The application returned|An error (?:occurred|was reported))(.+)$", re.MULTILINE
+    r"^==ERROR==[ \t]*(?![ \t]|The application returned|An error (?:occurred|was reported))(.+)$",
+    re.MULTILINE,
 )
 
 
@@ -145,7 +148,9 @@ def explain(text: str, returncode: int) -> Fault | None:
     if _PERMISSION.search(text):
         return Fault(RESTRICTED, open_counters())
     if (fault := first_known(FAULTS, text)) is not None:
-        return fault
+        unknown = _UNKNOWN.search(text)
+        elsewhere = renamed(unknown[1]) if unknown is not None else None
+        return fault if elsewhere is None else Fault(f"{fault.reason}; it is {elsewhere}", fault.fix)
     if (error := _ERROR.search(text)) is not None:
         return Fault(f"it says: {error[1].strip()[:300]}")
     if _NOTHING.search(text):

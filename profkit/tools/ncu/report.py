@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from profkit.model import GpuTrace, Report
+from profkit.model import Counter, Gpu, GpuTrace, Report
+from profkit.tools.ncu.chip_table import lacking
 from profkit.tools.ncu.facts import Seen, facts_of
 from profkit.tools.ncu.launches import Group, Launch, grouped
 from profkit.tools.ncu.session import Session, gpus
@@ -23,17 +24,28 @@ def report_of(
         key=lambda time: (-time.total, time.first or 0),
     )
     driver = session.driver or next(iter(seen.drivers), None)
+    devices = gpus(session, driver)
     trace = GpuTrace(tool=TOOL, kernels=tuple(times), launches=seen.kinds["kernel"]) if times else None
     return Report(
         tool=TOOL,
         format=format,
         version=session.version,
         facts=facts_of(session, seen),
-        counters=tuple(counter for group in groups for counter in group.counters()),
+        counters=tuple(counter for group in groups for counter in _counters(group, devices)),
         trace=trace,
-        gpus=gpus(session, driver),
+        gpus=devices,
         warnings=(*warnings, *_doubts(seen, groups)),
     )
+
+
+def _counters(group: Group, devices: Sequence[Gpu]) -> Iterable[Counter]:
+    """What was counted, and what readings need that this chip cannot count."""
+    told = tuple(group.counters())
+    yield from told
+    chips = {gpu.chip or gpu.capability for gpu in devices}
+    if len(chips) == 1:
+        for name, why in lacking(chips.pop(), {counter.name.lower() for counter in told}).items():
+            yield Counter(name, None, "not-supported", scope=group.scope, reason=why)
 
 
 def _doubts(seen: Seen, groups: Sequence[Group]) -> Iterable[str]:
