@@ -6,68 +6,23 @@ import shlex
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
-from importlib import import_module
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from profkit.doctor.cuda_packages import torch_checks
 from profkit.doctor.cuda_sharing import holder_checks, sharing_checks
-from profkit.doctor.ncu_versions import doubt_of
 from profkit.errors import Fault
 from profkit.hardware.superuser import as_superuser
 from profkit.model import Check, Gpu
 
+if TYPE_CHECKING:
+    from profkit.tools.ncu.probe import NcuAbility
+    from profkit.tools.nsys.probe import NsysAbility
+
 GIB = 1 << 30
-# What the probes of the two tools say where a tool is not there at all.
+_TOLD_APART = ("MIG", "under WSL")  # notes of the probe that `sharing_checks` tells, with what to do
+_OTHER_NCU = "a newer driver, or the ncu of the CUDA Toolkit that fits the driver: PROFKIT_NCU=/path/to/ncu"
 _NO_TRACE = "torch's own profiler traces instead, where the workload uses torch"
-
-
-class NcuSays(Protocol):
-    """What the probe of ncu tells."""
-
-    @property
-    def path(self) -> Path | None:
-        """Where it is."""
-
-    @property
-    def version(self) -> str | None:
-        """Its version."""
-
-    @property
-    def counters_ok(self) -> bool:
-        """Whether it may count here."""
-
-    @property
-    def reason(self) -> str | None:
-        """Why not."""
-
-    @property
-    def fix(self) -> str | None:
-        """What would change that."""
-
-
-class NsysSays(Protocol):
-    """What the probe of nsys tells."""
-
-    @property
-    def path(self) -> Path | None:
-        """Where it is."""
-
-    @property
-    def version(self) -> str | None:
-        """Its version."""
-
-    @property
-    def works(self) -> bool:
-        """Whether a report came of a trial."""
-
-    @property
-    def reason(self) -> str | None:
-        """Why not."""
-
-    @property
-    def fix(self) -> str | None:
-        """What would change that."""
 
 
 def cuda_checks() -> Iterator[Check]:
@@ -80,7 +35,7 @@ def cuda_checks() -> Iterator[Check]:
         yield from no_device(fault)
         yield from _reader()
         return
-    probe_ncu = import_module("profkit.tools.ncu.probe").probe_ncu
+    from profkit.tools.ncu.probe import probe_ncu
     from profkit.tools.nsys.probe import probe_nsys
 
     yield from judge_cuda(gpus, probe_ncu(), probe_nsys())
@@ -100,19 +55,21 @@ def _reader() -> Iterator[Check]:
         yield Check("nsys", "ok", "turns .nsys-rep files into what profkit reads", path=str(path))
 
 
-def judge_cuda(gpus: Sequence[Gpu], ncu: NcuSays, nsys: NsysSays, root: Path = Path("/")) -> Iterator[Check]:
+def judge_cuda(
+    gpus: Sequence[Gpu], ncu: NcuAbility, nsys: NsysAbility, root: Path = Path("/")
+) -> Iterator[Check]:
     """What devices and probes mean for a run, check by check."""
     yield _backend(ncu, nsys)
     for gpu in gpus:
         yield _device(gpu)
     yield from sharing_checks(gpus)
-    yield from _ncu(ncu, gpus[0].driver)
+    yield from _ncu(ncu)
     yield from holder_checks(root)
     yield _nsys(nsys)
     yield from torch_checks()
 
 
-def _backend(ncu: NcuSays, nsys: NsysSays) -> Check:
+def _backend(ncu: NcuAbility, nsys: NsysAbility) -> Check:
     able = ["times", *(["traces"] if nsys.works else []), *(["counts"] if ncu.counters_ok else [])]
     detail = f"profkit {', '.join(able)} here"
     if ncu.counters_ok and nsys.works:
@@ -135,7 +92,7 @@ def _device(gpu: Gpu) -> Check:
     return Check(f"GPU {gpu.index}", "ok", f"{gpu.name}{f' ({about})' if about else ''}")
 
 
-def _ncu(ncu: NcuSays, driver: str | None) -> Iterator[Check]:
+def _ncu(ncu: NcuAbility) -> Iterator[Check]:
     if ncu.path is None:
         yield Check("ncu", "missing", f"{ncu.reason or 'not installed'}: no counters", ncu.fix)
         return
@@ -143,9 +100,9 @@ def _ncu(ncu: NcuSays, driver: str | None) -> Iterator[Check]:
     if ncu.version is None:
         yield Check("ncu", "refused", ncu.reason or "it does not say its version", ncu.fix, path)
         return
-    doubt = doubt_of(ncu.version, driver)
-    if doubt is not None and not ncu.counters_ok:
-        yield Check("ncu", "limited", doubt.reason, doubt.fix, path, ncu.version)
+    doubts = [note for note in ncu.notes if not note.startswith(_TOLD_APART)]
+    if doubts:
+        yield Check("ncu", "limited", "; ".join(doubts), _OTHER_NCU, path, ncu.version)
     else:
         yield Check("ncu", "ok", "answers", path=path, version=ncu.version)
     if ncu.counters_ok:
@@ -153,12 +110,12 @@ def _ncu(ncu: NcuSays, driver: str | None) -> Iterator[Check]:
         return
     yield Check("GPU counters", "refused", ncu.reason or "they cannot be read", ncu.fix)
     line = sudo_line()
-    if line is not None:
+    if line is not None and "sudo -E" not in (ncu.fix or ""):
         detail = "root may count; sudo replaces PATH and would take another Python: type whole paths"
         yield Check("with sudo", "limited", detail, line)
 
 
-def _nsys(nsys: NsysSays) -> Check:
+def _nsys(nsys: NsysAbility) -> Check:
     path = None if nsys.path is None else str(nsys.path)
     if path is None:
         return Check("nsys", "missing", f"{nsys.reason or 'not installed'}: {_NO_TRACE}", nsys.fix)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,34 +12,22 @@ from profkit.doctor import blocked
 from profkit.doctor.cuda import cuda_checks, judge_cuda, no_device, sudo_line
 from profkit.doctor.cuda_packages import judge_torch
 from profkit.doctor.cuda_sharing import holder_checks, sharing_checks
-from profkit.doctor.ncu_versions import doubt_of
 from profkit.errors import Fault
 from profkit.hardware.gpu import read_gpus
 from profkit.model import Check, Gpu
+from profkit.tools.ncu.probe import NcuAbility
+from profkit.tools.nsys.probe import NsysAbility
 
 H200 = Gpu("NVIDIA H200", 0, "9.0", "GH100", 132, 150 << 30, driver="580.159.04")
 
 
-@dataclass(frozen=True)
-class Ncu:
-    path: Path | None = Path("/opt/nvidia/ncu")
-    version: str | None = "2025.3.1"
-    counters_ok: bool = True
-    reason: str | None = None
-    fix: str | None = None
-
-
-@dataclass(frozen=True)
-class Nsys:
-    path: Path | None = Path("/opt/nvidia/nsys")
-    version: str | None = "2025.3.2"
-    works: bool = True
-    reason: str | None = None
-    fix: str | None = None
-
-
-DENIED = Ncu(counters_ok=False, reason="the driver keeps the counters for root", fix="options nvidia ...=0")
-NO_NSYS = Nsys(None, None, False, "nsys is not installed", "apt-get install nsight-systems-cli")
+WORKING = NcuAbility(Path("/opt/nvidia/ncu"), "2025.3.1", True, chips=("GH100",))
+TRACING = NsysAbility(Path("/opt/nvidia/nsys"), "2025.3.2", True)
+DENIED = replace(
+    WORKING, counters_ok=False, reason="the driver keeps the counters for root", fix="options nvidia ...=0"
+)
+ABSENT = NcuAbility(None, None, False, "ncu is not installed")
+NO_NSYS = NsysAbility(None, None, False, "nsys is not installed", "apt-get install nsight-systems-cli")
 
 
 @pytest.fixture(autouse=True)
@@ -48,12 +36,12 @@ def _no_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("profkit.doctor.cuda.torch_checks", lambda: iter(()))
 
 
-def told(ncu: Ncu, nsys: Nsys, root: Path, gpu: Gpu = H200) -> dict[str, Check]:
+def told(ncu: NcuAbility, nsys: NsysAbility, root: Path, gpu: Gpu = H200) -> dict[str, Check]:
     return {check.name: check for check in judge_cuda((gpu,), ncu, nsys, root)}
 
 
 def test_where_all_works_every_line_is_ok(tmp_path: Path) -> None:
-    found = told(Ncu(), Nsys(), tmp_path)
+    found = told(WORKING, TRACING, tmp_path)
     assert {name: check.state for name, check in found.items()} == dict.fromkeys(
         ("cuda backend", "GPU 0", "ncu", "GPU counters", "nsys"), "ok"
     )
@@ -63,13 +51,13 @@ def test_where_all_works_every_line_is_ok(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("ncu", "nsys", "says"),
     [
-        (DENIED, Nsys(), "verdicts that need them will be unknown"),
-        (Ncu(), NO_NSYS, "torch's own profiler traces instead"),
-        (Ncu(None, None, False, "ncu is not installed"), NO_NSYS, "profkit times here"),
+        (DENIED, TRACING, "verdicts that need them will be unknown"),
+        (WORKING, NO_NSYS, "torch's own profiler traces instead"),
+        (ABSENT, NO_NSYS, "profkit times here"),
     ],
 )
 def test_what_tools_cannot_do_limits_the_backend_and_does_not_block_it(
-    ncu: Ncu, nsys: Nsys, says: str, tmp_path: Path
+    ncu: NcuAbility, nsys: NsysAbility, says: str, tmp_path: Path
 ) -> None:
     found = told(ncu, nsys, tmp_path)
     assert found["cuda backend"].state == "limited"
@@ -81,7 +69,7 @@ def test_refused_counters_come_with_the_probes_line_and_the_line_for_sudo(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("profkit.doctor.cuda.sudo_line", lambda: sudo_line_of("/my python/bin/python3"))
-    found = told(DENIED, Nsys(), tmp_path)
+    found = told(DENIED, TRACING, tmp_path)
     assert (found["GPU counters"].state, found["GPU counters"].fix) == ("refused", DENIED.fix)
     assert found["with sudo"].fix is not None
     assert found["with sudo"].fix.count("'/my python/bin/python3'") == 2
@@ -126,38 +114,18 @@ def test_this_machine_without_a_gpu_is_told_so_at_once() -> None:
     assert next(iter(cuda_checks())).state == "missing"
 
 
-@pytest.mark.parametrize(
-    ("ncu", "driver", "doubts"),
-    [
-        ("2025.3.1.0", "580.159.04", None),
-        ("2025.3.1", "570.86", "came with driver 580"),
-        ("2026.2.1", "576.88", "came with driver 590 or a later one"),
-        ("2023.3.0", "580.1", None),
-        ("2022.1", "470.57", None),  # older than the table: nothing is claimed
-        (None, "580.1", None),
-        ("2025.3", None, None),
-        ("unknown", "x", None),
-    ],
-)
-def test_an_ncu_newer_than_the_driver_is_doubted(
-    ncu: str | None, driver: str | None, doubts: str | None
-) -> None:
-    fault = doubt_of(ncu, driver)
-    assert (fault is None) == (doubts is None)
-    if fault is not None and doubts is not None:
-        assert doubts in fault.reason
-        assert fault.fix is not None
-
-
-def test_the_doubt_names_the_ncu_that_fits(tmp_path: Path) -> None:
-    old = Gpu("NVIDIA A100", 0, driver="570.86.10")
-    found = told(DENIED, Nsys(), tmp_path, old)
-    assert found["ncu"].state == "limited"
+def test_what_ncu_may_stumble_over_is_told_before_it_does(tmp_path: Path) -> None:
+    doubting = replace(
+        WORKING, notes=("ncu 2025.3.1 was seen to refuse drivers before 580", "MIG is on: ...")
+    )
+    found = told(doubting, TRACING, tmp_path)
+    assert (found["ncu"].state, found["ncu"].detail) == ("limited", doubting.notes[0])
     assert found["ncu"].fix is not None
-    assert "ncu 2025.1, which came with it" in found["ncu"].fix
-    assert (
-        told(Ncu(), Nsys(), tmp_path, old)["ncu"].state == "ok"
-    )  # it counts: then there is nothing to doubt
+    assert "PROFKIT_NCU" in found["ncu"].fix
+    only_shared = told(
+        replace(WORKING, notes=("MIG is on: ...",)), TRACING, tmp_path, replace(H200, mig=True)
+    )
+    assert (only_shared["ncu"].state, only_shared["MIG"].state) == ("ok", "limited")
 
 
 @pytest.mark.parametrize(
