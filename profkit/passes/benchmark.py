@@ -115,11 +115,14 @@ def benchmark(
     the pass decides both. Garbage collection stays on: a workload that pays for it in production pays for it here.
 
     Prints one line when run by hand; quiet under profkit. What `fn` raises passes through.
-    Raises ValueError for flops, bytes, precision or budget that are no positive finite numbers.
+    Raises ValueError for flops, bytes, precision or budget that are no positive finite numbers, and for another
+    device.
     """
     for word, value in (("flops", flops), ("bytes", bytes), ("precision", precision), ("budget", budget)):
         if value is not None and not (value > 0 and math.isfinite(value)):
             raise ValueError(f"{name}: {word} must be a positive finite number, not {value!r}")
+    if device not in (None, "cuda", "cpu"):
+        raise ValueError(f"{name}: device must be 'cuda', 'cpu' or None, not {device!r}")
     calls = Calls(fn, setup, synchronize)
     if DIRECTIVE not in os.environ and HOST not in sys.modules:
         show = _shown(name, budget) if sys.stderr is not None and sys.stderr.isatty() else None
