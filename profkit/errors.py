@@ -58,3 +58,4 @@ class Fault:
 
     reason: str
     fix: str | None = None
+    consequence: bool = False  # where the workload failed, this may be no more than what follows from that

@@ -7,6 +7,7 @@ import tempfile
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 
 from profkit.errors import Interrupted, MachineError, UsageError, WorkloadError
 from profkit.hardware.machine import read_machine
@@ -79,11 +80,20 @@ def record_report(
             marked = not marked
             report.unlink(missing_ok=True)  # perf would keep it beside its own, as report.old
         if hasattr(recipe, "collect"):
-            for remark in recipe.collect(scratch, report):
-                progress.note(remark)
+            _collect(recipe, scratch, report, recorded, progress)
         _complain(recorded, tool, report)
     progress.end(f"{recorded.outcome.seconds:.1f} s")
     return report
+
+
+def _collect(recipe: ModuleType, scratch: Path, report: Path, recorded: Recorded, progress: Progress) -> None:
+    """Bring the report to where it was asked for; why there is none may be the workload's own failure."""
+    try:
+        for remark in recipe.collect(scratch, report):
+            progress.note(remark)
+    except MachineError:
+        if recorded.workload_ok:
+            raise
 
 
 def _may_write(report: Path, force: bool) -> None:
@@ -102,6 +112,8 @@ def _complain(recorded: Recorded, tool: str, report: Path) -> None:
     left = f"; what {tool} had written is in {report}" if report.is_file() and report.stat().st_size else ""
     if outcome.timed_out:
         raise WorkloadError(f"the workload {outcome.ending()}{left}", "--timeout SECONDS")
+    if fault is not None and fault.consequence and not recorded.workload_ok:
+        fault = None
     if outcome.returncode != 0 and fault is not None:
         raise MachineError(f"{tool}: {fault.reason}", fault.fix)
     if not recorded.workload_ok:

@@ -16,11 +16,12 @@ class KnownFault:
     pattern: re.Pattern[str]
     reason: str
     fix: str | None = None
+    consequence: bool = False
 
 
-def known(pattern: str, reason: str, fix: str | None = None) -> KnownFault:
+def known(pattern: str, reason: str, fix: str | None = None, *, consequence: bool = False) -> KnownFault:
     """A row of the table. Case does not matter: it differs between versions."""
-    return KnownFault(re.compile(pattern, re.IGNORECASE), reason, fix)
+    return KnownFault(re.compile(pattern, re.IGNORECASE), reason, fix, consequence)
 
 
 def first_known(table: Iterable[KnownFault], text: str) -> Fault | None:
@@ -28,5 +29,5 @@ def first_known(table: Iterable[KnownFault], text: str) -> Fault | None:
     for row in table:
         if (match := row.pattern.search(text)) is not None:
             groups = [group for group in match.groups() if group]
-            return Fault(row.reason.format(*(groups or [""])), row.fix)
+            return Fault(row.reason.format(*(groups or [""])), row.fix, row.consequence)
     return None

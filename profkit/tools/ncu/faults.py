@@ -167,6 +167,7 @@ def _no_kernels(text: str) -> Fault:
         return Fault(
             "no kernel was profiled, and ncu saw none: the workload launched nothing on the GPU while it was counted",
             "check that the workload uses the GPU at all, and that what it marks is not empty",
+            consequence=True,
         )
     names = [line.partition(".")[2].strip() for line in listed[1].strip().splitlines()]
     shown = ", ".join(name[:60] for name in names[:_SHOWN])

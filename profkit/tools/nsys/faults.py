@@ -74,6 +74,7 @@ FAULTS = (
         "nsys made no report: the part to record never began (cudaProfilerStart was not called), or the workload "
         "was killed",
         "record the whole process, or mark the part with profkit.region",
+        consequence=True,
     ),
     known(
         r"Executable '([^'\n]+)' not found|(?:failed|unable) to (?:launch|execute|start)[^\n]*application",
