@@ -149,7 +149,9 @@ def title_of(concern: str) -> str:
 def conditions(document: RunDocument) -> dict[str, str]:
     """Versions of the tools and what they did to clocks and caches: whatever decides what may be compared."""
     versions = {name: version for name, version in document.tools.items() if version}
-    return {**versions, **{k: v for k, v in document.facts.items() if k != "command"}}
+    facts = {name: value for name, value in document.facts.items() if name != "command"}
+    # A fact of one pass stands behind that of all as `clocks (explain)`: where it is the same, once is enough.
+    return {**versions, **{k: v for k, v in facts.items() if facts.get(k.rpartition(" (")[0]) != v}}
 
 
 def troubles(document: RunDocument) -> list[PassResult]:

@@ -39,6 +39,12 @@ STYLES: dict[VerdictWord, str] = {
 STATES = {"complete": "", "running": "bold yellow", "interrupted": "bold yellow", "failed": "bold red"}
 FUNCTIONS = 3  # functions whose verdicts are shown; the rest stands in run.json
 KERNELS = 5  # the same for kernels, of which each is its own piece of work
+BRIEF = (
+    "Kernels by GPU time",
+    "Timeline",
+    "Copies",
+)  # tables that are shown where details were not asked for
+IN_KERNELS = ("occupancy", "bandwidth", "access", "execution")  # what the table of kernels has in a column
 FACT = 48  # characters of a fact about the tool's session; the whole stands in run.json and in report.md
 ROWS = 6  # notes of a summary that are shown where details were not asked for
 
@@ -142,6 +148,7 @@ def _headlines(screen: Screen, document: RunDocument) -> None:
         summary
         for summary in document.summaries
         if summary.concern not in ("time", *FIRST, *LAST)  # the head has it, or it stands by itself
+        and not (document.backend == "cuda" and summary.concern in IN_KERNELS)
         and not any(cause in summary.headline for cause in causes)  # said once, at the verdicts
     ]
     if not told:
@@ -164,9 +171,12 @@ def _verdicts(screen: Screen, document: RunDocument, *, details: bool) -> None:
     regions = {v.scope.name for v in whole if v.scope.kind == "region"}
     common = common_causes(whole) if kernels or not details or document.backend == "cuda" else {}
     told_together = [verdict for same in common.values() for verdict in same]
+    if kernels and not details:  # what is as it should be takes a line
+        kept = [v for v in whole if v.verdict in ("pass", "not-applicable")]
+        told_together += kept
     for verdict in worst_first([v for v in whole if v not in told_together]):
         place = f"{verdict.scope.name}: " if len(regions) > 1 and verdict.scope.name else ""
-        _verdict(screen, verdict, place, advice=details)
+        _verdict(screen, verdict, place, advice=len(verdict.advice) if details else int(kernels))
     for cause, same in common.items():
         names = ", ".join(verdict.target for verdict in same)
         screen.labelled(
@@ -179,6 +189,11 @@ def _verdicts(screen: Screen, document: RunDocument, *, details: bool) -> None:
             screen.labelled(("", ""), (f"try: {line}", "dim"), width=9)
     if not details and not kernels:
         return
+    if not details:
+        for word in ("pass", "not-applicable"):
+            names = ", ".join(verdict.target for verdict in kept if verdict.verdict == word)
+            if names:
+                screen.labelled((f"{SIGNS[word]} {WORDS[word]}", STYLES[word]), names, width=9)
     shown = frozenset(v.target for v in whole if v.verdict in ("fail", "unknown"))
     for scope, verdicts in list(inner.items())[: KERNELS if kernels else FUNCTIONS]:
         failed = [v for v in worst_first(verdicts) if v.verdict in ("fail", "unknown")]
@@ -189,7 +204,8 @@ def _verdicts(screen: Screen, document: RunDocument, *, details: bool) -> None:
         )
         for verdict in failed if details else [v for v in failed if v.verdict == "fail"]:
             if not _told(verdict, whole):
-                _verdict(screen, verdict, "", advice=kernels or verdict.target not in shown)
+                few = len(verdict.advice) if details else 1
+                _verdict(screen, verdict, "", advice=few if kernels or verdict.target not in shown else 0)
 
 
 def _told(verdict: Verdict, whole: Sequence[Verdict]) -> bool:
@@ -197,12 +213,12 @@ def _told(verdict: Verdict, whole: Sequence[Verdict]) -> bool:
     return any(v.target == verdict.target and verdict.reason in v.reason for v in whole)
 
 
-def _verdict(screen: Screen, verdict: Verdict, place: str, *, advice: bool) -> None:
-    """The verdict and, with `advice`, what to try."""
+def _verdict(screen: Screen, verdict: Verdict, place: str, *, advice: int) -> None:
+    """The verdict and, of what to try, the first so many."""
     label = (f"{SIGNS[verdict.verdict]} {WORDS[verdict.verdict]}", STYLES[verdict.verdict])
     screen.labelled(label, (verdict.target, "bold"), f"  {place}{verdict.reason}{gain(verdict)}", width=9)
-    if advice and verdict.verdict in ("fail", "unknown"):
-        for line in verdict.advice:
+    if verdict.verdict in ("fail", "unknown"):
+        for line in verdict.advice[:advice]:
             screen.labelled(("", ""), (f"try: {line}", "dim"), width=9)
 
 
@@ -211,7 +227,7 @@ def _summary(screen: Screen, summary: Summary, *, details: bool = True) -> None:
     if summary.concern != "gpu":  # the head has it
         screen.line(summary.headline, indent=2)
     for table in summary.tables:
-        if not table.rows:
+        if not table.rows or (not details and table.title not in BRIEF):
             continue
         screen.blank()
         screen.line((table.title, "underline"), indent=2)

@@ -24,7 +24,7 @@ def summarize_execution(rows: Sequence[KernelRow], missing: Sequence[Reading] = 
         lanes = top.value("warp.execution_efficiency") or 0.0
         ipc = top.value("ipc")
         rate = f", {figures(ipc)} instructions per cycle" if ipc is not None else ""
-        headline = f"In {top.label} {percent(lanes)} % of the lanes of an executed instruction work{rate}."
+        headline = f"In {top.brief} {percent(lanes)} % of the lanes of an executed instruction work{rate}."
     return Summary("execution", headline, tuple(missing), (table,) if table is not None else ())
 
 
@@ -48,7 +48,7 @@ def summarize_stalls(rows: Sequence[KernelRow]) -> Summary:
     name, value = stalls(top)[0]
     share = 100 * value / sum(part for _, part in stalls(top))
     headline = (
-        f"Warps of {top.label} wait most for {MEANINGS.get(name, name)}: {percent(share)} % of their cycles."
+        f"Warps of {top.brief} wait most for {MEANINGS.get(name, name)}: {percent(share)} % of their cycles."
     )
     notes = [
         f"{word}: {meaning}."

@@ -65,7 +65,7 @@ def kernel_roofline(row: KernelRow) -> tuple[Reading, ...]:
 def summarize_arithmetic(rows: Sequence[KernelRow]) -> Summary:
     """FLOPs and pipes of each kernel, and the roofline as a table."""
     tables = [kernel_table("Arithmetic", rows, _ARITHMETIC), _roofline(rows)]
-    hidden = [row.label for row in rows if hidden_tensor(row)]
+    hidden = [row.brief for row in rows if hidden_tensor(row)]
     notes = []
     if hidden:
         notes.append(
@@ -79,16 +79,16 @@ def _headline(rows: Sequence[KernelRow]) -> str:
     for row in rows:
         tensor, share = row.value("tensor.utilization"), row.value("roofline.share")
         if tensor is not None and tensor > TENSOR:
-            return f"{row.label} keeps the tensor cores busy {percent(tensor)} % of the time."
+            return f"{row.brief} keeps the tensor cores busy {percent(tensor)} % of the time."
         if share is not None:
             rate = quantity(row.value("flops.rate"), "FLOP/s")
             over = figures(row.value("arithmetic_intensity") or 0.0)
             return (
-                f"{row.label} does {rate}, {percent(share)} % of what the roofline allows at {over} FLOP/B."
+                f"{row.brief} does {rate}, {percent(share)} % of what the roofline allows at {over} FLOP/B."
             )
     rated = next((row for row in rows if row.value("flops.rate") is not None), None)
     if rated is not None:
-        return f"{rated.label} does {quantity(rated.value('flops.rate'), 'FLOP/s')}."
+        return f"{rated.brief} does {quantity(rated.value('flops.rate'), 'FLOP/s')}."
     return "No arithmetic was counted."
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from profkit.model import RunDocument, Summary
+from profkit.model import RunDocument, Scope, Summary
 from profkit.summaries.kernel_table import Column, kernel_table, of
 from profkit.summaries.kernels import KernelRow
 from profkit.words import plural, quantity
@@ -15,27 +15,25 @@ ON_DEVICE = ("trace", "counters", "explain")
 
 def summarize_cost(document: RunDocument, rows: Sequence[KernelRow]) -> Summary | None:
     """Replay passes as planned and as they were, and the wall time of what was measured; None for neither."""
-    planned = {
-        one.kernel.scope: one.replays
-        for each in (document.plan.passes if document.plan is not None else ())
-        for one in each.kernels
-        if one.replays is not None
-    }
+    planned = _planned(document)
+    counted = {row.scope: number for row in rows if (number := _replays(document, row)) is not None}
 
     def expected(row: KernelRow) -> str | None:
-        number = planned.get(row.scope)
-        return str(number) if number is not None else None
+        return str(planned[row.scope]) if row.scope in planned else None
 
-    counted = [row for row in rows if row.value("replay.passes") is not None]
+    def measured(row: KernelRow) -> str | None:
+        return f"{counted[row.scope]:.0f}"
+
+    shown = [row for row in rows if row.scope in counted]
     columns = (
         Column("planned", expected),
-        of("replay passes", "replay.passes"),
+        Column("replay passes", measured),
         of("replayed for", "time.replayed"),
     )
-    table = kernel_table("Replays", counted, columns)
+    table = kernel_table("Replays", shown, columns)
     told = []
     if counted:
-        total = sum(row.value("replay.passes") or 0.0 for row in counted)
+        total = sum(counted.values())
         told.append(
             f"{plural(len(counted), 'launch configuration')} counted in"
             f" {plural(round(total), 'replay pass', 'replay passes')}"
@@ -48,3 +46,29 @@ def summarize_cost(document: RunDocument, rows: Sequence[KernelRow]) -> Summary 
         return None
     text = "; ".join(told)
     return Summary(CONCERN, f"{text[0].upper()}{text[1:]}.", (), (table,) if table is not None else ())
+
+
+def _planned(document: RunDocument) -> dict[Scope, int]:
+    """Expected replay passes of each kernel, over all passes that were carried out."""
+    finished = {result.name for result in document.passes if result.state == "finished"}
+    found: dict[Scope, int] = {}
+    for each in document.plan.passes if document.plan is not None else ():
+        for one in each.kernels if each.name in finished else ():
+            if one.replays is not None:
+                found[one.kernel.scope] = found.get(one.kernel.scope, 0) + one.replays
+    return found
+
+
+def _replays(document: RunDocument, row: KernelRow) -> float | None:
+    """How often a kernel was replayed in all: each pass that counted it has a counter of its own for that."""
+    reading = row.readings.get("replay.passes")
+    if reading is None or reading.value is None:
+        return None
+    told = [
+        counter.value
+        for counter in document.counters
+        if counter.name == reading.source.counter
+        and counter.scope == reading.scope
+        and counter.value is not None
+    ]
+    return sum(told) if told else reading.value

@@ -34,7 +34,7 @@ def _headline(rows: Sequence[KernelRow]) -> str:
 def _notes(rows: Sequence[KernelRow]) -> tuple[str, ...]:
     """Why each further kernel is in its class; the first one's reason is the headline."""
     notes = [
-        f"{row.label}: {_why(row.bound)}."
+        f"{row.brief}: {_why(row.bound)}."
         for row in rows[1:]
         if row.bound is not None and row.bound.bound != "unknown" and (row.share is None or row.share >= 0.01)
     ]

@@ -61,18 +61,18 @@ def summarize_access(rows: Sequence[KernelRow], missing: Sequence[Reading] = ())
     poor = _worst(rows, "memory.coalescing", lowest=True)
     if poor is not None:
         told.append(
-            f"{percent(poor.value('memory.coalescing') or 0.0)} % of the sectors that {poor.label} moves were asked"
+            f"{percent(poor.value('memory.coalescing') or 0.0)} % of the sectors that {poor.brief} moves were asked"
             " for"
         )
     banked = _worst(rows, "shared.bank_conflicts")
     if banked is not None:
         count = banked.value("shared.bank_conflicts") or 0.0
         told.append(
-            f"{quantity(count, 'count')} bank conflicts in {banked.label}" if count else "no bank conflicts"
+            f"{quantity(count, 'count')} bank conflicts in {banked.brief}" if count else "no bank conflicts"
         )
     spilled = _worst(rows, "memory.spill.loads")
     if spilled is not None and (spilled.value("memory.spill.loads") or 0.0) > 0:
-        told.append(f"{spilled.label} spills registers to local memory")
+        told.append(f"{spilled.brief} spills registers to local memory")
     text = "; ".join(told)
     headline = (
         f"{text[0].upper()}{text[1:]}."
@@ -104,7 +104,7 @@ def _worst(rows: Sequence[KernelRow], metric: str, *, lowest: bool = False) -> K
 
 def _named(row: KernelRow) -> str:
     return (
-        f"{row.label} ({percent(100 * row.share)} % of the GPU time)" if row.share is not None else row.label
+        f"{row.brief} ({percent(100 * row.share)} % of the GPU time)" if row.share is not None else row.brief
     )
 
 

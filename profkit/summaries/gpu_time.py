@@ -109,7 +109,7 @@ def limits(trace: GpuTrace, rows: Sequence[KernelRow]) -> list[tuple[str, float]
         for row in rows:
             if row.time is not None:
                 bound = row.bound.bound if row.bound is not None else "unknown"
-                name = BOUNDS[bound] if bound != "unknown" else row.label
+                name = BOUNDS[bound] if bound != "unknown" else row.brief
                 parts[name] = parts.get(name, 0.0) + row.time.total * busy
     return sorted(((name, part) for name, part in parts.items() if part > 0), key=lambda pair: -pair[1])
 

@@ -24,14 +24,14 @@ def summarize_unknown(document: RunDocument, rows: Sequence[KernelRow]) -> Summa
     for row in counted:
         for name, reading in row.readings.items():
             if reading.value is None and _nothing_there(reading.reason or ""):
-                nothing.setdefault(f"{metric(name).title} ({reading.reason})", []).append(row.label)
+                nothing.setdefault(f"{metric(name).title} ({reading.reason})", []).append(row.brief)
             elif reading.value is None:
                 reason = reading.reason or ""
                 if reason.startswith(NOT_COLLECTED):
                     reason = NOT_COLLECTED
-                grouped.setdefault((reason, reading.fix), {}).setdefault(name, []).append(row.label)
+                grouped.setdefault((reason, reading.fix), {}).setdefault(name, []).append(row.brief)
             elif reading.doubt is not None:
-                doubts.setdefault(f"{metric(name).title}: {reading.doubt}", []).append(row.label)
+                doubts.setdefault(f"{metric(name).title}: {reading.doubt}", []).append(row.brief)
     notes = [_line(reason, fix, found, len(counted)) for (reason, fix), found in grouped.items()]
     notes += [f"Doubtful, {text} (in {_kernels(labels, len(counted))})." for text, labels in doubts.items()]
     if nothing:
@@ -53,8 +53,10 @@ def summarize_unknown(document: RunDocument, rows: Sequence[KernelRow]) -> Summa
 
 
 def _nothing_there(reason: str) -> bool:
-    """Whether the kernel simply does none of it: no branches, no shared memory. That leaves nothing open."""
-    return reason.startswith(("the kernel ", "no load or store ", "nothing was looked up"))
+    """Whether there simply is none of it: no branches, no shared memory, no NVLink. That leaves nothing open."""
+    return reason.startswith(
+        ("the kernel ", "the device has no ", "no load or store ", "nothing was looked up")
+    )
 
 
 def _line(reason: str, fix: str | None, found: dict[str, list[str]], counted: int) -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from profkit.kernel_names import labels, same_name
+from profkit.kernel_names import labels, narrower, same_name
 from profkit.model import Bound, KernelClass, KernelTime, Reading, RunDocument, Scope
 
 LABEL = 48  # characters of a kernel's name: those of cuBLAS and CUTLASS fit; a narrow screen shortens it once more
+BRIEF = 32  # characters of it in a sentence
 
 # What limits a kernel, as it is said in a table and in a sentence.
 BOUNDS: Mapping[Bound, str] = {
@@ -40,6 +41,11 @@ class KernelRow:
     share: float | None
     readings: Mapping[str, Reading]
     bound: KernelClass | None
+
+    @property
+    def brief(self) -> str:
+        """The label as a sentence can bear it."""
+        return narrower(self.label, BRIEF)
 
     def value(self, metric: str) -> float | None:
         """The value of a metric of this kernel, or None."""

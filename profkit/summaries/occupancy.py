@@ -61,7 +61,7 @@ def _headline(rows: Sequence[KernelRow], missing: Sequence[Reading]) -> str:
         return f"Achieved occupancy is not known: {reason}."
     top = known[0]
     share = f" ({percent(100 * top.share)} % of the GPU time)" if top.share is not None else ""
-    text = f"{top.label}{share} keeps {percent(top.value('occupancy.achieved') or 0.0)} % of the warps active"
+    text = f"{top.brief}{share} keeps {percent(top.value('occupancy.achieved') or 0.0)} % of the warps active"
     most = top.value("occupancy.theoretical")
     if most is None:
         return f"{text}."

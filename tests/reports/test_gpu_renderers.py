@@ -91,7 +91,7 @@ def test_time_and_gpu_then_kernels_then_timeline_then_verdicts_then_what_is_not_
 
 def test_the_first_columns_of_80_say_which_kernel_how_long_and_what_limits_it() -> None:
     text = terminal.render(DOCUMENTS["run"], color=False)
-    head = next(line for line in text.split("\n") if line.startswith("  kernel"))
+    head = next(line for line in text.split("\n") if line.startswith("  kernel  "))
     assert head.split() == ["kernel", "launches", "GPU", "time", "median", "limited", "by"]
     row = next(line for line in text.split("\n") if line.startswith("  nvjet"))
     assert re.fullmatch(r"  nvjet_\S+…\S*NNT +40 +84\.3 % ███▍ +175 µs +tensor cores 95 %", row)
@@ -155,6 +155,32 @@ def test_a_failure_says_what_could_be_won_and_failures_stand_by_what_they_could_
     assert order.where(gpu.ADD.scope).startswith("in ")
     assert order.where(gpu.ADD.scope).endswith(" (16384 of 128): ")
     assert len(order.where(gpu.ADD.scope)) < len(name) + 24
+
+
+def test_without_details_what_is_as_it_should_be_takes_a_line_and_every_verdict_is_there() -> None:
+    document = DOCUMENTS["run"]
+    text = terminal.render(document, FOLDER, color=False, details=False)
+    assert len(text.split("\n")) <= 110
+    assert [v.target for v in document.verdicts if v.scope.kind != "kernel" and v.target not in text] == []
+    assert sum(line.startswith("  ✓ PASS") for line in text.split("\n")) == 1
+    assert "Ranges (NVTX)" not in text
+    assert "The host's calls" not in text
+
+
+def test_a_fact_that_both_passes_tell_stands_once() -> None:
+    facts = {
+        "clocks": "not locked",
+        "clocks (explain)": "not locked",
+        "replay passes": "5",
+        "replay passes (explain)": "9",
+    }
+    told = order.conditions(gpu.report(facts=facts, tools={"ncu": "2025.3.1"}))
+    assert told == {
+        "ncu": "2025.3.1",
+        "clocks": "not locked",
+        "replay passes": "5",
+        "replay passes (explain)": "9",
+    }
 
 
 def test_two_devices_of_a_kind_are_one_line() -> None:

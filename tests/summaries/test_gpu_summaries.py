@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.model import RUN, GpuTrace, KernelClass, RunDocument, Summary, Table
+from profkit.model import RUN, Counter, GpuTrace, KernelClass, RunDocument, Summary, Table
 from profkit.summaries import enrich, summarize
 from profkit.summaries.gpu_time import limits, trace_readings
 from profkit.summaries.kernels import kernel_rows
@@ -101,7 +101,7 @@ COPYING = replace(gpu.trace(), transfers=(replace(gpu.trace().transfers[0], seco
         (HOST, "the host", "The GPU is busy 20.0 % of 10.0 ms. It is host-bound: 72.0 % of the time"),
         (QUEUED, "idle", "72.0 % of the time it waits with work queued"),
         (COPYING, "copies", "Copies take the largest part of it"),
-        (gpu.trace(), gpu.GEMM.name, "_coopA_NNT takes the largest part of it, 55.7 %."),
+        (gpu.trace(), "nvjet_sm90_hsh_256x1…z_coopA_NNT", "_coopA_NNT takes the largest part of it, 55.7 %."),
     ],
 )
 def test_the_headline_names_what_takes_the_largest_part(trace: GpuTrace, first: str, words: str) -> None:
@@ -307,6 +307,25 @@ def test_the_cost_is_replays_and_plain_runs() -> None:
         " counters took 6.70 s (1.6 plain runs)."
     )
     assert cells(summary, "Replays", 0) == {"kernel": gpu.GEMM.name, "planned": "3", "replay passes": "3"}
+
+
+def test_replays_of_two_passes_are_added_up_planned_and_measured() -> None:
+    run = gpu.run()
+    assert run.plan is not None
+    again = replace(run.plan.passes[2], name="explain")
+    counters = tuple(
+        Counter("replay.passes.counter", number, "measured", scope=kernel.scope)
+        for kernel in (gpu.GEMM, gpu.ADD_NCU)
+        for number in (3.0, 10.0)
+    )
+    plan = replace(run.plan, passes=(*run.plan.passes, again))
+    done = (*run.passes, replace(run.passes[2], name="explain"))
+    summary = summed(replace(run, plan=plan, passes=done, counters=counters))["cost"]
+    assert summary.headline.startswith("2 launch configurations counted in 26 replay passes")
+    assert cells(summary, "Replays", 1)["planned"] == "6"
+    assert cells(summary, "Replays", 1)["replay passes"] == "13"
+    skipped = replace(run, plan=plan)  # the pass that explains was not carried out
+    assert cells(summed(skipped)["cost"], "Replays", 0)["planned"] == "3"
 
 
 # ---------------------------------------------------------------- the time of an iteration
