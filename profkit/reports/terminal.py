@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
 from pathlib import Path
 
-from profkit.model import RunDocument, Scope, Summary, Verdict, VerdictWord
+from profkit.model import RunDocument, Summary
 from profkit.reports.order import (
     FIRST,
     LAST,
@@ -17,28 +16,17 @@ from profkit.reports.order import (
     common_causes,
     conditions,
     cost,
-    counts,
-    gain,
     gpu_lines,
     machine_line,
-    named,
     time_line,
     title_of,
     troubles,
-    worst_first,
 )
 from profkit.reports.screen import Screen
-from profkit.words import percent, shortened
+from profkit.reports.terminal_verdicts import STYLES, show_verdicts
+from profkit.words import shortened
 
-STYLES: dict[VerdictWord, str] = {
-    "fail": "bold red",
-    "unknown": "yellow",
-    "pass": "green",
-    "not-applicable": "dim",
-}
 STATES = {"complete": "", "running": "bold yellow", "interrupted": "bold yellow", "failed": "bold red"}
-FUNCTIONS = 3  # functions whose verdicts are shown; the rest stands in run.json
-KERNELS = 5  # the same for kernels, of which each is its own piece of work
 BRIEF = (
     "Kernels by GPU time",
     "Timeline",
@@ -69,7 +57,7 @@ def render(
     for summary in first:  # a GPU's kernels and timeline come before what to think of them
         _summary(screen, summary, details=details)
     _to_do(screen, document)
-    _verdicts(screen, document, details=details)
+    show_verdicts(screen, document, details=details)
     if details:
         for summary in document.summaries:
             if summary not in first and summary not in last:
@@ -157,69 +145,6 @@ def _headlines(screen: Screen, document: RunDocument) -> None:
     width = max(len(summary.concern) for summary in told) + 1
     for summary in told:
         screen.labelled((summary.concern, "dim"), summary.headline, width=width)
-
-
-def _verdicts(screen: Screen, document: RunDocument, *, details: bool) -> None:
-    whole = [v for v in document.verdicts if v.scope.kind in ("run", "region")]
-    inner: dict[Scope, list[Verdict]] = {}
-    for verdict in document.verdicts:
-        if verdict.scope.kind not in ("run", "region"):
-            inner.setdefault(verdict.scope, []).append(verdict)
-    kernels = any(scope.kind == "kernel" for scope in inner)
-    if whole or (inner and (details or kernels)):
-        screen.heading("Verdicts")
-    regions = {v.scope.name for v in whole if v.scope.kind == "region"}
-    common = common_causes(whole) if kernels or not details or document.backend == "cuda" else {}
-    told_together = [verdict for same in common.values() for verdict in same]
-    if kernels and not details:  # what is as it should be takes a line
-        kept = [v for v in whole if v.verdict in ("pass", "not-applicable")]
-        told_together += kept
-    for verdict in worst_first([v for v in whole if v not in told_together]):
-        place = f"{verdict.scope.name}: " if len(regions) > 1 and verdict.scope.name else ""
-        _verdict(screen, verdict, place, advice=len(verdict.advice) if details else int(kernels))
-    for cause, same in common.items():
-        names = ", ".join(verdict.target for verdict in same)
-        screen.labelled(
-            (f"{SIGNS['unknown']} {WORDS['unknown']}", STYLES["unknown"]),
-            (names, "bold"),
-            f"  {cause}",
-            width=9,
-        )
-        for line in dict.fromkeys(verdict.advice[0] for verdict in same if verdict.advice) if details else ():
-            screen.labelled(("", ""), (f"try: {line}", "dim"), width=9)
-    if not details and not kernels:
-        return
-    if not details:
-        for word in ("pass", "not-applicable"):
-            names = ", ".join(verdict.target for verdict in kept if verdict.verdict == word)
-            if names:
-                screen.labelled((f"{SIGNS[word]} {WORDS[word]}", STYLES[word]), names, width=9)
-    shown = frozenset(v.target for v in whole if v.verdict in ("fail", "unknown"))
-    for scope, verdicts in list(inner.items())[: KERNELS if kernels else FUNCTIONS]:
-        failed = [v for v in worst_first(verdicts) if v.verdict in ("fail", "unknown")]
-        weight = next((v.weight for v in verdicts if v.weight is not None), None)
-        share = f", {percent(100 * weight)} % of the GPU time" if weight is not None else ""
-        screen.line(
-            ("in ", "dim"), (named(scope), "bold"), (f"{share}: {counts(verdicts)}", "dim"), indent=2, hang=2
-        )
-        for verdict in failed if details else [v for v in failed if v.verdict == "fail"]:
-            if not _told(verdict, whole):
-                few = len(verdict.advice) if details else 1
-                _verdict(screen, verdict, "", advice=few if kernels or verdict.target not in shown else 0)
-
-
-def _told(verdict: Verdict, whole: Sequence[Verdict]) -> bool:
-    """Whether the run's own verdict on that target is this one in other words: the kernel that decided it."""
-    return any(v.target == verdict.target and verdict.reason in v.reason for v in whole)
-
-
-def _verdict(screen: Screen, verdict: Verdict, place: str, *, advice: int) -> None:
-    """The verdict and, of what to try, the first so many."""
-    label = (f"{SIGNS[verdict.verdict]} {WORDS[verdict.verdict]}", STYLES[verdict.verdict])
-    screen.labelled(label, (verdict.target, "bold"), f"  {place}{verdict.reason}{gain(verdict)}", width=9)
-    if verdict.verdict in ("fail", "unknown"):
-        for line in verdict.advice[:advice]:
-            screen.labelled(("", ""), (f"try: {line}", "dim"), width=9)
 
 
 def _summary(screen: Screen, summary: Summary, *, details: bool = True) -> None:
