@@ -7,11 +7,12 @@ times before the winner is used some dozens of times. Both are known by what the
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from profkit.timeline.repeats import Run, find_runs
+from profkit.timeline.repeats import LEAST_AGREEMENT, Run, find_runs
 
 # Kernels that fill memory, by name: PyTorch's fill_ and random numbers, cuRAND, Triton's and XLA's.
 _FILLING = re.compile(
@@ -22,6 +23,9 @@ _FILLING = re.compile(
 SMALL = (
     0.25  # of the GPU time of what repeats most; below it a loop of other kernels is no part of the workload
 )
+
+
+_ALIKE = 16  # launches by which the beginning of an iteration is known
 
 
 @dataclass(frozen=True)
@@ -62,14 +66,9 @@ def find_steady(
     if found is None:
         return None
     first, last, main = found
-    first = _after_loading(first, main, np.searchsorted(at, np.asarray(loads, dtype=np.int64)))
+    first = _after_loading(sequence[at], first, main, np.searchsorted(at, np.asarray(loads, dtype=np.int64)))
     repeats = _repeats(at, sequence, first, last, main)
-    begin, end = int(at[first]), int(at[last - 1]) + 1
-    # What is filled before the first of its kernels belongs to an iteration as well, if it was so in the next one.
-    lead = (
-        int(at[first + main.period] - at[first + main.period - 1]) - 1 if first + main.period < len(at) else 0
-    )
-    begin = max(begin - lead, int(at[first - 1]) + 1 if first else 0)
+    begin, end = _with_fills(sequence, at, first, last, main.period)
     launches = round((end - begin) / repeats) if repeats else main.period
     return Steady(begin, end, launches, repeats)
 
@@ -89,7 +88,22 @@ def _choose(sequence: Any, weights: Sequence[float]) -> tuple[int, int, Run] | N
     spent = [float(sums[run.last] - sums[run.first]) for run in runs]
     main = max(kept, key=lambda n: (spent[n], n))
     part = [n for n in kept if spent[n] >= SMALL * spent[main] or _alike(kinds[n], kinds[main], weights)]
-    return min(runs[n].first for n in part), max(runs[n].last for n in part), runs[main]
+    first, last = min(runs[n].first for n in part), max(runs[n].last for n in part)
+    return *_stretched(sequence, first, last, runs[main]), runs[main]
+
+
+def _stretched(sequence: Any, first: int, last: int, main: Run) -> tuple[int, int]:
+    """With the iterations before and after that are like those of `main` but for some launches."""
+    period = main.period
+    begin = main.first + main.length // (2 * period) * period
+    one, enough = Counter(sequence[begin : begin + period].tolist()), LEAST_AGREEMENT * period
+    while (
+        first >= period and sum((one & Counter(sequence[first - period : first].tolist())).values()) >= enough
+    ):
+        first -= period
+    while sum((one & Counter(sequence[last : last + period].tolist())).values()) >= enough:
+        last = min(last + period, len(sequence))
+    return first, last
 
 
 def trial_runs(kinds: Sequence[frozenset[int]]) -> set[int]:
@@ -116,15 +130,40 @@ def _alike(one: frozenset[int], other: frozenset[int], weights: Sequence[float])
     return total > 0 and sum(weights[n] for n in one & other) >= 0.5 * total
 
 
-def _after_loading(first: int, main: Run, loads: Any) -> int:
-    """`first` moved behind the iterations that loaded code; none of the later half, and two are left in any case."""
+def _after_loading(kernels: Any, first: int, main: Run, loads: Any) -> int:
+    """`first` moved behind the iterations that loaded code; none of the later half, and two are left in any case.
+
+    To where the next iteration begins as the first one did: a loop in a loop has shorter ones than its period.
+    """
     half = first + (main.last - first) // 2
     inside = [int(load) for load in loads if first < load <= half]
     if not inside:
         return first
-    step = max(main.period, 1)
-    moved = first + -(-(inside[-1] - first) // step) * step
-    return moved if main.last - moved >= 2 * step else first
+    begins = kernels[first : first + min(_ALIKE, main.period)]
+    for at in range(inside[-1], main.last - 2 * main.period + 1):
+        if (kernels[at : at + len(begins)] == begins).all():
+            return at
+    return first
+
+
+def _with_fills(sequence: Any, at: Any, first: int, last: int, period: int) -> tuple[int, int]:
+    """From where to where it is with what is filled before its first kernel and after its last one.
+
+    As much of it as is so between two iterations, launch for launch: what else is filled before is set-up.
+    """
+    between = sequence[int(at[first + period - 1]) + 1 : int(at[first + period])].tolist()
+    before = sequence[int(at[first - 1]) + 1 if first else 0 : int(at[first])].tolist()
+    after = sequence[int(at[last - 1]) + 1 : int(at[last]) if last < len(at) else len(sequence)].tolist()
+    lead = _common(before[::-1], between[::-1])
+    return int(at[first]) - lead, int(at[last - 1]) + 1 + _common(after, between)
+
+
+def _common(one: Sequence[int], other: Sequence[int]) -> int:
+    """How many of the first entries are the same."""
+    for number, (left, right) in enumerate(zip(one, other, strict=False)):
+        if left != right:
+            return number
+    return min(len(one), len(other))
 
 
 def _repeats(at: Any, sequence: Any, first: int, last: int, main: Run) -> int:
