@@ -7,7 +7,7 @@
              {u32 length, RangeResult}   x NumRangeResults, then CmdlistResult, GraphResult alike
 
 All numbers are little-endian. Metric names are ids into the string tables of all block headers, one after the other.
-Source: Nsight Compute 2025.3, extras/FileFormat/ProfilerReport.proto; read in reports of 2022.1 to 2025.3.
+Source: Nsight Compute 2025.3, extras/FileFormat/ProfilerReport.proto; read in reports of 2020.3 to 2025.3.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import Literal
 from profkit.tools.ncu.wire import LENGTH, VARINT, Buffer, Malformed, fields
 
 MAGIC = b"NVR\0"
+NEWEST = 7  # FileHeader.Version: that of all reports from 2020.3 to 2025.3
 PartKind = Literal["file-header", "block-header", "source", "kernel", "range", "cmdlist", "graph"]
 
 # BlockHeader: field number of the count -> what is counted, in the order of the payload.
@@ -63,6 +64,13 @@ def file_header(data: Buffer) -> Part:
     if data[:4] != MAGIC:
         raise Malformed(0, "no report of Nsight Compute: it does not begin with NVR")
     return _part(data, 4, "file-header", -1)
+
+
+def version(data: Buffer) -> int | None:
+    """The layout's version, out of the file header. Raises Malformed."""
+    header = file_header(data)
+    told = fields(data, header.offset, header.offset + header.size)
+    return next((a for number, wire, a, _ in told if number == 1 and wire == VARINT), None)
 
 
 def blocks(data: Buffer) -> Iterator[Block]:

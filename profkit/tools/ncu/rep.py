@@ -14,7 +14,8 @@ from pathlib import Path
 
 from profkit.errors import UnreadableReport
 from profkit.model import Report
-from profkit.tools.ncu.blocks import Block, CutOff, blocks, records
+from profkit.tools.ncu import with_ncu_report
+from profkit.tools.ncu.blocks import NEWEST, Block, CutOff, blocks, records, version
 from profkit.tools.ncu.launches import IDENTITY, Launch
 from profkit.tools.ncu.report import report_of
 from profkit.tools.ncu.results import Process, read_result
@@ -36,8 +37,29 @@ def read_ncu_rep(path: Path) -> Report:
     A file that was cut off is read as far as its blocks are whole, with a warning. Raises UnreadableReport where
     nothing is, and for what is damaged or no report of Nsight Compute.
     """
-    with _opened(path) as file:
-        return report_of(file.session, file.launches(is_wanted), FORMAT, file.warnings)
+    try:
+        with _opened(path) as file:
+            return report_of(file.session, file.launches(is_wanted), FORMAT, file.warnings)
+    except UnreadableReport as fault:
+        newer = _newer_layout(path)
+        if newer is None:
+            raise
+        if with_ncu_report.available():  # a layout of tomorrow: theirs to know
+            return with_ncu_report.read_with_ncu_report(path)
+        raise UnreadableReport(
+            f"{fault.message}; its layout is version {newer}, and the newest known here is {NEWEST}",
+            "pip install ncu-report, or a newer profkit",
+        ) from fault
+
+
+def _newer_layout(path: Path) -> int | None:
+    """The version of the file's layout, where it is newer than what is known here."""
+    try:
+        with path.open("rb") as file:
+            told = version(file.read(256))
+    except (OSError, ValueError):
+        return None
+    return told if told is not None and told > NEWEST else None
 
 
 def read_launches(path: Path, wanted: Wanted | None = None) -> tuple[Launch, ...]:
@@ -76,6 +98,11 @@ class _File:
         """The first pass. Notes where the file is cut off."""
         count = given = 0
         try:
+            told = version(self.data)
+            if told is not None and told > NEWEST:
+                self.warnings.append(
+                    f"the file's layout is version {told}, newer than the {NEWEST} known here: check what it says"
+                )
             for block in blocks(self.data):
                 count += 1
                 given = self._give_back(given, block.payload)

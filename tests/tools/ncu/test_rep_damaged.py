@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from profkit.errors import UnreadableReport
 from profkit.model import Report
+from profkit.tools.ncu import with_ncu_report
 from profkit.tools.ncu.rep import read_ncu_rep
 from tests.tools.ncu import writer as w
 
@@ -82,6 +83,32 @@ def test_what_is_no_report_is_refused_with_the_reason(tmp_path: Path, content: b
     outcome = read_or_sentence(tmp_path / "foreign.ncu-rep", content)
     assert isinstance(outcome, UnreadableReport)
     assert said in outcome.message
+
+
+def test_a_newer_layout_is_read_with_a_warning_as_far_as_it_is_known(tmp_path: Path) -> None:
+    newer = WHOLE.replace(w.report(), w.report(version=9))
+    report = read_or_sentence(tmp_path / "newer.ncu-rep", newer)
+    assert isinstance(report, Report)
+    assert any("version 9" in warning for warning in report.warnings)
+
+
+def test_a_newer_layout_that_cannot_be_read_is_left_to_nvidias_package_or_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "newer.ncu-rep"
+    broken = w.report(version=9) + b"\x04\0\0\0\xff\xff\xff\xff"
+    asked: list[Path] = []
+    monkeypatch.setattr(with_ncu_report, "available", lambda: False)
+    fault = read_or_sentence(path, broken)
+    assert isinstance(fault, UnreadableReport)
+    assert "version 9" in fault.message
+    assert "pip install ncu-report" in str(fault.fix)
+    monkeypatch.setattr(with_ncu_report, "available", lambda: True)
+    monkeypatch.setattr(
+        with_ncu_report, "read_with_ncu_report", lambda file: asked.append(file) or Report("ncu", "x")
+    )
+    assert isinstance(read_or_sentence(path, broken), Report)
+    assert asked == [path]
 
 
 def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:
