@@ -43,6 +43,7 @@ KINDS = (
     OTHER,
 )
 
+_WORD = re.compile(r"[A-Za-z_.-]+")
 _SHORT = 2048  # characters: a longer text is hardly ever met twice, and would fill memory
 LONG_ENOUGH = 6  # characters: shorter values ("1", "cuda", "gpu") stand in half of all kernel names
 _TELLING = 12  # characters: shorter settings ("none", "9.0a", "13.0.2-1") are words like others
@@ -110,6 +111,8 @@ class Redactor:
         value = (value or "").strip()
         if len(value) < LONG_ENOUGH or value.lower() in _COMMON or value.isdigit() or _PUBLIC.match(value):
             return
+        if kind in (COMMAND, ENVIRONMENT) and _WORD.fullmatch(value):
+            return  # "memory", "gated_mlp": as good a name of a range or a section
         self._known.setdefault(value, kind)
         if strong:
             self._strong.add(value)

@@ -64,8 +64,11 @@ def test_two_folders_stay_two_and_one_stays_one() -> None:
 
 def test_what_is_known_goes_wherever_it_stands_and_a_kernel_keeps_its_name_but_for_secrets() -> None:
     told = Redactor()
-    told.learn_environment("MODE=gated_mlp_training\nAPI_TOKEN=correct-horse\nHOME=/home/ann bell\nSHORT=abc")
-    assert told.text("gated_mlp_training with correct-horse abc") == "<environment> with <token> abc"
+    told.learn_environment(
+        "RUN=2026-mlp-ann-7\nMODE=gated_mlp_training\nAPI_TOKEN=correct-horse\nHOME=/home/ann bell\nS=abc"
+    )
+    assert told.text("2026-mlp-ann-7 with correct-horse abc") == "<environment> with <token> abc"
+    assert told.text("gated_mlp_training") == "gated_mlp_training"  # a word is as good a name of a range
     assert told.text("see /home/ann bell/x y/z.cu") == told.text("see /home/ann bell/x") + " y/z.cu"
     assert "bell" not in told.text("at /home/ann bell")
     assert told.kernel("gated_mlp_training_kernel") == "gated_mlp_training_kernel"

@@ -80,7 +80,8 @@ def fact(name: str, value: str, redactor: Redactor) -> str:
     if upper.startswith("EXPORT_") and not re.search(r"HOST|USER|_FILE|PATH|DIR", upper):
         return redactor.text(value)
     if _CAPTURE_PRIVATE.search(re.sub(r"^PROCESS_\d+:", "", upper)) or upper.startswith("EXPORT_"):
-        return _gone(_kind_of(upper), redactor, value)
+        _gone(_kind_of(upper), redactor, value)
+        return "program" if upper.endswith(":COMMAND") else ""
     if _PLAIN.fullmatch(value) or (_WORD.fullmatch(value) and "NAME" not in upper):
         return value
     return _gone(OTHER, redactor, value)

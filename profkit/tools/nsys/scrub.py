@@ -180,6 +180,9 @@ def _scrub_table(database: sqlite3.Connection, table: _Table, redactor: Redactor
             database, table, "value", lambda row: system(as_text(row[0]), as_text(row[1]), redactor), "name"
         )
     elif name in ("META_DATA_CAPTURE", "META_DATA_EXPORT"):
+        if table.has("name"):  # how many words a command had is nobody's business either
+            gone = database.execute(f"DELETE FROM {name} WHERE name GLOB 'PROCESS_*:ARGUMENT*'").rowcount
+            redactor.note(COMMAND, max(0, gone))
         _rewrite(
             database, table, "value", lambda row: fact(as_text(row[0]), as_text(row[1]), redactor), "name"
         )
