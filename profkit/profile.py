@@ -44,6 +44,7 @@ class Request:
     timeout: float | None = None
     precision: float = 0.01
     budget: float | None = None
+    cold: bool = False  # on a device: time each call with its L2 flushed
 
 
 def make_plan(request: Request) -> Plan:
@@ -128,6 +129,7 @@ def _site(request: Request, folder: Path) -> Site:
         wanted=wanted,
         precision=request.precision,
         budget=request.budget if request.budget is not None else BUDGETS[depth],
+        cold=request.cold,
     )
 
 
@@ -145,6 +147,13 @@ def _choose(request: Request, workload: Workload) -> _Choice:
 
     Raises MachineError where the one that was asked for cannot be profiled here.
     """
+    choice = _find(request, workload)
+    if request.cold and choice.name == "cpu":
+        raise UsageError("--cold flushes the L2 of a GPU, and this run is on the CPU", "--backend cuda")
+    return choice
+
+
+def _find(request: Request, workload: Workload) -> _Choice:
     if request.backend == "cpu":
         return _Choice("cpu")
     from profkit.hardware import gpu as hardware_gpu  # a run on the CPU asks no driver

@@ -40,6 +40,7 @@ class Site:
     wanted: tuple[str, ...] | None  # names of passes; None: what the depth asks for
     precision: float  # half-width of the median's interval as a share
     budget: float  # wall seconds for timing in one process
+    cold: bool = False  # timing on a device flushes its L2 before each call
 
 
 @dataclass(frozen=True)

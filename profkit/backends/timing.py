@@ -20,6 +20,7 @@ def plan_timing(site: Site, processes: int | None = None) -> PassPlan:
                 str(site.folder / "artifacts" / f"timing-{number}"),
                 precision=site.precision,
                 budget=site.budget,
+                cold=site.cold,
             ),
         )
         for number in range(1, count + 1)
@@ -30,5 +31,8 @@ def plan_timing(site: Site, processes: int | None = None) -> PassPlan:
         steps,
         cost=float(count),
         cost_note="one plain run each",
-        notes=(f"±{100 * site.precision:g} % asked, up to {site.budget:g} s of samples in each process",),
+        notes=(
+            f"±{100 * site.precision:g} % asked, up to {site.budget:g} s of samples in each process",
+            *(("cold: the device's L2 is flushed before each call",) if site.cold else ()),
+        ),
     )

@@ -74,6 +74,9 @@ def profile(
     budget: Annotated[
         float | None, typer.Option(help="Seconds that timing may take in one process (default: by depth).")
     ] = None,
+    cold: Annotated[
+        bool, typer.Option("--cold", help="On a GPU: flush its L2 before each timed call.")
+    ] = False,
     plan: Annotated[
         bool, typer.Option("--plan", help="Print the passes and their expected cost; run nothing.")
     ] = False,
@@ -96,6 +99,7 @@ def profile(
         timeout=timeout,
         precision=precision,
         budget=budget,
+        cold=cold,
     )
     if plan:
         from profkit.reports.plan import render, render_json

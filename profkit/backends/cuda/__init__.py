@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import cached_property
 
 from profkit.backends import Findings, Known, Site
-from profkit.backends.cuda.counters import plan_counters, plan_explain
+from profkit.backends.cuda.counters import plan_counters, plan_explain, smaller_may_do
 from profkit.backends.cuda.found import find_counters
-from profkit.backends.cuda.trace import find_trace, plan_torch, plan_trace
+from profkit.backends.cuda.trace import TORCH, find_trace, plan_torch, plan_trace
 from profkit.backends.python_passes import find_cprofile, find_tracemalloc, plan_python
 from profkit.backends.timing import plan_timing
 from profkit.model import Backend, Depth, Gpu, PassPlan, PassResult, Plan
@@ -70,14 +70,25 @@ class Cuda:
         if name == "trace":
             return self._trace(known)
         if name == "counters":
-            return [plan_counters(site, self._ncu, known, self._chip)]
+            return self._counters(known)
         return [plan_explain(site, self._ncu, known, self._chip)]
 
     def _trace(self, known: Known) -> list[PassPlan]:
         plans = [plan_trace(self._site, self._nsys, known, ranges=self._ranges)]
-        failed = [r for r in known.passes if r.name == "trace" and r.tool == "nsys" and r.state == "failed"]
-        if failed and known.trace is None:
-            plans.append(plan_torch(self._site, known, f"nsys failed: {failed[0].reason}", failed[0].fix))
+        traces = [result for result in known.passes if result.name == "trace"]
+        failed = next(
+            (result for result in traces if result.tool == "nsys" and result.state == "failed"), None
+        )
+        if failed is not None and (known.trace is None or any(result.tool == TORCH for result in traces)):
+            why = f"nsys failed: {failed.reason}"
+            plans.append(plan_torch(self._site, known, why, failed.fix, "trace-torch"))
+        return plans
+
+    def _counters(self, known: Known) -> list[PassPlan]:
+        """One pass; where the set was too much for this machine, one more with the smallest."""
+        plans = [plan_counters(self._site, self._ncu, known, self._chip)]
+        if self._site.depth != "gate" and any(smaller_may_do(result) for result in known.passes):
+            plans.append(plan_counters(self._site, self._ncu, known, self._chip, again=True))
         return plans
 
     def findings(self, plan: PassPlan, result: PassResult) -> Findings:  # noqa: ARG002 - the files say it all

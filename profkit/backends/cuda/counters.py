@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -17,6 +18,7 @@ from profkit.model import (
     Kernel,
     KernelPlan,
     PassPlan,
+    PassResult,
     Step,
     Switch,
 )
@@ -28,6 +30,8 @@ from profkit.words import percent, plural
 
 Pass = Literal["counters", "explain"]
 _BY_TRACE = "which kernels, is decided by the trace: those that make up 95 % of its GPU time, once each"
+# What ncu says (tools/ncu/faults.py) where it is the set that does not work here.
+_OF_THE_SET = re.compile(r"metric|section|memory|replayed", re.IGNORECASE)
 MOST_RUNS = 3  # of the workload for one pass; what needs more is left out
 # Wall seconds after which a run under ncu is ended: replaying a kernel that waits for another one never ends.
 LEAST_LIMIT, PATIENCE = 300.0, 20.0
@@ -65,9 +69,14 @@ def look(known: Known, trace: GpuTrace, *, only: frozenset[Kernel] | None = None
     return Look(chosen, groups[:MOST_RUNS], counted, tuple(notes))
 
 
-def plan_counters(site: Site, ncu: NcuAbility, known: Known, chip: str | None) -> PassPlan:
-    """The smallest set for the depth, on the configurations that the trace showed."""
-    wanted = counter_set("gate" if site.depth == "gate" else "standard", chip)
+def plan_counters(
+    site: Site, ncu: NcuAbility, known: Known, chip: str | None, *, again: bool = False
+) -> PassPlan:
+    """The smallest set for the depth, on the configurations that the trace showed.
+
+    `again`: with the smallest set of all, after a larger one failed (see `smaller_may_do`).
+    """
+    wanted = counter_set("gate" if site.depth == "gate" or again else "standard", chip)
     if not ncu.counters_ok:
         return PassPlan("counters", "ncu", counters=wanted.metrics, skipped=ncu.reason, fix=ncu.fix)
     traces = [result for result in known.passes if result.name == "trace"]
@@ -84,7 +93,16 @@ def plan_counters(site: Site, ncu: NcuAbility, known: Known, chip: str | None) -
     seen = look(known, trace)
     if not seen.groups:
         return PassPlan("counters", "ncu", skipped="; ".join(seen.notes) or "no kernel is worth counting")
-    return _plan(site, ncu, known, "counters", wanted, seen, trace)
+    return _plan(site, ncu, known, "counters", wanted, seen, trace, "counters-gate" if again else "counters")
+
+
+def smaller_may_do(result: PassResult) -> bool:
+    """Whether a failed counters pass may do with the smallest set: one replay, which saves and patches nothing."""
+    return (
+        result.name == "counters"
+        and result.state == "failed"
+        and _OF_THE_SET.search(result.reason or "") is not None
+    )
 
 
 def plan_explain(site: Site, ncu: NcuAbility, known: Known, chip: str | None) -> PassPlan:
@@ -107,11 +125,18 @@ def plan_explain(site: Site, ncu: NcuAbility, known: Known, chip: str | None) ->
     )
     if not only:
         return PassPlan("explain", "ncu", skipped="no kernel missed a target", fix="--depth full")
-    return _plan(site, ncu, known, "explain", wanted, look(known, trace, only=only), trace)
+    return _plan(site, ncu, known, "explain", wanted, look(known, trace, only=only), trace, "explain")
 
 
 def _plan(
-    site: Site, ncu: NcuAbility, known: Known, name: Pass, wanted: CounterSet, seen: Look, trace: GpuTrace
+    site: Site,
+    ncu: NcuAbility,
+    known: Known,
+    name: Pass,
+    wanted: CounterSet,
+    seen: Look,
+    trace: GpuTrace,
+    step: str,
 ) -> PassPlan:
     runs = [_kernels(seen.chosen, one, wanted.replays) for one in seen.groups]
     steps = tuple(
@@ -119,7 +144,7 @@ def _plan(
             site,
             ncu,
             known,
-            name if number == 0 else f"{name}-{number + 1}",
+            step if number == 0 else f"{step}-{number + 1}",
             wanted,
             kernels,
             seen.iterations,

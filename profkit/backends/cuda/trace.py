@@ -60,8 +60,8 @@ def plan_trace(site: Site, nsys: NsysAbility, known: Known, *, ranges: bool) -> 
     return _plan("nsys", step, known, cost.NSYS_SECONDS + cost.EXPORT_SECONDS, (_CHOICE,))
 
 
-def plan_torch(site: Site, known: Known, why: str, fix: str | None) -> PassPlan:
-    """The trace by torch.profiler inside the workload; `why` nsys does not do it."""
+def plan_torch(site: Site, known: Known, why: str, fix: str | None, name: str = "trace") -> PassPlan:
+    """The trace by torch.profiler inside the workload, its step called `name`; `why` nsys does not do it."""
     prefix = str(site.folder / "artifacts" / "trace.torch")
     argv: Sequence[str] | None = site.workload.command
     reason: str | None = None
@@ -70,12 +70,12 @@ def plan_torch(site: Site, known: Known, why: str, fix: str | None) -> PassPlan:
     if argv is None:
         return PassPlan("trace", "nsys", skipped=f"{why}; and torch's profiler: {reason}", fix=fix)
     switch = Switch("torch-profiler", output=prefix) if known.marked else None
-    step = Step("trace", tuple(argv), directive=_directive(site, known, switch))
+    step = Step(name, tuple(argv), directive=_directive(site, known, switch, name))
     return _plan(TORCH, step, known, cost.TORCH_SECONDS, (f"by torch's own profiler, since {why}", _CHOICE))
 
 
-def _directive(site: Site, known: Known, switch: Switch | None) -> Directive:
-    record = str(site.folder / "artifacts" / "trace.region")
+def _directive(site: Site, known: Known, switch: Switch | None, name: str = "trace") -> Directive:
+    record = str(site.folder / "artifacts" / f"{name}.region")
     return Directive("trace", record, switch=switch, iterations=iterations(known), warmup=WARMUP)
 
 
@@ -107,7 +107,7 @@ def find_trace(site: Site, plan: PassPlan) -> Findings:
     else:
         report, others = _read(folder / "trace.sqlite"), 0
     trace = report.trace
-    notes = [*report.warnings, *done_in_region(site.folder, "trace").notes]
+    notes = [*report.warnings, *done_in_region(site.folder, plan.steps[0].name).notes]
     if others:
         notes.append(f"{others + 1} processes left a trace; the one with most GPU time counts")
     if trace is not None and any(kernel.graph for kernel in trace.kernels):

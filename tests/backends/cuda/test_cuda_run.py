@@ -8,12 +8,25 @@ from pathlib import Path
 
 import pytest
 
-from profkit.errors import MachineError, WorkloadError
+from profkit.errors import MachineError, UsageError, WorkloadError
 from profkit.model import PassResult, RunDocument
 from profkit.profile import Request, make_plan
 from tests.backends.cuda.conftest import H200, MARKED, Machine
 
 UNMARKED = "sum(range(1000))\n"
+
+
+TRACED_BY_TORCH = """
+import json, os
+import profkit
+profkit.benchmark(lambda: sum(range(1000)), name="mlp")
+directive = json.loads(os.environ["PROFKIT_DIRECTIVE"])
+if directive["switch"] and directive["switch"]["output"]:  # torch's profiler, as far as its file shows it
+    kernel = {"ph": "X", "cat": "kernel", "name": "silu_mul", "pid": 0, "tid": 7, "ts": 10.0, "dur": 5.0,
+              "args": {"grid": [16384, 1, 1], "block": [128, 1, 1], "device": 0, "stream": 7}}
+    with open(f"{directive['switch']['output']}.{os.getpid()}.json", "w") as file:
+        json.dump({"schemaVersion": 1, "traceEvents": [dict(kernel, ts=10.0 + 10 * n) for n in range(9)]}, file)
+"""
 
 
 def of(document: RunDocument, name: str) -> list[PassResult]:
@@ -119,10 +132,11 @@ def test_without_ncu_the_counters_are_skipped_with_the_reason(
 def test_an_nsys_that_leaves_no_report_is_followed_by_torchs_profiler(machine: Machine) -> None:
     machine.profile(depth="gate")  # the probe finds it working, then it fails
     machine.tools(nsys={"report": False, "text": "Generated:\n    No reports were generated."})
-    run = machine.profile(depth="gate")
+    run = machine.profile(TRACED_BY_TORCH, depth="gate")
     assert [result.tool for result in of(run, "trace")] == ["nsys", "torch_profiler"]
-    assert of(run, "trace")[0].state == "failed"
+    assert [result.state for result in of(run, "trace")] == ["failed", "finished"]
     assert of(run, "trace")[0].reason
+    assert of(run, "counters")[0].state == "finished"
 
 
 def test_a_workload_that_launches_nothing_is_told_to_profile_the_cpu(
@@ -221,3 +235,52 @@ def test_the_run_is_a_document_of_the_schema(machine: Machine) -> None:
     schema = json.loads((Path(__file__).parents[3] / "profkit" / "schema" / "run.schema.json").read_text())
     run = json.loads(next((machine.folder / "runs").glob("*/run.json")).read_text())
     Draft202012Validator(schema).validate(run)
+
+
+# ---------------------------------------------------------------- the second try
+
+
+def test_a_set_that_is_too_much_for_this_machine_is_followed_by_the_smallest(machine: Machine) -> None:
+    machine.tools(ncu={"fails": "smsp__sass", "text": "==ERROR== Failed to find metric smsp__sass_no.sum"})
+    run = machine.profile(passes=("timing", "trace", "counters"))
+    assert [result.state for result in of(run, "counters")] == ["failed", "finished"]
+    assert "smsp__sass_no" in str(of(run, "counters")[0].reason)
+    assert of(run, "counters")[1].artifacts == ("artifacts/counters-gate.ncu-rep",)
+    assert any(r.metric == "occupancy.achieved" and r.value is not None for r in run.readings)
+
+
+def test_without_nsys_torchs_profiler_tells_which_kernels_are_counted(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PROFKIT_NSYS", "/nowhere/nsys")
+    run = machine.profile(TRACED_BY_TORCH, depth="gate")
+    trace = of(run, "trace")[0]
+    assert (trace.tool, trace.state) == ("torch_profiler", "finished")
+    assert run.trace is not None
+    assert run.trace.launches == 9
+    assert run.plan is not None
+    assert [k.kernel.name for k in run.plan.passes[-1].kernels] == ["silu_mul"]
+    assert of(run, "counters")[0].state == "finished"
+
+
+def test_without_any_trace_every_configuration_is_counted_with_the_smallest_set(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PROFKIT_NSYS", "/nowhere/nsys")
+    run = machine.profile(UNMARKED, depth="gate", passes=("timing", "trace", "counters"))
+    assert of(run, "trace")[0].state == "failed"  # the program did not use torch
+    counters = machine.calls("ncu", "workload.py")[0]
+    assert "--kernel-name" not in counters
+    assert of(run, "counters")[0].state == "finished"
+
+
+@pytest.mark.parametrize(("asked", "refused"), [({"backend": "cpu"}, True), ({"backend": "cuda"}, False)])
+def test_cold_is_for_a_gpu(machine: Machine, asked: dict[str, str], refused: bool) -> None:
+    request = Request(("python3", "-c", "1"), cold=True, **asked)
+    if refused:
+        with pytest.raises(UsageError, match="--cold"):
+            make_plan(request)
+    else:
+        directive = make_plan(request).passes[0].steps[0].directive
+        assert directive is not None
+        assert directive.cold
