@@ -11,12 +11,12 @@ from profkit.summaries.consistency import checked
 from profkit.summaries.execution import stalls, summarize_execution, summarize_stalls
 from profkit.summaries.gpu_arithmetic import kernel_roofline, summarize_arithmetic
 from profkit.summaries.gpu_cost import summarize_cost
-from profkit.summaries.gpu_kernels import summarize_kernels
+from profkit.summaries.gpu_kernels import summarize_kernels, summarize_wholes
 from profkit.summaries.gpu_memory import summarize_access, summarize_gpu_bandwidth, summarize_gpu_cache
 from profkit.summaries.gpu_time import CONCERN as GPU
-from profkit.summaries.gpu_time import TRACE_METRICS, of_counters, summarize_gpu, trace_readings
+from profkit.summaries.gpu_time import TRACE_METRICS, summarize_gpu, trace_readings, without_timeline
 from profkit.summaries.gpu_unknown import summarize_unknown
-from profkit.summaries.kernels import KernelRow, kernel_rows
+from profkit.summaries.kernels import KernelRow, kernel_rows, range_rows
 from profkit.summaries.occupancy import summarize_occupancy
 from profkit.summaries.pick import absent, merged
 from profkit.summaries.tables import remarks
@@ -55,6 +55,7 @@ def summarize_gpu_run(document: RunDocument) -> list[Summary]:
 
     found: list[Summary | None] = [
         summarize_kernels(rows) if rows else None,
+        summarize_wholes(range_rows(document)),
         _gpu(document, rows, is_run=is_run),
         summarize_occupancy(rows, missing("occupancy")),
         summarize_gpu_bandwidth(rows, missing("bandwidth")),
@@ -72,7 +73,7 @@ def summarize_gpu_run(document: RunDocument) -> list[Summary]:
 
 
 def _gpu(document: RunDocument, rows: Sequence[KernelRow], *, is_run: bool) -> Summary | None:
-    if document.trace is not None and not of_counters(document.trace):
+    if document.trace is not None and not without_timeline(document.trace):
         readings = [r for r in document.readings if r.metric in TRACE_METRICS and r.scope == RUN]
         return summarize_gpu(document.trace, readings, rows)
     if not is_run:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from profkit.model import KernelClass, Summary
 from profkit.summaries.kernel_table import Column, kernel_table, of
@@ -18,6 +19,16 @@ def summarize_kernels(rows: Sequence[KernelRow]) -> Summary:
     """Every kernel with its share of the GPU time, its class, and what decides most targets."""
     table = kernel_table("Kernels by GPU time", rows, COLUMNS)
     return Summary(CONCERN, _headline(rows), (), (table,) if table is not None else (), _notes(rows))
+
+
+def summarize_wholes(rows: Sequence[KernelRow]) -> Summary | None:
+    """What was counted over several kernels at once (ranges, graphs as wholes); None where nothing was."""
+    table = kernel_table("Counted as wholes", rows, COLUMNS)
+    if table is None:
+        return None
+    what = plural(len(rows), "range")
+    headline = f"{what} of several kernels counted as one: what holds of each kernel in it is not known."
+    return Summary("ranges", headline, (), (replace(table, columns=("range", *table.columns[1:])),))
 
 
 def _headline(rows: Sequence[KernelRow]) -> str:

@@ -23,7 +23,8 @@ TRACE_METRICS = (
     "transfer.bytes",
     "transfer.seconds",
 )
-NO_TIMELINE = "a report of counters has no timeline: its kernels ran one by one, replayed and apart"
+NO_TIMELINE = "the report tells of kernels one by one and has no timeline"
+NO_KERNEL = "no kernel is in the report"
 TRACE_FIX = "trace it: nsys profile -t cuda,nvtx COMMAND, or profkit profile --backend cuda -- COMMAND"
 
 
@@ -42,9 +43,9 @@ def trace_readings(trace: GpuTrace) -> tuple[Reading, ...]:
         return Reading(name, value, metric(name).unit, "measured", RUN, source)
 
     timeless = span is None and busy is None
-    no_span, fix = (NO_TIMELINE, TRACE_FIX) if of_counters(trace) else ("the trace does not tell it", None)
+    no_span, fix = (NO_TIMELINE, TRACE_FIX) if timeless else ("the trace does not tell it", None)
     if not trace.kernels and timeless:
-        no_span = "no kernel was recorded"
+        no_span, fix = NO_KERNEL, None
     idle = max(0.0, span - busy) if span is not None and busy is not None else None
     used = 100 * min(1.0, busy / span) if span and busy is not None else None
     waited = f"100 * share of the idle time in which nothing was launched ({trace.tool})"
@@ -68,8 +69,8 @@ def trace_readings(trace: GpuTrace) -> tuple[Reading, ...]:
     )
 
 
-def of_counters(trace: GpuTrace) -> bool:
-    """Whether this is what a report of counters has instead of a trace: kernels without a timeline."""
+def without_timeline(trace: GpuTrace) -> bool:
+    """Whether this is what a report of counters or of sums has instead of a trace: kernels one by one."""
     return trace.span is None and trace.busy is None and bool(trace.kernels)
 
 
@@ -92,15 +93,15 @@ def summarize_gpu(trace: GpuTrace, readings: Sequence[Reading], rows: Sequence[K
 def limits(trace: GpuTrace, rows: Sequence[KernelRow]) -> list[tuple[str, float]]:
     """What the time of the span is made of, largest first: names and shares of the span (0..1).
 
-    The host where the device had nothing to do, "idle" where it waited for something else, copies that nothing
-    hides, and kernels by what limits them (by name where that is not known). Kernels that run side by side share
-    the time in which the device was busy.
+    The host where the device had nothing to do, "idle" where it waited for something else ("nothing" where the trace
+    cannot tell these two apart), copies that nothing hides, and kernels by what limits them, by name where that is not
+    known. Kernels that run side by side share the time in which the device was busy.
     """
     if not trace.span or trace.busy is None:
         return []
     idle = max(0.0, trace.span - trace.busy) / trace.span
     starved = idle * (trace.starved or 0.0)
-    parts = {"the host": starved, "idle": idle - starved}
+    parts = {"the host": starved, "idle" if trace.starved is not None else "nothing": idle - starved}
     total = sum(row.time.total for row in rows if row.time is not None)
     copied = sum(one.seconds for one in trace.transfers)
     if total + copied > 0:
@@ -117,7 +118,7 @@ def limits(trace: GpuTrace, rows: Sequence[KernelRow]) -> list[tuple[str, float]
 def _headline(trace: GpuTrace, rows: Sequence[KernelRow]) -> str:
     if trace.span is None or trace.busy is None:
         if not trace.kernels:
-            return "No kernel was recorded."
+            return f"{NO_KERNEL[0].upper()}{NO_KERNEL[1:]}."
         counted = plural(len(trace.kernels), "launch configuration")
         total = quantity(sum(kernel.total for kernel in trace.kernels), "s")
         return f"{counted} counted, {total} in all; how busy the GPU was is not in a report of counters."
@@ -134,6 +135,8 @@ def _headline(trace: GpuTrace, rows: Sequence[KernelRow]) -> str:
         return f"{busy}. It is host-bound: {share} of the time nothing had been launched that it could do."
     if name == "idle":
         return f"{busy}. {share} of the time it waits with work queued: for copies, events or other streams."
+    if name == "nothing":
+        return f"{busy}. {share} of the time it does nothing; what it waits for is not in the report."
     if name == "copies":
         return f"{busy}. Copies take the largest part of it, {share}."
     if name in BOUNDS.values():
@@ -182,7 +185,7 @@ def _transfers(trace: GpuTrace) -> Table:
             str(one.count),
             quantity(float(one.bytes), "B"),
             quantity(one.seconds, "s"),
-            quantity(one.bytes / one.seconds, "B/s") if one.seconds > 0 else "-",
+            quantity(one.bytes / one.seconds, "B/s") if one.seconds > 0 and one.bytes > 0 else "-",
         )
         for one in sorted(trace.transfers, key=lambda one: -one.seconds)
     )

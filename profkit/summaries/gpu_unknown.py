@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from profkit.metrics import metric
 from profkit.model import RunDocument, Summary
-from profkit.summaries.gpu_time import NO_TIMELINE, TRACE_FIX, of_counters
+from profkit.summaries.gpu_time import NO_TIMELINE, TRACE_FIX, without_timeline
 from profkit.summaries.kernels import KernelRow
 from profkit.words import plural
 
@@ -41,7 +41,7 @@ def summarize_unknown(document: RunDocument, rows: Sequence[KernelRow]) -> Summa
             "Occupancy, bandwidth, conflicts, coalescing and what limits each kernel: a trace has times and no counters"
             " (profkit profile --backend cuda -- COMMAND, or ncu on the same command)."
         )
-    if document.plan is None and document.trace is not None and of_counters(document.trace):
+    if document.plan is None and document.trace is not None and without_timeline(document.trace):
         notes.append(f"How busy the GPU was: {NO_TIMELINE} ({TRACE_FIX}).")
     if not notes:
         return None

@@ -7,8 +7,20 @@ from dataclasses import dataclass
 
 from profkit.kernel_names import labels, narrower, same_name
 from profkit.model import Bound, KernelClass, KernelTime, Reading, RunDocument, Scope
+from profkit.words import shortened
 
 LABEL = 48  # characters of a kernel's name: those of cuBLAS and CUTLASS fit; a narrow screen shortens it once more
+# Metrics that only a device has, and only its counters tell.
+OF_DEVICE = (
+    "occupancy.achieved",
+    "occupancy.theoretical",
+    "bandwidth.dram",
+    "bandwidth.dram.share",
+    "tensor.utilization",
+    "shared.bank_conflicts",
+    "warp.execution_efficiency",
+    "memory.coalescing",
+)
 BRIEF = 32  # characters of it in a sentence
 
 # What limits a kernel, as it is said in a table and in a sentence.
@@ -78,6 +90,18 @@ def kernel_rows(document: RunDocument) -> tuple[KernelRow, ...]:
         told = {name: r for one in back[scope] for name, r in readings.get(one, {}).items()}
         rows.append(KernelRow(named[scope.name or "", scope.id or ""], scope, time, share, told, bound))
     return tuple(sorted(rows, key=lambda row: -(row.share or 0.0)))
+
+
+def range_rows(document: RunDocument) -> tuple[KernelRow, ...]:
+    """What counters tell of regions: ranges that were counted as wholes. Its own times make no region one of them."""
+    found: dict[Scope, dict[str, Reading]] = {}
+    for reading in document.readings:
+        if reading.scope.kind == "region" and reading.metric in OF_DEVICE:
+            found.setdefault(reading.scope, {})[reading.metric] = reading
+    return tuple(
+        KernelRow(shortened(scope.name or "range", LABEL), scope, None, None, readings, None)
+        for scope, readings in found.items()
+    )
 
 
 def _same_scopes(counted: Sequence[Scope], timed: Sequence[Scope]) -> dict[Scope, Scope]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.model import RUN, Counter, GpuTrace, KernelClass, RunDocument, Summary, Table
+from profkit.model import RUN, Counter, GpuTrace, KernelClass, RunDocument, Scope, Summary, Table
 from profkit.summaries import enrich, summarize
 from profkit.summaries.gpu_time import limits, trace_readings
 from profkit.summaries.kernels import kernel_rows
@@ -91,6 +91,7 @@ def test_counters_alone_have_no_timeline_and_say_what_has() -> None:
 
 
 HOST = replace(gpu.trace(), busy=2e-3, starved=0.9)
+UNTOLD = replace(gpu.trace(), busy=2e-3, starved=None)
 QUEUED = replace(gpu.trace(), busy=2e-3, starved=0.1)
 COPYING = replace(gpu.trace(), transfers=(replace(gpu.trace().transfers[0], seconds=30e-3),))
 
@@ -100,6 +101,7 @@ COPYING = replace(gpu.trace(), transfers=(replace(gpu.trace().transfers[0], seco
     [
         (HOST, "the host", "The GPU is busy 20.0 % of 10.0 ms. It is host-bound: 72.0 % of the time"),
         (QUEUED, "idle", "72.0 % of the time it waits with work queued"),
+        (UNTOLD, "nothing", "80.0 % of the time it does nothing; what it waits for is not in the report"),
         (COPYING, "copies", "Copies take the largest part of it"),
         (gpu.trace(), "nvjet_sm90_hsh_256x1…z_coopA_NNT", "_coopA_NNT takes the largest part of it, 55.7 %."),
     ],
@@ -368,10 +370,19 @@ def test_a_time_without_a_device_says_nothing_of_devices() -> None:
 
 def test_a_trace_that_caught_nothing_is_no_report_of_counters() -> None:
     summary = summed(gpu.report(trace=GpuTrace("nsys", ())))["gpu"]
-    assert summary.headline == "No kernel was recorded."
-    assert {r.reason for r in summary.readings if r.value is None} == {"no kernel was recorded"}
+    assert summary.headline == "No kernel is in the report."
+    assert {r.reason for r in summary.readings if r.value is None} == {"no kernel is in the report"}
 
 
 def test_graphs_that_were_traced_as_wholes_are_busy_without_kernels() -> None:
     summary = summed(gpu.report(trace=replace(gpu.trace(), kernels=(), transfers=())))["gpu"]
     assert summary.headline == "The GPU is busy 90.0 % of 10.0 ms; which kernels ran is not in the trace."
+
+
+def test_what_was_counted_over_several_kernels_has_a_table_of_its_own() -> None:
+    whole = Scope("region", "range 1")
+    readings = tuple(replace(r, scope=whole) for r in gpu.readings() if r.scope == gpu.GEMM.scope)
+    summary = summed(gpu.report(readings=readings))["ranges"]
+    row = cells(summary, "Counted as wholes", 0)
+    assert (row["range"], row["occupancy"], row["DRAM"]) == ("range 1", "14.6/18.8 %", "27.0 %")
+    assert "ranges" not in summed(gpu.run())  # a region that was timed is none
