@@ -14,6 +14,7 @@ from profkit.errors import MachineError, UnreadableReport
 from profkit.model import Counter, GpuTrace, Report, Scope
 from profkit.tools.formats import Format
 from tests import gpu_documents as gpu
+from tests.conftest import ROOT
 
 BASE = Report("some-tool", "some-format", "1.0", {"command": "python x.py", "clocks": "not locked"})
 KERNEL = Counter("anything", 1.0, "measured", scope=Scope("kernel", "f", "1x1x1 of 32x1x1"))
@@ -133,3 +134,24 @@ def test_a_recorded_report_is_shown_with_what_is_true_of_it(
     assert max(len(line) for line in text.split("\n")) <= 80
     assert markdown.render(document).count("silu\\_mul") >= 2
     assert examine.judge_document(document, ()).readings == document.readings
+
+
+RECORDED = sorted(
+    file
+    for file in (ROOT / "tests" / "data" / "cuda").rglob("*")
+    if file.is_file() and file.suffix != ".md" and "texts" not in file.parts
+)
+
+
+@pytest.mark.parametrize("file", RECORDED, ids=lambda file: file.name)
+def test_every_report_that_we_recorded_has_a_screen_a_page_and_a_document(file: Path) -> None:
+    from profkit.reports import json as json_report
+    from profkit.reports import markdown, terminal
+
+    document = examine.examine(file)
+    for width in (40, 80, 200):
+        text = terminal.render(document, width=width, color=False)
+        assert max(len(line) for line in text.split("\n")) <= width
+    assert markdown.render(document)
+    assert json_report.render(document)
+    assert examine.judge_document(document, ()).summaries == document.summaries

@@ -69,7 +69,7 @@ def _cache(name: str, sets: Sequence[SampleSet]) -> list[str]:
     if states == {"cold"}:
         return [f"{name}: the L2 was flushed before each iteration (cold)."]
     if states == {"warm"}:
-        return [f"{name}: the L2 was left as it was (warm)."]
+        return [f"{name}: the L2 was left as it was (warm); --cold flushes it before each."]
     return []
 
 
