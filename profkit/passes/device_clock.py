@@ -60,6 +60,10 @@ class DeviceClock:
         """Whether it has not happened yet."""
         return self.driver.call("cuEventQuery", event) == NOT_READY
 
+    def reach(self, event: ctypes.c_void_p) -> None:
+        """Wait until it has happened."""
+        self.driver.check("cuEventSynchronize", event)
+
     def between(self, first: ctypes.c_void_p, second: ctypes.c_void_p) -> float:
         """Seconds from one event to the other, both past; steps of about 0.5 µs (cuda.h)."""
         milliseconds = ctypes.c_float()

@@ -32,6 +32,7 @@ class Sample(NamedTuple):
     wall: float
     host: float
     ahead: bool  # everything was launched before the device began
+    rest: float = 0.0  # what else the devices still had to do after the last event: seconds, not per call
 
 
 class DeviceCalls:
@@ -67,10 +68,16 @@ class DeviceCalls:
         launched = perf_counter()
         clock.record(last)
         ahead = held and clock.pending(first)
+        clock.reach(last)
+        reached = perf_counter()
         clock.wait()
         end = perf_counter()
         return Sample(
-            clock.between(first, last) / calls, (end - begin) / calls, (launched - begin) / calls, ahead
+            device=clock.between(first, last) / calls,
+            wall=(end - begin) / calls,
+            host=(launched - begin) / calls,
+            ahead=ahead,
+            rest=end - reached,
         )
 
     def alone(self, count: int, like: Sample) -> list[Sample]:

@@ -10,7 +10,7 @@ In both cases the caller is told, and takes the wall clock.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from math import ceil
 from time import perf_counter
@@ -133,11 +133,19 @@ def time_on_device(
         clocks=tuple(log.clocks()),
         throttled=len(log.seconds) - len(kept),
         throttle_reasons=log.reasons(),
-        remarks=(HURRIED,) if single and calls.hurried else (),
+        remarks=tuple(_remarks(checks, calls.loops, single and calls.hurried)),
     )
 
 
 HURRIED = "the host waits for the device inside a call, so that its launches are in these times"
+
+
+def _remarks(checks: list[Sample], loops: int, hurried: bool) -> Iterator[str]:
+    if hurried:
+        yield HURRIED
+    least = min(_ratio(check) for check in checks)
+    if least > SAME and min(check.wall - check.device for check in checks) * loops > WAIT_SECONDS:
+        yield f"the wall clock saw at least {least - 1:.0%} more than the events: perhaps others keep the host busy"
 
 
 def _calibrate(calls: DeviceCalls, budget: float) -> list[Sample]:
@@ -156,9 +164,9 @@ def _calibrate(calls: DeviceCalls, budget: float) -> list[Sample]:
 
 
 def _checked(calls: DeviceCalls, like: Sample, budget: float) -> list[Sample]:
-    """Samples whose events agree with the wall clock; raises NotByEvents where they do not.
+    """Samples whose events enclose the work; raises NotByEvents where they do not.
 
-    Whoever else uses the processor adds to the wall clock of some, so the one that agrees best decides.
+    Whoever else uses the processor adds to what the wall clock says of some of them, so the least decides.
     """
     most = _affordable(DOUBTED, like, calls, budget)
     checks: list[Sample] = []
@@ -171,13 +179,13 @@ def _checked(calls: DeviceCalls, like: Sample, budget: float) -> list[Sample]:
 
 
 def _doubt(checks: list[Sample], loops: int) -> str | None:
-    ratios = [_ratio(check) for check in checks]
-    unseen = min((check.wall - check.device) * loops for check in checks)
-    if min(ratios) > SAME and unseen > WAIT_SECONDS:
-        seen = 1 / min(ratios)
-        return f"CUDA events see {seen:.0%} of it: part of the work is on another stream or device"
-    if max(ratios) < 1 / SAME:
-        return f"CUDA events claim {1 / max(ratios):.2f} times the seconds that passed"
+    rest, seen = min(check.rest for check in checks), median([check.device for check in checks]) * loops
+    if rest > max(WAIT_SECONDS, (SAME - 1) * seen):
+        share = seen / (seen + rest)
+        return f"CUDA events see {share:.0%} of it: part of the work is on another stream or device"
+    least = min(_ratio(check) for check in checks)
+    if least < 1 / SAME:
+        return f"CUDA events claim {1 / least:.2f} times the seconds that passed"
     return None
 
 

@@ -53,6 +53,7 @@ R cuEventCreate(int64_t **e, unsigned f) { *e = calloc(1, sizeof **e); return 0;
 R cuEventDestroy_v2(int64_t *e) { free(e); return 0; }
 R cuEventRecord(int64_t *e, void *s) { int64_t n = now(); *e = free_at > n ? free_at : n; return 0; }
 R cuEventQuery(int64_t *e) { return now() >= *e ? 0 : 600; }
+R cuEventSynchronize(int64_t *e) { while (now() < *e) { int64_t left = *e - now(); if (left > 200000) usleep(left / 1000 - 100); } return 0; }
 R cuEventElapsedTime(float *ms, int64_t *a, int64_t *b) { *ms = (*b - *a) / 1e6f * (number("STAND_IN_FAST_CLOCK", 100) / 100.0f); return 0; }
 R cuMemAlloc_v2(uint64_t *p, size_t n) { say("cuMemAlloc_v2"); if (n > (size_t)number("STAND_IN_MEMORY_MB", 4096) << 20) return 2; *p = 1; return 0; }
 R cuMemFree_v2(uint64_t p) { say("cuMemFree_v2"); return 0; }
