@@ -266,6 +266,20 @@ def test_what_the_command_line_does_not_say_is_ncus_default(tmp_path: Path) -> N
     }
 
 
+def test_what_tells_launches_apart_comes_whatever_is_asked_for(tmp_path: Path) -> None:
+    metrics: dict[str, w.Value] = {
+        "launch__registers_per_thread": 40,
+        "launch__device_id": 1,
+        TIME: 5.0,
+        "a__b.sum": 1,
+    }
+    path = w.write(tmp_path / "made.ncu-rep", w.simple([w.KernelResult("k", metrics)]))
+    for wanted in ({"a__b.sum"}, lambda name: name == "a__b.sum"):
+        (launch,) = read_launches(path, wanted)
+        assert (launch.kernel.registers, launch.device, launch.seconds) == (40, 1, 5e-9)
+        assert launch.values["a__b.sum"] == 1
+
+
 def test_without_a_command_line_nothing_is_said_of_caches(tmp_path: Path) -> None:
     content = w.report(w.block([w.KernelResult("k", {})], details=w.session(command=None)))
     facts = read_ncu_rep(w.write(tmp_path / "made.ncu-rep", content)).facts
