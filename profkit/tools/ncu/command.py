@@ -43,8 +43,8 @@ def ncu_argv(
     """Count `metrics` and `sections` for the planned launch of each of `kernels`, once each, into `report`.
 
     `command` is the workload, in its status wrapper where its end is to be known: ncu's own judgement of it is off.
-    Without `kernels` every launch configuration is counted at its first launch, with `only` those of the kernels of
-    that name: a function's own name, or `regex:...` on what ncu prints. A planned kernel's `launch` is counted
+    Without `kernels` every launch configuration is counted at its first launch, with `only` those of the kernels in
+    whose demangled name that stands (or which `regex:...` finds). A planned kernel's `launch` is counted
     from 0 among the launches of its configuration: from the region's begin where `marked`, else from the program's.
     ncu has one such number for all kernels of a call; plans that differ are a mistake (ValueError).
 
@@ -138,9 +138,7 @@ def _which(kernels: Sequence[KernelPlan], only: str | None) -> list[str]:
 
 
 def _named(name: str) -> str:
-    if name.startswith("regex:"):
-        return name
-    return _functions([name]) if re.fullmatch(r"\w+", name) else f"regex:{_escaped(name)}"
+    return name if name.startswith("regex:") else f"regex:{_escaped(name)}"
 
 
 def _functions(names: Iterable[str]) -> str:

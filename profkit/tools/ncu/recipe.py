@@ -28,8 +28,8 @@ def recipe(
 ) -> Step:
     """The step after which `collect` makes `report`. Raises MachineError where ncu cannot do it here.
 
-    `kernel`: only kernels of that name (or `regex:...`), and then with all that explains them; without it every kernel,
-    with what classes and judges it.
+    `kernel`: only kernels in whose name that stands (or which `regex:...` finds), and then with all that explains
+    them; without it every kernel, with what classes and judges it.
     """
     ncu = probe_ncu()
     if not ncu.counters_ok:
