@@ -34,10 +34,11 @@ TABLES: dict[str, tuple[str, list[tuple[object, ...]]]] = {
             (1, "Local (CLI)", "Hostname", 619, f"host-{SECRET}"),
             (1, "Local (CLI)", "DeviceEnvironment", 610, f"HF_TOKEN={SECRET};HOME=/home/{SECRET};A={SECRET}=b"),
             (1, "Local (CLI)", "SomethingNew", 999, SECRET),
+            (1, f"ann@{SECRET}", "IsX86BasedDevice", 506, "1"),
             (1, "Local (CLI)", "GpuInfo", 897, f'{{"Uuid":"{UUID}","p":"/d/{SECRET}/x"}}'),
         ],
     ),
-    "TARGET_INFO_NIC_INFO": ("GUID TEXT, name TEXT", [("0xaabbccdd", "mlx5_0")]),
+    "TARGET_INFO_NIC_INFO": ("GUID TEXT, name TEXT", [("0xaabbccdd", "mlx5_0"), (SECRET, "mlx5_1")]),
     "TARGET_INFO_GPU": (
         "id INTEGER, name TEXT, uuid TEXT, busLocation TEXT, smCount INTEGER",
         [(0, "NVIDIA H200", UUID, "0000:00:06.0", 132)],
@@ -52,6 +53,7 @@ TABLES: dict[str, tuple[str, list[tuple[object, ...]]]] = {
             ("PROCESS_0:USER_NAME", SECRET),
             ("PROCESS_0:COLLECT_NVTX_TRACE", "true"),
             ("CAPTURE_EVENT_TYPE", "Cuda"),
+            ("DEVICE_ID", SECRET),
             ("NEW_THING", f"{SECRET.lower()} 1"),
         ],
     ),
@@ -237,3 +239,48 @@ def test_columns_and_tables_of_other_versions_are_no_obstacle(tmp_path: Path) ->
     output, _ = cleaned(path)
     assert SECRET.encode() not in output.read_bytes()
     assert rows(output, "SELECT value FROM StringIds WHERE id = 1") == [("kernel_a",)]
+
+
+# Places of a real export that may hold anything, and the tables that keep names and figures of the device.
+KEPT = ("ENUM_", "CUPTI_", "NVTX_", "CUDA_", "TARGET_INFO_GPU", "TARGET_INFO_SESSION", "ANALYSIS_DETAILS")
+PRIVATE = "name IN ('DeviceEnvironment', 'Hostname', 'TargetInstallDir', 'SystemUID', 'NicInfo')"
+SHAPES = (
+    "{0}",
+    "TOKEN={0}",
+    "/home/{0}/x/{0}.log",
+    '{{"key": "{0}"}}',
+    "see {0} at /srv/{0}/y",
+    "{0}@host.example.org",
+    "A=1;B={0};C=/opt/{0}",
+)
+
+
+@pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.name)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_secret_in_any_private_place_of_a_recorded_export_goes(
+    path: Path, shape: str, tmp_path: Path
+) -> None:
+    copy = tmp_path / "out.sqlite"
+    planted = 0
+    with closing(sqlite3.connect(copy)) as base:
+        with closing(sqlite3.connect(path)) as original:
+            original.backup(base)
+        for (table,) in base.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+            if table.startswith(KEPT):
+                continue
+            for _, column, kind, *_ in base.execute(f"PRAGMA table_info({table})").fetchall():
+                if "TEXT" not in kind or column == "name" or table in ("StringIds", "META_DATA_EXPORT"):
+                    continue
+                where = PRIVATE if table == "TARGET_INFO_SYSTEM_ENV" and column == "value" else "1"
+                planted += base.execute(
+                    f'UPDATE {table} SET "{column}" = ? WHERE {where}', (shape.format(SECRET),)
+                ).rowcount
+        base.execute("INSERT INTO StringIds SELECT max(id) + 1, ? FROM StringIds", (shape.format(SECRET),))
+        base.commit()
+    assert planted > 50
+    output, removed = cleaned(copy)
+    assert SECRET.encode() not in output.read_bytes()
+    assert SECRET not in str(removed)
+    kernels = "SELECT * FROM CUPTI_ACTIVITY_KIND_KERNEL"
+    if rows(copy, "SELECT 1 FROM sqlite_master WHERE name = 'CUPTI_ACTIVITY_KIND_KERNEL'"):
+        assert rows(output, kernels) == rows(path, kernels)

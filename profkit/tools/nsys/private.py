@@ -31,7 +31,7 @@ _CAPTURE_PRIVATE = re.compile(
     r"UUID|SESSION_ID|DISPLAY_NAME|PACKAGE|SERIAL|ADDRESS|PASSWORD|EXECUTABLE|TOKEN)(?:[_:]|\d|$)"
 )
 _PLAIN = re.compile(r"(?:true|false|-?\d{1,12}(?:\.\d{1,6})?)?")
-_WORD = re.compile(
+_WORD = re.compile(r"[A-Z][A-Za-z]{2,24}")  # Immediate, LaunchAnother
     r"[A-Z][a-z]+(?:[A-Z0-9][a-z0-9]*)*(?: \([A-Z]+\))?"
 )  # Immediate, LaunchAnother, Local (CLI)
 # What nsys itself reports; another sentence may quote anything.
@@ -54,11 +54,21 @@ def change_of(column: str, known: bool, redactor: Redactor) -> Callable[[tuple[o
     lower = column.lower()
     if re.search(r"guid|serial|uuid|^mac|_mac", lower):
         return lambda row: _blank(row[0], DEVICE, redactor)
+    if lower.endswith("statename"):
+        return lambda row: device(as_text(row[0]), redactor)
     if column == "binaryData":
         return lambda row: _payload(row[0], redactor)
     if known:
         return lambda row: _kept(row[0], redactor)
     return lambda row: _blank(row[0], PATH if "file" in lower or "path" in lower else OTHER, redactor)
+
+
+def device(value: str, redactor: Redactor) -> str:
+    """How nsys calls the machine: one that was reached over ssh by its name."""
+    if not value or re.fullmatch(r"Local(?: \([A-Z]+\))?", value):
+        return value
+    redactor.note(HOST, 1, "device")
+    return "device"
 
 
 def system(name: str, value: str, redactor: Redactor) -> str:
@@ -82,6 +92,8 @@ def fact(name: str, value: str, redactor: Redactor) -> str:
     if _CAPTURE_PRIVATE.search(re.sub(r"^PROCESS_\d+:", "", upper)) or upper.startswith("EXPORT_"):
         _gone(_kind_of(upper), redactor, value)
         return "program" if upper.endswith(":COMMAND") else ""
+    if upper == "DEVICE_ID":
+        return device(value, redactor)
     if _PLAIN.fullmatch(value) or (_WORD.fullmatch(value) and "NAME" not in upper):
         return value
     return _gone(OTHER, redactor, value)
@@ -120,7 +132,7 @@ def _blank(value: object, kind: str, redactor: Redactor) -> object:
     if not value or (kind is DEVICE and not as_text(value).strip("0-")):
         return value
     redactor.note(kind)
-    return re.sub(r"[0-9a-fA-F]", "0", as_text(value)) if kind is DEVICE else ""
+    return re.sub(r"[0-9a-zA-Z]", "0", as_text(value)) if kind is DEVICE else ""
 
 
 def _payload(value: object, redactor: Redactor) -> object:

@@ -20,6 +20,7 @@ from profkit.errors import UnreadableReport
 from profkit.tools.nsys.private import (
     as_text,
     change_of,
+    device,
     fact,
     kind_of_string,
     kind_of_table,
@@ -176,6 +177,7 @@ def _scrub_table(database: sqlite3.Connection, table: _Table, redactor: Redactor
     if name == "StringIds":
         return
     if name == "TARGET_INFO_SYSTEM_ENV":
+        _rewrite(database, table, "devStateName", lambda row: device(as_text(row[0]), redactor))
         _rewrite(
             database, table, "value", lambda row: system(as_text(row[0]), as_text(row[1]), redactor), "name"
         )
