@@ -167,6 +167,8 @@ def _timeline(trace: GpuTrace) -> Table:
     if launches:
         each = f", {launches / trace.repeats:.3g} in each repetition" if trace.repeats else ""
         add("Kernels", f"{plural(launches, 'launch', 'launches')} in {quantity(total, 's')}{each}")
+    if span is not None and trace.repeats:
+        add("A repetition", f"{quantity(span / trace.repeats, 's')} (mean, under the tracer)")
     if trace.launch_latency is not None:
         add("Launch to start", f"{quantity(trace.launch_latency, 's')} (median)")
     if trace.launch_call is not None:
