@@ -32,8 +32,6 @@ _CAPTURE_PRIVATE = re.compile(
 )
 _PLAIN = re.compile(r"(?:true|false|-?\d{1,12}(?:\.\d{1,6})?)?")
 _WORD = re.compile(r"[A-Z][A-Za-z]{2,24}")  # Immediate, LaunchAnother
-    r"[A-Z][a-z]+(?:[A-Z0-9][a-z0-9]*)*(?: \([A-Z]+\))?"
-)  # Immediate, LaunchAnother, Local (CLI)
 # What nsys itself reports; another sentence may quote anything.
 _MESSAGE = re.compile(
     r"(?:Number of|Not all|Profiling |Common injection|CUDA injection|NVTX injection|\w+ injection|Buffers holding|"
