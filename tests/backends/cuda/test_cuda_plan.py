@@ -1,0 +1,163 @@
+"""What is planned once the trace has been seen, and once the judge has spoken: pure functions on hand-made traces."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from profkit.backends import Known, Site
+from profkit.backends.cuda.counters import plan_counters, plan_explain
+from profkit.hardware.machine import read_machine
+from profkit.model import (
+    Depth,
+    GpuTrace,
+    Kernel,
+    KernelTime,
+    PassResult,
+    Scope,
+    Step,
+    Verdict,
+    VerdictWord,
+    Workload,
+)
+from profkit.tools.ncu.probe import NcuAbility
+
+NCU = NcuAbility(Path("/usr/bin/ncu"), "2025.3.1", True)
+TIMED = Known(marked=True, iteration_seconds=0.001, benchmark=True, plain_seconds=5.0, start_seconds=4.0)
+
+
+def site(depth: Depth = "standard") -> Site:
+    workload = Workload(("python", "train.py"), "train", "/somewhere")
+    return Site(workload, read_machine(), Path("/runs/one"), depth, None, 0.01, 8.0)
+
+
+def took(name: str, total: float, launches: int, *, setup: int = 0) -> KernelTime:
+    kernel = Kernel(name, (132, 1, 1), (256, 1, 1), mangled=name)
+    return KernelTime(kernel, launches, total, median=total / launches, setup_launches=setup)
+
+
+def after(known: Known, *kernels: KernelTime, marked: bool = True) -> Known:
+    trace = GpuTrace("nsys", kernels, marked=marked)
+    return replace(known, trace=trace, passes=(*known.passes, PassResult("trace", "nsys", "finished")))
+
+
+def option(step: Step, name: str) -> str | None:
+    return step.argv[step.argv.index(name) + 1] if name in step.argv else None
+
+
+def test_in_a_benchmarks_region_a_warm_launch_is_counted_in_as_few_iterations_as_it_takes() -> None:
+    known = after(TIMED, took("gemm", 0.9, 1000), took("silu", 0.1, 500))
+    step = plan_counters(site(), NCU, known, "GH100").steps[0]
+    assert option(step, "--profile-from-start") == "off"
+    assert option(step, "--launch-skip") == "1"
+    assert step.directive is not None
+    assert step.directive.switch is not None
+    assert (step.directive.switch.kind, step.directive.iterations) == ("cuda", 2)
+
+
+def test_where_nothing_is_marked_the_launches_of_the_set_up_are_skipped() -> None:
+    known = after(Known(marked=False), took("gemm", 0.9, 100, setup=7), took("silu", 0.1, 100), marked=False)
+    step = plan_counters(site(), NCU, known, "GH100").steps[0]
+    assert option(step, "--profile-from-start") is None
+    assert 50 <= int(option(step, "--launch-skip") or 0) < 100
+    assert step.directive is not None
+    assert step.directive.switch is None
+
+
+def test_a_workload_that_starts_the_profiler_itself_is_counted_between_its_own_marks() -> None:
+    known = after(Known(marked=False), took("gemm", 1.0, 30, setup=100), marked=True)
+    step = plan_counters(site(), NCU, known, "GH100").steps[0]
+    assert option(step, "--profile-from-start") == "off"
+    assert int(option(step, "--launch-skip") or 0) < 30
+    assert step.directive is not None
+    assert step.directive.switch is None
+
+
+def test_kernels_of_different_phases_take_a_run_each_and_no_more_than_three_are_spent() -> None:
+    phases = [took(f"k{n}", 1.0 + n, 10, setup=100 * n) for n in range(5)]
+    planned = plan_counters(site(), NCU, after(Known(marked=False), *phases, marked=False), "GH100")
+    assert [step.name for step in planned.steps] == ["counters", "counters-2", "counters-3"]
+    assert {k.kernel.name for k in planned.kernels} == {"k4", "k3", "k2"}
+    assert any("would take 2 more runs" in note for note in planned.notes)
+
+
+@pytest.mark.parametrize(
+    ("marked", "says"), [(True, "the marked region launched no kernel"), (False, "the workload launched")]
+)
+def test_a_trace_without_kernels_leaves_nothing_to_count(marked: bool, says: str) -> None:
+    planned = plan_counters(site(), NCU, after(replace(TIMED, marked=marked), marked=marked), "GH100")
+    assert says in str(planned.skipped)
+    assert planned.fix == "--backend cpu"
+
+
+def test_a_workload_of_collectives_alone_is_not_replayed() -> None:
+    known = after(TIMED, took("ncclDevKernel_AllReduce", 1.0, 10))
+    assert "hang" in str(plan_counters(site(), NCU, known, "GH100").skipped)
+
+
+@pytest.mark.parametrize(
+    ("depth", "name"), [("gate", "gate"), ("standard", "standard"), ("full", "standard")]
+)
+def test_the_depth_chooses_the_set_and_its_replays_make_the_cost(depth: Depth, name: str) -> None:
+    planned = plan_counters(site(depth), NCU, after(TIMED, took("gemm", 1.0, 100)), "GH100")
+    assert f"set {name!r}" in planned.cost_note
+    assert (planned.kernels[0].replays == 1) is (depth == "gate")
+    assert planned.seconds == pytest.approx(5.5, abs=0.3)  # start 4 s, ncu 1.5 s, and replays of some 10 ms
+    assert planned.cost == pytest.approx(1.1, abs=0.1)
+
+
+def verdict(kernel: KernelTime, word: VerdictWord) -> Verdict:
+    return Verdict(
+        "occupancy", "occupancy.achieved", word, "", "> 75 %", 1.0, "%", kernel.kernel.scope, "measured"
+    )
+
+
+GEMM, SILU = took("gemm", 0.9, 100), took("silu", 0.1, 100)
+COUNTED = PassResult("counters", "ncu", "finished")
+
+
+@pytest.mark.parametrize(
+    ("depth", "counted", "verdicts", "explained"),
+    [
+        ("standard", "finished", (verdict(GEMM, "pass"), verdict(SILU, "fail")), ["silu"]),
+        ("standard", "finished", (verdict(GEMM, "fail"), verdict(SILU, "fail")), ["gemm", "silu"]),
+        (
+            "standard",
+            "finished",
+            (verdict(GEMM, "unknown"), verdict(SILU, "not-applicable")),
+            "no kernel missed",
+        ),
+        ("standard", "finished", (replace(verdict(GEMM, "fail"), scope=Scope("run")),), "no kernel missed"),
+        ("full", "finished", (), ["gemm", "silu"]),
+        ("standard", "failed", (), "nothing was counted"),
+        ("full", "skipped", (), "nothing was counted"),
+    ],
+)
+def test_what_missed_a_target_is_explained_and_at_full_depth_everything(
+    depth: Depth, counted: str, verdicts: tuple[Verdict, ...], explained: list[str] | str
+) -> None:
+    known = after(TIMED, GEMM, SILU)
+    result = replace(COUNTED, state=counted)  # type: ignore[arg-type]
+    known = replace(known, passes=(*known.passes, result), verdicts=verdicts)
+    planned = plan_explain(site(depth), NCU, known, "GH100")
+    if isinstance(explained, str):
+        assert explained in str(planned.skipped)
+        assert planned.steps == ()
+    else:
+        assert sorted(k.kernel.name for k in planned.kernels) == explained
+        assert len(planned.steps) == 1
+
+
+def test_before_the_judge_has_spoken_the_plan_says_whom_it_will_explain() -> None:
+    planned = plan_explain(site(), NCU, after(TIMED, GEMM), "GH100")
+    assert planned.skipped is None
+    assert planned.notes == ("only kernels that missed a target",)
+
+
+def test_where_ncu_cannot_count_both_passes_say_why() -> None:
+    refused = NcuAbility(None, None, False, "ncu is not installed", "install it")
+    known = replace(after(TIMED, GEMM), verdicts=())
+    for planned in (plan_counters(site(), refused, known, None), plan_explain(site(), refused, known, None)):
+        assert (planned.skipped, planned.fix) == ("ncu is not installed", "install it")
