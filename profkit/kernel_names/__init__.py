@@ -54,7 +54,7 @@ def same_name(name: str) -> str:
 
     Parameters are left out: one tool prints `T2`, the other the type that it stands for.
     """
-    return re.sub(r"\bconst\b|\s+", "", _forms(name)[0])
+    return re.sub(r"\bconst\b|\s+", "", _forms(name)[0]) or name
 
 
 def labels(names: Iterable[tuple[str, str]], width: int = WIDTH) -> Mapping[tuple[str, str], str]:
@@ -128,12 +128,8 @@ def _by_detail(parts: list[Part]) -> Iterator[str]:
     core = _core(parts)
     args = core.args or []
     worth = [one for one in args if not (_plumbing(one) or _plain_number(one))]
-    dropped = "…, " if len(worth) < len([one for one in args if not _plumbing(one)]) else ""
     if worth:
-        named = [
-            f"{_named(parts)}<{dropped}{', '.join(_type(one, depth - 1) for one in worth)}>"
-            for depth in _DEPTHS
-        ]
+        named = [f"{_named(parts)}<{_without_numbers(args, depth - 1)}>" for depth in _DEPTHS]
         yield from named[:-1]
         if _LAUNCHER.search(core.text):
             yield from (f"…<{_type(worth[0], depth - 1)}>" for depth in _DEPTHS)
@@ -160,6 +156,12 @@ def _core(parts: list[Part]) -> Part:
 
 def _steps(parts: list[Part]) -> list[Part]:
     return [part for part in parts if not part.text.startswith(("operator()", "operator ()", "lambda"))]
+
+
+def _without_numbers(args: list[Type], depth: int) -> str:
+    """The arguments with one `…` for every row of numbers."""
+    told = ["…" if _plain_number(one) else _type(one, depth) for one in args if not _plumbing(one)]
+    return ", ".join(one for n, one in enumerate(told) if one != "…" or n == 0 or told[n - 1] != "…")
 
 
 def _named(parts: list[Part]) -> str:
