@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from profkit.model import RunDocument
 from profkit.summaries.classes import busiest_readings, classify
-from profkit.summaries.coalescing import bounded_coalescing
+from profkit.summaries.coalescing import weighed_coalescing
 from profkit.summaries.compose import enrich, summarize
 from profkit.summaries.consistency import checked
 from profkit.targets import Target, judge_run
@@ -27,7 +27,7 @@ def _has_kernels(document: RunDocument) -> bool:
 def _classed(document: RunDocument) -> RunDocument:
     """The document with its kernels' doubtful readings marked, and with what limits each kernel."""
     sound = checked(document)
-    sound = replace(sound, readings=bounded_coalescing(sound))
+    sound = replace(sound, readings=weighed_coalescing(sound))
     classes = classify(sound)
     kept = tuple(r for r in sound.readings if r.metric != "throughput.busiest")
     return replace(sound, kernels=classes, readings=(*kept, *busiest_readings(classes)))

@@ -112,11 +112,14 @@ def _in_class(condition: Condition, kernel: KernelClass | None) -> bool | None:
         return True if condition.known else None
     if kernel.bound not in condition.where:
         return True
+    bounded = condition.at_least is not None or condition.at_most is not None
     if condition.busiest:
-        return (kernel.busiest or "unknown") in condition.busiest
+        among = (kernel.busiest or "unknown") in condition.busiest
+        if not bounded or not among:
+            return among or bounded
     if condition.metric is not None:
         return None
-    if condition.at_least is None and condition.at_most is None:
+    if not bounded:
         return False
     if kernel.nearest is None:
         return None

@@ -36,7 +36,8 @@ class Condition:
     roof: Roof | None = None
     of_run: bool = False  # looked at for the whole run, also where a function is judged
     where: tuple[Bound, ...] = ()
-    busiest: tuple[Bound, ...] = ()  # with `where`: holds where the kernel's busiest unit is one of these
+    # With `where`: holds where the kernel's busiest unit is one of these; with bounds, only these are asked for them.
+    busiest: tuple[Bound, ...] = ()
     without: str | None = None
     known: bool = False  # with `where`: where the class is not known it holds, instead of leaving it open
     limiter: str | None = None  # holds where this is among what limits the kernel's theoretical occupancy

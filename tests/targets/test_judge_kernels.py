@@ -140,7 +140,9 @@ def test_wasted_sectors_that_caches_absorb_can_win_no_more_than_dram_leaves() ->
     [
         (0, None, None, P),
         (148_300, None, 2.7, P),  # a padded transposition on an H200: arbitration
-        (148_300, None, 7.0, U),
+        (4_229_008, None, 48.36, F),  # every access two-way, the exact count is 4 228 000
+        (262_797, None, 5.5, U),  # one access in 500 is 32-way, the exact count is 261 888
+        (262_797, 261_888, 5.5, F),
         (148_300, None, 30.0, F),
         (148_300, None, None, U),
         (148_300, 148_300, 2.7, F),  # counted exactly
@@ -250,6 +252,13 @@ def test_a_doubtful_reading_decides_nothing() -> None:
         # measured on an H200: a chain of atomics on 16 addresses, nothing busy
         ({"bandwidth.dram.share": 1.1, "bandwidth.l2.share": 3.1, "memory.throughput": 1.8, "sm.throughput": 1.0,
           "occupancy.achieved": 89.9}, {"latency"}),
+        # the same in the standard set, where DRAM is a hair above L2
+        ({"bandwidth.dram.share": 1.12, "bandwidth.l2.share": 1.1, "bandwidth.l1.share": 1.0, "tensor.utilization": 0.0,
+          "pipe.fp32.utilization": 0.2, "pipe.fp64.utilization": 0.0, "issue.active": 1.0, "occupancy.achieved": 89.9},
+         {"latency"}),
+        # a stream with too few loads under way
+        ({"bandwidth.dram.share": 41.0, "bandwidth.l2.share": 25.0, "memory.throughput": 41.0, "sm.throughput": 15.0,
+          "occupancy.achieved": 89.9}, {"memory-bandwidth"}),
         # one block that chases pointers
         ({"bandwidth.dram.share": 0.002, "memory.throughput": 0.06, "sm.throughput": 0.02, "bandwidth.l1.share": 2.5,
           "occupancy.achieved": 1.6, "launch.blocks": 1, "launch.multiprocessors": 132, "launch.waves": 2e-4},
@@ -280,6 +289,34 @@ def test_more_sectors_per_request_than_any_access_needs_are_waste_for_certain() 
     verdict = on(values, "coalescing")
     assert (verdict.verdict, verdict.quality) == ("fail", "estimated")
     assert on({**values, "memory.sectors_per_request.load": 8.0}, "coalescing").verdict == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("loads", "stores", "excess", "word"),
+    [
+        (
+            1.0,
+            4.0,
+            None,
+            U,
+        ),  # one address for a whole warp, measured on an H200: 12.8 % of the bytes, and no waste
+        (8.0, 4.0, None, F),  # every second float
+        (4.0, 8.0, None, F),
+        (1.0, 4.0, 1e6, F),  # counted against what each access needs
+    ],
+)
+def test_lanes_that_share_addresses_are_no_waste(
+    loads: float, stores: float, excess: float | None, word: VerdictWord
+) -> None:
+    values: dict[str, float | None] = {
+        "memory.coalescing": 12.8,
+        "memory.sectors_per_request.load": loads,
+        "memory.sectors_per_request.store": stores,
+        "memory.sectors.excess": excess,
+        "bandwidth.dram.share": 88.0,
+    }
+    verdict = on(values, "coalescing")
+    assert verdict.verdict == word, verdict.reason
 
 
 def test_no_wasted_sector_is_nothing_to_judge() -> None:
