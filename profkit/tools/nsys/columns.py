@@ -22,6 +22,7 @@ from profkit.timeline.records import (
     Tables,
 )
 from profkit.tools.nsys.database import Database
+from profkit.tools.nsys.names import call_name
 
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
 GRAPHS = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
@@ -270,12 +271,6 @@ class Activities:
             return block
         self.odd += int(len(block) - good.sum())
         return block[good]
-
-
-def call_name(name: str) -> str:
-    """`cudaLaunchKernel_v7000` as it is called in a program; nsys adds the version in which it last changed."""
-    stem, mark, version = name.rpartition("_v")
-    return stem if mark and version.isdigit() and len(version) > 2 else name
 
 
 def merged(streams: list[Iterator[Columns]]) -> Iterator[Columns]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from profkit.errors import UnreadableReport
 from profkit.model import ApiCall, GpuRange, GpuTrace, Kernel, KernelTime, Report, Transfer
 from profkit.tools.nsys.faults import explain
+from profkit.tools.nsys.names import call_name
 from profkit.tools.nsys.stats_cells import COPY, copy_kind, seconds, size_of, split_range, triple, whole
 from profkit.tools.nsys.stats_text import SIGN, Section, Text, parse
 
@@ -119,7 +120,7 @@ def _joined(one: KernelTime, other: KernelTime) -> KernelTime:
 
 def _calls(sections: Tables) -> tuple[ApiCall, ...]:
     found = [
-        ApiCall(row["name"], count, spent)
+        ApiCall(call_name(row["name"]), count, spent)
         for section in sections
         for row in section.rows
         if (count := whole(row.get("count"))) is not None
