@@ -291,5 +291,15 @@ def variables(text: str) -> Iterable[tuple[str, str]]:
             yield name, value.strip("\"'")
 
 
+def plain_release(text: str) -> str:
+    """The number of an operating system's release or build; who made it names it behind that.
+
+    >>> plain_release("6.8.0-14-acmecloud"), plain_release("#14acme1 SMP PREEMPT_DYNAMIC")
+    ('6.8.0', '#14')
+    """
+    found = re.match(r"#?[\d.]*", text)
+    return found[0].rstrip(".") if found is not None else ""
+
+
 def _zero(uuid: str) -> bool:
     return not uuid.strip("GPUMI-0")

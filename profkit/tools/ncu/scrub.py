@@ -33,6 +33,7 @@ from profkit.tools.redact import (
     PATH,
     PROCESS,
     Redactor,
+    plain_release,
 )
 
 FORMATS = ("ncu-rep", "ncu-csv")
@@ -172,6 +173,10 @@ def _keep(value: bytes, _: Redactor) -> bytes:
     return value
 
 
+def _release(value: bytes, _: Redactor) -> bytes:
+    return plain_release(value.decode("utf-8", "replace")).encode()
+
+
 def _redacted(value: bytes, redactor: Redactor) -> bytes:
     return redactor.text(value.decode("utf-8", "replace")).encode()
 
@@ -238,7 +243,7 @@ def _property(value: bytes, redactor: Redactor) -> bytes:
     return _rewritten(value, {1: _keep, 2: _redacted}, redactor)
 
 
-_SYSTEM: _Rules = {1: _keep, 2: _keep, 3: _keep, 4: _keep, 5: _instead(HOST, "host"), 7: _gone(ADDRESS)}
+_SYSTEM: _Rules = {1: _keep, 2: _release, 3: _keep, 4: _keep, 5: _instead(HOST, "host"), 7: _gone(ADDRESS)}
 _EXECUTABLE: _Rules = {
     1: _instead(PROCESS, "program"),
     2: _gone(FOLDER),

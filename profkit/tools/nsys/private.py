@@ -18,6 +18,7 @@ from profkit.tools.redact import (
     PROCESS,
     USER,
     Redactor,
+    plain_release,
     variables,
 )
 
@@ -73,8 +74,8 @@ def system(name: str, value: str, redactor: Redactor) -> str:
     """A property of the machine: harmless ones stay."""
     if not value:
         return value
-    if name == "SoftwareReleaseVersion":  # who built a kernel names it behind its number
-        return re.match(r"[\d.]*", value)[0]  # type: ignore[index]  # it matches nothing, too
+    if name in ("SoftwareReleaseVersion", "KernelVersion"):
+        return plain_release(value)
     if _HARMLESS_ENV.match(name) or value == "{}":
         return redactor.text(value)
     return _gone(_kind_of(name), redactor, value)
