@@ -187,7 +187,7 @@ def _reading(
     if best.unless_zero is not None and best.unless_zero.value(counts) == 0:
         why = best.zero or f"{best.unless_zero.text} is 0"
         return _unavailable(info, why, best, scope=scope, facts=facts)
-    over = (best.over.largest(counts) if best.largest else best.over.value(counts)) * best.scale
+    over = best.above(counts) * best.scale
     if best.under is None:
         value = over
     else:

@@ -46,24 +46,21 @@ class Sum:
         """Its value; `counts` must hold every name."""
         return sum((term.value(counts) for term in self.terms), 0.0)
 
-    def largest(self, counts: Mapping[str, float]) -> float:
-        """The largest of its terms; `counts` must hold every name."""
-        return max(term.value(counts) for term in self.terms)
-
 
 @dataclass(frozen=True)
 class Formula:
     """One way to a metric: `scale * over / under`, or `scale * over` where `under` is None.
 
-    With `largest` it is the largest term of `over` and not their sum. Where `unless_zero` (or `under`) is 0 it says
-    nothing, for the reason `zero`. `quality` is what its readings are at best, where that is less than the tool's.
+    With `most_of`, of which `over` is the first, the largest of those sums stands in its place. Where `unless_zero`
+    (or `under`) is 0 it says nothing, for the reason `zero`. `quality` is what its readings are at best, where that is
+    less than the tool's.
     """
 
     over: Sum
     under: Sum | None = None
     scale: float = 1.0
     note: str | None = None
-    largest: bool = False
+    most_of: tuple[Sum, ...] = ()
     unless_zero: Sum | None = None
     zero: str | None = None
     quality: Literal["estimated"] | None = None
@@ -73,17 +70,22 @@ class Formula:
         """All counters it needs, each once."""
         below = self.under.names if self.under is not None else ()
         condition = self.unless_zero.names if self.unless_zero is not None else ()
-        return tuple(dict.fromkeys((*self.over.names, *below, *condition)))
+        above = (name for part in (self.over, *self.most_of) for name in part.names)
+        return tuple(dict.fromkeys((*above, *below, *condition)))
 
     @property
     def text(self) -> str:
         """The formula as people write it."""
-        if self.largest:
-            return f"the largest of {', '.join(self.over.names)}"
         factor = "" if self.scale == 1 else f"{self.scale:g} * "
-        if self.under is None:
-            return f"{factor}{_bracket(self.over, always=bool(factor))}"
-        return f"{factor}{_bracket(self.over)} / {_bracket(self.under)}"
+        if self.most_of:
+            over = f"most({', '.join(part.text for part in self.most_of)})"
+        else:
+            over = _bracket(self.over, always=bool(factor) or self.under is not None)
+        return f"{factor}{over}" if self.under is None else f"{factor}{over} / {_bracket(self.under)}"
+
+    def above(self, counts: Mapping[str, float]) -> float:
+        """What stands above the line, without the scale; `counts` must hold every name."""
+        return max(part.value(counts) for part in self.most_of or (self.over,))
 
 
 def _bracket(part: Sum, always: bool = True) -> str:

@@ -62,6 +62,25 @@ def test_a_difference_below_the_line_keeps_its_brackets():
     assert Formula(parse_sum("a + b")).text == "a + b"
 
 
+def test_of_several_sums_the_largest_stands_above_the_line():
+    sums = (parse_sum("a + b"), parse_sum("2*c"))
+    formula = Formula(sums[0], parse_sum("d"), 100, most_of=sums)
+    assert formula.above({"a": 1, "b": 2, "c": 1}) == 3
+    assert formula.above({"a": 1, "b": 2, "c": 2}) == 4
+    assert formula.names == ("a", "b", "c", "d")
+    assert formula.text == "100 * most(a + b, 2*c) / d"
+
+
+def test_a_condition_names_its_counters_too():
+    assert Formula(parse_sum("a"), unless_zero=parse_sum("b + a")).names == ("a", "b")
+
+
+def test_a_number_may_stand_beside_a_counter_and_not_alone():
+    assert parse_sum("100 - hit").value({"hit": 80}) == 20
+    with pytest.raises(ValueError, match="names no counter"):
+        parse_sum("100 - 1")
+
+
 @given(st.text(max_size=60))
 def test_any_text_is_read_or_refused(text):
     with contextlib.suppress(ValueError):

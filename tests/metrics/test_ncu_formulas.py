@@ -277,6 +277,45 @@ def test_a_zero_of_what_did_happen_is_a_value(metric, counters, value):
 # ------------------------------------------------------------ doubt
 
 
+def accesses(
+    loads: tuple[float, float, float], stores: tuple[float, float, float] = (0, 0, 0)
+) -> list[Counter]:
+    """Requests, sectors and bytes of global loads and stores, as the instructions are patched to tell them."""
+    named = {}
+    for op, (requests, sectors, used) in {"ld": loads, "st": stores}.items():
+        named[f"smsp__sass_inst_executed_op_global_{op}.sum"] = requests
+        named[f"smsp__sass_l1tex_t_sectors_pipe_lsu_mem_global_op_{op}.sum"] = sectors
+        named[f"smsp__sass_data_bytes_mem_global_op_{op}.sum"] = used
+    return given(named)
+
+
+@pytest.mark.parametrize(
+    ("what", "counters", "share"),  # as an H200 counted them, of 131,072 warps each
+    [
+        ("floats side by side", accesses((131072, 524288, 16777216), (131072, 524288, 16777216)), 100),
+        ("bytes side by side", accesses((131072, 131072, 4194304)), 100),
+        ("16 bytes a lane", accesses((131072, 2097152, 67108864)), 100),
+        ("every second float", accesses((131072, 1048576, 16777216)), 50),
+        ("every eighth float", accesses((131072, 4194304, 16777216)), 12.5),
+        ("one of three doubles", accesses((393216, 9437184, 100663296)), 100 / 3),
+        ("one float for all lanes", accesses((131072, 131072, 524288)), 100),
+        (
+            "one float for all, and a stream",
+            accesses((131072, 131072, 524288), (131072, 524288, 16777216)),
+            100,
+        ),
+        ("shifted by one float", accesses((131072, 655360, 16777216)), 80),
+        ("every second lane", accesses((131072, 524288, 8388608)), 50),
+    ],
+)
+def test_coalescing_without_the_exact_sectors_is_a_lower_bound_and_right_for_one_kind_of_access(
+    what, counters, share
+):
+    told = readings(counters)["memory.coalescing"]
+    assert told.value == pytest.approx(share), what
+    assert (told.quality, told.reason.partition(";")[0]) == ("estimated", "at least")
+
+
 RAW = {"l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum": 128_901}
 
 

@@ -93,19 +93,19 @@ def formula_table(tool: str, chip: str | None = None) -> FormulaTable:
 
 
 def _formula(row: Mapping[str, Any], terms: Mapping[str, str]) -> Formula:
-    def read(key: str) -> Sum | None:
-        return parse_sum(_TERM.sub(lambda match: terms[match[1]], row[key])) if key in row else None
+    def written(text: str) -> Sum:
+        return parse_sum(_TERM.sub(lambda match: terms[match[1]], text))
 
-    largest = "most_of" in row
-    over = parse_sum(" + ".join(row["most_of"])) if largest else read("over")
-    if over is None:
-        raise ValueError(f"a formula without `over` or `most_of`: {row}")
+    def read(key: str) -> Sum | None:
+        return written(row[key]) if key in row else None
+
+    most_of = tuple(map(written, row.get("most_of", ())))
     return Formula(
-        over=over,
+        over=most_of[0] if most_of else written(row["over"]),
         under=read("under"),
         scale=float(row.get("scale", 1)),
         note=row.get("note"),
-        largest=largest,
+        most_of=most_of,
         unless_zero=read("unless_zero"),
         zero=row.get("zero"),
         quality=row.get("quality"),
