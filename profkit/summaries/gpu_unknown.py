@@ -12,6 +12,7 @@ from profkit.words import plural
 
 CONCERN = "unknown"
 NOT_COLLECTED = "not collected"  # how derive() begins where no counter of a metric is there
+COLLECT = "ncu --set full, or profkit profile --backend cuda --depth full -- COMMAND"
 NAMED = 12  # metrics named in one line
 
 
@@ -20,16 +21,17 @@ def summarize_unknown(document: RunDocument, rows: Sequence[KernelRow]) -> Summa
     grouped: dict[tuple[str, str | None], dict[str, list[str]]] = {}
     doubts: dict[str, list[str]] = {}
     nothing: dict[str, list[str]] = {}
+    collect = "--depth full" if document.plan is not None else COLLECT
     counted = [row for row in rows if row.readings]
     for row in counted:
         for name, reading in row.readings.items():
             if reading.value is None and _nothing_there(reading.reason or ""):
                 nothing.setdefault(f"{metric(name).title} ({reading.reason})", []).append(row.brief)
             elif reading.value is None:
-                reason = reading.reason or ""
-                if reason.startswith(NOT_COLLECTED):
-                    reason = NOT_COLLECTED
-                grouped.setdefault((reason, reading.fix), {}).setdefault(name, []).append(row.brief)
+                reason, fix = reading.reason or "", reading.fix
+                if _uncollected(reason):
+                    reason, fix = NOT_COLLECTED, fix or collect
+                grouped.setdefault((reason, fix), {}).setdefault(name, []).append(row.brief)
             elif reading.doubt is not None:
                 doubts.setdefault(f"{metric(name).title}: {reading.doubt}", []).append(row.brief)
     notes = [_line(reason, fix, found, len(counted)) for (reason, fix), found in grouped.items()]
@@ -50,6 +52,11 @@ def summarize_unknown(document: RunDocument, rows: Sequence[KernelRow]) -> Summa
     told += [plural(len(doubts), "doubtful reading")] if doubts else []
     headline = f"{' and '.join(told)} of the kernels." if told else "What this report cannot tell."
     return Summary(CONCERN, headline[0].upper() + headline[1:], (), (), tuple(notes))
+
+
+def _uncollected(reason: str) -> bool:
+    """Whether nobody asked for the counters behind it: which ones in particular is of no use to a reader."""
+    return reason.startswith((NOT_COLLECTED, "none of the events")) or reason.endswith("was not collected")
 
 
 def _nothing_there(reason: str) -> bool:

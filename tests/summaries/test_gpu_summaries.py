@@ -272,7 +272,24 @@ def test_what_is_not_known_is_told_once_for_each_reason() -> None:
     summary = summed(gpu.run())["unknown"]
     assert len(summary.notes) == 2
     assert summary.notes[0].startswith("Memory coalescing: not collected (in nvjet")
+    assert summary.notes[0].endswith(" (--depth full).")
     assert summary.notes[1] == "Nothing to measure: Branch efficiency (the kernel has no branches)."
+
+
+def test_counters_that_nobody_asked_for_are_one_line_however_their_lack_was_worded() -> None:
+    reasons = (
+        "not collected: it needs a",
+        "none of the events that tell it was collected",
+        "x.sum was not collected",
+    )
+    names = ("memory.coalescing", "tensor.utilization", "cache.l2.miss_rate")
+    readings = tuple(gpu.told(gpu.GEMM, n, None, reason=r) for n, r in zip(names, reasons, strict=True))
+    readings = (*readings, gpu.told(gpu.GEMM, "occupancy.achieved", None, reason="NaN in the report"))
+    notes = summed(gpu.report(readings=readings, trace=gpu.counted()))["unknown"].notes
+    assert notes[0].startswith(
+        "Memory coalescing, Tensor core utilization, L2 cache misses: not collected (ncu --set full"
+    )
+    assert notes[1] == "Achieved occupancy: NaN in the report."
 
 
 def test_a_doubt_is_told_with_the_kernels_that_it_is_about() -> None:
