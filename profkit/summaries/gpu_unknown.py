@@ -62,7 +62,7 @@ def _uncollected(reason: str) -> bool:
 def _nothing_there(reason: str) -> bool:
     """Whether there simply is none of it: no branches, no shared memory, no NVLink. That leaves nothing open."""
     return reason.startswith(
-        ("the kernel ", "the device has no ", "no load or store ", "nothing was looked up")
+        ("the kernel ", "the device has no ", "no load or store ", "no sample met ", "nothing was looked up")
     )
 
 
