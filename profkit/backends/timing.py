@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from profkit.backends import Site
-from profkit.model import Depth, Directive, PassPlan, Step
+from profkit.model import Depth, Directive, PassPlan, Step, Switch
 
 PROCESSES: dict[Depth, int] = {"gate": 1, "standard": 3, "full": 5}
 
 
-def plan_timing(site: Site, processes: int | None = None) -> PassPlan:
-    """One step per process; a workload that marks nothing is timed whole, as often as it takes."""
+def plan_timing(site: Site, processes: int | None = None, switch: Switch | None = None) -> PassPlan:
+    """One step per process; a workload that marks nothing is timed whole, as often as it takes.
+
+    `switch`: for a device, at whose work a region's ends wait.
+    """
     count = processes if processes is not None else PROCESSES[site.depth]
     steps = tuple(
         Step(
@@ -18,6 +21,7 @@ def plan_timing(site: Site, processes: int | None = None) -> PassPlan:
             directive=Directive(
                 "timing",
                 str(site.folder / "artifacts" / f"timing-{number}"),
+                switch,
                 precision=site.precision,
                 budget=site.budget,
                 cold=site.cold,

@@ -77,6 +77,8 @@ class Session:
         self._complained = False
         self._begin()
         self._switches = _switches(directive, self.note)
+        # where regions are timed, each end of each waits for the work that was left to a device
+        self._waits = [wait for switch in self._switches if (wait := getattr(switch, "wait", None))]
         os.register_at_fork(after_in_child=self._begin_child)
         atexit.register(self.save)
 
@@ -102,6 +104,8 @@ class Session:
         """Enter a region in this thread; the process's outermost entry turns the instruments on."""
         start: float | None = None
         if not self._quiet:
+            for wait in self._waits:
+                wait()
             with self._lock:
                 self._depth += 1
                 if self._depth == 1:
@@ -111,6 +115,9 @@ class Session:
 
     def exit(self, name: str, iterations: int = 1) -> None:
         """Leave it; the outermost exit turns the instruments off before anything is noted."""
+        if self._waits and not self._quiet:
+            for wait in self._waits:
+                wait()
         end = perf_counter()
         entry = self._close(name)
         if entry is None or entry[1] is None or entry[2] != self._pid:
@@ -253,9 +260,10 @@ def _switches(directive: Directive | None, note: Callable[[str], None]) -> list[
 
             found.append(ValgrindSwitch())
         elif asked.kind == "cuda":
-            from profkit.region.cuda import CudaSwitch
+            from profkit.region.cuda import CudaSwitch, DeviceWait
 
-            found.append(CudaSwitch())
+            # no instrument is there to be switched while time is measured
+            found.append(DeviceWait() if directive.pass_name == "timing" else CudaSwitch())
         elif asked.kind == "torch-profiler" and asked.output is not None:
             from profkit.region.torch_profiler import TorchProfiler
 

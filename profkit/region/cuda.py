@@ -17,11 +17,12 @@ too.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 from typing import Any
 
-from profkit.region.cuda_driver import Driver, capturing, uses_cuda
+from profkit.region.cuda_driver import Driver, DriverError, capturing, driver_in_use, uses_cuda
 
 DOMAIN = "profkit"
 NO_NVTX = "no NVTX range marks the region: this Python has no nvtx (fix: pip install nvtx)"
@@ -130,3 +131,35 @@ def _likely_device(driver: Driver) -> int:
     """The device this process will use: one per rank where a launcher numbers them, else the first."""
     rank = os.environ.get("LOCAL_RANK", "")
     return int(rank) if rank.isdecimal() and int(rank) < driver.devices else 0
+
+
+class DeviceWait:
+    """The switch of the timing pass: a region's seconds are those of its work, also of what it left to a device.
+
+    `wait` is called at both ends of every region, nested ones too. Until the process uses CUDA it does nothing. What a
+    device answers is the workload's business: an error of one of its kernels is met there again.
+    """
+
+    def __init__(self) -> None:
+        self._driver: Driver | None = None
+        self._off = False
+
+    def enter(self, name: str) -> None:
+        """Nothing is switched."""
+
+    def exit(self, name: str) -> None:
+        """Nothing is switched."""
+
+    def wait(self) -> None:
+        """Until the devices have done what this process gave them."""
+        if self._off or capturing():
+            return
+        if self._driver is None:
+            self._driver = driver_in_use()
+        if self._driver is not None:
+            with contextlib.suppress(DriverError):
+                self._driver.synchronize()
+
+    def forget(self) -> None:
+        """In a forked child: CUDA is the parent's."""
+        self._off = self._driver is not None

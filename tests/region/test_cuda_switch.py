@@ -224,3 +224,58 @@ def test_a_benchmark_enters_its_region_once_and_waits_for_the_device(tmp_path: P
     (region,) = seen.records[0].regions
     assert (region.entries, region.iterations) == (1, 50)
     assert region.seconds[0] >= 50 * 200e-6
+
+
+# ---------------------------------------------------------------- the timing pass
+
+TIMED = """
+cuda = use_cuda()
+cuda.stand_in_work(400_000)  # left over from before
+with profkit.region('outer'):
+    cuda.stand_in_work(10_000)
+    with profkit.region('inner'): cuda.stand_in_work(20_000)
+"""
+
+
+def test_a_timed_region_holds_its_own_work_on_the_device_and_no_other(tmp_path: Path, nvidia: Path) -> None:
+    directive = {"pass_name": "timing", "record": str(tmp_path / "r"), "switch": {"kind": "cuda"}}
+    seen = run(tmp_path, nvidia, TIMED, PROFKIT_DIRECTIVE=json.dumps(directive))
+    seconds = {region.name: region.seconds[0] for region in seen.records[0].regions}
+    assert 0.020 <= seconds["inner"] < 0.3
+    assert 0.030 <= seconds["outer"] < 0.3
+    assert "cuProfilerStart" not in seen.calls  # no instrument is there while time is measured
+    assert seen.notes == ()
+
+
+def test_a_timed_benchmark_is_not_slowed_by_the_regions_in_it(tmp_path: Path, nvidia: Path) -> None:
+    code = """
+    cuda = use_cuda()
+    def fn():
+        with profkit.region("inside"): cuda.stand_in_work(300)
+    profkit.benchmark(fn, name="a")
+    """
+    directive = {
+        "pass_name": "timing",
+        "record": str(tmp_path / "r"),
+        "switch": {"kind": "cuda"},
+        "budget": 1,
+    }
+    seen = run(tmp_path, nvidia, code, PROFKIT_DIRECTIVE=json.dumps(directive))
+    (benchmark,) = seen.records[0].benchmarks
+    assert benchmark.sample_set.device_seconds is not None  # every call could be launched ahead
+
+
+def test_a_timed_process_without_cuda_loads_nothing(tmp_path: Path, nvidia: Path) -> None:
+    directive = {"pass_name": "timing", "record": str(tmp_path / "r"), "switch": {"kind": "cuda"}}
+    code = "with profkit.region('a'): pass\nprint(any('libcuda' in line for line in open('/proc/self/maps')))"
+    seen = run(tmp_path, nvidia, code, PROFKIT_DIRECTIVE=json.dumps(directive))
+    assert (seen.done.stdout, seen.notes, seen.order) == ("False\n", (), [])
+
+
+def test_a_kernel_that_failed_is_the_workloads_business_in_the_timing_pass(
+    tmp_path: Path, nvidia: Path
+) -> None:
+    directive = {"pass_name": "timing", "record": str(tmp_path / "r"), "switch": {"kind": "cuda"}}
+    code = "use_cuda()\nwith profkit.region('a'): print('in')"
+    seen = run(tmp_path, nvidia, code, PROFKIT_DIRECTIVE=json.dumps(directive), STAND_IN_SYNC="700")
+    assert (seen.done.returncode, seen.done.stdout, seen.notes) == (0, "in\n", ())

@@ -10,7 +10,7 @@ from profkit.backends.cuda.found import find_counters
 from profkit.backends.cuda.trace import TORCH, find_trace, plan_torch, plan_trace
 from profkit.backends.python_passes import find_cprofile, find_tracemalloc, plan_python
 from profkit.backends.timing import plan_timing
-from profkit.model import Backend, Depth, Gpu, PassPlan, PassResult, Plan
+from profkit.model import Backend, Depth, Gpu, PassPlan, PassResult, Plan, Switch
 from profkit.passes.interpreter import has_module
 from profkit.tools.ncu.probe import NcuAbility, probe_ncu
 from profkit.tools.nsys.probe import NsysAbility, probe_nsys
@@ -62,7 +62,7 @@ class Cuda:
     def _plan(self, name: str, known: Known) -> list[PassPlan]:
         site = self._site
         if name == "timing":
-            return [plan_timing(site, PROCESSES[site.depth])]
+            return [plan_timing(site, PROCESSES[site.depth], Switch("cuda"))]
         if name == "cprofile":
             return [plan_python(site, known, "cprofile")]
         if name == "tracemalloc":
