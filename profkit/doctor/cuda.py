@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from profkit.doctor.cuda_packages import torch_checks
 from profkit.doctor.cuda_sharing import holder_checks, sharing_checks
 from profkit.errors import Fault
-from profkit.hardware.superuser import as_superuser
 from profkit.model import Check, Gpu
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ def judge_cuda(
         yield _device(gpu)
     yield from sharing_checks(gpus)
     yield from _ncu(ncu)
+    yield from sudo_checks()
     yield from holder_checks(root)
     yield _nsys(nsys)
     yield from torch_checks()
@@ -109,10 +110,6 @@ def _ncu(ncu: NcuAbility) -> Iterator[Check]:
         yield Check("GPU counters", "ok", "this user may count")
         return
     yield Check("GPU counters", "refused", ncu.reason or "they cannot be read", ncu.fix)
-    line = sudo_line()
-    if line is not None and "sudo -E" not in (ncu.fix or ""):
-        detail = "root may count; sudo replaces PATH and would take another Python: type whole paths"
-        yield Check("with sudo", "limited", detail, line)
 
 
 def _nsys(nsys: NsysAbility) -> Check:
@@ -124,10 +121,22 @@ def _nsys(nsys: NsysAbility) -> Check:
     return Check("nsys", "ok", "traces and writes reports", path=path, version=nsys.version)
 
 
-def sudo_line(python: str | None = None) -> str | None:
-    """What to type so that root counts with this very Python; None for root itself, and where there is no sudo."""
-    if as_superuser("true") == "true" or shutil.which("sudo") is None:
-        return None
+def sudo_checks(environ: Mapping[str, str] = os.environ) -> Iterator[Check]:
+    """Whether sudo took the caller's Python away: it replaces PATH by its own (secure_path), also with -E."""
+    if "SUDO_UID" not in environ:
+        return
+    found = shutil.which("python", path=environ.get("PATH")) or shutil.which(
+        "python3", path=environ.get("PATH")
+    )
+    if found is not None and Path(found).parent == Path(sys.executable).parent:
+        return
+    told = f"`python` is {found}" if found is not None else "there is no `python` on it"
+    detail = f"sudo replaced PATH, and {told}: a workload would run without what your environment has"
+    yield Check("PATH under sudo", "limited", detail, sudo_line())
+
+
+def sudo_line(python: str | None = None) -> str:
+    """What to type so that root runs profkit and the workload with this very Python."""
     whole = shlex.quote(python or sys.executable)
     return (
         f'sudo -E env "PATH=$PATH" "LD_LIBRARY_PATH=$LD_LIBRARY_PATH" {whole} -m profkit profile --backend cuda '

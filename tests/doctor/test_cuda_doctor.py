@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from profkit.doctor import blocked
-from profkit.doctor.cuda import cuda_checks, judge_cuda, no_device, sudo_line
+from profkit.doctor.cuda import cuda_checks, judge_cuda, no_device, sudo_checks, sudo_line
 from profkit.doctor.cuda_packages import judge_torch
 from profkit.doctor.cuda_sharing import holder_checks, sharing_checks
 from profkit.errors import Fault
@@ -65,31 +66,24 @@ def test_what_tools_cannot_do_limits_the_backend_and_does_not_block_it(
     assert blocked("cuda", tuple(found.values())) is None
 
 
-def test_refused_counters_come_with_the_probes_line_and_the_line_for_sudo(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("profkit.doctor.cuda.sudo_line", lambda: sudo_line_of("/my python/bin/python3"))
+def test_refused_counters_come_with_the_probes_line(tmp_path: Path) -> None:
     found = told(DENIED, TRACING, tmp_path)
     assert (found["GPU counters"].state, found["GPU counters"].fix) == ("refused", DENIED.fix)
-    assert found["with sudo"].fix is not None
-    assert found["with sudo"].fix.count("'/my python/bin/python3'") == 2
-    assert found["with sudo"].fix.startswith('sudo -E env "PATH=$PATH" ')
 
 
-def sudo_line_of(python: str) -> str | None:
-    """As for a user who is not root and has a sudo."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("profkit.doctor.cuda.as_superuser", lambda command: f"sudo {command}")
-        patch.setattr("profkit.doctor.cuda.shutil.which", lambda _: "/usr/bin/sudo")
-        return sudo_line(python)
+@pytest.mark.parametrize("path", ["/usr/sbin:/usr/bin:/bin", "/nowhere", ""])
+def test_a_sudo_that_lost_the_callers_python_is_told_with_whole_paths(path: str) -> None:
+    [only] = sudo_checks({"SUDO_UID": "1000", "PATH": path})
+    assert (only.name, only.state) == ("PATH under sudo", "limited")
+    assert only.fix is not None
+    assert only.fix.startswith('sudo -E env "PATH=$PATH" ')
+    assert only.fix.count(sys.executable) == 2
+    assert sudo_line("/my python/bin/python3").count("'/my python/bin/python3'") == 2
 
 
-def test_root_and_a_system_without_sudo_get_no_line_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("profkit.doctor.cuda.as_superuser", lambda command: command)
-    assert sudo_line() is None
-    monkeypatch.setattr("profkit.doctor.cuda.as_superuser", lambda command: f"as root: {command}")
-    monkeypatch.setattr("profkit.doctor.cuda.shutil.which", lambda _: None)
-    assert sudo_line() is None
+def test_a_sudo_that_kept_it_and_no_sudo_at_all_need_no_line() -> None:
+    assert list(sudo_checks({"SUDO_UID": "1000", "PATH": str(Path(sys.executable).parent)})) == []
+    assert list(sudo_checks({"PATH": "/usr/bin"})) == []
 
 
 def test_without_a_device_one_calm_line_says_why_and_nothing_is_started(
