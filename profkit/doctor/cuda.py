@@ -6,7 +6,7 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,7 +38,8 @@ def cuda_checks() -> Iterator[Check]:
     from profkit.tools.ncu.probe import probe_ncu
     from profkit.tools.nsys.probe import probe_nsys
 
-    yield from judge_cuda(gpus, probe_ncu(), probe_nsys())
+    holders = tuple(holder_checks())  # before the probes leave processes of their own behind
+    yield from judge_cuda(gpus, probe_ncu(), probe_nsys(), holders)
 
 
 def no_device(fault: Fault | None) -> Iterator[Check]:
@@ -56,7 +57,7 @@ def _reader() -> Iterator[Check]:
 
 
 def judge_cuda(
-    gpus: Sequence[Gpu], ncu: NcuAbility, nsys: NsysAbility, root: Path = Path("/")
+    gpus: Sequence[Gpu], ncu: NcuAbility, nsys: NsysAbility, holders: Iterable[Check] = ()
 ) -> Iterator[Check]:
     """What devices and probes mean for a run, check by check."""
     yield _backend(ncu, nsys)
@@ -65,7 +66,7 @@ def judge_cuda(
     yield from sharing_checks(gpus)
     yield from _ncu(ncu)
     yield from sudo_checks()
-    yield from holder_checks(root)
+    yield from holders
     yield _nsys(nsys)
     yield from torch_checks()
 

@@ -21,7 +21,6 @@ _HOLDERS = {
     "dynolog": ("dynolog", "dyno dcgm_profiling --mute=true --duration=300"),
     "ncu": ("another ncu", "wait until it ends"),
     "nv-nsight-cu-cl": ("another ncu", "wait until it ends"),
-    "nsys": ("nsys", "wait until it ends"),
 }
 
 

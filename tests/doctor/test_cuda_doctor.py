@@ -37,12 +37,12 @@ def _no_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("profkit.doctor.cuda.torch_checks", lambda: iter(()))
 
 
-def told(ncu: NcuAbility, nsys: NsysAbility, root: Path, gpu: Gpu = H200) -> dict[str, Check]:
-    return {check.name: check for check in judge_cuda((gpu,), ncu, nsys, root)}
+def told(ncu: NcuAbility, nsys: NsysAbility, gpu: Gpu = H200) -> dict[str, Check]:
+    return {check.name: check for check in judge_cuda((gpu,), ncu, nsys)}
 
 
-def test_where_all_works_every_line_is_ok(tmp_path: Path) -> None:
-    found = told(WORKING, TRACING, tmp_path)
+def test_where_all_works_every_line_is_ok() -> None:
+    found = told(WORKING, TRACING)
     assert {name: check.state for name, check in found.items()} == dict.fromkeys(
         ("cuda backend", "GPU 0", "ncu", "GPU counters", "nsys"), "ok"
     )
@@ -58,16 +58,16 @@ def test_where_all_works_every_line_is_ok(tmp_path: Path) -> None:
     ],
 )
 def test_what_tools_cannot_do_limits_the_backend_and_does_not_block_it(
-    ncu: NcuAbility, nsys: NsysAbility, says: str, tmp_path: Path
+    ncu: NcuAbility, nsys: NsysAbility, says: str
 ) -> None:
-    found = told(ncu, nsys, tmp_path)
+    found = told(ncu, nsys)
     assert found["cuda backend"].state == "limited"
     assert says in found["cuda backend"].detail
     assert blocked("cuda", tuple(found.values())) is None
 
 
-def test_refused_counters_come_with_the_probes_line(tmp_path: Path) -> None:
-    found = told(DENIED, TRACING, tmp_path)
+def test_refused_counters_come_with_the_probes_line() -> None:
+    found = told(DENIED, TRACING)
     assert (found["GPU counters"].state, found["GPU counters"].fix) == ("refused", DENIED.fix)
 
 
@@ -108,17 +108,15 @@ def test_this_machine_without_a_gpu_is_told_so_at_once() -> None:
     assert next(iter(cuda_checks())).state == "missing"
 
 
-def test_what_ncu_may_stumble_over_is_told_before_it_does(tmp_path: Path) -> None:
+def test_what_ncu_may_stumble_over_is_told_before_it_does() -> None:
     doubting = replace(
         WORKING, notes=("ncu 2025.3.1 was seen to refuse drivers before 580", "MIG is on: ...")
     )
-    found = told(doubting, TRACING, tmp_path)
+    found = told(doubting, TRACING)
     assert (found["ncu"].state, found["ncu"].detail) == ("limited", doubting.notes[0])
     assert found["ncu"].fix is not None
     assert "PROFKIT_NCU" in found["ncu"].fix
-    only_shared = told(
-        replace(WORKING, notes=("MIG is on: ...",)), TRACING, tmp_path, replace(H200, mig=True)
-    )
+    only_shared = told(replace(WORKING, notes=("MIG is on: ...",)), TRACING, replace(H200, mig=True))
     assert (only_shared["ncu"].state, only_shared["MIG"].state) == ("ok", "limited")
 
 
