@@ -89,8 +89,10 @@ def fact(name: str, value: str, redactor: Redactor) -> str:
     if upper.startswith("EXPORT_") and not re.search(r"HOST|USER|_FILE|PATH|DIR", upper):
         return redactor.text(value)
     if _CAPTURE_PRIVATE.search(re.sub(r"^PROCESS_\d+:", "", upper)) or upper.startswith("EXPORT_"):
-        _gone(_kind_of(upper), redactor, value)
-        return "program" if upper.endswith(":COMMAND") else ""
+        if upper.endswith(":COMMAND"):
+            redactor.note(COMMAND, int(value != "program"), "program")
+            return "program"
+        return _gone(_kind_of(upper), redactor, value)
     if upper == "DEVICE_ID":
         return device(value, redactor)
     if _PLAIN.fullmatch(value) or (_WORD.fullmatch(value) and "NAME" not in upper):

@@ -230,8 +230,8 @@ def _number_processes(database: sqlite3.Connection, table: _Table, redactor: Red
     numbers: dict[str, int] = {}
 
     def numbered(row: tuple[object, ...]) -> str:
-        if not row[0]:
-            return ""
+        if not row[0] or re.fullmatch(r"process-\d+", as_text(row[0])):  # scrubbed before
+            return as_text(row[0])
         number = numbers.setdefault(as_text(row[0]), len(numbers) + 1)
         redactor.note(PROCESS, 1, f"process-{number}" if number == 1 else None)
         return f"process-{number}"
