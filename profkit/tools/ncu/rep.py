@@ -18,7 +18,7 @@ from profkit.tools.ncu import with_ncu_report
 from profkit.tools.ncu.blocks import NEWEST, Block, CutOff, blocks, records, version
 from profkit.tools.ncu.launches import IDENTITY, Launch
 from profkit.tools.ncu.report import report_of
-from profkit.tools.ncu.results import Process, read_result
+from profkit.tools.ncu.results import Asked, Process, read_result
 from profkit.tools.ncu.session import Session, read_header
 from profkit.tools.ncu.wanted import is_wanted
 from profkit.tools.ncu.wire import Malformed
@@ -121,13 +121,15 @@ class _File:
 
     def launches(self, wanted: Callable[[str], bool]) -> Iterator[Launch]:
         """The second pass: every result with the metrics whose names are wanted."""
-        ids = {number: name for number, name in enumerate(self.strings) if name in _IDENTITY or wanted(name)}
+        asked = Asked(
+            {number: name for number, name in enumerate(self.strings) if name in _IDENTITY or wanted(name)}
+        )
         seen = 0
         for block, process in self.filled:
             for part in records(self.data, block):
                 if part.kind == "source":
                     continue
-                yield read_result(self.data, part, ids, process)
+                yield read_result(self.data, part, asked, process)
                 seen = self._give_back(seen, part.offset + part.size)
 
     def _give_back(self, since: int, now: int) -> int:

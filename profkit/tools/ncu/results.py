@@ -6,7 +6,8 @@ Sections, rules, sources and instance lists, which are most of a full report, ar
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from mmap import mmap
 from struct import Struct
 
 from profkit.tools.ncu.blocks import Part
@@ -47,6 +48,9 @@ _DOUBLE_VALUE = b"\x12\x09\x19"
 _DOUBLE = Struct("<d")
 _VALUE_TAG = 0x12
 _UNSIGNED_TAGS = (0x28, 0x20)  # Uint64Value, Uint32Value
+_HEAD = 6  # bytes in which tag, length and id of a metric end, unless it is a long list
+_MOST_LEARNT = 200_000  # first bytes that are kept
+_AT_ONCE = 16 << 20  # bytes of one result that are copied out of the file
 
 
 @dataclass(frozen=True)
@@ -57,21 +61,47 @@ class Process:
     name: str | None = None
 
 
-def read_result(data: Buffer, part: Part, wanted: Mapping[int, str], process: Process) -> Launch:
-    """The result in `part`; of its metrics those whose name's id is in `wanted`.
+@dataclass
+class Asked:
+    """Which metrics are wanted, by the id of their name, and what was learnt of them on the way.
+
+    One launch has the same metrics as the one before it, mostly of the same lengths. So the first bytes of a metric
+    (tag, length, id) are looked up among those that were met: how far it is to the next one, or that it is wanted.
+    """
+
+    names: Mapping[int, str]
+    steps: dict[bytes, int] = field(
+        default_factory=dict
+    )  # first bytes -> length, of metrics that nobody wants
+    doubles: dict[bytes, tuple[str, int, int]] = field(
+        default_factory=dict
+    )  # wanted: name, where its value is, length
+
+
+def read_result(data: bytes | mmap, part: Part, asked: Asked, process: Process) -> Launch:
+    """The result in `part`, with those of its metrics that are asked for.
 
     Raises Malformed where the message is damaged.
     """
     assert part.kind in _KINDS
     kind: ResultKind = part.kind  # type: ignore[assignment]
+    if part.size > _AT_ONCE:
+        return _read(data, part.offset, part.offset + part.size, kind, asked, process)
+    try:  # bytes are quicker to look into than a mapped file
+        return _read(data[part.offset : part.offset + part.size], 0, part.size, kind, asked, process)
+    except Malformed as fault:
+        raise Malformed(part.offset + fault.offset, fault.text) from None
+
+
+def _read(data: bytes | mmap, at: int, end: int, kind: ResultKind, asked: Asked, process: Process) -> Launch:
     numbers = _KINDS[kind]
     values: dict[str, Value] = {}
     rest: dict[int, tuple[int, int]] = {}
     sections: list[tuple[int, int]] = []
     try:
-        _walk(data, part, numbers, wanted, values, rest, sections)
+        _walk(data, at, end, numbers, asked, values, rest, sections)
     except IndexError:
-        raise Malformed(part.offset, f"a {kind} result is cut off") from None
+        raise Malformed(at, f"a {kind} result is cut off") from None
 
     def string(field: int) -> str:
         return text(data, *rest[field]) if field in rest else ""
@@ -85,7 +115,7 @@ def read_result(data: Buffer, part: Part, wanted: Mapping[int, str], process: Pr
     name = string(numbers.demangled) or string(numbers.function) or mangled
     if not name:
         name = ranges[-1].name if ranges and kind == "range" else _TITLES.get(kind, "kernel")
-    asked, done = _clock(data, rest.get(numbers.clock))
+    lock_asked, lock_done = _clock(data, rest.get(numbers.clock))
     device = finite(values.get(DEVICE))
     return Launch(
         kernel=kernel_of(
@@ -103,8 +133,8 @@ def read_result(data: Buffer, part: Part, wanted: Mapping[int, str], process: Pr
         context=number_of(numbers.context),
         stream=number_of(numbers.stream),
         ranges=ranges,
-        lock_asked=asked,
-        lock_done=done,
+        lock_asked=lock_asked,
+        lock_done=lock_done,
         driver=_driver(data, rest.get(numbers.driver)),
         sections=tuple(_first_string(data, *span) for span in sections),
         unsupported=bool(number_of(numbers.unsupported)),
@@ -112,58 +142,63 @@ def read_result(data: Buffer, part: Part, wanted: Mapping[int, str], process: Pr
 
 
 def _walk(
-    data: Buffer,
-    part: Part,
+    data: bytes | mmap,
+    at: int,
+    end: int,
     numbers: _Numbers,
-    wanted: Mapping[int, str],
+    asked: Asked,
     values: dict[str, Value],
     rest: dict[int, tuple[int, int]],
     sections: list[tuple[int, int]],
 ) -> None:
     """One pass over the message. Its two thousand metrics are told apart without a call each: that is the speed."""
-    at, end = part.offset, part.offset + part.size
+    names, steps, doubles = asked.names, asked.steps, asked.doubles
     metric_tag = numbers.metrics << 3 | LENGTH  # one byte: the number is below 16
     while at < end:
-        if data[at] == metric_tag:
-            size = data[at + 1]
-            if size < 0x80:
-                at += 2
-            else:
-                size, at = varint(data, at + 1, end)
-            stop = at + size
-            if stop > end:
-                raise Malformed(at, f"a metric of {size} bytes where {end - at} are left")
-            if size and data[at] == _NAME_ID_TAG:  # the id comes first wherever it was seen
-                name_id = data[at + 1]
-                next_ = at + 2
-                if name_id >= 0x80:
-                    high = data[next_]
-                    if high < 0x80:
-                        name_id = name_id & 0x7F | high << 7
-                        next_ += 1
-                    else:
-                        name_id, next_ = varint(data, at + 1, stop)
-                if name_id in wanted:
-                    # A double, as most are, without a call: tag and length of MetricValue, then of DoubleValue.
-                    if data[next_ : next_ + 3] == _DOUBLE_VALUE and next_ + 11 <= stop:
-                        values[wanted[name_id]] = _DOUBLE.unpack_from(data, next_ + 3)[0]
-                    elif data[next_] == _VALUE_TAG and data[next_ + 2] in _UNSIGNED_TAGS:
-                        values[wanted[name_id]] = varint(data, next_ + 3, stop)[0]
-                    else:
-                        values[wanted[name_id]] = _metric(data, next_, stop)[1]
-            else:
-                late_id, value = _metric(data, at, stop)
-                if late_id in wanted:
-                    values[wanted[late_id]] = value
-            at = stop
+        head = data[at : at + _HEAD]
+        if head in steps:
+            at += steps[head]
             continue
-        for number, wire, a, b in fields(data, at, end):  # one turn: the next field alone
-            if number == numbers.sections and wire == LENGTH:
-                sections.append((a, b))
+        if head in doubles:
+            name, value_at, step = doubles[head]
+            if data[at + value_at - 3 : at + value_at] == _DOUBLE_VALUE and at + step <= end:
+                values[name] = _DOUBLE.unpack_from(data, at + value_at)[0]
+                at += step
+                continue
+        if head[0] != metric_tag:
+            for number, wire, a, b in fields(data, at, end):  # one turn: the next field alone
+                if number == numbers.sections and wire == LENGTH:
+                    sections.append((a, b))
+                else:
+                    rest[number] = (a, b)
+                at = b
+                break
+            continue
+        size, first = varint(data, at + 1, end)
+        stop = first + size
+        if stop > end:
+            raise Malformed(at, f"a metric of {size} bytes where {end - first} are left")
+        if size and data[first] == _NAME_ID_TAG:  # the id comes first wherever it was seen
+            name_id, next_ = varint(data, first + 1, stop)
+            learnt = next_ - at <= _HEAD and len(steps) + len(doubles) < _MOST_LEARNT
+            if name_id not in names:
+                if learnt:
+                    steps[head] = stop - at
+            elif data[next_ : next_ + 3] == _DOUBLE_VALUE and next_ + 11 <= stop:
+                values[names[name_id]] = _DOUBLE.unpack_from(data, next_ + 3)[0]
+                if learnt:
+                    doubles[head] = (names[name_id], next_ + 3 - at, stop - at)
+            elif next_ + 3 < stop and data[next_] == _VALUE_TAG and data[next_ + 2] in _UNSIGNED_TAGS:
+                values[names[name_id]] = varint(data, next_ + 3, stop)[0]
             else:
-                rest[number] = (a, b)
-            at = b
-            break
+                values[names[name_id]] = _metric(data, next_, stop)[1]
+        else:
+            name_id, value = _metric(data, first, stop)
+            if name_id in names:
+                values[names[name_id]] = value
+        at = stop
+    if at > end:
+        raise Malformed(end, "a metric reaches over the end of its result")
 
 
 def _metric(data: Buffer, at: int, end: int) -> tuple[int, Value]:

@@ -22,7 +22,7 @@ class Malformed(ValueError):
 
     def __init__(self, offset: int, text: str) -> None:
         super().__init__(f"{text} at byte {offset}")
-        self.offset = offset
+        self.offset, self.text = offset, text
 
 
 def varint(data: Buffer, at: int, end: int) -> tuple[int, int]:
