@@ -60,7 +60,15 @@ def test_one_is_not_many() -> None:
 
 @pytest.mark.parametrize(
     ("share", "drawn"),
-    [(0.0, ""), (1e-4, "▏"), (0.5, "████"), (0.57, "████▌"), (1.0, "████████"), (1.7, "████████"), (-1.0, "")],
+    [
+        (0.0, ""),
+        (1e-4, "▏"),
+        (0.5, "████"),
+        (0.57, "████▌"),
+        (1.0, "████████"),
+        (1.7, "████████"),
+        (-1.0, ""),
+    ],
 )
 def test_a_share_is_drawn_in_eighths_and_never_beyond_its_width(share: float, drawn: str) -> None:
     assert bar(share, 8) == drawn

@@ -9,13 +9,14 @@ from profkit.model import RUN, Reading, RunDocument, Summary
 from profkit.summaries.classes import busiest_readings, classify
 from profkit.summaries.consistency import checked
 from profkit.summaries.execution import stalls, summarize_execution, summarize_stalls
-from profkit.summaries.gpu_arithmetic import kernel_roofline, summarize_arithmetic
+from profkit.summaries.gpu_arithmetic import summarize_arithmetic
 from profkit.summaries.gpu_cost import summarize_cost
 from profkit.summaries.gpu_kernels import summarize_kernels, summarize_wholes
 from profkit.summaries.gpu_memory import summarize_access, summarize_gpu_bandwidth, summarize_gpu_cache
 from profkit.summaries.gpu_time import CONCERN as GPU
 from profkit.summaries.gpu_time import TRACE_METRICS, summarize_gpu, trace_readings, without_timeline
 from profkit.summaries.gpu_unknown import summarize_unknown
+from profkit.summaries.kernel_roofline import kernel_roofline
 from profkit.summaries.kernels import KernelRow, kernel_rows, range_rows
 from profkit.summaries.occupancy import summarize_occupancy
 from profkit.summaries.pick import absent, merged

@@ -9,6 +9,7 @@ import pytest
 from profkit.model import RUN, Counter, GpuTrace, KernelClass, RunDocument, Scope, Summary, Table
 from profkit.summaries import enrich, summarize
 from profkit.summaries.gpu_time import limits, trace_readings
+from profkit.summaries.kernel_roofline import place
 from profkit.summaries.kernels import kernel_rows
 from profkit.summaries.occupancy import limiter, limiters
 from tests import gpu_documents as gpu
@@ -219,6 +220,51 @@ def test_the_roofline_of_a_kernel_holds_its_flops_against_the_lower_roof() -> No
     row = cells(summed(gpu.run())["arithmetic"], "Roofline", 0)
     assert row["roof"].startswith("memory 6.01 TFLOP/s")
     assert row["ridge at"] == "12.5"
+
+
+def test_tensor_cores_have_a_roof_of_their_own_where_their_flops_were_counted() -> None:
+    flops = (
+        gpu.told(gpu.GEMM, "flops.tensor", 137.4e9, "FLOP"),
+        gpu.told(gpu.GEMM, "time.kernel", 180e-6, "s"),
+    )
+    document = replace(gpu.run(), readings=(*gpu.readings(), *flops))
+    (share,) = [
+        r for r in enrich(document).readings if r.metric == "roofline.share" and r.scope == gpu.GEMM.scope
+    ]
+    assert (share.value, share.quality) == (pytest.approx(95.0), "estimated")
+    row = cells(summed(document)["arithmetic"], "Roofline", 0)
+    assert (row["arithmetic"], row["FLOP/s"]) == ("tensor", "763 TFLOP/s")
+    assert row["roof"] == "compute 804 TFLOP/s"
+    assert "does 763 TFLOP/s and keeps the tensor cores busy" in summed(document)["arithmetic"].headline
+
+
+@pytest.mark.parametrize(
+    ("utilization", "tensor", "f16", "kind"),
+    [
+        (2.9, 0.0, 0.0, "FP32"),  # the pipe is touched, its FLOPs are counted as none
+        (2.9, None, 0.0, None),  # nobody counted them
+        (60.0, 0.0, 0.0, None),  # types that the counter does not know
+        (0.0, None, 5e11, "FP32"),  # constants that a compiler loads by half-precision instructions
+        (0.0, None, 6e13, "FP16"),
+    ],
+)
+def test_the_roof_is_that_of_the_arithmetic_that_is_done(
+    utilization: float, tensor: float | None, f16: float, kind: str | None
+) -> None:
+    more = [
+        gpu.told(gpu.SMALL, "tensor.utilization", utilization),
+        gpu.told(gpu.SMALL, "flops.rate.f32", 4e11, "FLOP/s"),
+        gpu.told(gpu.SMALL, "flops.peak.f32", 6e13, "FLOP/s"),
+        gpu.told(gpu.SMALL, "flops.rate.f16", f16, "FLOP/s"),
+        gpu.told(gpu.SMALL, "flops.peak.f16", 12e13, "FLOP/s"),
+        gpu.told(gpu.SMALL, "bandwidth.dram", 1e12, "B/s"),
+        gpu.told(gpu.SMALL, "bandwidth.dram.peak", 4.8e12, "B/s"),
+    ]
+    if tensor is not None:
+        more.append(gpu.told(gpu.SMALL, "flops.tensor", tensor, "FLOP"))
+    (row,) = kernel_rows(gpu.report(readings=tuple(more)))
+    found = place(row)
+    assert (found.kind if found is not None else None) == kind
 
 
 def test_flops_of_tensor_cores_that_nobody_counted_make_no_roofline() -> None:
