@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 
+from profkit.status import unwrapped
 from profkit.tools.ncu.launches import Launch, finite
 from profkit.tools.ncu.session import Session
 
@@ -142,7 +143,7 @@ def _clock_word(asked: bool | None, done: bool | None) -> str:
 
 def _workload(session: Session, words: tuple[str, ...]) -> str | None:
     if words:
-        return shlex.join(words)
+        return shlex.join(unwrapped(words))
     if session.executable:
         return " ".join(part for part in (shlex.quote(session.executable), session.arguments) if part)
     return None

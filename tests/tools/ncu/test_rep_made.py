@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import shlex
 from pathlib import Path
 
 import pytest
 
 from profkit.model import Counter, Report
+from profkit.status import status_wrapper
 from profkit.tools.ncu.facts import split_command
 from profkit.tools.ncu.launches import NvtxRange, Value
 from profkit.tools.ncu.rep import read_launches, read_ncu_rep
@@ -244,6 +246,12 @@ def test_a_recorded_command_line_is_parted_into_options_and_workload(
     options, words = split_command(line)
     assert words == workload
     assert option in options
+
+
+def test_the_shell_that_profkit_puts_around_a_workload_is_no_part_of_its_command(tmp_path: Path) -> None:
+    argv = ("ncu", "--nvtx", *status_wrapper(("python3", "my work.py"), tmp_path / "status"))
+    path = w.write(tmp_path / "made.ncu-rep", w.simple([w.KernelResult("k", {})], command=shlex.join(argv)))
+    assert read_ncu_rep(path).facts["command"] == "python3 'my work.py'"
 
 
 def test_what_the_command_line_does_not_say_is_ncus_default(tmp_path: Path) -> None:
