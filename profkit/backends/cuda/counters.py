@@ -76,7 +76,7 @@ def plan_counters(
 
     `again`: with the smallest set of all, after a larger one failed (see `smaller_may_do`).
     """
-    wanted = counter_set("gate" if site.depth == "gate" or again else "standard", chip)
+    wanted = counter_set("gate" if site.depth == "gate" or again else "standard", chip, ncu.version)
     if not ncu.counters_ok:
         return PassPlan("counters", "ncu", counters=wanted.metrics, skipped=ncu.reason, fix=ncu.fix)
     traces = [result for result in known.passes if result.name == "trace"]
@@ -84,7 +84,7 @@ def plan_counters(
     if trace is None and not traces and _traced(site):
         return _undecided("counters", known, wanted, _BY_TRACE)
     if trace is None:
-        return _blind(site, ncu, known, counter_set("gate", chip))
+        return _blind(site, ncu, known, counter_set("gate", chip, ncu.version))
     if not trace.kernels:
         where = "the marked region" if trace.marked or known.marked else "the workload"
         return PassPlan(
@@ -107,7 +107,7 @@ def smaller_may_do(result: PassResult) -> bool:
 
 def plan_explain(site: Site, ncu: NcuAbility, known: Known, chip: str | None) -> PassPlan:
     """The counters that explain, on the configurations that missed a target; on all of them at full depth."""
-    wanted = counter_set("explain", chip)
+    wanted = counter_set("explain", chip, ncu.version)
     if not ncu.counters_ok:
         return PassPlan("explain", "ncu", counters=wanted.metrics, skipped=ncu.reason, fix=ncu.fix)
     whom = "every kernel that was counted" if site.depth == "full" else "only kernels that missed a target"

@@ -35,7 +35,8 @@ def recipe(
     if not ncu.counters_ok:
         raise MachineError(ncu.reason or "ncu does not work here", ncu.fix)
     chip = ncu.chips[0] if ncu.chips else None
-    sets = [counter_set("standard", chip)] + ([counter_set("explain", chip)] if kernel is not None else [])
+    names = ("standard",) if kernel is None else ("standard", "explain")
+    sets = [counter_set(name, chip, ncu.version) for name in names]
     status = str(scratch / "status")
     argv = ncu_argv(
         status_wrapper(command, status),

@@ -10,6 +10,7 @@ from typing import Any
 
 from profkit.metrics.yaml_file import load_yaml
 from profkit.tools.ncu.chip_table import chip_by, has, passes, table
+from profkit.tools.ncu.command import version_numbers
 
 # Passes that ncu takes beyond those that NVIDIA's library plans. Where there are several, one more: so in seven
 # recorded reports of four GPUs, and on an H200 for these sets (ncu 2025.3.1: 1, 5 and 9 passes as told here). A section
@@ -35,8 +36,10 @@ def set_names() -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=64)
-def counter_set(depth_name: str, chip: str | None) -> CounterSet:
+def counter_set(depth_name: str, chip: str | None, version: str | None = None) -> CounterSet:
     """The set `depth_name` (gate, standard, explain) for a chip ("GH100") or a compute capability ("9.0").
+
+    `version` is that of ncu: an old one is not asked for what came later.
 
     Metrics that the chip lacks are left out: ncu refuses a kernel for one name that it does not know. Of a chip that
     is not in the table only what every chip has is asked for, and its replays are not known. Raises KeyError for a set
@@ -44,20 +47,27 @@ def counter_set(depth_name: str, chip: str | None) -> CounterSet:
     """
     known = chip_by(chip)
     metrics: list[str] = []
-    for names in alternatives(depth_name, known):
+    for names in alternatives(depth_name, known, version):
         metrics += [name for name in names if has(known, name)][:1]
     sections = tuple(_sets()[depth_name].get("sections", ()))
     replays = _replays(depth_name, known, sections)
     return CounterSet(depth_name, tuple(metrics), replays, _note(depth_name, known, chip, replays), sections)
 
 
-def alternatives(depth_name: str, chip: str | None = None) -> tuple[tuple[str, ...], ...]:
-    """The metrics of a set in order, each with the names it goes by; without those that `chip` is to be spared."""
+def alternatives(
+    depth_name: str, chip: str | None = None, version: str | None = None
+) -> tuple[tuple[str, ...], ...]:
+    """The metrics of a set in order, each with the names it goes by.
+
+    Without those that `chip` is to be spared, and those that ncu `version` does not know yet.
+    """
     described = _sets()[depth_name]
-    found = list(alternatives(described["with"], chip)) if "with" in described else []
+    found = list(alternatives(described["with"], chip, version)) if "with" in described else []
+    numbers = version_numbers(version)
     for entry in described["metrics"]:
         row: Mapping[str, Any] = entry if isinstance(entry, dict) else {"name": entry}
-        if chip not in row.get("not_on", {}).get("chips", ()):
+        too_old = numbers is not None and numbers < (version_numbers(row.get("since")) or ())
+        if chip not in row.get("not_on", {}).get("chips", ()) and not too_old:
             found.append(tuple(name.strip() for name in row["name"].split("|")))
     return tuple(found)
 

@@ -166,6 +166,15 @@ def test_what_a_report_has_all_the_same_is_not_lacking():
     assert "dram__bytes.sum.per_second" not in lacking("GB20B", {"dram__bytes.sum.per_second"})
 
 
+@pytest.mark.parametrize(
+    ("version", "asked"), [("2023.3.1", 0), ("2024.1.0", 2), ("2025.3.1.0", 2), (None, 2)]
+)
+def test_an_older_ncu_is_not_asked_for_what_came_later(version, asked):
+    metrics = counter_set("explain", "GH100", version).metrics
+    assert sum(metric.startswith("sm__ops_path_tensor") for metric in metrics) == asked
+    assert counter_set("gate", "GH100", "2022.4.0").metrics == counter_set("gate", "GH100").metrics
+
+
 def test_a_set_that_there_is_not_is_refused():
     with pytest.raises(KeyError):
         counter_set("everything", "GH100")
