@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 # Calls that are kept while what they asked for has not been seen. A device queue holds about a thousand launches, so
 # this is hundreds of full queues.
-MOST_KEPT = 1 << 19
+MOST_KEPT = 1 << 18
 
 
 class LaunchBook:

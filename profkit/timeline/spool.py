@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from profkit.timeline.records import Columns
 
-IN_MEMORY = 48 << 20  # bytes; more goes to the folder for temporary files
+IN_MEMORY = 8 << 20  # bytes; more goes to the folder for temporary files
 
 
 class Spool:

@@ -53,6 +53,10 @@ class OutOfOrder(Exception):
     """A table is not in the order of its starts; it has to be sorted."""
 
 
+class NotNumbers(Exception):
+    """A column of numbers holds something else; it has to be asked for with care."""
+
+
 @dataclass
 class Activities:
     """Reads what the devices did. `odd` counts rows whose times make no sense; they are left out."""
@@ -60,6 +64,9 @@ class Activities:
     database: Database
     tables: Tables
     sort: bool = False  # let SQLite sort: slower, and it writes temporary files
+    careful: bool = (
+        False  # let SQLite make a number of whatever a column holds, which costs a third of the time
+    )
     odd: int = 0
     graphs: int = 0  # CUDA graphs that were traced as a whole
     kernels: int = 0
@@ -75,7 +82,7 @@ class Activities:
 
     def calls(self) -> Iterator[Columns]:
         """The host's calls into CUDA, in the order of their starts."""
-        number = self.database.number
+        number = self._number
         query = (
             f"SELECT {number(CALLS, 'start')}, {number(CALLS, 'end')}, {number(CALLS, 'globalTid')}, "
             f"{number(CALLS, 'correlationId', -1)}, {number(CALLS, 'nameId', -1)} FROM {CALLS}"
@@ -109,7 +116,7 @@ class Activities:
     def _kernel_blocks(self) -> Iterator[Columns]:
         if KERNELS not in self.database.tables:
             return
-        number = self.database.number
+        number = self._number
         there = self.database.columns(KERNELS)
         name = next((n for n in NAMES if n in there), NAMES[0])
         mangled = "mangledName" if name != "mangledName" else name
@@ -137,6 +144,12 @@ class Activities:
             block, last = _in_order(self._sane(block), last)
             self.kernels += len(block)
             yield block
+
+    def _number(self, table: str, column: str, default: int = 0) -> str:
+        """A column as a number: as it stands, which nsys' own files can be trusted with, or with care."""
+        if self.careful or column not in self.database.columns(table):
+            return self.database.number(table, column, default)
+        return f'"{column}"'
 
     def _is_graph(self, table: str) -> str:
         """1 for a node of a CUDA graph. Some versions write 0 for none."""
@@ -187,7 +200,7 @@ class Activities:
             )
 
     def _copy_blocks(self) -> Iterator[Columns]:
-        yield from self._transfers(COPIES, self.database.number(COPIES, "copyKind"), COPY_KINDS)
+        yield from self._transfers(COPIES, self._number(COPIES, "copyKind"), COPY_KINDS)
 
     def _fill_blocks(self) -> Iterator[Columns]:
         yield from self._transfers(FILLS, "0", {0: MEMSET})
@@ -197,7 +210,7 @@ class Activities:
 
         if table not in self.database.tables:
             return
-        number = self.database.number
+        number = self._number
         query = (
             f"SELECT {number(table, 'start')}, {number(table, 'end')}, {number(table, 'globalPid')}, "
             f"{number(table, 'correlationId', -1)}, {kind}, {number(table, 'deviceId')}, "
@@ -221,7 +234,7 @@ class Activities:
     def _graph_blocks(self) -> Iterator[Columns]:
         if GRAPHS not in self.database.tables:
             return
-        number = self.database.number
+        number = self._number
         query = (
             f"SELECT {number(GRAPHS, 'start')}, {number(GRAPHS, 'end')}, {number(GRAPHS, 'globalPid')}, "
             f"{number(GRAPHS, 'correlationId', -1)}, {number(GRAPHS, 'deviceId')}, "
@@ -250,7 +263,10 @@ class Activities:
         if not {"start", "end"} <= self.database.columns(table):
             return
         for rows in self.database.blocks(f'{query} ORDER BY "start" | 0' if self.sort else query):
-            yield np.array(rows, dtype=np.int64)
+            try:
+                yield np.array(rows, dtype=np.int64)
+            except (TypeError, ValueError, OverflowError):
+                raise NotNumbers from None
 
     def _blank(self, rows: Any, kind: int) -> Columns:
         import numpy as np

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -48,12 +49,7 @@ def _be_ours(path: Path, database: Database) -> None:
 
 
 def _read(database: Database) -> Report:
-    from profkit.tools.nsys.columns import OutOfOrder
-
-    try:
-        trace, used, warnings = _trace(database, sort=False)
-    except OutOfOrder:
-        trace, used, warnings = _trace(database, sort=True)
+    trace, used, warnings = _with_care(database)
     from profkit.tools.nsys.session import read_complaints, read_facts, read_gpus, read_version
 
     return Report(
@@ -67,7 +63,27 @@ def _read(database: Database) -> Report:
     )
 
 
-def _trace(database: Database, *, sort: bool) -> tuple[GpuTrace, frozenset[int], tuple[str, ...]]:
+def _with_care(database: Database) -> tuple[GpuTrace, frozenset[int], tuple[str, ...]]:
+    """Read as nsys writes it; where the file is not so, once more with what that takes."""
+    from profkit.tools.nsys.columns import NotNumbers, OutOfOrder
+
+    sort = careful = False
+    while True:
+        try:
+            return _trace(database, sort=sort, careful=careful)
+        except OutOfOrder:
+            if sort:
+                raise sqlite3.DatabaseError("its rows change while they are read") from None
+            sort = True
+        except NotNumbers:
+            if careful:
+                raise sqlite3.DatabaseError("its columns hold no numbers") from None
+            careful = True
+
+
+def _trace(
+    database: Database, *, sort: bool, careful: bool
+) -> tuple[GpuTrace, frozenset[int], tuple[str, ...]]:
     from profkit.timeline.records import Columns, Recording, Tables
     from profkit.timeline.trace import build_trace
     from profkit.tools.nsys.columns import Activities
@@ -75,7 +91,7 @@ def _trace(database: Database, *, sort: bool) -> tuple[GpuTrace, frozenset[int],
     from profkit.tools.nsys.session import was_captured
 
     tables = Tables()
-    activities = Activities(database, tables, sort)
+    activities = Activities(database, tables, sort, careful)
     ranges, remark = read_ranges(database, activities.processes, activities.threads)
     used: set[int] = set()
 
