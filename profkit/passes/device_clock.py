@@ -75,6 +75,11 @@ class DeviceClock:
         pause = ctypes.c_void_p(max(1, int(min(seconds, LONGEST_HOLD) * 1e6)))
         return self.driver.call("cuLaunchHostFunc", self._stream, self._pause, pause) == 0
 
+    @property
+    def can_flush(self) -> bool:
+        """Whether the buffer for it is there already."""
+        return bool(self._buffer.value)
+
     def flush(self) -> None:
         """Fill the L2 with a buffer of our own, so that what comes next finds nothing of its own there."""
         if not self._buffer.value:

@@ -22,7 +22,11 @@ MOST_AHEAD = 200  # calls launched behind one hold, and
 MOST_AHEAD_SECONDS = 10e-3  # what that may take the host
 MOST_SINGLY, MOST_SINGLY_SECONDS = 32, 20e-3
 HOLD_LEAST, HOLD_MARGIN = 200e-6, 1.5  # seconds; times what the host needed before
-TRIES = 6
+SLOWED = (
+    1.25  # a host that took so much longer than before was made to wait: by a full queue, or inside the call
+)
+TRIES = 12
+MOST_HURRIED = 8  # calls in a block without a hold
 
 
 class Sample(NamedTuple):
@@ -48,8 +52,10 @@ class DeviceCalls:
     ) -> None:
         self._fn, self.setup, self.clock, self.cold = fn, setup, clock, cold
         self.loops = 1
+        self.host = float("inf")  # seconds that a call takes the host, the least that was seen
         self.ahead = MOST_SINGLY  # calls in one block of `singly`
-        self.hold = HOLD_LEAST  # what such a block waits for
+        self.hold = LONGEST_HOLD  # what such a block waits for
+        self._missed = 0  # blocks one after the other in which the host was too late
         self.hurried = False  # the host could not be kept out of `singly`
         self.queued = 1  # calls in one sample of `alone`
 
@@ -80,10 +86,17 @@ class DeviceCalls:
             rest=end - reached,
         )
 
-    def alone(self, count: int, like: Sample) -> list[Sample]:
-        """`count` samples of the device alone; `like` says how long a call takes. Empty where there are none."""
-        calls = max(1, min(MOST_AHEAD, self.loops, int(MOST_AHEAD_SECONDS / max(like.host, 1e-9))))
-        hold = min(LONGEST_HOLD, HOLD_LEAST + HOLD_MARGIN * calls * like.host)
+    def expect(self, like: Sample) -> None:
+        """Fit blocks and holds to calls that take so long."""
+        self.host = like.host
+        within = min(MOST_SINGLY_SECONDS / max(like.wall, 1e-9), MOST_AHEAD_SECONDS / max(like.host, 1e-9))
+        self.ahead = max(1, min(MOST_SINGLY, int(within)))
+        self.hold = self._hold(self.ahead)
+
+    def alone(self, count: int) -> list[Sample]:
+        """`count` samples of the device alone; empty where there are none."""
+        calls = max(1, min(MOST_AHEAD, self.loops, int(MOST_AHEAD_SECONDS / max(self.host, 1e-9))))
+        hold = self._hold(calls)
         found: list[Sample] = []
         for _ in range(count + TRIES):
             sample = self.back_to_back(calls, hold)
@@ -91,12 +104,11 @@ class DeviceCalls:
                 found.append(sample)
                 if len(found) == count:
                     break
-            elif hold < calls * sample.host and hold < LONGEST_HOLD:
-                hold = min(LONGEST_HOLD, HOLD_MARGIN * calls * sample.host)
-            elif calls > 1:
-                calls //= 2
-            else:
+                continue
+            longer = self._longer(calls, hold, sample.host)
+            if longer is None and calls == 1:
                 break
+            calls, hold = (calls // 2, self._hold(calls // 2)) if longer is None else (calls, longer)
         self.queued = calls
         return found
 
@@ -104,8 +116,8 @@ class DeviceCalls:
         """Seconds of each call of one block; empty where the host did not get ahead of the device."""
         fn, clock, setup, calls = self._fn, self.clock, self.setup, self.ahead
         clock.wait()
-        if self.cold:
-            clock.flush()  # makes the buffer, the first time
+        if self.cold and not clock.can_flush:
+            clock.flush()  # makes the buffer
             clock.wait()
         held = not self.hurried and clock.hold(self.hold)
         begin = perf_counter()
@@ -120,16 +132,31 @@ class DeviceCalls:
         launched = perf_counter() - begin
         ahead = held and clock.pending(clock.event(0))
         clock.wait()
-        spent = perf_counter() - begin
         seconds = [clock.between(clock.event(2 * i), clock.event(2 * i + 1)) for i in range(calls)]
-        if spent > MOST_SINGLY_SECONDS + self.hold:
-            self.ahead = max(1, calls // 2)
         if ahead or self.hurried:
+            self._missed = 0
             return seconds
-        if held and launched > self.hold and self.hold < LONGEST_HOLD:
-            self.hold = min(LONGEST_HOLD, HOLD_MARGIN * launched)
-        elif held and calls > 1:
-            self.ahead = calls // 2
+        self._missed += 1
+        longer = self._longer(calls, self.hold, launched / calls)
+        if not held or self._missed > TRIES:
+            self.hurried, self.ahead = True, MOST_HURRIED
+            return seconds
+        if longer is not None:
+            self.hold = longer
         else:
-            self.hurried = True
+            self.ahead = max(1, calls // 2)
+            self.hold = self._hold(self.ahead)
         return []
+
+    # ------------------------------------------------------------ how long to hold
+
+    def _hold(self, calls: int) -> float:
+        return min(LONGEST_HOLD, HOLD_LEAST + HOLD_MARGIN * calls * self.host)
+
+    def _longer(self, calls: int, hold: float, host: float) -> float | None:
+        """A hold for a host that took that long per call; None where fewer calls would help, and no longer hold."""
+        waited = host > SLOWED * self.host
+        self.host = min(self.host, host)
+        if waited or calls * host <= hold or hold >= LONGEST_HOLD:
+            return None
+        return min(LONGEST_HOLD, HOLD_MARGIN * calls * host)

@@ -91,10 +91,9 @@ def time_on_device(
         warm.append(calls.back_to_back(calls.loops))
     checks = _checked(calls, warm[-1], budget)
     like = _typical(checks)
+    calls.expect(like)
     single = calls.cold or calls.setup is not None
-    alone = (
-        [] if calls.setup is not None else calls.alone(_affordable(ALONE_FIRST, like, calls, budget), like)
-    )
+    alone = [] if calls.setup is not None else calls.alone(_affordable(ALONE_FIRST, like, calls, budget))
     if alone and _typical(alone).device < EMPTY_SECONDS:
         raise NotByEvents("nothing was launched on the current CUDA stream")
     bound = bool(alone) and like.device <= SAME * _typical(alone).device  # by the device
@@ -111,7 +110,7 @@ def time_on_device(
     seen = sampling.look(kept, precision)
     seconds = kept[seen.warmup :]
     if alone and not bound:
-        alone = calls.alone(_affordable(ALONE, like, calls, budget), like) or alone
+        alone = calls.alone(_affordable(ALONE, like, calls, budget)) or alone
     device: float | None = None
     if (single and not calls.hurried) or (bound and not single):
         device = median(seconds)

@@ -184,6 +184,20 @@ def test_a_cold_call_that_waits_inside_is_timed_with_its_launches_and_says_so(de
     assert found.remarks == (HURRIED,)
     assert found.device_seconds is None
     assert median(found.seconds) >= 100e-6
+    assert len(found.seconds) >= 16
+
+
+def test_more_launches_than_the_driver_takes_ahead_are_timed_in_smaller_blocks(device: Device) -> None:
+    launch = device.work(2)
+
+    def fn() -> None:
+        for _ in range(60):
+            launch()
+
+    found = device.time(fn, cold=True, budget=2)
+    assert median(found.seconds) == pytest.approx(120e-6, rel=0.02)
+    assert found.remarks == ()
+    assert len(found.seconds) >= 40
 
 
 def test_a_setup_runs_before_every_call_and_outside_of_the_events(device: Device) -> None:
