@@ -28,6 +28,8 @@ from profkit.workload import describe, seems_gpu, seems_marked
 PASSES = get_args(PassName)
 # Wall seconds for warm-up and samples in one process, where the user names none.
 BUDGETS: dict[Depth, float] = {"gate": 5.0, "standard": 8.0, "full": 30.0}
+# On a GPU a kernel's time is known to ±1 % within a second, or its clocks vary for as long as one looks.
+GPU_BUDGETS: dict[Depth, float] = {"gate": 1.5, "standard": 3.0, "full": 20.0}
 
 
 @dataclass(frozen=True)
@@ -49,8 +51,11 @@ class Request:
 
 def make_plan(request: Request) -> Plan:
     """What a run would do, as far as can be known before anything ran. Runs nothing of the workload."""
-    site = _site(request, request.output / "RUN")
-    return _room(_choose(request, site.workload), site).plan(Known(marked=seems_marked(site.workload)))
+    _check(request)
+    workload = describe(request.command, request.name)
+    choice = _choose(request, workload)
+    site = _site(request, request.output / "RUN", workload, choice)
+    return _room(choice, site).plan(Known(marked=seems_marked(workload)))
 
 
 def profile_workload(request: Request, progress: Progress) -> tuple[RunDocument, Path]:
@@ -59,8 +64,10 @@ def profile_workload(request: Request, progress: Progress) -> tuple[RunDocument,
     Raises UsageError and MachineError before anything ran, and WorkloadError when the workload fails by itself. What is
     raised later leaves a run that says so, and names it (`run`). An interrupted run is returned with that state.
     """
-    site = _site(request, request.output)
-    choice = _choose(request, site.workload)
+    _check(request)
+    workload = describe(request.command, request.name)
+    choice = _choose(request, workload)
+    site = _site(request, request.output, workload, choice)
     if choice.why is not None:
         progress.note(choice.why)
     targets = load_targets(choice.name, request.targets, site.workload.name)  # before an hour is spent
@@ -106,9 +113,9 @@ def profile_workload(request: Request, progress: Progress) -> tuple[RunDocument,
     return document, folder
 
 
-def _site(request: Request, folder: Path) -> Site:
-    wanted = request.passes
-    unknown = [name for name in wanted or () if name not in PASSES]
+def _check(request: Request) -> None:
+    """Raise UsageError for options that make no sense, before anything is looked at."""
+    unknown = [name for name in request.passes or () if name not in PASSES]
     if unknown:
         raise UsageError(f"there is no pass called {unknown[0]!r}", f"--passes {','.join(PASSES)}")
     if request.passes is not None and not request.passes:
@@ -120,15 +127,19 @@ def _site(request: Request, folder: Path) -> Site:
     for option, value in (("--timeout", request.timeout), ("--budget", request.budget)):
         if value is not None and not value > 0:
             raise UsageError(f"{option} {value} is not a time in seconds")
+
+
+def _site(request: Request, folder: Path, workload: Workload, choice: _Choice) -> Site:
     depth = cast(Depth, request.depth)
+    budgets = BUDGETS if choice.name == "cpu" else GPU_BUDGETS
     return Site(
-        workload=describe(request.command, request.name),
+        workload=workload,
         machine=read_machine(),
         folder=folder.absolute(),
         depth=depth,
-        wanted=wanted,
+        wanted=request.passes,
         precision=request.precision,
-        budget=request.budget if request.budget is not None else BUDGETS[depth],
+        budget=request.budget if request.budget is not None else budgets[depth],
         cold=request.cold,
     )
 

@@ -11,7 +11,7 @@ from profkit.passes.read_tracemalloc import read_tracemalloc
 from profkit.tools.cprofile.read import read_cprofile
 
 # Wall time against a plain run, as measured on the workloads in benchmark/: tracemalloc notes every allocation.
-_COST = {"cprofile": 1.2, "tracemalloc": 1.5}
+_COST = {"cprofile": 1.2, "tracemalloc": 1.5, "region": 1.1}
 _SECONDS = 1.0  # how long a benchmarked function is repeated, where its time is known by then
 _LEAST = {"cprofile": 1, "tracemalloc": 32}  # iterations; a leak is a slope, which takes some points
 _MOST = {"cprofile": 100_000, "tracemalloc": 2_000}
@@ -19,10 +19,17 @@ _LONGEST = 60.0  # but never longer than this for the sake of the least
 _FILE = {"cprofile": "cprofile.prof", "tracemalloc": "tracemalloc.json"}
 
 
-def plan_python(site: Site, known: Known, kind: Literal["cprofile", "tracemalloc"]) -> PassPlan:
-    """One step under Python's own instrument, or the reason why the workload has no Python to look into."""
+def plan_python(
+    site: Site, known: Known, kind: Literal["cprofile", "tracemalloc"], *, late: bool = False
+) -> PassPlan:
+    """One step under Python's own instrument, or the reason why the workload has no Python to look into.
+
+    `late`: where a region is marked, allocations are traced from there on. Importing torch under tracemalloc takes
+    three times as long, and a GPU's workload is not about it.
+    """
     out = site.folder / "artifacts" / _FILE[kind]
-    argv, reason = hosted(site.workload.command, kind, out)
+    late = late and known.marked and kind == "tracemalloc"
+    argv, reason = hosted(site.workload.command, "tracemalloc-region" if late else kind, out)
     if argv is None:
         return PassPlan(kind, None, skipped=reason)
     record = str(site.folder / "artifacts" / f"{kind}.region")
@@ -30,9 +37,8 @@ def plan_python(site: Site, known: Known, kind: Literal["cprofile", "tracemalloc
         kind, record, iterations=_iterations(kind, known.iteration_seconds), seconds=_SECONDS
     )
     step = Step(kind, tuple(argv), (f"artifacts/{_FILE[kind]}",), directive=directive)
-    return PassPlan(
-        kind, None, (step,), cost=_COST[kind], cost_note="typical; grows with calls and allocations"
-    )
+    cost = _COST["region" if late else kind]
+    return PassPlan(kind, None, (step,), cost=cost, cost_note="typical; grows with calls and allocations")
 
 
 def _iterations(kind: Literal["cprofile", "tracemalloc"], seconds: float | None) -> int | None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 HOST = Path(__file__).with_name("host")
-Kind = Literal["cprofile", "tracemalloc", "torch"]
+Kind = Literal["cprofile", "tracemalloc", "tracemalloc-region", "torch"]
 
 _INTERPRETER = re.compile(r"(python|pypy)(\d+(\.\d+)*)?[a-z]*(\.exe)?", re.IGNORECASE)
 _VALUED = frozenset("WX")  # interpreter options that take a value (python --help); -c and -m end the options

@@ -16,7 +16,7 @@ from profkit.tools.formats import sniff
 from profkit.tools.nsys.command import export_argv, nsys_argv
 from profkit.tools.nsys.probe import NsysAbility
 
-SECONDS = 0.5  # of a benchmark's region: tens to hundreds of iterations, a report of some 100 kB
+SECONDS = 0.2  # of a benchmark's region: tens to hundreds of iterations, a report of some 100 kB
 LEAST, MOST = 5, 500  # iterations
 LONGEST = 60.0  # seconds, for the sake of the least
 WARMUP = 3  # calls before the region: compiling, tuning, the first growth of the memory pool

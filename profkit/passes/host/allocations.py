@@ -37,6 +37,7 @@ class Instrument:
 
     def __init__(self, out: str) -> None:
         self._out = out
+        self.notes: list[str] = []
         self._points = array("q", bytes(16 * MOST_POINTS))  # iteration, bytes; made before tracing begins
         self._count, self._stride, self._seen = 0, 1, 0
         self._entries, self._iterations_given = 0, False
@@ -125,9 +126,12 @@ class Instrument:
                 "growth_iterations": [self._base_at, self._last_at] if marked else None,
                 "threads_started": self._threads.started,
                 "notes": [
-                    f"{words} are allocated outside Python: tracemalloc does not see them"
-                    for module, words in _BLIND.items()
-                    if module in sys.modules
+                    *self.notes,
+                    *(
+                        f"{words} are allocated outside Python: tracemalloc does not see them"
+                        for module, words in _BLIND.items()
+                        if module in sys.modules
+                    ),
                 ],
             },
         )

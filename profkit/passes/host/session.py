@@ -13,8 +13,13 @@ from typing import Protocol
 
 from . import program
 
-USAGE = "usage: python HOST cprofile|tracemalloc|torch OUT [--] script|-m module|-c code [arguments]"
-KINDS = {"cprofile": "calls", "tracemalloc": "allocations", "torch": "device_trace"}
+KINDS = {
+    "cprofile": "calls",
+    "tracemalloc": "allocations",
+    "tracemalloc-region": "region_allocations",
+    "torch": "device_trace",
+}
+USAGE = f"usage: python HOST {'|'.join(KINDS)} OUT [--] script|-m module|-c code [arguments]"
 
 
 class Instrument(Protocol):
