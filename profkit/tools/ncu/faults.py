@@ -11,12 +11,13 @@ import re
 from profkit.errors import Fault
 from profkit.tools.fault_table import first_known, known
 from profkit.tools.ncu.chip_table import renamed
+from profkit.tools.ncu.command import function_name
 from profkit.tools.ncu.permission import RESTRICTED, open_counters
 
 REPLAY_FIX = (
     "a cheaper set (--depth gate has one replay pass and saves nothing), a smaller case, or fewer kernels"
 )
-_SHOWN = 12  # kernel names
+_SHOWN, _LONGEST = 12, 80  # kernel names, and characters of one
 
 # The most telling first: most of these are followed by "No kernels were profiled".
 FAULTS = (
@@ -169,8 +170,9 @@ def _no_kernels(text: str) -> Fault:
             "check that the workload uses the GPU at all, and that what it marks is not empty",
             consequence=True,
         )
-    names = [line.partition(".")[2].strip() for line in listed[1].strip().splitlines()]
-    shown = ", ".join(name[:60] for name in names[:_SHOWN])
+    whole = (line.partition(".")[2].strip() for line in listed[1].strip().splitlines())
+    names = list(dict.fromkeys(function_name(name)[:_LONGEST] for name in whole))
+    shown = ", ".join(names[:_SHOWN])
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return Fault(
         f"no kernel was profiled: none of the chosen name was launched. ncu saw {shown}{more}",

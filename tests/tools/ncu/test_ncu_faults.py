@@ -162,6 +162,19 @@ def test_of_many_kernels_the_first_are_named_and_the_rest_counted():
     assert "kernel_13" not in reason
 
 
+def test_kernels_are_named_by_their_functions_each_once():
+    """Instances of a template with signatures of a thousand characters are one name to choose."""
+    listed = (
+        "1. void at::native::<unnamed>::distribution_elementwise_grid_stride_kernel<float, (int)4>(long)\n"
+        "2. void at::native::vectorized_elementwise_kernel<(int)4, at::native::FillFunctor<float>>(int, T2, T3)\n"
+        "3. void at::native::vectorized_elementwise_kernel<(int)2, at::native::FillFunctor<long>>(int, T2, T3)\n"
+    )
+    reason = explain(f"==WARNING== No kernels were profiled.\nAvailable Kernels:\n{listed}", 0).reason
+    assert reason.endswith(
+        "ncu saw distribution_elementwise_grid_stride_kernel, vectorized_elementwise_kernel"
+    )
+
+
 def test_a_killed_ncu_has_a_fault_and_a_quiet_one_has_none():
     assert "SIGKILL" in explain("", -9).reason
     assert explain("==PROF== Report: x.ncu-rep", 0) is None
