@@ -335,6 +335,20 @@ def test_arithmetic_without_the_tensor_cores_says_so():
     assert told.reason == "of the CUDA cores, without the tensor cores"
 
 
+def test_a_report_of_the_older_full_set_has_a_roofline_without_half_precision():
+    """As NVIDIA's sample sobelFloat has it: 1.513 of 13.50 TFLOP/s at 11.3 FLOP per byte."""
+    clock, cycles = "smsp__cycles_elapsed.avg.per_second", 1.3e9
+    counters = {
+        SASS.format(f"{t}{op}") + ".per_cycle_elapsed": 0 for t in "fd" for op in ("add", "mul", "fma")
+    }
+    counters[SASS.format("fadd") + ".per_cycle_elapsed"] = 1.513e12 / cycles
+    counters |= {clock: cycles, "dram__bytes.sum.per_second": 133.8e9}
+    told = readings(given(counters))
+    assert told["flops.rate"].value == told["flops.rate.f32"].value == pytest.approx(1.513e12)
+    assert told["arithmetic_intensity"].value == pytest.approx(11.3, abs=0.01)
+    assert "without half precision" in told["arithmetic_intensity"].reason
+
+
 def test_a_clock_alone_is_no_arithmetic_rate():
     told = readings(given({"sm__cycles_elapsed.avg.per_second": 1.9e9, "gpu__time_duration.sum": 1e6}))
     assert not [name for name in told if name.startswith("flops")]
