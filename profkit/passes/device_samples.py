@@ -50,7 +50,7 @@ class DeviceCalls:
         *,
         cold: bool = False,
     ) -> None:
-        self._fn, self.setup, self.clock, self.cold = fn, setup, clock, cold
+        self.fn, self.setup, self.clock, self.cold = fn, setup, clock, cold
         self.loops = 1
         self.host = float("inf")  # seconds that a call takes the host, the least that was seen
         self.ahead = MOST_SINGLY  # calls in one block of `singly`
@@ -61,7 +61,7 @@ class DeviceCalls:
 
     def back_to_back(self, calls: int, hold: float = 0.0) -> Sample:
         """One sample of that many calls; with a setup, which runs before them, of one."""
-        fn, clock = self._fn, self.clock
+        fn, clock = self.fn, self.clock
         first, last = clock.event(0), clock.event(1)
         if self.setup is not None:
             self.setup()
@@ -114,7 +114,7 @@ class DeviceCalls:
 
     def singly(self) -> list[float]:
         """Seconds of each call of one block; empty where the host did not get ahead of the device."""
-        fn, clock, setup, calls = self._fn, self.clock, self.setup, self.ahead
+        fn, clock, setup, calls = self.fn, self.clock, self.setup, self.ahead
         clock.wait()
         if self.cold and not clock.can_flush:
             clock.flush()  # makes the buffer

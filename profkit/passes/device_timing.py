@@ -17,6 +17,7 @@ from time import perf_counter
 
 from profkit.model import SampleSet
 from profkit.passes import sampling
+from profkit.passes.device_graph import in_a_graph
 from profkit.passes.device_samples import DeviceCalls, Sample
 from profkit.passes.device_watch import REASONS, State, Watch
 from profkit.passes.timing import MOST_SAMPLES, SPREAD_SECONDS, Progress
@@ -111,6 +112,9 @@ def time_on_device(
     seconds = kept[seen.warmup :]
     if alone and not bound:
         alone = calls.alone(_affordable(ALONE, like, calls, budget)) or alone
+    graph = None
+    if alone and not single and _typical(alone).host > SAME * _typical(alone).device:
+        graph = in_a_graph(calls.fn, calls.clock, calls.queued)
     device: float | None = None
     if (single and not calls.hurried) or (bound and not single):
         device = median(seconds)
@@ -126,9 +130,10 @@ def time_on_device(
         clock="cuda-events",
         wall_ratio=median([_ratio(check) for check in checks]),
         cache="cold" if calls.cold else "warm",
-        batching=_batching(calls, single, bool(alone) and not bound),
+        batching=_batching(calls, single, bool(alone) and not bound, graph is not None),
         device_seconds=device,
         host_seconds=_typical(alone).host if alone else None,
+        graph_seconds=graph,
         clocks=tuple(log.clocks()),
         throttled=len(log.seconds) - len(kept),
         throttle_reasons=log.reasons(),
@@ -239,10 +244,12 @@ def _typical(samples: list[Sample]) -> Sample:
     )
 
 
-def _batching(calls: DeviceCalls, single: bool, alone: bool) -> str | None:
+def _batching(calls: DeviceCalls, single: bool, alone: bool, graph: bool) -> str | None:
     if single:
         return f"{calls.ahead} calls queued before the first begins" if not calls.hurried else None
     parts = [f"{calls.loops} calls back to back"] if calls.loops > 1 else []
     if alone:
         parts.append(f"the device alone: {calls.queued} queued before the first begins")
+    if graph:
+        parts.append(f"a CUDA graph of {calls.queued} calls")
     return "; ".join(parts) or None

@@ -31,7 +31,8 @@ def _sides(samples: SampleSet, seconds: float) -> Iterator[str]:
     device, host = samples.device_seconds, samples.host_seconds
     if device is not None and seconds > TELLING * device:
         alone = f", to launch it takes the host {duration(host)}" if host is not None else ""
-        yield f"launch-bound: the device alone needs {duration(device)}{alone}"
+        graph = f", in a CUDA graph {duration(samples.graph_seconds)}" if samples.graph_seconds else ""
+        yield f"launch-bound: the device alone needs {duration(device)}{alone}{graph}"
 
 
 def duration(seconds: float) -> str:

@@ -5,76 +5,27 @@ Times of the host are only bounded from below: whoever else runs here shows in t
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from profkit.hardware import nvml
-from profkit.model import SampleSet
 from profkit.passes import device_watch
 from profkit.passes.device_clock import DeviceClock, open_clock
-from profkit.passes.device_samples import DeviceCalls
-from profkit.passes.device_timing import HURRIED, NotByEvents, time_on_device
+from profkit.passes.device_timing import HURRIED, NotByEvents
 from profkit.passes.device_watch import Watch
 from profkit.passes.device_words import device_words
 from profkit.passes.read_records import read_timing
-from profkit.region.cuda_driver import Driver
 from profkit.statistics import median
+from tests.cuda_stand_in import Device, spin
+from tests.cuda_stand_in import device as device
 from tests.cuda_stand_in import nvidia as nvidia
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-class Device:
-    """The stand-in, with a context as a runtime makes it."""
-
-    def __init__(self, library: Path) -> None:
-        self.driver = Driver(str(library))
-        self.cuda = ctypes.CDLL(str(library))
-        context = ctypes.c_void_p()
-        self.driver.check("cuInit", 0)
-        self.driver.check("cuDevicePrimaryCtxRetain", ctypes.byref(context), 0)
-        self.driver.check("cuCtxSetCurrent", context)
-
-    def work(self, microseconds: int) -> Callable[[], object]:
-        """A launch that costs the host about a microsecond and the device this."""
-        launch = self.cuda.stand_in_work
-        return lambda: launch(microseconds)
-
-    def time(
-        self,
-        fn: Callable[[], object],
-        *,
-        cold: bool = False,
-        setup: Callable[[], object] | None = None,
-        budget: float = 1.0,
-        address: bytes | None = None,
-    ) -> SampleSet:
-        with open_clock(self.driver) as clock:
-            calls = DeviceCalls(fn, clock, setup, cold=cold)
-            return time_on_device(calls, Watch(address), precision=0.05, budget=budget)
-
-
-@pytest.fixture
-def device(nvidia: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Device:
-    monkeypatch.setattr(nvml, "LIBRARIES", (str(nvidia / "libnvidia-ml.so.1"),))
-    monkeypatch.setenv("STAND_IN_LOG", str(tmp_path / "log"))
-    return Device(nvidia / "libcuda.so.1")
-
-
-def spin(microseconds: float) -> None:
-    from time import perf_counter
-
-    end = perf_counter() + microseconds * 1e-6
-    while perf_counter() < end:
-        pass
 
 
 def logged(folder: Path, call: str) -> int:
