@@ -2,14 +2,15 @@
 
     python -m tests.performance.gpu_timing [ROUNDS]
 
-Needs a CUDA device, torch and triton; nvbench is left out where it is not installed. Five kernels from 2 µs to 10 ms.
-Like is compared with like:
+Needs a CUDA device, torch and triton; nvbench is left out where it is not installed. Five kernels from 2 µs to 10 ms,
+which memory limits, and a product of matrices, which the power limit does: its clock is lower the longer a tool keeps
+the device busy, so that no two tools agree on it. Like is compared with like:
 
 - cold, one call at a time behind a flush of the L2: profkit `cold=True`, do_bench, nvbench's cold measurement;
-- warm, calls back to back without the host: profkit's `device_seconds`, do_bench_cudagraph, nvbench's batch.
+- warm, in a CUDA graph: profkit's `graph_seconds`, do_bench_cudagraph.
 
 The tools take turns, `ROUNDS` times; what is compared are medians over the rounds. Prints also what a call costs back
-to back as it is launched from Python, and what the host needs for it: below 6 µs those are other numbers.
+to back as it is launched from Python, and what the device and the host need for it alone.
 """
 
 from __future__ import annotations
@@ -41,12 +42,18 @@ def kernels() -> dict[str, Work]:
         c = torch.empty_like(a)
         return lambda: torch.mm(a, a, out=c)
 
+    def softmax(rows: int) -> Work:
+        x = torch.randn(rows, 4096, device="cuda")
+        y = torch.empty_like(x)
+        return lambda: torch.softmax(x, 1, out=y)
+
     return {
         "add 64 Ki floats": elementwise(1 << 16),
-        "add 4 Mi floats": elementwise(1 << 22),
+        "softmax 1024 x 4096": softmax(1024),
         "add 64 Mi floats": elementwise(1 << 26),
-        "gemm 8192 half": gemm(8192),
+        "softmax 128 Ki x 4096": softmax(1 << 17),
         "add 4 Gi floats": elementwise(1 << 32),
+        "gemm 8192 half, power-limited": gemm(8192),
     }
 
 
@@ -59,14 +66,19 @@ def profkit_cold(work: Work) -> float:
     return median(found.seconds)
 
 
-def profkit_warm(work: Work) -> tuple[float, float, float]:
-    """Back to back, the device alone, the host alone."""
+def profkit_warm(work: Work) -> tuple[float, float, float, float]:
+    """Back to back, the device alone, the host alone, and in a graph (which benchmark asks of launch-bound calls)."""
     from profkit.passes.clocks import time_function
+    from profkit.passes.device_clock import open_clock
+    from profkit.passes.device_graph import in_a_graph
     from profkit.passes.timing import Calls
+    from profkit.region.cuda_driver import Driver
 
-    found = time_function(Calls(work), device="cuda", cold=False, precision=0.005, budget=5)
-    assert found.device_seconds is not None, found.remarks
-    return median(found.seconds), found.device_seconds, found.host_seconds or float("nan")
+    found = time_function(Calls(work), device="cuda", cold=False, precision=0.005, budget=3)
+    device, none = found.device_seconds or float("nan"), float("nan")
+    with open_clock(Driver()) as clock:
+        graph = in_a_graph(work, clock, max(1, min(200, int(0.02 / device))))
+    return median(found.seconds), device, found.host_seconds or none, graph or none
 
 
 def do_bench(work: Work) -> float:
@@ -96,7 +108,7 @@ def nvbench_child(out: str) -> None:
                 with torch.cuda.stream(stream):
                     work()
 
-            state.exec(launch)  # type: ignore[attr-defined]
+            state.exec(launch, batched=False)  # type: ignore[attr-defined]
 
         nvbench.register(bench).set_name(name.replace(" ", "_"))
 
@@ -106,8 +118,8 @@ def nvbench_child(out: str) -> None:
     nvbench.run_all_benchmarks(["gpu_timing", "--json", out, "--timeout", "4"])
 
 
-def nvbench_way() -> dict[str, tuple[float, float]]:
-    """Cold and batch seconds by kernel; empty where nvbench is not there."""
+def nvbench_way() -> dict[str, float]:
+    """Cold seconds by kernel; empty where nvbench is not there."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "nvbench.json"
         argv = [sys.executable, "-m", "tests.performance.gpu_timing", "--nvbench", str(out)]
@@ -119,9 +131,9 @@ def nvbench_way() -> dict[str, tuple[float, float]]:
     found = {}
     for bench in data["benchmarks"]:
         told = {s["tag"]: s["data"] for state in bench["states"] for s in (state["summaries"] or [])}
-        cold = _value(told, "nv/cold/time/gpu/median", "nv/cold/time/gpu/mean")
-        batch = _value(told, "nv/batch/time/gpu/median", "nv/batch/time/gpu/mean")
-        found[bench["name"].replace("_", " ")] = (cold, batch)
+        found[bench["name"].replace("_", " ")] = _value(
+            told, "nv/cold/time/gpu/median", "nv/cold/time/gpu/mean"
+        )
     return found
 
 
@@ -141,28 +153,24 @@ def main(rounds: int) -> None:
             row.setdefault("cold", []).append(profkit_cold(work))
             row.setdefault("spent", []).append(perf_counter() - begin)
             row.setdefault("do_bench", []).append(do_bench(work))
-            for key, value in zip(("loop", "device", "host"), profkit_warm(work), strict=True):
+            for key, value in zip(("loop", "device", "host", "own graph"), profkit_warm(work), strict=True):
                 row.setdefault(key, []).append(value)
             row.setdefault("graph", []).append(do_bench_graph(work))
-        for name, (cold, batch) in nvbench_way().items():
+        for name, cold in nvbench_way().items():
             rows[name].setdefault("nv cold", []).append(cold)
-            rows[name].setdefault("nv batch", []).append(batch)
-    print(
-        "µs             cold:  profkit do_bench  ratio  nvbench  ratio |  warm:  device    graph  ratio",
-        end="",
-    )
-    print("    batch  ratio |     loop     host | s spent on cold")
+    print(f"{'µs':30} cold: profkit do_bench  ratio  nvbench  ratio | graph: profkit do_bench  ratio", end="")
+    print(" |     loop   device     host | s spent on cold")
     for name, row in rows.items():
-        at = {key: median(values) * 1e6 for key, values in row.items()}
-        at = {"nv cold": float("nan"), "nv batch": float("nan"), **at}
+        at = {"nv cold": float("nan"), **{key: median(values) * 1e6 for key, values in row.items()}}
         print(
-            f"{name:18} {at['cold']:10.2f} {at['do_bench']:8.2f} {at['cold'] / at['do_bench']:6.3f}"
-            f" {at['nv cold']:8.2f} {at['cold'] / at['nv cold']:6.3f} | {at['device']:14.2f} {at['graph']:8.2f}"
-            f" {at['device'] / at['graph']:6.3f} {at['nv batch']:8.2f} {at['device'] / at['nv batch']:6.3f} |"
-            f" {at['loop']:8.2f} {at['host']:8.2f} | {median(row['spent']):.2f}"
+            f"{name:30} {at['cold']:13.2f} {at['do_bench']:8.2f} {at['cold'] / at['do_bench']:6.3f}"
+            f" {at['nv cold']:8.2f} {at['cold'] / at['nv cold']:6.3f} | {at['own graph']:14.2f} {at['graph']:8.2f}"
+            f" {at['own graph'] / at['graph']:6.3f} |"
+            f" {at['loop']:8.2f} {at['device']:8.2f} {at['host']:8.2f} | {median(row['spent']):.2f}"
         )
-        print("    rounds, cold:", *(f"{v * 1e6:.2f}" for v in row["cold"]), " do_bench:", end=" ")
-        print(*(f"{v * 1e6:.2f}" for v in row["do_bench"]))
+        for key in ("cold", "do_bench", "nv cold"):
+            if len(row.get(key, ())) > 1:
+                print(f"    {key} by rounds:", *(f"{value * 1e6:.2f}" for value in row[key]))
 
 
 if __name__ == "__main__":
