@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from profkit.model import ApiCall, GpuRange, GpuTrace, Kernel, KernelTime, Transfer
@@ -13,6 +14,8 @@ from profkit.timeline.records import KERNEL, TRANSFER, Columns, Configuration, R
 from profkit.timeline.windows import Windows
 
 MOST_RANGES = 256  # by name, those with most GPU time; programs that number their ranges have one per step
+MOST_ORDER = 2048  # launches whose order is told
+MOST_SETUP = 1024  # configurations that were launched in the set-up alone
 MOST_NAMES = 32  # ranges that are named with one kernel
 _KINDS = ("launches", "total", "least", "most", "first", "setup", "graph")
 _LATENCY, _CALL = 0, 1  # groups of host-side medians
@@ -30,6 +33,7 @@ class Sums:
         self._path_time: Counter[int] = Counter()  # kernel ns by path
         self._devices: dict[int, Idle] = {}
         self._medians, self._host = Medians(), Medians()
+        self._order: list[int] = []  # the configurations of the first launches that count
         self._seen = 0  # kernels so far, in the order of their starts
         self._setup = 0  # ns of kernels before what counts
         self._before = False  # whether there were any
@@ -77,6 +81,7 @@ class Sums:
         import numpy as np
 
         what, spent = rows["what"], rows["end"] - rows["start"]
+        self._order += what[: MOST_ORDER - len(self._order)].tolist()
         order = np.argsort(what, kind="stable")
         cuts = np.flatnonzero(np.r_[True, what[order][1:] != what[order][:-1]])
         ordered = spent[order]
@@ -140,7 +145,11 @@ class Sums:
         spans = [idle.finish() for idle in self._devices.values()]
         judged = sum(idle.judged for idle in self._devices.values())
         host = self._host.medians()
-        kernels = self._kernel_times()
+        numbers = sorted(self._kernels, key=self._rank)
+        timed = [number for number in numbers if self._kernels[number][0]]
+        kernels = self._kernel_times(timed)
+        places = {number: place for place, number in enumerate(timed)}
+        only_before = [number for number in numbers if number not in places]
         return GpuTrace(
             self._recording.tool,
             kernels,
@@ -164,14 +173,27 @@ class Sums:
             repeats=repeats,
             setup_seconds=self._setup / 1e9 if self._before or repeats is not None else None,
             compile_seconds=compile_seconds,
+            order=tuple(places[number] for number in self._order),
+            setup=self._setup_only(only_before[:MOST_SETUP]),
         )
 
-    def _kernel_times(self) -> tuple[KernelTime, ...]:
+    def _rank(self, number: int) -> tuple[float, int, str, str]:
+        """Most time first, then most launches of the set-up."""
+        row, kernel = self._kernels[number], _kernel(self._recording.tables.configurations[number])
+        return -row[1], -row[5], kernel.name, kernel.id
+
+    def _setup_only(self, numbers: Sequence[int]) -> tuple[KernelTime, ...]:
+        table = self._recording.tables.configurations
+        return tuple(
+            KernelTime(_kernel(table[n]), 0, 0.0, setup_launches=self._kernels[n][5]) for n in numbers
+        )
+
+    def _kernel_times(self, numbers: Sequence[int]) -> tuple[KernelTime, ...]:
         table, medians = self._recording.tables.configurations, self._medians.medians()
         names: dict[int, dict[str, None]] = {}
         for path, what in self._inside:
             names.setdefault(what, {}).update((name, None) for name, _ in self._paths.names[path])
-        found = [
+        return tuple(
             KernelTime(
                 _kernel(table[what]),
                 row[0],
@@ -184,10 +206,8 @@ class Sums:
                 row[5],
                 bool(row[6]),
             )
-            for what, row in self._kernels.items()
-            if row[0]
-        ]
-        return tuple(sorted(found, key=lambda k: (-k.total, k.kernel.name, k.kernel.id)))
+            for what, row in ((number, self._kernels[number]) for number in numbers)
+        )
 
     def _ranges(self) -> tuple[GpuRange, ...]:
         """By name and domain, in what counts; most GPU time first."""
