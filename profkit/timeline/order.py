@@ -30,39 +30,47 @@ def launch_order(activities: Spool, filling: Sequence[bool]) -> Order:
     """
     import numpy as np
 
-    busiest = _busiest(activities)
-    parts: list[tuple[Any, Any, Any, Any]] = []
+    busiest, graphs = _busiest(activities)
+    numbers = list(filling)
+    total, count = np.zeros(len(numbers)), np.zeros(len(numbers))
+    parts: list[tuple[Any, ...]] = []
     for block in activities:
         kernels = block[block["kind"] != TRANSFER]
         mine = kernels[_lanes(kernels) == busiest]
-        if len(mine):
-            graph = np.where(mine["graph"] & (mine["key"] >= 0), mine["key"], -1)
-            when = np.where(mine["launch"] >= 0, mine["launch"], mine["start"])
-            parts.append((mine["what"].copy(), when, (mine["end"] - mine["start"]).astype(np.float32), graph))
+        if not len(mine):
+            continue
+        spent = mine["end"] - mine["start"]
+        total += np.bincount(mine["what"], spent, minlength=len(numbers))
+        count += np.bincount(mine["what"], minlength=len(numbers))
+        when = np.where(mine["launch"] >= 0, mine["launch"], mine["start"])
+        key = np.where(mine["graph"] & (mine["key"] >= 0), mine["key"], -1)
+        parts.append((mine["what"].copy(), when, *((key, spent) if graphs else ())))
     if not parts:
-        return Order(np.zeros(0, np.int64), np.zeros(0, np.int64), [], [])
-    what, when, spent, graph = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return Order(np.zeros(0, np.int32), np.zeros(0, np.int64), [], [])
+    what, when, *more = (np.concatenate(column) for column in zip(*parts, strict=True))
+    parts.clear()
     if (when[1:] < when[:-1]).any():
         order = np.argsort(when, kind="stable")
-        what, when, spent, graph = what[order], when[order], spent[order], graph[order]
-    numbers = list(filling)
-    if (graph >= 0).any():
-        what, when, spent, numbers = _folded(what, when, spent, graph, numbers)
-    counts = np.maximum(np.bincount(what, minlength=len(numbers)), 1)
-    weights: list[float] = (np.bincount(what, spent, minlength=len(numbers)) / counts).tolist()
+        what, when, more = what[order], when[order], [column[order] for column in more]
+    weights: list[float] = (total / np.maximum(count, 1)).tolist()
+    if graphs:
+        what, when, weights, numbers = _folded(what, when, more[1], more[0], weights, numbers)
     return Order(what, when, weights, numbers)
 
 
-def _busiest(activities: Spool) -> int:
+def _busiest(activities: Spool) -> tuple[int, bool]:
+    """Which process and device it is, and whether there are graphs."""
     import numpy as np
 
     time: dict[int, int] = {}
+    graphs = False
     for block in activities:
         kernels = block[block["kind"] != TRANSFER]
+        graphs = graphs or bool(kernels["graph"].any())
         lanes, spent = _lanes(kernels), kernels["end"] - kernels["start"]
         for lane in np.unique(lanes).tolist():
             time[lane] = time.get(lane, 0) + int(spent[lanes == lane].sum())
-    return max(time, key=lambda lane: time[lane], default=-1)
+    return max(time, key=lambda lane: time[lane], default=-1), graphs
 
 
 def _lanes(kernels: Columns) -> Any:
@@ -70,8 +78,8 @@ def _lanes(kernels: Columns) -> Any:
 
 
 def _folded(
-    what: Any, when: Any, spent: Any, graph: Any, filling: list[bool]
-) -> tuple[Any, Any, Any, list[bool]]:
+    what: Any, when: Any, spent: Any, graph: Any, weights: list[float], filling: list[bool]
+) -> tuple[Any, Any, list[float], list[bool]]:
     """The nodes of each launch of a graph as one entry; equal launches get equal numbers."""
     import numpy as np
 
@@ -82,6 +90,9 @@ def _folded(
         mixed = (what.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
         sums = np.add.reduceat((mixed ^ (mixed >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9), firsts)
     kinds, numbers = np.unique(sums[whole], return_inverse=True)
-    folded = what[firsts].astype(np.int64)
-    folded[whole] = len(filling) + numbers.reshape(-1)
-    return folded, when[firsts], np.add.reduceat(spent, firsts), [*filling, *([False] * len(kinds))]
+    numbers = numbers.reshape(-1)
+    folded = what[firsts].astype(np.int32)
+    folded[whole] = len(filling) + numbers
+    times = np.add.reduceat(spent, firsts)[whole]
+    mean: list[float] = (np.bincount(numbers, times) / np.bincount(numbers)).tolist() if len(kinds) else []
+    return folded, when[firsts], [*weights, *mean], [*filling, *([False] * len(kinds))]

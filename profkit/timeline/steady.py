@@ -58,10 +58,10 @@ def find_steady(
     if not len(sequence):
         return None
     # Without what only fills: caches are flushed between trial runs, gradients are zeroed between steps.
-    at = np.flatnonzero(~np.asarray(filling, dtype=bool)[sequence])
+    at = np.flatnonzero(~np.asarray(filling, dtype=bool)[sequence]).astype(np.int32)
     found = _choose(sequence[at], weights) if len(at) else None
     if found is None:
-        at = np.arange(len(sequence))
+        at = np.arange(len(sequence), dtype=np.int32)
         found = _choose(sequence, weights)
     if found is None:
         return None
@@ -80,12 +80,12 @@ def _choose(sequence: Any, weights: Sequence[float]) -> tuple[int, int, Run] | N
     runs = find_runs(sequence)
     if not runs:
         return None
-    times = np.asarray(weights, dtype=np.float64)[sequence]
-    sums = np.r_[0.0, np.cumsum(times)]
-    kinds = [frozenset(np.unique(sequence[run.first : run.last]).tolist()) for run in runs]
+    cost = np.asarray(weights, dtype=np.float64)
+    counts = [np.bincount(sequence[run.first : run.last], minlength=len(cost)) for run in runs]
+    kinds = [frozenset(np.flatnonzero(count).tolist()) for count in counts]
+    spent = [float((count * cost).sum()) for count in counts]
     trials = trial_runs(kinds)
     kept = [n for n in range(len(runs)) if n not in trials] or list(range(len(runs)))
-    spent = [float(sums[run.last] - sums[run.first]) for run in runs]
     main = max(kept, key=lambda n: (spent[n], n))
     part = [n for n in kept if spent[n] >= SMALL * spent[main] or _alike(kinds[n], kinds[main], weights)]
     first, last = min(runs[n].first for n in part), max(runs[n].last for n in part)
