@@ -160,11 +160,11 @@ def _runs_of(sequence: Any, period: int) -> list[Run]:
 
 def _same(sequence: Any, end: int, begin: int, period: int) -> bool:
     """Whether the period before `end` has for the most part the launches of the one after `begin`, in any order."""
-    before, after = (
-        Counter(sequence[end - 1 : end - 1 + period].tolist()),
-        sequence[begin : begin + period].tolist(),
-    )
-    return sum((before & Counter(after)).values()) >= LEAST_AGREEMENT * period
+    before, after = sequence[end - 1 : end - 1 + period], sequence[begin : begin + period]
+    enough = LEAST_AGREEMENT * period
+    if len(before) == len(after) and (before == after).sum() >= enough:
+        return True
+    return sum((Counter(before.tolist()) & Counter(after.tolist())).values()) >= enough
 
 
 def _enough(run: Run) -> bool:

@@ -1,7 +1,7 @@
 """From what a reader recorded to a `GpuTrace`: joined, restricted to the part that counts, and summed up.
 
 Everything is read once and put aside in a spool, since what counts may be known only at the end; then summed up from
-there. Memory does not grow with the trace, but for 12 bytes per kernel where nothing is marked.
+there. Memory does not grow with the trace, but for some 30 bytes per kernel where nothing is marked.
 """
 
 from __future__ import annotations
