@@ -32,7 +32,7 @@ class SampleSet:
     device_seconds: float | None = None
     host_seconds: float | None = None
     graph_seconds: float | None = None  # where the host is the slower: one iteration of many in a CUDA graph
-    clocks: tuple[float, ...] = ()  # the device's SM clock in Hz, beside the samples; empty where not told
+    clocks: tuple[float, ...] = ()  # the device's SM clock in Hz, between samples; empty where not told
     throttled: int = 0  # samples thrown away because the device slowed itself down, and
     throttle_reasons: tuple[str, ...] = ()  # why it did; with none thrown away, it did so all the time
     remarks: tuple[str, ...] = ()  # what else must be known to believe these seconds

@@ -129,8 +129,13 @@ def open_clock(driver: Driver) -> DeviceClock:
         driver.check("cuCtxSetCurrent", context)
     number = ctypes.c_int()
     driver.check("cuCtxGetDevice", ctypes.byref(number))
+    return DeviceClock(driver, number.value, _stream())
+
+
+def _stream() -> int:
+    """torch's current stream, else the default stream."""
     torch = sys.modules.get("torch")
-    stream = 0
-    if torch is not None and torch.cuda.is_initialized():
-        stream = int(torch.cuda.current_stream().cuda_stream)
-    return DeviceClock(driver, number.value, stream)
+    try:
+        return int(torch.cuda.current_stream().cuda_stream) if torch and torch.cuda.is_initialized() else 0
+    except Exception:  # a torch without CUDA, or something else of that name
+        return 0

@@ -41,30 +41,30 @@ class NotByEvents(Exception):
 
 @dataclass
 class _Log:
-    """Samples with what the device said right after each."""
+    """Samples, as many as were taken at once together with what the device said right after."""
 
-    seconds: list[float] = field(default_factory=list)
-    states: list[State] = field(default_factory=list)
+    blocks: list[tuple[list[float], State]] = field(default_factory=list)
+    count: int = 0
 
     def add(self, seconds: list[float], state: State) -> None:
-        self.seconds += seconds
-        self.states += [state] * len(seconds)
+        if seconds:
+            self.blocks.append((seconds, state))
+            self.count += len(seconds)
 
-    def keeps(self) -> list[bool]:
-        """Which samples count: those of an unhindered device; all, where those are less than half."""
-        free = [not state.throttle for state in self.states]
-        return free if 2 * sum(free) >= len(free) else [True] * len(free)
+    def kept(self) -> list[tuple[list[float], State]]:
+        """The blocks that count: those of an unhindered device; all, where those are less than half of the samples."""
+        free = [block for block in self.blocks if not block[1].throttle]
+        return free if 2 * sum(len(seconds) for seconds, _ in free) >= self.count else self.blocks
 
-    def kept(self) -> list[float]:
-        return [value for value, keep in zip(self.seconds, self.keeps(), strict=True) if keep]
+    def seconds(self) -> list[float]:
+        return [value for seconds, _ in self.kept() for value in seconds]
 
-    def clocks(self) -> list[float]:
-        states = zip(self.states, self.keeps(), strict=True)
-        return [state.clock for state, keep in states if keep and state.clock is not None]
+    def clocks(self) -> tuple[float, ...]:
+        return tuple(state.clock for _, state in self.kept() if state.clock is not None)
 
     def reasons(self) -> tuple[str, ...]:
         bits = 0
-        for state in self.states:
+        for _, state in self.blocks:
             bits |= state.throttle
         return tuple(word for bit, word in REASONS.items() if bits & bit)
 
@@ -107,7 +107,7 @@ def time_on_device(
         return calls.singly() if single else [calls.back_to_back(calls.loops, hold).device]
 
     _sample(take, log, watch, begin, precision, budget, progress)
-    kept = log.kept()
+    kept = log.seconds()
     seen = sampling.look(kept, precision)
     seconds = kept[seen.warmup :]
     if alone and not bound:
@@ -134,8 +134,8 @@ def time_on_device(
         device_seconds=device,
         host_seconds=_typical(alone).host if alone else None,
         graph_seconds=graph,
-        clocks=tuple(log.clocks()),
-        throttled=len(log.seconds) - len(kept),
+        clocks=log.clocks(),
+        throttled=log.count - len(kept),
         throttle_reasons=log.reasons(),
         remarks=tuple(_remarks(checks, calls.loops, single and calls.hurried)),
     )
@@ -208,7 +208,7 @@ def _sample(
 ) -> None:
     """Fill the log until its median is known or the budget is gone; at least one sample, whatever it costs."""
     one, ask = 0.0, 0
-    while not log.seconds or perf_counter() - begin + one < budget:
+    while not log.count or perf_counter() - begin + one < budget:
         start = perf_counter()
         taken = take()
         state = watch.look()
@@ -219,15 +219,15 @@ def _sample(
         if not ask:
             spread = min(SPREAD_SECONDS, budget / 4) / max(one, 1e-9) * len(taken)
             ask = max(sampling.LEAST_SAMPLES, ceil(spread))
-        if len(log.seconds) < ask:
+        if log.count < ask:
             continue
-        kept = log.kept()
+        kept = log.seconds()
         seen = sampling.look(kept, precision)
         if progress is not None:
             progress(perf_counter() - begin, len(kept), seen.half_width)
         if seen.done:
             break
-        ask = sampling.next_look(len(log.seconds))
+        ask = sampling.next_look(log.count)
 
 
 def _affordable(count: int, like: Sample, calls: DeviceCalls, budget: float) -> int:
