@@ -30,6 +30,8 @@ from profkit.model.run import RunDocument as RunDocument
 from profkit.model.run import Workload as Workload
 from profkit.model.time import SampleSet as SampleSet
 from profkit.model.time import Timing as Timing
+from profkit.model.triton import TritonWork as TritonWork
+from profkit.model.triton import Tuning as Tuning
 from profkit.model.values import RUN as RUN
 from profkit.model.values import Counter as Counter
 from profkit.model.values import Frame as Frame

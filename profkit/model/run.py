@@ -10,6 +10,7 @@ from profkit.model.gpu import Gpu, GpuTrace, KernelClass
 from profkit.model.machine import Machine, Peaks
 from profkit.model.plan import PassResult, Plan
 from profkit.model.time import Timing
+from profkit.model.triton import TritonWork
 from profkit.model.values import Counter, Profile, Reading
 from profkit.model.words import Backend, RunState
 
@@ -41,6 +42,7 @@ class RunDocument:
     timings: tuple[Timing, ...] = ()
     gpus: tuple[Gpu, ...] = ()
     trace: GpuTrace | None = None
+    triton: tuple[TritonWork, ...] = ()  # one for each process that told of it, in the order of the passes
     kernels: tuple[KernelClass, ...] = ()  # what limits each, largest share of GPU time first
     facts: Mapping[str, str] = field(
         default_factory=dict

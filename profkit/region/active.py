@@ -16,7 +16,7 @@ from time import perf_counter
 from typing import Any, Protocol, TypeVar, cast
 
 from profkit.errors import ProfkitError
-from profkit.model import Directive, SampleSet
+from profkit.model import Directive, SampleSet, TritonWork
 from profkit.region import DIRECTIVE, HOST
 from profkit.region.record import BenchmarkTimes, RegionRecord, RegionTimes, directive_of, save
 
@@ -80,7 +80,7 @@ class Session:
         # where regions are timed, each end of each waits for the work that was left to a device
         self._waits = [wait for switch in self._switches if (wait := getattr(switch, "wait", None))]
         os.register_at_fork(after_in_child=self._begin_child)
-        atexit.register(self.save)
+        atexit.register(self._end)
 
     def _begin(self) -> None:
         self._lock = threading.RLock()  # a signal handler may enter a region while one is being entered
@@ -92,6 +92,7 @@ class Session:
         self._notes: list[str] = []
         self._saved_at, self._save_took = float("-inf"), 0.0
         self._finalizer = False
+        self._triton: TritonWork | None = None
 
     def _begin_child(self) -> None:
         self._begin()
@@ -188,7 +189,7 @@ class Session:
         for open_name, _, _ in self._thread.open:
             self._tally(open_name).holds_benchmark = True
         self._benchmarks.append(BenchmarkTimes(name, samples, flops, bytes_))
-        self.save()
+        self._end()
 
     def note(self, text: str) -> None:
         """Keep a remark for the record and say it once on stderr."""
@@ -214,7 +215,18 @@ class Session:
             benchmarks=tuple(self._benchmarks),
             precision=directive.precision if directive else 0.01,
             notes=tuple(self._notes),
+            triton=self._triton,
         )
+
+    def _end(self) -> None:
+        """Save once more, with what Triton did: looking for it takes too long for the end of each region."""
+        if self.directive is None or not (self._regions or self._benchmarks):
+            return
+        if "triton" in sys.modules:
+            from profkit.region.triton_work import look
+
+            self._triton = look(self.directive.pass_name, self._pid, self._notes)
+        self.save()
 
     def save(self) -> None:
         """Leave the record as it stands; a disk that is full costs the record, not the workload."""
@@ -230,7 +242,7 @@ class Session:
         if not self._finalizer and "multiprocessing.util" in sys.modules:
             # a multiprocessing child ends with os._exit, which skips atexit but not these
             self._finalizer = True
-            sys.modules["multiprocessing.util"].Finalize(None, self.save, exitpriority=0)
+            sys.modules["multiprocessing.util"].Finalize(None, self._end, exitpriority=0)
 
 
 def _optional(switch: Switch, action: str) -> None:

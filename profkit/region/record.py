@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from profkit.errors import UnreadableReport
-from profkit.model import Directive, SampleSet
+from profkit.model import Directive, SampleSet, TritonWork
 
 SCHEMA = "profkit.region/1"
 LARGEST = 256 * 1024 * 1024  # bytes; a record of 65,536 samples has 2 MB, so more than this is something else
@@ -49,6 +49,7 @@ class RegionRecord:
     benchmarks: tuple[BenchmarkTimes, ...] = ()
     precision: float = 0.01
     notes: tuple[str, ...] = ()
+    triton: TritonWork | None = None
 
 
 def encode(record: RegionRecord) -> str:
@@ -84,6 +85,9 @@ def decode(text: str, origin: str = "region record") -> RegionRecord:
             ),
             precision=_positive(data.get("precision")) or 0.01,
             notes=tuple(str(note) for note in data.get("notes", ())),
+            triton=codec.build(TritonWork, data["triton"], f"{origin}: triton")
+            if data.get("triton")
+            else None,
         )
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise UnreadableReport(f"{origin} is damaged: {type(error).__name__}: {error}") from error

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from profkit.errors import UnreadableReport
-from profkit.model import Directive, SampleSet
+from profkit.model import Directive, SampleSet, TritonWork, Tuning
 from profkit.region.record import (
     BenchmarkTimes,
     RegionRecord,
@@ -27,6 +27,7 @@ RECORD = RegionRecord(
     benchmarks=(BenchmarkTimes("b", SampleSet((0.1, 0.2), 4, (0.5,), True, False, 7, 1.5), 1e9, None),),
     precision=0.02,
     notes=("a remark",),
+    triton=TritonWork("timing", 7, (Tuning("k", "m", "n 8", "B 2", 3, 1, 2.5, True),), 1, 4, 3, 0.5),
 )
 
 
@@ -79,6 +80,8 @@ GOOD = json.loads(encode(RECORD))
         json.dumps({**GOOD, "benchmarks": [{"name": "b"}]}),
         json.dumps({**GOOD, "benchmarks": [{"name": "b", "sample_set": {"seconds": "no"}}]}),
         json.dumps({**GOOD, "benchmarks": [{**GOOD["benchmarks"][0], "flops": -1}]}),
+        json.dumps({**GOOD, "triton": "much"}),
+        json.dumps({**GOOD, "triton": {"pass_name": "timing", "pid": 7, "tunings": [{"kernel": 3}]}}),
         json.dumps({**GOOD, "precision": "1e999"}),
         "[" * 100_000,
         encode(RECORD)[:-20],
