@@ -135,6 +135,7 @@ def test_the_document_has_the_contracts_shape() -> None:
         "reason": "no hardware counters in this virtual machine",
         "share": None,
         "fix": None,
+        "doubt": None,
     }
     VALIDATOR.validate(data)
 
