@@ -10,6 +10,7 @@ from profkit.backends import BackendRoom, Findings, Known, Site
 from profkit.errors import Interrupted, UnreadableReport
 from profkit.kernel_names import labels
 from profkit.model import Gpu, PassPlan, PassResult, Plan, Reading, RunDocument, Scope, Summary, Timing
+from profkit.passes.read_records import read_triton
 from profkit.progress import Progress
 from profkit.recording.marks import entered_region, forget
 from profkit.recording.passes import Setting, record_pass, skipped
@@ -111,6 +112,7 @@ class LiveRun:
         self.grow(
             passes=(*self.document.passes, result),
             readings=(*self.document.readings, *usage),
+            triton=read_triton(plan),
             notes=(*self.document.notes, *record.notes),
         )
         self._progress.end(f"{len(seconds)} samples in {result.seconds:.0f} s")
@@ -163,6 +165,7 @@ class LiveRun:
             passes=(*known.passes, replace(result, artifacts=(*result.artifacts, *findings.artifacts))),
             gpus=_same_devices(known.gpus, findings.gpus),
             trace=known.trace or findings.trace,
+            triton=(*known.triton, *read_triton(plan)),
             facts=_facts(known.facts, findings.facts, plan.tool),
             counters=(*known.counters, *findings.counters),
             readings=_told_again(known.readings, findings.readings),

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import glob
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from profkit.errors import UnreadableReport
-from profkit.model import SampleSet, Timing
+from profkit.model import PassPlan, SampleSet, Timing, TritonWork
 from profkit.passes import sampling
 from profkit.region.record import LARGEST, RegionRecord, RegionTimes, decode
+
+MOST_TOLD = 8  # processes of one pass whose Triton is told of: the ranks of a node do the same
 
 
 def read_record(path: Path) -> RegionRecord:
@@ -27,6 +31,18 @@ def read_record(path: Path) -> RegionRecord:
 def read_records(paths: Iterable[Path]) -> tuple[RegionRecord, ...]:
     """Several processes' records, in the order given."""
     return tuple(read_record(path) for path in paths)
+
+
+def read_triton(plan: PassPlan) -> tuple[TritonWork, ...]:
+    """What Triton did in the processes of a pass that was carried out, as far as their records can be read."""
+    found = []
+    for step in plan.steps:
+        if step.directive is not None:
+            record = Path(step.directive.record)
+            for path in sorted(record.parent.glob(f"{glob.escape(record.name)}.*.json"))[:MOST_TOLD]:
+                with suppress(UnreadableReport):
+                    found.append(read_record(path).triton)
+    return tuple(work for work in found if work is not None)[:MOST_TOLD]
 
 
 def read_timing(paths: Sequence[Path]) -> tuple[Timing, ...]:

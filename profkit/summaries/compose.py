@@ -16,6 +16,7 @@ from profkit.summaries.python import TITLES, summarize_python
 from profkit.summaries.roofline import roofline_readings, summarize_roofline
 from profkit.summaries.time import scope_of, summarize_time, time_readings
 from profkit.summaries.trace import summarize_trace
+from profkit.summaries.triton import summarize_triton
 from profkit.summaries.work import Roofs, Work, roofs
 
 _PYTHON = ("memory.python_peak", "memory.python_growth")
@@ -112,6 +113,7 @@ def summarize(document: RunDocument) -> tuple[Summary, ...]:
             _memory(document),
             _trace(document),
         ]
+    found.append(summarize_triton(document.triton, document.timings, document.trace))
     made = [s for s in found if s is not None and (is_run or _says_something(s))]
     concerns = {summary.concern for summary in made}
     return (*made, *(s for s in document.summaries if s.concern not in concerns))
