@@ -6,6 +6,7 @@ it is the nearest limit; with all below 60 % it is latency, or a grid that does 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -19,6 +20,8 @@ from profkit.words import quantity
 LAUNCH_SECONDS = 3e-6
 # Below this, where not every unit was counted: nothing that was left out is likely to be twice as busy as all others.
 QUIET = 40.0
+# A collective moves data between GPUs and waits for the slowest: few blocks are right, and no unit here limits it.
+_COLLECTIVE = re.compile(r"nccl|nvshmem", re.IGNORECASE)
 COVERED = 0.95  # of the GPU time: what was not counted is named this far
 UNCOUNTED = 20  # and no more of them than that
 
@@ -40,6 +43,9 @@ def classify(document: RunDocument) -> tuple[KernelClass, ...]:
             if multiprocessors is not None:
                 values.setdefault("launch.multiprocessors", float(multiprocessors))
             made = _class(values, row.time, call)
+            if _COLLECTIVE.search(row.scope.name or ""):
+                why = "it moves data between GPUs: its time is that of the links, and of the slowest GPU"
+                made = replace(made, bound="unknown", reason=why)
             found.append(replace(made, scope=_scope(row), share=row.share))
             uncounted += not counted
         seen += row.share or 0.0
@@ -68,7 +74,8 @@ def _values(row: KernelRow) -> dict[str, float]:
         blocks = 1.0
         for side in kernel.grid:
             blocks *= side
-        values.setdefault("launch.blocks", blocks)
+        if blocks > 0:  # 0 is what a tracer writes that was not told the grid
+            values.setdefault("launch.blocks", blocks)
         if row.time.median is not None:
             values.setdefault("time.kernel", row.time.median)
     return values
@@ -134,7 +141,11 @@ def _pair(units: Units) -> str:
     """The busiest unit, and the next one that is another: the evidence in words."""
     top = units.ranked[0]
     following = next((u for u in units.ranked[1:] if u.bound != top.bound), None)
-    return top.words + (f"; the next, {following.title}, at {share(following.busy)}" if following else "")
+    if following is None:
+        return top.words
+    # A pipe is named before the issue slots that feed it, also where these are a little busier.
+    order = "the next" if following.busy <= top.busy else "what feeds it"
+    return f"{top.words}; {order}, {following.title}, at {share(following.busy)}"
 
 
 def _missing(units: Units) -> str:

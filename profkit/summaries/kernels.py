@@ -35,7 +35,7 @@ BOUNDS: Mapping[Bound, str] = {
     "fp16": "FP16 pipe",
     "integer": "integer pipe",
     "xu": "special functions",
-    "compute": "arithmetic",
+    "compute": "compute",
     "issue": "instruction issue",
     "latency": "latency",
     "launch": "launch",

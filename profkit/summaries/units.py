@@ -90,7 +90,9 @@ def units_of(values: Mapping[str, float]) -> Units:
     if compute_roof is not None:
         known = max((u.busy for u in (*compute, *([issue] if issue else ()))), default=0.0)
         if compute_roof > known + BALANCED or (not compute and issue is None):
-            compute.append(Unit("compute", "a unit of the multiprocessors that was not told", compute_roof))
+            compute.append(
+                Unit("compute", "the multiprocessors' busiest unit (not told which)", compute_roof)
+            )
     pipe = max((u.busy for u in compute), default=0.0)
     if issue is not None and (issue.busy >= pipe + BALANCED or pipe < BUSY <= issue.busy):
         compute.insert(0, issue)  # else the pipe is what the instructions are for
@@ -133,7 +135,7 @@ def _unnamed_memory(memory: list[Unit], roof: float) -> list[Unit]:
         return []
     nearer = [unit for unit in memory if unit.bound != "dram"]
     if not nearer:
-        return [Unit(None, "a unit of the memory that was not told", roof)]
+        return [Unit(None, "the memory's busiest unit (not told which)", roof)]
     busiest = max(nearer, key=lambda unit: unit.busy)
     return [Unit(busiest.bound, f"the memory's busiest unit (most likely of {busiest.title})", roof)]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from profkit.model import RUN, KernelClass, Quality, Reading, Scope
-from profkit.targets.limits import limiters, top_stall
+from profkit.targets.limits import LIMITING, limiters, top_stall
 from profkit.targets.target import Condition, Roof
 from profkit.words import figures, percent, quantity
 
@@ -101,6 +101,8 @@ def _behind(condition: Condition, scope: Scope, readings: Sequence[Reading]) -> 
     """Whether the limiter of the occupancy, or what warps wait for, is the one that is asked for."""
     values = {r.metric: r.value for r in _told(readings, scope) if r.value is not None}
     if condition.limiter is not None:
+        if values.get("occupancy.theoretical", 0.0) >= LIMITING:
+            return False  # every warp, or nearly, fits: what allows the fewest blocks is in nobody's way
         return condition.limiter in limiters(values) if limiters(values) else None
     found = top_stall(values)
     return None if found is None else found[0] == condition.stall

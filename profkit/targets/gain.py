@@ -23,7 +23,8 @@ def most_won(gain: Gain, values: Mapping[str, float], kernel: KernelClass | None
     lanes: instructions issued for lanes that did nothing, 1 - efficiency.
     sectors: the share of sectors that nobody asked for. Where DRAM moves no more than what was asked for (caches
         absorbed the rest), also no more than 1 - p of DRAM.
-    device: the multiprocessors that have no block (NVIDIA's launch rule).
+    device: the part of the device that its blocks leave empty, 1 - waves (where waves are not told, the
+        multiprocessors without a block: NVIDIA's launch rule); no more than the headroom.
     headroom: 1 - how busy the busiest unit is.
     idle: the time in which the GPU did nothing.
     """
@@ -44,10 +45,10 @@ def _bound(gain: Gain, values: Mapping[str, float], kernel: KernelClass | None) 
         return _left(values.get("gpu.utilization"))
     if gain == "device":
         blocks, room = values.get("launch.blocks"), values.get("launch.multiprocessors")
-        waves = values.get("launch.waves")
-        if blocks is not None and room:
-            return 1 - min(1.0, blocks / room) if blocks < room else _left(_times(waves, 100))
-        return _left(_times(waves, 100))
+        empty = _left(_times(values.get("launch.waves"), 100))
+        if empty is None and blocks is not None and room:
+            empty = 1 - min(1.0, blocks / room)
+        return _least(empty, headroom)
     if gain == "occupancy":
         achieved, theory = values.get("occupancy.achieved"), values.get("occupancy.theoretical")
         if achieved is None:

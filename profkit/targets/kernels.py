@@ -17,6 +17,7 @@ from profkit.words import percent, quantity
 # the last 5 % has no say in any case, whichever kernels it is made of.
 FLOOR = 0.05
 LISTED = 50  # kernels that get verdicts of their own; all of them count for the run's
+COUNT = "Count its kernels: profkit profile --backend cuda -- COMMAND, or ncu --set full on the same command."
 NAMED = 3  # in a sentence
 _NAME = 40  # characters of a kernel's name in a sentence
 
@@ -238,7 +239,7 @@ def _why_uncounted(document: RunDocument) -> tuple[str, str | None]:
                 result.fix,
             )
     if document.plan is None:
-        return "the report has no counters of kernels", None
+        return "the report has no counters of kernels", COUNT
     planned = [one for one in document.plan.passes if one.name == "counters"]
     if planned and planned[0].skipped:
         return f"the counters pass was skipped: {planned[0].skipped}", planned[0].fix

@@ -38,6 +38,9 @@ _STALLS = {
 }
 # NVIDIA's rule for achieved occupancy: more than that below the theoretical one is worth a word of its own.
 BELOW_THEORY = 10.0  # points
+# And for the theoretical one: above it, resources are not what keeps warps away (TheoreticalOccupancy.py).
+LIMITING = 80.0  # %
+FEW_WAVES = 10  # beyond it a last, partly filled wave is less than 10 % of the time
 
 
 def limiters(values: Mapping[str, float]) -> tuple[str, ...]:
@@ -85,8 +88,10 @@ def _occupancy(values: Mapping[str, float]) -> str:
     elif theory < 99.5:
         parts.append(f"{percent(theory)} % at most")
     if achieved is not None and theory - achieved > BELOW_THEORY:
-        why = "blocks of uneven length, or too few of them"
-        if (waves := values.get("launch.waves")) is not None:
+        why, waves = "blocks of uneven length, or too few of them", values.get("launch.waves")
+        if waves is not None and waves > FEW_WAVES:
+            why = "blocks of uneven length, or so short that starting them takes a good part of it"
+        elif waves is not None:
             why += f" ({figures(waves)} waves)"
         parts.append(f"{percent(theory - achieved)} points below what its resources allow: {why}")
     return "; ".join(parts)

@@ -23,8 +23,8 @@ def classed(values: Values, one: Kernel = kernel("k"), seconds: float = 1e-3) ->
         ("transposeNoBankConflicts", "dram", "dram", "DRAM at 89 % of its peak"),
         ("transposeCoalesced", "shared", "shared", "L1 and shared memory at 90 % of its peak; the next, DRAM, at 62 %"),
         ("addConstDouble", "dram", "dram", "DRAM at 91 % of its peak"),
-        ("sobelFloat", "xu", "xu", "XU pipe (special functions, conversions) at 75 % of its peak"),
-        ("sobelDouble", "fp64", "fp64", "FP64 pipe at 98 % of its peak; the next, DRAM, at 1.1 %"),
+        ("sobelFloat", "issue", "issue", "instruction issue at 84 % of its peak; the next, ALU pipe (integer, logic"),
+        ("sobelDouble", "fp64", "fp64", "FP64 pipe at 86 % of its peak; the next, instruction issue, at 4.1 %"),
         ("nvjet_sm90_hsh_256x128_64x4", "tensor", "tensor", "tensor pipe at 95 % of its peak; the next, L1, at 70 %"),
         ("nvjet, only the gate's counters", "unknown", "dram", "DRAM at 27 % of its peak; what its pipes did"),
     ],
@@ -112,6 +112,30 @@ def test_a_trace_alone_tells_what_is_too_small() -> None:
     every = replace(whole, trace=GpuTrace("nsys", tuple(replace(t, total=0.25) for t in times)))
     bounds = {one.scope.name: one.bound for one in classify(every)}
     assert (bounds["short"], bounds["short, in a graph"]) == ("launch", "unknown")
+
+
+def test_a_collective_is_not_too_small_but_waits_for_others() -> None:
+    name = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+    few = KernelTime(kernel(name, grid=(24, 1, 1)), 10, 0.9, median=4e-3)
+    whole = replace(document({}), gpus=(Gpu("H200", multiprocessors=132),), trace=GpuTrace("nsys", (few,)))
+    (found,) = classify(whole)
+    assert (found.bound, "slowest GPU" in found.reason) == ("unknown", True)
+
+
+def test_a_grid_that_the_tracer_did_not_tell_is_not_an_empty_one() -> None:
+    untold = KernelTime(kernel("k", grid=(0, 0, 0)), 10, 0.9, median=1e-3)
+    whole = replace(
+        document({}), gpus=(Gpu("MI250", multiprocessors=104),), trace=GpuTrace("torch", (untold,))
+    )
+    assert classify(whole)[0].bound == "unknown"
+
+
+def test_issue_slots_that_are_busier_than_their_pipe_are_not_called_the_next() -> None:
+    # torch's random numbers on a GH200
+    found = classed({"pipe.alu.utilization": 62.0, "issue.active": 69.0, "bandwidth.dram.share": 41.0,
+                     "tensor.utilization": 1.0, "sm.throughput": 69.0, "memory.throughput": 41.0})  # fmt: skip
+    assert found.bound == "integer"
+    assert found.reason.endswith("at 62 % of its peak; what feeds it, instruction issue, at 69 %")
 
 
 def test_doubted_readings_make_no_class() -> None:

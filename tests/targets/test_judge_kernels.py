@@ -21,6 +21,7 @@ from profkit.model import (
     VerdictWord,
 )
 from profkit.targets import load_targets
+from profkit.targets.gain import most_won
 from tests import documents
 from tests.kernel_documents import SAMPLES, Values, document, kernel, readings_of, words_of
 
@@ -380,3 +381,48 @@ def test_what_was_counted_over_several_kernels_together_decides_on_none() -> Non
     (verdict,) = judge_document(told, TARGETS).verdicts
     assert (verdict.verdict, verdict.scope) == ("unknown", region)
     assert verdict.reason == "85.2 %, counted over several kernels together"
+
+
+def test_resources_that_let_nearly_every_warp_in_are_not_advised_against() -> None:
+    # a stencil of 417 waves on an RTX A6000: every warp fits, what "limits" is only the multiprocessor itself
+    values = {
+        "occupancy.achieved": 70.4,
+        "occupancy.theoretical": 100.0,
+        "occupancy.limit.warps": 6,
+        "occupancy.limit.registers": 10,
+        "launch.waves": 417.0,
+        "bandwidth.dram.share": 40.0,
+        "memory.throughput": 46.3,
+        "sm.throughput": 40.0,
+    }
+    verdict = on(values, "occupancy")
+    assert verdict.verdict == "fail"
+    assert "blocks of uneven length, or so short that starting them" in verdict.reason
+    assert [line for line in verdict.advice if "size of the blocks limits" in line] == []
+    few = on({**values, "launch.waves": 2.5}, "occupancy")
+    assert "or too few of them (2.50 waves)" in few.reason
+
+
+@pytest.mark.parametrize(
+    ("values", "won"),
+    [
+        # 31 blocks of one warp each for 34 multiprocessors (RTX 2060): nearly all of each of these is empty
+        ({"launch.blocks": 31, "launch.multiprocessors": 34, "launch.waves": 0.057}, 0.784),
+        ({"launch.blocks": 4, "launch.multiprocessors": 152, "launch.waves": 0.457}, 0.543),
+    ],
+)
+def test_what_a_larger_grid_could_win_is_no_less_than_it_could(values: Values, won: float) -> None:
+    verdict = on(
+        {**values, "bandwidth.dram.share": 21.6, "memory.throughput": 21.6, "sm.throughput": 1.0}, "grid-size"
+    )
+    assert (verdict.verdict, verdict.gain) == ("fail", pytest.approx(won, rel=1e-3))
+    assert most_won("device", {"launch.blocks": 38, "launch.multiprocessors": 152}, None) == 0.75
+
+
+def test_a_trace_tells_how_to_have_its_kernels_counted() -> None:
+    one = kernel("k")
+    report = replace(document({one: (1e-3, {})}, span=1e-3, busy=1e-3), plan=None)
+    unknown = [
+        v for v in judge_document(report, TARGETS).verdicts if v.verdict == "unknown" and v.target in FOUR
+    ]
+    assert {v.advice[0].split(":")[0] for v in unknown} == {"Count its kernels"}
