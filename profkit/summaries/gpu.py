@@ -55,7 +55,7 @@ def summarize_gpu_run(document: RunDocument) -> list[Summary]:
         return [absent(document, name, "counters", RUN) for name in names]
 
     found: list[Summary | None] = [
-        summarize_kernels(rows) if rows else None,
+        summarize_kernels(rows, chosen=is_run) if rows else None,
         summarize_wholes(range_rows(document)),
         _gpu(document, rows, is_run=is_run),
         summarize_occupancy(rows, missing("occupancy")),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -12,13 +13,20 @@ from profkit.summaries.occupancy import limiter
 from profkit.words import bar, percent, plural, quantity
 
 CONCERN = "kernels"
+OCCUPANCY = ("occupancy.achieved", "occupancy.theoretical")
+# What fills tensors with numbers: the first kernel of a program, and so the one that `ncu --launch-count 1` counts.
+_FILLS = re.compile(r"distribution_(elementwise|nullary)|curand|randperm", re.IGNORECASE)
 BAR = 4  # characters of the bar beside a share
 
 
-def summarize_kernels(rows: Sequence[KernelRow]) -> Summary:
-    """Every kernel with its share of the GPU time, its class, and what decides most targets."""
+def summarize_kernels(rows: Sequence[KernelRow], *, chosen: bool = True) -> Summary:
+    """Every kernel with its share of the GPU time, its class, and what decides most targets.
+
+    `chosen`: by a plan of profkit's. In a report of anybody's a kernel that only fills tensors is worth a warning.
+    """
     table = kernel_table("Kernels by GPU time", rows, COLUMNS)
-    return Summary(CONCERN, _headline(rows), (), (table,) if table is not None else (), _notes(rows))
+    notes = _notes(rows) if chosen else (*_filling(rows), *_notes(rows))
+    return Summary(CONCERN, _headline(rows), (), (table,) if table is not None else (), notes)
 
 
 def summarize_wholes(rows: Sequence[KernelRow]) -> Summary | None:
@@ -50,6 +58,16 @@ def _notes(rows: Sequence[KernelRow]) -> tuple[str, ...]:
         if row.bound is not None and row.bound.bound != "unknown" and (row.share is None or row.share >= 0.01)
     ]
     return tuple(notes[:9])
+
+
+def _filling(rows: Sequence[KernelRow]) -> tuple[str, ...]:
+    found = next((row for row in rows if row.readings and _FILLS.search(row.scope.name or "")), None)
+    if found is None:
+        return ()
+    return (
+        f"{found.brief} draws random numbers: the set-up of a program more often than its work "
+        "(another kernel: ncu --kernel-name regex:NAME, or --launch-skip N).",
+    )
 
 
 def _why(bound: KernelClass) -> str:
@@ -94,7 +112,8 @@ def _occupancy(row: KernelRow) -> str | None:
     if achieved is None and possible is None:
         return None
     most = f"/{percent(possible)}" if possible is not None else ""
-    return f"{percent(achieved) if achieved is not None else '?'}{most} %"
+    doubtful = any((r := row.readings.get(n)) and r.doubt for n in OCCUPANCY)
+    return f"{percent(achieved) if achieved is not None else '-'}{most} %{'?' if doubtful else ''}"
 
 
 COLUMNS = (

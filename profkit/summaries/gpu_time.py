@@ -12,6 +12,8 @@ from profkit.summaries.tables import remarks
 from profkit.words import percent, plural, quantity, shortened
 
 CONCERN = "gpu"
+LARGE = 0.1  # of the span: below, naming the largest part as the cause explains nothing
+AHEAD = 10  # times the cost of a launch call: a kernel that starts so much later waits in a queue
 TOP = 6  # ranges and calls in a table: the largest are what anybody looks for
 TRACE_METRICS = (
     "gpu.utilization",
@@ -48,6 +50,8 @@ def trace_readings(trace: GpuTrace) -> tuple[Reading, ...]:
         no_span, fix = NO_KERNEL, None
     idle = max(0.0, span - busy) if span is not None and busy is not None else None
     used = 100 * min(1.0, busy / span) if span and busy is not None else None
+    if _only_copies(trace):
+        used, no_span = None, NO_KERNEL  # the span is that of the copies: that they fill it says nothing
     waited = f"100 * share of the idle time in which nothing was launched ({trace.tool})"
     found = [
         told("gpu.utilization", used, "100 * union of kernels and copies / span", no_span, fix),
@@ -67,6 +71,12 @@ def trace_readings(trace: GpuTrace) -> tuple[Reading, ...]:
             "transfer.seconds", sum(one.seconds for one in copies), "time of all copies, overlaps and all", ""
         ),
     )
+
+
+def _only_copies(trace: GpuTrace) -> bool:
+    """Whether copies and memsets are all that a trace has of the device; a graph traced as a whole is more."""
+    moved = sum(one.seconds for one in trace.transfers)
+    return not trace.kernels and trace.busy is not None and 0 < trace.busy <= moved * 1.000001
 
 
 def without_timeline(trace: GpuTrace) -> bool:
@@ -122,6 +132,9 @@ def _headline(trace: GpuTrace, rows: Sequence[KernelRow]) -> str:
         counted = plural(len(trace.kernels), "launch configuration")
         total = quantity(sum(kernel.total for kernel in trace.kernels), "s")
         return f"{counted} counted, {total} in all; how busy the GPU was is not in a report of counters."
+    if _only_copies(trace):
+        moved = quantity(sum(one.seconds for one in trace.transfers), "s")
+        return f"{NO_KERNEL[0].upper()}{NO_KERNEL[1:]}, only copies and memsets: {moved} of them."
     if not trace.kernels and trace.busy == 0:
         return f"No kernel ran in the {quantity(trace.span, 's')} that were traced."
     busy = (
@@ -131,6 +144,8 @@ def _headline(trace: GpuTrace, rows: Sequence[KernelRow]) -> str:
         return f"{busy}; which kernels ran is not in the trace."
     name, part = limits(trace, rows)[0]
     share = f"{percent(100 * part)} %"
+    if part < LARGE:
+        return f"{busy}. Nothing stands out: the largest part of it, {name}, is {share}."
     if name == "the host":
         return f"{busy}. It is host-bound: {share} of the time nothing had been launched that it could do."
     if name == "idle":
@@ -170,7 +185,7 @@ def _timeline(trace: GpuTrace) -> Table:
     if span is not None and trace.repeats:
         add("A repetition", f"{quantity(span / trace.repeats, 's')} (mean, under the tracer)")
     if trace.launch_latency is not None:
-        add("Launch to start", f"{quantity(trace.launch_latency, 's')} (median)")
+        add("Launch to start", f"{quantity(trace.launch_latency, 's')} (median){_queued(trace)}")
     if trace.launch_call is not None:
         add("A launch call", f"{quantity(trace.launch_call, 's')} on the host (median)")
     if trace.setup_seconds:
@@ -178,6 +193,15 @@ def _timeline(trace: GpuTrace) -> Table:
     if trace.compile_seconds:
         add("Compiling", f"{quantity(trace.compile_seconds, 's')} before it (just in time), left out")
     return Table("Timeline", ("what", "value"), tuple(rows))
+
+
+def _queued(trace: GpuTrace) -> str:
+    """What a long way from launch to start means: a full queue, where the device is busy meanwhile."""
+    if not trace.span or trace.busy is None or trace.busy < trace.span / 2:
+        return ""
+    if (trace.launch_latency or 0.0) <= AHEAD * (trace.launch_call or 0.0):
+        return ""
+    return ": the host is that far ahead, no latency"
 
 
 def _transfers(trace: GpuTrace) -> Table:

@@ -23,9 +23,12 @@ def summarize_unknown(document: RunDocument, rows: Sequence[KernelRow]) -> Summa
     nothing: dict[str, list[str]] = {}
     collect = "--depth full" if document.plan is not None else COLLECT
     counted = [row for row in rows if row.readings]
+    told = {name for row in counted for name, reading in row.readings.items() if reading.value is not None}
     for row in counted:
         for name, reading in row.readings.items():
             if reading.value is None and _nothing_there(reading.reason or ""):
+                if name in told:
+                    continue  # another kernel has it: the table shows which
                 nothing.setdefault(f"{metric(name).title} ({reading.reason})", []).append(row.brief)
             elif reading.value is None:
                 reason, fix = reading.reason or "", reading.fix
@@ -48,9 +51,9 @@ def summarize_unknown(document: RunDocument, rows: Sequence[KernelRow]) -> Summa
     if not notes:
         return None
     metrics = len({name for found in grouped.values() for name in found})
-    told = [plural(metrics, "metric")] if metrics else []
-    told += [plural(len(doubts), "doubtful reading")] if doubts else []
-    headline = f"{' and '.join(told)} of the kernels." if told else "What this report cannot tell."
+    counts = [plural(metrics, "metric")] if metrics else []
+    counts += [plural(len(doubts), "doubtful reading")] if doubts else []
+    headline = f"{' and '.join(counts)} of the kernels." if counts else "What this report cannot tell."
     return Summary(CONCERN, headline[0].upper() + headline[1:], (), (), tuple(notes))
 
 

@@ -6,12 +6,26 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.model import RUN, Counter, GpuTrace, KernelClass, RunDocument, Scope, Summary, Table
+from profkit.judgement import judge_document
+from profkit.model import (
+    RUN,
+    Counter,
+    GpuTrace,
+    KernelClass,
+    Reading,
+    RunDocument,
+    Scope,
+    Source,
+    Summary,
+    Table,
+)
 from profkit.summaries import enrich, summarize
+from profkit.summaries.gpu_kernels import summarize_kernels
 from profkit.summaries.gpu_time import limits, trace_readings
 from profkit.summaries.kernel_roofline import place
 from profkit.summaries.kernels import kernel_rows
 from profkit.summaries.occupancy import limiter, limiters
+from profkit.targets import load_targets
 from tests import gpu_documents as gpu
 
 
@@ -436,6 +450,72 @@ def test_a_trace_that_caught_nothing_is_no_report_of_counters() -> None:
     summary = summed(gpu.report(trace=GpuTrace("nsys", ())))["gpu"]
     assert summary.headline == "No kernel is in the report."
     assert {r.reason for r in summary.readings if r.value is None} == {"no kernel is in the report"}
+
+
+def test_a_trace_of_copies_alone_does_not_say_that_the_gpu_is_busy() -> None:
+    copy = replace(gpu.trace().transfers[0], kind="memset", count=1, seconds=1.47e-6)
+    document = gpu.report(trace=GpuTrace("nsys", (), span=1.47e-6, busy=1.47e-6, transfers=(copy,)))
+    summary = summed(document)["gpu"]
+    assert summary.headline == "No kernel is in the report, only copies and memsets: 1.47 µs of them."
+    told = {r.metric: r for r in summary.readings}
+    assert told["gpu.utilization"].reason == "no kernel is in the report"
+    (verdict,) = judge_document(document, load_targets("cuda")).verdicts
+    assert (verdict.target, verdict.verdict) == ("gpu-busy", "unknown")
+
+
+def test_many_small_kernels_have_no_largest_one() -> None:
+    one = gpu.trace().kernels[0]
+    many = tuple(
+        replace(one, kernel=replace(one.kernel, name=f"k{n}", grid=(10_000, 1, 1)), total=1.0)
+        for n in range(30)
+    )
+    trace = replace(gpu.trace(), kernels=many, transfers=(), starved=0.0, busy=9.9e-3)
+    headline = summed(gpu.report(trace=trace))["gpu"].headline
+    assert headline.endswith("Nothing stands out: the largest part of it, k0, is 3.3 %.")
+
+
+@pytest.mark.parametrize(
+    ("latency", "busy", "words"),
+    [
+        (217e-3, 9.9e-3, "217 ms (median): the host is that far ahead, no latency"),
+        (217e-3, 1e-3, "217 ms (median)"),  # an idle device waits for something else
+        (5.88e-6, 9.9e-3, "5.88 µs (median)"),
+    ],
+)
+def test_a_long_way_from_launch_to_start_is_a_queue(latency: float, busy: float, words: str) -> None:
+    trace = replace(gpu.trace(), launch_latency=latency, launch_call=4e-6, busy=busy)
+    rows = dict(table(summed(gpu.report(trace=trace))["gpu"], "Timeline").rows)
+    assert rows["Launch to start"] == words
+
+
+def test_nothing_to_measure_is_said_of_what_no_kernel_has() -> None:
+    none = Reading("branch.efficiency", None, "%", "unavailable", gpu.GEMM.scope, Source("ncu"),
+                   reason="the kernel has no branches")  # fmt: skip
+    some = replace(none, value=65.6, quality="measured", scope=gpu.ADD.scope, reason=None)
+    base = gpu.of_counters()
+    for readings, said in (((none,), True), ((none, some), False)):
+        document = replace(base, readings=(*base.readings, *readings))
+        assert ("Branch efficiency" in " ".join(summed(document)["unknown"].notes)) == said
+
+
+def test_a_report_of_random_numbers_says_so() -> None:
+    name = "void at::native::distribution_elementwise_grid_stride_kernel<float, 4>(int)"
+    base = gpu.of_counters()
+    scope = replace(gpu.GEMM.scope, name=name)
+    document = replace(base, trace=None, readings=tuple(
+        replace(r, scope=scope) for r in base.readings if r.scope == gpu.GEMM.scope))  # fmt: skip
+    assert "draws random numbers" in summed(document)["kernels"].notes[0]
+    assert not any("draws random numbers" in note for note in summed(base)["kernels"].notes)
+
+
+def test_a_doubted_occupancy_has_its_mark_in_the_table() -> None:
+    base = gpu.of_counters()
+    doubted = tuple(
+        replace(r, doubt="nonsense") if r.metric == "occupancy.achieved" and r.value is not None else r
+        for r in base.readings
+    )
+    rows = kernel_rows(replace(base, readings=doubted))
+    assert cells(summarize_kernels(rows), "Kernels by GPU time", 0)["occupancy"].endswith("%?")
 
 
 def test_graphs_that_were_traced_as_wholes_are_busy_without_kernels() -> None:
