@@ -30,8 +30,13 @@ def render(document: RunDocument) -> str:
     """The run as Markdown: head, what to do first, verdicts, then every concern folded away."""
     first = [s for s in document.summaries if s.concern in FIRST]
     rest = [s for s in document.summaries if s not in first]
-    parts = [_head(document), *(_open_summary(summary) for summary in first)]
-    parts += [_to_do(document), _verdicts(document.verdicts)]
+    timeline = [s for s in first if s.concern == "gpu"]
+    parts = [_head(document), *(_open_summary(summary) for summary in first if summary not in timeline)]
+    parts += [
+        _to_do(document),
+        *(_open_summary(summary) for summary in timeline),
+        _verdicts(document.verdicts),
+    ]
     parts += [_summary(summary) for summary in rest]
     parts += [*kernel_details(document), _passes(document), _notes("Notes", document.notes)]
     return "\n\n".join(part for part in parts if part) + "\n"

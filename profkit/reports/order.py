@@ -19,6 +19,11 @@ WORDS: dict[VerdictWord, str] = {
 # A sign beside the word, so that colour is never the only carrier.
 SIGNS: dict[VerdictWord, str] = {"fail": "✗", "unknown": "?", "pass": "✓", "not-applicable": "-"}
 NOISE = 50.0  # %; beyond half of the value an interval has no centre to speak of
+# Of a single function or kernel less is not worth the first place: the floor under which it fails no run.
+WORTH = 0.05  # of the GPU time
+WON = 0.01  # of the run's time, where it is known what could be won at most
+# What a depth or a report leaves out as it should is no thing to do.
+LEFT_OUT = ("pass was not asked for",)
 ACTIONS = 3  # more than three things to do first is no order
 
 
@@ -29,6 +34,7 @@ class Action:
     why: str
     what: str
     verdict: VerdictWord
+    about: Verdict | None = None
 
 
 def worst_first(verdicts: Sequence[Verdict]) -> list[Verdict]:
@@ -55,18 +61,41 @@ def counts(verdicts: Sequence[Verdict]) -> str:
 def actions(document: RunDocument) -> list[Action]:
     """The three things to do first: failed before unknown, the whole run before single functions.
 
-    One action for each target, and one for each line to type: the same fix need not be read twice.
+    One action for each target, and one for each line to type: the same fix need not be read twice. What says of
+    itself that another target comes first stands behind that one.
     """
     found: list[Action] = []
     seen: set[str] = set()
-    for verdict in sorted(worst_first(document.verdicts), key=urgency):
-        if verdict.verdict not in ("fail", "unknown") or not verdict.advice:
-            continue
+    for verdict in _sorted(document):
         what = verdict.advice[0]
         if verdict.target not in seen and what not in seen:
-            found.append(Action(where(verdict.scope) + verdict.reason + gain(verdict), what, verdict.verdict))
+            why = where(verdict.scope) + verdict.reason + gain(verdict)
+            found.append(Action(why, what, verdict.verdict, verdict))
         seen |= {verdict.target, what}
     return found[:ACTIONS]
+
+
+def _sorted(document: RunDocument) -> list[Verdict]:
+    """Verdicts that something is to be done about, the most urgent first."""
+    wanted = [v for v in worst_first(document.verdicts) if v.verdict in ("fail", "unknown") and v.advice]
+    wanted = sorted((v for v in wanted if _worth_a_place(v)), key=urgency)
+    for verdict in [v for v in wanted if v.verdict == "fail"]:
+        first = next((v for v in wanted if f"see {v.target} first" in verdict.advice[0]), None)
+        if first is not None and first.verdict == "fail" and wanted.index(first) > wanted.index(verdict):
+            wanted.remove(first)
+            wanted.insert(wanted.index(verdict), first)
+    return wanted
+
+
+def _worth_a_place(verdict: Verdict) -> bool:
+    part = verdict.scope.kind == "kernel"
+    if verdict.verdict == "unknown":
+        return not part and not verdict.reason.endswith(LEFT_OUT)
+    if not part:
+        return True
+    return (verdict.weight is None or verdict.weight >= WORTH) and (
+        verdict.gain is None or verdict.gain >= WON
+    )
 
 
 def urgency(verdict: Verdict) -> tuple[bool, float, bool, float]:

@@ -34,7 +34,7 @@ BRIEF = (
 )  # tables that are shown where details were not asked for
 IN_KERNELS = ("occupancy", "bandwidth", "access", "execution")  # what the table of kernels has in a column
 FACT = 48  # characters of a fact about the tool's session; the whole stands in run.json and in report.md
-ROWS = 6  # notes of a summary that are shown where details were not asked for
+ROWS = 4  # notes of a summary that are shown where details were not asked for
 
 
 def render(
@@ -54,9 +54,13 @@ def render(
     _head(screen, document)
     first = [s for s in document.summaries if s.concern in FIRST]
     last = [s for s in document.summaries if s.concern in LAST]
-    for summary in first:  # a GPU's kernels and timeline come before what to think of them
-        _summary(screen, summary, details=details)
+    for summary in first:  # a GPU's kernels come before what to do about them, its timeline behind that
+        if summary.concern != "gpu":
+            _summary(screen, summary, details=details)
     _to_do(screen, document)
+    for summary in first:
+        if summary.concern == "gpu":
+            _summary(screen, summary, details=details)
     show_verdicts(screen, document, details=details)
     if details:
         for summary in document.summaries:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from profkit.model import RunDocument, Scope, Verdict, VerdictWord
-from profkit.reports.order import SIGNS, WORDS, common_causes, counts, gain, named, worst_first
+from profkit.reports.order import SIGNS, WORDS, actions, common_causes, counts, gain, named, worst_first
 from profkit.reports.screen import Screen
 from profkit.words import percent
 
@@ -32,9 +32,17 @@ def show_verdicts(screen: Screen, document: RunDocument, *, details: bool) -> No
     regions = {v.scope.name for v in whole if v.scope.kind == "region"}
     common = common_causes(whole) if kernels or not details or document.backend == "cuda" else {}
     told_together = [verdict for same in common.values() for verdict in same]
-    if kernels and not details:  # what is as it should be takes a line
+    shown_above = [action.about for action in actions(document)]
+    above = [v for v in whole if v in shown_above] if kernels and not details else []
+    told_together += above
+    if kernels and not details:  # what is as it should be takes a line, and what was told above no more
         kept = [v for v in whole if v.verdict in ("pass", "not-applicable")]
         told_together += kept
+        for word, style in STYLES.items():
+            names = ", ".join(v.target for v in above if v.verdict == word)
+            if names:
+                label = (f"{SIGNS[word]} {WORDS[word]}", style)
+                screen.labelled(label, (names, "bold"), ("  as told above", "dim"), width=9)
     for verdict in worst_first([v for v in whole if v not in told_together]):
         place = f"{verdict.scope.name}: " if len(regions) > 1 and verdict.scope.name else ""
         _verdict(screen, verdict, place, advice=len(verdict.advice) if details else int(kernels))
@@ -65,8 +73,10 @@ def show_verdicts(screen: Screen, document: RunDocument, *, details: bool) -> No
         )
         for verdict in failed if details else [v for v in failed if v.verdict == "fail"]:
             if not _told(verdict, whole):
-                few = len(verdict.advice) if details else 1
-                _verdict(screen, verdict, "", advice=few if kernels or verdict.target not in shown else 0)
+                few = len(verdict.advice) if details else int(kernels)
+                if verdict.target in shown and (not kernels or not details):
+                    few = 0  # the run's verdict has it
+                _verdict(screen, verdict, "", advice=few)
 
 
 def _told(verdict: Verdict, whole: Sequence[Verdict]) -> bool:

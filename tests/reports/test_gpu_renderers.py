@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 from profkit.judgement import judge_document
-from profkit.model import KernelTime, Plan, RunDocument, Verdict
+from profkit.model import RUN, KernelTime, Plan, RunDocument, Scope, Verdict
 from profkit.reports import json as json_report
 from profkit.reports import markdown, order, terminal
 from profkit.reports import plan as plan_report
@@ -66,7 +66,9 @@ def test_no_line_is_wider_than_the_screen(document: RunDocument, width: int, det
 
 
 @pytest.mark.parametrize("details", [True, False])
-def test_time_and_gpu_then_kernels_then_timeline_then_verdicts_then_what_is_not_known(details: bool) -> None:
+def test_time_and_gpu_then_kernels_then_what_to_do_then_timeline_then_verdicts_then_what_is_not_known(
+    details: bool,
+) -> None:
     text = terminal.render(DOCUMENTS["run"], FOLDER, color=False, details=details)
     assert text.startswith(
         "gated_mlp on cuda\n$ python x.py\nNVIDIA H200 (GH100, compute capability 9.0), 132 SMs,"
@@ -76,9 +78,9 @@ def test_time_and_gpu_then_kernels_then_timeline_then_verdicts_then_what_is_not_
         "GPU       The GPU is busy 90.0 % of 10.0 ms.",
         "\nKernels\n",
         "  Kernels by GPU time",
+        "\nWhat to do",
         "\nGPU\n",
         "  Timeline",
-        "\nWhat to do first\n",
         "\nVerdicts\n",
         "\nWhat is not known\n",
         "\nCost\n",
@@ -129,23 +131,20 @@ def test_names_that_a_narrow_screen_shortens_stay_different() -> None:
         assert len(set(names)) >= min(9, len(names))
 
 
-def test_a_failure_says_what_could_be_won_and_failures_stand_by_what_they_could_win() -> None:
-    def failed(target: str, gain: float | None) -> Verdict:
-        return Verdict(
-            target,
-            "ipc",
-            "fail",
-            f"because {target}",
-            "> 2",
-            1.0,
-            "",
-            gpu.ADD.scope,
-            "measured",
-            (target,),
-            0.5,
-            gain,
-        )
+def failed(
+    target: str,
+    gain: float | None = None,
+    *,
+    scope: Scope = gpu.ADD.scope,
+    advice: str | None = None,
+    weight: float = 0.5,
+) -> Verdict:
+    reason = f"because {target}"
+    told = (advice or target,)
+    return Verdict(target, "ipc", "fail", reason, "> 2", 1.0, "", scope, "measured", told, weight, gain)
 
+
+def test_a_failure_says_what_could_be_won_and_failures_stand_by_what_they_could_win() -> None:
     document = gpu.report(verdicts=(failed("little", 0.01), failed("none", None), failed("much", 0.4)))
     assert [action.what for action in order.actions(document)] == ["much", "little", "none"]
     text = " ".join(terminal.render(document, color=False).split())
@@ -155,6 +154,46 @@ def test_a_failure_says_what_could_be_won_and_failures_stand_by_what_they_could_
     assert order.where(gpu.ADD.scope).startswith("in ")
     assert order.where(gpu.ADD.scope).endswith(" (16384 of 128): ")
     assert len(order.where(gpu.ADD.scope)) < len(name) + 24
+
+
+def test_what_another_target_explains_stands_behind_that_one() -> None:
+    memory = failed("memory-bandwidth", 0.38, scope=RUN, advice="See it: see bank-conflicts first.")
+    conflicts = failed("bank-conflicts", 0.38, scope=RUN, advice="Pad the rows.")
+    more = failed("gpu-busy", 0.5, scope=RUN)
+    for verdicts in ((memory, conflicts, more), (conflicts, more, memory)):
+        found = order.actions(gpu.report(verdicts=verdicts))
+        assert [action.about for action in found] == [more, conflicts, memory]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "shown"),
+    [
+        (failed("x", 0.0005), False),  # at most 0.05 % of the run's time could be won
+        (failed("x", None, weight=0.01), False),
+        (failed("x", 0.05), True),
+        (failed("x", 0.0005, scope=RUN), True),  # a run that fails is always worth it
+        (replace(failed("x", scope=RUN), verdict="unknown", reason="not known: NaN"), True),
+        (replace(failed("x"), verdict="unknown", reason="not known: NaN"), False),
+        (replace(failed("x", scope=RUN), verdict="unknown", reason="the tracemalloc pass was not asked for"), False),
+    ],
+)  # fmt: skip
+def test_what_is_hardly_worth_it_or_was_left_out_on_purpose_is_nothing_to_do_first(
+    verdict: Verdict, shown: bool
+) -> None:
+    assert bool(order.actions(gpu.report(verdicts=(verdict,)))) == shown
+
+
+def test_without_details_no_failure_is_told_twice() -> None:
+    document = DOCUMENTS["run"]
+    text = " ".join(terminal.render(document, color=False, details=False).split())
+    for action in order.actions(document):
+        assert text.count(" ".join(action.why.split())) == 1
+    assert "as told above" in text
+
+
+def test_a_trace_says_in_one_line_that_its_kernels_could_be_counted() -> None:
+    found = order.actions(DOCUMENTS["trace"])
+    assert [action.what.split(":")[0] for action in found] == ["Count its kernels"]
 
 
 def test_without_details_what_is_as_it_should_be_takes_a_line_and_every_verdict_is_there() -> None:
@@ -232,8 +271,8 @@ def test_markdown_has_the_same_order_with_all_columns_whole_names_conditions_and
         "**GPU:**",
         "### Kernels",
         "| kernel | launches | GPU time | median | limited by | occupancy |",
-        "### GPU",
         "### What to do first",
+        "### GPU",
         "### Verdicts",
         "<summary>Verdicts on each kernel</summary>",
         "<summary>Occupancy</summary>",
