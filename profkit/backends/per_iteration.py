@@ -19,6 +19,7 @@ class Done:
 
     `seconds` is its wall time, None where nothing was marked or processes overlap. `notes` are what the workload's
     processes remarked; `shared`: several of them marked at once, so that the window is not known to be theirs.
+    `entries`: how often the process that did it least entered regions, of so many `processes`.
     """
 
     iterations: int = 1
@@ -27,6 +28,8 @@ class Done:
     marked: bool = False
     notes: tuple[str, ...] = ()
     shared: bool = False
+    entries: int = 0
+    processes: int = 0
 
 
 def done_in_region(folder: Path, step: str) -> Done:
@@ -35,6 +38,7 @@ def done_in_region(folder: Path, step: str) -> Done:
     records = [record for record in written if record.regions or record.benchmarks]
     notes = tuple(dict.fromkeys(note for record in records for note in record.notes))
     shared = any(OTHER_INSIDE in note for note in notes)
+    entries = min((sum(r.entries for r in record.regions) for record in records), default=0)
     per_name: dict[str, int] = {}
     seconds = 0.0
     for record in records:
@@ -44,9 +48,13 @@ def done_in_region(folder: Path, step: str) -> Done:
     if len(per_name) > 1:
         names = ", ".join(sorted(per_name))
         odd = f"the workload marks several regions ({names}): counts are of all in one process"
-        return Done(1, seconds if len(records) == 1 else None, odd, True, notes, shared)
+        return Done(
+            1, seconds if len(records) == 1 else None, odd, True, notes, shared, entries, len(records)
+        )
     alone = seconds if seconds and len(records) == 1 else None
-    return Done(max(1, sum(per_name.values())), alone, None, bool(per_name), notes, shared)
+    return Done(
+        max(1, sum(per_name.values())), alone, None, bool(per_name), notes, shared, entries, len(records)
+    )
 
 
 def per_iteration(counters: Sequence[Counter], count: int) -> tuple[Counter, ...]:

@@ -73,6 +73,9 @@ class Session:
 
     def __init__(self, directive: Directive | None) -> None:
         self.directive = directive
+        # a dear instrument looks at a few entries only
+        skip, looked = (directive.entries if directive else None) or (0, sys.maxsize - 1)
+        self._looks = range(skip + 1, skip + looked + 1)
         self._thread = _Thread()
         self._complained = False
         self._begin()
@@ -86,6 +89,7 @@ class Session:
         self._lock = threading.RLock()  # a signal handler may enter a region while one is being entered
         self._pid = os.getpid()
         self._depth = 0  # threads inside a region: the first one in and the last one out switch
+        self._entered = 0  # outermost entries so far
         self._quiet = 0
         self._regions: dict[str, _Tally] = {}
         self._benchmarks: list[BenchmarkTimes] = []
@@ -110,7 +114,9 @@ class Session:
             with self._lock:
                 self._depth += 1
                 if self._depth == 1:
-                    self._switch("enter", name)
+                    self._entered += 1
+                    if self._entered in self._looks:
+                        self._switch("enter", name)
             start = perf_counter()
         self._thread.open.append((name, start, self._pid))
 
@@ -125,7 +131,7 @@ class Session:
             return  # entered during warm-up, or before a fork: then it is the parent's
         with self._lock:
             self._depth -= 1
-            if self._depth == 0:
+            if self._depth == 0 and self._entered in self._looks:
                 self._switch("exit", name)
             self._tally(name).add(end - entry[1], iterations)
             outermost = self._depth == 0

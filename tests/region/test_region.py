@@ -222,6 +222,18 @@ print(log)
     assert done.out == "['+a', '-a', '+c', '-c']\n"
 
 
+def test_a_directive_can_name_the_entries_that_are_switched_and_all_are_counted(workload: Run) -> None:
+    code = """
+for n in range(9):
+    with profkit.region(f"r{n}"):
+        with profkit.region("inner"): pass
+print(log)
+"""
+    done = workload(SWITCH + code, directive={"entries": [2, 3]})
+    assert done.out == "['+r2', '-r2', '+r3', '-r3', '+r4', '-r4']\n"
+    assert done.region("inner").entries == 9
+
+
 def test_overlapping_threads_switch_once(workload: Run) -> None:
     done = workload(
         SWITCH

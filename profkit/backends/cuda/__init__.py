@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
 from functools import cached_property
 
 from profkit.backends import Findings, Known, Site
@@ -23,6 +25,10 @@ PASSES: dict[Depth, tuple[str, ...]] = {
 }
 # Processes of the same work on a GPU differ by less than its clocks do within one.
 PROCESSES: dict[Depth, int] = {"gate": 1, "standard": 1, "full": 3}
+
+# Triton's autotuner runs every candidate thousands of times. With this it keeps what it found on the disk: the first
+# pass tunes, and all later ones launch what that one launched, on which the plan of the counters builds.
+TUNED_ONCE = {"TRITON_CACHE_AUTOTUNING": "1"}
 
 
 class Cuda:
@@ -54,7 +60,7 @@ class Cuda:
         for name in PASSES["full"]:
             if name in self._wanted:
                 passes += self._plan(name, known)
-        return Plan(self.name, self._site.depth, tuple(passes))
+        return Plan(self.name, self._site.depth, tuple(map(_tuned_once, passes)))
 
     @property
     def _wanted(self) -> tuple[str, ...]:
@@ -121,3 +127,9 @@ class Cuda:
     @property
     def _chip(self) -> str | None:
         return self.gpus[0].chip if self.gpus else None
+
+
+def _tuned_once(planned: PassPlan) -> PassPlan:
+    """The pass with steps in which Triton tunes nothing that an earlier step has tuned; what the user set stays."""
+    env = {name: value for name, value in TUNED_ONCE.items() if name not in os.environ}
+    return replace(planned, steps=tuple(replace(step, env={**env, **step.env}) for step in planned.steps))

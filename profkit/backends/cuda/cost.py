@@ -7,6 +7,7 @@ with one replay pass of two launches, 19.7 s with 60 launches of 9 passes, 22 s 
 from __future__ import annotations
 
 from profkit.backends import Known
+from profkit.backends.cuda.launches import MATCHED_SECONDS, Group
 from profkit.model import KernelTime
 
 NSYS_SECONDS = 3.5  # start, stop and writing the report, for a trace of few seconds
@@ -38,6 +39,15 @@ def kernel_seconds(kernel: KernelTime, replays: int | None) -> float | None:
         return None
     once = kernel.median if kernel.median is not None else kernel.total / max(1, kernel.launches)
     return replays * (REPLAY_SECONDS + once)
+
+
+def group_seconds(group: Group, replays: int | None) -> float:
+    """The launches of one run that are counted, and those that ncu passes over."""
+    passes = replays or 1
+    counted = sum(kernel_seconds(kernel, passes) or 0.0 for kernel in group.kernels)
+    if group.window is not None:
+        counted += (group.window[1] - len(group.kernels)) * passes * REPLAY_SECONDS
+    return counted + group.passed * MATCHED_SECONDS
 
 
 def in_plain_runs(seconds: float | None, known: Known) -> float | None:

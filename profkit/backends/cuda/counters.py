@@ -2,28 +2,43 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from profkit.backends import Known, Site
 from profkit.backends.cuda import cost
 from profkit.backends.cuda.choice import Chosen, choose
-from profkit.backends.cuda.launches import Group, Steady, group, in_benchmark, in_program, iterations_needed
+from profkit.backends.cuda.launches import (
+    Group,
+    entries_needed,
+    group,
+    in_benchmark,
+    in_entries,
+    in_program,
+    iterations_needed,
+    windows,
+)
 from profkit.backends.cuda.trace import WARMUP
 from profkit.backends.cuda.trace import iterations as traced_iterations
+from profkit.backends.per_iteration import Done, done_in_region
+from profkit.errors import UnreadableReport
 from profkit.model import (
     Directive,
     GpuTrace,
     Kernel,
     KernelPlan,
+    KernelTime,
     PassPlan,
     PassResult,
     Step,
     Switch,
+    Verdict,
 )
 from profkit.status import status_wrapper
-from profkit.tools.ncu.command import ncu_argv
+from profkit.tools.ncu.command import name_filter, ncu_argv
 from profkit.tools.ncu.probe import NcuAbility
 from profkit.tools.ncu.sets import CounterSet, counter_set
 from profkit.words import percent, plural
@@ -39,34 +54,61 @@ LEAST_LIMIT, PATIENCE = 300.0, 20.0
 
 @dataclass(frozen=True)
 class Look:
-    """What a pass looks at: kernels in the runs that serve them, how often a benchmark runs, what is left out."""
+    """What a pass looks at: kernels in the runs that serve them, how often a benchmark runs, which entries of a region
+    it sees, what is left out.
+    """
 
     chosen: Chosen
     groups: tuple[Group, ...]
     iterations: int
+    entries: tuple[int, int] | None
     notes: tuple[str, ...]
 
 
-def look(known: Known, trace: GpuTrace, *, only: frozenset[Kernel] | None = None) -> Look:
-    """The launches to count of what the trace showed; with `only` those of some configurations."""
+def look(known: Known, trace: GpuTrace, done: Done, *, only: frozenset[Kernel] | None = None) -> Look:
+    """The launches to count of what the trace showed; with `only` those of some configurations.
+
+    `done` is what the regions' records of the traced run say.
+    """
     chosen = choose(trace)
     kernels = [k for k in chosen.kernels if only is None or k.kernel in only]
-    traced = traced_iterations(known)
-    counted = iterations_needed(kernels, traced) if trace.marked and known.benchmark else traced
-    steady: list[Steady] = []
-    for kernel in kernels:
-        if trace.marked and known.benchmark:
-            steady.append(in_benchmark(kernel, traced, counted))
-        else:
-            steady.append(in_program(kernel, before=0 if trace.marked else kernel.setup_launches))
-    groups, notes = group(steady), list(chosen.notes)
+    counted = traced = traced_iterations(known)
+    entries: tuple[int, int] | None = None
+    if trace.marked and known.benchmark:
+        counted = iterations_needed(kernels, traced)
+        groups = group([in_benchmark(kernel, traced, counted) for kernel in kernels])
+    elif trace.marked and known.marked and done.entries:
+        entries = entries_needed(kernels, done.entries, done.processes)
+        groups = group([in_entries(k, done.entries * done.processes, entries[1]) for k in kernels])
+    else:
+        groups = _in_program(trace, kernels)
+    notes = list(chosen.notes)
     if len(groups) > MOST_RUNS:
         lost = sum(chosen.share(k) for g in groups[MOST_RUNS:] for k in g.kernels)
         notes.append(
             f"{percent(100 * lost)} % of the GPU time is in kernels that are launched at other times of the run; "
             f"counting them would take {plural(len(groups) - MOST_RUNS, 'more run')} of it"
         )
-    return Look(chosen, groups[:MOST_RUNS], counted, tuple(notes))
+    return Look(chosen, groups[:MOST_RUNS], counted, entries, tuple(notes))
+
+
+def _in_program(trace: GpuTrace, kernels: Sequence[KernelTime]) -> tuple[Group, ...]:
+    """In a program that runs as it ran under the trace: a window of launches, or where none is known, late ones."""
+    if not kernels:
+        return ()
+    base, names = name_filter([KernelPlan(k.kernel, 0.0) for k in kernels])
+    pattern = re.compile(names.removeprefix("regex:"))
+
+    def matches(kernel: Kernel) -> bool:
+        name = kernel.mangled if base == "mangled" else kernel.name
+        return pattern.search(name or "") is not None
+
+    found = windows(trace, kernels, matches, from_start=not trace.marked)
+    if found:
+        return found
+    all_launches = sum(k.launches + k.setup_launches for k in trace.kernels if matches(k.kernel))
+    late = group([in_program(k, before=0 if trace.marked else k.setup_launches) for k in kernels])
+    return tuple(replace(one, passed=all_launches) for one in late)
 
 
 def plan_counters(
@@ -86,14 +128,25 @@ def plan_counters(
     if trace is None:
         return _blind(site, ncu, known, counter_set("gate", chip, ncu.version))
     if not trace.kernels:
-        where = "the marked region" if trace.marked or known.marked else "the workload"
-        return PassPlan(
-            "counters", "ncu", skipped=f"{where} launched no kernel on the GPU", fix="--backend cpu"
-        )
-    seen = look(known, trace)
+        reason, fix = _no_kernels(known, trace)
+        return PassPlan("counters", "ncu", skipped=reason, fix=fix)
+    seen = look(known, trace, _done(site))
     if not seen.groups:
         return PassPlan("counters", "ncu", skipped="; ".join(seen.notes) or "no kernel is worth counting")
     return _plan(site, ncu, known, "counters", wanted, seen, trace, "counters-gate" if again else "counters")
+
+
+def _no_kernels(known: Known, trace: GpuTrace) -> tuple[str, str]:
+    """Why a trace is empty. The last buffers of a process that does not end by its exit are lost."""
+    if trace.marked or known.marked:
+        return "the marked region launched no kernel on the GPU", "--backend cpu"
+    if not trace.api:
+        return "the workload launched no kernel on the GPU", "--backend cpu"
+    return (
+        "the trace holds no kernel, though the workload used CUDA: it launched none, or it ended without its exit "
+        "(os._exit, exec, a signal), which loses what was traced last",
+        "end it with sys.exit, or mark what counts with profkit.region; --backend cpu where it launches none",
+    )
 
 
 def smaller_may_do(result: PassResult) -> bool:
@@ -119,13 +172,20 @@ def plan_explain(site: Site, ncu: NcuAbility, known: Known, chip: str | None) ->
     trace = _of_trace(known)
     if trace is None:
         return PassPlan("explain", "ncu", skipped="there is no trace that tells its kernels")
-    failed = {verdict.scope for verdict in known.verdicts if verdict.verdict == "fail"}
+    failed = {verdict.scope for verdict in known.verdicts if _is_open(verdict)}
     only = frozenset(
         k.kernel for k in choose(trace).kernels if site.depth == "full" or k.kernel.scope in failed
     )
     if not only:
         return PassPlan("explain", "ncu", skipped="no kernel missed a target", fix="--depth full")
-    return _plan(site, ncu, known, "explain", wanted, look(known, trace, only=only), trace, "explain")
+    return _plan(
+        site, ncu, known, "explain", wanted, look(known, trace, _done(site), only=only), trace, "explain"
+    )
+
+
+def _is_open(verdict: Verdict) -> bool:
+    """Whether more counters may tell more: the target was missed, or the value there is decides nothing."""
+    return verdict.verdict == "fail" or (verdict.verdict == "unknown" and verdict.value is not None)
 
 
 def _plan(
@@ -139,6 +199,7 @@ def _plan(
     step: str,
 ) -> PassPlan:
     runs = [_kernels(seen.chosen, one, wanted.replays) for one in seen.groups]
+    kernels = tuple(sorted((k for run in runs for k in run), key=lambda k: -k.share))
     steps = tuple(
         _step(
             site,
@@ -146,14 +207,14 @@ def _plan(
             known,
             step if number == 0 else f"{step}-{number + 1}",
             wanted,
-            kernels,
-            seen.iterations,
+            run if one.window is None else kernels,  # a window is counted over the names of all
+            seen,
+            one.window,
             marked=trace.marked,
         )
-        for number, kernels in enumerate(runs)
+        for number, (one, run) in enumerate(zip(seen.groups, runs, strict=True))
     )
-    kernels = tuple(sorted((k for run in runs for k in run), key=lambda k: -k.share))
-    counting = sum(k.seconds or 0.0 for k in kernels)
+    counting = sum(cost.group_seconds(one, wanted.replays) for one in seen.groups)
     once = cost.start_seconds(known) + cost.region_seconds(known, seen.iterations) + cost.NCU_SECONDS
     seconds = once * len(steps) + counting
     return PassPlan(
@@ -164,7 +225,7 @@ def _plan(
         cost=cost.in_plain_runs(seconds, known),
         seconds=seconds if known.plain_seconds is not None else None,
         cost_note=(
-            f"{once:.1f} s for each run of the workload under ncu and {counting:.2f} s for replays, {cost.SOURCE}; "
+            f"{once:.1f} s for each run of the workload under ncu and {counting:.2f} s for launches, {cost.SOURCE}; "
             f"{_set_note(wanted)}"
         ),
         limit=max(LEAST_LIMIT, PATIENCE * seconds / len(steps)),
@@ -175,7 +236,8 @@ def _plan(
 
 def _blind(site: Site, ncu: NcuAbility, known: Known, wanted: CounterSet) -> PassPlan:
     """Without a trace: every launch configuration once, in the region where one is marked."""
-    step = _step(site, ncu, known, "counters", wanted, (), WARMUP, marked=known.marked)
+    seen = Look(Chosen((), 0.0), (), WARMUP, None, ())
+    step = _step(site, ncu, known, "counters", wanted, (), seen, None, marked=known.marked)
     return PassPlan(
         "counters",
         "ncu",
@@ -196,7 +258,7 @@ def _kernels(chosen: Chosen, one: Group, replays: int | None) -> tuple[KernelPla
             k.kernel,
             chosen.share(k),
             replays=replays,
-            launch=one.launch,
+            launch=one.launch if one.window is None else None,
             seconds=cost.kernel_seconds(k, replays),
         )
         for k in one.kernels
@@ -210,7 +272,8 @@ def _step(
     name: str,
     wanted: CounterSet,
     kernels: tuple[KernelPlan, ...],
-    iterations: int,
+    seen: Look,
+    window: tuple[int, int] | None,
     *,
     marked: bool,
 ) -> Step:
@@ -225,6 +288,7 @@ def _step(
         marked=marked,
         ncu=str(ncu.path),
         version=ncu.version,
+        window=window,
     )
     return Step(
         name,
@@ -234,8 +298,9 @@ def _step(
             "explain" if name.startswith("explain") else "counters",
             str(folder / f"{name}.region"),
             switch=Switch("cuda") if known.marked else None,
-            iterations=iterations,
+            iterations=seen.iterations,
             warmup=WARMUP,
+            entries=seen.entries,
         ),
         tool="ncu",
         workload_status=str(status),
@@ -258,6 +323,16 @@ def _undecided(name: Pass, known: Known, wanted: CounterSet, note: str) -> PassP
         cost_note=f"one run under ncu, {cost.SOURCE}, and the replays of the kernels; {_set_note(wanted)}",
         notes=(note,),
     )
+
+
+def _done(site: Site) -> Done:
+    """What the regions of the traced run recorded."""
+    for name in ("trace-torch", "trace"):
+        with contextlib.suppress(UnreadableReport):
+            done = done_in_region(site.folder, name)
+            if done.marked:
+                return done
+    return Done()
 
 
 def _of_trace(known: Known) -> GpuTrace | None:

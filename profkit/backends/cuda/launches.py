@@ -1,17 +1,26 @@
-"""Which launch of a configuration is counted, and which configurations one run of the workload can serve.
+"""Which launch of a configuration is counted, and how ncu is told.
 
-ncu counts the launches of each configuration apart and is told one number to skip, for all of them. So configurations
-share a run of the workload where one number lies in what is steady of each.
+ncu has two ways to pick launches, and each matched launch that it does not count costs 10 ms (H200, ncu 2025.3):
+
+- of each configuration one, by a number that is the same for all (`per-launch-config`). The count of none is ever full,
+  so launches cost to the end of the program: for regions, in which the profiler is on for few launches.
+- so many in a row, from one on (`global`). When they are done, the program runs on freely: for programs that mark
+  nothing, where a window of launches is looked for that has each configuration in it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from profkit.model import KernelTime
+from profkit.model import GpuTrace, Kernel, KernelTime
 
 WARMED = 1  # launches of a benchmark's region passed over; its warm-up came before
+SEEN = 2  # launches of each configuration after which it is taken to be warm
+MATCHED_SECONDS = 0.010  # of a launch that is matched and not counted
+COUNTED_SECONDS = 0.03  # of one that is counted, in one replay pass
+WIDEST = 100  # launches of a window
 
 
 @dataclass(frozen=True)
@@ -26,16 +35,25 @@ class Steady:
 
 @dataclass(frozen=True)
 class Group:
-    """Configurations that are counted in one run of the workload, each at its launch number `launch`."""
+    """Configurations that are counted in one run of the workload: each at its launch number `launch`, or all that are
+    in `window`: launches to pass over, and to count, of those that match their names. `passed`: launches that cost.
+    """
 
     kernels: tuple[KernelTime, ...]
     launch: int
+    window: tuple[int, int] | None = None
+    passed: int = 0
 
 
 def in_benchmark(kernel: KernelTime, traced: int, counted: int) -> Steady:
     """In a benchmark's region that ran `traced` iterations under the trace and runs `counted` under the counters."""
     there = max(1, kernel.launches * counted // max(1, traced))
     return Steady(kernel, 0, there - 1, min(WARMED, there - 1))
+
+
+def in_entries(kernel: KernelTime, entries: int, looked: int) -> Steady:
+    """In `looked` of the `entries` of a region: those are warm, so its first launch there will do."""
+    return Steady(kernel, 0, max(0, kernel.launches * looked // max(1, entries) - 1), 0)
 
 
 def in_program(kernel: KernelTime, *, before: int) -> Steady:
@@ -50,6 +68,14 @@ def iterations_needed(kernels: Sequence[KernelTime], traced: int) -> int:
     """How often a benchmark must run until each configuration was launched often enough."""
     rarest = min((kernel.launches for kernel in kernels), default=traced)
     return max(1, min(traced, -(-traced * (WARMED + 1) // max(1, rarest))))
+
+
+def entries_needed(kernels: Sequence[KernelTime], entries: int, processes: int) -> tuple[int, int]:
+    """How many of a process's entries of a region to pass over, and how many to look at, so that each configuration
+    comes up. Launches are of all `processes`."""
+    rarest = min((kernel.launches for kernel in kernels), default=1)
+    looked = max(1, min(entries, -(-entries * max(1, processes) // max(1, rarest))))
+    return min(SEEN, max(0, entries - looked)), looked
 
 
 def group(steady: Sequence[Steady]) -> tuple[Group, ...]:
@@ -71,3 +97,63 @@ def _stab(parts: Sequence[tuple[int, int, Steady]]) -> tuple[Group, ...]:
         hit.sort(key=lambda part: -part[2].kernel.total)
         groups.append(Group(tuple(part[2].kernel for part in hit), first + (end - first) // 2))
     return tuple(sorted(groups, key=lambda found: -sum(kernel.total for kernel in found.kernels)))
+
+
+def windows(
+    trace: GpuTrace, kernels: Sequence[KernelTime], matches: Callable[[Kernel], bool], *, from_start: bool
+) -> tuple[Group, ...]:
+    """The shortest stretch of launches that has each of `kernels` in it after two launches of each; several stretches,
+    in several runs, where one does not have them all. Empty where the trace tells no order, or not of all of them.
+
+    `matches`: whether ncu's name filter takes a kernel. `from_start`: ncu counts from the program's begin and not from
+    that of the marked part.
+    """
+    taken = [matches(k.kernel) for k in trace.kernels]
+    wanted = {number for number, k in enumerate(trace.kernels) if k in kernels}
+    order = [number for number in trace.order if taken[number]]
+    if not wanted or not wanted <= set(order):
+        return ()
+    before = 0
+    if from_start:
+        before = sum(k.setup_launches for k in (*trace.kernels, *trace.setup) if matches(k.kernel))
+    places = _warm_places(order, wanted)
+    found: list[Group] = []
+    while wanted:
+        begin, end, there = _best(places, wanted, trace)
+        counted = tuple(sorted((trace.kernels[n] for n in there), key=lambda k: -k.total))
+        found.append(Group(counted, 0, (before + begin, end - begin), before + begin))
+        wanted = wanted - there
+    return tuple(sorted(found, key=lambda one: -sum(kernel.total for kernel in one.kernels)))
+
+
+def _warm_places(order: Sequence[int], wanted: set[int]) -> list[tuple[int, int]]:
+    """Where each of `wanted` was launched, in order, without its first two; its last one stays in any case."""
+    left = Counter(number for number in order if number in wanted)
+    passed = {number: min(SEEN, count - 1) for number, count in left.items()}
+    places: list[tuple[int, int]] = []
+    for at, number in enumerate(order):
+        if number in wanted:
+            if passed[number]:
+                passed[number] -= 1
+            else:
+                places.append((at, number))
+    return places
+
+
+def _best(places: Sequence[tuple[int, int]], wanted: set[int], trace: GpuTrace) -> tuple[int, int, set[int]]:
+    """The cheapest stretch that has all of `wanted`; where none of the allowed width has, that with most GPU time."""
+    mine = [place for place in places if place[1] in wanted]
+    best: tuple[float, float, int, int, set[int]] | None = None
+    for first, (begin, _) in enumerate(mine):
+        there: dict[int, int] = {}
+        for at, number in mine[first:]:
+            if at - begin >= WIDEST or len(there) == len(wanted):
+                break
+            there.setdefault(number, at)
+        end = max(there.values()) + 1
+        time = sum(trace.kernels[number].total for number in sorted(there))
+        cost = MATCHED_SECONDS * begin + COUNTED_SECONDS * (end - begin)
+        if best is None or (-time, cost) < best[:2]:
+            best = (-time, cost, begin, end, set(there))
+    assert best is not None  # each of `wanted` has a place
+    return best[2:]

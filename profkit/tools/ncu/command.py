@@ -39,6 +39,7 @@ def ncu_argv(
     log: Path | str | None = None,
     version: str | None = None,
     nvtx: Sequence[str] = (),
+    window: tuple[int, int] | None = None,
 ) -> tuple[str, ...]:
     """Count `metrics` and `sections` for the planned launch of each of `kernels`, once each, into `report`.
 
@@ -51,6 +52,10 @@ def ncu_argv(
     Which launches: the name is compared whole, by the mangled name where all plans have it; skip and count hold for
     each name, grid, block and dynamic shared memory on its own, over all processes (H200, ncu 2025.3.1). ncu has no
     filter for grids, so other configurations of a named kernel are counted once as well.
+
+    A launch that is matched and not counted costs 10 ms, and the count of each configuration is never done. With
+    `window` (how many launches to pass over, and how many to count, of all that match the names of `kernels`) ncu is
+    done after it, and the program runs on freely. All launches in it are counted; the plans' own numbers do not matter.
 
     `clock_control`: "none" leaves the clocks alone and is not ncu's default, which locks them. `cache_control`: "all"
     empties the caches before each replay. `nvtx`: ranges to stay in, as ncu spells them ("name@domain/"). `log`: where
@@ -66,7 +71,7 @@ def ncu_argv(
         argv += ["--nvtx", *(part for name in nvtx for part in ("--nvtx-include", name))]
     argv += ["--replay-mode", replay, "--cache-control", cache_control, "--clock-control", clock_control]
     if replay in ("kernel", "application"):
-        argv += _which(kernels, only)
+        argv += _window(kernels, window) if window is not None else _which(kernels, only)
     for section in sections:
         argv += ["--section", section]
     if metrics:
@@ -144,6 +149,12 @@ def _named(name: str) -> str:
 def _functions(names: Iterable[str]) -> str:
     """A filter on demangled names: functions of these names, whatever their namespaces, templates and parameters."""
     return f"regex:(^|[ :>*&])({_any_of(map(_escaped, names))})([<(]|$)"
+
+
+def _window(kernels: Sequence[KernelPlan], window: tuple[int, int]) -> list[str]:
+    base, names = name_filter(kernels)
+    argv = ["--kernel-name-base", base, "--kernel-name", names, "--filter-mode", "global"]
+    return [*argv, "--launch-skip", str(window[0]), "--launch-count", str(window[1])]
 
 
 def _any_of(names: Iterable[str]) -> str:

@@ -126,10 +126,16 @@ COUNTED = PassResult("counters", "ncu", "finished")
         (
             "standard",
             "finished",
-            (verdict(GEMM, "unknown"), verdict(SILU, "not-applicable")),
+            (replace(verdict(GEMM, "unknown"), value=None), verdict(SILU, "not-applicable")),
             "no kernel missed",
         ),
         ("standard", "finished", (replace(verdict(GEMM, "fail"), scope=Scope("run")),), "no kernel missed"),
+        (
+            "standard",
+            "finished",
+            (verdict(GEMM, "unknown"),),
+            ["gemm"],
+        ),  # there is a value that decides nothing
         ("full", "finished", (), ["gemm", "silu"]),
         ("standard", "failed", (), "nothing was counted"),
         ("full", "skipped", (), "nothing was counted"),

@@ -274,6 +274,24 @@ def test_without_any_trace_every_configuration_is_counted_with_the_smallest_set(
     assert of(run, "counters")[0].state == "finished"
 
 
+@pytest.mark.parametrize(("before", "seen"), [(None, "1"), ("0", "0")])
+def test_triton_tunes_in_the_first_pass_alone_unless_the_user_says_otherwise(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, before: str | None, seen: str
+) -> None:
+    monkeypatch.delenv("TRITON_CACHE_AUTOTUNING", raising=False)
+    if before is not None:
+        monkeypatch.setenv("TRITON_CACHE_AUTOTUNING", before)
+    machine.profile(
+        f"{MARKED}\nimport os\nprint('set to', os.environ['TRITON_CACHE_AUTOTUNING'])", depth="gate"
+    )
+    logs = {path.stem: path.read_text() for path in (machine.folder / "runs").glob("*/logs/*.log")}
+    assert {name for name, text in logs.items() if f"set to {seen}" in text} == {
+        "timing-1",
+        "trace",
+        "counters",
+    }
+
+
 @pytest.mark.parametrize(("asked", "refused"), [({"backend": "cpu"}, True), ({"backend": "cuda"}, False)])
 def test_cold_is_for_a_gpu(machine: Machine, asked: dict[str, str], refused: bool) -> None:
     request = Request(("python3", "-c", "1"), cold=True, **asked)

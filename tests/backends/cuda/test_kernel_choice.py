@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from profkit.backends.cuda.choice import choose
-from profkit.backends.cuda.launches import group, in_benchmark, in_program, iterations_needed
+from profkit.backends.cuda.launches import (
+    entries_needed,
+    group,
+    in_benchmark,
+    in_program,
+    iterations_needed,
+    windows,
+)
 from profkit.backends.cuda.names import same_kernels
 from profkit.model import GpuTrace, Kernel, KernelTime
 
@@ -145,3 +152,89 @@ def test_two_instances_of_one_template_are_not_mixed_up() -> None:
     }
     unclear = [kernel("same<A>()"), kernel("same<B>()")]
     assert same_kernels(traced, unclear) == {}
+
+
+# ---------------------------------------------------------------- windows of launches
+
+
+def in_order(words: str, *, setup: dict[str, int] | None = None) -> GpuTrace:
+    """A trace of launches `words`, each one kernel; longest time first by alphabet."""
+    names = sorted(set(words))
+    kernels = tuple(
+        took(n, 100.0 - i, words.count(n), setup=(setup or {}).get(n, 0)) for i, n in enumerate(names)
+    )
+    only_before = tuple(took(n, 0.0, 0, setup=c) for n, c in (setup or {}).items() if n not in names)
+    return GpuTrace("nsys", kernels, order=tuple(names.index(w) for w in words), setup=only_before)
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted", "window"),
+    [
+        ("abc" * 10, "abc", (6, 3)),  # two of each are passed over
+        ("aab" * 10, "ab", (7, 2)),
+        ("abc" * 10, "b", (7, 1)),
+        ("a" * 30 + "b" * 30, "ab", (29, 4)),  # the last a, the first warm b
+        ("abcc" * 20, "ab", (8, 2)),
+        ("ab", "ab", (0, 2)),  # launched once each: there is no other
+    ],
+)
+def test_the_cheapest_stretch_of_warm_launches_with_each_kernel_is_counted(
+    words: str, wanted: str, window: tuple[int, int]
+) -> None:
+    trace = in_order(words)
+    kernels = [k for k in trace.kernels if k.kernel.name in wanted]
+    (found,) = windows(trace, kernels, lambda _: True, from_start=True)
+    skip, count = found.window or (0, 0)
+    there = words[skip : skip + count]
+    assert set(wanted) <= set(there)
+    for name in wanted:
+        assert words[: skip + count].count(name) > min(2, words.count(name) - 1)
+    assert found.window == window
+
+
+def test_launches_that_the_filter_does_not_match_are_not_counted_and_those_of_the_set_up_are() -> None:
+    trace = in_order("axb" * 10, setup={"a": 5, "tuning a": 700, "x": 9})
+    kernels = [k for k in trace.kernels if k.kernel.name in "ab"]
+    (found,) = windows(trace, kernels, lambda k: k.name != "x", from_start=True)
+    assert found.window == (5 + 700 + 4, 2)
+    (found,) = windows(
+        trace, kernels, lambda k: k.name != "x", from_start=False
+    )  # the profiler was off before
+    assert found.window == (4, 2)
+
+
+def test_phases_far_apart_take_a_run_each_the_one_with_most_time_first() -> None:
+    trace = in_order("b" * 500 + "c" * 500 + "a" * 500)
+    ends = [k for k in trace.kernels if k.kernel.name in "ab"]
+    found = windows(trace, ends, lambda _: True, from_start=True)
+    assert [([k.kernel.name for k in one.kernels], one.window) for one in found] == [
+        (["a"], (1002, 1)),
+        (["b"], (2, 1)),
+    ]
+
+
+def test_without_an_order_or_with_kernels_beyond_it_there_is_no_window() -> None:
+    trace = in_order("ab" * 9)
+    late = took("late", 1.0, 5)
+    for odd in (
+        GpuTrace("torch", trace.kernels),
+        GpuTrace("nsys", (*trace.kernels, late), order=trace.order),
+    ):
+        assert windows(odd, odd.kernels, lambda _: True, from_start=True) == ()
+
+
+@pytest.mark.parametrize(
+    ("launches", "entries", "processes", "expected"),
+    [
+        (40, 40, 1, (2, 1)),
+        (4, 40, 1, (2, 10)),
+        (80, 40, 2, (2, 1)),
+        (40, 40, 4, (2, 4)),
+        (1, 1, 1, (0, 1)),
+        (1, 9, 1, (0, 9)),
+    ],
+)
+def test_of_a_region_that_is_entered_often_a_few_warm_entries_are_looked_at(
+    launches: int, entries: int, processes: int, expected: tuple[int, int]
+) -> None:
+    assert entries_needed([took("k", 1.0, launches)], entries, processes) == expected
