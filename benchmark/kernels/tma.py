@@ -9,6 +9,7 @@ filled with zeros by the hardware. On an H200 that is a fifth over plain loads (
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -33,6 +34,16 @@ def matrix(array: Any) -> Any:
     from triton.tools.tensor_descriptor import TensorDescriptor
 
     return TensorDescriptor.from_tensor(array.view(-1, array.shape[-1]), [1, ALIGNMENT // 2])
+
+
+def tiled(tiles: Callable[[dict[str, Any]], bool]) -> Any:
+    """A decorator that has `tiles` write the shapes of the tiles into the descriptors before each launch.
+
+    A hook of each configuration could do that, too; but a choice among configurations with hooks is not kept on the
+    disk (TRITON_CACHE_AUTOTUNING), and every process would tune anew and might choose another one. The kernel gets the
+    answer as its parameter TILED, which it does not read.
+    """
+    return triton.heuristics({"TILED": tiles})
 
 
 def programs(device: Any) -> int:

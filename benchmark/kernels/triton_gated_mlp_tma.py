@@ -15,19 +15,20 @@ import triton
 import triton.language as tl
 
 from benchmark.kernels.launch import INTERPRETED
-from benchmark.kernels.tma import matrix, programs, tile_of
+from benchmark.kernels.tma import matrix, programs, tile_of, tiled
 
 
-def _tiles(arguments: dict[str, Any]) -> None:
+def _tiles(arguments: dict[str, Any]) -> bool:
     m, n, k = (arguments[name] for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K"))
     arguments["x"].block_shape = [m, k]
     arguments["w1"].block_shape = arguments["w2"].block_shape = [k, n]
     arguments["y"].block_shape = [m, n]
+    return True
 
 
 def _config(m: int, n: int, k: int, group: int, warps: int, stages: int) -> Any:
     blocks = {"BLOCK_M": m, "BLOCK_N": n, "BLOCK_K": k, "GROUP_M": group}
-    return triton.Config(blocks, num_warps=warps, num_stages=stages, pre_hook=_tiles)
+    return triton.Config(blocks, num_warps=warps, num_stages=stages)
 
 
 # Four stages of (128 · 64 + 2 · 64 · 128) 16-bit elements take 192 of the 227 KiB of shared memory.
@@ -36,11 +37,12 @@ SMALL = [_config(16, 32, 32, 2, 4, 2)]
 
 
 @triton.autotune(configs=SMALL if INTERPRETED else CONFIGS, key=["M", "N", "K"])
+@tiled(_tiles)
 @triton.jit
 def _kernel(
     x, w1, w2, y, M, N, K,
     PROGRAMS: tl.constexpr, GROUP_M: tl.constexpr,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, TILED: tl.constexpr,  # noqa: ARG001
 ):  # fmt: skip
     blocks_m, blocks_n = tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N)
     for number in range(tl.program_id(0), blocks_m * blocks_n, PROGRAMS):

@@ -17,21 +17,22 @@ import triton
 import triton.language as tl
 
 from benchmark.kernels.launch import INTERPRETED
-from benchmark.kernels.tma import matrix, programs, tile_of
+from benchmark.kernels.tma import matrix, programs, tile_of, tiled
 
 
-def _tiles(arguments: dict[str, Any]) -> None:
+def _tiles(arguments: dict[str, Any]) -> bool:
     m, n, k, rank = (arguments[name] for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K", "BLOCK_R"))
     arguments["x"].block_shape = [m, k]
     arguments["w"].block_shape = [k, n]
     arguments["low"].block_shape = [m, rank]
     arguments["b"].block_shape = [rank, n]
     arguments["y"].block_shape = [m, n]
+    return True
 
 
 def _config(m: int, n: int, k: int, group: int, warps: int, stages: int) -> Any:
     blocks = {"BLOCK_M": m, "BLOCK_N": n, "BLOCK_K": k, "GROUP_M": group}
-    return triton.Config(blocks, num_warps=warps, num_stages=stages, pre_hook=_tiles)
+    return triton.Config(blocks, num_warps=warps, num_stages=stages)
 
 
 CONFIGS = [_config(128, 256, 64, 8, 8, 3), _config(256, 128, 64, 8, 8, 3), _config(128, 128, 64, 8, 4, 4)]
@@ -39,11 +40,12 @@ SMALL = [_config(16, 32, 32, 2, 4, 2)]
 
 
 @triton.autotune(configs=SMALL if INTERPRETED else CONFIGS, key=["M", "N", "K", "BLOCK_R"])
+@tiled(_tiles)
 @triton.jit
 def _kernel(
     x, w, low, b, y, M, N, K, SCALE: tl.constexpr,
     PROGRAMS: tl.constexpr, BLOCK_R: tl.constexpr, GROUP_M: tl.constexpr,  # noqa: ARG001 (_tiles reads BLOCK_R)
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, TILED: tl.constexpr,  # noqa: ARG001
 ):  # fmt: skip
     blocks_m, blocks_n = tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N)
     for number in range(tl.program_id(0), blocks_m * blocks_n, PROGRAMS):

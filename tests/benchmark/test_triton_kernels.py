@@ -46,3 +46,19 @@ def test_a_kernel_is_right_within_rounding(verdicts, workload, dtype):
         assert said.startswith("refused: Triton's interpreter cannot multiply bfloat16")
     else:
         assert said.startswith("every row is right")
+
+
+def test_the_kernels_for_hopper_keep_what_was_tuned_for_the_next_process(tmp_path):
+    def tuned():
+        command = [sys.executable, str(Path(__file__).with_name("tuned.py"))]
+        env = {**os.environ, "PYTHONPATH": str(ROOT), "TRITON_CACHE_DIR": str(tmp_path / "cache")}
+        env.pop("TRITON_INTERPRET", None)
+        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.splitlines()
+
+    first, second = tuned(), tuned()
+    # the tiles that the descriptors move are those that were chosen
+    assert first[:2] == second[:2] == ["True", "True"]
+    assert [line.endswith("False") for line in first[2:]] == [True, True]
+    assert second[2:] == [line.replace("False", "True") for line in first[2:]]

@@ -1,0 +1,42 @@
+"""Tunes the kernels for Hopper where there is none: prints what was chosen for each, and whether it came from the disk.
+
+A process of its own, with a stand-in for the device. Triton's tuner is the real one; the times are made up (the second
+configuration is best), and nothing is launched.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ["TRITON_CACHE_AUTOTUNING"] = "1"
+
+import torch
+from triton.backends.compiler import GPUTarget
+from triton.runtime.driver import driver
+
+from benchmark.kernels import triton_gated_mlp_tma, triton_lora_tma
+from profkit.region.triton_work import triton_work
+
+
+class Hopper:
+    """What the tuner asks a driver for."""
+
+    def get_current_target(self):
+        return GPUTarget("cuda", 90, 32)
+
+    def get_benchmarker(self):
+        times = iter([3.0, 1.0, 2.0])
+        return lambda _call, quantiles: [next(times)] * len(quantiles)
+
+
+if __name__ == "__main__":
+    driver.set_active(Hopper())
+    square = torch.zeros(64, 64, dtype=torch.float16)
+    for module in (triton_gated_mlp_tma, triton_lora_tma):
+        module.programs = lambda _device: 132
+        innermost = module._kernel.fn.fn
+        innermost.run = lambda x, *_, BLOCK_M, BLOCK_K, **_more: print(x.block_shape == [BLOCK_M, BLOCK_K])
+    triton_gated_mlp_tma.gated_mlp(square, square, square)
+    triton_lora_tma.lora(square, square, square, square, 1.0)
+    for tuning in triton_work("timing", 1).tunings:
+        print(tuning.module, tuning.best, tuning.cached)
