@@ -49,6 +49,10 @@ def _headline(rows: Sequence[KernelRow]) -> str:
                 f"{row.brief} does {quantity(found.rate, 'FLOP/s')} in {found.kind}, {share} % of what the {found.roof}"
                 f" roof allows{over}."
             )
+    if any(row.value("flops") is not None for row in rows):
+        return "No floating-point operation was executed."
+    if any(row.value("tensor.utilization") is not None for row in rows):
+        return "The tensor cores do nothing; other arithmetic was not counted."
     return "No arithmetic was counted."
 
 

@@ -12,6 +12,7 @@ from profkit.summaries.tables import remarks
 from profkit.words import percent, plural, quantity, shortened
 
 CONCERN = "gpu"
+DEVICES = 4  # of which each is told; of more the least and the most
 LARGE = 0.1  # of the span: below, naming the largest part as the cause explains nothing
 AHEAD = 10  # times the cost of a launch call: a kernel that starts so much later waits in a queue
 TOP = 6  # ranges and calls in a table: the largest are what anybody looks for
@@ -137,9 +138,10 @@ def _headline(trace: GpuTrace, rows: Sequence[KernelRow]) -> str:
         return f"{NO_KERNEL[0].upper()}{NO_KERNEL[1:]}, only copies and memsets: {moved} of them."
     if not trace.kernels and trace.busy == 0:
         return f"No kernel ran in the {quantity(trace.span, 's')} that were traced."
-    busy = (
-        f"The GPU is busy {percent(100 * min(1.0, trace.busy / trace.span))} % of {quantity(trace.span, 's')}"
-    )
+    share = f"{percent(100 * min(1.0, trace.busy / trace.span))} % of {quantity(trace.span, 's')}"
+    busy = f"The GPU is busy {share}"
+    if trace.device_busy:
+        busy = f"The {len(trace.device_busy)} GPUs are busy {share} ({_each(trace)})"
     if not trace.kernels:
         return f"{busy}; which kernels ran is not in the trace."
     name, part = limits(trace, rows)[0]
@@ -171,6 +173,8 @@ def _timeline(trace: GpuTrace) -> Table:
         idle = max(0.0, span - busy)
         gap = f"; longest gap {quantity(trace.largest_gap, 's')}" if trace.largest_gap is not None else ""
         add("Traced", quantity(span, "s"))
+        if trace.device_busy:
+            add("Devices", f"{len(trace.device_busy)}, busy {_each(trace)}; below, their mean")
         add("Busy", f"{quantity(busy, 's')} ({_of(busy, span)})")
         add("Idle", f"{quantity(idle, 's')} ({_of(idle, span)}){gap}")
         if trace.starved is not None and idle > 0:
@@ -258,6 +262,15 @@ def _notes(trace: GpuTrace) -> list[str]:
     if any(kernel.graph for kernel in trace.kernels):
         notes.append("Some kernels were launched by a CUDA graph: one launch call starts many of them.")
     return notes
+
+
+def _each(trace: GpuTrace) -> str:
+    """How busy each device was: `84.9 and 80.2 %`, and of many the least and the most."""
+    told = [percent(100 * min(1.0, share)) for share in trace.device_busy]
+    if len(told) > DEVICES:
+        lowest, highest = (percent(100 * min(1.0, f(trace.device_busy))) for f in (min, max))
+        return f"{lowest} to {highest} %"
+    return f"{', '.join(told[:-1])} and {told[-1]} %"
 
 
 def _of(part: float, whole: float) -> str:

@@ -13,6 +13,8 @@ from profkit.words import plural
 CONCERN = "unknown"
 NOT_COLLECTED = "not collected"  # how derive() begins where no counter of a metric is there
 COLLECT = "ncu --set full, or profkit profile --backend cuda --depth full -- COMMAND"
+# What most kernels and devices do not have, and nobody misses: no word where there is none of it.
+_RARE = ("nvlink.", "cluster.", "memory.sectors_per_request.")
 NAMED = 12  # metrics named in one line
 
 
@@ -27,8 +29,8 @@ def summarize_unknown(document: RunDocument, rows: Sequence[KernelRow]) -> Summa
     for row in counted:
         for name, reading in row.readings.items():
             if reading.value is None and _nothing_there(reading.reason or ""):
-                if name in told:
-                    continue  # another kernel has it: the table shows which
+                if name in told or name.startswith(_RARE):
+                    continue  # where another kernel has it, the table shows which
                 nothing.setdefault(f"{metric(name).title} ({reading.reason})", []).append(row.brief)
             elif reading.value is None:
                 reason, fix = reading.reason or "", reading.fix

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +18,7 @@ class Idle:
     windows: Windows
     begins: list[int] = field(default_factory=list)  # of the windows seen so far, and
     ends: list[int] = field(default_factory=list)  # until when each was worked at
+    numbers: list[int] = field(default_factory=list)  # which windows these are
     idle: int = 0
     judged: int = 0  # of that, how much is known to have been waiting for the host or not
     starved: int = 0
@@ -47,6 +49,7 @@ class Idle:
         self._until = max(begin, self.ends[-1]) if self.ends else begin
         self.begins.append(self._until)
         self.ends.append(self._until)
+        self.numbers.append(window)
 
     def _within(self, start: Any, end: Any, launch: Any) -> None:
         import numpy as np
@@ -77,9 +80,33 @@ class Idle:
             end = bound
         self.ends[-1] = end
 
-    def finish(self) -> tuple[int, int]:
-        """`(span, busy)` of this device in ns, once all has been added."""
+    def finish(self) -> dict[int, tuple[int, int]]:
+        """Begin and end of each window as this device saw it, in ns, once all has been added."""
         self._leave()
         self._window = -1
-        span = sum(end - begin for begin, end in zip(self.begins, self.ends, strict=True))
+        return {n: (b, e) for n, b, e in zip(self.numbers, self.begins, self.ends, strict=True)}
+
+    def among(self, windows: dict[int, tuple[int, int]]) -> tuple[int, int]:
+        """`(span, busy)` in ns over windows that other devices saw, too: what is not its own it had nothing to do."""
+        own = self.finish()
+        gaps = [
+            gap
+            for number, (begin, end) in windows.items()
+            for gap in ((own[number][0] - begin, end - own[number][1]) if number in own else (end - begin,))
+        ]
+        self.idle += sum(gaps)
+        self.judged += sum(gaps)
+        self.starved += sum(gaps)
+        self.largest = max(self.largest, *gaps)
+        span = sum(end - begin for begin, end in windows.values())
         return span, span - self.idle
+
+
+def together(devices: Iterable[Idle]) -> dict[int, tuple[int, int]]:
+    """The windows as the devices together saw them: from the earliest begin to the latest end."""
+    found: dict[int, tuple[int, int]] = {}
+    for device in devices:
+        for number, (begin, end) in device.finish().items():
+            first, last = found.get(number, (begin, end))
+            found[number] = (min(first, begin), max(last, end))
+    return found

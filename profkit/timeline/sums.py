@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from profkit.model import ApiCall, GpuRange, GpuTrace, Kernel, KernelTime, Transfer
-from profkit.timeline.idle import Idle
+from profkit.timeline.idle import Idle, together
 from profkit.timeline.medians import Medians
 from profkit.timeline.paths import Paths
 from profkit.timeline.records import KERNEL, TRANSFER, Columns, Configuration, Recording
@@ -32,6 +32,7 @@ class Sums:
         self._inside: Counter[tuple[int, int]] = Counter()  # launches by path and configuration
         self._path_time: Counter[int] = Counter()  # kernel ns by path
         self._devices: dict[int, Idle] = {}
+        self._working: set[int] = set()  # devices that ran kernels
         self._medians, self._host = Medians(), Medians()
         self._order: list[int] = []  # the configurations of the first launches that count
         self._seen = 0  # kernels so far, in the order of their starts
@@ -54,6 +55,7 @@ class Sums:
         chosen = kernels & counts
         if chosen.any():
             self._add_kernels(block[chosen], ordinal[chosen], when[chosen])
+            self._working.update(np.unique(block["device"][chosen]).tolist())
         moved = counts & (block["kind"] == TRANSFER)
         for kind in np.unique(block["what"][moved]).tolist():
             rows = block[moved & (block["what"] == kind)]
@@ -142,8 +144,13 @@ class Sums:
 
     def trace(self, *, repeats: int | None, compile_seconds: float | None) -> GpuTrace:
         """All of it. Of several devices `span` and `busy` are the mean: a device that waits for others is idle."""
-        spans = [idle.finish() for idle in self._devices.values()]
-        judged = sum(idle.judged for idle in self._devices.values())
+        working = sorted(
+            self._working or self._devices
+        )  # one that only got a copy is not one that should work
+        devices = [self._devices[number] for number in working]
+        windows = together(devices)
+        spans = [device.among(windows) for device in devices]
+        judged = sum(device.judged for device in devices)
         host = self._host.medians()
         numbers = sorted(self._kernels, key=self._rank)
         timed = [number for number in numbers if self._kernels[number][0]]
@@ -167,8 +174,9 @@ class Sums:
             ),
             launch_latency=_seconds(host.get(_LATENCY)),
             launch_call=_seconds(host.get(_CALL)),
-            starved=sum(i.starved for i in self._devices.values()) / judged if judged else None,
-            largest_gap=max(idle.largest for idle in self._devices.values()) / 1e9 if spans else None,
+            starved=sum(device.starved for device in devices) / judged if judged else None,
+            largest_gap=max(device.largest for device in devices) / 1e9 if devices else None,
+            device_busy=tuple(busy / span if span else 0.0 for span, busy in spans) if len(spans) > 1 else (),
             marked=self._windows.marked,
             repeats=repeats,
             setup_seconds=self._setup / 1e9 if self._before or repeats is not None else None,

@@ -463,6 +463,19 @@ def test_a_trace_of_copies_alone_does_not_say_that_the_gpu_is_busy() -> None:
     assert (verdict.target, verdict.verdict) == ("gpu-busy", "unknown")
 
 
+@pytest.mark.parametrize(
+    ("each", "words"),
+    [
+        ((0.982, 0.818), "The 2 GPUs are busy 90.0 % of 10.0 ms (98.2 and 81.8 %)."),
+        ((0.9, 0.5, 1.0, 0.9, 1.0), "The 5 GPUs are busy 90.0 % of 10.0 ms (50.0 to 100.0 %)."),
+    ],
+)
+def test_several_devices_are_told_one_by_one(each: tuple[float, ...], words: str) -> None:
+    summary = summed(gpu.report(trace=replace(gpu.trace(), device_busy=each)))["gpu"]
+    assert summary.headline.startswith(words)
+    assert dict(table(summary, "Timeline").rows)["Devices"].startswith(f"{len(each)}, busy ")
+
+
 def test_many_small_kernels_have_no_largest_one() -> None:
     one = gpu.trace().kernels[0]
     many = tuple(

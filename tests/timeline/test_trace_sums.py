@@ -147,7 +147,28 @@ def test_two_devices_are_busy_by_their_mean() -> None:
         recording(kernels, devices=[0, 1], ranges=[Range("r", "profkit", 980, 1980, 0, None)])
     )
     assert trace.busy == pytest.approx((1000 + 500) / 2 * NS)
-    assert trace.span == pytest.approx((1020 + 1000) / 2 * NS)
+    assert trace.span == pytest.approx(1020 * NS)
+    assert trace.device_busy == pytest.approx((1000 / 1020, 500 / 1020))
+
+
+def test_a_device_that_works_for_a_tenth_of_the_time_is_not_busy_all_the_time() -> None:
+    kernels = [("a", 1000, 2000, 990), ("b", 1000, 1100, 995)]
+    trace, _ = build_trace(recording(kernels, devices=[0, 1], captured=True))
+    assert (trace.span, trace.busy) == pytest.approx((1000 * NS, 550 * NS))
+    assert trace.device_busy == pytest.approx((1.0, 0.1))
+    assert trace.largest_gap == pytest.approx(900 * NS)
+    # entered twice, and one device has nothing to do in the second entry
+    entries = [Range("r", "profkit", 900, 2000, 0, None), Range("r", "profkit", 3000, 4000, 0, None)]
+    trace, _ = build_trace(recording([*kernels, ("a", 3000, 4000, 3000)], devices=[0, 1, 0], ranges=entries))
+    assert trace.span == pytest.approx(2100 * NS)
+    assert trace.device_busy == pytest.approx((2000 / 2100, 100 / 2100))
+
+
+def test_a_device_that_runs_no_kernel_is_none_that_should_work() -> None:
+    copies = [("host to device", 1000, 1010, 64)]
+    trace, _ = build_trace(recording([("a", 1000, 2000, 990)], devices=[1], copies=copies, captured=True))
+    assert trace.busy == trace.span == pytest.approx(1000 * NS)
+    assert trace.device_busy == ()
 
 
 def test_copies_are_busy_time_and_summed_by_kind() -> None:
