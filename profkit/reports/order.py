@@ -22,8 +22,9 @@ NOISE = 50.0  # %; beyond half of the value an interval has no centre to speak o
 # Of a single function or kernel less is not worth the first place: the floor under which it fails no run.
 WORTH = 0.05  # of the GPU time
 WON = 0.01  # of the run's time, where it is known what could be won at most
-# What a depth or a report leaves out as it should is no thing to do.
-LEFT_OUT = ("pass was not asked for",)
+# What a run's depth leaves out as it should is no thing to do.
+LEFT_OUT = "pass was not asked for"
+DEEPER = "(the standard depth counts them)"  # in a report of others it is something to do
 ACTIONS = 3  # more than three things to do first is no order
 
 
@@ -78,7 +79,8 @@ def actions(document: RunDocument) -> list[Action]:
 def _sorted(document: RunDocument) -> list[Verdict]:
     """Verdicts that something is to be done about, the most urgent first."""
     wanted = [v for v in worst_first(document.verdicts) if v.verdict in ("fail", "unknown") and v.advice]
-    wanted = sorted((v for v in wanted if _worth_a_place(v)), key=urgency)
+    of_run = document.plan is not None or bool(document.passes)
+    wanted = sorted((v for v in wanted if _worth_a_place(v, of_run=of_run)), key=urgency)
     for verdict in [v for v in wanted if v.verdict == "fail"]:
         first = next((v for v in wanted if f"see {v.target} first" in verdict.advice[0]), None)
         if first is not None and first.verdict == "fail" and wanted.index(first) > wanted.index(verdict):
@@ -87,10 +89,10 @@ def _sorted(document: RunDocument) -> list[Verdict]:
     return wanted
 
 
-def _worth_a_place(verdict: Verdict) -> bool:
+def _worth_a_place(verdict: Verdict, *, of_run: bool) -> bool:
     part = verdict.scope.kind == "kernel"
     if verdict.verdict == "unknown":
-        return not part and not verdict.reason.endswith(LEFT_OUT)
+        return not part and not verdict.reason.endswith((LEFT_OUT, DEEPER) if of_run else LEFT_OUT)
     if not part:
         return True
     return (verdict.weight is None or verdict.weight >= WORTH) and (

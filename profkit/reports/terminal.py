@@ -24,7 +24,6 @@ from profkit.reports.order import (
 )
 from profkit.reports.screen import Screen
 from profkit.reports.terminal_verdicts import STYLES, show_verdicts
-from profkit.words import shortened
 
 STATES = {"complete": "", "running": "bold yellow", "interrupted": "bold yellow", "failed": "bold red"}
 BRIEF = (
@@ -33,7 +32,7 @@ BRIEF = (
     "Copies",
 )  # tables that are shown where details were not asked for
 IN_KERNELS = ("occupancy", "bandwidth", "access", "execution")  # what the table of kernels has in a column
-FACT = 48  # characters of a fact about the tool's session; the whole stands in run.json and in report.md
+FACT = 64  # characters of a fact about the tool's session: longer ones (lists of metrics) stand in report.md alone
 ROWS = 4  # notes of a summary that are shown where details were not asked for
 
 
@@ -188,7 +187,7 @@ def _conditions(screen: Screen, document: RunDocument) -> None:
     """What decides whether these numbers may be compared with others."""
     if document.facts:
         screen.heading("Measured under")
-        told = [f"{name}: {shortened(value, FACT)}" for name, value in conditions(document).items()]
+        told = [f"{name}: {value}" for name, value in conditions(document).items() if len(value) <= FACT]
         screen.line(("; ".join(told), "dim"), indent=2, hang=0)
 
 
