@@ -40,6 +40,8 @@ def main(kind: type[Workload], argv: Sequence[str] | None = None) -> int:
 def _run(kind: type[Workload], request: Request) -> None:
     engine, impl, remarks = choose(request, kind.implementations)
     workload = _sized(kind, request, engine)
+    if request.cold:
+        _can_be_cold(request, engine)
     need_profkit()
     _need_memory(workload, engine)
     print(
@@ -61,6 +63,8 @@ def _run(kind: type[Workload], request: Request) -> None:
             measure(
                 step,
                 engine.wait,
+                device="cuda" if engine.backend == "cuda" else "cpu" if engine.backend == "cpu" else None,
+                cold=request.cold,
                 name=workload.name,
                 flops=workload.flops(),
                 bytes=workload.bytes(DTYPES[engine.dtype].itemsize),
@@ -78,6 +82,13 @@ def _sized(kind: type[Workload], request: Request, engine: Engine) -> Workload:
     if (fault := workload.fault()) is not None:
         raise Refusal(USAGE, fault)
     return workload
+
+
+def _can_be_cold(request: Request, engine: Engine) -> None:
+    if engine.backend != "cuda":
+        raise Refusal(USAGE, f"--cold flushes the L2 of a CUDA device, and this runs on {engine.backend}")
+    if request.iters is not None and not profiled():
+        raise Refusal(USAGE, "--cold is timed by profkit, call by call; leave out --iters")
 
 
 def _sizes(workload: Workload) -> str:

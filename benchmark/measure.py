@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 from benchmark.refusal import MACHINE, Refusal, install
 from benchmark.workload import Step
@@ -29,6 +30,8 @@ def measure(
     step: Step,
     wait: Callable[[], object] | None,
     *,
+    device: Literal["cuda", "cpu"] | None,
+    cold: bool,
     name: str,
     flops: int,
     bytes: int,
@@ -37,12 +40,16 @@ def measure(
 ) -> None:
     """Measure `step` and print its time, FLOP/s and bytes/s; `wait` waits for what it left to a device.
 
+    `device` says whose clock counts (None: profkit looks for itself), `cold` has its L2 flushed before each timed call.
     `warmup` calls (None: profkit's choice) come before `iters` timed ones (None: until the time is known).
     """
     from profkit import benchmark
 
+    def by_profkit() -> None:
+        benchmark(step, name=name, flops=flops, bytes=bytes, synchronize=wait, device=device, cold=cold)
+
     if profiled() or (warmup is None and iters is None):
-        benchmark(step, name=name, flops=flops, bytes=bytes, synchronize=wait)
+        by_profkit()
         return
 
     from profkit.model import SampleSet
@@ -52,7 +59,7 @@ def measure(
     calls = Calls(step, synchronize=wait)
     warm = tuple(calls.sample() for _ in range(1 if warmup is None else warmup))
     if iters is None:
-        benchmark(step, name=name, flops=flops, bytes=bytes, synchronize=wait)
+        by_profkit()
         return
     samples = SampleSet(tuple(calls.sample() for _ in range(iters)), warmup=warm, pid=os.getpid())
     print(BenchmarkResult(name, samples, PRECISION, flops, bytes))

@@ -35,7 +35,7 @@ if __name__ == "__main__":
     for module in (triton_gated_mlp_tma, triton_lora_tma):
         module.programs = lambda _device: 132
         innermost = module._kernel.fn.fn
-        innermost.run = lambda x, *_, BLOCK_M, BLOCK_K, **_more: print(x.block_shape == [BLOCK_M, BLOCK_K])
+        innermost.run = lambda x, *_, **chosen: print(x.block_shape == [chosen["BLOCK_M"], chosen["BLOCK_K"]])
     triton_gated_mlp_tma.gated_mlp(square, square, square)
     triton_lora_tma.lora(square, square, square, square, 1.0)
     for tuning in triton_work("timing", 1).tunings:
