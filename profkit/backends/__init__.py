@@ -54,6 +54,7 @@ class Known:
     start_seconds: float | None = None  # what of it is no sampling: start-up, set-up and end
     passes: tuple[PassResult, ...] = ()  # those that were carried out, in order
     trace: GpuTrace | None = None  # what the trace pass saw of the devices
+    failed: str | None = None  # how the workload ended where its first run failed and another plan may help
     verdicts: tuple[Verdict, ...] | None = None  # of the judge, once the counters pass was read; None before
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property
 
@@ -29,6 +30,8 @@ PROCESSES: dict[Depth, int] = {"gate": 1, "standard": 1, "full": 3}
 # Triton's autotuner runs every candidate thousands of times. With this it keeps what it found on the disk: the first
 # pass tunes, and all later ones launch what that one launched, on which the plan of the counters builds.
 TUNED_ONCE = {"TRITON_CACHE_AUTOTUNING": "1"}
+# What Triton keeps it writes as JSON, and it raises where a kernel is tuned for something else: for a dtype, say.
+UNKEEPABLE = "is not JSON serializable"
 
 
 class Cuda:
@@ -60,7 +63,9 @@ class Cuda:
         for name in PASSES["full"]:
             if name in self._wanted:
                 passes += self._plan(name, known)
-        return Plan(self.name, self._site.depth, tuple(map(_tuned_once, passes)))
+        if known.failed is None or UNKEEPABLE not in known.failed:
+            passes = [_tuned_once(planned) for planned in passes]
+        return Plan(self.name, self._site.depth, tuple(passes))
 
     @property
     def _wanted(self) -> tuple[str, ...]:
@@ -111,12 +116,19 @@ class Cuda:
         return Findings()
 
     @cached_property
-    def _nsys(self) -> NsysAbility:
-        return probe_nsys()
+    def _probed(self) -> tuple[NsysAbility, NcuAbility]:
+        """What both tools can do, asked side by side: nsys is tried for a second, and both come before every run."""
+        with ThreadPoolExecutor(max_workers=2) as pool:
+            nsys, ncu = pool.submit(probe_nsys), pool.submit(probe_ncu)
+            return nsys.result(), ncu.result()
 
-    @cached_property
+    @property
+    def _nsys(self) -> NsysAbility:
+        return self._probed[0]
+
+    @property
     def _ncu(self) -> NcuAbility:
-        return probe_ncu()
+        return self._probed[1]
 
     @cached_property
     def _ranges(self) -> bool:

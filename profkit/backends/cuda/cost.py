@@ -1,7 +1,7 @@
 """What the passes on a GPU are expected to cost, in wall seconds, before they run.
 
-The figures are of one H200 with ncu 2025.3 and nsys 2025.3 (docs/cuda.md): a plain run of 4.3 s took 5.8 s under ncu
-with one replay pass of two launches, 19.7 s with 60 launches of 9 passes, 22 s with 8 launches of 38 passes.
+The figures are of one H200 with ncu 2025.3 and nsys 2025.3 (docs/cuda.md, what it costs): a torch program that starts
+in 3 s took 5.0 s under nsys with its export, 5.6 s under ncu with two kernels of 5 passes, 22 s with 8 of 38 passes.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from profkit.backends import Known
 from profkit.backends.cuda.launches import MATCHED_SECONDS, Group
 from profkit.model import KernelTime
 
-NSYS_SECONDS = 3.5  # start, stop and writing the report, for a trace of few seconds
-EXPORT_SECONDS = 0.5
-TORCH_SECONDS = 1.5
-NCU_SECONDS = 1.5  # start, first launch, end
+NSYS_SECONDS = 1.3  # start, stop and writing the report, for a trace of few seconds
+EXPORT_SECONDS = 0.4
+TORCH_SECONDS = 2.5
+NCU_SECONDS = 2.0  # start, first launch, end
 REPLAY_SECONDS = (
     0.03  # one replay pass of a kernel, beside the kernel itself: 26 ms with few metrics, 50 ms with all
 )
