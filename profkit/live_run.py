@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from datetime import datetime, timezone
 
 from profkit.backends import BackendRoom, Findings, Known, Site
-from profkit.errors import Interrupted, UnreadableReport
+from profkit.errors import Interrupted, UnreadableReport, WorkloadError
 from profkit.kernel_names import labels
 from profkit.model import Gpu, PassPlan, PassResult, Plan, Reading, RunDocument, Scope, Summary, Timing
 from profkit.passes.read_records import read_triton
@@ -15,7 +15,7 @@ from profkit.progress import Progress
 from profkit.recording.marks import entered_region, forget
 from profkit.recording.passes import Setting, record_pass, skipped
 from profkit.recording.peaks import record_peaks
-from profkit.recording.timing import record_timing
+from profkit.recording.timing import TimingRecord, record_timing
 from profkit.recording.usage import usage_readings
 from profkit.run import write_run
 from profkit.signals import hurried
@@ -97,14 +97,23 @@ class LiveRun:
     def _time(self, plan: PassPlan, known: Known) -> Known:
         """The timing pass; what the next plan may build on."""
         self._progress.begin("timing", f"{plural(len(plan.steps), 'process', 'processes')}, alone")
-        budget = self._site.budget * len(plan.steps)
         try:
-            record = record_timing(
-                plan, self._setting, self._site.precision, budget, lambda timings: self.grow(timings=timings)
+            record = self._timing(plan)
+        except WorkloadError as error:
+            known = replace(known, failed=error.message)
+            again = next(planned for planned in self._plan(known).passes if planned.name == "timing")
+            if again.steps == plan.steps:
+                raise
+            self._progress.end(
+                "the workload failed: once more, in the environment that it has without profkit"
             )
-        except (KeyboardInterrupt, Interrupted):
-            self._cut(plan)
-            raise
+            forget(plan.steps, self._site.folder)
+            self._progress.begin("timing", "alone")
+            record = self._timing(again)
+            names = ", ".join(sorted({*plan.steps[0].env} - {*again.steps[0].env}))
+            self.grow(
+                notes=(*self.document.notes, f"The workload failed with {names} set, and ran without it.")
+            )
         main = record.timings[0]
         seconds = [sample for process in main.processes for sample in process.seconds]
         result = replace(record.result, cost=record.result.seconds / record.plain_seconds)
@@ -125,6 +134,16 @@ class LiveRun:
             plain_seconds=record.plain_seconds,
             start_seconds=max(0.0, record.plain_seconds - _sampling(main)),
         )
+
+    def _timing(self, plan: PassPlan) -> TimingRecord:
+        budget = self._site.budget * len(plan.steps)
+        try:
+            return record_timing(
+                plan, self._setting, self._site.precision, budget, lambda timings: self.grow(timings=timings)
+            )
+        except (KeyboardInterrupt, Interrupted):
+            self._cut(plan)
+            raise
 
     def _guessed(
         self, plan: Plan, number: int, known: Known, result: PassResult

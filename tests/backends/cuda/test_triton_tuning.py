@@ -68,14 +68,14 @@ def test_where_triton_cannot_keep_its_choice_the_workload_runs_as_it_does_withou
 ) -> None:
     run = machine.profile(TUNED.format(key="tl.float16"), depth="gate")
     assert run.state == "complete"
+    assert "The workload failed with TRITON_CACHE_AUTOTUNING set, and ran without it." in run.notes
     assert any("once more" in line for line in machine.said)
     assert [tuning.cached for work in run.triton for tuning in work.tunings] == [False, False, False]
 
 
-def test_a_workload_that_fails_by_itself_is_not_tried_twice(machine: Machine) -> None:
+def test_only_a_failure_that_may_be_tritons_is_tried_once_more(machine: Machine) -> None:
     with pytest.raises(WorkloadError):
         machine.profile("import json\njson.dumps(int)\nprint('ran')", depth="gate")
     with pytest.raises(WorkloadError):
         machine.profile("raise SystemExit(3)", depth="gate")
-    tried = [line for line in machine.said if "once more" in line]
-    assert len(tried) == 1  # the first might have been Triton's
+    assert len([line for line in machine.said if "once more" in line]) == 1
