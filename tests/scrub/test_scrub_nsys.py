@@ -65,6 +65,10 @@ TABLES: dict[str, tuple[str, list[tuple[object, ...]]]] = {
             ("EXPORT_PARAM_INPUT_FILE", f"/{SECRET}/a.nsys-rep"),
         ],
     ),
+    "EXPORT_META_DATA": (  # as it was called up to schema 3.1
+        "name TEXT, value TEXT",
+        [("EXPORT_PRODUCT_VERSION", "2022.4.1.21"), ("EXPORT_PARAM_INPUT_FILE", f"/{SECRET}/a.nsys-rep")],
+    ),
     "PROCESSES": ("globalPid INTEGER, pid INTEGER, name TEXT", [(1, 77, f"{SECRET}-daemon")]),
     "DIAGNOSTIC_EVENT": (
         "timestamp INTEGER, severity INTEGER, text TEXT",
@@ -152,6 +156,7 @@ def test_what_was_measured_and_what_was_named_stays(export: Path) -> None:
         "SELECT n.text, s.value FROM NVTX_EVENTS n LEFT JOIN StringIds s ON s.id = n.textId WHERE start < 3",
         "SELECT name, sql FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name",
         "SELECT * FROM META_DATA_EXPORT WHERE name = 'EXPORT_SCHEMA_VERSION'",
+        "SELECT * FROM EXPORT_META_DATA WHERE name = 'EXPORT_PRODUCT_VERSION'",
         "SELECT * FROM META_DATA_CAPTURE WHERE value IN ('true', 'Cuda')",
         "SELECT * FROM TARGET_INFO_SYSTEM_ENV WHERE name = 'CpuCores'",
         "SELECT name, smCount FROM TARGET_INFO_GPU",

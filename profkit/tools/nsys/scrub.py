@@ -46,6 +46,7 @@ _OF_EVENTS = re.compile(
     r"TARGET_INFO_(?:GPU|CUDA|NIC|GPU_METRICS)"
 )
 _TIMES = ("TARGET_INFO_SESSION_START_TIME", "ANALYSIS_DETAILS")
+_META = ("META_DATA_CAPTURE", "META_DATA_EXPORT", "EXPORT_META_DATA")  # the last one before schema 3.2
 _KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
 _REFERENCE = re.compile(
     r"^\s*\"?(\w+)\"?\s+INTEGER[^\n]*REFERENCES\s+StringIds", re.IGNORECASE | re.MULTILINE
@@ -147,7 +148,7 @@ def _learn(database: sqlite3.Connection, tables: tuple[_Table, ...], redactor: R
                 redactor.learn_environment(as_text(value))
             elif str(name).lower() == "hostname":
                 redactor.learn(as_text(value), HOST, strong=True)
-    for meta in ("META_DATA_CAPTURE", "META_DATA_EXPORT"):
+    for meta in _META:
         if meta in names and names[meta].has("value"):
             for name, value in database.execute(f"SELECT name, value FROM {meta}"):
                 _learn_fact(str(name).upper(), as_text(value), redactor)
@@ -181,7 +182,7 @@ def _scrub_table(database: sqlite3.Connection, table: _Table, redactor: Redactor
         _rewrite(
             database, table, "value", lambda row: system(as_text(row[0]), as_text(row[1]), redactor), "name"
         )
-    elif name in ("META_DATA_CAPTURE", "META_DATA_EXPORT"):
+    elif name in _META:
         if table.has("name"):  # how many words a command had is nobody's business either
             gone = database.execute(f"DELETE FROM {name} WHERE name GLOB 'PROCESS_*:ARGUMENT*'").rowcount
             redactor.note(COMMAND, max(0, gone))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Mapping
 
@@ -42,7 +43,7 @@ def read_gpus(database: Database, used: frozenset[int]) -> tuple[Gpu, ...]:
             memory or None,
             l2 or None,
             float(bandwidth) if bandwidth > 0 else None,
-            environment.get("NvDriverVersion"),
+            _driver(environment),
             float(clock) if clock > 0 else None,
             mig.get(row[0]),
         )
@@ -52,17 +53,17 @@ def read_gpus(database: Database, used: frozenset[int]) -> tuple[Gpu, ...]:
 
 def read_version(database: Database) -> str | None:
     """The nsys that wrote the export; None in exports of before 2021, which do not say."""
-    return _pairs(database, "META_DATA_EXPORT").get("EXPORT_PRODUCT_VERSION")
+    return _export(database).get("EXPORT_PRODUCT_VERSION")
 
 
 def read_facts(database: Database) -> dict[str, str]:
     """What decides whether two traces may be compared, as far as it is told. Nothing of the environment."""
-    export, capture = _pairs(database, "META_DATA_EXPORT"), _pairs(database, "META_DATA_CAPTURE")
+    export, capture = _export(database), _pairs(database, "META_DATA_CAPTURE")
     environment = _environment(database)
     facts: dict[str, str] = {}
     if (command := _command(capture)) is not None:
         facts["command"] = command
-    if driver := environment.get("NvDriverVersion"):
+    if driver := _driver(environment):
         facts["driver"] = driver
     if (cuda := environment.get("CudaDriverVersion", "")).isdigit():
         facts["CUDA"] = f"{int(cuda) // 1000}.{int(cuda) % 1000 // 10}"
@@ -71,6 +72,19 @@ def read_facts(database: Database) -> dict[str, str]:
     if mode := next((v for k, v in capture.items() if k.endswith("CUDA_GRAPH_TRACE_OPTIONS:MODE")), None):
         facts["CUDA graphs"] = f"traced as {'wholes' if mode == 'Graph' else 'nodes'}"
     return facts
+
+
+def _export(database: Database) -> dict[str, str]:
+    """Of the export itself; before schema 3.2 (nsys 2023.2) the table had its words the other way round."""
+    return _pairs(database, "META_DATA_EXPORT") or _pairs(database, "EXPORT_META_DATA")
+
+
+def _driver(environment: Mapping[str, str]) -> str | None:
+    """The driver's version as NVIDIA says it: on Windows nsys leaves the point out (51694 is 516.94)."""
+    version = environment.get("NvDriverVersion")
+    if version is not None and re.fullmatch(r"[3-9]\d{4}", version):
+        return f"{version[:3]}.{version[3:]}"
+    return version or None
 
 
 def was_captured(database: Database) -> bool:

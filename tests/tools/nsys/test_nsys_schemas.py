@@ -41,6 +41,23 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / 'a report\'s "name" <script>.sqlite'
 
 
+@pytest.mark.parametrize("table", ["META_DATA_EXPORT", "EXPORT_META_DATA"])
+def test_the_version_is_read_from_the_table_of_either_name(file: Path, table: str) -> None:
+    said = [("EXPORT_PRODUCT_VERSION", "2022.4.1.21"), ("EXPORT_SCHEMA_VERSION", "3.0.0")]
+    meta = (("name", "value"), [{"name": name, "value": value} for name, value in said])
+    report = read_sqlite(export(file, {**ordinary(), table: meta}, STRINGS))
+    assert (report.version, report.facts["schema"]) == ("2022.4.1.21", "3.0.0")
+
+
+@pytest.mark.parametrize(
+    ("told", "version"), [("51694", "516.94"), ("580.159.04", "580.159.04"), ("9", "9"), ("", None)]
+)
+def test_a_driver_of_windows_has_its_point_again(file: Path, told: str, version: str | None) -> None:
+    environment = (("name", "value"), [{"name": "NvDriverVersion", "value": told}])
+    report = read_sqlite(export(file, {**ordinary(), "TARGET_INFO_SYSTEM_ENV": environment}, STRINGS))
+    assert report.facts.get("driver") == version
+
+
 @pytest.mark.parametrize("columns", [KERNEL, KERNEL_2019, KERNEL_325], ids=["3.24", "2019", "3.25"])
 def test_every_schema_of_kernels_is_read(file: Path, columns: list[str]) -> None:
     export(file, ordinary(columns), STRINGS)
