@@ -6,6 +6,7 @@ Every tool folder lists what it can read in its `formats.py`; adding a profiler 
 from __future__ import annotations
 
 import pkgutil
+import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
@@ -17,6 +18,7 @@ from profkit.errors import UnreadableReport
 from profkit.model import Report
 from profkit.tools.faults import explain
 
+_POINTER = b"version https://git-lfs.github.com/spec/"
 HEAD_BYTES = 64 * 1024  # what a sniffer gets to see
 
 
@@ -64,6 +66,11 @@ def sniff(path: Path) -> Format:
     for candidate in all_formats():
         if candidate.looks_like(head):
             return candidate
+    if head.startswith(_POINTER):
+        raise UnreadableReport(
+            f"{path} is a pointer of Git LFS, not the report itself",
+            f"git lfs pull --include {shlex.quote(path.name)}",
+        )
     _complain_of_faults(path, head)
     known = ", ".join(f.title for f in all_formats())
     raise UnreadableReport(f"{path} is no report that profkit knows (it knows: {known})")

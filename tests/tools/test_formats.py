@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from profkit.errors import UnreadableReport
-from profkit.tools.formats import Format, all_formats
+from profkit.tools.formats import Format, all_formats, sniff
 
 
 @pytest.mark.parametrize("candidate", tuple(all_formats()), ids=lambda candidate: candidate.name)
@@ -34,3 +34,11 @@ def test_readers_that_come_after_the_one_that_fits_are_not_imported(tmp_path: Pa
     assert "profkit.tools.perf.stat_csv" in modules.split()
     for later in ("profkit.tools.perf.script", "profkit.tools.valgrind.callgrind_file"):
         assert later not in modules.split()
+
+
+def test_a_pointer_of_git_lfs_is_told_from_the_report_that_it_stands_for(tmp_path: Path) -> None:
+    pointer = tmp_path / "my report.sqlite"
+    pointer.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:a1c2af0d\nsize 552960\n")
+    with pytest.raises(UnreadableReport, match="pointer of Git LFS") as caught:
+        sniff(pointer)
+    assert caught.value.fix == "git lfs pull --include 'my report.sqlite'"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from profkit.model import Counter, Gpu, GpuTrace, Report
 from profkit.tools.ncu.chip_table import lacking
@@ -11,14 +11,15 @@ from profkit.tools.ncu.launches import Group, Launch, grouped
 from profkit.tools.ncu.session import Session, gpus
 
 TOOL = "ncu"
+_BARE = ("device__", "launch__", "nvlink__", "profiler__")  # what is told without counting anything
 
 
 def report_of(
     session: Session, launches: Iterable[Launch], format: str, warnings: Sequence[str] = ()
 ) -> Report:
     """Counters (medians) and times by launch configuration, largest time first; facts, devices, what is doubtful."""
-    seen = Seen()
-    groups = grouped(seen.watch(launches))
+    seen, empty = Seen(), list[str]()
+    groups = grouped(seen.watch(_counted(launches, empty)))
     times = sorted(
         (time for group in groups if (time := group.time()) is not None),
         key=lambda time: (-time.total, time.first or 0),
@@ -34,8 +35,18 @@ def report_of(
         counters=tuple(counter for group in groups for counter in _counters(group, devices)),
         trace=trace,
         gpus=devices,
-        warnings=(*warnings, *_doubts(seen, groups)),
+        warnings=(*warnings, *_doubts(seen, groups, empty)),
     )
+
+
+def _counted(launches: Iterable[Launch], empty: list[str]) -> Iterator[Launch]:
+    """Those that something was counted of. A launch that ncu could not finish leaves a result without a grid."""
+    for launch in launches:
+        bare = all(name.startswith(_BARE) for name in launch.values)
+        if launch.kind == "kernel" and bare and not any(launch.kernel.grid):
+            empty.append(launch.kernel.name)
+        else:
+            yield launch
 
 
 def _counters(group: Group, devices: Sequence[Gpu]) -> Iterable[Counter]:
@@ -48,8 +59,11 @@ def _counters(group: Group, devices: Sequence[Gpu]) -> Iterable[Counter]:
             yield Counter(name, None, "not-supported", scope=group.scope, reason=why)
 
 
-def _doubts(seen: Seen, groups: Sequence[Group]) -> Iterable[str]:
-    if not seen.launches:
+def _doubts(seen: Seen, groups: Sequence[Group], empty: Sequence[str]) -> Iterable[str]:
+    if empty:
+        told = ", ".join(dict.fromkeys(empty[:3])) + (f" and {len(empty) - 3} more" if len(empty) > 3 else "")
+        yield f"nothing was counted of {told}: ncu began with it and could not finish"
+    if not seen.launches and not empty:
         yield "the report holds no results: no kernel was profiled"
     if seen.unsupported:
         yield f"{seen.unsupported} results are of a device that this version of Nsight Compute does not support"

@@ -120,6 +120,17 @@ def test_a_kernel_without_metrics_is_a_launch_without_values(tmp_path: Path) -> 
     assert "1 launch configurations have no duration" in report.warnings[0]
 
 
+def test_a_launch_that_ncu_could_not_finish_is_no_kernel_without_values(tmp_path: Path) -> None:
+    left = {"device__attribute_multiprocessor_count": 22, "profiler__replayer_passes": 3}
+    results = [
+        w.KernelResult("done", {TIME: 5.0, **left}),
+        w.KernelResult("trace", left, grid=(0, 0, 0), block=(0, 0, 0)),
+    ]
+    report = read_ncu_rep(w.write(tmp_path / "made.ncu-rep", w.simple(results)))
+    assert {counter.scope.name for counter in report.counters} == {"done"}
+    assert [line for line in report.warnings if line.startswith("nothing was counted of trace")] != []
+
+
 def test_a_report_of_nothing_says_that_nothing_was_profiled(tmp_path: Path) -> None:
     report = read_ncu_rep(w.write(tmp_path / "made.ncu-rep", w.simple([])))
     assert report.counters == ()
