@@ -271,6 +271,51 @@ def test_what_lay_in_tritons_cache_is_told_from_what_was_compiled_here(placed: P
     assert placed(JITFunction(cache={0: {"a": old, "b": new}})) == work
 
 
+COMPILED = """
+    import torch
+    import triton, triton.language as tl
+    from triton.backends.compiler import GPUTarget
+    from triton.runtime.driver import driver
+
+    class Hopper:  # Triton's compiler needs no device, only the name of one
+        def get_current_target(self): return GPUTarget("cuda", 90, 32)
+        def get_current_device(self): return 0
+        def get_current_stream(self, device): return 0
+
+    driver.set_active(Hopper())
+
+    @triton.jit
+    def doubled(x, y, n, B: tl.constexpr):
+        at = tl.program_id(0) * B + tl.arange(0, B)
+        tl.store(y + at, 2 * tl.load(x + at, mask=at < n), mask=at < n)
+
+    heard = []
+    triton.knobs.compilation.listener = lambda *, times, **_: heard.append(times.total_lowering / 1e6)
+    with profkit.region("a"):
+        for block in (64, 128):
+            doubled.warmup(torch.float16, torch.float16, 1024, B=block, grid=(1,))
+    print(sum(heard))
+"""
+
+
+def test_tritons_own_compiler_is_told_warm_from_cold_and_its_seconds_are_about_right(
+    workload: Run, tmp_path: Path
+) -> None:
+    pytest.importorskip("triton", minversion="3.4")
+    pytest.importorskip("torch")
+    first = workload(COMPILED, TRITON_CACHE_DIR=str(tmp_path / "cache"))
+    assert first.code == 0, first.err
+    cold = first.record.triton
+    assert cold is not None
+    assert (cold.binaries, cold.cached) == (2, 0)
+    assert cold.compile_seconds is not None
+    assert 0.3 * float(first.out) < cold.compile_seconds < 1.2 * float(first.out) + 0.1
+    (tmp_path / f"r.{cold.pid}.json").unlink()
+    warm = workload(COMPILED, TRITON_CACHE_DIR=str(tmp_path / "cache")).record.triton
+    assert warm is not None
+    assert (warm.binaries, warm.cached, warm.compile_seconds) == (2, 2, 0.0)
+
+
 @pytest.mark.parametrize(
     "lost",
     [CompiledKernel(), CompiledKernel(metadata_group={"a": "/nowhere/at/all"})],
