@@ -69,7 +69,7 @@ def _kinds() -> frozenset[type]:
 
 
 def _kernels(kinds: frozenset[type]) -> Iterator[Any]:
-    """Every kernel at the top of a module, and what Triton lists itself (from 3.4 on)."""
+    """Every kernel at the top of a module, and what newer versions of Triton list themselves."""
     for module in list(sys.modules.values()):
         if isinstance(module, ModuleType):
             # a module that loads itself when it is touched stays as it is
@@ -183,7 +183,7 @@ def _word(value: Any) -> str:
 
 
 def _binaries(function: Any) -> list[Any]:
-    """The compiled kernels of one function, of all devices; by device in `device_caches` (from 3.3 on) or `cache`."""
+    """The compiled kernels of one function, of all devices; by device in `device_caches`, or in `cache` of older versions."""
     caches = getattr(function, "device_caches", None)
     found: list[Any] = []
     if isinstance(caches, dict):

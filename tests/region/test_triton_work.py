@@ -262,7 +262,7 @@ def binary(folder: Path, name: str, *times: float) -> CompiledKernel:
 
 
 def test_what_lay_in_tritons_cache_is_told_from_what_was_compiled_here(placed: Place, tmp_path: Path) -> None:
-    """In 3.4 and later the kernels of a device are the first of what is kept for it; before they stood alone."""
+    """In 3.7 the kernels of a device are the first of what is kept for it; in older versions they stood alone."""
     old, new = binary(tmp_path, "old", -9e5, -9e5 + 3), binary(tmp_path, "new", 0, 0.25, 1.5)
     work = placed(JITFunction(device_caches={0: ({"a": old, "b": new}, {}, "target")}))
     assert work is not None
