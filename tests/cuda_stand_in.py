@@ -59,12 +59,13 @@ class Device:
         fn: Callable[[], object],
         *,
         cold: bool = False,
+        graph: bool = False,
         setup: Callable[[], object] | None = None,
         budget: float = 1.0,
         address: bytes | None = None,
     ) -> SampleSet:
         with open_clock(self.driver) as clock:
-            calls = DeviceCalls(fn, clock, setup, cold=cold)
+            calls = DeviceCalls(fn, clock, setup, cold=cold, graph=graph)
             return time_on_device(calls, Watch(address), precision=0.05, budget=budget)
 
 

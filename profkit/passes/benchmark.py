@@ -100,6 +100,7 @@ def benchmark(
     synchronize: Callable[[], object] | None = None,
     device: Device | None = None,
     cold: bool = False,
+    graph: bool = False,
     precision: float = PRECISION,
     budget: float = BUDGET,
 ) -> BenchmarkResult:
@@ -110,9 +111,11 @@ def benchmark(
     read. CUDA needs none: where this process has a CUDA context, events on the current stream are the clock
     (`device="cuda"` says so where there is none, `device="cpu"` keeps to the wall clock), checked against the wall
     clock. Then `samples.seconds` are what a call costs back to back, `samples.device_seconds` what it costs the
-    device without the launches, and with `cold` each call finds a flushed L2. `precision` is the relative
-    half-width asked of the median's 95 % interval, `budget` the seconds that may be spent by hand; under profkit
-    the pass decides both. Garbage collection stays on: a workload that pays for it in production pays for it here.
+    device without the launches, and with `cold` each call finds a flushed L2. `graph` also times it as torch
+    records it in a CUDA graph (`samples.graph_seconds`), for functions that can be recorded. `precision` is the
+    relative half-width asked of the median's 95 % interval, `budget` the seconds that may be spent by hand; under
+    profkit the pass decides both. Garbage collection stays on: a workload that pays for it in production pays for
+    it here.
 
     Prints one line when run by hand; quiet under profkit. What `fn` raises passes through.
     Raises ValueError for flops, bytes, precision or budget that are no positive finite numbers, and for another
@@ -127,7 +130,7 @@ def benchmark(
     if DIRECTIVE not in os.environ and HOST not in sys.modules:
         show = _shown(name, budget) if sys.stderr is not None and sys.stderr.isatty() else None
         samples = time_function(
-            calls, device=device, cold=cold, precision=precision, budget=budget, progress=show
+            calls, device=device, cold=cold, graph=graph, precision=precision, budget=budget, progress=show
         )
         result = BenchmarkResult(name, samples, precision, flops, bytes)
         if show is not None:
@@ -143,6 +146,7 @@ def benchmark(
                 calls,
                 device=device,
                 cold=cold or directive.cold,
+                graph=graph,
                 precision=directive.precision,
                 budget=directive.budget,
                 warmup=directive.warmup,

@@ -18,6 +18,7 @@ def time_function(
     *,
     device: Device | None,
     cold: bool,
+    graph: bool = False,
     precision: float,
     budget: float,
     warmup: int = 1,
@@ -40,7 +41,7 @@ def time_function(
 
         try:
             with open_clock(driver) as clock:
-                timed = DeviceCalls(calls.fn, clock, calls.setup, cold=cold)
+                timed = DeviceCalls(calls.fn, clock, calls.setup, cold=cold, graph=graph)
                 return time_on_device(
                     timed, Watch(clock.address()), warmup=warmup, progress=progress, **asked
                 )

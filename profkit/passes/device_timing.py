@@ -17,7 +17,7 @@ from time import perf_counter
 
 from profkit.model import SampleSet
 from profkit.passes import sampling
-from profkit.passes.device_graph import in_a_graph
+from profkit.passes.device_graph import NoGraph, in_a_graph
 from profkit.passes.device_samples import DeviceCalls, Sample
 from profkit.passes.device_watch import REASONS, State, Watch
 from profkit.passes.timing import MOST_SAMPLES, SPREAD_SECONDS, Progress
@@ -112,9 +112,15 @@ def time_on_device(
     seconds = kept[seen.warmup :]
     if alone and not bound:
         alone = calls.alone(_affordable(ALONE, like, calls, budget)) or alone
-    graph = None
-    if alone and not single and _typical(alone).host > SAME * _typical(alone).device:
-        graph = in_a_graph(calls.fn, calls.clock, calls.queued)
+    remarks = list(_remarks(checks, calls.loops, single and calls.hurried))
+    graph: float | None = None
+    if calls.graph and not alone:  # to record it would fail, and torch suffers from that
+        remarks.append("not timed in a CUDA graph: the host could not get ahead of the device")
+    elif calls.graph:
+        try:
+            graph = in_a_graph(calls.fn, calls.clock, calls.queued)
+        except NoGraph as error:
+            remarks.append(str(error))
     device: float | None = None
     if (single and not calls.hurried) or (bound and not single):
         device = median(seconds)
@@ -137,7 +143,7 @@ def time_on_device(
         clocks=log.clocks(),
         throttled=log.count - len(kept),
         throttle_reasons=log.reasons(),
-        remarks=tuple(_remarks(checks, calls.loops, single and calls.hurried)),
+        remarks=tuple(remarks),
     )
 
 

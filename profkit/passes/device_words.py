@@ -16,6 +16,8 @@ def device_words(samples: SampleSet) -> Iterator[str]:
         yield f"CUDA events, {samples.cache} L2"
     if samples.seconds and samples.cache != "cold":
         yield from _sides(samples, median(samples.seconds))
+    if samples.graph_seconds is not None:
+        yield f"in a CUDA graph {duration(samples.graph_seconds)}"
     if samples.clocks:
         yield f"SM clock {median(samples.clocks) / 1e9:.3g} GHz"
     if samples.throttle_reasons:
@@ -31,8 +33,7 @@ def _sides(samples: SampleSet, seconds: float) -> Iterator[str]:
     device, host = samples.device_seconds, samples.host_seconds
     if device is not None and seconds > TELLING * device:
         alone = f", to launch it takes the host {duration(host)}" if host is not None else ""
-        graph = f", in a CUDA graph {duration(samples.graph_seconds)}" if samples.graph_seconds else ""
-        yield f"launch-bound: the device alone needs {duration(device)}{alone}{graph}"
+        yield f"launch-bound: the device alone needs {duration(device)}{alone}"
 
 
 def duration(seconds: float) -> str:

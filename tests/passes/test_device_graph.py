@@ -56,6 +56,17 @@ class Torch:
         def stream(_: object) -> Iterator[None]:
             yield
 
+        class Generator:
+            """A recording that fails confuses torch's, until its state is replaced."""
+
+            def clone_state(self) -> str:
+                return "whole"
+
+            def graphsafe_set_state(self, state: str) -> None:
+                assert state == "whole"
+                torch.set_right += 1
+
+        self.set_right = 0
         self.recorded: list[int] | None = None
         self.replays = 0
         self.equal = lambda one, other: one.value == other.value
@@ -64,6 +75,7 @@ class Torch:
             Stream=Stream,
             stream=stream,
             current_stream=Stream,
+            default_generators=(Generator(),),
             is_initialized=lambda: True,
             is_current_stream_capturing=lambda: False,
         )
@@ -82,15 +94,15 @@ class Torch:
 
 
 def timed(
-    device: Device, monkeypatch: pytest.MonkeyPatch, refuses: str = "", **work: Any
+    device: Device, monkeypatch: pytest.MonkeyPatch, refuses: str = "", *, graph: bool = True, **work: Any
 ) -> tuple[SampleSet, Torch]:
     torch = Torch(device, refuses)
     monkeypatch.setitem(sys.modules, "torch", torch)  # type: ignore[arg-type]
     fn = torch.work(**{"microseconds": 20, "host": 100, "result": lambda: None, **work})
-    return device.time(fn, budget=1), torch
+    return device.time(fn, budget=1, graph=graph), torch
 
 
-def test_a_launch_bound_call_is_also_timed_in_a_graph(
+def test_a_call_is_timed_in_a_graph_where_that_is_asked_for(
     device: Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found, torch = timed(device, monkeypatch)
@@ -98,23 +110,35 @@ def test_a_launch_bound_call_is_also_timed_in_a_graph(
     assert found.device_seconds == pytest.approx(20e-6, rel=0.05)
     assert "a CUDA graph of" in (found.batching or "")
     assert "in a CUDA graph 19" in "; ".join(device_words(found))
-    assert torch.replays > 1
+    assert (torch.replays > 1, torch.set_right, found.remarks) == (True, 0, ())
 
 
-def test_work_that_keeps_the_device_busy_is_not_recorded(
+def test_nothing_is_recorded_that_nobody_asked_for(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    found, torch = timed(device, monkeypatch, graph=False)
+    assert (found.graph_seconds, torch.replays) == (None, 0)
+
+
+def test_a_call_that_waits_for_the_device_is_not_recorded(
     device: Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found, torch = timed(device, monkeypatch, microseconds=500, host=1)
-    assert (found.graph_seconds, torch.replays) == (None, 0)
+    found, torch = timed(device, monkeypatch, "begin", result=device.driver.synchronize)
+    assert (found.graph_seconds, torch.set_right) == (None, 0)
+    assert found.remarks == ("not timed in a CUDA graph: the host could not get ahead of the device",)
+
+
+def test_without_torch_there_is_no_graph(device: Device) -> None:
+    found = device.time(device.work(300), graph=True)
+    assert found.remarks == ("a CUDA graph is recorded by torch, which is not loaded",)
 
 
 @pytest.mark.parametrize("refuses", ["begin", "end"])
-def test_a_recording_that_fails_is_no_answer_and_costs_nothing_else(
+def test_a_recording_that_fails_is_no_answer_and_torchs_random_numbers_are_set_right(
     device: Device, monkeypatch: pytest.MonkeyPatch, refuses: str
 ) -> None:
     found, torch = timed(device, monkeypatch, refuses)
-    assert (found.graph_seconds, torch.replays) == (None, 0)
+    assert (found.graph_seconds, torch.replays, torch.set_right) == (None, 0, 1)
     assert found.device_seconds is not None
+    assert found.remarks[0].startswith("no CUDA graph could be recorded: ")
 
 
 def test_a_graph_that_computes_something_else_is_no_answer(
@@ -125,6 +149,7 @@ def test_a_graph_that_computes_something_else_is_no_answer(
 
     found, _ = timed(device, monkeypatch, result=result)
     assert found.graph_seconds is None
+    assert found.remarks == ("recorded as a CUDA graph it computes something else",)
 
 
 def test_a_graph_that_computes_the_same_is_one(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:

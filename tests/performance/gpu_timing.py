@@ -67,7 +67,7 @@ def profkit_cold(work: Work) -> float:
 
 
 def profkit_warm(work: Work) -> tuple[float, float, float, float]:
-    """Back to back, the device alone, the host alone, and in a graph (which benchmark asks of launch-bound calls)."""
+    """Back to back, the device alone, the host alone, and in a graph."""
     from profkit.passes.clocks import time_function
     from profkit.passes.device_clock import open_clock
     from profkit.passes.device_graph import in_a_graph
@@ -78,7 +78,7 @@ def profkit_warm(work: Work) -> tuple[float, float, float, float]:
     device, none = found.device_seconds or float("nan"), float("nan")
     with open_clock(Driver()) as clock:
         graph = in_a_graph(work, clock, max(1, min(200, int(0.02 / device))))
-    return median(found.seconds), device, found.host_seconds or none, graph or none
+    return median(found.seconds), device, found.host_seconds or none, graph
 
 
 def do_bench(work: Work) -> float:
