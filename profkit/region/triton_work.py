@@ -183,7 +183,7 @@ def _word(value: Any) -> str:
 
 
 def _binaries(function: Any) -> list[Any]:
-    """The compiled kernels of one function, of all devices; by device in `device_caches`, or in `cache` of older versions."""
+    """The compiled kernels of one function, of all devices: in `device_caches`, or in `cache` of older versions."""
     caches = getattr(function, "device_caches", None)
     found: list[Any] = []
     if isinstance(caches, dict):
