@@ -27,6 +27,7 @@ REGISTERS = "launch__registers_per_thread"
 SHARED = ("launch__shared_mem_per_block_static", "launch__shared_mem_per_block_dynamic")
 SHARED_ALL, SHARED_DRIVER = "launch__shared_mem_per_block", "launch__shared_mem_per_block_driver"
 DEVICE = "launch__device_id"
+BLOCKS = "launch__grid_size"
 _SHAPE = ("grid", "block")
 IDENTITY = (
     REGISTERS,
@@ -34,6 +35,7 @@ IDENTITY = (
     SHARED_ALL,
     SHARED_DRIVER,
     DEVICE,
+    BLOCKS,
     *DURATIONS,
     *(name for two in CYCLES for name in two),
     *(f"launch__{what}_dim_{axis}" for what in _SHAPE for axis in "xyz"),
@@ -112,12 +114,22 @@ def kernel_of(
     registers = finite(values.get(REGISTERS))
     return Kernel(
         name=name,
-        grid=grid,
+        grid=_in_blocks(grid, block, values),
         block=block,
         mangled=mangled,
         registers=None if registers is None else int(registers),
         shared=_shared(values),
     )
+
+
+def _in_blocks(grid: tuple[int, ...], block: tuple[int, ...], values: Mapping[str, Value]) -> tuple[int, ...]:
+    """The grid in blocks: ncu 2020.2 wrote it in threads, which the number of blocks beside it gives away."""
+    blocks = finite(values.get(BLOCKS))
+    if blocks is None or len(grid) != len(block) or math.prod(grid) == blocks or 0 in block:
+        return grid
+    found = tuple(side // threads for side, threads in zip(grid, block, strict=True))
+    whole = all(side % threads == 0 for side, threads in zip(grid, block, strict=True))
+    return found if whole and math.prod(found) == blocks else grid
 
 
 def _shared(values: Mapping[str, Value]) -> int | None:
