@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from profkit.model import RunDocument, Scope, Verdict, VerdictWord
-from profkit.reports.order import SIGNS, WORDS, actions, common_causes, counts, gain, named, worst_first
+from profkit.reports.order import (
+    SIGNS,
+    WORDS,
+    WORTH,
+    actions,
+    common_causes,
+    counts,
+    gain,
+    named,
+    worst_first,
+)
 from profkit.reports.screen import Screen
 from profkit.words import percent
 
@@ -65,6 +75,8 @@ def show_verdicts(screen: Screen, document: RunDocument, *, details: bool) -> No
                 screen.labelled((f"{SIGNS[word]} {WORDS[word]}", STYLES[word]), names, width=9)
     shown = frozenset(v.target for v in whole if v.verdict in ("fail", "unknown"))
     for scope, verdicts in list(inner.items())[: KERNELS if kernels else FUNCTIONS]:
+        if kernels and not details and all(v.weight is not None and v.weight < WORTH for v in verdicts):
+            continue  # too small to fail a run
         failed = [v for v in worst_first(verdicts) if v.verdict in ("fail", "unknown")]
         weight = next((v.weight for v in verdicts if v.weight is not None), None)
         share = f", {percent(100 * weight)} % of the GPU time" if weight is not None else ""

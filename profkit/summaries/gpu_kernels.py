@@ -15,7 +15,7 @@ from profkit.words import bar, percent, plural, quantity
 CONCERN = "kernels"
 OCCUPANCY = ("occupancy.achieved", "occupancy.theoretical")
 # What fills tensors with numbers: the first kernel of a program, and so the one that `ncu --launch-count 1` counts.
-_FILLS = re.compile(r"distribution_(elementwise|nullary)|curand|randperm", re.IGNORECASE)
+_FILLS = re.compile(r"^[^(]*(distribution_(elementwise|nullary)|randperm|generate_seed_pseudo)")
 BAR = 4  # characters of the bar beside a share
 
 

@@ -152,7 +152,7 @@ def _of_run(target: Target, judged: Sequence[_Judged], rest: float, why: str) ->
             quality=cause.quality if cause is not None else "unavailable",
             advice=cause.advice if cause is not None else (),
         )
-    if kept:
+    if kept and (_sum(kept) >= FLOOR or not silent):
         reason = (
             f"{_part(_sum(kept))} of the GPU time is in kernels that keep it: {_named(kept)}; target {words}"
         )
@@ -174,6 +174,9 @@ def _of_run(target: Target, judged: Sequence[_Judged], rest: float, why: str) ->
             f"the kernels that it speaks of have {_part(lost)} of the GPU time, less than {100 * FLOOR:.0f} %"
         )
         return replace(blank, verdict="not-applicable", reason=f"{few}: {_named(missed)}", weight=lost)
+    if kept:
+        few = f"it speaks of kernels with {_part(_sum(kept))} of the GPU time alone, and these keep it"
+        return replace(blank, verdict="not-applicable", reason=f"{few}: {_named(kept)}", weight=_sum(kept))
     lead = silent[0].verdict if silent else first
     reason = lead.reason if len(judged) == 1 else f"{_short(lead)}: {lead.reason}"
     return replace(blank, verdict="not-applicable", reason=reason, weight=_sum(silent), value=None)

@@ -426,3 +426,18 @@ def test_a_trace_tells_how_to_have_its_kernels_counted() -> None:
         v for v in judge_document(report, TARGETS).verdicts if v.verdict == "unknown" and v.target in FOUR
     ]
     assert {v.advice[0].split(":")[0] for v in unknown} == {"Count its kernels"}
+
+
+def test_a_kernel_with_a_tiny_share_passes_no_run_either() -> None:
+    # the large one is limited by arithmetic: bandwidth is not asked of it
+    large = {
+        "sm.throughput": 90.0,
+        "pipe.fp32.utilization": 90.0,
+        "bandwidth.dram.share": 5.0,
+        "memory.throughput": 9.0,
+    }
+    small = {"bandwidth.dram.share": 90.0, "memory.throughput": 90.0, "sm.throughput": 9.0}
+    both = judge_document(document({kernel("a"): (0.999, large), kernel("b"): (0.001, small)}), TARGETS)
+    (verdict,) = [v for v in both.verdicts if v.target == "memory-bandwidth" and v.scope == RUN]
+    assert verdict.verdict == "not-applicable"
+    assert "0.10 % of the GPU time alone" in verdict.reason
