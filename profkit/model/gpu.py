@@ -100,8 +100,8 @@ class GpuTrace:
     """What the devices did in the part that counts. Times in seconds.
 
     `span` runs from the begin of the region (or of its first activity) to its end (or that of the last); `busy` is
-    the union of all kernels and copies in it, so `span - busy` is idle. Of several devices both are the mean. A report of counters alone has neither:
-    there only `kernels` is told, with the times that were counted.
+    the union of all kernels and copies in it, so `span - busy` is idle. Of several devices both are the mean.
+    A report of counters alone has neither: there only `kernels` is told, with the times that were counted.
     """
 
     tool: str
@@ -117,6 +117,7 @@ class GpuTrace:
     # Share of the idle time in which the host had launched nothing: the device waited for the host.
     starved: float | None = None
     largest_gap: float | None = None
+    copying: float | None = None  # part of `busy` in which copies or memsets ran, and no kernel
     # Of several devices the share of its span (0..1) in which each was busy, by its number; empty of one alone.
     device_busy: tuple[float, ...] = ()
     marked: bool = False  # only what happened in a marked region is counted

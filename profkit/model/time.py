@@ -31,7 +31,9 @@ class SampleSet:
     # only launches it. `seconds` is about the larger of the two; None where that could not be told.
     device_seconds: float | None = None
     host_seconds: float | None = None
-    graph_seconds: float | None = None  # one iteration of many in a CUDA graph, where the benchmark asks for it
+    graph_seconds: float | None = (
+        None  # one iteration of many in a CUDA graph, where the benchmark asks for it
+    )
     clocks: tuple[float, ...] = ()  # the device's SM clock in Hz, between samples; empty where not told
     throttled: int = 0  # samples thrown away because the device slowed itself down, and
     throttle_reasons: tuple[str, ...] = ()  # why it did; with none thrown away, it did so all the time

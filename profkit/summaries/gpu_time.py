@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from profkit.metrics import metric
 from profkit.model import RUN, GpuTrace, Reading, Source, Summary, Table
@@ -21,6 +21,7 @@ TRACE_METRICS = (
     "time.gpu",
     "time.gpu.idle",
     "gpu.starved",
+    "gpu.copying",
     "launch.latency",
     "launch.count",
     "transfer.bytes",
@@ -34,8 +35,8 @@ TRACE_FIX = "trace it: nsys profile -t cuda,nvtx COMMAND, or profkit profile --b
 def trace_readings(trace: GpuTrace) -> tuple[Reading, ...]:
     """What a trace tells of the whole run: how busy, how long, how starved; launches and transfers.
 
-    gpu.utilization (%), time.gpu, time.gpu.idle (s), gpu.starved (% of the idle time), launch.latency (s),
-    launch.count, transfer.bytes (B), transfer.seconds (s).
+    gpu.utilization (%), time.gpu, time.gpu.idle (s), gpu.starved (% of the idle time), gpu.copying (%),
+    launch.latency (s), launch.count, transfer.bytes (B), transfer.seconds (s).
     """
     span, busy = trace.span, trace.busy
 
@@ -59,6 +60,7 @@ def trace_readings(trace: GpuTrace) -> tuple[Reading, ...]:
         told("time.gpu", sum(k.total for k in trace.kernels), "sum of all kernels' times", ""),
         told("time.gpu.idle", idle, "span - union of kernels and copies", no_span, fix),
         told("gpu.starved", _percent(trace.starved), waited, no_span, fix),
+        *_copying(trace, told),
         told("launch.latency", trace.launch_latency, "median from launch call to its kernel", no_span, fix),
     ]
     if timeless:
@@ -72,6 +74,14 @@ def trace_readings(trace: GpuTrace) -> tuple[Reading, ...]:
             "transfer.seconds", sum(one.seconds for one in copies), "time of all copies, overlaps and all", ""
         ),
     )
+
+
+def _copying(trace: GpuTrace, told: Callable[..., Reading]) -> list[Reading]:
+    """The share of the span in which only copies ran; nothing where the trace does not tell it."""
+    if trace.copying is None or not trace.span or not trace.kernels:
+        return []
+    share = 100 * min(1.0, trace.copying / trace.span)
+    return [told("gpu.copying", share, "100 * (busy - union of kernels) / span", "")]
 
 
 def _only_copies(trace: GpuTrace) -> bool:
@@ -118,6 +128,9 @@ def limits(trace: GpuTrace, rows: Sequence[KernelRow]) -> list[tuple[str, float]
     if total + copied > 0:
         busy = trace.busy / trace.span / (total + copied)
         parts["copies"] = copied * busy
+        if trace.copying is not None and total > 0:
+            parts["copies"] = trace.copying / trace.span
+            busy = max(0.0, trace.busy - trace.copying) / trace.span / total
         for row in rows:
             if row.time is not None:
                 bound = row.bound.bound if row.bound is not None else "unknown"
@@ -171,11 +184,14 @@ def _timeline(trace: GpuTrace) -> Table:
 
     if span is not None and busy is not None:
         idle = max(0.0, span - busy)
+        copying = ""
+        if trace.copying is not None and trace.kernels and trace.copying >= 0.001 * span:
+            copying = f"; only copying {_of(trace.copying, span)}"
         gap = f"; longest gap {quantity(trace.largest_gap, 's')}" if trace.largest_gap is not None else ""
         add("Traced", quantity(span, "s"))
         if trace.device_busy:
             add("Devices", f"{len(trace.device_busy)}, busy {_each(trace)}; below, their mean")
-        add("Busy", f"{quantity(busy, 's')} ({_of(busy, span)})")
+        add("Busy", f"{quantity(busy, 's')} ({_of(busy, span)}{copying})")
         add("Idle", f"{quantity(idle, 's')} ({_of(idle, span)}){gap}")
         if trace.starved is not None and idle > 0:
             add(

@@ -26,7 +26,7 @@ def most_won(gain: Gain, values: Mapping[str, float], kernel: KernelClass | None
     device: the part of the device that its blocks leave empty, 1 - waves (where waves are not told, the
         multiprocessors without a block: NVIDIA's launch rule); no more than the headroom.
     headroom: 1 - how busy the busiest unit is.
-    idle: the time in which the GPU did nothing.
+    idle: the time in which the GPU did nothing. copying: that in which it only copied.
     """
     found = _bound(gain, values, kernel)
     return None if found is None else min(1.0, max(0.0, found))
@@ -43,6 +43,8 @@ def _bound(gain: Gain, values: Mapping[str, float], kernel: KernelClass | None) 
         return _left(values.get("warp.execution_efficiency"))
     if gain == "idle":
         return _left(values.get("gpu.utilization"))
+    if gain == "copying":
+        return _times(values.get("gpu.copying"), 0.01)
     if gain == "device":
         blocks, room = values.get("launch.blocks"), values.get("launch.multiprocessors")
         empty = _left(_times(values.get("launch.waves"), 100))

@@ -12,7 +12,7 @@ Operator = Literal["<", ">", "<=", ">="]
 Roof = Literal["memory", "compute"]
 # What keeping the target could win of a kernel's time: targets/gain.py has the formula of each.
 Gain = Literal[
-    "none", "bandwidth", "occupancy", "conflicts", "lanes", "sectors", "device", "headroom", "idle"
+    "none", "bandwidth", "occupancy", "conflicts", "lanes", "sectors", "device", "headroom", "idle", "copying"
 ]
 OPERATORS: dict[str, Operator] = {"below": "<", "above": ">", "at_most": "<=", "at_least": ">="}
 

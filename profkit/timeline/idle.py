@@ -86,6 +86,10 @@ class Idle:
         self._window = -1
         return {n: (b, e) for n, b, e in zip(self.numbers, self.begins, self.ends, strict=True)}
 
+    def worked(self) -> int:
+        """For how long something ran, in ns, once all has been added."""
+        return sum(end - begin for begin, end in self.finish().values()) - self.idle
+
     def among(self, windows: dict[int, tuple[int, int]]) -> tuple[int, int]:
         """`(span, busy)` in ns over windows that other devices saw, too: what is not its own it had nothing to do."""
         own = self.finish()

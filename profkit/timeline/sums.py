@@ -32,6 +32,7 @@ class Sums:
         self._inside: Counter[tuple[int, int]] = Counter()  # launches by path and configuration
         self._path_time: Counter[int] = Counter()  # kernel ns by path
         self._devices: dict[int, Idle] = {}
+        self._computing: dict[int, Idle] = {}  # the same without copies, and memsets
         self._working: set[int] = set()  # devices that ran kernels
         self._medians, self._host = Medians(), Medians()
         self._order: list[int] = []  # the configurations of the first launches that count
@@ -67,6 +68,11 @@ class Sums:
             rows = counts & (block["device"] == device)
             idle = self._devices.setdefault(device, Idle(self._windows))
             idle.add(block["start"][rows], block["end"][rows], block["launch"][rows], window[rows])
+            rows &= block["kind"] != TRANSFER
+            if rows.any():
+                computing = self._computing.setdefault(device, Idle(self._windows))
+                untold = np.full(np.count_nonzero(rows), -1)
+                computing.add(block["start"][rows], block["end"][rows], untold, window[rows])
 
     def _add_setup(self, rows: Columns) -> None:
         import numpy as np
@@ -151,6 +157,7 @@ class Sums:
         windows = together(devices)
         spans = [device.among(windows) for device in devices]
         judged = sum(device.judged for device in devices)
+        computing = sum(self._computing[n].worked() for n in working if n in self._computing)
         host = self._host.medians()
         numbers = sorted(self._kernels, key=self._rank)
         timed = [number for number in numbers if self._kernels[number][0]]
@@ -176,6 +183,9 @@ class Sums:
             launch_call=_seconds(host.get(_CALL)),
             starved=sum(device.starved for device in devices) / judged if judged else None,
             largest_gap=max(device.largest for device in devices) / 1e9 if devices else None,
+            copying=max(0.0, (sum(busy for _, busy in spans) - computing) / len(spans) / 1e9)
+            if spans
+            else None,
             device_busy=tuple(busy / span if span else 0.0 for span, busy in spans) if len(spans) > 1 else (),
             marked=self._windows.marked,
             repeats=repeats,

@@ -476,6 +476,18 @@ def test_several_devices_are_told_one_by_one(each: tuple[float, ...], words: str
     assert dict(table(summary, "Timeline").rows)["Devices"].startswith(f"{len(each)}, busy ")
 
 
+def test_a_gpu_that_only_copies_is_busy_and_yet_misses_a_target() -> None:
+    trace = replace(gpu.trace(), busy=9.9e-3, copying=8.2e-3)
+    document = judge_document(gpu.report(trace=trace), load_targets("cuda"))
+    told = {v.target: v for v in document.verdicts if v.scope == RUN}
+    assert (told["gpu-busy"].verdict, told["copies"].verdict) == ("pass", "fail")
+    assert told["copies"].reason == "for 82.0 % of the time the GPU only copied; target < 20 %"
+    assert told["copies"].gain == pytest.approx(0.82)
+    summary = {s.concern: s for s in document.summaries}["gpu"]
+    assert summary.headline.endswith("Copies take the largest part of it, 82.0 %.")
+    assert dict(table(summary, "Timeline").rows)["Busy"] == "9.90 ms (99.0 %; only copying 82.0 %)"
+
+
 def test_many_small_kernels_have_no_largest_one() -> None:
     one = gpu.trace().kernels[0]
     many = tuple(

@@ -164,6 +164,21 @@ def test_a_device_that_works_for_a_tenth_of_the_time_is_not_busy_all_the_time() 
     assert trace.device_busy == pytest.approx((2000 / 2100, 100 / 2100))
 
 
+def test_only_copying_is_what_no_kernel_hides() -> None:
+    copies = [
+        ("host to device", 1000, 1600, 64),
+        ("memset", 2100, 2200, 8),
+        ("device to host", 2500, 2600, 64),
+    ]
+    trace, _ = build_trace(
+        recording([("a", 1500, 2000, 990), ("b", 2150, 2550, 1000)], copies=copies, captured=True)
+    )
+    assert trace.busy == pytest.approx((1000 + 100 + 400) * NS)
+    assert trace.copying == pytest.approx((500 + 50 + 50) * NS)
+    trace, _ = build_trace(recording([("a", 1500, 2000, 990)], captured=True))
+    assert trace.copying == 0
+
+
 def test_a_device_that_runs_no_kernel_is_none_that_should_work() -> None:
     copies = [("host to device", 1000, 1010, 64)]
     trace, _ = build_trace(recording([("a", 1000, 2000, 990)], devices=[1], copies=copies, captured=True))
