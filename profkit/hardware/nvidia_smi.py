@@ -64,7 +64,11 @@ def devices(timeout: float) -> tuple[Device, ...]:
 def parse(text: str, fields: tuple[str, ...]) -> tuple[Device, ...]:
     """The rows of `--query-gpu --format=csv,noheader,nounits`; a row that does not fit is left out."""
     found = []
-    for row in csv.reader(text.splitlines(), skipinitialspace=True):
+    try:
+        rows = list(csv.reader(text.splitlines(), skipinitialspace=True))
+    except csv.Error:  # a field of more than 128 KiB; before Python 3.11 also a NUL
+        return ()
+    for row in rows:
         if len(row) != len(fields):
             continue
         told = {name: value.strip() for name, value in zip(fields, row, strict=True)}

@@ -252,7 +252,16 @@ def test_an_nvidia_smi_that_does_not_know_the_capability_is_asked_without_it(
 
 
 @pytest.mark.parametrize(
-    "text", ["", "\n\n", "a, b\n", "\0" * 1000, ", , , , , , , ", "x, y, [N/A], [N/A], N/A, [N/A], zz, [N/A]"]
+    "text",
+    [
+        "",
+        "\n\n",
+        "a, b\n",
+        "\0" * 1000,
+        "x" * 200_000,
+        ", , , , , , , ",
+        "x, y, [N/A], [N/A], N/A, [N/A], zz, [N/A]",
+    ],
 )
 def test_an_answer_of_another_shape_invents_nothing(text: str) -> None:
     for device in nvidia_smi.parse(text, nvidia_smi.FIELDS):
