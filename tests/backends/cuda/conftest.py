@@ -22,13 +22,16 @@ from tests.conftest import ROOT
 
 H200 = Gpu("NVIDIA H200", 0, "9.0", "GH100", 132, 150_109_880_320, driver="580.159")
 STAND_INS = ROOT / "tests" / "stand_ins"
+# A trace of 13 kernels, three launches each, and the counters of 12 of them: transpose<0> was not asked for.
+TRACE = ROOT / "tests" / "data" / "cuda" / "nsys" / "truths.sqlite"
+COUNTERS = ROOT / "tests" / "data" / "cuda" / "ncu"
 
 # Marked as a workload on a GPU is; what it launches stands in the recorded reports.
 MARKED = """
 import profkit
 def work():
     return sum(number * number for number in range(2000))
-profkit.benchmark(work, name="gated_mlp")
+profkit.benchmark(work, name="truths")
 """
 
 
@@ -37,14 +40,16 @@ class Machine:
     """The machine of a test: what its profilers do, and what they were called with."""
 
     folder: Path
-    fixtures: Path
     said: list[str] = field(default_factory=list)
 
     def tools(self, *, nsys: dict[str, Any] | None = None, ncu: dict[str, Any] | None = None) -> None:
         """What the profilers do from now on, on top of leaving the recorded reports."""
         recorded = {
-            "nsys": {"sqlite": str(self.fixtures / "h200.gated_mlp.nsys.sqlite")},
-            "ncu": {"report": str(self.fixtures / "h200.gated_mlp.full.ncu-rep")},
+            "nsys": {"sqlite": str(TRACE)},
+            "ncu": {
+                "report": str(COUNTERS / "truths.gate.ncu-rep"),
+                "explain": str(COUNTERS / "truths.full.ncu-rep"),
+            },
         }
         for name, more in (("nsys", nsys), ("ncu", ncu)):
             scenario = {**recorded[name], "log": str(self.folder / "calls"), **(more or {})}
@@ -97,12 +102,10 @@ def gpus(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 
 @pytest.fixture
-def machine(
-    tmp_path: Path, fixtures: Path, gpus: Callable[..., None], monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Machine]:
+def machine(tmp_path: Path, gpus: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
     """An H200 with nsys and ncu."""
     gpus(H200)
-    made = Machine(tmp_path, fixtures / "cuda")
+    made = Machine(tmp_path)
     made.tools()
     for name in ("ncu", "nsys"):
         monkeypatch.setenv(f"PROFKIT_{name.upper()}", str(STAND_INS / name))
