@@ -70,10 +70,20 @@ def actions(document: RunDocument) -> list[Action]:
     for verdict in _sorted(document):
         what = verdict.advice[0]
         if verdict.target not in seen and what not in seen:
-            why = where(verdict.scope) + verdict.reason + gain(verdict)
+            why = _together(verdict, document) or where(verdict.scope) + verdict.reason + gain(verdict)
             found.append(Action(why, what, verdict.verdict, verdict))
         seen |= {verdict.target, what}
     return found[:ACTIONS]
+
+
+def _together(verdict: Verdict, document: RunDocument) -> str | None:
+    """Why an action is named that would answer several targets at once, which one cause left unknown."""
+    if verdict.verdict != "unknown" or verdict.scope.kind == "kernel":
+        return None
+    for cause, same in common_causes([v for v in document.verdicts if v.scope.kind != "kernel"]).items():
+        if verdict in same:
+            return f"not known: {', '.join(v.target for v in same)}: {cause}"
+    return None
 
 
 def _sorted(document: RunDocument) -> list[Verdict]:

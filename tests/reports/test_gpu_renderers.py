@@ -194,6 +194,8 @@ def test_without_details_no_failure_is_told_twice() -> None:
 def test_a_trace_says_in_one_line_that_its_kernels_could_be_counted() -> None:
     found = order.actions(DOCUMENTS["trace"])
     assert [action.what.split(":")[0] for action in found] == ["Count its kernels"]
+    assert "bank-conflicts" in found[0].why
+    assert found[0].why.endswith(": the report has no counters of kernels")
 
 
 def test_without_details_what_is_as_it_should_be_takes_a_line_and_every_verdict_is_there() -> None:
