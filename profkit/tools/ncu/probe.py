@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
-import subprocess
 import sys
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,6 +14,7 @@ from profkit.tools.ncu.command import version_numbers
 from profkit.tools.ncu.faults import explain
 from profkit.tools.ncu.find import INSTALL_FIX, find_ncu
 from profkit.tools.ncu.permission import counters_fault
+from profkit.tools.probe import answer
 
 _SECONDS = 20.0  # it answers in 0.3 s; a cold network disk may take many times that
 _VERSION = re.compile(r"^Version (\d+(?:\.\d+)+)", re.MULTILINE)
@@ -49,7 +48,7 @@ def probe_ncu() -> NcuAbility:
         if sys.platform == "darwin":
             return NcuAbility(None, None, False, "ncu records nothing on macOS: it has no CUDA")
         return NcuAbility(None, None, False, "ncu (Nsight Compute) is not installed", INSTALL_FIX)
-    returncode, text = _run((str(path), "--version"))
+    returncode, text = answer((str(path), "--version"), _SECONDS)
     told = _VERSION.search(text)
     if told is None:
         fault = explain(text, returncode)
@@ -78,12 +77,3 @@ def _doubts(version: str, gpus: tuple[Gpu, ...]) -> tuple[str, ...]:
     if any(gpu.virtual == "wsl" for gpu in gpus):
         notes.append("under WSL the counters are opened in Windows, in the NVIDIA Control Panel")
     return tuple(notes)
-
-
-def _run(argv: tuple[str, ...]) -> tuple[int, str]:
-    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-        done = subprocess.run(
-            argv, capture_output=True, text=True, errors="replace", timeout=_SECONDS, stdin=subprocess.DEVNULL
-        )
-        return done.returncode, done.stdout + done.stderr
-    return 127, f"{argv[0]} could not be run, or did not end within {_SECONDS:.0f} s"

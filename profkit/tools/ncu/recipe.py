@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Literal
 
 from profkit.errors import MachineError
 from profkit.model import Directive, Machine, Step, Switch
 from profkit.status import status_wrapper
+from profkit.tools.collecting import collect_one
 from profkit.tools.ncu.command import SUFFIX, ncu_argv
 from profkit.tools.ncu.faults import explain
 from profkit.tools.ncu.probe import probe_ncu
@@ -55,17 +55,8 @@ def recipe(
 
 def collect(scratch: Path, report: Path) -> tuple[str, ...]:
     """Move what ncu left to `report`. Raises MachineError with ncu's own reason where there is nothing."""
-    own = _own(scratch)
-    if own.is_file():
-        shutil.copyfile(own, report)
-        return ()
-    try:
-        log = (scratch / "logs" / "record.log").read_text("utf-8", "replace")
-    except OSError:
-        log = ""
-    if (fault := explain(log, 0)) is not None:
-        raise MachineError(f"ncu: {fault.reason}", fault.fix)
-    return ()
+    log = scratch / "logs" / "record.log"
+    return collect_one(_own(scratch), report, tool="ncu", log=log, explain=explain)
 
 
 def _own(scratch: Path) -> Path:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import re
-import shutil
 from pathlib import Path
 
 from profkit.tools import places
@@ -23,23 +20,5 @@ INSTALL_FIX = (
 
 
 def find_nsys(root: Path = Path("/")) -> Path | None:
-    """The nsys to call: `PROFKIT_NSYS` where set, else the first on PATH, beside this interpreter, or where
-    NVIDIA's packages put it (there the newest).
-    """
-    chosen = os.environ.get("PROFKIT_NSYS")
-    if chosen:
-        found = shutil.which(chosen)
-        return None if found is None else Path(found)
-    path = os.pathsep.join([os.environ.get("PATH", os.defpath), str(places.BESIDE_PYTHON)])
-    if (found := shutil.which("nsys", path=path)) is not None:
-        return Path(found)
-    for pattern in _PLACES:
-        for candidate in sorted(root.glob(pattern), key=_newest, reverse=True):
-            if os.access(candidate, os.X_OK) and candidate.is_file():
-                return candidate
-    return None
-
-
-def _newest(path: Path) -> tuple[int, ...]:
-    """The numbers of its path, so that 2025.10 is above 2025.9."""
-    return tuple(int(part) for part in re.findall(r"\d+", str(path)))
+    """The nsys to call: `PROFKIT_NSYS` where set, else that of PATH, of this environment, or NVIDIA's newest here."""
+    return places.find_tool("nsys", "PROFKIT_NSYS", patterns=_PLACES, root=root)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
@@ -15,6 +13,7 @@ from pathlib import Path
 from profkit.tools.nsys.command import SUFFIX, nsys_argv
 from profkit.tools.nsys.faults import explain
 from profkit.tools.nsys.find import INSTALL_FIX, find_nsys
+from profkit.tools.probe import answer
 
 _SECONDS = 60.0  # a report of `true` takes a second or two; a busy machine may take many times that
 _VERSION = re.compile(r"version (\d+(?:\.\d+)+)")
@@ -43,7 +42,7 @@ def probe_nsys() -> NsysAbility:
         if sys.platform == "darwin":
             return NsysAbility(None, None, False, "nsys records nothing on macOS: it has no CUDA", None)
         return NsysAbility(None, None, False, "nsys is not installed", INSTALL_FIX)
-    returncode, text = _run((str(path), "--version"))
+    returncode, text = answer((str(path), "--version"), _SECONDS)
     matched = _VERSION.search(text)
     if matched is None:
         fault = explain(text, returncode)
@@ -52,19 +51,10 @@ def probe_nsys() -> NsysAbility:
     with tempfile.TemporaryDirectory(prefix="profkit-probe-") as folder:
         report = Path(folder) / f"probe{SUFFIX}"
         true = shutil.which("true") or "/bin/true"
-        returncode, text = _run(nsys_argv((true,), report, marked=False, nsys=str(path)))
+        returncode, text = answer(nsys_argv((true,), report, marked=False, nsys=str(path)), _SECONDS)
         if report.is_file() and report.stat().st_size:
             return NsysAbility(path, matched[1], True)
     fault = explain(text, returncode)
     tail = " ".join(text.split())[-200:] or "it said nothing"
     reason = fault.reason if fault else f"nsys ended with {returncode} and left no report: {tail}"
     return NsysAbility(path, matched[1], False, reason, fault.fix if fault else INSTALL_FIX)
-
-
-def _run(argv: tuple[str, ...]) -> tuple[int, str]:
-    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-        done = subprocess.run(
-            argv, capture_output=True, text=True, errors="replace", timeout=_SECONDS, stdin=subprocess.DEVNULL
-        )
-        return done.returncode, done.stdout + done.stderr
-    return 127, f"{argv[0]} could not be run, or did not end within {_SECONDS:.0f} s"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Literal
 
 from profkit.errors import MachineError
 from profkit.model import Directive, Machine, Step, Switch
 from profkit.status import status_wrapper
+from profkit.tools.collecting import collect_one
 from profkit.tools.nsys.command import SUFFIX, nsys_argv
 from profkit.tools.nsys.faults import explain
 from profkit.tools.nsys.probe import probe_nsys
@@ -44,19 +44,9 @@ def recipe(
 
 def collect(scratch: Path, report: Path) -> tuple[str, ...]:
     """Move what nsys left to `report`. Raises MachineError with nsys' own reason where there is nothing."""
-    own = _own(scratch)
-    if own.is_file():
-        shutil.copyfile(own, report)
-        return ()
-    try:
-        log = (scratch / "logs" / "record.log").read_text("utf-8", "replace")
-    except OSError:
-        log = ""
-    if own.with_suffix(".qdstrm").is_file():
-        log += "\nFailed to import the .qdstrm"
-    if (fault := explain(log, 0)) is not None:
-        raise MachineError(f"nsys: {fault.reason}", fault.fix)
-    return ()
+    left, log = _own(scratch), scratch / "logs" / "record.log"
+    half = "Failed to import the .qdstrm" if left.with_suffix(".qdstrm").is_file() else ""
+    return collect_one(left, report, tool="nsys", log=log, explain=explain, remark=half)
 
 
 def _own(scratch: Path) -> Path:

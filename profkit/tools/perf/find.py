@@ -35,7 +35,7 @@ def find_perf(root: Path = Path("/")) -> Found:
     made for another kernel works, the system call between them is stable.
     """
     named = [shutil.which("perf"), shutil.which("perf", path=str(places.BESIDE_PYTHON))]
-    installed = sorted(_installed(root), key=_newest, reverse=True)
+    installed = sorted(_installed(root), key=places.newest, reverse=True)
     reason = None
     for candidate in dict.fromkeys(path for path in (*named, *map(str, installed)) if path is not None):
         version, fault = _version(candidate)
@@ -47,11 +47,6 @@ def find_perf(root: Path = Path("/")) -> Found:
 
 def _installed(root: Path) -> list[Path]:
     return [path for pattern in _PLACES for path in root.glob(pattern)]
-
-
-def _newest(path: Path) -> tuple[int, ...]:
-    """The kernel's version in the folder's name as numbers, so that 5.15.0-101 is above 5.15.0-99."""
-    return tuple(int(part) for part in re.findall(r"\d+", path.parent.name))
 
 
 def _version(perf: str) -> tuple[str | None, str]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from pathlib import Path
 
 from profkit.tools import places
@@ -12,13 +10,5 @@ _ELSEWHERE = ("/usr/local/bin", "/opt/valgrind/bin", "/opt/homebrew/bin")  # not
 
 
 def find_valgrind() -> Path | None:
-    """The valgrind to call: `PROFKIT_VALGRIND` where set, else the first on PATH, beside this interpreter or in
-    the usual places.
-    """
-    chosen = os.environ.get("PROFKIT_VALGRIND")
-    if chosen:
-        found = shutil.which(chosen)
-        return None if found is None else Path(found)
-    path = os.pathsep.join([os.environ.get("PATH", os.defpath), str(places.BESIDE_PYTHON), *_ELSEWHERE])
-    found = shutil.which("valgrind", path=path)
-    return None if found is None else Path(found)
+    """The valgrind to call: `PROFKIT_VALGRIND` where set, else that of PATH, of this environment, or a usual place."""
+    return places.find_tool("valgrind", "PROFKIT_VALGRIND", folders=_ELSEWHERE)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import platform
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
@@ -15,6 +13,7 @@ from pathlib import Path
 
 from profkit.errors import UnreadableReport
 from profkit.model import Cache
+from profkit.tools.probe import answer
 from profkit.tools.valgrind.callgrind_file import read_callgrind
 from profkit.tools.valgrind.command import callgrind_argv, outputs
 from profkit.tools.valgrind.faults import INSTALL, explain
@@ -64,7 +63,7 @@ def probe_valgrind() -> ValgrindAbility:
             valgrind=str(path),
             setarch=setarch,
         )
-        returncode, text = _run(argv)
+        returncode, text = answer(argv, _SECONDS)
         if returncode != 0:
             fault = explain(text, returncode)
             tail = " ".join(text.split())[-200:]
@@ -81,7 +80,7 @@ def probe_valgrind() -> ValgrindAbility:
 
 
 def _version(path: Path) -> str | None:
-    _, text = _run((str(path), "--version"))
+    _, text = answer((str(path), "--version"), _SECONDS)
     matched = re.search(r"valgrind-(\S+)", text)
     return matched[1] if matched else None
 
@@ -91,13 +90,4 @@ def _setarch() -> str | None:
     found = shutil.which("setarch")
     if found is None or platform.system() != "Linux":
         return None
-    return found if _run((found, "-R", shutil.which("true") or "/bin/true"))[0] == 0 else None
-
-
-def _run(argv: tuple[str, ...]) -> tuple[int, str]:
-    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-        done = subprocess.run(
-            argv, capture_output=True, text=True, errors="replace", timeout=_SECONDS, stdin=subprocess.DEVNULL
-        )
-        return done.returncode, done.stdout + done.stderr
-    return 127, f"{argv[0]} could not be run, or did not end within {_SECONDS:.0f} s"
+    return found if answer((found, "-R", shutil.which("true") or "/bin/true"), _SECONDS)[0] == 0 else None

@@ -1,0 +1,19 @@
+"""How a probe asks a tool: a short call, whose answer is all that it printed."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+
+
+def answer(argv: tuple[str, ...], seconds: float) -> tuple[int, str]:
+    """The exit code and what was printed, standard output first.
+
+    127 and a sentence where it could not be run, or did not end within `seconds`.
+    """
+    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+        done = subprocess.run(
+            argv, capture_output=True, text=True, errors="replace", timeout=seconds, stdin=subprocess.DEVNULL
+        )
+        return done.returncode, done.stdout + done.stderr
+    return 127, f"{argv[0]} could not be run, or did not end within {seconds:.0f} s"
