@@ -164,9 +164,7 @@ def _names(run: RunDocument) -> frozenset[str]:
     trace = run.trace.kernels if run.trace is not None else ()
     ranges = run.trace.ranges if run.trace is not None else ()
     scopes = (
-        thing.scope
-        for group in (run.counters, run.readings, run.verdicts, run.kernels)
-        for thing in group
+        thing.scope for group in (run.counters, run.readings, run.verdicts, run.kernels) for thing in group
     )
     return frozenset(
         name

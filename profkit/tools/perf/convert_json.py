@@ -10,8 +10,8 @@ from typing import IO
 from profkit.errors import UnreadableReport
 from profkit.model import Frame, Report
 from profkit.stacks.merge import FrameTable
-from profkit.tools.perf.frames import frame_of
 from profkit.tools.json_stream import CutShort, JsonStream
+from profkit.tools.perf.frames import frame_of
 from profkit.tools.perf.merged_events import MergedEvents
 
 _SIGN = re.compile(rb'\s*\{\s*"linux-perf-json-version"\s*:')

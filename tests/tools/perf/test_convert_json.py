@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from profkit.errors import UnreadableReport
 from profkit.model import Frame, Report
 from profkit.stacks.labels import KERNEL, PYTHON
-from profkit.tools.perf.convert_json import looks_like, read_convert_json
 from profkit.tools.json_stream import CutShort, JsonStream
+from profkit.tools.perf.convert_json import looks_like, read_convert_json
 from profkit.tools.perf.script import read_script
 
 DATA = Path(__file__).parent.parent.parent / "data" / "perf"
