@@ -39,7 +39,7 @@ def judge_kernels(document: RunDocument, targets: Sequence[Target]) -> tuple[Ver
     """
     spoken = [target for target in targets if "kernel" in target.scopes]
     if not document.kernels:
-        return _of_regions(document, spoken)
+        return _of_regions(document, spoken) or _of_nothing(document, spoken)
     by_scope: dict[Scope, list[Reading]] = {}
     for reading in document.readings:
         by_scope.setdefault(reading.scope, []).append(reading)
@@ -54,11 +54,15 @@ def judge_kernels(document: RunDocument, targets: Sequence[Target]) -> tuple[Ver
         if target.metric not in told and not target.always:
             continue
         judged: list[_Judged] = []
+        rest = max(0.0, 1 - sum(shares)) if target.always else 0.0
         for kernel, share in zip(document.kernels, shares, strict=True):
             own = by_scope.get(kernel.scope, [])
             found = best(own, target.metric, [kernel.scope])
             if found is None and not target.always:
-                continue  # what is only read where there is something to say
+                rest += (
+                    0.0 if own else share
+                )  # nothing to say, or nothing known: only the first is a good sign
+                continue
             if found is None:
                 missing = "the report does not tell it" if own else why
                 found = _absent(target, kernel.scope, missing, None if own else fix)
@@ -68,7 +72,6 @@ def judge_kernels(document: RunDocument, targets: Sequence[Target]) -> tuple[Ver
             )
             verdict = replace(verdict, weight=kernel.share, gain=gain)
             judged.append(_Judged(verdict, share, bool(own)))
-        rest = max(0.0, 1 - sum(shares)) if target.always else 0.0
         whole.append(_of_run(target, judged, rest, why))
         for one in judged[:LISTED]:
             if one.counted:
@@ -95,6 +98,27 @@ def _of_regions(document: RunDocument, targets: Sequence[Target]) -> tuple[Verdi
         if target.always
         for reading in document.readings
         if reading.metric == target.metric and reading.scope.kind == "region" and reading.value is not None
+    )
+
+
+def _of_nothing(document: RunDocument, targets: Sequence[Target]) -> tuple[Verdict, ...]:
+    """A report without any kernel keeps no target: the same as one of which nothing is known."""
+    if document.plan is not None or document.passes or document.backend != "cuda":
+        return ()  # a run says it of its passes
+    return tuple(
+        Verdict(
+            target.name,
+            target.metric,
+            "unknown",
+            f"{metric(target.metric).title} not known: no kernel is in the report",
+            in_words(target.operator, target.threshold or 0.0, target.unit),
+            None,
+            target.unit,
+            RUN,
+            "unavailable",
+        )
+        for target in targets
+        if target.always
     )
 
 
