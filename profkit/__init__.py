@@ -34,9 +34,8 @@ def __getattr__(name: str) -> object:
     module = _LAZY.get(name)
     if module is None:
         raise AttributeError(f"module 'profkit' has no attribute {name!r}")
-    from importlib import import_module
-
-    loaded = import_module(module)
+    # Not importlib's: a signal handler may come while that is being imported itself.
+    loaded = __import__(module, fromlist=(name,))
     if name == "region" and not hasattr(loaded, name):
         return _too_early
     value = getattr(loaded, name)
