@@ -155,3 +155,21 @@ def test_every_report_that_we_recorded_has_a_screen_a_page_and_a_document(file: 
     assert markdown.render(document)
     assert json_report.render(document)
     assert examine.judge_document(document, ()).summaries == document.summaries
+
+
+def test_a_report_of_nothing_keeps_no_target_and_says_why(tmp_path: Path) -> None:
+    from profkit.cli.options import verdict_exit
+    from profkit.reports import terminal
+    from tests.tools.ncu import writer
+
+    empty = writer.write(tmp_path / "empty.ncu-rep", writer.simple([]))
+    for file, why in (
+        (empty, "no kernel was profiled"),
+        (ROOT / "tests" / "data" / "cuda" / "nsys" / "nocuda.sqlite", "no kernel was recorded"),
+    ):
+        document = examine.examine(file)
+        assert {v.verdict for v in document.verdicts} == {"unknown"}
+        assert {"occupancy", "memory-bandwidth"} <= {v.target for v in document.verdicts}
+        assert verdict_exit(document, judged=True, strict=True) == 5
+        assert verdict_exit(document, judged=True, strict=False) == 0
+        assert why in " ".join(terminal.render(document, color=False, details=False).split())

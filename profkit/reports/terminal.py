@@ -69,12 +69,9 @@ def render(
         _headlines(screen, document)
     for summary in last:
         _summary(screen, summary, details=details)
+    _notes(screen, document, details=details)
     _passes(screen, document)
     _conditions(screen, document)
-    if document.notes and details:
-        screen.heading("Notes")
-        for note in document.notes:
-            screen.line(f"- {note}", indent=2, hang=2)
     _where_next(screen, document, folder)
     return screen.text()
 
@@ -189,6 +186,16 @@ def _conditions(screen: Screen, document: RunDocument) -> None:
         screen.heading("Measured under")
         told = [f"{name}: {value}" for name, value in conditions(document).items() if len(value) <= FACT]
         screen.line(("; ".join(told), "dim"), indent=2, hang=0)
+
+
+def _notes(screen: Screen, document: RunDocument, *, details: bool) -> None:
+    """What readers had to say of their reports; in brief without how the workload was found, which the GPU has."""
+    told = [note for note in document.notes if details or not note.startswith("nothing is marked")]
+    if not told:
+        return
+    screen.heading("Notes")
+    for note in told[: None if details else ROWS]:
+        screen.line(f"- {note}", indent=2, hang=2)
 
 
 def _where_next(screen: Screen, document: RunDocument, folder: Path | None) -> None:

@@ -459,8 +459,9 @@ def test_a_trace_of_copies_alone_does_not_say_that_the_gpu_is_busy() -> None:
     assert summary.headline == "No kernel is in the report, only copies and memsets: 1.47 µs of them."
     told = {r.metric: r for r in summary.readings}
     assert told["gpu.utilization"].reason == "no kernel is in the report"
-    (verdict,) = judge_document(document, load_targets("cuda")).verdicts
-    assert (verdict.target, verdict.verdict) == ("gpu-busy", "unknown")
+    verdicts = {v.target: v.verdict for v in judge_document(document, load_targets("cuda")).verdicts}
+    assert verdicts["gpu-busy"] == "unknown"
+    assert set(verdicts.values()) == {"unknown"}
 
 
 @pytest.mark.parametrize(
