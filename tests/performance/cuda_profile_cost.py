@@ -1,6 +1,6 @@
 """What a CUDA profile costs, against the plain run and against what one does by hand. Needs a GPU, ncu and nsys.
 
-    python tests/performance/cuda_profile_cost.py [--full-iterations 8] [--rounds 3]
+    python tests/performance/cuda_profile_cost.py [--full-iterations 8] [--rounds 3] [--keep FOLDER]
 
 In one go on one machine, for `benchmark/gated_mlp.py --backend cuda`:
 
@@ -64,12 +64,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--full-iterations", type=int, default=8)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--keep", type=Path, help="leave the runs here")
     asked = parser.parse_args()
     seconds(WORKLOAD)  # fills the caches of files and compiled kernels, for everybody
     plain = statistics.median(seconds(WORKLOAD)[0] for _ in range(asked.rounds))
     print(f"plain run: {plain:.1f} s (median of {asked.rounds})")
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+        folder = asked.keep or Path(name)
         for depth, aim in (("gate", 4), ("standard", 8)):
             spent, passes = profile(depth, folder)
             parts = ", ".join(f"{pass_} {took:.1f} s" for pass_, took in passes.items())
