@@ -10,6 +10,7 @@ from profkit.errors import UnreadableReport
 from profkit.model import GpuTrace, Report
 from profkit.tools.nsys.database import MAGIC, Database, opened
 from profkit.tools.nsys.faults import GRAPH_FIX
+from profkit.words import plural
 
 # One of them is in every export, however little was recorded.
 _OURS = (
@@ -132,8 +133,9 @@ def _missing(kernels: int, graphs: int, launched: int) -> Iterator[str]:
         return
     if launched:
         yield (
-            f"the host launched {launched} times, but no kernel was recorded: the workload was killed, or ended by "
-            "os._exit, before nsys had what it had gathered"
+            f"the host launched {plural(launched, 'kernel')}, but none was recorded: the workload was killed, or "
+            "ended by os._exit, before nsys had what it had gathered; or nsys cannot trace this device (WSL, or a "
+            "driver that it does not know)"
         )
     else:
         yield (

@@ -107,7 +107,7 @@ def test_an_export_without_any_kernel_says_why(file: Path) -> None:
     assert report.trace is not None
     assert report.trace.kernels == ()
     assert report.trace.span is None
-    assert "launched 1 times, but no kernel was recorded" in report.warnings[-1]
+    assert "launched 1 kernel, but none was recorded" in report.warnings[-1]
     export(file.with_name("empty.sqlite"), {}, STRINGS)
     report = read_sqlite(file.with_name("empty.sqlite"))
     assert "no kernel was recorded" in report.warnings[-1]
