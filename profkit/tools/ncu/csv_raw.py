@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
@@ -53,15 +54,7 @@ def read_ncu_csv(path: Path) -> Report:
         )
     if log.damaged:
         warnings.append(f"{log.damaged} rows are cut off or damaged and were left out")
-    return Report(
-        tool=report.tool,
-        format=report.format,
-        facts=report.facts,
-        counters=report.counters,
-        trace=report.trace,
-        gpus=report.gpus,
-        warnings=(*report.warnings, *warnings),
-    )
+    return replace(report, warnings=(*report.warnings, *warnings))
 
 
 class _Lines:
@@ -102,7 +95,6 @@ def _launch(row: table.Row, passes: int | None, unlocked: bool, session: Session
         values.setdefault(PASSES, passes)
     name = row.of.get(table.KERNEL, "").strip() or "kernel without a name"
     kind, shown = _KINDS.get(name, ("kernel", name))
-    process = row.of.get(table.PROCESS, "")
     return Launch(
         kernel=kernel_of(
             shown,
@@ -113,11 +105,7 @@ def _launch(row: table.Row, passes: int | None, unlocked: bool, session: Session
         ),
         values=values,
         kind=kind,
-        process=_whole(process),
-        process_name=row.of.get(table.PROCESS_NAME) or None,
         device=device,
-        context=_whole(row.of.get(table.CONTEXT)),
-        stream=_whole(row.of.get(table.STREAM)),
         lock_asked=False if unlocked else None,
         lock_done=False if unlocked else None,
     )

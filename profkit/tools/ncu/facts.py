@@ -53,8 +53,6 @@ class Seen:
     sections: dict[str, None] = field(default_factory=dict)
     drivers: dict[str, None] = field(default_factory=dict)
     kinds: Tally[str] = field(default_factory=Tally)
-    devices: set[int | None] = field(default_factory=set)
-    processes: set[int | None] = field(default_factory=set)
     unsupported: int = 0
 
     def watch(self, launches: Iterable[Launch]) -> Iterable[Launch]:
@@ -69,8 +67,6 @@ class Seen:
             if launch.driver is not None:
                 self.drivers[launch.driver] = None
             self.kinds[launch.kind] += 1
-            self.devices.add(launch.device)
-            self.processes.add(launch.process)
             self.unsupported += launch.unsupported
             yield launch
 

@@ -63,11 +63,7 @@ class Launch:
     kernel: Kernel
     values: Mapping[str, Value] = field(repr=False)
     kind: ResultKind = "kernel"
-    process: int | None = None
-    process_name: str | None = None
     device: int | None = None
-    context: int | None = None
-    stream: int | None = None
     ranges: tuple[NvtxRange, ...] = ()
     lock_asked: bool | None = None  # whether the clocks were to be locked, and
     lock_done: bool | None = None  # whether they were; None where the report does not tell

@@ -18,7 +18,8 @@ from profkit.tools.ncu import with_ncu_report
 from profkit.tools.ncu.blocks import NEWEST, Block, CutOff, blocks, records, version
 from profkit.tools.ncu.launches import IDENTITY, Launch
 from profkit.tools.ncu.report import report_of
-from profkit.tools.ncu.results import Asked, Process, read_result
+from profkit.tools.ncu.result_metrics import Asked
+from profkit.tools.ncu.results import read_result
 from profkit.tools.ncu.session import Session, read_header
 from profkit.tools.ncu.wanted import is_wanted
 from profkit.tools.ncu.wire import Malformed
@@ -91,7 +92,7 @@ class _File:
     data: mmap.mmap
     session: Session = field(default_factory=Session)
     strings: list[str] = field(default_factory=list)
-    filled: list[tuple[Block, Process]] = field(default_factory=list)  # blocks with results
+    filled: list[Block] = field(default_factory=list)  # blocks with results
     warnings: list[str] = field(default_factory=list)
 
     def scan(self) -> None:
@@ -106,10 +107,9 @@ class _File:
             for block in blocks(self.data):
                 count += 1
                 given = self._give_back(given, block.payload)
-                header = read_header(self.data, block, self.session)
-                self.strings += header.strings
+                self.strings += read_header(self.data, block, self.session)
                 if block.results:
-                    self.filled.append((block, header.process))
+                    self.filled.append(block)
         except CutOff as cut:
             if not self.filled:
                 raise UnreadableReport(
@@ -125,11 +125,11 @@ class _File:
             {number: name for number, name in enumerate(self.strings) if name in _IDENTITY or wanted(name)}
         )
         seen = 0
-        for block, process in self.filled:
+        for block in self.filled:
             for part in records(self.data, block):
                 if part.kind == "source":
                     continue
-                yield read_result(self.data, part, asked, process)
+                yield read_result(self.data, part, asked)
                 seen = self._give_back(seen, part.offset + part.size)
 
     def _give_back(self, since: int, now: int) -> int:

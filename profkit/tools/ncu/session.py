@@ -13,7 +13,7 @@ from profkit.model import Gpu
 from profkit.tools.ncu.blocks import Block
 from profkit.tools.ncu.chips import chip_name
 from profkit.tools.ncu.launches import Value, finite
-from profkit.tools.ncu.results import Process, metric_value
+from profkit.tools.ncu.result_metrics import metric_value
 from profkit.tools.ncu.wire import LENGTH, VARINT, Buffer, fields, text
 
 # BlockHeader (ProfilerReport.proto).
@@ -59,18 +59,9 @@ class Session:
         return self.versions.get(_CUDA) or None
 
 
-@dataclass(frozen=True)
-class Header:
-    """What one block header says that its results need: its strings, its process."""
-
-    strings: tuple[str, ...]
-    process: Process
-
-
-def read_header(data: Buffer, block: Block, session: Session) -> Header:
-    """The header of `block`; what it says of the session is added to `session`. Raises Malformed."""
+def read_header(data: Buffer, block: Block, session: Session) -> tuple[str, ...]:
+    """The strings of the header of `block`; what it says of the session is added to `session`. Raises Malformed."""
     strings: tuple[str, ...] = ()
-    process = Process()
     part = block.header
     for number, wire, a, b in fields(data, part.offset, part.offset + part.size):
         if wire != LENGTH:
@@ -80,10 +71,8 @@ def read_header(data: Buffer, block: Block, session: Session) -> Header:
         elif number == _STRINGS:
             strings = tuple(text(data, c, d) for n, w, c, d in fields(data, a, b) if n == 1 and w == LENGTH)
         elif number == _PROCESS:
-            process = _process(data, a, b)
-    if process.id is not None:
-        session.processes.setdefault(process.id, process.name)
-    return Header(strings, process)
+            _process(data, a, b, session)
+    return strings
 
 
 def gpus(session: Session, driver: str | None) -> tuple[Gpu, ...]:
@@ -178,7 +167,7 @@ def _settings(data: Buffer, at: int, end: int, session: Session) -> None:
                 session.settings["metrics"] = metrics
 
 
-def _process(data: Buffer, at: int, end: int) -> Process:
+def _process(data: Buffer, at: int, end: int, session: Session) -> None:
     id_: int | None = None
     name: str | None = None
     for number, wire, a, b in fields(data, at, end):
@@ -186,7 +175,8 @@ def _process(data: Buffer, at: int, end: int) -> Process:
             id_ = a
         elif number == 3 and wire == LENGTH:
             name = text(data, a, b).replace("\\", "/").rpartition("/")[2] or None
-    return Process(id_, name)
+    if id_ is not None:
+        session.processes.setdefault(id_, name)
 
 
 def _strings(data: Buffer, at: int, end: int) -> dict[int, str]:

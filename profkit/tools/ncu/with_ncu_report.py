@@ -101,14 +101,11 @@ def _launch(action: Any, values: dict[str, Value], device: int | None) -> Launch
         for what in ("grid", "block")
     ]
     grid, block = sides if kind == "kernel" else ((), ())
-    context, stream = finite(values.get("launch__context_id")), finite(values.get("launch__stream_id"))
     return Launch(
         kernel=kernel_of(str(name), mangled, grid, block, values),
         values=values,
         kind=kind,
         device=device,
-        context=None if context is None else int(context),
-        stream=None if stream is None or kind == "range" else int(stream),
         ranges=ranges,
     )
 
