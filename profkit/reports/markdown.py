@@ -30,13 +30,10 @@ def render(document: RunDocument) -> str:
     """The run as Markdown: head, what to do first, verdicts, then every concern folded away."""
     first = [s for s in document.summaries if s.concern in FIRST]
     rest = [s for s in document.summaries if s not in first]
-    timeline = [s for s in first if s.concern == "gpu"]
-    parts = [_head(document), *(_open_summary(summary) for summary in first if summary not in timeline)]
-    parts += [
-        _to_do(document),
-        *(_open_summary(summary) for summary in timeline),
-        _verdicts(document.verdicts),
-    ]
+    missed = any(action.verdict == "fail" for action in actions(document))
+    parts = [_head(document), _to_do(document) if missed else ""]
+    parts += [_open_summary(summary) for summary in first]
+    parts += ["" if missed else _to_do(document), _verdicts(document.verdicts)]
     parts += [_summary(summary) for summary in rest]
     parts += [*kernel_details(document), _passes(document), _notes("Notes", document.notes)]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -77,10 +74,12 @@ def _to_do(document: RunDocument) -> str:
 
 def _counted(verdicts: Sequence[Verdict]) -> str:
     whole = [v for v in verdicts if v.scope.kind != "kernel"]
-    failed = sum(v.scope.kind == "kernel" and v.verdict == "fail" for v in verdicts)
-    return "; ".join(
-        part for part in (counts(whole), f"{failed} FAIL in single kernels" if failed else "") if part
+    missed = {v.target for v in whole if v.verdict == "fail"}
+    failed = sum(
+        v.scope.kind == "kernel" and v.verdict == "fail" and v.target not in missed for v in verdicts
     )
+    alone = f"{failed} FAIL in single kernels alone" if failed else ""
+    return "; ".join(part for part in (counts(whole), alone) if part)
 
 
 def _verdicts(verdicts: Sequence[Verdict]) -> str:

@@ -53,13 +53,15 @@ def render(
     _head(screen, document)
     first = [s for s in document.summaries if s.concern in FIRST]
     last = [s for s in document.summaries if s.concern in LAST]
-    for summary in first:  # a GPU's kernels come before what to do about them, its timeline behind that
-        if summary.concern != "gpu":
-            _summary(screen, summary, details=details)
-    _to_do(screen, document)
+    missed = any(action.verdict == "fail" for action in actions(document))
+    if missed:  # the answer fits the first screen; what is only not known waits until the kernels were told
+        _to_do(screen, document)
     for summary in first:
-        if summary.concern == "gpu":
-            _summary(screen, summary, details=details)
+        if summary.concern == "gpu" and not missed:
+            _to_do(screen, document)
+        _summary(screen, summary, details=details)
+    if not missed and not any(summary.concern == "gpu" for summary in first):
+        _to_do(screen, document)
     show_verdicts(screen, document, details=details)
     if details:
         for summary in document.summaries:
@@ -113,10 +115,13 @@ def _counted(document: RunDocument) -> list[str | tuple[str, str]]:
         number = sum(verdict.verdict == word for verdict in whole)
         if number:
             parts += [", " if parts else "", (f"{SIGNS[word]} {number} {WORDS[word]}", style)]
-    inner = sum(v.verdict == "fail" for v in document.verdicts) - sum(v.verdict == "fail" for v in whole)
+    failed = {v.target for v in whole if v.verdict == "fail"} if document.backend == "cuda" else set()
+    inner = [
+        v for v in document.verdicts if v.verdict == "fail" and v not in whole and v.target not in failed
+    ]
     if inner:
-        kind = "kernels" if document.backend == "cuda" else "functions"
-        parts.append(f"{'; ' if parts else ''}{inner} FAIL in single {kind}")
+        kind = "kernels alone" if document.backend == "cuda" else "functions"
+        parts.append(f"{'; ' if parts else ''}{len(inner)} FAIL in single {kind}")
     return parts
 
 

@@ -66,7 +66,7 @@ def test_no_line_is_wider_than_the_screen(document: RunDocument, width: int, det
 
 
 @pytest.mark.parametrize("details", [True, False])
-def test_time_and_gpu_then_kernels_then_what_to_do_then_timeline_then_verdicts_then_what_is_not_known(
+def test_time_and_gpu_then_what_to_do_then_kernels_then_timeline_then_verdicts_then_what_is_not_known(
     details: bool,
 ) -> None:
     text = terminal.render(DOCUMENTS["run"], FOLDER, color=False, details=details)
@@ -76,9 +76,9 @@ def test_time_and_gpu_then_kernels_then_what_to_do_then_timeline_then_verdicts_t
     order_ = [
         "Time      134 µs",
         "GPU       The GPU is busy 90.0 % of 10.0 ms.",
+        "\nWhat to do",
         "\nKernels\n",
         "  Kernels by GPU time",
-        "\nWhat to do",
         "\nGPU\n",
         "  Timeline",
         "\nVerdicts\n",
@@ -183,6 +183,17 @@ def test_what_is_hardly_worth_it_or_was_left_out_on_purpose_is_nothing_to_do_fir
     assert bool(order.actions(gpu.report(verdicts=(verdict,)))) == shown
 
 
+@pytest.mark.parametrize(("name", "first"), [("run", True), ("counters", True), ("trace", False)])
+def test_the_first_screen_of_24_lines_says_what_to_do_where_a_target_is_missed(
+    name: str, first: bool
+) -> None:
+    text = terminal.render(DOCUMENTS[name], FOLDER, color=False, details=False)
+    at = next(n for n, line in enumerate(text.split("\n")) if line.startswith("What to do"))
+    assert (at <= 12) == first
+    kernels = text.split("\n").index("Kernels")
+    assert (at < kernels) == first
+
+
 def test_without_details_no_failure_is_told_twice() -> None:
     document = DOCUMENTS["run"]
     text = " ".join(terminal.render(document, color=False, details=False).split())
@@ -271,9 +282,9 @@ def test_markdown_has_the_same_order_with_all_columns_whole_names_conditions_and
     order_ = [
         "**Time:**",
         "**GPU:**",
+        "### What to do first",
         "### Kernels",
         "| kernel | launches | GPU time | median | limited by | occupancy |",
-        "### What to do first",
         "### GPU",
         "### Verdicts",
         "<summary>Verdicts on each kernel</summary>",
