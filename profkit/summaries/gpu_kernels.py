@@ -16,6 +16,8 @@ CONCERN = "kernels"
 OCCUPANCY = ("occupancy.achieved", "occupancy.theoretical")
 # What fills tensors with numbers: the first kernel of a program, and so the one that `ncu --launch-count 1` counts.
 _FILLS = re.compile(r"^[^(]*(distribution_(elementwise|nullary)|randperm|generate_seed_pseudo)")
+_SHAPE = re.compile(r"\(\d[\dx]* of \d[\dx]*\)")  # behind a name that several configurations have
+SHAPES = "in brackets: so many blocks of so many threads"
 BAR = 4  # characters of the bar beside a share
 
 
@@ -25,6 +27,8 @@ def summarize_kernels(rows: Sequence[KernelRow], *, chosen: bool = True) -> Summ
     `chosen`: by a plan of profkit's. In a report of anybody's a kernel that only fills tensors is worth a warning.
     """
     table = kernel_table("Kernels by GPU time", rows, COLUMNS)
+    if table is not None and any(_SHAPE.search(row[0]) for row in table.rows):
+        table = replace(table, note="; ".join(filter(None, (table.note, SHAPES))))
     notes = _notes(rows) if chosen else (*_filling(rows), *_notes(rows))
     return Summary(CONCERN, _headline(rows), (), (table,) if table is not None else (), notes)
 

@@ -489,6 +489,15 @@ def test_a_gpu_that_only_copies_is_busy_and_yet_misses_a_target() -> None:
     assert dict(table(summary, "Timeline").rows)["Busy"] == "9.90 ms (99.0 %; only copying 82.0 %)"
 
 
+def test_a_table_with_shapes_says_what_they_are() -> None:
+    rows = kernel_rows(gpu.report(trace=gpu.trace()))
+    assert (
+        table(summarize_kernels(rows), "Kernels by GPU time").note
+        == "in brackets: so many blocks of so many threads"
+    )
+    assert table(summarize_kernels(rows[:1]), "Kernels by GPU time").note is None
+
+
 def test_many_small_kernels_have_no_largest_one() -> None:
     one = gpu.trace().kernels[0]
     many = tuple(
