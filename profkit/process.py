@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -143,10 +144,15 @@ def _start(
             start_new_session=True,
         )
     except FileNotFoundError as error:
-        missing = str(cwd) if cwd is not None and not Path(cwd).is_dir() else argv[0]
-        raise UsageError(f"cannot start {missing}: no such file or command") from error
+        if cwd is not None and not Path(cwd).is_dir():
+            raise UsageError(
+                f"the folder that {argv[0]} runs in is gone: {cwd}", f"mkdir -p {shlex.quote(str(cwd))}"
+            ) from error
+        raise UsageError(f"cannot start {argv[0]}: no such file or command") from error
     except PermissionError as error:
-        raise UsageError(f"cannot start {argv[0]}: not executable", f"chmod +x {argv[0]}") from error
+        raise UsageError(
+            f"cannot start {argv[0]}: not executable", f"chmod +x {shlex.quote(argv[0])}"
+        ) from error
     except OSError as error:
         raise UsageError(f"cannot start {argv[0]}: {error.strerror}") from error
     except ValueError as error:  # an embedded null byte

@@ -211,5 +211,5 @@ def _write_text(path: Path, text: str) -> None:
 def _short(path: Path) -> str:
     try:
         return str(path.relative_to(Path.cwd()))
-    except ValueError:
+    except (ValueError, OSError):  # elsewhere, or in a folder that is gone by now
         return str(path)

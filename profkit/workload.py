@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
+import stat
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -25,11 +27,16 @@ def describe(command: Sequence[str], name: str | None = None) -> Workload:
             f"the workload's command is empty: {program!r}", "profkit profile -- python your_script.py"
         )
     if shutil.which(program) is None:
-        path = Path(program)
-        if path.is_dir():
+        try:
+            mode = os.stat(program).st_mode
+        except PermissionError as error:
+            raise UsageError(f"the workload {program} cannot be reached: {error.strerror}") from error
+        except (OSError, ValueError):
+            mode = 0
+        if stat.S_ISDIR(mode):
             raise UsageError(f"the workload {program} is a folder, not a command")
-        if path.exists():
-            raise UsageError(f"the workload {program} is not executable", f"chmod +x {program}")
+        if mode:
+            raise UsageError(f"the workload {program} is not executable", f"chmod +x {shlex.quote(program)}")
         raise UsageError(f"the workload {program} is not there: no such command on PATH and no such file")
     try:
         folder = os.getcwd()
