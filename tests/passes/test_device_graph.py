@@ -126,7 +126,8 @@ def test_a_call_that_waits_for_the_device_is_not_recorded(
     assert found.remarks == ("not timed in a CUDA graph: the host could not get ahead of the device",)
 
 
-def test_without_torch_there_is_no_graph(device: Device) -> None:
+def test_without_torch_there_is_no_graph(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
     found = device.time(device.work(300), graph=True)
     assert found.remarks == ("a CUDA graph is recorded by torch, which is not loaded",)
 
