@@ -13,7 +13,6 @@ SUFFIX = ".nsys-rep"
 # while the report is written (nsys 2025.3). With `osrt` and the default sampling it was 98 s and 2.1 GB.
 COST = 2.0
 COST_NOTE = "tracing a torch workload of 4 s added 3.5 s on an H200 (nsys 2025.3)"
-NODE_FIX = "nsys profile --cuda-graph-trace=node ..."
 
 
 def nsys_argv(

@@ -67,7 +67,8 @@ def _read(database: Database) -> Report:
 
 def _with_care(database: Database) -> tuple[GpuTrace, frozenset[int], tuple[str, ...]]:
     """Read as nsys writes it; where the file is not so, once more with what that takes."""
-    from profkit.tools.nsys.columns import NotNumbers, OutOfOrder
+    from profkit.tools.nsys.columns import NotNumbers
+    from profkit.tools.nsys.sorted_blocks import OutOfOrder
 
     sort = careful = False
     while True:
