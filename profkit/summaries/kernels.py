@@ -38,7 +38,7 @@ BOUNDS: Mapping[Bound, str] = {
     "compute": "compute",
     "issue": "instruction issue",
     "latency": "latency",
-    "launch": "launch",
+    "launch": "small size",
     "unknown": "not known",
 }
 
