@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from profkit.tools.redact import PATH, TOKEN, Redactor, variables
+from profkit.tools.environment_text import variables
+from profkit.tools.redact import PATH, TOKEN, Redactor
 
 
 @pytest.mark.parametrize(

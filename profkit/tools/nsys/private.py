@@ -6,6 +6,8 @@ import contextlib
 import re
 from collections.abc import Callable
 
+from profkit.tools.environment_text import variables
+from profkit.tools.private_forms import plain_release
 from profkit.tools.redact import (
     COMMAND,
     DEVICE,
@@ -18,10 +20,14 @@ from profkit.tools.redact import (
     PROCESS,
     USER,
     Redactor,
-    plain_release,
-    variables,
 )
 
+# Tables whose strings say what was done on the device or called on the host. CALLCHAINS hold symbols and modules.
+OF_EVENTS = re.compile(
+    r"CUPTI_|CUDA_|CUDNN_|CUBLAS_|CUSPARSE_|NVTX_|OSRT_|MPI_|UCX_|NCCL_|OPENACC_|OPENMP_|OPENSHMEM_|OPENGL_|VULKAN_|"
+    r"DX1|KHR_|NVVIDEO_|NVMEDIA_|PROFILER_OVERHEAD|GPU_|GENERIC_EVENT|NET_|NIC_|SAMPLING_CALLCHAINS|ENUM_|"
+    r"TARGET_INFO_(?:GPU|CUDA|NIC|GPU_METRICS)"
+)
 _HARMLESS_ENV = re.compile(
     r"Cpu(?!set)|Supports|Has[A-Z]|Is[A-Z]|NvDriverVersion|CudaDriverVersion|OsDescription|OsVersion|Supported|"
     r"HardwarePlatform|SoftwarePlatform|SoftwareReleaseVersion|KernelVersion|ExportLevel|LinuxParanoidLevel|"

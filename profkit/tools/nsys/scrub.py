@@ -12,72 +12,30 @@ from __future__ import annotations
 import contextlib
 import re
 import sqlite3
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from profkit.errors import UnreadableReport
-from profkit.tools.nsys.private import (
-    as_text,
-    change_of,
-    device,
-    fact,
-    kind_of_string,
-    kind_of_table,
-    message,
-    system,
-)
-from profkit.tools.redact import (
-    COMMAND,
-    ENVIRONMENT,
-    HOST,
-    PROCESS,
-    USER,
-    Redactor,
-    variables,
-)
+from profkit.tools.nsys.private import OF_EVENTS, as_text, change_of, device, fact, message, system
+from profkit.tools.nsys.private_copy import Table, may_hold_text, opened, rewrite, tables_of
+from profkit.tools.nsys.private_strings import scrub_strings
+from profkit.tools.redact import COMMAND, ENVIRONMENT, HOST, PROCESS, USER, Redactor
 
 FORMATS = ("nsys-sqlite",)
 
-# Tables whose strings say what was done on the device or called on the host. CALLCHAINS hold symbols and modules.
-_OF_EVENTS = re.compile(
-    r"CUPTI_|CUDA_|CUDNN_|CUBLAS_|CUSPARSE_|NVTX_|OSRT_|MPI_|UCX_|NCCL_|OPENACC_|OPENMP_|OPENSHMEM_|OPENGL_|VULKAN_|"
-    r"DX1|KHR_|NVVIDEO_|NVMEDIA_|PROFILER_OVERHEAD|GPU_|GENERIC_EVENT|NET_|NIC_|SAMPLING_CALLCHAINS|ENUM_|"
-    r"TARGET_INFO_(?:GPU|CUDA|NIC|GPU_METRICS)"
-)
 _TIMES = ("TARGET_INFO_SESSION_START_TIME", "ANALYSIS_DETAILS")
 _META = ("META_DATA_CAPTURE", "META_DATA_EXPORT", "EXPORT_META_DATA")  # the last one before schema 3.2
-_KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
-_REFERENCE = re.compile(
-    r"^\s*\"?(\w+)\"?\s+INTEGER[^\n]*REFERENCES\s+StringIds", re.IGNORECASE | re.MULTILINE
-)
-# Columns that point into StringIds where the export does not say so in a comment.
-_STRING_COLUMNS = {
-    "nameid", "textid", "jsontextid", "demangledname", "shortname", "mangledname", "filenameid", "contentid", "symbol",
-    "module", "unresolvedsymbol", "valueid", "messageid", "threadnameid", "exitcodeid", "regionnameid", "sourcefileid",
-}  # fmt: skip
-
-
-@dataclass(frozen=True)
-class _Table:
-    name: str
-    columns: tuple[tuple[str, str], ...]  # name, declared type
-    references: frozenset[str]  # columns that point into StringIds
-
-    def has(self, column: str) -> bool:
-        return any(name.lower() == column.lower() for name, _ in self.columns)
 
 
 def scrub(source: Path, output: Path, form: str, redactor: Redactor) -> None:  # noqa: ARG001 - there is one form
     """Write a scrubbed copy of the SQLite file to `output`, which must not be there yet."""
     work = output.with_name(f"{output.name}.work")
     try:
-        with contextlib.closing(_opened(source, work)) as database:
-            tables = tuple(_tables(database))
+        with contextlib.closing(opened(source, work)) as database:
+            tables = tuple(tables_of(database))
             _learn(database, tables, redactor)
             for table in tables:
                 _scrub_table(database, table, redactor)
-            _scrub_strings(database, tables, redactor)
+            scrub_strings(database, tables, redactor)
             database.commit()
             # A new file: what was deleted stays in the free pages of the old one.
             database.execute("VACUUM INTO ?", (str(output),))
@@ -89,57 +47,10 @@ def scrub(source: Path, output: Path, form: str, redactor: Redactor) -> None:  #
             left.unlink(missing_ok=True)
 
 
-def _opened(source: Path, work: Path) -> sqlite3.Connection:
-    """A copy of the database to change, with what a log beside it holds, and with nothing in it that runs."""
-    database = sqlite3.connect(work)
-    try:
-        with contextlib.closing(
-            sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True)
-        ) as original:
-            original.backup(database)
-        database.execute("PRAGMA trusted_schema = OFF")
-        database.execute("PRAGMA journal_mode = DELETE")
-        for kind, name in database.execute(
-            "SELECT type, name FROM sqlite_master WHERE type IN ('trigger', 'view')"
-        ).fetchall():
-            database.execute(f"DROP {kind} IF EXISTS {_quoted(name)}")
-        for (name,) in database.execute(
-            "SELECT name FROM sqlite_master WHERE name LIKE 'sqlite_stat%'"
-        ).fetchall():
-            database.execute(f"DELETE FROM {_quoted(name)}")  # statistics of an index quote its values
-    except sqlite3.Error:
-        database.close()
-        raise
-    return database
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _tables(database: sqlite3.Connection) -> Iterator[_Table]:
-    rows = database.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'").fetchall()
-    for name, sql in rows:
-        if name.startswith("sqlite_"):
-            continue
-        columns = tuple(
-            (row[1], row[2] or "") for row in database.execute(f"PRAGMA table_info({_quoted(name)})")
-        )
-        told = {column.lower() for column in _REFERENCE.findall(sql or "")}
-        points = frozenset(
-            column
-            for column, kind in columns
-            if "CHAR" not in kind.upper()
-            and "TEXT" not in kind.upper()
-            and (column.lower() in told or column.lower() in _STRING_COLUMNS)
-        )
-        yield _Table(name, columns, points)
-
-
 # ---------------------------------------------------------------- what is private in this file
 
 
-def _learn(database: sqlite3.Connection, tables: tuple[_Table, ...], redactor: Redactor) -> None:
+def _learn(database: sqlite3.Connection, tables: tuple[Table, ...], redactor: Redactor) -> None:
     """Know the environment, the command and the host, so that they are found wherever else they stand."""
     names = {table.name: table for table in tables}
     if (table := names.get("TARGET_INFO_SYSTEM_ENV")) is not None and table.has("value"):
@@ -173,61 +84,34 @@ def _learn_fact(name: str, value: str, redactor: Redactor) -> None:
 # ---------------------------------------------------------------- tables
 
 
-def _scrub_table(database: sqlite3.Connection, table: _Table, redactor: Redactor) -> None:
+def _scrub_table(database: sqlite3.Connection, table: Table, redactor: Redactor) -> None:
     name = table.name
     if name == "StringIds":
         return
     if name == "TARGET_INFO_SYSTEM_ENV":
-        _rewrite(database, table, "devStateName", lambda row: device(as_text(row[0]), redactor))
-        _rewrite(
+        rewrite(database, table, "devStateName", lambda row: device(as_text(row[0]), redactor))
+        rewrite(
             database, table, "value", lambda row: system(as_text(row[0]), as_text(row[1]), redactor), "name"
         )
     elif name in _META:
         if table.has("name"):  # how many words a command had is nobody's business either
             gone = database.execute(f"DELETE FROM {name} WHERE name GLOB 'PROCESS_*:ARGUMENT*'").rowcount
             redactor.note(COMMAND, max(0, gone))
-        _rewrite(
+        rewrite(
             database, table, "value", lambda row: fact(as_text(row[0]), as_text(row[1]), redactor), "name"
         )
     elif name == "DIAGNOSTIC_EVENT":
-        _rewrite(database, table, "text", lambda row: message(as_text(row[0]), redactor))
+        rewrite(database, table, "text", lambda row: message(as_text(row[0]), redactor))
     elif name == "PROCESSES":
         _number_processes(database, table, redactor)
     else:
-        known = _OF_EVENTS.match(name) is not None or name in _TIMES
+        known = OF_EVENTS.match(name) is not None or name in _TIMES
         for column, kind in table.columns:
-            if column not in table.references and _may_hold_text(kind):
-                _rewrite(database, table, column, change_of(column, known, redactor))
+            if column not in table.references and may_hold_text(kind):
+                rewrite(database, table, column, change_of(column, known, redactor))
 
 
-def _may_hold_text(kind: str) -> bool:
-    """SQLite keeps text in a column of any type; only those declared numeric are trusted, where they hold numbers."""
-    return True if not kind else not re.search(r"INT|REAL|FLOA|DOUB", kind.upper())
-
-
-def _rewrite(
-    database: sqlite3.Connection,
-    table: _Table,
-    column: str,
-    change: Callable[[tuple[object, ...]], object],
-    *beside: str,
-) -> None:
-    """Replace each different text of a column; `change` gets the columns `beside` it first."""
-    if not all(table.has(name) for name in (column, *beside)):
-        return
-    what = ", ".join(_quoted(name) for name in (*beside, column))
-    same = " AND ".join(f"{_quoted(name)} IS ?" for name in (*beside, column))
-    typed = f"typeof({_quoted(column)}) IN ('text', 'blob')"
-    rows = database.execute(f"SELECT DISTINCT {what} FROM {_quoted(table.name)} WHERE {typed}").fetchall()
-    changed = [(new, *row) for row in rows if (new := change(row)) != row[-1]]
-    if len(changed) > 64:  # without an index each UPDATE below goes through the whole table
-        database.execute(f"CREATE INDEX profkit_scrub ON {_quoted(table.name)} ({_quoted(column)})")
-    update = f"UPDATE {_quoted(table.name)} SET {_quoted(column)} = ? WHERE {same}"
-    database.executemany(update, changed)
-    database.execute("DROP INDEX IF EXISTS profkit_scrub")
-
-
-def _number_processes(database: sqlite3.Connection, table: _Table, redactor: Redactor) -> None:
+def _number_processes(database: sqlite3.Connection, table: Table, redactor: Redactor) -> None:
     numbers: dict[str, int] = {}
 
     def numbered(row: tuple[object, ...]) -> str:
@@ -237,54 +121,4 @@ def _number_processes(database: sqlite3.Connection, table: _Table, redactor: Red
         redactor.note(PROCESS, 1, f"process-{number}" if number == 1 else None)
         return f"process-{number}"
 
-    _rewrite(database, table, "name", numbered)
-
-
-# ---------------------------------------------------------------- strings that are pointed to
-
-
-def _scrub_strings(database: sqlite3.Connection, tables: tuple[_Table, ...], redactor: Redactor) -> None:
-    """Keep the strings of kernels, ranges and calls; all others, pointed to or not, become empty."""
-    strings = next((table for table in tables if table.name == "StringIds"), None)
-    if strings is None or not (strings.has("id") and strings.has("value")):
-        return
-    database.execute("CREATE TEMP TABLE used (id INTEGER PRIMARY KEY, kernel INTEGER)")
-    private: dict[str, str] = {}
-    for table in tables:
-        for column in sorted(table.references):
-            if _OF_EVENTS.match(table.name):
-                kernel = table.name.startswith((_KERNELS, "CUDA_GRAPH")) or "mangled" in column.lower()
-                database.execute(
-                    f"INSERT OR IGNORE INTO used SELECT DISTINCT {_quoted(column)}, {int(kernel)} "
-                    f"FROM {_quoted(table.name)} WHERE {_quoted(column)} IS NOT NULL"
-                )
-            else:
-                private[f"{table.name}.{column}"] = kind_of_table(table.name)
-                _point_to_nothing(database, table, column)
-    names = "SELECT s.rowid, s.value, u.kernel FROM StringIds s LEFT JOIN used u ON u.id = s.id"
-    changes: list[tuple[str, int]] = []
-    for row, value, kernel in database.execute(names):
-        text, new = as_text(value), ""
-        if kernel is None:
-            if text:
-                kind = kind_of_string(text, private)
-                redactor.note(kind, sum(1 for _ in variables(text)) if kind is ENVIRONMENT else 1)
-        else:
-            new = redactor.kernel(text) if kernel else redactor.text(text)
-        if new != text:
-            changes.append((new, row))
-    database.executemany("UPDATE StringIds SET value = ? WHERE rowid = ?", changes)
-    database.execute("DROP TABLE used")
-
-
-def _point_to_nothing(database: sqlite3.Connection, table: _Table, column: str) -> None:
-    """A string that a kernel's name shares with a process must not name the process."""
-    empty = database.execute("SELECT id FROM StringIds WHERE value = '' LIMIT 1").fetchone()
-    if empty is None:
-        database.execute(
-            "INSERT INTO StringIds (id, value) SELECT coalesce(max(id), 0) + 1, '' FROM StringIds"
-        )
-        empty = database.execute("SELECT id FROM StringIds WHERE value = '' LIMIT 1").fetchone()
-    database.execute(
-        f"UPDATE {_quoted(table.name)} SET {_quoted(column)} = ? WHERE {_quoted(column)} IS NOT NULL", empty
-    )
+    rewrite(database, table, "name", numbered)
