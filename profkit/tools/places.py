@@ -9,6 +9,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from profkit.errors import Fault
+
 # setup.sh puts what it fetched without root into the environment's own folder; `.venv/bin/profkit` then finds it
 # in a shell in which the environment is not active.
 BESIDE_PYTHON = Path(sys.executable).parent
@@ -37,6 +39,16 @@ def find_tool(
             if os.access(candidate, os.X_OK) and candidate.is_file():
                 return candidate
     return None
+
+
+def missing(title: str, variable: str, install: str) -> Fault:
+    """Why `find_tool` found nothing: what `variable` names is no program, or there is none here."""
+    chosen = os.environ.get(variable)
+    if chosen:
+        return Fault(
+            f"{variable}={chosen} is no program that can be started", f"unset {variable}, or name another one"
+        )
+    return Fault(f"{title} is not installed", install)
 
 
 def newest(path: Path) -> tuple[int, ...]:

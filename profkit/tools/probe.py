@@ -17,3 +17,9 @@ def answer(argv: tuple[str, ...], seconds: float) -> tuple[int, str]:
         )
         return done.returncode, done.stdout + done.stderr
     return 127, f"{argv[0]} could not be run, or did not end within {seconds:.0f} s"
+
+
+def last_line(text: str) -> str:
+    """The last thing that was printed, cut to a sentence's length."""
+    lines = text.split("\n")
+    return next((line.strip()[:200] for line in reversed(lines) if line.strip()), "nothing at all")

@@ -10,11 +10,12 @@ from pathlib import Path
 
 from profkit.hardware.gpu import driver_fault, read_gpus
 from profkit.model import Gpu
+from profkit.tools import places
 from profkit.tools.ncu.command import version_numbers
 from profkit.tools.ncu.faults import explain
 from profkit.tools.ncu.find import INSTALL_FIX, find_ncu
 from profkit.tools.ncu.permission import counters_fault
-from profkit.tools.probe import answer
+from profkit.tools.probe import answer, last_line
 
 _SECONDS = 20.0  # it answers in 0.3 s; a cold network disk may take many times that
 _VERSION = re.compile(r"^Version (\d+(?:\.\d+)+)", re.MULTILINE)
@@ -47,12 +48,13 @@ def probe_ncu() -> NcuAbility:
     if path is None:
         if sys.platform == "darwin":
             return NcuAbility(None, None, False, "ncu records nothing on macOS: it has no CUDA")
-        return NcuAbility(None, None, False, "ncu (Nsight Compute) is not installed", INSTALL_FIX)
+        absent = places.missing("ncu (Nsight Compute)", "PROFKIT_NCU", INSTALL_FIX)
+        return NcuAbility(None, None, False, absent.reason, absent.fix)
     returncode, text = answer((str(path), "--version"), _SECONDS)
     told = _VERSION.search(text)
     if told is None:
         fault = explain(text, returncode)
-        reason = fault.reason if fault else f"{path} does not say its version"
+        reason = fault.reason if fault else f"{path} does not say its version, but: {last_line(text)}"
         return NcuAbility(path, None, False, reason, fault.fix if fault and fault.fix else INSTALL_FIX)
     gpus = read_gpus()
     chips = tuple(gpu.chip or gpu.capability for gpu in gpus)

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from profkit.tools import places
 from profkit.tools.nsys.command import SUFFIX, nsys_argv
 from profkit.tools.nsys.faults import explain
 from profkit.tools.nsys.find import INSTALL_FIX, find_nsys
-from profkit.tools.probe import answer
+from profkit.tools.probe import answer, last_line
 
 _SECONDS = 60.0  # a report of `true` takes a second or two; a busy machine may take many times that
 _VERSION = re.compile(r"version (\d+(?:\.\d+)+)")
@@ -41,12 +42,13 @@ def probe_nsys() -> NsysAbility:
     if path is None:
         if sys.platform == "darwin":
             return NsysAbility(None, None, False, "nsys records nothing on macOS: it has no CUDA", None)
-        return NsysAbility(None, None, False, "nsys is not installed", INSTALL_FIX)
+        absent = places.missing("nsys", "PROFKIT_NSYS", INSTALL_FIX)
+        return NsysAbility(None, None, False, absent.reason, absent.fix)
     returncode, text = answer((str(path), "--version"), _SECONDS)
     matched = _VERSION.search(text)
     if matched is None:
         fault = explain(text, returncode)
-        reason = fault.reason if fault else f"{path} does not say its version"
+        reason = fault.reason if fault else f"{path} does not say its version, but: {last_line(text)}"
         return NsysAbility(path, None, False, reason, fault.fix if fault else INSTALL_FIX)
     with tempfile.TemporaryDirectory(prefix="profkit-probe-") as folder:
         report = Path(folder) / f"probe{SUFFIX}"

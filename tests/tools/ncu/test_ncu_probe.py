@@ -97,6 +97,11 @@ def test_without_ncu_the_fix_is_how_to_get_it(monkeypatch):
     monkeypatch.setenv("PROFKIT_NCU", "/nowhere/ncu")
     found = probe_ncu()
     assert (found.path, found.counters_ok) == (None, False)
+    assert "PROFKIT_NCU=/nowhere/ncu" in found.reason
+    monkeypatch.delenv("PROFKIT_NCU")
+    monkeypatch.setattr("profkit.tools.ncu.probe.find_ncu", lambda: None)
+    probe_ncu.cache_clear()
+    found = probe_ncu()
     assert "not installed" in found.reason
     assert "nsight-compute" in found.fix
 
