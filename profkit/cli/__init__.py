@@ -119,6 +119,8 @@ def _document(fault: ProfkitError, code: int) -> str:
 
 def print_fault(fault: ProfkitError) -> None:
     """One sentence on standard error, and the line that fixes it."""
-    print(f"error: {fault.message}", file=sys.stderr)
-    if fault.fix:
-        print(f"  fix: {fault.fix}", file=sys.stderr)
+    from profkit.reports.plain_text import harmless
+
+    lines = [f"error: {fault.message}", *([f"  fix: {fault.fix}"] if fault.fix else [])]
+    for line in "\n".join(lines).split("\n"):  # it may hold what a workload printed
+        print(harmless(line), file=sys.stderr)

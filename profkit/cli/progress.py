@@ -7,6 +7,7 @@ import sys
 from typing import TextIO
 
 from profkit.progress import Progress, Silent
+from profkit.reports.plain_text import harmless
 
 
 def progress_for(*, quiet: bool, stream: TextIO | None = None) -> Progress:
@@ -38,7 +39,7 @@ class _Plain:
         self._write(f"  {text}")
 
     def _write(self, line: str) -> None:
-        self._stream.write(line + "\n")
+        self._stream.write(harmless(line) + "\n")
         self._stream.flush()
 
 
@@ -70,5 +71,5 @@ class _Moving:
 
     def _line(self, text: str) -> None:
         width = shutil.get_terminal_size().columns - 1
-        self._stream.write("\r\033[K" + text[:width])
+        self._stream.write("\r\033[K" + harmless(text)[:width])
         self._stream.flush()
