@@ -98,6 +98,11 @@ def profile_workload(request: Request, progress: Progress) -> tuple[RunDocument,
             fault.message += f"\n(run: {_short(folder)})"
             fault.run = folder
             raise
+        except Exception as error:  # no folder stays "running" when nothing runs any more
+            release_space(folder)
+            with contextlib.suppress(Exception):
+                live.grow(state="failed", failure=f"{type(error).__name__}: {error}")
+            raise
         with hurried() as hurry:  # all is measured: a Ctrl-C now must not cost the judgement
             if state == "interrupted":
                 progress.end("interrupted; what was finished is kept")
