@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from datetime import datetime, timezone
+from pathlib import Path
 
 from profkit.backends import BackendRoom, Findings, Known, Site
 from profkit.errors import Interrupted, UnreadableReport, WorkloadError
@@ -199,7 +200,8 @@ class LiveRun:
         try:
             return self._backend.findings(plan, result), result
         except UnreadableReport as error:
-            reason, fix = error.message, error.fix
+            reason = error.message
+            fix = error.fix or (f"see {Path(result.log).name}" if result.log is not None else None)
             if plan.tool is None and not result.artifacts:
                 reason = "the program left Python without its exit (os._exit, exec): nothing could be written"
         except OSError as error:

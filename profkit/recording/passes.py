@@ -131,6 +131,9 @@ def _fault(recorded: Recorded, folder: Path) -> Fault | None:
     if not recorded.workload_ok:
         if known is not None:
             return known
+        if step.workload_status is not None and read_status(step.workload_status) is None:
+            told = f"{step.tool or step.name} {outcome.ending()}, and how the workload ended is not known"
+            return Fault(told, f"see {recorded.log.name}")
         return Fault(
             f"the workload {describe_status(recorded.status)} in {step.name}", f"see {recorded.log.name}"
         )

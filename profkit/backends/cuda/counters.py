@@ -138,6 +138,10 @@ def plan_counters(
 
 def _no_kernels(known: Known, trace: GpuTrace) -> tuple[str, str]:
     """Why a trace is empty. The last buffers of a process that does not end by its exit are lost."""
+    launched = sum(call.calls for call in trace.api if "Launch" in call.name)
+    if launched:
+        lost = f"the host launched {plural(launched, 'kernel')}, but the trace lost them: it ended without its exit"
+        return f"{lost} (os._exit, exec, a signal), or nsys cannot trace this device", "end it with sys.exit"
     if trace.marked or known.marked:
         return "the marked region launched no kernel on the GPU", "--backend cpu"
     if not trace.api:

@@ -39,6 +39,10 @@ def find_counters(site: Site, plan: PassPlan) -> Findings:
     gone = _missing(plan, fresh)
     if gone:
         notes.append(gone)
+    if plan.name == "counters" and not plan.kernels:
+        notes.append(
+            "without a trace a kernel's share of the GPU time is that of one launch each, not of the run"
+        )
     return Findings(
         counters=fresh,
         readings=readings,

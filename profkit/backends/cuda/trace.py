@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from profkit.backends import Findings, Known, Site
@@ -71,7 +72,10 @@ def plan_torch(site: Site, known: Known, why: str, fix: str | None, name: str = 
         return PassPlan("trace", "nsys", skipped=f"{why}; and torch's profiler: {reason}", fix=fix)
     switch = Switch("torch-profiler", output=prefix) if known.marked else None
     step = Step(name, tuple(argv), directive=_directive(site, known, switch, name))
-    return _plan(TORCH, step, known, cost.TORCH_SECONDS, (f"by torch's own profiler, since {why}", _CHOICE))
+    planned = _plan(
+        TORCH, step, known, cost.TORCH_SECONDS, (f"by torch's own profiler, since {why}", _CHOICE)
+    )
+    return replace(planned, fix=fix)
 
 
 def _directive(site: Site, known: Known, switch: Switch | None, name: str = "trace") -> Directive:
@@ -99,13 +103,17 @@ def find_trace(site: Site, plan: PassPlan) -> Findings:
     if plan.tool == TORCH:
         paths = sorted(folder.glob("trace.torch.*.json"))
         if not paths:
+            asked = (
+                f" ({plan.notes[0]})" if plan.steps[0].name == "trace" else ""
+            )  # else nsys' own pass says it
             raise UnreadableReport(
-                "torch's profiler left no trace: the workload did not end by itself, or uses no torch"
+                f"torch's profiler left no trace: the workload did not end by itself, or uses no torch{asked}",
+                plan.fix,
             )
         report, others = _busiest(paths)
         artifacts = tuple(f"artifacts/{path.name}" for path in paths)
     else:
-        report, others = _read(folder / "trace.sqlite"), 0
+        report, others = _exported(folder), 0
     trace = report.trace
     notes = [*report.warnings, *done_in_region(site.folder, plan.steps[0].name).notes]
     if others:
@@ -122,9 +130,20 @@ def find_trace(site: Site, plan: PassPlan) -> Findings:
     )
 
 
+def _exported(folder: Path) -> Report:
+    """What nsys recorded, as it exported it."""
+    sqlite = folder / "trace.sqlite"
+    if sqlite.is_file():
+        return _read(sqlite)
+    if not (folder / "trace.nsys-rep").is_file():
+        raise UnreadableReport("nsys left no report")
+    raise UnreadableReport(
+        "nsys recorded trace.nsys-rep, but could not export it to SQLite",
+        "see trace.after0.log; where nsys works: nsys export --type=sqlite trace.nsys-rep",
+    )
+
+
 def _read(path: Path) -> Report:
-    if not path.is_file():
-        raise UnreadableReport(f"{path.name} is not there: nsys left no report, or could not export it")
     return sniff(path).read(path)
 
 

@@ -94,5 +94,7 @@ def explain(text: str, returncode: int) -> Fault | None:
     if (fault := first_known(FAULTS, text)) is not None:
         return fault
     if returncode in (-9, 137):
-        return Fault("nsys was killed (SIGKILL), most often for want of memory", None)
+        return Fault(
+            "nsys was killed (SIGKILL), most often for want of memory", "a smaller case, or more memory"
+        )
     return None
