@@ -12,7 +12,6 @@ from profkit.model import GpuTrace
 from profkit.timeline.compiling import Loading
 from profkit.timeline.launches import LaunchBook
 from profkit.timeline.order import launch_order
-from profkit.timeline.paths import Paths
 from profkit.timeline.records import Columns, Recording
 from profkit.timeline.spool import Spool
 from profkit.timeline.steady import Steady, fills, find_steady
@@ -26,7 +25,7 @@ def build_trace(recording: Recording) -> tuple[GpuTrace, tuple[str, ...]]:
         loading = Loading(recording.tables.calls)
         _gather(recording, activities, calls, loading)
         windows, steady, notes = _part_that_counts(recording, activities, loading)
-        sums = Sums(recording, windows, Paths(recording.ranges))
+        sums = Sums(recording, windows)
         for block in activities:
             sums.add(block)
         for block in calls:

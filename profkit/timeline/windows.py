@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -35,10 +36,19 @@ class Windows:
         inside = (at >= 0) & (times <= ends[np.maximum(at, 0)])
         return np.where(inside, at, -1)
 
+    def touched(self, start: int, end: int) -> bool:
+        """Whether anything between `start` and `end` is in one of them."""
+        at = bisect_left(self.bounds, start, key=_end)
+        return at < len(self.bounds) and self.bounds[at][0] <= end
+
     @property
     def begin(self) -> int:
         """When the first one begins."""
         return self.bounds[0][0]
+
+
+def _end(bound: tuple[int, int]) -> int:
+    return bound[1]
 
 
 def own(name: str, domain: str | None) -> bool:

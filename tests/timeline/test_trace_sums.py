@@ -302,3 +302,22 @@ def test_windows_give_each_time_its_number() -> None:
 
     windows = Windows(((10, 20), (30, 40)), marked=True, tight=False)
     assert windows.number(np.array([5, 10, 20, 25, 30, 40, 41])).tolist() == [-1, 0, 0, -1, 1, 1, -1]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 40), st.integers(0, 6)), min_size=1),
+    st.integers(0, 50),
+    st.integers(0, 20),
+)
+def test_a_time_touches_a_window_where_comparing_with_each_says_so(
+    pieces: list[tuple[int, int]], start: int, length: int
+) -> None:
+    windows = Windows(merged((begin, begin + size) for begin, size in pieces), marked=True, tight=False)
+    found = any(begin <= start + length and start <= end for begin, end in windows.bounds)
+    assert windows.touched(start, start + length) == found
+
+
+def test_a_range_outside_of_what_counts_is_not_told() -> None:
+    ranges = [REGION, Range("set-up", None, 100, 900, 0, 3), Range("step", None, 1900, 2600, 0, 3)]
+    trace, _ = build_trace(recording([("a", 1100, 1300, 1050)], ranges=ranges))
+    assert {found.name: found.entries for found in trace.ranges} == {"mlp": 1, "step": 1}
