@@ -6,6 +6,7 @@ import shlex
 import tempfile
 from importlib import import_module
 from importlib.util import find_spec
+from inspect import signature
 from pathlib import Path
 from types import ModuleType
 
@@ -19,8 +20,6 @@ from profkit.recording.step import Recorded, record_step
 from profkit.signals import interruptible
 from profkit.tools.faults import explain
 from profkit.workload import describe, seems_marked
-
-PICKS_KERNELS = ("ncu",)  # tools whose recipe takes `kernel`
 
 
 def record_report(
@@ -41,17 +40,15 @@ def record_report(
     and WorkloadError (the workload failed; what the tool wrote all the same is kept).
     """
     workload = describe(command)
-    if kernel is not None and tool not in PICKS_KERNELS:
-        raise UsageError(
-            f"{tool} cannot pick one kernel", f"leave --kernel out, or --tool {PICKS_KERNELS[0]}"
-        )
-    if kernel is not None and not kernel.strip():
-        raise UsageError("--kernel is empty: a kernel has a name", "leave --kernel out")
     if find_spec(f"profkit.tools.{tool}") is None or find_spec(f"profkit.tools.{tool}.recipe") is None:
         raise MachineError(f"profkit does not record with {tool} yet", "--tool perf")
+    recipe = import_module(f"profkit.tools.{tool}.recipe")
+    if kernel is not None and "kernel" not in signature(recipe.recipe).parameters:
+        raise UsageError(f"{tool} cannot pick one kernel", "leave --kernel out, or --tool ncu")
+    if kernel is not None and not kernel.strip():
+        raise UsageError("--kernel is empty: a kernel has a name", "leave --kernel out")
     _may_write(report, force)
     version = python_version(workload.python) if workload.python is not None else None
-    recipe = import_module(f"profkit.tools.{tool}.recipe")
     machine = read_machine()
     progress.begin(f"record with {tool}", " ".join(command))
     with tempfile.TemporaryDirectory(prefix="profkit-") as folder, interruptible():
