@@ -49,7 +49,7 @@ class LiveRun:
         """Add to the document and write it."""
         with hurried() as hurry:
             self.document = replace(self.document, **changes)  # type: ignore[arg-type]
-            write_run(self._site.folder, self.document)
+            write_run(self._site.folder, self.document, final=False)
         if hurry.is_set():
             raise KeyboardInterrupt
 

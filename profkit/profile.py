@@ -29,7 +29,7 @@ PASSES = get_args(PassName)
 # Wall seconds for warm-up and samples in one process, where the user names none.
 BUDGETS: dict[Depth, float] = {"gate": 5.0, "standard": 8.0, "full": 30.0}
 # On a GPU a kernel's time is known to ±1 % within a second, or its clocks vary for as long as one looks.
-GPU_BUDGETS: dict[Depth, float] = {"gate": 1.5, "standard": 3.0, "full": 20.0}
+GPU_BUDGETS: dict[Depth, float] = {"gate": 1.0, "standard": 3.0, "full": 20.0}
 
 
 @dataclass(frozen=True)

@@ -79,9 +79,10 @@ def _cannot_write(where: Path, error: OSError, remark: str = "") -> MachineError
 # ---------------------------------------------------------------- writing
 
 
-def write_run(folder: Path, document: RunDocument) -> Path:
+def write_run(folder: Path, document: RunDocument, *, final: bool = True) -> Path:
     """Write `folder/run.json` whole or not at all, and return its path.
 
+    While a run goes on it is written often, and then without line breaks: Python makes these ten times slower.
     Raises MachineError when it cannot be written (full disk, no permission); the former one stays as it was.
     """
     target = folder / FILE_NAME
@@ -91,7 +92,7 @@ def write_run(folder: Path, document: RunDocument) -> Path:
             parents=True, exist_ok=True
         )  # the workload may have removed it: what was measured is here
         with temporary.open("w", encoding="utf-8") as file:
-            file.write(to_text(document))
+            file.write(to_text(document, indent=1 if final else None))
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, target)
@@ -119,9 +120,9 @@ def release_space(folder: Path) -> None:
         (folder / RESERVE).unlink()
 
 
-def to_text(document: RunDocument) -> str:
+def to_text(document: RunDocument, indent: int | None = 1) -> str:
     """The document as JSON text with a final newline; valid UTF-8 whatever the workload is called."""
-    return json.dumps(to_json(document), ensure_ascii=False, allow_nan=False, indent=1) + "\n"
+    return json.dumps(to_json(document), ensure_ascii=False, allow_nan=False, indent=indent) + "\n"
 
 
 def to_json(document: RunDocument) -> dict[str, Json]:

@@ -117,9 +117,12 @@ class Cuda:
 
     @cached_property
     def _probed(self) -> tuple[NsysAbility, NcuAbility]:
-        """What both tools can do, asked side by side: nsys is tried for a second, and both come before every run."""
+        """What both tools can do, asked side by side, since it comes before every run.
+
+        nsys is not tried: a trace that fails is made once more by torch's profiler.
+        """
         with ThreadPoolExecutor(max_workers=2) as pool:
-            nsys, ncu = pool.submit(probe_nsys), pool.submit(probe_ncu)
+            nsys, ncu = pool.submit(probe_nsys, trial=False), pool.submit(probe_ncu)
             return nsys.result(), ncu.result()
 
     @property

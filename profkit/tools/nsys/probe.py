@@ -31,12 +31,13 @@ class NsysAbility:
     fix: str | None = None
 
 
-@lru_cache(maxsize=1)
-def probe_nsys() -> NsysAbility:
+@lru_cache(maxsize=2)
+def probe_nsys(*, trial: bool = True) -> NsysAbility:
     """Trace `true` once and see whether a report comes of it; the answer is kept for this process.
 
     That its version is told says little: the nsys inside Nsight Compute starts, records, and then lacks the importer
-    that makes the report.
+    that makes the report. Without `trial` it is taken at its word: for whoever can do without it, and would rather
+    find out by the real trace than spend a second before each.
     """
     path = find_nsys()
     if path is None:
@@ -50,6 +51,8 @@ def probe_nsys() -> NsysAbility:
         fault = explain(text, returncode)
         reason = fault.reason if fault else f"{path} does not say its version, but: {last_line(text)}"
         return NsysAbility(path, None, False, reason, fault.fix if fault else INSTALL_FIX)
+    if not trial:
+        return NsysAbility(path, matched[1], True)
     with tempfile.TemporaryDirectory(prefix="profkit-probe-") as folder:
         report = Path(folder) / f"probe{SUFFIX}"
         true = shutil.which("true") or "/bin/true"
