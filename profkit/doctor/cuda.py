@@ -126,6 +126,8 @@ def sudo_checks(environ: Mapping[str, str] = os.environ) -> Iterator[Check]:
     """Whether sudo took the caller's Python away: it replaces PATH by its own (secure_path), also with -E."""
     if "SUDO_UID" not in environ:
         return
+    from profkit.tools.ncu.permission import superuser_line
+
     found = shutil.which("python", path=environ.get("PATH")) or shutil.which(
         "python3", path=environ.get("PATH")
     )
@@ -133,13 +135,5 @@ def sudo_checks(environ: Mapping[str, str] = os.environ) -> Iterator[Check]:
         return
     told = f"`python` is {found}" if found is not None else "there is no `python` on it"
     detail = f"sudo replaced PATH, and {told}: a workload would run without what your environment has"
-    yield Check("PATH under sudo", "limited", detail, sudo_line())
-
-
-def sudo_line(python: str | None = None) -> str:
-    """What to type so that root runs profkit and the workload with this very Python."""
-    whole = shlex.quote(python or sys.executable)
-    return (
-        f'sudo -E env "PATH=$PATH" "LD_LIBRARY_PATH=$LD_LIBRARY_PATH" {whole} -m profkit profile --backend cuda '
-        f"-- {whole} YOUR_SCRIPT.py"
-    )
+    script = f"profile --backend cuda -- {shlex.quote(sys.executable)} YOUR_SCRIPT.py"
+    yield Check("PATH under sudo", "limited", detail, superuser_line(script))

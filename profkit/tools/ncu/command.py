@@ -5,13 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Literal
 
 from profkit.model import KernelPlan
 
-ClockControl = Literal["none", "base", "boost"]
-CacheControl = Literal["none", "all"]
-ReplayMode = Literal["kernel", "application", "range", "app-range"]
 SUFFIX = ".ncu-rep"
 
 # Other profilers get into the workload in the same way, and the two do not start together.
@@ -32,13 +28,8 @@ def ncu_argv(
     kernels: Sequence[KernelPlan] = (),
     only: str | None = None,
     marked: bool,
-    clock_control: ClockControl = "none",
-    cache_control: CacheControl = "all",
-    replay: ReplayMode = "kernel",
     ncu: str = "ncu",
-    log: Path | str | None = None,
     version: str | None = None,
-    nvtx: Sequence[str] = (),
     window: tuple[int, int] | None = None,
 ) -> tuple[str, ...]:
     """Count `metrics` and `sections` for the planned launch of each of `kernels`, once each, into `report`.
@@ -57,21 +48,16 @@ def ncu_argv(
     `window` (how many launches to pass over, and how many to count, of all that match the names of `kernels`) ncu is
     done after it, and the program runs on freely. All launches in it are counted; the plans' own numbers do not matter.
 
-    `clock_control`: "none" leaves the clocks alone and is not ncu's default, which locks them. `cache_control`: "all"
-    empties the caches before each replay. `nvtx`: ranges to stay in, as ncu spells them ("name@domain/"). `log`: where
-    ncu's own lines go, instead of between the workload's. `version` is that of ncu; options it is too old for are
-    left out.
+    The clocks are left alone, unlike by ncu's default, which locks them; the caches are emptied before each replay, as
+    by its default. `version` is that of ncu; options it is too old for are left out.
     """
     argv = ["env", *(part for name in _INJECTORS for part in ("-u", name)), ncu]
     argv += _if_known(version, "--config-file", "off")
     argv += ["--target-processes", "all", "--check-exit-code", "no"]
     if marked:
         argv += ["--profile-from-start", "off"]
-    if nvtx:
-        argv += ["--nvtx", *(part for name in nvtx for part in ("--nvtx-include", name))]
-    argv += ["--replay-mode", replay, "--cache-control", cache_control, "--clock-control", clock_control]
-    if replay in ("kernel", "application"):
-        argv += _window(kernels, window) if window is not None else _which(kernels, only)
+    argv += ["--replay-mode", "kernel", "--cache-control", "all", "--clock-control", "none"]
+    argv += _window(kernels, window) if window is not None else _which(kernels, only)
     for section in sections:
         argv += ["--section", section]
     if metrics:
@@ -79,8 +65,6 @@ def ncu_argv(
     # A library's whole code in each report: 30 MB where cuBLAS is used.
     argv += _if_known(version, "--import-sass", "no")
     argv += ["--apply-rules", "no", "--force-overwrite", "--export", str(report).replace("%", "%%")]
-    if log is not None:
-        argv += ["--log-file", str(log)]
     return (*argv, *command)
 
 

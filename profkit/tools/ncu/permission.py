@@ -44,10 +44,10 @@ def open_counters(root: Path = Path("/")) -> str:
     return f"{superuser_line()}   (this time); or for all users, as root: {on_host}"
 
 
-def superuser_line() -> str:
+def superuser_line(arguments: str = "...") -> str:
     """How profkit runs as root with this user's programs: sudo's own PATH holds neither ncu nor this Python."""
     paths = " ".join(f'"{name}=${name}"' for name in ("PATH", "LD_LIBRARY_PATH") if os.environ.get(name))
-    return f"sudo -E env {paths} {shlex.quote(sys.executable)} -m profkit ..."
+    return f"sudo -E env {paths} {shlex.quote(sys.executable)} -m profkit {arguments}"
 
 
 def _is_administrator(root: Path) -> bool:

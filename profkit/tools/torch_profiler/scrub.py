@@ -53,7 +53,7 @@ def _batches(lines: TextIO) -> Iterator[str]:
     while line := lines.readline(LONGEST):
         batch.append(line)
         size += len(line)
-        if size >= BATCH and line.rstrip().endswith(("}", "},")):
+        if size >= LONGEST or (size >= BATCH and line.rstrip().endswith(("}", "},"))):
             yield "".join(batch)
             batch, size = [], 0
     yield "".join(batch)

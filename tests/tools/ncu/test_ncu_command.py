@@ -56,7 +56,7 @@ def test_the_metrics_are_one_list_and_sections_stand_each_alone():
         ("--filter-mode", "per-launch-config"),
     ],
 )
-def test_what_is_not_said_is_as_profkit_wants_it(name, value):
+def test_clocks_are_left_alone_and_every_launch_is_replayed_by_itself_with_cold_caches(name, value):
     assert option(argv(), name) == value
 
 
@@ -86,12 +86,6 @@ def test_without_a_plan_every_configuration_is_counted_and_instances_of_a_templa
     line = argv()
     assert "--kernel-name" not in line
     assert option(line, "--kernel-name-base") == "mangled"
-
-
-@pytest.mark.parametrize("replay", ["range", "app-range"])
-def test_a_range_is_not_filtered_by_kernels(replay):
-    line = argv(replay=replay, kernels=[plan()])
-    assert not {"--kernel-name", "--filter-mode", "--launch-skip"} & set(line)
 
 
 def test_macros_of_ncu_in_a_files_name_are_no_macros():
