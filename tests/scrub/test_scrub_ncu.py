@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from profkit.errors import UnreadableReport
-from profkit.tools.ncu.blocks import parts
 from profkit.tools.ncu.rep import read_ncu_rep
 from profkit.tools.ncu.scrub import scrub
 from profkit.tools.redact import Redactor, Removed
@@ -22,6 +21,7 @@ from tests.tools.ncu.writer import (
     lump,
     number,
     nvtx_state,
+    parts,
     report,
     session,
 )

@@ -19,7 +19,6 @@ STANDARD_LIBRARY = "standard library"
 _SIGN = re.compile(
     rb"(?:\{|\xfb)(?:[)\xa9]\x03|[(\xa8]\x03\0\0\0)[\x7a\xfa\x5a\xda\x61\xe1\x41\xc1\x75\xf5\x74\xf4]"
 )
-_EMPTY = (b"{0", b"\xfb0")
 _PACKAGE = re.compile(r".*[/\\](?:site|dist)-packages[/\\]([^/\\]+)")
 _STANDARD = re.compile(r".*[/\\]lib(?:64)?[/\\]python3\.\d+t?[/\\]|.*[/\\]Lib[/\\](?!site-packages)|<frozen ")
 _IMPORT = re.compile(

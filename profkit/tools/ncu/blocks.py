@@ -107,19 +107,6 @@ def records(data: Buffer, block: Block) -> Iterator[Part]:
             at = part.offset + part.size
 
 
-def parts(data: Buffer) -> Iterator[Part]:
-    """Every message of the file in order: the file header, then of each block its header and its records.
-
-    Raises Malformed (CutOff where the file ends early) when that is reached; what was yielded before is whole. A copy
-    with other strings is these parts written again, each with its length before it, and `PayloadSize` in its block
-    header as the sum of the block's records (4 + size each).
-    """
-    yield file_header(data)
-    for block in blocks(data):
-        yield block.header
-        yield from records(data, block)
-
-
 def _block(data: Buffer, at: int, index: int) -> Block:
     header = _part(data, at, "block-header", index)
     counts: dict[PartKind, int] = {}

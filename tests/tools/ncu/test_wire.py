@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from profkit.tools.ncu.blocks import CutOff, blocks, parts, records
+from profkit.tools.ncu.blocks import CutOff, blocks, records
 from profkit.tools.ncu.wire import FIXED32, FIXED64, LENGTH, VARINT, Malformed, fields, varint
 from tests.tools.ncu import writer as w
 
@@ -61,7 +61,7 @@ def test_the_parts_of_a_file_are_all_of_its_bytes() -> None:
         w.TogetherResult({}, 9),
     ]
     content = w.report(w.block(details=w.session()), w.block(results, sources=[b"\x08\x01"]))
-    told = list(parts(content))
+    told = w.parts(content)
     assert [part.kind for part in told] == [
         *("file-header", "block-header", "block-header"),
         *("source", "kernel", "range", "graph"),

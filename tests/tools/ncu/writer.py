@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from profkit.tools.ncu.blocks import Part, blocks, file_header, records
+
 NAN = float("nan")
 
 
@@ -281,3 +283,11 @@ def simple(results: Iterable[Result], **of_session: str) -> bytes:
 def write(path: Path, content: bytes) -> Path:
     path.write_bytes(content)
     return path
+
+
+def parts(data: bytes) -> list[Part]:
+    """Every message of a file in order: the file header, then of each block its header and its records."""
+    found = [file_header(data)]
+    for block in blocks(data):
+        found += [block.header, *records(data, block)]
+    return found
