@@ -61,10 +61,14 @@ class Sums:
     def _add_devices(self, block: Columns, window: Columns) -> None:
         import numpy as np
 
+        # A kernel is queued when its call is done, or has begun before that: one that loads code first queues nothing.
+        done = np.minimum(block["launch"] + np.maximum(block["call"], 0), block["start"])
+        launched = (block["kind"] == KERNEL) & (block["launch"] >= 0)
+        queued = np.where(launched, np.maximum(done, block["launch"]), block["launch"])
         for device in np.unique(block["device"]).tolist():
             rows = block["device"] == device
             idle = self._devices.setdefault(device, Idle(self._windows))
-            idle.add(block["start"][rows], block["end"][rows], block["launch"][rows], window[rows])
+            idle.add(block["start"][rows], block["end"][rows], queued[rows], window[rows])
             rows &= block["kind"] != TRANSFER
             if rows.any():
                 computing = self._computing.setdefault(device, Idle(self._windows))

@@ -35,8 +35,8 @@ def test_a_region_counts_what_was_launched_in_it_and_all_its_time() -> None:
     assert trace.launches == 3
     assert trace.span == pytest.approx(1300 * NS)  # 1000 to 2300
     assert trace.busy == pytest.approx((400 + 500) * NS)
-    # Idle: 1000-1100, 1500-1800. Until 1050 and from 1500 to 1700 the host had launched nothing.
-    assert trace.starved == pytest.approx((50 + 200) / 400)
+    # Idle: 1000-1100, 1500-1800. Until 1050 and from 1500 to 1700 the host had launched nothing; a call takes 2.
+    assert trace.starved == pytest.approx((52 + 202) / 400)
     assert trace.largest_gap == pytest.approx(300 * NS)
     assert trace.setup_seconds == pytest.approx(400 * NS)
     assert trace.launch_latency == pytest.approx(100 * NS)
@@ -47,7 +47,16 @@ def test_a_region_counts_what_was_launched_in_it_and_all_its_time() -> None:
 def test_the_wait_after_the_last_kernel_of_a_region_is_want_of_work() -> None:
     trace, _ = build_trace(recording([("a", 1000, 1400, 990)], ranges=[replace(REGION, start=980)]))
     assert trace.span == pytest.approx(1020 * NS)
-    assert trace.starved == pytest.approx((10 + 600) / 620)
+    assert trace.starved == pytest.approx((10 + 2 + 600) / 620)
+
+
+def test_a_call_that_loads_its_code_first_has_queued_nothing_meanwhile() -> None:
+    kernels = [("a", 10_000, 10_100, 1000), ("b", 20_000, 20_100, 10_200)]
+    trace, _ = build_trace(recording(kernels, captured=True, call_ns=9_500))  # done at 10,500 and 19,700
+    assert trace.starved == pytest.approx((19_700 - 10_100) / 9_900)
+    # a kernel may begin before its call is done, which then has no say
+    trace, _ = build_trace(recording(kernels, captured=True, call_ns=50_000))
+    assert trace.starved == 1.0
 
 
 def test_a_region_entered_often_is_the_sum_of_its_entries() -> None:
@@ -294,7 +303,7 @@ def test_launches_are_joined_across_blocks_and_the_oldest_are_forgotten(
     kernels = in_turn(["a", "b"] * 300)
     trace, _ = build_trace(recording(kernels, captured=True))
     assert trace.launch_latency == pytest.approx(5 * NS)
-    assert trace.starved == pytest.approx(0.5)  # of gaps of 10 ns, of which the launch takes 5
+    assert trace.starved == pytest.approx(0.7)  # of gaps of 10 ns: launched 5 before their end, by calls of 2
 
 
 def test_windows_give_each_time_its_number() -> None:
