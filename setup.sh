@@ -24,6 +24,7 @@ tools=$root/.tools
 . "$root/setup/debian.sh"
 . "$root/setup/environment.sh"
 . "$root/setup/torch.sh"
+. "$root/setup/cuda.sh"
 . "$root/setup/profilers.sh"
 
 extras=base
@@ -49,6 +50,7 @@ make_ready() {
     make_environment
     add_torch
     add_triton
+    add_nvtx
     find_profilers
 }
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from profkit.doctor.cuda_packages import torch_checks
+from profkit.doctor.cuda_packages import nvtx_checks, torch_checks
 from profkit.doctor.cuda_sharing import holder_checks, sharing_checks
 from profkit.errors import Fault
 from profkit.model import Check, Gpu
@@ -69,6 +69,7 @@ def judge_cuda(
     yield from holders
     yield _nsys(nsys)
     yield from torch_checks()
+    yield from nvtx_checks()
 
 
 def _backend(ncu: NcuAbility, nsys: NsysAbility) -> Check:

@@ -1,4 +1,4 @@
-"""The Python side of CUDA: does torch have it, and does the driver suffice.
+"""The Python side of CUDA: does torch have it, does the driver suffice, and is there what names a region's range.
 
 Whether torch and Triton are there at all is told with the other packages (doctor/python.py).
 """
@@ -33,6 +33,13 @@ def torch_checks() -> Iterator[Check]:
         return
     trial = attempt([sys.executable, "-c", _ASK], seconds=_SECONDS)
     yield judge_torch(trial.output if trial.ok else "", trial.last_line)
+
+
+def nvtx_checks() -> Iterator[Check]:
+    """One line where profkit's Python has no nvtx; a workload may use another one."""
+    if _version("nvtx") is None:
+        detail = "not installed: a workload's regions are counted, but nsys and ncu do not show them by name"
+        yield Check("nvtx", "missing", detail, f"{_pip()} nvtx")
 
 
 def judge_torch(answer: str, last_line: str = "") -> Check:

@@ -11,7 +11,7 @@ import pytest
 
 from profkit.doctor import blocked
 from profkit.doctor.cuda import cuda_checks, judge_cuda, no_device, sudo_checks
-from profkit.doctor.cuda_packages import judge_torch
+from profkit.doctor.cuda_packages import judge_torch, nvtx_checks
 from profkit.doctor.cuda_sharing import holder_checks, sharing_checks
 from profkit.errors import Fault
 from profkit.hardware.gpu import read_gpus
@@ -189,3 +189,13 @@ def test_torch_is_held_against_the_driver(answer: dict[str, object] | None, stat
     assert check.state == state
     assert says in check.detail
     assert state == "ok" or check.fix
+
+
+@pytest.mark.parametrize(("installed", "told"), [(None, ["nvtx"]), ("0.2.13", [])])
+def test_a_python_without_nvtx_is_told_what_its_regions_lack(
+    monkeypatch: pytest.MonkeyPatch, installed: str | None, told: list[str]
+) -> None:
+    monkeypatch.setattr("profkit.doctor.cuda_packages._version", lambda _: installed)
+    found = list(nvtx_checks())
+    assert [check.name for check in found] == told
+    assert all(check.fix is not None and check.fix.endswith("pip install nvtx") for check in found)
