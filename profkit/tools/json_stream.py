@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import json
+import re
 from collections.abc import Iterator
 from typing import IO
 
@@ -11,7 +12,9 @@ from profkit.errors import UnreadableReport
 
 CHUNK = 1 << 18
 MOST_VALUE = 1 << 24  # characters of one value that is held whole; a sample or an event has some thousand
-_SPACE = " \t\n\r"
+_SPACE = re.compile(r"[ \t\n\r]*")
+MOST_SPACE = 1 << 26  # characters between two signs; a report is not made of blanks
+MOST_KEYS = 1 << 16  # of an object whose values are taken one by one
 
 
 class CutShort(Exception):
@@ -67,12 +70,14 @@ class JsonStream:
 
     def _sequence(self, opening: str, closing: str, *, keyed: bool) -> Iterator[str]:
         self._take(opening)
-        first = True
+        taken = 0
         while self._peek() != closing:
-            if not first:
+            if taken:
                 self._take(",")
                 self._peek()
-            first = False
+            taken += 1
+            if keyed and taken > MOST_KEYS:
+                raise UnreadableReport(f"not a report: a JSON object with more than {MOST_KEYS} keys")
             key = self.value() if keyed else ""
             if not isinstance(key, str):
                 raise UnreadableReport("not valid JSON: a key is no string")
@@ -88,13 +93,15 @@ class JsonStream:
 
     def _peek(self) -> str:
         """The next character that is no space; the cursor is moved to it."""
+        passed = 0
         while True:
-            text, at = self._text, self._at
-            while at < len(text) and text[at] in _SPACE:
-                at += 1
-            self._at = at
-            if at < len(text):
-                return text[at]
+            matched = _SPACE.match(self._text, self._at)
+            end = matched.end() if matched is not None else self._at
+            passed, self._at = passed + end - self._at, end
+            if end < len(self._text):
+                return self._text[end]
+            if passed > MOST_SPACE:
+                raise UnreadableReport("not a report: JSON with more than 64 MB of blanks in one place")
             self._more()
 
     def _more(self) -> None:

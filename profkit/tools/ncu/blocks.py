@@ -109,6 +109,8 @@ def records(data: Buffer, block: Block) -> Iterator[Part]:
 
 def _block(data: Buffer, at: int, index: int) -> Block:
     header = _part(data, at, "block-header", index)
+    if header.size == 0:  # room that was never written to; read as blocks, gigabytes of it would take hours
+        raise CutOff(at, f"zeros where block {index} should begin: the file ends")
     counts: dict[PartKind, int] = {}
     size: int | None = None
     for number, wire, a, b in fields(data, header.offset, header.offset + header.size):
