@@ -200,7 +200,7 @@ def _timeline(trace: GpuTrace) -> Table:
     total = sum(kernel.total for kernel in trace.kernels)
     launches = trace.launches or sum(kernel.launches for kernel in trace.kernels)
     if launches:
-        each = f", {launches / trace.repeats:.3g} in each repetition" if trace.repeats else ""
+        each = f", {_rounded(launches / trace.repeats)} in each repetition" if trace.repeats else ""
         add("Kernels", f"{plural(launches, 'launch', 'launches')} in {quantity(total, 's')}{each}")
     if span is not None and trace.repeats:
         add("A repetition", f"{quantity(span / trace.repeats, 's')} (mean, under the tracer)")
@@ -213,6 +213,11 @@ def _timeline(trace: GpuTrace) -> Table:
     if trace.compile_seconds:
         add("Compiling", f"{quantity(trace.compile_seconds, 's')} before it (just in time), left out")
     return Table("Timeline", ("what", "value"), tuple(rows))
+
+
+def _rounded(number: float) -> str:
+    """Three digits, and whole where it is larger: launches are counted, not measured."""
+    return f"{number:.3g}" if number < 100 else f"{number:.0f}"
 
 
 def _queued(trace: GpuTrace) -> str:
@@ -251,7 +256,8 @@ def _ranges(trace: GpuTrace) -> Table:
     )
     more = len(trace.ranges) - TOP
     note = f"and {plural(more, 'further range')}" if more > 0 else None
-    return Table("Ranges (NVTX)", ("range", "entries", "wall time", "kernels", "GPU time"), rows, note)
+    title = "Ranges (record_function)" if trace.tool == "torch_profiler" else "Ranges (NVTX)"
+    return Table(title, ("range", "entries", "wall time", "kernels", "GPU time"), rows, note)
 
 
 def _calls(trace: GpuTrace) -> Table:
@@ -274,7 +280,9 @@ def _notes(trace: GpuTrace) -> list[str]:
             " what happens once for set-up."
         )
     else:
-        notes.append("No region is marked and nothing repeats: the whole trace counts, set-up included.")
+        notes.append(
+            "No region is marked, and no loop is most of it: the whole trace counts, set-up included."
+        )
     if any(kernel.graph for kernel in trace.kernels):
         notes.append("Some kernels were launched by a CUDA graph: one launch call starts many of them.")
     return notes

@@ -21,6 +21,7 @@ class Order:
     times: Any
     weights: list[float]
     filling: list[bool]
+    lanes: int = 1  # processes and devices that launched; this is one of them
 
 
 def launch_order(activities: Spool, filling: Sequence[bool]) -> Order:
@@ -30,7 +31,7 @@ def launch_order(activities: Spool, filling: Sequence[bool]) -> Order:
     """
     import numpy as np
 
-    busiest, graphs = _busiest(activities)
+    busiest, graphs, lanes = _busiest(activities)
     numbers = list(filling)
     total, count = np.zeros(len(numbers)), np.zeros(len(numbers))
     parts: list[tuple[Any, ...]] = []
@@ -55,11 +56,11 @@ def launch_order(activities: Spool, filling: Sequence[bool]) -> Order:
     weights: list[float] = (total / np.maximum(count, 1)).tolist()
     if graphs:
         what, when, weights, numbers = _folded(what, when, more[1], more[0], weights, numbers)
-    return Order(what, when, weights, numbers)
+    return Order(what, when, weights, numbers, lanes)
 
 
-def _busiest(activities: Spool) -> tuple[int, bool]:
-    """Which process and device it is, and whether there are graphs."""
+def _busiest(activities: Spool) -> tuple[int, bool, int]:
+    """Which process and device it is, whether there are graphs, and of how many it is the busiest."""
     import numpy as np
 
     time: dict[int, int] = {}
@@ -70,7 +71,7 @@ def _busiest(activities: Spool) -> tuple[int, bool]:
         lanes, spent = _lanes(kernels), kernels["end"] - kernels["start"]
         for lane in np.unique(lanes).tolist():
             time[lane] = time.get(lane, 0) + int(spent[lanes == lane].sum())
-    return max(time, key=lambda lane: time[lane], default=-1), graphs
+    return max(time, key=lambda lane: time[lane], default=-1), graphs, len(time)
 
 
 def _lanes(kernels: Columns) -> Any:

@@ -25,6 +25,11 @@ SMALL = (
 )
 
 
+# What happens once may take so many times as long as what repeats: a first step in which cuDNN tries out its
+# algorithms, some ten per convolution and many of them slower, next to two steps. Beyond that the repetition is a
+# detail, such as the dozen equal copies in a single inference.
+ONCE = 50.0
+
 _ALIKE = 16  # launches by which the beginning of an iteration is known
 
 
@@ -46,7 +51,7 @@ def fills(name: str) -> bool:
 def find_steady(
     sequence: Any, weights: Sequence[float], filling: Sequence[bool], loads: Sequence[int] = ()
 ) -> Steady | None:
-    """The part of `sequence` that is the workload; None where nothing repeats.
+    """The part of `sequence` that is the workload; None where nothing repeats that is more than a detail.
 
     `sequence` holds the number of each launch's configuration, in the order of the launches; `weights` the time of one
     launch of each configuration, `filling` whether it only fills memory. `loads` are the positions before which code
@@ -74,7 +79,7 @@ def find_steady(
 
 
 def _choose(sequence: Any, weights: Sequence[float]) -> tuple[int, int, Run] | None:
-    """From where to where it is the workload, and the run that most of it is."""
+    """From where to where it is the workload, and the run that most of it is; None where there is none."""
     import numpy as np
 
     runs = find_runs(sequence)
@@ -89,7 +94,17 @@ def _choose(sequence: Any, weights: Sequence[float]) -> tuple[int, int, Run] | N
     main = max(kept, key=lambda n: (spent[n], n))
     part = [n for n in kept if spent[n] >= SMALL * spent[main] or _alike(kinds[n], kinds[main], weights)]
     first, last = min(runs[n].first for n in part), max(runs[n].last for n in part)
-    return *_stretched(sequence, first, last, runs[main]), runs[main]
+    first, last = _stretched(sequence, first, last, runs[main])
+    return None if _is_detail(cost[sequence], runs, first, last) else (first, last, runs[main])
+
+
+def _is_detail(spent: Any, runs: Sequence[Run], first: int, last: int) -> bool:
+    """Whether what happens once, before and after, takes so much longer that what repeats is no workload."""
+    once = spent.copy()
+    for run in runs:
+        once[run.first : run.last] = 0
+    once[first:last] = 0
+    return bool(once.sum() > ONCE * spent[first:last].sum())
 
 
 def _stretched(sequence: Any, first: int, last: int, main: Run) -> tuple[int, int]:

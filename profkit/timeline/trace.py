@@ -17,6 +17,7 @@ from profkit.timeline.spool import Spool
 from profkit.timeline.steady import Steady, fills, find_steady
 from profkit.timeline.sums import Sums
 from profkit.timeline.windows import EVER, Windows, marked_windows
+from profkit.words import plural
 
 
 def build_trace(recording: Recording) -> tuple[GpuTrace, tuple[str, ...]]:
@@ -79,13 +80,24 @@ def _part_that_counts(
     loads = np.searchsorted(order.times, [start for start, _, _ in loading.moments])
     steady = find_steady(order.sequence, order.weights, order.filling, loads.tolist())
     if steady is None:
-        return whole, None, ("nothing is marked and nothing repeats: all of it counts, set-up included",)
+        return (
+            whole,
+            None,
+            ("nothing is marked, and no loop is most of it: all of it counts, set-up included",),
+        )
     bounds = (int(order.times[steady.first]), int(order.times[steady.last - 1]))
+    after = len(order.sequence) - steady.last
+    whose = " of the busiest device" if order.lanes > 1 else ""
     note = (
         f"nothing is marked: what repeats is taken for the workload ({steady.repeats} times, "
-        f"{steady.last - steady.first} of {len(order.sequence)} launches), what came before for set-up"
+        f"{steady.last - steady.first} of {len(order.sequence)} launches{whose}), "
+        f"what came before for set-up{_left_out(after)}"
     )
     return Windows((bounds,), marked=False, tight=True), steady, (note,)
+
+
+def _left_out(after: int) -> str:
+    return f"; {plural(after, 'launch', 'launches')} after it left out" if after else ""
 
 
 def _compiled(loading: Loading, windows: Windows) -> float | None:

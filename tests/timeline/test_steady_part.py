@@ -91,6 +91,12 @@ def test_what_happens_once_is_no_workload(text: str) -> None:
     assert steady_of(Program(text, "", None)) is None
 
 
+@pytest.mark.parametrize("text", ["ab" + "c" * 12 + "defghij", "abdefghij" + "c" * 12])
+def test_a_dozen_equal_copies_in_a_single_inference_are_no_workload(text: str) -> None:
+    assert steady_of(Program(text, "", None, weights={"c": 0.1})) is None
+    assert steady_of(Program(text, "", None)) is not None  # as long as the others they are a loop
+
+
 def test_a_workload_that_only_fills_is_still_one() -> None:
     assert steady_of(Program("", "rz" * 20, 20)) == Steady(0, 40, 2, 20)
 

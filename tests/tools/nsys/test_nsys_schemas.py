@@ -50,9 +50,19 @@ def test_the_version_is_read_from_the_table_of_either_name(file: Path, table: st
 
 
 @pytest.mark.parametrize(
-    ("told", "version"), [("51694", "516.94"), ("580.159.04", "580.159.04"), ("9", "9"), ("", None)]
+    ("told", "version"),
+    [
+        ("51694", "516.94"),
+        ("4952905", "495.29.05"),
+        ("52510517", "525.105.17"),
+        ("580.159.04", "580.159.04"),
+        ("9", "9"),
+        ("", None),
+    ],
 )
-def test_a_driver_of_windows_has_its_point_again(file: Path, told: str, version: str | None) -> None:
+def test_a_driver_whose_points_were_left_out_has_them_again(
+    file: Path, told: str, version: str | None
+) -> None:
     environment = (("name", "value"), [{"name": "NvDriverVersion", "value": told}])
     report = read_sqlite(export(file, {**ordinary(), "TARGET_INFO_SYSTEM_ENV": environment}, STRINGS))
     assert report.facts.get("driver") == version
