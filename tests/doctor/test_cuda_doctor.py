@@ -33,8 +33,9 @@ NO_NSYS = NsysAbility(None, None, False, "nsys is not installed", "apt-get insta
 
 @pytest.fixture(autouse=True)
 def _no_packages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Importing torch takes seconds, and has its own tests below."""
+    """Importing torch takes seconds; what this Python has, and lacks, has its own tests below."""
     monkeypatch.setattr("profkit.doctor.cuda.torch_checks", lambda: iter(()))
+    monkeypatch.setattr("profkit.doctor.cuda.nvtx_checks", lambda: iter(()))
 
 
 def told(ncu: NcuAbility, nsys: NsysAbility, gpu: Gpu = H200) -> dict[str, Check]:

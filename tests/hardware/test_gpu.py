@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import stat
 import time
@@ -266,6 +267,14 @@ def test_an_nvidia_smi_that_does_not_know_the_capability_is_asked_without_it(
 def test_an_answer_of_another_shape_invents_nothing(text: str) -> None:
     for device in nvidia_smi.parse(text, nvidia_smi.FIELDS):
         assert (device.gpu.memory_bytes, device.gpu.max_clock, device.gpu.chip) == (None, None, None)
+
+
+@pytest.mark.skipif(bool(read_gpus()), reason="there is a GPU here")
+@pytest.mark.parametrize("name", ["libcuda.so.1", "libnvidia-ml.so.1"])
+def test_a_stand_in_that_one_test_loads_is_not_found_by_the_next(nvidia: Path, name: str) -> None:
+    ctypes.CDLL(str(nvidia / name))
+    with pytest.raises(OSError):
+        ctypes.CDLL(name)
 
 
 # ---------------------------------------------------------------- why there is none
