@@ -66,10 +66,12 @@ def trace_readings(trace: GpuTrace) -> tuple[Reading, ...]:
     if timeless:
         return tuple(found)
     copies = [one for one in trace.transfers if "memset" not in one.kind]
+    sizes = sum(one.bytes for one in copies)
+    moved = float(sizes) if sizes or not copies else None
     return (
         *found,
         told("launch.count", float(trace.launches), "kernels launched", ""),
-        told("transfer.bytes", float(sum(one.bytes for one in copies)), "bytes of all copies", ""),
+        told("transfer.bytes", moved, "bytes of all copies", "the trace does not tell how much was copied"),
         told(
             "transfer.seconds", sum(one.seconds for one in copies), "time of all copies, overlaps and all", ""
         ),
@@ -234,7 +236,7 @@ def _transfers(trace: GpuTrace) -> Table:
         (
             one.kind,
             str(one.count),
-            quantity(float(one.bytes), "B"),
+            quantity(float(one.bytes), "B") if one.bytes > 0 else "-",  # AMD's traces do not tell it
             quantity(one.seconds, "s"),
             quantity(one.bytes / one.seconds, "B/s") if one.seconds > 0 and one.bytes > 0 else "-",
         )

@@ -567,3 +567,11 @@ def test_what_was_counted_over_several_kernels_has_a_table_of_its_own() -> None:
     row = cells(summary, "Counted as wholes", 0)
     assert (row["range"], row["occupancy"], row["DRAM"]) == ("range 1", "14.6/18.8 %", "27.0 %")
     assert "ranges" not in summed(gpu.run())  # a region that was timed is none
+
+
+def test_copies_whose_size_the_trace_does_not_tell_are_not_of_nothing() -> None:
+    untold = replace(gpu.trace(), transfers=(replace(gpu.trace().transfers[0], bytes=0),))
+    document = gpu.report(trace=untold)
+    moved = {reading.metric: reading for reading in trace_readings(untold)}["transfer.bytes"]
+    assert (moved.state, moved.reason) == ("unavailable", "the trace does not tell how much was copied")
+    assert cells(summed(document)["gpu"], "Copies", 0)["bytes"] == "-"

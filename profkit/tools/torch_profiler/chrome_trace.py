@@ -24,7 +24,8 @@ _SIGNS = (
         re.S,
     ),
     re.compile(
-        rb'^\s*(?:\{.*?"traceEvents"\s*:\s*)?\[.*?"cat"\s*:\s*"(?:cpu_op|user_annotation|cuda_runtime|kernel|Operator)"',
+        rb'^\s*(?:\{.*?"traceEvents"\s*:\s*)?\[.*?"cat"\s*:\s*"(?:cpu_op|user_annotation|gpu_mem(?:cpy|set)|'
+        rb'(?:cuda|xpu)_(?:runtime|driver)|kernel|Operator|Kernel|Runtime|Mem(?:cpy|set))"',
         re.S,
     ),
 )
@@ -129,9 +130,25 @@ class _Reader:
             what = (
                 f"{events.operators} operators of the CPU and no kernel" if events.operators else "no kernel"
             )
-            yield f"the trace holds {what}: the device was not traced, or had nothing to do (fix: {CPU_FIX})"
+            yield f"the trace holds {what}: {self._why_no_kernel()}"
+        elif events.other:
+            yield (
+                f"this is the trace of an {events.other}: its times are read, but counters by ncu, and advice that "
+                "names CUDA, are for NVIDIA's"
+            )
         if events.odd:
             yield f"{events.odd} events without a time were left out"
+
+    def _why_no_kernel(self) -> str:
+        events = self._events
+        if events.counted:
+            return (
+                f"{events.counted} were replayed for counters of CUPTI's range profiler, which are not read (fix: "
+                "record without CUPTI_PROFILER_METRICS, and count with ncu)"
+            )
+        if events.other:
+            return f"it is of an {events.other}, whose activities are not told as kernels"
+        return f"the device was not traced, or had nothing to do (fix: {CPU_FIX})"
 
     def _facts(self) -> Iterator[tuple[str, str]]:
         driver = self._top.get("cuda_driver_version")
@@ -155,7 +172,9 @@ class _Reader:
             yield Gpu(
                 str(device.get("name", "GPU"))[:256],
                 device["id"],
-                f"{major}.{minor}" if isinstance(major, int) and isinstance(minor, int) else None,
+                f"{major}.{minor}"
+                if isinstance(major, int) and isinstance(minor, int) and not self._events.other
+                else None,  # AMD's gfx90a says 9.0, and is no Hopper
                 multiprocessors=_count(device.get("numSms")),
                 memory_bytes=_count(device.get("totalGlobalMem")),
             )

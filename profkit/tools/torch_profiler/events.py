@@ -12,14 +12,22 @@ from profkit.timeline.records import Configuration, Range
 
 LONGEST_NAME = 65536
 MOST_RANGES = 1 << 20
+STEP = "ProfilerStep"
 _STEP = re.compile(r"ProfilerStep#\d+$")
 # Kineto's categories; before torch 1.12 they had capitals and other words.
 _KERNEL = frozenset({"kernel", "concurrent_kernel"})
 _COPY = frozenset({"gpu_memcpy", "memcpy"})
 _FILL = frozenset({"gpu_memset", "memset"})
-_CALL = frozenset({"cuda_runtime", "cuda_driver", "runtime", "driver"})
+_CALL = frozenset({"cuda_runtime", "cuda_driver", "runtime", "driver", "xpu_runtime", "xpu_driver"})
 _RANGE = frozenset({"user_annotation"})
 _TIMED = _KERNEL | _COPY | _FILL | _CALL | _RANGE
+_COUNTED = (
+    "cuda_profiler_range"  # a kernel that CUPTI's range profiler replayed for its counters: no time of a run
+)
+# Devices that are not NVIDIA's, by how their categories or (AMD's, which has CUDA's categories) their calls begin.
+_OTHERS = {"xpu_": "Intel GPU (XPU)", "mtia_": "MTIA device", "hpu_": "Gaudi device (HPU)"}
+_AMD = "AMD GPU (HIP)"
+_NVIDIA = frozenset({"cpu_op", "kernel", "cuda_runtime"})  # most events: nothing to look for
 _DIRECTIONS = {
     "HtoD": "host to device",
     "DtoH": "device to host",
@@ -37,6 +45,8 @@ class Events:
     ranges: list[Range] = field(default_factory=list)
     steps: list[tuple[int, int | None]] = field(default_factory=list)
     operators: int = 0  # of the CPU
+    counted: int = 0  # kernels that were replayed for counters
+    other: str | None = None  # what the device is where it is not NVIDIA's
     odd: int = 0
 
     def take(self, event: object) -> None:
@@ -45,9 +55,14 @@ class Events:
             return
         category = event.get("cat")
         kind = category.lower() if isinstance(category, str) else ""
+        self.counted += kind == _COUNTED
+        if kind not in _NVIDIA:
+            self.other = next((what for begin, what in _OTHERS.items() if kind.startswith(begin)), self.other)
         if kind in ("cpu_op", "operator"):
             self.operators += 1
-        elif kind in _TIMED:
+            if kind == "operator" and _STEP.match(str(event.get("name"))):
+                kind = "user_annotation"  # torch 1.8 had no word for it
+        if kind in _TIMED:
             start, length = _nanoseconds(event.get("ts")), _nanoseconds(event.get("dur"))
             if start is None or length is None or length < 0:
                 self.odd += 1
@@ -63,6 +78,8 @@ class Events:
         if kind in _RANGE:
             self._range(name, event, start, end, args.get("domain"))
         elif kind in _CALL:
+            if name.startswith("hip"):
+                self.other = _AMD
             self.collected.call(name, start, end, key=key, thread=self._thread(event))
         elif kind in _KERNEL:
             self.collected.kernel(_configuration(name, args), start, end, key=key, device=device)
@@ -76,12 +93,15 @@ class Events:
     def _range(self, name: str, event: Mapping[str, Any], start: int, end: int, domain: object) -> None:
         if _STEP.match(name):
             self.steps.append((start, end))
-            name = "ProfilerStep"
+            name = STEP
         if len(self.ranges) >= MOST_RANGES:
             return
-        # Only profkit's own annotations tell a domain, and those are the whole process'.
+        # Only profkit's own annotations tell a domain. Those, and steps, are the whole process': the backward pass of a
+        # step is launched by a thread of its own.
         if isinstance(domain, str):
             self.ranges.append(Range(name, domain, start, end, 0, None))
+        elif name == STEP:
+            self.ranges.append(Range(name, None, start, end, 0, None))
         else:
             self.ranges.append(Range(name, None, start, end, 0, self._thread(event)))
 

@@ -16,6 +16,7 @@ from tests.conftest import ROOT
 
 DATA = ROOT / "tests" / "data" / "cuda" / "torch"
 NS = 1e-9
+US = 1e-6
 
 
 def read(path: Path) -> Report:
@@ -177,6 +178,62 @@ def test_a_trace_that_was_cut_short_is_read_as_far_as_it_goes(
     assert report.trace is not None
     assert 0 < report.trace.launches < 800
     assert any("cut short" in warning for warning in report.warnings)
+
+
+def test_steps_of_torch_1_8_are_operators_and_mark_what_counts(tmp_path: Path) -> None:
+    steps = [event("Operator", f"ProfilerStep#{n}", 100.0 * n, 90) for n in (1, 2)]
+    found = read(trace(tmp_path, [*ordinary(), *steps])).trace
+    assert found is not None
+    assert (found.marked, found.launches, found.span) == (True, 2, pytest.approx(180 * US))
+
+
+def test_a_step_holds_what_any_thread_launches(tmp_path: Path) -> None:
+    backward = [{**call("cudaLaunchKernel", 20, 3, 9), "tid": 8}, kernel("backward", 30, 5, 9)]
+    inside = event("user_annotation", "forward", 0, 50)
+    step = event("user_annotation", "ProfilerStep#0", 0, 90)
+    found = read(trace(tmp_path, [step, inside, *ordinary()[:2], *backward])).trace
+    assert found is not None
+    assert {r.name: r.kernels for r in found.ranges} == {"ProfilerStep": 2, "forward": 1}
+
+
+def test_a_trace_that_tells_nothing_but_events_is_known_by_its_words(tmp_path: Path) -> None:
+    path = tmp_path / "old.json"
+    old = {"ph": "X", "cat": "Kernel", "name": "f", "ts": 5, "dur": 2, "args": {"correlation": 1}}
+    path.write_text(json.dumps({"traceEvents": [old], "distributedInfo": {"rank": 1}}))
+    assert (found := read(path).trace) is not None
+    assert found.launches == 1
+
+
+@pytest.mark.parametrize(
+    ("calls", "said"),
+    [
+        ([event("cuda_runtime", "hipLaunchKernel", 1, 2, correlation=1)], "AMD GPU (HIP)"),
+        ([event("xpu_runtime", "urEnqueueKernelLaunch", 1, 2, correlation=1)], "Intel GPU (XPU)"),
+    ],
+)
+def test_a_device_of_another_maker_is_told_for_what_it_is(
+    tmp_path: Path, calls: list[dict[str, Any]], said: str
+) -> None:
+    properties = [{"id": 0, "name": "a GPU", "computeMajor": 9, "computeMinor": 0, "numSms": 104}]
+    path = trace(tmp_path, [*calls, kernel("f", 5, 2, 1)], deviceProperties=properties)
+    report = read(path)
+    assert report.trace is not None
+    assert (report.trace.launches, report.trace.launch_latency) == (1, pytest.approx(4 * US))
+    assert any(f"trace of an {said}" in warning for warning in report.warnings)
+    assert [gpu.capability for gpu in report.gpus] == [None]  # gfx90a is no Hopper
+
+
+@pytest.mark.parametrize(
+    ("category", "said"),
+    [
+        ("mtia_ccp_events", "of an MTIA device"),
+        ("cuda_profiler_range", "1 were replayed for counters of CUPTI's range profiler"),
+        ("python_function", "the device was not traced"),
+    ],
+)
+def test_why_there_is_no_kernel_is_said(tmp_path: Path, category: str, said: str) -> None:
+    report = read(trace(tmp_path, [event("cpu_op", "aten::mm", 1, 2), event(category, "f", 1, 2)]))
+    assert [said in warning for warning in report.warnings] == [True]
 
 
 def test_damaged_gzip_is_read_as_far_as_it_goes_or_refused(tmp_path: Path) -> None:
