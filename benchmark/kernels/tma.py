@@ -36,6 +36,12 @@ def matrix(array: Any) -> Any:
     return TensorDescriptor.from_tensor(array.view(-1, array.shape[-1]), [1, ALIGNMENT // 2])
 
 
+def config(m: int, n: int, k: int, group: int, warps: int, stages: int) -> Any:
+    """Tiles of m x n of the result, k at a time, for the tuner to try."""
+    blocks = {"BLOCK_M": m, "BLOCK_N": n, "BLOCK_K": k, "GROUP_M": group}
+    return triton.Config(blocks, num_warps=warps, num_stages=stages)
+
+
 def tiled(tiles: Callable[[dict[str, Any]], bool]) -> Any:
     """A decorator that has `tiles` write the shapes of the tiles into the descriptors before each launch.
 

@@ -17,7 +17,7 @@ import triton
 import triton.language as tl
 
 from benchmark.kernels.launch import INTERPRETED
-from benchmark.kernels.tma import matrix, programs, tile_of, tiled
+from benchmark.kernels.tma import config, matrix, programs, tile_of, tiled
 
 
 def _tiles(arguments: dict[str, Any]) -> bool:
@@ -30,13 +30,8 @@ def _tiles(arguments: dict[str, Any]) -> bool:
     return True
 
 
-def _config(m: int, n: int, k: int, group: int, warps: int, stages: int) -> Any:
-    blocks = {"BLOCK_M": m, "BLOCK_N": n, "BLOCK_K": k, "GROUP_M": group}
-    return triton.Config(blocks, num_warps=warps, num_stages=stages)
-
-
-CONFIGS = [_config(128, 256, 64, 8, 8, 3), _config(256, 128, 64, 8, 8, 3), _config(128, 128, 64, 8, 4, 4)]
-SMALL = [_config(16, 32, 32, 2, 4, 2)]
+CONFIGS = [config(128, 256, 64, 8, 8, 3), config(256, 128, 64, 8, 8, 3), config(128, 128, 64, 8, 4, 4)]
+SMALL = [config(16, 32, 32, 2, 4, 2)]
 
 
 @triton.autotune(configs=SMALL if INTERPRETED else CONFIGS, key=["M", "N", "K", "BLOCK_R"])

@@ -41,6 +41,7 @@ from profkit.model.values import Reading as Reading
 from profkit.model.values import Scope as Scope
 from profkit.model.values import Source as Source
 from profkit.model.values import Stacks as Stacks
+from profkit.model.words import QUALITY_ORDER as QUALITY_ORDER
 from profkit.model.words import Backend as Backend
 from profkit.model.words import Bound as Bound
 from profkit.model.words import CheckState as CheckState

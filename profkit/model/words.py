@@ -6,6 +6,14 @@ from typing import Literal, TypeAlias
 
 Backend = Literal["cuda", "mps", "cpu"]
 Quality = Literal["measured", "simulated", "estimated", "multiplexed", "unavailable"]
+# The surer comes first.
+QUALITY_ORDER: dict[Quality, int] = {
+    "measured": 0,
+    "multiplexed": 1,
+    "simulated": 2,
+    "estimated": 3,
+    "unavailable": 4,
+}
 ScopeKind = Literal["run", "region", "kernel", "function"]
 CounterState = Literal["measured", "multiplexed", "not-supported", "not-counted", "hard-zero"]
 VerdictWord = Literal["pass", "fail", "not-applicable", "unknown"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -45,19 +45,12 @@ def read_triton(plan: PassPlan) -> tuple[TritonWork, ...]:
     return tuple(work for work in found if work is not None)[:MOST_TOLD]
 
 
-def read_timing(paths: Sequence[Path]) -> tuple[Timing, ...]:
-    """The timing pass's samples by name, one SampleSet per process. Raises UnreadableReport.
-
-    A name that one process benchmarks again is numbered: `mlp`, `mlp (2)`.
-
-    Benchmarks come first and win over a region of the same name. Of a region, each entry is a sample; entries
-    from before it settled are its warm-up.
-    """
-    return timings(read_records(paths))
-
-
 def timings(records: Iterable[RegionRecord]) -> tuple[Timing, ...]:
-    """See read_timing."""
+    """The timing pass's samples by name, one SampleSet per process.
+
+    A name that one process benchmarks again is numbered: `mlp`, `mlp (2)`. Benchmarks come first and win over a region
+    of the same name. Of a region, each entry is a sample; entries from before it settled are its warm-up.
+    """
     records = tuple(records)
     found: dict[str, Timing] = {}
     for record in records:

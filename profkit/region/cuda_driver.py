@@ -17,7 +17,6 @@ from contextlib import contextmanager
 
 LIBRARY = "libcuda.so.1"
 NOT_INITIALIZED = 3
-INVALID_CONTEXT = 201
 NOT_READY = 600
 L2_BYTES = 38  # CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE
 # What shows that a process means to use CUDA although its driver is not loaded yet: the runtime library is linked.

@@ -5,17 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from profkit.metrics import metric
-from profkit.model import RUN, PassName, Quality, Reading, RunDocument, Scope, Source
+from profkit.model import QUALITY_ORDER, RUN, PassName, Quality, Reading, RunDocument, Scope, Source
 
 TOOL = "profkit"  # source of what is computed here from the readings of tools
-
-_ORDER: dict[Quality, int] = {
-    "measured": 0,
-    "multiplexed": 1,
-    "simulated": 2,
-    "estimated": 3,
-    "unavailable": 4,
-}
 
 
 def best(readings: Iterable[Reading], name: str, scopes: Sequence[Scope]) -> Reading | None:
@@ -26,13 +18,13 @@ def best(readings: Iterable[Reading], name: str, scopes: Sequence[Scope]) -> Rea
     found = [r for r in readings if r.metric == name and r.scope in scopes]
     if not found:
         return None
-    return min(found, key=lambda r: (r.value is None, scopes.index(r.scope), _ORDER[r.quality]))
+    return min(found, key=lambda r: (r.value is None, scopes.index(r.scope), QUALITY_ORDER[r.quality]))
 
 
 def surer(one: Reading, other: Reading) -> bool:
     """Whether both have a value and `one` is of better quality."""
     told = one.value is not None and other.value is not None
-    return told and _ORDER[one.quality] < _ORDER[other.quality]
+    return told and QUALITY_ORDER[one.quality] < QUALITY_ORDER[other.quality]
 
 
 def merged(old: Sequence[Reading], new: Sequence[Reading]) -> tuple[Reading, ...]:
@@ -64,7 +56,7 @@ def mixed(qualities: Iterable[Quality]) -> Quality:
         return "unavailable"
     if "estimated" in kinds or ("simulated" in kinds and len(kinds) > 1):
         return "estimated"
-    return max(kinds, key=lambda kind: _ORDER[kind], default="measured")
+    return max(kinds, key=lambda kind: QUALITY_ORDER[kind], default="measured")
 
 
 def derived(

@@ -5,18 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from profkit.model import RUN, KernelClass, Quality, Reading, Scope
+from profkit.model import QUALITY_ORDER, RUN, KernelClass, Reading, Scope
 from profkit.targets.limits import LIMITING, limiters, top_stall
 from profkit.targets.target import Condition, Roof
 from profkit.words import figures, percent, quantity
-
-_ORDER: dict[Quality, int] = {
-    "measured": 0,
-    "multiplexed": 1,
-    "simulated": 2,
-    "estimated": 3,
-    "unavailable": 4,
-}
 
 
 @dataclass(frozen=True)
@@ -37,7 +29,9 @@ def best(readings: Iterable[Reading], name: str, scopes: Sequence[Scope]) -> Rea
     """The best known reading of the metric `name` in the first of `scopes` that has one."""
     found = [r for r in readings if r.metric == name and r.scope in scopes]
     return min(
-        found, key=lambda r: (scopes.index(r.scope), r.doubt is not None, _ORDER[r.quality]), default=None
+        found,
+        key=lambda r: (scopes.index(r.scope), r.doubt is not None, QUALITY_ORDER[r.quality]),
+        default=None,
     )
 
 

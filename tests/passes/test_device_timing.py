@@ -19,7 +19,7 @@ from profkit.passes.device_clock import DeviceClock, open_clock
 from profkit.passes.device_timing import HURRIED, NotByEvents
 from profkit.passes.device_watch import Watch
 from profkit.passes.device_words import device_words
-from profkit.passes.read_records import read_timing
+from profkit.passes.read_records import read_records, timings
 from profkit.statistics import median
 from tests.cuda_stand_in import Device, spin
 from tests.cuda_stand_in import device as device
@@ -153,7 +153,12 @@ def test_more_launches_than_the_driver_takes_ahead_are_timed_in_smaller_blocks(d
 
 def test_a_setup_runs_before_every_call_and_outside_of_the_events(device: Device) -> None:
     prepared = device.work(500)
-    found = device.time(device.work(30), setup=prepared)
+    for _ in range(
+        4
+    ):  # a busy machine that takes the host away between two events looks like work that escapes them
+        found = device.time(device.work(30), setup=prepared)
+        if found.clock == "cuda-events":
+            break
     assert median(found.seconds) == pytest.approx(30e-6, rel=0.02)
     assert found.loops == 1
 
@@ -325,7 +330,7 @@ def test_the_timing_pass_records_all_of_it_and_loads_no_profiler(
     """
     done = run(tmp_path, nvidia, code, pass_name="timing", budget=1, precision=0.05, cold=cold)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    (timing,) = read_timing(list(tmp_path.glob("r.*.json")))
+    (timing,) = timings(read_records(list(tmp_path.glob("r.*.json"))))
     (samples,) = timing.processes
     assert (samples.clock, samples.cache) == ("cuda-events", "cold" if cold else "warm")
     assert median(samples.seconds) == pytest.approx(300e-6, rel=0.02)

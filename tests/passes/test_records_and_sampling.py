@@ -12,7 +12,7 @@ import pytest
 from profkit.errors import UnreadableReport
 from profkit.model import SampleSet
 from profkit.passes import sampling, timing
-from profkit.passes.read_records import read_record, read_timing, timings
+from profkit.passes.read_records import read_record, read_records, timings
 from profkit.passes.read_tracemalloc import growth, read_tracemalloc
 from profkit.region.record import BenchmarkTimes, RegionRecord, RegionTimes, encode
 
@@ -185,7 +185,7 @@ def test_one_entry_is_neither_warm_nor_precise() -> None:
 def test_nothing_recorded_is_no_timing() -> None:
     assert timings([]) == ()
     assert timings([RegionRecord(1, "timing")]) == ()
-    assert read_timing([]) == ()
+    assert timings(read_records([])) == ()
 
 
 @pytest.mark.parametrize(
