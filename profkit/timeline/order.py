@@ -21,7 +21,8 @@ class Order:
     times: Any
     weights: list[float]
     filling: list[bool]
-    lanes: int = 1  # processes and devices that launched; this is one of them
+    lanes: int = 1  # pairs of a process and a device that launched;
+    lane: int = -1  # this is one of them
 
 
 def launch_order(activities: Spool, filling: Sequence[bool]) -> Order:
@@ -56,7 +57,7 @@ def launch_order(activities: Spool, filling: Sequence[bool]) -> Order:
     weights: list[float] = (total / np.maximum(count, 1)).tolist()
     if graphs:
         what, when, weights, numbers = _folded(what, when, more[1], more[0], weights, numbers)
-    return Order(what, when, weights, numbers, lanes)
+    return Order(what, when, weights, numbers, lanes, busiest)
 
 
 def _busiest(activities: Spool) -> tuple[int, bool, int]:
@@ -72,6 +73,11 @@ def _busiest(activities: Spool) -> tuple[int, bool, int]:
         for lane in np.unique(lanes).tolist():
             time[lane] = time.get(lane, 0) + int(spent[lanes == lane].sum())
     return max(time, key=lambda lane: time[lane], default=-1), graphs, len(time)
+
+
+def of_lane(rows: Columns, lane: int) -> Any:
+    """Which of `rows` (columns ACTIVITY) are of the process and device of an `Order`."""
+    return _lanes(rows) == lane
 
 
 def _lanes(kernels: Columns) -> Any:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from profkit.model import GpuTrace
 from profkit.timeline.compiling import Loading
+from profkit.timeline.edges import with_copies
 from profkit.timeline.launches import LaunchBook
 from profkit.timeline.order import launch_order
 from profkit.timeline.records import Columns, Recording
@@ -85,7 +86,6 @@ def _part_that_counts(
             None,
             ("nothing is marked, and no loop is most of it: all of it counts, set-up included",),
         )
-    bounds = (int(order.times[steady.first]), int(order.times[steady.last - 1]))
     after = len(order.sequence) - steady.last
     whose = " of the busiest device" if order.lanes > 1 else ""
     note = (
@@ -93,6 +93,7 @@ def _part_that_counts(
         f"{steady.last - steady.first} of {len(order.sequence)} launches{whose}), "
         f"what came before for set-up{_left_out(after)}"
     )
+    bounds = with_copies(activities, order, steady)
     return Windows((bounds,), marked=False, tight=True), steady, (note,)
 
 

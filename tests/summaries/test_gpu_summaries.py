@@ -573,5 +573,5 @@ def test_copies_whose_size_the_trace_does_not_tell_are_not_of_nothing() -> None:
     untold = replace(gpu.trace(), transfers=(replace(gpu.trace().transfers[0], bytes=0),))
     document = gpu.report(trace=untold)
     moved = {reading.metric: reading for reading in trace_readings(untold)}["transfer.bytes"]
-    assert (moved.state, moved.reason) == ("unavailable", "the trace does not tell how much was copied")
+    assert (moved.quality, moved.reason) == ("unavailable", "the trace does not tell how much was copied")
     assert cells(summed(document)["gpu"], "Copies", 0)["bytes"] == "-"

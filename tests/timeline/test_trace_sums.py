@@ -330,3 +330,32 @@ def test_a_range_outside_of_what_counts_is_not_told() -> None:
     ranges = [REGION, Range("set-up", None, 100, 900, 0, 3), Range("step", None, 1900, 2600, 0, 3)]
     trace, _ = build_trace(recording([("a", 1100, 1300, 1050)], ranges=ranges))
     assert {found.name: found.entries for found in trace.ranges} == {"mlp": 1, "step": 1}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "counted"),
+    [
+        ("i", "o", {"i": 5, "o": 5}),  # copy in, compute, copy out
+        ("", "o", {"o": 5}),
+        ("ii", "", {"i": 10}),
+        ("", "", {}),
+    ],
+)
+def test_a_loop_begins_with_its_first_copy_and_ends_with_its_last(
+    before: str, after: str, counted: dict[str, int]
+) -> None:
+    """Set-up copies in too, so often that it could be several iterations; behind the loop comes one copy more."""
+    kernels: list[tuple[str, int, int, int | None]] = []
+    copies: list[tuple[str, int, int, int]] = []
+    at = 0
+    for step in ["iiiix", *[before + "k" + after] * 5, "oy" if after else "y"]:
+        for what in step:
+            if what in "io":
+                copies.append((what, at, at + 40, 8))
+            else:
+                kernels.append((what, at, at + 40, at - 1))
+            at += 50
+    trace = build_trace(recording(kernels, copies=copies))[0]
+    assert (trace.repeats, trace.launches) == (5, 5)
+    assert {copy.kind: copy.count for copy in trace.transfers} == counted
+    assert trace.span == pytest.approx(((len(before) + 1 + len(after)) * 250 - 10) * 1e-9)
