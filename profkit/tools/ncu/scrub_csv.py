@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TextIO
 
 from profkit.errors import UnreadableReport
+from profkit.tools.bounds import lines_of
 from profkit.tools.redact import HOST, PROCESS, Redactor
 
 _PRIVATE = {"Process Name": (PROCESS, "process"), "Host Name": (HOST, "host")}
@@ -22,12 +23,12 @@ def scrub_csv(source: Path, output: Path, redactor: Redactor) -> None:
             source.open(encoding="utf-8", errors="surrogateescape", newline="") as lines,
             output.open("x", encoding="utf-8", errors="surrogateescape", newline="") as copy,
         ):
-            _copy(lines, copy, redactor)
+            _copy(lines_of(lines, source), copy, redactor)
     except csv.Error as error:
         raise UnreadableReport(f"{source} is damaged, so nothing can be taken out of it: {error}") from error
 
 
-def _copy(lines: TextIO, copy: TextIO, redactor: Redactor) -> None:
+def _copy(lines: Iterator[str], copy: TextIO, redactor: Redactor) -> None:
     for line in lines:
         if not line.lstrip('"').startswith("ID") or "Process ID" not in line:
             copy.write(redactor.text(line))
@@ -43,7 +44,7 @@ def _copy(lines: TextIO, copy: TextIO, redactor: Redactor) -> None:
             table.writerow(row if row is titles else _row(titles, row, redactor))
 
 
-def _table(first: str, rest: TextIO) -> Iterator[str]:
+def _table(first: str, rest: Iterator[str]) -> Iterator[str]:
     yield first
     yield from rest
 

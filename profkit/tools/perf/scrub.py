@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from profkit.errors import UsageError
+from profkit.tools.bounds import lines_of
 from profkit.tools.redact import COMMAND, HOST, Redactor
 
 FORMATS = (
@@ -37,7 +38,7 @@ def scrub(source: Path, output: Path, form: str, redactor: Redactor) -> None:
         output.open("x", encoding="utf-8", errors="surrogateescape", newline="") as copy,
     ):
         inside = False  # a command line, one word a line
-        for line in lines:
+        for line in lines_of(lines, source):
             end = line[len(line.rstrip("\r\n")) :]
             if inside:
                 inside = "]" not in line

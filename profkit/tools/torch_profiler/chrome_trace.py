@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from profkit.errors import UnreadableReport
 from profkit.model import Gpu, Report
+from profkit.tools.bounds import check_unpacked
 from profkit.tools.json_stream import CutShort, JsonStream
 
 if TYPE_CHECKING:
@@ -188,15 +189,19 @@ class _Unpacked:
     """A gzip file as bytes; one that is cut short or damaged ends where it is."""
 
     def __init__(self, raw: IO[bytes]) -> None:
-        self._file = gzip.GzipFile(fileobj=raw)
+        self._raw, self._file = raw, gzip.GzipFile(fileobj=raw)
         self._over = False
+        self._unpacked = 0
 
     def read(self, size: int) -> bytes:
         """The next bytes, at most `size`; none at the end."""
         if self._over:
             return b""
         try:
-            return self._file.read1(size)
+            piece = self._file.read1(size)
         except (EOFError, zlib.error, gzip.BadGzipFile):
             self._over = True
             return b""
+        self._unpacked += len(piece)
+        check_unpacked(self._unpacked, self._raw)
+        return piece

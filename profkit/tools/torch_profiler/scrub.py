@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import gzip
+import io
 import re
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal, TextIO, cast
+from typing import BinaryIO, TextIO, cast
 
 from profkit.errors import UnreadableReport
+from profkit.tools.bounds import check_unpacked
 from profkit.tools.redact import COMMAND, HOST, PROCESS, USER, Redactor
 
 FORMATS = ("torch-chrome-trace",)
@@ -28,23 +30,30 @@ _KINDS = (("host", HOST), ("node", HOST), ("user", USER))
 
 
 def scrub(source: Path, output: Path, form: str, redactor: Redactor) -> None:  # noqa: ARG001 - there is one form
-    """Write the trace to `output`, compressed as `source` is. Raises UnreadableReport for a damaged archive."""
+    """Write the trace to `output`, compressed as `source` is. Raises UnreadableReport for a damaged one or a bomb."""
     with source.open("rb") as file:
         packed = file.read(2) == b"\x1f\x8b"
     try:
-        with _opened(source, packed, "r") as lines, _opened(output, packed, "x") as copy:
+        with source.open("rb") as raw, _read(raw, packed) as lines, _opened(output, packed) as copy:
+            unpacked = 0
             for batch in _batches(lines):
+                unpacked += len(batch)
+                if packed:
+                    check_unpacked(unpacked, raw)
                 copy.write(_cleaned(batch, redactor))
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise UnreadableReport(f"{source} is damaged, so nothing can be taken out of it: {error}") from error
 
 
-def _opened(path: Path, packed: bool, mode: Literal["r", "x"]) -> TextIO:
+def _read(raw: BinaryIO, packed: bool) -> TextIO:
+    content = cast("BinaryIO", gzip.GzipFile(fileobj=raw)) if packed else raw
+    return io.TextIOWrapper(content, encoding="utf-8", errors="surrogateescape", newline="")
+
+
+def _opened(path: Path, packed: bool) -> TextIO:
     if packed:
-        return cast(
-            "TextIO", gzip.open(path, f"{mode}t", encoding="utf-8", errors="surrogateescape", newline="")
-        )
-    return path.open(mode, encoding="utf-8", errors="surrogateescape", newline="")
+        return cast("TextIO", gzip.open(path, "xt", encoding="utf-8", errors="surrogateescape", newline=""))
+    return path.open("x", encoding="utf-8", errors="surrogateescape", newline="")
 
 
 def _batches(lines: TextIO) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from profkit.tools.bounds import lines_of
 from profkit.tools.redact import COMMAND, Redactor
 
 FORMATS = ("callgrind", "cachegrind")
@@ -15,7 +16,7 @@ def scrub(source: Path, output: Path, form: str, redactor: Redactor) -> None:  #
         source.open(encoding="utf-8", errors="surrogateescape", newline="") as lines,
         output.open("x", encoding="utf-8", errors="surrogateescape", newline="") as copy,
     ):
-        for line in lines:
+        for line in lines_of(lines, source):
             if line.startswith("cmd:"):
                 redactor.note(COMMAND)
                 copy.write("cmd: program\n")
