@@ -77,6 +77,10 @@ def _gpu(document: RunDocument, rows: Sequence[KernelRow], *, is_run: bool) -> S
     if document.trace is not None and not without_timeline(document.trace):
         readings = [r for r in document.readings if r.metric in TRACE_METRICS and r.scope == RUN]
         return summarize_gpu(document.trace, readings, rows)
+    if document.trace is not None and (document.trace.transfers or document.trace.api):
+        return summarize_gpu(
+            document.trace, (), rows
+        )  # sums of nsys stats: copies and calls, and no timeline
     if not is_run:
         return None
     readings = [absent(document, name, "trace", RUN) for name in ("gpu.utilization", "time.gpu")]

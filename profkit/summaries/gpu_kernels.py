@@ -95,8 +95,11 @@ def _median(row: KernelRow) -> str | None:
     if time is None or time.launches == 0:
         value = row.value("time.kernel")
         return quantity(value, "s") if value is not None else None
-    middle = time.median if time.median is not None else time.total / time.launches
-    return quantity(middle, "s")
+    if time.median is not None or time.launches == 1:
+        return quantity(time.median if time.median is not None else time.total, "s")
+    return (
+        f"{quantity(time.total / time.launches, 's')} (mean)"  # of nsys before 2021.4, which tells no median
+    )
 
 
 def _bound(row: KernelRow) -> str | None:

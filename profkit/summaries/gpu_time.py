@@ -147,7 +147,8 @@ def _headline(trace: GpuTrace, rows: Sequence[KernelRow]) -> str:
             return f"{NO_KERNEL[0].upper()}{NO_KERNEL[1:]}."
         counted = plural(len(trace.kernels), "launch configuration")
         total = quantity(sum(kernel.total for kernel in trace.kernels), "s")
-        return f"{counted} counted, {total} in all; how busy the GPU was is not in a report of counters."
+        what = "sums" if trace.transfers or trace.api else "counters"
+        return f"{counted}, {total} in all; how busy the GPU was is not in a report of {what}."
     if _only_copies(trace):
         moved = quantity(sum(one.seconds for one in trace.transfers), "s")
         return f"{NO_KERNEL[0].upper()}{NO_KERNEL[1:]}, only copies and memsets: {moved} of them."

@@ -23,7 +23,7 @@ FORMATS = (
     Format(
         "nsys-stats-csv",
         "nsys",
-        "nsys stats --format csv",
+        "nsys stats",
         later(_STATS, "looks_like"),
         later(_STATS, "read_stats_csv"),
     ),

@@ -1,4 +1,4 @@
-"""Reads what `nsys stats --format csv` printed: kernels, copies, ranges and calls, summed up or one by one."""
+"""Reads what `nsys stats` printed: kernels, copies, ranges and calls, summed up or one by one."""
 
 from __future__ import annotations
 
@@ -15,6 +15,10 @@ from profkit.tools.nsys.stats_cells import COPY, copy_kind, seconds, size_of, sp
 from profkit.tools.nsys.stats_text import SIGN, Section, Text, parse
 
 Tables = list[Section]
+UNNAMED = "[unnamed]"
+_OF_KERNELS = re.compile(
+    "kern|gpu_?sum", re.IGNORECASE
+)  # cuda_gpu_kern_sum, gpukernsum, CUDA Kernel Statistics
 
 
 def looks_like(head: bytes) -> bool:
@@ -70,6 +74,8 @@ def _with_sums(trace: GpuTrace, sections: Iterable[Section]) -> tuple[GpuTrace, 
             warnings.append(
                 "grids and blocks are not told: nsys stats --report cuda_gpu_kern_gb_sum has them"
             )
+    if any(kernel.kernel.name.endswith("…") for kernel in trace.kernels):
+        warnings.append("long names are cut: nsys stats --format csv has them whole")
     copies, sizes, calls = (by_kind.get(kind, []) for kind in ("copies", "sizes", "calls"))
     if copies and not sizes and not trace.transfers:
         warnings.append(
@@ -85,15 +91,20 @@ def _with_sums(trace: GpuTrace, sections: Iterable[Section]) -> tuple[GpuTrace, 
 
 
 def _kind(section: Section) -> str:
-    """Its kind. Kernels, copies and calls have the same columns: their report's name tells, or else their rows."""
+    """Its kind. Kernels, copies and calls of CUDA, of the system and of OpenACC have the same columns.
+
+    What tells them apart is the report's name, how the header calls what it counts, or else the rows.
+    """
     if section.kind != "times" or not section.rows:
         return section.kind
     names = [row["name"] for row in section.rows]
     if all(COPY.match(name) for name in names):
         return "copies"
-    by_name = all(re.match(r"cu(?:da)?[A-Z]", name) for name in names[:50])
-    calls = "api" in section.report if section.report is not None else by_name
-    return "calls" if calls else section.kind
+    if section.counted in ("num calls", "calls"):
+        return "calls" if all(re.match(r"cu(?:da)?[A-Z]", name) for name in names[:50]) else "others"
+    if section.report is not None and not _OF_KERNELS.search(section.report):
+        return "others"
+    return section.kind
 
 
 def _kernels(sections: Tables) -> tuple[KernelTime, ...]:
@@ -103,7 +114,7 @@ def _kernels(sections: Tables) -> tuple[KernelTime, ...]:
             total, launches = seconds(section, row, "total time"), whole(row.get("count"))
             if total is None or launches is None or COPY.match(row["name"]):
                 continue
-            kernel = Kernel(row["name"], triple(row.get("gridxyz")), triple(row.get("blockxyz")))
+            kernel = Kernel(row["name"] or UNNAMED, triple(row.get("gridxyz")), triple(row.get("blockxyz")))
             median, least, most = (seconds(section, row, column) for column in ("med", "min", "max"))
             new = KernelTime(kernel, launches, total, median, least, most)
             found[kernel] = _joined(found[kernel], new) if kernel in found else new

@@ -1,4 +1,4 @@
-"""The text of `nsys stats --format csv` as tables: several in one, each with its header, and what was skipped."""
+"""The text of `nsys stats` as tables, CSV or columns: several in one, each with its header, and what was skipped."""
 
 from __future__ import annotations
 
@@ -7,11 +7,22 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
+from profkit.tools.nsys.stats_columns import Layout, has_decimal_comma, layout, ungrouped
+
 # "Total Time (ns)": what it is, and in which unit. "Time (%)" and "Time(%)" are the same column of two versions.
 _HEADER = re.compile(r"^\s*(.*?)\s*(?:\(([^()]*)\))?\s*$")
 _SKIPPED = re.compile(r"SKIPPED: (.*)")
 _NOTICE = re.compile(
-    r"^(?:Processing \[|Generating |NOTICE:|WARNING|ERROR|Using |SKIPPED:|\s+It is|\s+Consider|\*\* |\s*$)"
+    r"^(?:Processing \[|Running \[|\[\d+/\d+\] |Generating |NOTICE:|WARNING|ERROR|Using |SKIPPED:|\s+It is|\s+Consider|"
+    r"\s?\*\* |\s*$)"
+)
+_ROWS = frozenset('0123456789" ')  # how those of tables begin
+# How the versions say which report comes next; the last is that of 2020, whose headers have no units.
+_NAMED = (
+    re.compile(r"with \[(?:[^\]]*[/\\])?(\w+)\.py\]"),
+    re.compile(r"^Running \[(?:[^\]]*[/\\])?(\w+)\.py(?: [^\]]*)?\]"),
+    re.compile(r"^\[\d+/\d+\] Executing '(\w+)' stats report"),
+    re.compile(r"^([A-Z][\w ]*) Statistics \((nanoseconds|KiB)\)\s*$"),
 )
 _ALIASES = {
     "average": "avg",
@@ -42,7 +53,9 @@ KINDS: tuple[tuple[str, frozenset[str]], ...] = (
 # How a table begins, and what nsys stats itself says between them.
 SIGN = re.compile(
     r"^(?:Processing \[[^\n]*\] with \[[^\n]*\.py\]|SKIPPED: "
-    r'|"?Time ?\(%\)"?,"?Total Time|"?Start(?: \([a-z]+\))?"?,"?Duration[^\n]*CorrId'
+    r"|Running \[[^\n]*\.py [^\n]*\]|\[\d+/\d+\] Executing '\w+' stats report|CUDA \w+ Statistics \(nanoseconds\)"
+    r'|"?Time ?\(%\)"?,"?Total Time|[ ]{0,4}Time ?\(%\)[ ]{2,}Total Time'
+    r'|"?Start(?: \([a-z]+\))?"?,"?Duration[^\n]*CorrId'
     r'|"?Total(?: \([A-Za-z]+\))?"?,"?(?:Count|Operations)|"?(?:NVTX )?Range"?,"?Style"?,|PID,TID,DevId,)',
     re.MULTILINE,
 )
@@ -56,6 +69,7 @@ class Section:
     columns: tuple[str, ...]
     units: dict[str, str]
     report: str | None = None  # as nsys called it: cuda_gpu_kern_sum
+    counted: str = ""  # what it counts, in the words of its header: instances, num calls
     rows: list[dict[str, str]] = field(default_factory=list)
 
 
@@ -75,22 +89,35 @@ def parse(lines: Iterable[str], take: Callable[[Section, dict[str, str]], None])
     """
     text = Text()
     current: Section | None = None
-    report: str | None = None
+    columns: Layout | None = None  # of a table that is not CSV
+    report, unit, previous, comma = None, None, "", False
     for line in lines:
         if (skipped := _SKIPPED.search(line)) is not None:
             text.skipped.append(skipped[1].strip())
-        if _NOTICE.match(line):
-            if (named := re.search(r"with \[(?:[^\]]*[/\\])?(\w+)\.py\]", line)) is not None:
-                report, current = named[1], None
+        if (named := _named(line)) is not None:
+            (report, unit), current, columns = named, None, None
             continue
-        cells = next(_cells(line), None)
+        if _NOTICE.match(line):
+            continue
+        if (found := layout(line)) is not None:
+            columns, current = found, _header(found.cells(previous) or [])
+            if current is not None:
+                _begin(text, current, report, unit)
+            continue
+        previous = line
+        cells = columns.cells(line) if columns is not None else next(_cells(line), None)
         if cells is None:
-            text.odd += 1
-        elif (section := _header(cells)) is not None:
-            section.report, current = report, section
-            text.sections.append(section)
+            text.odd += columns is None
+        elif columns is None and (section := _header(cells)) is not None:
+            current = section
+            _begin(text, current, report, unit)
         elif current is not None and len(cells) == len(current.columns):
+            comma = comma or (columns is not None and has_decimal_comma(cells[0]))
             row = dict(zip(current.columns, cells, strict=True))
+            if columns is not None or '"' in line:  # without quotes no cell of CSV has a comma in it
+                row = {name: v if name == "name" else ungrouped(v, comma=comma) for name, v in row.items()}
+            if columns is not None and not row[current.columns[0]][:1].isdigit():
+                continue  # what the workload printed below the table
             if current.kind == "gpu-trace":
                 take(current, row)
             else:
@@ -98,6 +125,24 @@ def parse(lines: Iterable[str], take: Callable[[Section, dict[str, str]], None])
         elif current is not None:
             text.odd += 1
     return text
+
+
+def _named(line: str) -> tuple[str, str | None] | None:
+    """The report that a line announces, and the unit of its sizes where the line tells it."""
+    if line[:1] in _ROWS:  # there may be millions
+        return None
+    for pattern in _NAMED:
+        if (found := pattern.search(line)) is not None:
+            unit = found[2] if pattern.groups > 1 else None
+            return found[1], unit if unit == "KiB" else None
+    return None
+
+
+def _begin(text: Text, section: Section, report: str | None, unit: str | None) -> None:
+    section.report = report
+    if unit is not None:
+        section.units.setdefault("total", unit)
+    text.sections.append(section)
 
 
 def _cells(line: str) -> Iterator[list[str]]:
@@ -108,16 +153,17 @@ def _cells(line: str) -> Iterator[list[str]]:
 
 
 def _header(cells: list[str]) -> Section | None:
-    names, units = [], {}
+    names, units, counted = [], {}, ""
     for cell in cells:
         matched = _HEADER.match(cell)
-        name = matched[1].lower() if matched else cell.lower()
-        name = _ALIASES.get(name, name)
+        told = matched[1].lower() if matched else cell.lower()
+        name = _ALIASES.get(told, told)
+        counted = told if name == "count" else counted
         names.append(name)
         if matched and matched[2] is not None:
             units[name] = matched[2]
     there = set(names)
     for kind, needed in KINDS:
         if needed <= there:
-            return Section(kind, tuple(names), units)
+            return Section(kind, tuple(names), units, counted=counted)
     return None
