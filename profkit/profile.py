@@ -20,7 +20,7 @@ from profkit.model import Backend, Depth, Gpu, PassName, Plan, RunDocument, RunS
 from profkit.progress import Progress
 from profkit.recording.step import require_space
 from profkit.reports.markdown import render as render_markdown
-from profkit.run import create_run_folder, release_space, reserve_space, write_run
+from profkit.run import create_run_folder, hand_over, release_space, reserve_space, write_run
 from profkit.signals import hurried, interruptible
 from profkit.targets import load_targets
 from profkit.workload import describe, seems_gpu, seems_marked
@@ -72,11 +72,12 @@ def profile_workload(request: Request, progress: Progress) -> tuple[RunDocument,
         progress.note(choice.why)
     targets = load_targets(choice.name, request.targets, site.workload.name)  # before an hour is spent
     state: RunState = "complete"
-    with interruptible():
+    with interruptible(), contextlib.ExitStack() as last:
         with hurried() as hurry:  # there is no folder without a run.json
             folder = create_run_folder(
                 request.output, site.workload.name, choice.name, datetime.now()
             ).resolve()
+            last.callback(hand_over, folder)
             site = replace(site, folder=folder)
             live = LiveRun(
                 site, _room(choice, site), request.timeout, progress, lambda d: judge_document(d, targets)

@@ -17,6 +17,7 @@ from profkit.process import describe_status
 from profkit.progress import Progress
 from profkit.recording.marks import entered_region
 from profkit.recording.step import Recorded, record_step
+from profkit.run import hand_over
 from profkit.signals import interruptible
 from profkit.tools.faults import explain
 from profkit.workload import describe, seems_marked
@@ -78,6 +79,7 @@ def record_report(
             report.unlink(missing_ok=True)  # perf would keep it beside its own, as report.old
         if hasattr(recipe, "collect"):
             _collect(recipe, scratch, report, recorded, progress)
+        hand_over(report)
         _complain(recorded, tool, report)
     progress.end(f"{recorded.outcome.seconds:.1f} s")
     return report

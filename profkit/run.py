@@ -38,8 +38,10 @@ def create_run_folder(base: Path, name: str, backend: str, when: datetime) -> Pa
     Raises UsageError (2) where `base` is no folder, MachineError (3) without the permission or the space.
     """
     stem = f"{when:%Y%m%d-%H%M%S}-{clean_name(name)}-{backend}"
+    made = [path for path in (base, *base.parents) if not os.path.lexists(path)]
     try:
         base.mkdir(parents=True, exist_ok=True)
+        hand_over(*made)
         for number in range(1, SAME_SECOND_LIMIT):
             folder = base / (stem if number == 1 else f"{stem}-{number}")
             try:
@@ -56,6 +58,23 @@ def create_run_folder(base: Path, name: str, backend: str, when: datetime) -> Pa
     raise MachineError(
         f"cannot make a folder for this run in {base}: {SAME_SECOND_LIMIT} of this second exist"
     )
+
+
+def hand_over(*paths: Path) -> None:
+    """Under sudo, what was made for the caller is the caller's: files, and folders with all that is in them.
+
+    No link is followed, and a file with several names is left alone: one of them may be somebody else's.
+    """
+    user = os.environ.get("SUDO_UID", "")
+    group = os.environ.get("SUDO_GID", "")
+    if not hasattr(os, "geteuid") or os.geteuid() != 0 or not user.isdecimal() or int(user) == 0:
+        return
+    for path in paths:
+        inside = (Path(at, name) for at, folders, files in os.walk(path) for name in (*folders, *files))
+        for one in (path, *inside):
+            with contextlib.suppress(OSError, OverflowError):
+                if one.is_symlink() or one.is_dir() or one.stat().st_nlink == 1:
+                    os.chown(one, int(user), int(group) if group.isdecimal() else -1, follow_symlinks=False)
 
 
 def clean_name(name: str) -> str:

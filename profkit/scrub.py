@@ -12,7 +12,7 @@ from typing import Any
 from profkit.errors import MachineError, ProfkitError, UnreadableReport, UsageError
 from profkit.model import RunDocument
 from profkit.reports.markdown import render as render_markdown
-from profkit.run import FILE_NAME, from_json, read_run, to_json
+from profkit.run import FILE_NAME, from_json, hand_over, read_run, to_json
 from profkit.tools.redact import COMMAND, FOLDER, OUTPUT, PATH, Redactor, Removed
 from profkit.tools.scrubbing import is_text, scrub_report, scrub_text
 
@@ -62,9 +62,13 @@ def scrub(path: Path, output: Path | None = None) -> Scrubbed:
     if run:
         if whole in (target.absolute(), *target.absolute().parents):
             raise UsageError(f"{target} is inside the run that it would be a copy of", "--output ANOTHER")
-        return _scrub_run(path, target)
+        done = _scrub_run(path, target)
+        hand_over(target)
+        return done
     try:
-        return Scrubbed(path, target, scrub_report(path, target))
+        done = Scrubbed(path, target, scrub_report(path, target))
+        hand_over(target)
+        return done
     except UsageError as fault:
         if path.suffix in _EXPORTED and not isinstance(fault, UnreadableReport):
             raise UsageError(fault.message, _EXPORTED[path.suffix].format(path.name)) from fault
