@@ -12,9 +12,11 @@ from profkit.errors import UnreadableReport
 from profkit.metrics import derive, formula_table
 from profkit.model import Counter, PassPlan, Reading, Report
 from profkit.tools.formats import sniff
+from profkit.tools.ncu.command import function_name
 from profkit.words import percent, plural
 
 # Facts of one pass, which differ between the counters and what explains them.
+_NAMED = 5
 _OF_PASS = ("replay passes", "sections/metrics", "clocks", "cache control", "replay")
 
 
@@ -36,6 +38,7 @@ def find_counters(site: Site, plan: PassPlan) -> Findings:
         facts |= report.facts
     if plan.name == "explain":
         facts = {f"{name} (explain)": value for name, value in facts.items() if name in _OF_PASS}
+    _require_planned(plan, fresh)
     gone = _missing(plan, fresh)
     if gone:
         notes.append(gone)
@@ -122,6 +125,18 @@ def _readings(counters: tuple[Counter, ...], reports: list[tuple[str, Report]]) 
         )
         for r in readings
     )
+
+
+def _require_planned(plan: PassPlan, counters: tuple[Counter, ...]) -> None:
+    """Raise UnreadableReport where ncu counted other functions than the planned ones alone: that tells nothing here."""
+    wanted = {function_name(planned.kernel.name) for planned in plan.kernels}
+    there = {function_name(c.scope.name or "") for c in counters if c.scope.kind == "kernel"}
+    if wanted and there and not wanted & there:
+        names = ", ".join(sorted(there)[:_NAMED])
+        raise UnreadableReport(
+            f"ncu counted none of the planned kernels, but others: {names}",
+            "where the workload chooses its kernels anew in each process, let it choose always the same",
+        )
 
 
 def _missing(plan: PassPlan, counters: tuple[Counter, ...]) -> str | None:

@@ -23,7 +23,7 @@ import profkit
 profkit.benchmark(lambda: sum(range(1000)), name="mlp")
 directive = json.loads(os.environ["PROFKIT_DIRECTIVE"])
 if directive["switch"] and directive["switch"]["output"]:  # torch's profiler, as far as its file shows it
-    kernel = {"ph": "X", "cat": "kernel", "name": "silu_mul", "pid": 0, "tid": 7, "ts": 10.0, "dur": 5.0,
+    kernel = {"ph": "X", "cat": "kernel", "name": "fma32", "pid": 0, "tid": 7, "ts": 10.0, "dur": 5.0,
               "args": {"grid": [16384, 1, 1], "block": [128, 1, 1], "device": 0, "stream": 7}}
     with open(f"{directive['switch']['output']}.{os.getpid()}.json", "w") as file:
         json.dump({"schemaVersion": 1, "traceEvents": [dict(kernel, ts=10.0 + 10 * n) for n in range(9)]}, file)
@@ -278,7 +278,7 @@ def test_without_nsys_torchs_profiler_tells_which_kernels_are_counted(
     assert run.trace is not None
     assert run.trace.launches == 9
     assert run.plan is not None
-    assert [k.kernel.name for k in run.plan.passes[-1].kernels] == ["silu_mul"]
+    assert [k.kernel.name for k in run.plan.passes[-1].kernels] == ["fma32"]
     assert of(run, "counters")[0].state == "finished"
 
 
