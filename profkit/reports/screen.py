@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from profkit.kernel_names import narrower
 from profkit.reports.plain_text import harmless
+from profkit.words import shortened
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -108,7 +109,10 @@ class Screen:
         width = next(
             w for w in range(natural, least - 1, -1) if len(self._parts(columns, rows, indent, w)) == fewest
         )
-        names = [narrower(harmless(row[0]), width) for row in rows]
+        # A range is named by whoever marked it: that is no C++, of which namespaces and parameters could be left out.
+        shorter = shortened if columns[0] == "range" else narrower
+        plain = [harmless(row[0]) for row in rows]
+        names = [name if len(name) <= width else shorter(name, width) for name in plain]
         if len(set(names)) < len({row[0] for row in rows}):
             return rows
         return tuple((name, *row[1:]) for name, row in zip(names, rows, strict=True))

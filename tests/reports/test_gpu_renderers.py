@@ -131,6 +131,20 @@ def test_names_that_a_narrow_screen_shortens_stay_different() -> None:
         assert len(set(names)) >= min(9, len(names))
 
 
+def test_a_range_is_called_as_whoever_marked_it_called_it() -> None:
+    names = ("aten::_local_scalar_dense", "Stage::ExecutorOfPredictions-run-merge.forward", "f<int>(x)")
+    ranges = tuple(replace(gpu.trace().ranges[0], name=name, domain=None) for name in names)
+    text = terminal.render(
+        judged(gpu.report(trace=replace(gpu.trace(), ranges=ranges))), color=False, width=80
+    )
+    section = text[text.index("Ranges (NVTX)") : text.index("The host's calls")]
+    assert re.findall(r"^  (\S+) +1 ", section, re.M) == [
+        "aten::_local_scalar_dense",
+        "Stage::ExecutorOfPredic…erge.forward",
+        "f<int>(x)",
+    ]
+
+
 def failed(
     target: str,
     gain: float | None = None,

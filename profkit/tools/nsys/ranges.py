@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from profkit.timeline.records import Range
 from profkit.tools.nsys.columns import CALLS
 from profkit.tools.nsys.database import Database
@@ -10,6 +12,9 @@ _EVENTS = "NVTX_EVENTS"
 _PUSH_POP, _START_END, _DOMAIN = 59, 60, 75  # ENUM_NSYS_EVENT_TYPE
 _NVTXT = {70: _PUSH_POP, 71: _START_END}  # the same from a text file
 MOST_RANGES = 1 << 20
+_NUMBERED = re.compile(
+    r", (?:seq|op_id) = \d+"
+)  # by which torch.autograd.profiler.emit_nvtx tells its entries apart
 
 
 def read_ranges(
@@ -40,7 +45,7 @@ def read_ranges(
             process = processes.setdefault(thread >> 24, len(processes))
             found.append(
                 Range(
-                    name if isinstance(name, str) else texts.get(text_id, "[unnamed]"),
+                    _unnumbered(name if isinstance(name, str) else texts.get(text_id, "[unnamed]")),
                     domains.get((thread >> 24, domain)) or domains.get((0, domain)) if domain else None,
                     start,
                     end if end >= start else None,
@@ -51,6 +56,11 @@ def read_ranges(
     if len(found) > MOST_RANGES:
         return tuple(found[:MOST_RANGES]), f"only the first {MOST_RANGES} NVTX ranges were looked at"
     return tuple(found), None
+
+
+def _unnumbered(name: str) -> str:
+    """`aten::mm, op_id = 314349` is one entry of `aten::mm`."""
+    return _NUMBERED.sub("", name) if " = " in name else name
 
 
 def _domains(database: Database, fields: str) -> dict[tuple[int, int], str]:

@@ -146,7 +146,18 @@ def test_graphs_traced_as_wholes_are_said_with_the_line_that_shows_their_kernels
 
 
 @pytest.mark.parametrize(
-    ("text", "text_id", "expected"), [("mlp", None, "mlp"), (None, 3, "profkit"), (None, 99, "[unnamed]")]
+    ("text", "text_id", "expected"),
+    [
+        ("mlp", None, "mlp"),
+        (None, 3, "profkit"),
+        (None, 99, "[unnamed]"),
+        ("aten::mm, op_id = 314349", None, "aten::mm"),  # of emit_nvtx, which numbers its entries
+        (
+            "autograd::AddBackward0, seq = 7, op_id = 12, sizes = [[8]]",
+            None,
+            "autograd::AddBackward0, sizes = [[8]]",
+        ),
+    ],
 )
 def test_the_text_of_a_range_stands_in_its_row_or_in_string_ids(
     file: Path, text: str | None, text_id: int | None, expected: str
