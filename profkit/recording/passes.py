@@ -127,11 +127,14 @@ def _fault(recorded: Recorded, folder: Path) -> Fault | None:
             f"{step.name} {outcome.ending()}; what it had written is kept",
             "give it more time (--timeout SECONDS) or a smaller input",
         )
-    known = explain(step.tool, recorded.text(), outcome.returncode) if step.tool is not None else None
+    told = read_status(step.workload_status) if step.workload_status is not None else None
+    # ncu and nsys end as the workload did: a signal that it sent to itself did not kill the tool
+    code = outcome.returncode if told in (None, 0) else 0
+    known = explain(step.tool, recorded.text(), code) if step.tool is not None else None
     if not recorded.workload_ok:
         if known is not None:
             return known
-        if step.workload_status is not None and read_status(step.workload_status) is None:
+        if step.workload_status is not None and told is None:
             told = f"{step.tool or step.name} {outcome.ending()}, and how the workload ended is not known"
             return Fault(told, f"see {recorded.log.name}")
         return Fault(
