@@ -153,9 +153,14 @@ def _runs_of(sequence: Any, period: int) -> list[Run]:
     for first, last in zip(firsts.tolist(), lasts.tolist(), strict=True):
         agreement = float(np.count_nonzero(agree[first:last])) / (last - first)
         run = Run(first, last + period, period, agreement)
-        if agreement >= LEAST_AGREEMENT and _enough(run):
+        if agreement >= LEAST_AGREEMENT:
             runs.append(run)
-    return runs
+            continue
+        # Disturbed too often to be one: the pieces that are not, for themselves.
+        inside = (begins >= first) & (ends <= last)
+        pairs = zip(begins[inside].tolist(), ends[inside].tolist(), strict=True)
+        runs += [Run(begin, end + period, period, 1.0) for begin, end in pairs]
+    return [run for run in runs if _enough(run)]
 
 
 def _same(sequence: Any, end: int, begin: int, period: int) -> bool:
