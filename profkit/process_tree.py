@@ -59,7 +59,11 @@ class Tree:
         A Ctrl-C meanwhile ends the patience and is raised once nothing is left.
         """
         with hurried() as hurry:
-            alive = self._alive()
+            try:
+                alive = self._alive()
+            except psutil.Error:  # no /proc: its session is all that can be reached
+                _end_group(self._pid, 0.0 if hurry.is_set() else grace)
+                alive = []
             others = sum(1 for process in alive if process.pid != self._pid)
             for number, wait in ((signal.SIGINT, grace), (signal.SIGTERM, grace / 3)):
                 if alive and not hurry.is_set():
@@ -103,6 +107,24 @@ class Tree:
                 return above.pid == self._pid
             above = below.get(above.ppid())
         return len(_running) == 1 and process.create_time() >= self._born
+
+
+def _end_group(leader: int, grace: float) -> None:
+    for number, wait in ((signal.SIGINT, grace), (signal.SIGTERM, grace / 3), (signal.SIGKILL, 0.0)):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(leader, number)
+        deadline = time.monotonic() + wait
+        while time.monotonic() < deadline and _group_there(leader):
+            time.sleep(0.05)
+
+
+def _group_there(leader: int) -> bool:
+    try:
+        os.killpg(leader, 0)
+        ended = os.waitid(os.P_PID, leader, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except (ProcessLookupError, ChildProcessError):
+        return False
+    return ended is None
 
 
 def _send(processes: list[psutil.Process], number: int) -> None:
