@@ -135,8 +135,8 @@ def _fault(recorded: Recorded, folder: Path) -> Fault | None:
         if known is not None:
             return known
         if step.workload_status is not None and told is None:
-            told = f"{step.tool or step.name} {outcome.ending()}, and how the workload ended is not known"
-            return Fault(told, f"see {recorded.log.name}")
+            ended = f"{step.tool or step.name} {outcome.ending()}, and how the workload ended is not known"
+            return Fault(ended, f"see {recorded.log.name}")
         return Fault(
             f"the workload {describe_status(recorded.status)} in {step.name}", f"see {recorded.log.name}"
         )
