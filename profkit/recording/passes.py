@@ -129,7 +129,7 @@ def _fault(recorded: Recorded, folder: Path) -> Fault | None:
         )
     told = read_status(step.workload_status) if step.workload_status is not None else None
     # ncu and nsys end as the workload did: a signal that it sent to itself did not kill the tool
-    code = outcome.returncode if told in (None, 0) else 0
+    code = 0 if told and _signal(outcome.returncode) == _signal(told) else outcome.returncode
     known = explain(step.tool, recorded.text(), code) if step.tool is not None else None
     if not recorded.workload_ok:
         if known is not None:
@@ -145,6 +145,11 @@ def _fault(recorded: Recorded, folder: Path) -> Fault | None:
     if known is not None and step.artifacts and not any((folder / path).exists() for path in step.artifacts):
         return known  # nsys and ncu end with 0 where they left nothing
     return None
+
+
+def _signal(status: int) -> int:
+    """The signal behind a status, however it is written: -9, 128 + 9, or 9 as ncu has it; else the status itself."""
+    return -status if status < 0 else status - 128 if status > 128 else status
 
 
 def _shorter(one: float | None, other: float | None) -> float | None:
