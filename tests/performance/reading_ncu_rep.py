@@ -30,7 +30,7 @@ from profkit.tools.ncu.blocks import blocks, records  # noqa: E402
 from profkit.tools.ncu.wanted import wanted_names  # noqa: E402
 from tests.tools.ncu import writer as w  # noqa: E402
 
-AIM = 10.0  # times as fast as ncu_report (issue 3)
+AIM = 10.0  # times as fast as ncu_report
 GROWTH = 16.0  # MiB that a four times larger file may take on top
 METRICS = 2243  # of one kernel in a `--set full` of 2025.3 on an H200
 METRIC = "l1tex__lsu_writeback_active_mem_lg.sum.peak_sustained"
