@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal
 
 from profkit.errors import UsageError
 from profkit.metrics.yaml_file import load_yaml
-
-Direction = Literal["lower", "higher", "none"]
+from profkit.model import Direction
 
 
 @dataclass(frozen=True)

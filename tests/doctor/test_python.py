@@ -63,7 +63,7 @@ def test_a_package_is_judged_by_importing_it(
 def test_this_interpreter_and_its_packages_are_told_with_their_versions() -> None:
     found = {check.name: check for check in python_checks()}
     assert found["python"].version == ".".join(map(str, sys.version_info[:3]))
-    assert found["psutil"].state == "ok"
+    assert found["psutil"].state == "ok", found["psutil"].detail
     assert found["psutil"].version
 
 

@@ -1,0 +1,1 @@
+"""Where a series becomes another one: three detectors, and their vote. Pure functions on values in order."""

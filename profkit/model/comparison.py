@@ -1,0 +1,139 @@
+"""Two runs side by side: may they be compared, what is different, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from profkit.model.values import RUN, Scope
+
+# How much a field of the fingerprint weighs. `must`: where it differs there is no comparison, and a history begins a
+# new epoch; `should`: it is told beside the verdict; `observed`: it says whether the samples can be believed.
+Tier = Literal["must", "should", "observed"]
+# What an interval of the ratio says: beyond what counts as a change, within it, or neither.
+ChangeWord = Literal["different", "same", "ambiguous"]
+Direction = Literal["lower", "higher", "none"]  # which way is good
+Course = Literal["better", "worse", "neither"]
+ComparisonOutcome = Literal["regressed", "improved", "changed", "same", "ambiguous", "refused"]
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One field of what must be alike for two runs to be compared: `gpu.name`, `driver.major`, `cache mode`, ..."""
+
+    name: str
+    value: str | None  # None: this run does not say
+    tier: Tier
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """All fields of one run that decide comparability. `id` is a hash of the `must` fields of the machine alone."""
+
+    id: str
+    features: tuple[Feature, ...]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One field in which two runs differ, and what that means for a comparison."""
+
+    name: str
+    tier: Tier
+    baseline: str | None
+    candidate: str | None
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One value of a metric as a comparison sees it: the centre, its 95 % interval, and what it was made of.
+
+    `groups` are the raw samples, one tuple per process (or round); empty where only the centre is known.
+    """
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+    groups: tuple[tuple[float, ...], ...] = ()
+
+
+@dataclass(frozen=True)
+class Change:
+    """What became of one metric in one scope.
+
+    `ratio` is candidate over baseline with its interval `low`..`high` at the confidence that the number of metrics
+    looked at asks for. `floor` is the relative change that counts at all; `detectable` the smallest that these samples
+    could have shown. `p` is adjusted for how many were looked at; None where no test was made.
+    """
+
+    metric: str
+    unit: str
+    better: Direction
+    baseline: Sample
+    candidate: Sample
+    word: ChangeWord
+    course: Course
+    reason: str
+    scope: Scope = RUN
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+    p: float | None = None
+    floor: float = 0.0
+    detectable: float | None = None
+
+
+KernelChangeWord = Literal["appeared", "vanished", "slower", "faster", "same", "ambiguous"]
+
+
+@dataclass(frozen=True)
+class KernelChange:
+    """One kernel in both runs. Seconds are GPU time per iteration; None where the kernel is not in that run."""
+
+    name: str
+    word: KernelChangeWord
+    reason: str
+    baseline_seconds: float | None = None
+    candidate_seconds: float | None = None
+    baseline_calls: float | None = None
+    candidate_calls: float | None = None
+    launch: str | None = None  # grid and block where they tell two of a name apart
+
+
+@dataclass(frozen=True)
+class Cause:
+    """Why something changed, as far as the counters of both runs show it: one sentence, and the values behind it."""
+
+    kind: str  # "occupancy", "clocks", "moved", "bytes", "work", ...
+    sentence: str
+    scope: Scope = RUN
+    evidence: tuple[str, ...] = ()  # "registers per thread 40 -> 64"
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two: what it was, where it came from."""
+
+    name: str
+    path: str
+    backend: str
+    started: str
+    commit: str | None = None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Everything that is said of two runs. `refused`: they must not be compared, and `differences` say why."""
+
+    baseline: Side
+    candidate: Side
+    outcome: ComparisonOutcome
+    reason: str
+    forced: bool = False
+    differences: tuple[Difference, ...] = ()
+    changes: tuple[Change, ...] = ()  # worst first
+    kernels: tuple[KernelChange, ...] = ()
+    causes: tuple[Cause, ...] = ()
+    looked_at: int = 0  # how many metrics were tested, which the adjustment is for
+    notes: tuple[str, ...] = ()

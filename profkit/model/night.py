@@ -1,0 +1,98 @@
+"""A nightly: many workloads, each held against its own past, and one outcome for all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from profkit.model.answers import Verdict
+from profkit.model.comparison import Change, Comparison, Direction
+from profkit.model.history import ChangePoint, Trend
+from profkit.model.values import RUN, Scope
+
+# `pass`: held, and nothing worse than what `detectable` says; `invalid`: throttled, or another machine; `missing`: it
+# was declared, and not measured; `new`: too short a past to hold it against. Only `pass`, `improved`, `new` are green.
+Outcome = Literal["pass", "regressed", "improved", "ambiguous", "invalid", "missing", "new"]
+# On what the outcome rests, in the order of the steps.
+Step = Literal["band", "same-night", "nights", "drift", "change-point", "target", "none"]
+
+
+@dataclass(frozen=True)
+class MetricOutcome:
+    """What the nightly says of one metric of one workload. `code` is a short fixed word for scripts."""
+
+    metric: str
+    outcome: Outcome
+    code: str
+    reason: str
+    step: Step = "none"
+    unit: str = ""
+    better: Direction = "lower"
+    scope: Scope = RUN
+    value: float | None = None
+    expected: float | None = None  # the median of the past that it is held against
+    band: tuple[float, ...] = ()  # low, high: outside of it a night is suspect
+    detectable: float | None = None  # the smallest relative change that tonight could have shown
+    change: Change | None = None  # of the interleaved re-run, where there was one
+    change_points: tuple[ChangePoint, ...] = ()
+    trend: Trend | None = None  # what a plot shows
+    nights: int = 0  # for how many nights in a row it has been outside
+
+
+@dataclass(frozen=True)
+class WorkloadOutcome:
+    """What the nightly says of one workload: the worst of its metrics, and where its run lies."""
+
+    name: str
+    backend: str
+    outcome: Outcome
+    code: str
+    reason: str
+    run: str | None = None
+    seconds: float = 0.0
+    metrics: tuple[MetricOutcome, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()  # of its targets
+    comparison: Comparison | None = None  # with the last good run, for the causes
+    notes: tuple[str, ...] = ()
+    fix: str | None = None
+
+
+@dataclass(frozen=True)
+class Incident:
+    """Changes of one night that have one cause as far as can be told: one headline for all of them."""
+
+    headline: str
+    outcome: Outcome
+    members: tuple[str, ...] = ()  # "gated_mlp: time.median"
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """How often this machine calls a change where there is none: the same code against itself."""
+
+    rounds: int
+    looked_at: int
+    alarms: int
+    expected: float  # alarms that chance alone gives
+    noise: float | None = None  # median relative difference of one and the same
+    worst: float | None = None
+    when: str | None = None
+
+
+@dataclass(frozen=True)
+class Night:
+    """One nightly, all of it."""
+
+    id: str
+    name: str
+    started: str
+    outcome: Outcome
+    reason: str
+    seconds: float = 0.0
+    commit: str | None = None
+    workloads: tuple[WorkloadOutcome, ...] = ()  # worst first
+    incidents: tuple[Incident, ...] = ()
+    calibration: Calibration | None = None
+    looked_at: int = 0
+    expected_false: float | None = None  # suspects that chance alone gives tonight
+    notes: tuple[str, ...] = ()

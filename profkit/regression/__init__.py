@@ -1,0 +1,1 @@
+"""A series of nights in, a verdict on the last one out: pure functions, no files and no processes."""
