@@ -39,7 +39,9 @@ from profkit.model.history import Trend as Trend
 from profkit.model.history import Value as Value
 from profkit.model.machine import Cache as Cache
 from profkit.model.machine import Check as Check
+from profkit.model.machine import DeviceMoment as DeviceMoment
 from profkit.model.machine import Machine as Machine
+from profkit.model.machine import Moment as Moment
 from profkit.model.machine import Peaks as Peaks
 from profkit.model.night import Calibration as Calibration
 from profkit.model.night import Incident as Incident
@@ -55,6 +57,7 @@ from profkit.model.plan import Plan as Plan
 from profkit.model.plan import Step as Step
 from profkit.model.plan import Switch as Switch
 from profkit.model.report import Report as Report
+from profkit.model.run import Revision as Revision
 from profkit.model.run import RunDocument as RunDocument
 from profkit.model.run import Workload as Workload
 from profkit.model.time import SampleSet as SampleSet

@@ -28,7 +28,11 @@ class Feature:
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """All fields of one run that decide comparability. `id` is a hash of the `must` fields of the machine alone."""
+    """All fields of one run that decide comparability.
+
+    `id` is 12 hexadecimal digits of a hash over the `must` fields of the machine alone: not of the workload, the mode
+    of measuring or a tool. A field that the run does not tell has no part in it.
+    """
 
     id: str
     features: tuple[Feature, ...]
@@ -43,6 +47,7 @@ class Difference:
     baseline: str | None
     candidate: str | None
     meaning: str
+    tools: tuple[str, ...] = ()  # where it only concerns what these tools measured: all else may be compared
 
 
 @dataclass(frozen=True)

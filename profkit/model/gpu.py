@@ -24,6 +24,8 @@ class Gpu:
     max_clock: float | None = None  # Hz, of the SMs
     mig: bool | None = None
     virtual: str | None = None  # "wsl", "vgpu", where it is
+    power_limit: float | None = None  # W, as enforced
+    clock_lock: float | None = None  # Hz that the SMs are set to (application clocks), where below the most
 
 
 @dataclass(frozen=True)

@@ -55,6 +55,31 @@ class Peaks:
 
 
 @dataclass(frozen=True)
+class DeviceMoment:
+    """One look at a GPU. None where the driver does not tell."""
+
+    index: int
+    clock: float | None = None  # Hz, of the SMs
+    temperature: float | None = None  # degrees Celsius
+    power: float | None = None  # W
+    throttle: tuple[str, ...] = ()  # why it holds its clock down: "power cap", "thermal"
+
+
+@dataclass(frozen=True)
+class Moment:
+    """One cheap look at the machine, beside the timing pass. None where it does not tell."""
+
+    when: str  # "before timing", "after timing"
+    load: float | None = None  # mean number of runnable tasks over the last minute
+    pressure: float | None = None  # % of the last 10 s in which some task waited for a core
+    clock: float | None = None  # Hz, mean over the usable cores
+    governor: str | None = None
+    temperature: float | None = None  # degrees Celsius, of the hottest zone
+    throttled: int | None = None  # times a core slowed itself for heat since it was started
+    devices: tuple[DeviceMoment, ...] = ()
+
+
+@dataclass(frozen=True)
 class Check:
     """One line of the doctor: what was tried, what came of it, and the one line that fixes it."""
 

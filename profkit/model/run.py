@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from profkit.model.answers import Summary, Verdict
 from profkit.model.gpu import Gpu, GpuTrace, KernelClass
-from profkit.model.machine import Machine, Peaks
+from profkit.model.machine import Machine, Moment, Peaks
 from profkit.model.plan import PassResult, Plan
 from profkit.model.time import Timing
 from profkit.model.triton import TritonWork
@@ -23,6 +23,16 @@ class Workload:
     name: str
     folder: str  # working folder the command runs in
     python: str | None = None  # the interpreter, where the command is a Python program
+
+
+@dataclass(frozen=True)
+class Revision:
+    """What git says of the folder the workload runs in. None: not told. No remote, no author, no path is kept."""
+
+    commit: str | None = None  # 40 or 64 hexadecimal digits; None before the first commit
+    branch: str | None = None  # None where the head is detached
+    dirty: bool | None = None  # tracked files differ from the commit; None where that took too long to tell
+    reason: str | None = None  # why there is less than that: no git here, no repository, an empty one
 
 
 @dataclass(frozen=True)
@@ -54,3 +64,7 @@ class RunDocument:
     verdicts: tuple[Verdict, ...] = ()
     notes: tuple[str, ...] = ()
     failure: str | None = None
+    revision: Revision | None = None  # of the workload's folder; None: not asked (a report, an older run)
+    moments: tuple[Moment, ...] = ()  # the machine right before and right after the timing pass
+    # Versions in the workload's own process: "python", "torch", "triton", "numpy"; only what it had loaded.
+    packages: Mapping[str, str] = field(default_factory=dict)
