@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from profkit.model import RunDocument, Summary, Table, Verdict
+from profkit.model import RunDocument, Summary, Table, Verdict, VerdictWord
 from profkit.reports.kernel_details import kernel_details
-from profkit.reports.markdown_text import code, escaped, folded, grid_of
+from profkit.reports.markdown_text import code, escaped, fitted, folded, grid_of
 from profkit.reports.order import (
     FIRST,
     SIGNS,
@@ -14,7 +14,6 @@ from profkit.reports.order import (
     actions,
     command,
     cost,
-    counts,
     gain,
     gpu_lines,
     machine_line,
@@ -24,41 +23,76 @@ from profkit.reports.order import (
     where,
     worst_first,
 )
+from profkit.words import plural
+
+STEP_SUMMARY = (
+    1 << 20
+)  # bytes; a longer summary of a step is not shown at all (GitHub's documentation, job summaries)
 
 
-def render(document: RunDocument) -> str:
-    """The run as Markdown: head, what to do first, verdicts, then every concern folded away."""
+def render(document: RunDocument, limit: int | None = None) -> str:
+    """The run as Markdown: the verdict in one line, what to do first, the verdicts, then every concern folded away.
+
+    `limit` is in bytes of UTF-8: what does not fit is left out from the end, and that is said.
+    """
     first = [s for s in document.summaries if s.concern in FIRST]
     rest = [s for s in document.summaries if s not in first]
     missed = any(action.verdict == "fail" for action in actions(document))
     parts = [_head(document), _to_do(document) if missed else ""]
     parts += [_open_summary(summary) for summary in first]
-    parts += ["" if missed else _to_do(document), _verdicts(document.verdicts)]
+    parts += ["" if missed else _to_do(document), _verdicts(document.verdicts), _tries(document.verdicts)]
     parts += [_summary(summary) for summary in rest]
     parts += [*kernel_details(document), _passes(document), _notes("Notes", document.notes)]
-    return "\n\n".join(part for part in parts if part) + "\n"
+    return fitted([part for part in parts if part], limit)
 
 
 def _head(document: RunDocument) -> str:
     state = f" ({document.state})" if document.state != "complete" else ""
     lines = [f"## {escaped(document.name)} on {document.backend}{state}"]
+    if document.failure is not None:
+        lines.append(f"**✗ Failed:** {escaped(document.failure)}")
+    if document.verdicts:
+        lines.append(_headline(document.verdicts))
     if document.workload.command:
         lines.append(code(command(document)))
-    if document.failure is not None:
-        lines.append(f"**Failed:** {escaped(document.failure)}")
     facts: list[str] = []
     if (time := time_line(document)) is not None:
         facts.append(f"**Time:** {escaped(time)}")
     if (gpu := next((s.headline for s in document.summaries if s.concern == "gpu"), None)) is not None:
         facts.append(f"**GPU:** {escaped(gpu)}")
-    if document.verdicts:
-        facts.append(f"**Verdicts:** {_counted(document.verdicts)}")
     facts += [f"**Device:** {escaped(line)}" for line in gpu_lines(document)]
     if (machine := machine_line(document)) is not None:
         facts.append(f"**Machine:** {escaped(machine)}")
     if facts:
         lines.append("  \n".join(facts))
     return "\n\n".join(lines)
+
+
+_SAID: dict[VerdictWord, str] = {
+    "fail": "missed",
+    "unknown": "not known",
+    "pass": "met",
+    "not-applicable": "not applicable",
+}
+
+
+def _headline(verdicts: Sequence[Verdict]) -> str:
+    """`✗ 2 targets missed: l1-miss-rate, l2-miss-rate; 2 not known, 4 met`, of the run; its parts behind it."""
+    whole = [v for v in verdicts if v.scope.kind in ("run", "region")]
+    by_word = {word: [v for v in whole if v.verdict == word] for word in WORDS}
+    worst: VerdictWord = next((word for word, found in by_word.items() if found), "pass")
+    named = (
+        ", ".join(dict.fromkeys(code(v.target) for v in by_word[worst]))
+        if worst in ("fail", "unknown")
+        else ""
+    )
+    told = [f"{len(found)} {_SAID[word]}" for word, found in by_word.items() if found]
+    first = f"**{SIGNS[worst]} {plural(len(by_word[worst]), 'target')} {_SAID[worst]}**" if told else ""
+    line = "; ".join(part for part in (f"{first}: {named}" if named else first, ", ".join(told[1:])) if part)
+    missed = {v.target for v in by_word["fail"]}
+    parts = [v for v in verdicts if v not in whole and v.verdict == "fail" and v.target not in missed]
+    alone = f"{plural(len(parts), 'miss', 'misses')} in single kernels or functions alone" if parts else ""
+    return "; ".join(part for part in (line, alone) if part)
 
 
 def _to_do(document: RunDocument) -> str:
@@ -72,28 +106,20 @@ def _to_do(document: RunDocument) -> str:
     return "### What to do first\n\n" + "\n".join(rows)
 
 
-def _counted(verdicts: Sequence[Verdict]) -> str:
-    whole = [v for v in verdicts if v.scope.kind != "kernel"]
-    missed = {v.target for v in whole if v.verdict == "fail"}
-    failed = sum(
-        v.scope.kind == "kernel" and v.verdict == "fail" and v.target not in missed for v in verdicts
-    )
-    alone = f"{failed} FAIL in single kernels alone" if failed else ""
-    return "; ".join(part for part in (counts(whole), alone) if part)
-
-
 def _verdicts(verdicts: Sequence[Verdict]) -> str:
-    """Those on the run open, those on each kernel folded away below."""
-    kernels = [v for v in verdicts if v.scope.kind == "kernel"]
-    parts = ["### Verdicts", _verdict_table([v for v in verdicts if v.scope.kind != "kernel"])]
-    if kernels:
-        parts.append(folded("Verdicts on each kernel", _verdict_table(kernels)))
-    return "\n\n".join(part for part in parts if part) if verdicts else ""
+    """Those on the run open, those on each kernel and function folded away below."""
+    if not verdicts:
+        return ""
+    inner = {kind: [v for v in verdicts if v.scope.kind == kind] for kind in ("kernel", "function")}
+    whole = [v for v in verdicts if v.scope.kind not in inner]
+    parts = ["### Verdicts", _verdict_table(whole)]
+    parts += [
+        folded(f"Verdicts on each {kind}", _verdict_table(found)) for kind, found in inner.items() if found
+    ]
+    return "\n\n".join(part for part in parts if part)
 
 
 def _verdict_table(verdicts: Sequence[Verdict]) -> str:
-    if not verdicts:
-        return ""
     rows = [
         (
             f"{SIGNS[v.verdict]} {WORDS[v.verdict]}",
@@ -103,12 +129,20 @@ def _verdict_table(verdicts: Sequence[Verdict]) -> str:
         )
         for v in worst_first(verdicts)
     ]
-    parts = [grid_of(("verdict", "target", "threshold", "why"), rows)]
-    for verdict in worst_first(verdicts):
+    return grid_of(("verdict", "target", "threshold", "why"), rows) if rows else ""
+
+
+def _tries(verdicts: Sequence[Verdict]) -> str:
+    """What to try, once for each target that was missed anywhere."""
+    advice: dict[str, dict[str, None]] = {}
+    for verdict in verdicts:
         if verdict.verdict == "fail" and verdict.advice:
-            tries = "\n".join(f"- {escaped(line)}" for line in verdict.advice)
-            parts.append(f"{escaped(where(verdict.scope))}{code(verdict.target)}: what to try\n\n{tries}")
-    return "\n\n".join(parts)
+            advice.setdefault(verdict.target, {}).update(dict.fromkeys(verdict.advice))
+    told = [
+        f"{code(name)}\n\n" + "\n".join(f"- {escaped(line)}" for line in lines)
+        for name, lines in advice.items()
+    ]
+    return folded("What to try", "\n\n".join(told)) if told else ""
 
 
 def _summary(summary: Summary) -> str:

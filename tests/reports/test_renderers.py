@@ -270,10 +270,11 @@ def test_nothing_to_do_is_not_spoken_of() -> None:
 
 def test_markdown_has_head_actions_verdicts_and_folded_concerns() -> None:
     text = markdown.render(judged())
-    assert text.startswith("## gated\\_mlp on cpu\n\n`python benchmark/gated_mlp.py --backend cpu -b 8`")
+    assert text.startswith("## gated\\_mlp on cpu\n\n**✗ 3 targets missed**: `l1-miss-rate`, ")
+    assert "\n\n`python benchmark/gated_mlp.py --backend cpu -b 8`\n\n" in text
     assert text.index("### What to do first") < text.index("### Verdicts") < text.index("<details>")
     assert "| ✗ FAIL | `l1-miss-rate` | &lt; 5 % | 9.0 % of the data accesses missed" in text
-    assert text.count("<details>") == text.count("</details>") == 10
+    assert text.count("<details>") == text.count("</details>") == 11
     assert "- tracemalloc failed: the workload died by SIGKILL" in text
 
 
