@@ -37,6 +37,11 @@ class MetricOutcome:
     change_points: tuple[ChangePoint, ...] = ()
     trend: Trend | None = None  # what a plot shows
     nights: int = 0  # for how many nights in a row it has been outside
+    gates: bool = True  # False: shown, and sets no outcome of the night
+    since: str | None = None  # when what stands, or what is suspected, began: `started` of its first night
+    commit: str | None = None  # of that night
+    good_commit: str | None = None  # of the last good night before it
+    chance: float | None = None  # how often a quiet night of this series is outside of the band
 
 
 @dataclass(frozen=True)
