@@ -1,0 +1,43 @@
+"""One run as one page: what to do first, then everything that was found, in the order in which it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from profkit.model import RunDocument
+from profkit.reports.html import files, head, kernels, machine, notes, numbers, passes, verdicts
+from profkit.reports.html.frame import page
+from profkit.reports.html.part import Extras, Part
+
+# Every part by its maker, in the order of the page. A maker gives None where the run has nothing for it.
+PARTS: tuple[Callable[[RunDocument, Extras], Part | None], ...] = (
+    verdicts.part,
+    # where time goes, roofline, occupancy, levels
+    kernels.part,
+    # timing distribution, flame graph, Python, memory
+    numbers.part,
+    passes.part,
+    machine.part,
+    notes.part,
+    files.part,
+)
+STYLES = ("kernels.css",)
+SCRIPTS = ("kernels.js",)
+
+
+def render(document: RunDocument, extras: Extras | None = None) -> str:
+    """The run as one self-contained HTML file, as text for UTF-8.
+
+    Opens offline, without a script too, and makes no request. `extras` holds what run.json does not: the files of
+    the run's folder, and stacks for flame graphs. Nothing is read or computed here that the document does not tell.
+    """
+    extras = extras if extras is not None else Extras()
+    made = [part for part in (make(document, extras) for make in PARTS) if part is not None]
+    return page(
+        f"{document.name} on {document.backend}",
+        made,
+        head=head.head(document, extras),
+        footnotes=extras.sources.footnotes,
+        styles=STYLES,
+        scripts=SCRIPTS,
+    )
