@@ -44,6 +44,7 @@ from profkit.model.machine import Machine as Machine
 from profkit.model.machine import Moment as Moment
 from profkit.model.machine import Peaks as Peaks
 from profkit.model.night import Calibration as Calibration
+from profkit.model.night import DecisionStep as DecisionStep
 from profkit.model.night import Incident as Incident
 from profkit.model.night import MetricOutcome as MetricOutcome
 from profkit.model.night import Night as Night

@@ -14,7 +14,7 @@ from profkit.model.values import RUN, Scope
 # was declared, and not measured; `new`: too short a past to hold it against. Only `pass`, `improved`, `new` are green.
 Outcome = Literal["pass", "regressed", "improved", "ambiguous", "invalid", "missing", "new"]
 # On what the outcome rests, in the order of the steps.
-Step = Literal["band", "same-night", "nights", "drift", "change-point", "target", "none"]
+DecisionStep = Literal["band", "same-night", "nights", "drift", "change-point", "target", "none"]
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class MetricOutcome:
     outcome: Outcome
     code: str
     reason: str
-    step: Step = "none"
+    step: DecisionStep = "none"
     unit: str = ""
     better: Direction = "lower"
     scope: Scope = RUN
@@ -60,6 +60,8 @@ class WorkloadOutcome:
     comparison: Comparison | None = None  # with the last good run, for the causes
     notes: tuple[str, ...] = ()
     fix: str | None = None
+    ending: str = "done"  # how its profile ended, where not so: "workload-failed", "machine", "out-of-time", ...
+    log: str | None = None  # what its profile printed; like `run` relative to the night's folder
 
 
 @dataclass(frozen=True)
@@ -101,3 +103,6 @@ class Night:
     looked_at: int = 0
     expected_false: float | None = None  # suspects that chance alone gives tonight
     notes: tuple[str, ...] = ()
+    suspects: int = 0  # of `looked_at`: outside of their bands tonight, in the bad direction
+    exit_code: int = 0
+    interrupted: bool = False  # Ctrl-C: what was finished is in it, and the rest missing

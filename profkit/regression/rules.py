@@ -85,9 +85,7 @@ def _shipped() -> Mapping[str, Any]:
 def _checked(metric: str, key: str, value: object) -> Any:
     where = f"the rule of {metric}: {key}"
     if key not in _KEYS:
-        raise UsageError(
-            f"the rule of {metric} has no {key!r}", f"one of {', '.join(_KEYS)}"
-        )
+        raise UsageError(f"the rule of {metric} has no {key!r}", f"one of {', '.join(_KEYS)}")
     if key == "gates":
         return value if isinstance(value, bool) else _refuse(where, value, "yes or no")
     if key in _WORDS:
@@ -99,7 +97,9 @@ def _checked(metric: str, key: str, value: object) -> Any:
     if number is None or number < 0:
         _refuse(where, value, '0 or more, such as 0.02 or "2 %"' if key in _SHARES else "0 or more")
     if key in _WHOLE:
-        return int(number) if number >= 1 and number == int(number) else _refuse(where, value, "a whole number")
+        return (
+            int(number) if number >= 1 and number == int(number) else _refuse(where, value, "a whole number")
+        )
     return number
 
 

@@ -1,0 +1,90 @@
+"""Every night of a series, looked at with the past that it had: epochs, machines and invalid nights sorted out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+
+from profkit.model import Accepted, Direction, Point, Series
+from profkit.regression.confirmation import ConfirmWord
+from profkit.regression.epochs import accepted_cuts, moment
+from profkit.regression.rules import Rule
+from profkit.regression.walk import ANCHOR, Look, Walk
+
+
+@dataclass(frozen=True)
+class Looked:
+    """The looks in the order of the points; of the last point's machine the indices of its valid nights in this
+    epoch, and the walk that they made (None where it has none)."""
+
+    looks: tuple[Look, ...]
+    past: tuple[int, ...]
+    walk: Walk | None
+
+
+def direction(series: Series, rule: Rule) -> Direction:
+    """Which way is good: as the rule says, else as the series does."""
+    return rule.better or series.better
+
+
+def look(
+    series: Series,
+    rule: Rule,
+    accepted: Sequence[Accepted] = (),
+    confirmed: Mapping[str, ConfirmWord] | None = None,
+    anchor: str | None = None,
+) -> Looked:
+    """What each night was. `anchor`: the commit or the date (ISO 8601) of an old state that drift is told against.
+
+    Where no direction is good, more counts as worse, and the caller says "moved" instead.
+    """
+    words = confirmed or {}
+    bad = -1 if direction(series, rule) == "higher" else 1
+    cuts = accepted_cuts(series, accepted)
+    anchors = _anchors(series.points, anchor)
+    walks: dict[str, Walk] = {}
+    pasts: dict[str, list[int]] = {}
+    looks = []
+    for index, point in enumerate(series.points):
+        if index in cuts:
+            walks = {
+                machine: Walk(rule, bad, inherited=walk.relative_sigma()) for machine, walk in walks.items()
+            }
+            pasts, anchors = {}, {}
+        if not point.valid or not isfinite(point.value):
+            looks.append(Look("invalid", "not-valid", "none"))
+            continue
+        walk = walks.get(point.machine)
+        if walk is None:
+            walk = walks[point.machine] = Walk(rule, bad)
+        looks.append(walk.next(index, point.value, words.get(point.entry)))
+        pasts.setdefault(point.machine, []).append(index)
+        if index in anchors:
+            walk.anchor = list(anchors[index])
+    last = series.points[-1].machine if series.points else ""
+    return Looked(tuple(looks), tuple(pasts.get(last, ())), walks.get(last))
+
+
+def _anchors(points: Sequence[Point], anchor: str | None) -> dict[int, tuple[float, ...]]:
+    """Of each machine the first 24 valid nights from the anchor on, by the index of the last."""
+    if anchor is None:
+        return {}
+    start = next((i for i, p in enumerate(points) if p.commit and p.commit.startswith(anchor)), None)
+    if start is None:
+        try:
+            since = moment(anchor)
+            start = next((i for i, p in enumerate(points) if moment(p.started) >= since), None)
+        except ValueError:
+            return {}
+    found: dict[str, list[float]] = {}
+    ends: dict[int, tuple[float, ...]] = {}
+    for i in range(start, len(points)) if start is not None else ():
+        point = points[i]
+        if not point.valid or not isfinite(point.value):
+            continue
+        values = found.setdefault(point.machine, [])
+        values.append(point.value)
+        if len(values) == ANCHOR:
+            ends[i] = tuple(values)
+    return ends
