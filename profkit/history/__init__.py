@@ -1,1 +1,5 @@
-"""The store: one SQLite file with every run over time, written by several at once and never half."""
+"""The store: runs over time in one SQLite file; reports of other benchmark tools into it, tables out of it."""
+
+from profkit.history.file import default_path as default_path
+from profkit.history.store import History as History
+from profkit.history.store import open_history as open_history

@@ -23,7 +23,11 @@ class SeriesKey:
 
 @dataclass(frozen=True)
 class Value:
-    """One metric of one run as it is stored: the centre, its interval, and raw samples, one tuple per process."""
+    """One metric of one run as it is stored: the centre, its interval, and raw samples, one tuple per process.
+
+    `taken` is how many samples there were where the store kept only some of them, evenly; None: `groups` are all.
+    `doubt` says what contradicts it: it is shown, and decides nothing.
+    """
 
     key: SeriesKey
     unit: str
@@ -33,11 +37,17 @@ class Value:
     low: float | None = None
     high: float | None = None
     groups: tuple[tuple[float, ...], ...] = ()
+    taken: int | None = None
+    doubt: str | None = None
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One run as a history keeps it. `id` names it for ever: adding the same run twice changes nothing."""
+    """One run as a history keeps it. `id` names it for ever: adding the same run twice changes nothing.
+
+    `valid` False: throttled, interrupted, ...; it is kept and shown, decides nothing, and `reason` says why. `outcome`
+    is what was decided of it: a nightly's word (`pass`, `regressed`, ...), None where nobody decided.
+    """
 
     id: str
     started: str  # ISO 8601, UTC
@@ -53,6 +63,9 @@ class Entry:
     night: str | None = None  # the nightly that it was part of
     facts: Mapping[str, str] = field(default_factory=dict)
     values: tuple[Value, ...] = ()
+    outcome: str | None = None
+    valid: bool = True
+    reason: str | None = None
 
 
 @dataclass(frozen=True)
@@ -67,8 +80,10 @@ class Point:
     high: float | None = None
     commit: str | None = None
     groups: tuple[tuple[float, ...], ...] = ()
-    valid: bool = True  # False: throttled, interrupted; kept, shown, and decides nothing
+    valid: bool = True  # False: throttled, interrupted, doubted; kept, shown, and decides nothing
     reason: str | None = None  # why it is not valid
+    night: str | None = None
+    outcome: str | None = None  # what was decided of its run
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,115 @@
+"""What a history is asked: its rows back as runs and series. Only SELECTs."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Any
+
+from profkit.errors import UnreadableReport
+from profkit.history.rows import ENTRY_COLUMNS, entry_of_row, features_of, point_of, seal, series_of, value_of
+from profkit.history.times import stamp
+from profkit.model import Entry, Feature, Point, Series, Value
+
+SERIES_COLUMNS = "key, workload, backend, metric, scope, name, scope_id, unit, better"
+POINT_COLUMNS = "series, entry, value, low, high, quality, doubt, taken, samples, seal"
+
+
+def read_entries(
+    sql: sqlite3.Connection,
+    *,
+    since: str | None = None,
+    until: str | None = None,
+    valid: bool | None = None,
+    **wanted: str | None,
+) -> dict[int, Entry]:
+    """The runs by their numbers, oldest first; those of one second in the order in which they were added."""
+    where, given = conditions(
+        **{"machine.id" if name == "machine" else f"entry.{name}": text for name, text in wanted.items()}
+    )
+    more = []
+    for sign, text in ((">=", since), ("<", until)):
+        if text is not None:
+            more.append(f"entry.started {sign} ?")
+            given.append(stamp(text))
+    if valid is not None:
+        more.append("entry.valid = ?")
+        given.append(int(valid))
+    rows = sql.execute(
+        f"SELECT entry.number, machine.id, machine.features, machine.seal, {_of('entry', ENTRY_COLUMNS)} FROM entry"
+        f" JOIN machine ON machine.number = entry.machine {' AND '.join([where or 'WHERE 1', *more])}"
+        " ORDER BY entry.started, entry.number",
+        given,
+    ).fetchall()
+    machines: dict[tuple[str, str], tuple[Feature, ...]] = {}
+    found = {}
+    for number, machine, text, sealed, *row in rows:
+        if (machine, text) not in machines:
+            if seal(machine, text) != sealed:
+                raise UnreadableReport("what is told of a machine is not what was stored")
+            machines[machine, text] = features_of(text)
+        found[number] = entry_of_row(tuple(row), machine, machines[machine, text])
+    return found
+
+
+def read_series(
+    sql: sqlite3.Connection,
+    entries: dict[int, Entry],
+    *,
+    scope: str | None,
+    limit: int | None,
+    samples: bool,
+    **wanted: str | None,
+) -> tuple[Series, ...]:
+    """All series that match, with their points of these runs in the order of these runs."""
+    order = {number: place for place, number in enumerate(entries)}
+    where, given = conditions(**wanted)
+    rows = sql.execute(
+        f"SELECT number, {SERIES_COLUMNS} FROM series {where}"
+        " ORDER BY workload, backend, metric, scope, name, scope_id, unit",
+        given,
+    ).fetchall()
+    found = []
+    for number, *columns in rows:
+        key, unit, better = series_of(tuple(columns))
+        if scope is None or scope in (key.scope.name, key.scope.kind):
+            points = _points(sql, number, entries, order, limit, samples=samples)
+            if points:
+                found.append(Series(key, unit, better, points))
+    return tuple(found)
+
+
+def read_values(sql: sqlite3.Connection, number: int) -> tuple[Value, ...]:
+    """All values of one run."""
+    rows = sql.execute(
+        f"SELECT {_of('series', SERIES_COLUMNS)}, {_of('point', POINT_COLUMNS)} FROM point"
+        " JOIN series ON series.number = point.series WHERE point.entry = ? ORDER BY series.number",
+        (number,),
+    ).fetchall()
+    return tuple(value_of(*series_of(row[:9]), row[9:]) for row in rows)
+
+
+def conditions(**wanted: str | None) -> tuple[str, list[Any]]:
+    """A WHERE for all columns that are asked for."""
+    asked = {column: text for column, text in wanted.items() if text is not None}
+    if not asked:
+        return "", []
+    return "WHERE " + " AND ".join(f"{column} = ?" for column in asked), list(asked.values())
+
+
+def _points(
+    sql: sqlite3.Connection,
+    number: int,
+    entries: dict[int, Entry],
+    order: dict[int, int],
+    limit: int | None,
+    *,
+    samples: bool,
+) -> tuple[Point, ...]:
+    query = f"SELECT {POINT_COLUMNS} FROM point WHERE series = ?"
+    rows = [row for row in sql.execute(query, (number,)) if row[1] in order]
+    rows.sort(key=lambda row: order[row[1]])
+    return tuple(point_of(entries[row[1]], row, samples=samples) for row in rows[-limit if limit else 0 :])
+
+
+def _of(table: str, columns: str) -> str:
+    return ", ".join(f"{table}.{column.strip()}" for column in columns.split(","))
