@@ -52,8 +52,8 @@ def near_band(level: Sequence[float], inherited: float | None, rule: Rule) -> Ba
     """The band by the last nights of a level alone: median +- max(sigmas MAD-sigma, floor).
 
     `inherited`: the relative sigma of the level before. A level of fewer than `window` nights takes its sigma from
-    both, by their number of nights. The edge is wider by sqrt(1 + pi / 2 / n), as the centre is not known better, and where
-    nothing is inherited once more by sqrt(1 + 12 (1 / n - 1 / window)): the MAD of 7 values is off by a third.
+    both, by their number of nights. The edge is wider by sqrt(1 + pi / 2 / n), as the centre is not known better, and
+    where nothing is inherited once more by sqrt(1 + 12 (1 / n - 1 / window)): the MAD of 7 values is off by a third.
     """
     last = sorted(level[-rule.window :])
     n = len(last)

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from datetime import datetime, timezone
 from itertools import pairwise
 
-from profkit.model import Accepted, Epoch, EpochCause, Point, Series
+from profkit.model import Accepted, Epoch, Point, Series
+from profkit.model.history import EpochCause
 
 
 def moment(text: str) -> float:
@@ -79,12 +80,13 @@ def epochs(series: Series, accepted: Sequence[Accepted] = ()) -> tuple[Epoch, ..
 def _machine_cuts(points: Sequence[Point], first: int, end: int) -> list[tuple[int, str, str]]:
     """Indices at which all machines before are others than all after, with the two that meet there."""
     last_seen = {points[i].machine: i for i in range(first, end) if points[i].valid}
-    found, reach, before = [], first, None
+    found: list[tuple[int, str, str]] = []
+    reach, before = first, ""
     for i in range(first, end):
         machine = points[i].machine
         if not points[i].valid:
             continue
-        if before is not None and i > reach and machine != before:
+        if i > reach and machine != before:
             found.append((i, before, machine))
         reach, before = max(reach, last_seen[machine]), machine
     return found

@@ -95,7 +95,7 @@ def _checked(metric: str, key: str, value: object) -> Any:
         return None
     number = _number(value)
     if number is None or number < 0:
-        _refuse(where, value, '0 or more, such as 0.02 or "2 %"' if key in _SHARES else "0 or more")
+        return _refuse(where, value, '0 or more, such as 0.02 or "2 %"' if key in _SHARES else "0 or more")
     if key in _WHOLE:
         return (
             int(number) if number >= 1 and number == int(number) else _refuse(where, value, "a whole number")
