@@ -1,0 +1,161 @@
+"""How many times as long: the ratio of two medians, with what is known of it.
+
+The unit of replication is the process, not the sample. A process keeps its memory layout, its place on the cores and
+its share of a shared machine from its first sample to its last, so a thousand samples of one are one answer to the
+question how long the next one will take. All reckoning is in logarithms: a ratio and its inverse are as far from 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import exp, inf, isfinite, log, sqrt
+
+from profkit.inference.ranks import mann_whitney, shift_interval
+from profkit.inference.tails import normal_quantile, normal_two_sided, student_quantile, student_two_sided
+from profkit.statistics import MEDIAN_TO_MEAN, interval, median
+
+Groups = Sequence[Sequence[float]]  # the samples of each process, in the order in which they were taken
+
+# Standard deviation (relative) of what one process takes from that of the next, where only one was run and so nothing
+# tells: 95 % of the A/A pairs of single processes on a shared virtual machine lay within 1.96 * sqrt(2) times this.
+BETWEEN = 0.02
+RANKED = 6  # processes on each side from which ranks decide: fewer cannot reach 99 %, and Student's t is used
+POWER = 0.8  # the usual chance to see a change that is there (Cohen, 1988)
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """The ratio candidate over baseline of the medians, and its error in logarithms.
+
+    `within` is what the noise inside of the processes explains, `between` what they differ from each other by; with
+    `freedom` degrees of freedom, infinite where `assumed`: taken from experience, since one process shows none.
+    """
+
+    value: float
+    within: float
+    between: float
+    freedom: float
+    baseline: tuple[float, ...]  # logarithms of the processes' medians
+    candidate: tuple[float, ...]
+    assumed: bool = False
+
+    @property
+    def ranked(self) -> bool:
+        """Whether there are processes enough to decide by ranks."""
+        return min(len(self.baseline), len(self.candidate)) >= RANKED
+
+    @property
+    def p(self) -> float:
+        """Two-sided p of no change: by Mann-Whitney where there are processes enough, else by Student's t."""
+        if self.ranked:
+            return mann_whitney(self.baseline, self.candidate)
+        distance = abs(log(self.value))
+        if self.assumed:
+            return _two_sided(distance, sqrt(self.within**2 + self.between**2), inf)
+        return max(
+            _two_sided(distance, self.between, self.freedom),
+            _two_sided(distance, self.within, inf),
+        )
+
+    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
+        """Low and high of the ratio at `confidence`; always around `value`."""
+        if self.ranked and (found := shift_interval(self.baseline, self.candidate, confidence)) is not None:
+            return min(exp(found[0]), self.value), max(exp(found[1]), self.value)
+        half = self._half(confidence)
+        return self.value * exp(-half), self.value * exp(half)
+
+    def detectable(self, confidence: float = 0.95, power: float = POWER) -> float:
+        """The smallest relative change that such samples show with probability `power`: 0.03 is 3 %.
+
+        The half-width of the interval and the quantile of `power` beyond it (Cohen, "Statistical power analysis"). An
+        estimate, like the noise that it is made of: with two or three processes a rough one.
+        """
+        low, high = self.interval(confidence)
+        half = (log(high) - log(low)) / 2
+        quantile = self._quantile((1 + confidence) / 2)
+        return exp(half * (1 + self._quantile(power) / quantile)) - 1
+
+    def _half(self, confidence: float) -> float:
+        upper = (1 + confidence) / 2
+        if self.assumed:
+            return normal_quantile(upper) * sqrt(self.within**2 + self.between**2)
+        return max(self._quantile(upper) * self.between, normal_quantile(upper) * self.within)
+
+    def _quantile(self, p: float) -> float:
+        return normal_quantile(p) if self.freedom == inf else student_quantile(p, self.freedom)
+
+
+def ratio_of(baseline: Groups, candidate: Groups, between: float = BETWEEN) -> Ratio | None:
+    """The ratio of the medians of the processes' medians; None where nothing can be said of its error.
+
+    With two processes or more on a side their medians show how much processes differ: the error is Welch's, with
+    Satterthwaite's degrees of freedom, and never smaller than what the noise inside of them explains. Where only one
+    side has them, the other is taken to differ as much. With one on each side `between` is assumed, and the noise
+    inside must be known (6 independent samples or more). None also where a median is not above 0, or where equal
+    readings of a coarse clock show no noise at all.
+    """
+    first, second = _logs(baseline), _logs(candidate)
+    if first is None or second is None:
+        return None
+    centre = median(second.medians) - median(first.medians)
+    within = None
+    if first.within is not None and second.within is not None:
+        within = sqrt(first.within**2 + second.within**2)
+    value, a, b = exp(centre), tuple(first.medians), tuple(second.medians)
+    if len(a) == 1 and len(b) == 1:
+        return None if within is None else Ratio(value, within, between * sqrt(2), inf, a, b, True)
+    error, freedom = _welch(a, b)
+    if error == 0 and within is None:
+        return None
+    return Ratio(value, within or 0.0, error, freedom, a, b)
+
+
+@dataclass(frozen=True)
+class _Side:
+    medians: list[float]
+    within: float | None  # standard error of their median by the noise inside; None where not all tell it
+
+
+def _logs(groups: Groups) -> _Side | None:
+    kept = [[log(value) for value in group] for group in groups if group and min(group) > 0]
+    if not kept or not all(isfinite(value) for group in kept for value in group):
+        return None
+    intervals = [interval(group) for group in kept]
+    known = [(found.high - found.low) / 2 / 1.96 for found in intervals if found is not None]
+    within = None
+    if len(known) == len(kept):
+        within = sqrt(_loss(len(kept)) * sum(error * error for error in known)) / len(kept)
+    return _Side([median(group) for group in kept], within)
+
+
+def _welch(a: Sequence[float], b: Sequence[float]) -> tuple[float, float]:
+    """The standard error of the difference of two medians, and its degrees of freedom (Welch; Satterthwaite)."""
+    spreads = [_variance(values) for values in (a, b)]
+    if len(a) == 1 or len(b) == 1:  # the one that is alone differs as the others do
+        known, count = (spreads[1], len(b)) if len(a) == 1 else (spreads[0], len(a))
+        return sqrt(known * (1 + _loss(count) / count)), float(count - 1)
+    parts = [
+        _loss(len(values)) * spread / len(values) for values, spread in zip((a, b), spreads, strict=True)
+    ]
+    if sum(parts) == 0:
+        return 0.0, float(min(len(a), len(b)) - 1)
+    weights = sum(part**2 / (len(values) - 1) for part, values in zip(parts, (a, b), strict=True))
+    return sqrt(sum(parts)), sum(parts) ** 2 / weights
+
+
+def _variance(values: Sequence[float]) -> float:
+    mean = sum(values) / len(values)
+    return sum((value - mean) ** 2 for value in values) / (len(values) - 1) if len(values) > 1 else 0.0
+
+
+def _loss(count: int) -> float:
+    """Variance of a median of `count` values over that of their mean: 1 for two, 1.35 for three, towards pi / 2."""
+    return 1.0 if count <= 2 else 1 + (MEDIAN_TO_MEAN**2 - 1) * (1 - 1 / count) ** 1.25
+
+
+def _two_sided(distance: float, error: float, freedom: float) -> float:
+    if error <= 0:
+        return 1.0 if distance == 0 else 0.0
+    t = distance / error
+    return normal_two_sided(t) if freedom == inf else student_two_sided(t, freedom)
