@@ -10,6 +10,8 @@ from urllib.parse import quote
 from profkit.model import Json
 from profkit.reports.plain_text import harmless
 
+# Between a number and its unit, and behind < and >, no line may end.
+_STICKY = re.compile(r"(?<=\d) (?=%|[KMGTkmµn]?i?(?:B|s|FLOP|Hz)\b)|(?<=[<>=]) (?=\d)")
 _OUTSIDE = re.compile(r"[<>&\u2028\u2029]")
 
 
@@ -20,6 +22,11 @@ def text(value: object) -> str:
     '&lt;b&gt;&quot;�'
     """
     return html.escape(harmless(str(value)), quote=True)
+
+
+def prose(value: str) -> str:
+    """A sentence of ours with no-break spaces inside of its quantities; not for commands, which people copy."""
+    return _STICKY.sub("\u00a0", harmless(value))
 
 
 def island(data: Json) -> str:

@@ -2,40 +2,70 @@
 
 from __future__ import annotations
 
-from profkit.model import Machine, RunDocument
+from dataclasses import dataclass
+
+from profkit.comparability import all_fields, fingerprint_of
+from profkit.model import Machine, RunDocument, Tier
 from profkit.reports.html.part import Extras, Part
 from profkit.reports.html.templates import filled
 from profkit.reports.order import conditions, gpu_lines
 from profkit.words import plural, quantity
 
+LONG = 160  # characters of a fact: longer ones (lists of metrics) open at a click
+TIERS: dict[Tier, str] = {
+    "must": "Must be alike: where one differs, runs are not compared",
+    "should": "Should be alike: a difference is told beside the verdict",
+    "observed": "Seen while it ran: whether the samples can be believed",
+}
+
+
+@dataclass(frozen=True)
+class Told:
+    """One field of what makes runs comparable, as this run has it."""
+
+    title: str
+    value: str
+    why: str
+
 
 def part(document: RunDocument, extras: Extras) -> Part | None:
-    """What was measured on; None where nothing of it is known."""
-    machine = _machine(document.machine) if document.machine is not None else []
-    devices = [("Device", line) for line in gpu_lines(document)]
-    peaks = _peaks(document)
+    """What was measured on and how; None where nothing of it is known."""
+    print_ = fingerprint_of(document)
+    fields = all_fields()
+    tiers: list[tuple[str, list[Told], list[str]]] = []
+    for tier, title in TIERS.items():
+        of = [feature for feature in print_.features if feature.tier == tier and feature.name in fields]
+        known = [Told(fields[f.name].title, f.value, fields[f.name].why) for f in of if f.value is not None]
+        tiers.append((title, known, [fields[f.name].title for f in of if f.value is None]))
+    groups = [("Machine", _machine(document)), ("Measured peaks", _peaks(document))]
     told = list(conditions(document).items())
-    if not (machine or devices or told):
+    if not any(known for _, known, _ in tiers) and not told:
         return None
-    groups = [
-        ("Machine", machine),
-        ("Devices", devices),
-        ("Measured peaks", peaks),
-        ("Tools and conditions", told),
-    ]
-    body = filled("machine.html.j2", groups=[(name, rows) for name, rows in groups if rows])
+    body = filled(
+        "machine.html.j2",
+        groups=[(name, rows) for name, rows in groups if rows],
+        conditions=[(name, value) for name, value in told if len(value) <= LONG],
+        long=[(name, value) for name, value in told if len(value) > LONG],
+        tiers=tiers,
+        id=print_.id if document.machine is not None or document.gpus else None,
+    )
     return Part("machine", "Machine and comparability", body)
 
 
-def _machine(machine: Machine) -> list[tuple[str, str]]:
+def _machine(document: RunDocument) -> list[tuple[str, str]]:
+    machine = document.machine
+    devices = [("Device", line) for line in gpu_lines(document)]
+    return devices if machine is None else [*_host(machine), *devices]
+
+
+def _host(machine: Machine) -> list[tuple[str, str]]:
     caches = ", ".join(
         f"L{one.level} {quantity(float(one.size), 'B')}"
         + (f" ({one.ways}-way, {plural(one.shared, 'core')})" if one.ways else "")
         for one in machine.caches
     )
     rows = [
-        ("Processor", machine.cpu),
-        ("Cores", str(machine.cores)),
+        ("Processor", f"{machine.cpu}, {plural(machine.cores, 'core')}"),
         ("Caches of a core", caches),
         ("Memory", quantity(float(machine.memory_bytes), "B")),
         ("System", f"{machine.system} {machine.release}, {machine.architecture}"),
@@ -51,11 +81,12 @@ def _peaks(document: RunDocument) -> list[tuple[str, str]]:
     peaks = document.peaks
     if peaks is None:
         return []
+    every = plural(peaks.threads, "thread")
     rows = [
-        ("Bandwidth, one core", quantity(peaks.bandwidth_one, "B/s")),
-        (f"Bandwidth, {plural(peaks.threads, 'thread')}", quantity(peaks.bandwidth_all, "B/s")),
-        ("Arithmetic (FP32), one core", quantity(peaks.flops_f32_one, "FLOP/s")),
-        (f"Arithmetic (FP32), {plural(peaks.threads, 'thread')}", quantity(peaks.flops_f32_all, "FLOP/s")),
+        ("Bandwidth, 1 core", quantity(peaks.bandwidth_one, "B/s")),
+        (f"Bandwidth, {every}", quantity(peaks.bandwidth_all, "B/s")),
+        ("FP32, 1 core", quantity(peaks.flops_f32_one, "FLOP/s")),
+        (f"FP32, {every}", quantity(peaks.flops_f32_all, "FLOP/s")),
         ("Measured by", peaks.method),
     ]
     return [(name, value) for name, value in rows if value != "-"]

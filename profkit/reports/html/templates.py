@@ -6,7 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from profkit.reports.html.escape import link, text
+from profkit.reports.html.escape import link, prose, text
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -42,4 +42,5 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters["link"] = link
+    environment.filters["prose"] = prose
     return environment
