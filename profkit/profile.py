@@ -19,6 +19,7 @@ from profkit.live_run import LiveRun
 from profkit.model import Backend, Depth, Gpu, PassName, Plan, RunDocument, RunState, Workload
 from profkit.progress import Progress
 from profkit.recording.step import require_space
+from profkit.reports.html.write import write_page
 from profkit.reports.markdown import render as render_markdown
 from profkit.run import create_run_folder, hand_over, release_space, reserve_space, write_run
 from profkit.signals import hurried, interruptible
@@ -112,6 +113,8 @@ def profile_workload(request: Request, progress: Progress) -> tuple[RunDocument,
             write_run(folder, document)
             folder = Path(_short(folder))
             _write_text(folder / "report.md", render_markdown(document))
+            if (why := write_page(folder, document)) is not None:
+                progress.note(f"no report.html: {why}")
     if hurry.is_set() and state == "complete":
         late = Interrupted(f"interrupted when all was measured\n(run: {folder})")
         late.run = folder

@@ -11,6 +11,7 @@ from typing import Any
 
 from profkit.errors import MachineError, ProfkitError, UnreadableReport, UsageError
 from profkit.model import RunDocument
+from profkit.reports.html.write import write_page
 from profkit.reports.markdown import render as render_markdown
 from profkit.run import FILE_NAME, from_json, hand_over, read_run, to_json
 from profkit.tools.redact import COMMAND, FOLDER, OUTPUT, PATH, Redactor, Removed
@@ -21,6 +22,7 @@ _OURS = re.compile(
     r"artifacts/(?:[\w.-]+\.(?:status|switch|speedscope\.json|collapsed\.txt)|[\w.-]*region\.[\w.]+\.json|"
     r"timing-\d+\.\d+\.json|cprofile\.json|tracemalloc\.json)"
 )
+_MADE_ANEW = ("report.md", "report.html")  # of the scrubbed document
 _EXPORTED = {".nsys-rep": "its SQLite export can be: nsys export --type sqlite --lazy=false {0}"}
 
 
@@ -90,7 +92,7 @@ def _scrub_run(folder: Path, output: Path) -> Scrubbed:
             (output / name).mkdir()
         for file in sorted(path for path in folder.rglob("*") if path.is_file()):
             name = file.relative_to(folder).as_posix()
-            if name not in (FILE_NAME, "report.md"):
+            if name not in (FILE_NAME, *_MADE_ANEW):
                 left = _scrub_file(file, name, output, redactor)
                 left_out += [left] if left is not None else []
         _write(document, output, {left.name for left in left_out})
@@ -135,7 +137,9 @@ def _write(document: dict[str, Any], output: Path, left_out: set[str]) -> None:
     (output / FILE_NAME).write_text(
         json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1) + "\n", encoding="utf-8"
     )
-    (output / "report.md").write_text(render_markdown(from_json(document)), encoding="utf-8")
+    made = from_json(document)
+    (output / "report.md").write_text(render_markdown(made), encoding="utf-8")
+    write_page(output, made)
 
 
 def _scrub_document(run: RunDocument, redactor: Redactor) -> dict[str, Any]:

@@ -208,7 +208,8 @@ def _where_next(screen: Screen, document: RunDocument, folder: Path | None) -> N
         return
     screen.heading("Files")
     screen.line(str(folder), indent=2)
-    screen.line(("run.json  report.md  artifacts/  logs/", "dim"), indent=4)
+    page = "report.html  " if (folder / "report.html").is_file() else ""
+    screen.line((f"{page}report.md  run.json  artifacts/  logs/", "dim"), indent=4)
     flame = next((a for p in document.passes for a in p.artifacts if a.endswith(".speedscope.json")), None)
     if flame is not None:
         screen.line((f"{flame}: a flame graph, opens at speedscope.app", "dim"), indent=4, hang=2)

@@ -50,6 +50,7 @@ def run(tmp_path: Path) -> Path:
     )
     write_run(folder, whole)
     (folder / "report.md").write_text(f"`{' '.join(COMMAND)}`")
+    (folder / "report.html").write_text(" ".join(COMMAND))
     (folder / "logs" / "counters.log").write_text(f"epoch 1 {SECRET}")
     artifacts = folder / "artifacts"
     kernel = KernelResult("silu_mul(float *)", {"gpu__time_duration.sum": 12800.0})
@@ -116,6 +117,7 @@ def test_what_cannot_be_scrubbed_is_left_out_and_named_with_the_way_round(run: P
     kept = {path.relative_to(done.output).as_posix() for path in done.output.rglob("*") if path.is_file()}
     assert kept == {
         "run.json",
+        "report.html",
         "report.md",
         "artifacts/counters.ncu-rep",
         "artifacts/trace.sqlite",
