@@ -26,6 +26,7 @@ tools=$root/.tools
 . "$root/setup/torch.sh"
 . "$root/setup/cuda.sh"
 . "$root/setup/profilers.sh"
+. "$root/setup/browser.sh"
 
 extras=base
 while [ $# -gt 0 ]; do
@@ -52,6 +53,7 @@ make_ready() {
     add_triton
     add_nvtx
     find_profilers
+    find_browser
 }
 
 # Two calls at once (two terminals, two CI jobs on one checkout) must not build the same folder.
