@@ -10,10 +10,17 @@ TYPE_CHECKING = False  # what type checkers take for true; importing typing woul
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from profkit.loading import load as load
+    from profkit.loading import load_all as load_all
     from profkit.passes.benchmark import benchmark as benchmark
     from profkit.region import region as region
 
-_LAZY = {"region": "profkit.region", "benchmark": "profkit.passes.benchmark"}
+_LAZY = {
+    "region": "profkit.region",
+    "benchmark": "profkit.passes.benchmark",
+    "load": "profkit.loading",
+    "load_all": "profkit.loading",
+}
 
 
 class _TooEarly:

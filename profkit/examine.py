@@ -28,6 +28,17 @@ def examine(path: Path, targets: Path | None = None) -> RunDocument:
     return judge_document(document, load_targets(document.backend, targets, document.workload.name))
 
 
+def as_judged(path: Path, targets: Path | None = None) -> RunDocument:
+    """The same, but a run that was judged when it was made keeps its verdicts: it may have had targets of its own.
+
+    With `targets` everything is judged anew. Raises as `examine` does.
+    """
+    document = _load(path)
+    if targets is None and document.verdicts and document.summaries:
+        return document
+    return judge_document(document, load_targets(document.backend, targets, document.workload.name))
+
+
 def _load(path: Path) -> RunDocument:
     if (path / FILE_NAME).is_file():
         return read_run(path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+from collections.abc import Iterable
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -41,7 +42,8 @@ def told() -> bool:
     return _told
 
 
-def _remember(output: OutputFormat) -> OutputFormat:
+def remember_format(output: OutputFormat) -> OutputFormat:
+    """Take note of what was asked for: with `json` a fault is a document, too."""
     global _asked
     _asked = output
     if output is OutputFormat.json and isinstance(sys.stdout, io.TextIOWrapper):
@@ -52,7 +54,7 @@ def _remember(output: OutputFormat) -> OutputFormat:
 FormatOption = Annotated[
     OutputFormat,
     typer.Option(
-        "--format", "-f", help="json prints one document and nothing else there.", callback=_remember
+        "--format", "-f", help="json prints one document and nothing else there.", callback=remember_format
     ),
 ]
 TargetsOption = Annotated[
@@ -70,9 +72,10 @@ def print_document(
 
         text = render_json(document)
     elif output is OutputFormat.markdown:
+        from profkit.reports.markdown import STEP_SUMMARY
         from profkit.reports.markdown import render as render_markdown
 
-        text = render_markdown(document)
+        text = render_markdown(document, STEP_SUMMARY)
     else:
         from profkit.reports.terminal import render as render_terminal
 
@@ -89,6 +92,15 @@ def put(text: str) -> None:
         sys.stdout.flush()
     except BrokenPipeError:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - until the end
+
+
+def put_pieces(pieces: Iterable[str]) -> None:
+    """Write a result that may be larger than memory to standard output, piece by piece."""
+    global _told
+    for piece in pieces:
+        _told = True
+        sys.stdout.write(piece)
+    sys.stdout.flush()
 
 
 def print_documents(documents: list[RunDocument], faults: list[ProfkitError]) -> None:

@@ -54,7 +54,8 @@ def _counts(verdict: Verdict) -> bool:
 
 def _verdict(verdict: Verdict, document: RunDocument, strict: bool) -> Case:
     scope = verdict.scope
-    inside = f"in.{named(scope)}" if scope.kind == "function" or (scope.name and not _alone(document)) else ""
+    apart = scope.kind == "function" or (scope.name and _regions(document) > 1)
+    inside = f"in.{named(scope)}" if apart else ""
     group = _group(document, f"targets{'.' if inside else ''}{inside}")
     why = verdict.reason + gain(verdict)
     unknown: Literal["error", "skipped"] = "error" if strict else "skipped"
@@ -70,9 +71,9 @@ def _verdict(verdict: Verdict, document: RunDocument, strict: bool) -> Case:
     return Case(group, verdict.target, "skipped", why, kind="not-applicable")
 
 
-def _alone(document: RunDocument) -> bool:
-    """Whether one region is all there is: then it needs no name of its own."""
-    return len({v.scope for v in document.verdicts if v.scope.kind in ("run", "region")}) <= 1
+def _regions(document: RunDocument) -> int:
+    """How many regions there are: one alone needs no name of its own."""
+    return len({verdict.scope for verdict in document.verdicts if verdict.scope.kind == "region"})
 
 
 def _pass(result: PassResult, document: RunDocument) -> Case:

@@ -80,16 +80,22 @@ def junit_text(suites: Sequence[Suite]) -> str:
             head = {"classname": _name(case.group), "name": _name(case.name), "time": _seconds(case.seconds)}
             inner = ElementTree.SubElement(node, "testcase", head)
             if case.state != "passed":
-                why = {
-                    "message": _line(case.message, LONGEST_MESSAGE),
-                    "type": _name(case.kind or case.state),
-                }
-                ElementTree.SubElement(inner, case.state, why).text = _lines(case.detail or case.message)
+                ElementTree.SubElement(inner, case.state, _why(case)).text = _lines(
+                    case.detail or case.message
+                )
         ElementTree.SubElement(node, "system-out").text = _lines(suite.output)
         ElementTree.SubElement(node, "system-err").text = ""
     ElementTree.indent(root, " ")
     text: str = ElementTree.tostring(root, encoding="unicode")
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
+
+
+def _why(case: Case) -> dict[str, str]:
+    """Message and type; what is skipped has no type (Ant's schema), so its kind stands in the message."""
+    if case.state == "skipped":
+        told = ": ".join(part for part in (case.kind, case.message) if part)
+        return {"message": _line(told, LONGEST_MESSAGE)}
+    return {"message": _line(case.message, LONGEST_MESSAGE), "type": _name(case.kind or case.state)}
 
 
 def _name(text: str) -> str:

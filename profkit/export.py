@@ -1,0 +1,166 @@
+"""The story of an export: runs or reports go in, one text in a form that people, CI or viewers read comes out."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from profkit.errors import MachineError, ProfkitError, UsageError
+from profkit.examine import as_judged
+from profkit.model import RunDocument
+from profkit.progress import Progress, Silent
+from profkit.run import FILE_NAME, hand_over, to_json
+
+FOR_VIEWERS = {"html": ".html", "perfetto": ".json", "speedscope": ".json"}  # nothing to read on a terminal
+OF_ONE = ("html", "perfetto", "speedscope")  # forms that have one run's page, or its time line
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What is to be made of which runs or reports. `form` is a name that `--format` takes."""
+
+    sources: tuple[Path, ...]
+    form: str
+    targets: Path | None = None
+    strict: bool = False  # junit: what is not known is an error
+    output: Path | None = None  # where it will lie; None: standard output
+
+
+@dataclass(frozen=True)
+class Export:
+    """The text in pieces, made while they are taken, and what could not be read of several sources."""
+
+    pieces: Iterator[str]
+    faults: list[ProfkitError] = field(default_factory=list)
+
+
+def may_write(wish: Wish, *, force: bool, terminal: bool) -> None:
+    """Refuse by name, before anything is read, what could not be written in the end. Raises UsageError."""
+    if len(wish.sources) > 1 and wish.form in OF_ONE:
+        raise UsageError(
+            f"{wish.form} is of one run, and {len(wish.sources)} are given", "call it once for each"
+        )
+    output = wish.output
+    if output is None:
+        if terminal and wish.form in FOR_VIEWERS:
+            name = wish.sources[0].resolve().name if wish.sources else "report"
+            line = f"--output {shlex.quote(Path(name).stem + FOR_VIEWERS[wish.form])}"
+            raise UsageError(f"{wish.form} is a file for a viewer, and this is a terminal", line)
+        return
+    if output.is_dir():
+        raise UsageError(f"{output} is a folder", f"--output {shlex.quote(str(output / 'report'))}")
+    if (output.exists() or output.is_symlink()) and not force and not _is_stream(output):
+        raise UsageError(f"{output} is there already", "choose another name, or add --force")
+    if not output.absolute().parent.is_dir():
+        parent = output.absolute().parent
+        raise UsageError(
+            f"{output} cannot be written: there is no folder {parent}", f"mkdir -p {shlex.quote(str(parent))}"
+        )
+
+
+def export(wish: Wish, progress: Progress | None = None) -> Export:
+    """The text that was wished for.
+
+    Of one source its fault is raised (UnreadableReport, MachineError); of several the others are told all the same.
+    Raises UsageError for a time line or stacks of what has none.
+    """
+    if wish.form in ("perfetto", "speedscope"):
+        return Export(_for_viewer(wish, progress or Silent()))
+    documents: list[RunDocument] = []
+    faults: list[ProfkitError] = []
+    for source in wish.sources:
+        try:
+            documents.append(as_judged(source, wish.targets))
+        except ProfkitError as fault:  # one that cannot be read does not keep the others from being told
+            if len(wish.sources) == 1:
+                raise
+            faults.append(fault)
+    return Export(_rendered(wish, documents, faults), faults)
+
+
+def _for_viewer(wish: Wish, progress: Progress) -> Iterator[str]:
+    if wish.form == "perfetto":
+        from profkit.exports.perfetto import pieces
+    else:
+        from profkit.exports.speedscope import pieces
+    from profkit.exports.sources import find_sources
+
+    document = as_judged(wish.sources[0], wish.targets)
+    return pieces(find_sources(wish.sources[0]), document, progress)
+
+
+def _rendered(wish: Wish, documents: Sequence[RunDocument], faults: Sequence[ProfkitError]) -> Iterator[str]:
+    match wish.form:
+        case "json":
+            yield _json(documents, faults, alone=len(wish.sources) == 1)
+        case "junit":
+            from profkit.reports.junit import render as junit
+
+            yield junit(documents, strict=wish.strict)
+        case "markdown":
+            from profkit.reports.markdown import STEP_SUMMARY
+            from profkit.reports.markdown import render as markdown
+
+            for document in documents:
+                yield markdown(document, STEP_SUMMARY // max(1, len(documents)))
+        case "html":
+            yield _page(documents[0], wish)
+        case _:
+            from profkit.reports.terminal import render as terminal
+
+            for number, document in enumerate(documents):
+                yield ("\n" if number else "") + terminal(document)
+
+
+def _page(document: RunDocument, wish: Wish) -> str:
+    """A page that will lie in the run's folder links the files beside it; elsewhere there are none."""
+    from profkit.reports.html.collect import extras_of
+    from profkit.reports.html.page import render
+
+    source = wish.sources[0]
+    folder = source.parent if source.name == FILE_NAME else source
+    extras = extras_of(folder if (folder / FILE_NAME).is_file() else None, document)
+    beside = wish.output is not None and wish.output.absolute().parent == folder.absolute()
+    return render(document, extras if beside else replace(extras, files=()))
+
+
+def _json(documents: Sequence[RunDocument], faults: Sequence[ProfkitError], *, alone: bool) -> str:
+    if alone:
+        from profkit.reports.json import render
+
+        return render(documents[0])
+    errors = [{"message": fault.message, "fix": fault.fix} for fault in faults]
+    whole = {"schema": "profkit.runs/1", "runs": [to_json(one) for one in documents], "errors": errors}
+    return json.dumps(whole, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
+
+
+def _is_stream(path: Path) -> bool:
+    """/dev/stdout, a pipe: written through, since it cannot be replaced."""
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
+def write_whole(path: Path, pieces: Iterator[str]) -> None:
+    """Write the text whole or not at all: a former file stays where something fails.
+
+    Raises MachineError where it cannot be written (full disk, no permission).
+    """
+    if _is_stream(path):
+        with path.open("w", encoding="utf-8", errors="replace") as file:
+            file.writelines(pieces)
+        return
+    temporary = path.with_name(f".{path.name[:100]}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("w", encoding="utf-8", errors="replace") as file:
+            file.writelines(pieces)
+        os.replace(temporary, path)
+    except OSError as error:
+        raise MachineError(f"cannot write {path}: {error.strerror or error}", "--output FILE") from error
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+    hand_over(path)

@@ -1,0 +1,68 @@
+"""Stacks as a file for speedscope.app: those that a profiler caught, and every profile by function."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from profkit.errors import UsageError
+from profkit.exports.sources import Sources
+from profkit.model import Frame, GpuTrace, Profile, RunDocument, Stacks
+from profkit.progress import Progress
+from profkit.stacks.speedscope import write_speedscope
+
+PIECE = 1 << 20  # characters
+HINT = "profkit profile --backend cpu --passes trace,cprofile -- COMMAND"
+
+
+def pieces(sources: Sources, document: RunDocument, progress: Progress) -> Iterator[str]:
+    """The file in pieces: whole stacks first (perf), then GPU time by range and kernel, then each table of functions.
+
+    A table of functions knows no callers: its stacks are library and function, and its name says so. Raises UsageError
+    where there is neither.
+    """
+    found = [*_stacks(sources, progress), *_device(document.trace)]
+    found += [stacks for profile in document.profiles if (stacks := _table(profile)) is not None]
+    if not found:
+        raise UsageError(f"{sources.name} has no stacks and no profile by function", HINT)
+    return _written(found, sources.name)
+
+
+def _written(stacks: list[Stacks], name: str) -> Iterator[str]:
+    """By way of a file: the writer writes one, and a large profile is not held as a text."""
+    with tempfile.TemporaryDirectory(prefix="profkit-") as folder:
+        path = Path(folder, "out.json")
+        write_speedscope(stacks, path, name)
+        with path.open(encoding="ascii") as file:
+            while piece := file.read(PIECE):
+                yield piece
+
+
+def _stacks(sources: Sources, progress: Progress) -> tuple[Stacks, ...]:
+    if sources.stacks is None:
+        return ()
+    from profkit.tools.perf.script import read_script
+
+    progress.begin("stacks", str(sources.stacks.path))
+    stacks = read_script(sources.stacks.path).stacks
+    progress.end("read")
+    return stacks
+
+
+def _device(trace: GpuTrace | None) -> list[Stacks]:
+    weights: dict[tuple[Frame, ...], float] = {}
+    for one in trace.kernels if trace is not None else ():
+        stack = (*(Frame(name, "range") for name in one.ranges), Frame(one.kernel.name, one.kernel.id))
+        weights[stack] = weights.get(stack, 0.0) + one.total
+    return [Stacks("GPU time by range and kernel", "s", weights)] if weights else []
+
+
+def _table(profile: Profile) -> Stacks | None:
+    weights: dict[tuple[Frame, ...], float] = {}
+    for spot in profile.hotspots:
+        if spot.own > 0:
+            frame = Frame(spot.function, spot.library, spot.file, spot.line)
+            stack = (Frame(spot.library), frame) if spot.library else (frame,)
+            weights[stack] = weights.get(stack, 0.0) + spot.own
+    return Stacks(f"{profile.title} (no callers)", profile.unit, weights) if weights else None

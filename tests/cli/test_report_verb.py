@@ -1,0 +1,151 @@
+"""`profkit report`: every form of a run, where it goes, and what is refused before anything is read."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from profkit.run import read_run, write_run
+from tests import documents
+from tests.cli_runner import profkit
+from tests.conftest import ROOT
+from tests.reports.test_renderers import judged
+
+CALLGRIND = ROOT / "tests" / "data" / "valgrind" / "kernels.l2.callgrind"
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A judged run in a folder with blanks in its name."""
+    folder = tmp_path / "my run"
+    write_run(folder, judged())
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("form", "begins"),
+    [
+        ("terminal", "gated_mlp on cpu"),
+        ("markdown", "## gated\\_mlp on cpu"),
+        ("html", "<!doctype html>"),
+        ("json", "{"),
+        ("junit", "<?xml"),
+        ("perfetto", '{"displayTimeUnit"'),
+        ("speedscope", '{"$schema"'),
+    ],
+)
+def test_every_form_goes_to_standard_output_and_to_a_file(run: Path, form: str, begins: str) -> None:
+    said = profkit("report", run, "--format", form, cwd=run.parent)
+    assert (said.code, said.err) == (0, "")
+    assert said.out.lower().startswith(begins.lower())
+    written = profkit("report", run, "--format", form, "--output", "out", cwd=run.parent)
+    assert (written.code, written.out) == (0, "")
+    assert "out is written" in written.err
+    assert len((run.parent / "out").read_text()) == len(said.out)
+    assert [path.name for path in run.parent.iterdir() if path.name.startswith(".")] == []
+
+
+def test_a_report_of_anybody_has_the_same_forms(tmp_path: Path) -> None:
+    for form in ("markdown", "junit", "json", "html", "speedscope"):
+        assert profkit("report", CALLGRIND, "-f", form, cwd=tmp_path).code == 0
+    refused = profkit("report", CALLGRIND, "-f", "perfetto", cwd=tmp_path)
+    assert refused.code == 2
+    assert "has no times to put on a line" in refused.err
+    assert "fix: profkit profile" in refused.err
+
+
+def test_several_runs_are_one_document(run: Path) -> None:
+    both = profkit("report", run, CALLGRIND, "--format", "json", cwd=run.parent).json()
+    assert both["schema"] == "profkit.runs/1"
+    assert len(both["runs"]) == 2
+    suites = ElementTree.fromstring(profkit("report", run, CALLGRIND, "-f", "junit", cwd=run.parent).out)
+    assert len(suites) == 2
+    refused = profkit("report", run, run, "--format", "html", cwd=run.parent)
+    assert refused.code == 2
+    assert "html is of one run" in refused.err
+
+
+def test_one_that_cannot_be_read_costs_the_others_nothing(run: Path) -> None:
+    said = profkit("report", "nothing", run, "--format", "json", cwd=run.parent)
+    assert said.code == 2
+    assert len(said.json()["runs"]) == 1
+    assert "nothing" in said.json()["errors"][0]["message"]
+    alone = profkit("report", "nothing", "--format", "json", cwd=run.parent)
+    assert alone.json()["schema"] == "profkit.error/1"
+
+
+def test_a_file_that_is_there_is_kept_without_force(run: Path) -> None:
+    (run.parent / "out.md").write_text("mine")
+    said = profkit("report", run, "-f", "markdown", "-o", "out.md", cwd=run.parent)
+    assert said.code == 2
+    assert "add --force" in said.err
+    assert (run.parent / "out.md").read_text() == "mine"
+    assert profkit("report", run, "-f", "markdown", "-o", "out.md", "--force", cwd=run.parent).code == 0
+    assert (run.parent / "out.md").read_text().startswith("## ")
+
+
+@pytest.mark.parametrize(("output", "said"), [(".", "is a folder"), ("no/out.md", "there is no folder")])
+def test_where_nothing_can_be_written_it_says_so(run: Path, output: str, said: str) -> None:
+    done = profkit("report", run, "-f", "markdown", "-o", output, cwd=run.parent)
+    assert done.code == 2
+    assert said in done.err
+    assert "fix: " in done.err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux's /dev/full")
+def test_a_full_disk_is_told_in_words(run: Path) -> None:
+    done = profkit("report", run, "-f", "markdown", "-o", "/dev/full", cwd=run.parent)
+    assert done.code == 3
+    assert "No space left" in done.err
+    assert "Traceback" not in done.err
+
+
+def test_a_run_keeps_the_verdicts_of_its_own_targets_unless_others_are_given(run: Path) -> None:
+    mine = [v.verdict for v in read_run(run).verdicts]
+    shown = profkit("report", run, "--format", "json", cwd=run.parent).json()
+    assert [v["verdict"] for v in shown["verdicts"]] == mine
+    (run.parent / "t.yaml").write_text("targets:\n  l1-miss-rate: '< 99 %'\n")
+    other = profkit("report", run, "--format", "json", "--targets", "t.yaml", cwd=run.parent).json()
+    assert {v["verdict"] for v in other["verdicts"] if v["target"] == "l1-miss-rate"} == {"pass"}
+
+
+def test_a_page_is_no_reading_for_a_terminal(run: Path) -> None:
+    import pty
+    import subprocess
+    import sys
+
+    master, slave = pty.openpty()
+    line = [sys.executable, "-m", "profkit", "report", str(run), "--format", "html"]
+    done = subprocess.run(line, stdout=slave, stderr=subprocess.PIPE, text=True, cwd=run.parent)
+    os.close(slave)
+    os.close(master)
+    assert done.returncode == 2
+    assert "--output 'my run.html'" in done.stderr
+
+
+def test_strict_makes_errors_of_what_is_not_known(run: Path) -> None:
+    loose, strict = (
+        ElementTree.fromstring(profkit("report", run, "-f", "junit", *more, cwd=run.parent).out)[0]
+        for more in ((), ("--strict",))
+    )
+    assert int(strict.attrib["errors"]) > int(loose.attrib["errors"])
+    assert int(strict.attrib["skipped"]) < int(loose.attrib["skipped"])
+
+
+def test_a_reader_that_went_away_changes_nothing(run: Path) -> None:
+    import subprocess
+    import sys
+
+    line = f"{sys.executable} -m profkit report '{run}' --format json | head -c 1"
+    done = subprocess.run(["bash", "-o", "pipefail", "-c", line], capture_output=True, text=True)
+    assert "Traceback" not in done.stderr
+    assert done.stderr == ""
+
+
+def test_json_of_one_run_is_the_run_document(run: Path) -> None:
+    text = profkit("report", run, "-f", "json", cwd=run.parent).out
+    assert json.loads(text)["name"] == documents.document().name
