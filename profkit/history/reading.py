@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import sqlite3
+from collections.abc import Iterator
 from typing import Any
 
 from profkit.errors import UnreadableReport
-from profkit.history.rows import ENTRY_COLUMNS, entry_of_row, features_of, point_of, seal, series_of, value_of
+from profkit.history.rows import (
+    ENTRY_COLUMNS,
+    entry_of_row,
+    features_of,
+    point_of,
+    points_of,
+    seal,
+    series_of,
+    value_of,
+)
 from profkit.history.times import stamp
-from profkit.model import Entry, Feature, Point, Series, Value
+from profkit.model import Entry, Feature, Point, Series, SeriesKey, Value
 
 SERIES_COLUMNS = "key, workload, backend, metric, scope, name, scope_id, unit, better"
 POINT_COLUMNS = "series, entry, value, low, high, quality, doubt, taken, samples, seal"
@@ -62,6 +74,7 @@ def read_series(
 ) -> tuple[Series, ...]:
     """All series that match, with their points of these runs in the order of these runs."""
     order = {number: place for place, number in enumerate(entries)}
+    patterns = {number: point_of(entry) for number, entry in entries.items()}
     where, given = conditions(**wanted)
     rows = sql.execute(
         f"SELECT number, {SERIES_COLUMNS} FROM series {where}"
@@ -69,13 +82,26 @@ def read_series(
         given,
     ).fetchall()
     found = []
-    for number, *columns in rows:
-        key, unit, better = series_of(tuple(columns))
-        if scope is None or scope in (key.scope.name, key.scope.kind):
-            points = _points(sql, number, entries, order, limit, samples=samples)
-            if points:
-                found.append(Series(key, unit, better, points))
+    with _collector_paused():
+        for number, *columns in rows:
+            key, unit, better = series_of(tuple(columns))
+            if scope is None or scope in (key.scope.name, key.scope.kind):
+                points = _points(sql, number, patterns, order, limit, samples=samples)
+                if points:
+                    found.append(Series(key, unit, better, points))
     return tuple(found)
+
+
+@contextlib.contextmanager
+def _collector_paused() -> Iterator[None]:
+    """No search for cycles among a hundred thousand new points, which hold none: it takes a third of the time."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 def read_values(sql: sqlite3.Connection, number: int) -> tuple[Value, ...]:
@@ -86,6 +112,34 @@ def read_values(sql: sqlite3.Connection, number: int) -> tuple[Value, ...]:
         (number,),
     ).fetchall()
     return tuple(value_of(*series_of(row[:9]), row[9:]) for row in rows)
+
+
+def read_decisions(sql: sqlite3.Connection, workload: str | None) -> dict[SeriesKey, dict[str, str]]:
+    """What re-runs said: of each series, the word by the id of the run."""
+    where, given = conditions(**{"series.workload": workload})
+    rows = sql.execute(
+        f"SELECT {_of('series', SERIES_COLUMNS)}, entry.id, {_of('decision', 'series, entry, word, seal')}"
+        " FROM decision JOIN series ON series.number = decision.series JOIN entry ON entry.number = decision.entry"
+        f" {where} ORDER BY entry.started, entry.number",
+        given,
+    ).fetchall()
+    found: dict[SeriesKey, dict[str, str]] = {}
+    for row in rows:
+        if seal(*row[10:13]) != row[13]:
+            raise UnreadableReport("what a re-run said is not what was stored")
+        found.setdefault(series_of(row[:9])[0], {})[row[9]] = row[12]
+    return found
+
+
+def point_numbers(entry: str, key: SeriesKey) -> tuple[str, tuple[str | None, ...]]:
+    """The query for the series and the entry, as numbers, that one value of a run is stored under."""
+    scope = key.scope
+    return (
+        "SELECT point.series, point.entry FROM entry JOIN point ON point.entry = entry.number"
+        " JOIN series ON series.number = point.series WHERE entry.id = ? AND series.workload = ? AND series.backend = ?"
+        " AND series.metric = ? AND series.scope = ? AND series.name IS ? AND series.scope_id IS ?",
+        (entry, key.workload, key.backend, key.metric, scope.kind, scope.name, scope.id),
+    )
 
 
 def conditions(**wanted: str | None) -> tuple[str, list[Any]]:
@@ -99,7 +153,7 @@ def conditions(**wanted: str | None) -> tuple[str, list[Any]]:
 def _points(
     sql: sqlite3.Connection,
     number: int,
-    entries: dict[int, Entry],
+    patterns: dict[int, Point],
     order: dict[int, int],
     limit: int | None,
     *,
@@ -108,7 +162,7 @@ def _points(
     query = f"SELECT {POINT_COLUMNS} FROM point WHERE series = ?"
     rows = [row for row in sql.execute(query, (number,)) if row[1] in order]
     rows.sort(key=lambda row: order[row[1]])
-    return tuple(point_of(entries[row[1]], row, samples=samples) for row in rows[-limit if limit else 0 :])
+    return tuple(points_of(patterns, rows[-limit if limit else 0 :], samples=samples))
 
 
 def _of(table: str, columns: str) -> str:

@@ -2,6 +2,7 @@
 
     entry 1 ─< point >─ 1 series        one run, one metric in one scope, its value there
     entry >─ 1 machine                  what decides comparability, once for all runs that share it
+    decision >─ point                   what a re-run of the same night said of one value (since version 2)
     accepted                            changes that somebody called the new normal
 
 `point` is clustered by series: a year of one metric lies together, and all of them are read in one pass. Types are
@@ -18,7 +19,7 @@ from collections.abc import Callable
 APPLICATION = (
     0x50_4B_48_31  # "PKH1": application_id of the file's header, which tells it from other SQLite files
 )
-VERSION = 1
+VERSION = 2
 
 _TABLES = """
 CREATE TABLE machine (
@@ -87,14 +88,30 @@ CREATE TABLE accepted (
 );
 """
 
+_DECISION = """
+CREATE TABLE decision (
+    series   INTEGER NOT NULL REFERENCES series (number),
+    entry    INTEGER NOT NULL REFERENCES entry (number),
+    word     TEXT NOT NULL CHECK (typeof(word) = 'text'),
+    seal     INTEGER NOT NULL CHECK (typeof(seal) = 'integer'),
+    PRIMARY KEY (series, entry)
+) WITHOUT ROWID;
+"""
+
+
+def _decisions(connection: sqlite3.Connection) -> None:
+    """1 to 2: a night's re-run is remembered, so that the nights after it know what it said."""
+    _run(connection, _DECISION)
+
+
 # From the version of the key to the next one. Each runs within the transaction that also writes the new version.
-MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {}
+MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {1: _decisions}
 
 
 def create(connection: sqlite3.Connection) -> None:
     """Make the tables of the present version in an empty file, in one transaction."""
     connection.execute("BEGIN IMMEDIATE")
-    _run(connection, _TABLES)
+    _run(connection, _TABLES + _DECISION)
     connection.execute(f"PRAGMA application_id = {APPLICATION}")
     connection.execute(f"PRAGMA user_version = {VERSION}")
     connection.execute("COMMIT")

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from profkit.codec import valid_text
 from profkit.errors import ProfkitError, UnreadableReport, UsageError
 from profkit.history.damage import damaged, in_words
 from profkit.history.file import check_version, default_path, open_file
@@ -19,6 +20,8 @@ from profkit.history.reading import (
     POINT_COLUMNS,
     SERIES_COLUMNS,
     conditions,
+    point_numbers,
+    read_decisions,
     read_entries,
     read_series,
     read_values,
@@ -33,7 +36,7 @@ from profkit.history.rows import (
     seal,
     series_row,
 )
-from profkit.model import Accepted, Entry, Series, Value
+from profkit.model import Accepted, Entry, Series, SeriesKey, Value
 
 
 def open_history(path: Path | None = None, *, read_only: bool = False) -> History:
@@ -111,6 +114,20 @@ class History:
         """Write down what was decided of a run: `pass`, `regressed`, ... Raises UsageError where there is none."""
         self._change(entry, outcome=outcome)
 
+    def confirm(self, entry: str, key: SeriesKey, word: str) -> None:
+        """Write down what a re-run said of one value of a run. Raises UsageError where there is no such value."""
+        with self._transaction() as sql:
+            found = sql.execute(*point_numbers(entry, key)).fetchone()
+            if found is None:
+                raise UsageError(
+                    f"{self.path} holds no {key.metric} of a run {entry!r}", "profkit history list"
+                )
+            row = (*found, valid_text(word))
+            sql.execute(
+                "INSERT OR REPLACE INTO decision (series, entry, word, seal) VALUES (?,?,?,?)",
+                (*row, seal(*row)),
+            )
+
     def accept(self, accepted: Accepted) -> bool:
         """Store a known change: it begins an epoch. False where this very one is there already."""
         row = accepted_row(accepted)
@@ -130,6 +147,7 @@ class History:
             for entry in entries:
                 found = sql.execute("SELECT number FROM entry WHERE id = ?", (entry,)).fetchone()
                 if found is not None:
+                    sql.execute("DELETE FROM decision WHERE entry = ?", found)
                     sql.execute("DELETE FROM point WHERE entry = ?", found)
                     sql.execute("DELETE FROM entry WHERE number = ?", found)
                     taken += 1
@@ -215,6 +233,11 @@ class History:
                 backend=backend,
                 metric=metric,
             )
+
+    def confirmed(self, workload: str | None = None) -> dict[SeriesKey, dict[str, str]]:
+        """What re-runs said: of each series, the word by the id of the run."""
+        with self._faults():
+            return read_decisions(self._connection, workload)
 
     def accepted(self, workload: str | None = None) -> tuple[Accepted, ...]:
         """The accepted changes, oldest first."""
