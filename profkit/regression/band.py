@@ -13,7 +13,9 @@ LONG = 120  # nights that tell autocorrelation and how often a series leaves its
 FOLLOW = 2.5  # sigma beyond which a night that follows a suspect one says the same
 CLINGS = 0.2  # autocorrelation from which the spread of 24 nights understates the spread of all
 TOO_MUCH = 0.75  # from which three nights are one: the effective number of 24 nights is below 4
-LEAST_FOR_CLING = 20  # nights below which autocorrelation is not told: its standard error is 0.22
+LEAST_FOR_CLING = 20  # nights below which autocorrelation is not estimated: its standard error is 0.22
+CLING_GUESS = 0.3  # what is taken for it before, and later still with the weight of 15 nights
+GUESS_NIGHTS = 15
 MEDIAN_VARIANCE = 1.571  # pi / 2: variance of a median over that of a mean, normal distribution
 DETECTED = 1.2816  # sigma by which 9 of 10 nights of a changed level lie beyond the edge
 
@@ -70,25 +72,30 @@ def near_band(level: Sequence[float], inherited: float | None, rule: Rule) -> Ba
     return Band(centre, sigma, centre - width, centre + width, n)
 
 
-def far_band(near: Band, level: Sequence[float], rule: Rule, followed: bool = False) -> Band:
+def far_band(
+    near: Band, level: Sequence[float], rule: Rule, followed: bool = False, guess: float = CLING_GUESS
+) -> Band:
     """The band with what the last 120 nights of the level say beside: looked at when a night leaves the near one.
 
-    Where neighbours cling together, 24 nights show only a part of the spread, and the larger sigma counts. Where the
-    level has left the near band before (two modes, spikes), the edge moves out until only 1 night, and 1 in 50, lies
-    beyond it. `followed`: the edge for a night after a suspect one, by what an AR(1) of that autocorrelation makes of a
-    value at 4 sigma: 4 r + 2.5 sqrt(1 - r^2), and never below the floor.
+    Where neighbours cling together, a few nights show only a part of the spread and of the centre's error: with
+    v = (1 + r) / (1 - r) sigma grows by 1 / sqrt(1 - v / n), the error of the centre by sqrt(v), and the sigma of all
+    120 nights counts where it is larger. Where the level has left the near band before (two modes, spikes), the edge
+    moves out until only 1 night, and 1 in 50, lies beyond it. `followed`: the edge for a night after a suspect one, by
+    what an AR(1) makes of a value at 4 sigma, 4 r + 2.5 sqrt(1 - r^2), and never below the floor. `guess`: the
+    autocorrelation of the level before, or what is taken for it.
     """
     past = level[-LONG:]
-    cling = autocorrelation(past)
+    cling = autocorrelation(past, guess)
+    kept, n = max(cling, 0.0), near.nights
+    times = (1 + kept) / (1 - kept)
     sigma = near.sigma
-    if cling > CLINGS:
-        sigma = max(sigma, spread(past, middle(sorted(past))))
-    wide = max(sigma / near.sigma, 1.0) if near.sigma else 1.0
-    edges = wide * (near.high - near.low) / 2
+    if kept > CLINGS:
+        sigma = max(sigma, spread(past, middle(sorted(past)))) / sqrt(max(0.25, 1 - times / n))
+    wide = sigma / near.sigma if near.sigma else 1.0
+    wide *= sqrt((1 + MEDIAN_VARIANCE * times / n) / (1 + MEDIAN_VARIANCE / n))
+    edges = wide * (near.high - near.low) / 2 if near.sigma else (near.high - near.low) / 2
     if followed:
-        kept = max(cling, 0.0)
-        share = min(1.0, (rule.sigmas * kept + FOLLOW * sqrt(1 - kept * kept)) / rule.sigmas)
-        edges = edges * share
+        edges *= min(1.0, (rule.sigmas * kept + FOLLOW * sqrt(1 - kept * kept)) / rule.sigmas)
     edges = max(edges, rule.floor(near.centre))
     low, high = near.centre - edges, near.centre + edges
     allowed = 1 + len(past) // 50
@@ -101,15 +108,16 @@ def far_band(near: Band, level: Sequence[float], rule: Rule, followed: bool = Fa
     return Band(near.centre, sigma, low, high, near.nights, cling)
 
 
-def autocorrelation(values: Sequence[float]) -> float:
-    """Lag-1 autocorrelation of what is left of the values beside a straight line; 0 where there are too few.
+def autocorrelation(values: Sequence[float], guess: float = CLING_GUESS) -> float:
+    """Lag-1 autocorrelation of what is left of the values beside a straight line, drawn towards `guess`.
 
     The line goes first, since a slow drift would make every series look as if it clung. Values far out are held at 3
-    MAD-sigma. The estimate is too low by about (1 + 4 r) / n (Kendall 1954), which is added again.
+    MAD-sigma. The estimate is too low by about (1 + 4 r) / n (Kendall 1954), which is added again. The guess weighs as
+    much as 15 nights; below 20 nights it is all there is.
     """
     n = len(values)
     if n < LEAST_FOR_CLING:
-        return 0.0
+        return guess
     third = n // 3
     early, late = middle(sorted(values[:third])), middle(sorted(values[-third:]))
     slope = (late - early) / (n - third)
@@ -121,4 +129,5 @@ def autocorrelation(values: Sequence[float]) -> float:
     rest = [min(limit, max(-limit, value - centre)) for value in rest]
     power = sum(v * v for v in rest)
     r = sum(rest[i] * rest[i + 1] for i in range(n - 1)) / power
-    return max(-1.0, min(0.99, r + (1 + 4 * r) / n))
+    r = max(-1.0, min(0.98, r + (1 + 4 * r) / n))
+    return (n * r + GUESS_NIGHTS * guess) / (n + GUESS_NIGHTS)

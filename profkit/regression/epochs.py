@@ -81,12 +81,13 @@ def _machine_cuts(points: Sequence[Point], first: int, end: int) -> list[tuple[i
     """Indices at which all machines before are others than all after, with the two that meet there."""
     last_seen = {points[i].machine: i for i in range(first, end) if points[i].valid}
     found: list[tuple[int, str, str]] = []
-    reach, before = first, ""
+    reach = first
+    before: str | None = None
     for i in range(first, end):
         machine = points[i].machine
         if not points[i].valid:
             continue
-        if i > reach and machine != before:
+        if before is not None and i > reach and machine != before:
             found.append((i, before, machine))
         reach, before = max(reach, last_seen[machine]), machine
     return found

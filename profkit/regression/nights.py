@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import isfinite
 
 from profkit.model import Accepted, Direction, Point, Series
@@ -58,12 +58,23 @@ def look(
         walk = walks.get(point.machine)
         if walk is None:
             walk = walks[point.machine] = Walk(rule, bad)
-        looks.append(walk.next(index, point.value, words.get(point.entry)))
+        looks.append(_once(walk.next(index, point.value, words.get(point.entry)), walk, walks.values()))
         pasts.setdefault(point.machine, []).append(index)
         if index in anchors:
             walk.anchor = list(anchors[index])
     last = series.points[-1].machine if series.points else ""
     return Looked(tuple(looks), tuple(pasts.get(last, ())), walks.get(last))
+
+
+def _once(found: Look, walk: Walk, walks: Iterable[Walk]) -> Look:
+    """A regression that stands on another machine already, and that this one had no good night since, is no news."""
+    if found.outcome != "regressed" or found.code == "standing":
+        return found
+    for other in walks:
+        stands = other.standing
+        if other is not walk and stands is not None and (found.last_good or 0) < stands.convicted:
+            return replace(found, code="standing")
+    return found
 
 
 def _anchors(points: Sequence[Point], anchor: str | None) -> dict[int, tuple[float, ...]]:

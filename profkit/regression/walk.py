@@ -7,13 +7,14 @@ accepted and that is not gone). All of it follows from the values and the words 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import sqrt
 
 from profkit.model import DecisionStep, Outcome
-from profkit.regression.band import MEDIAN_VARIANCE, TOO_MUCH, Band, far_band, middle, near_band
+from profkit.regression.band import CLING_GUESS, MEDIAN_VARIANCE, TOO_MUCH, Band, far_band, middle, near_band
 from profkit.regression.confirmation import ConfirmWord
 from profkit.regression.rules import Rule
+from profkit.regression.runs import Run, run_of
 
 ANCHOR = 24  # nights that the old state is the median of
 DRIFT_SIGMAS = 3.0  # the recent median must be beyond the floor by this many standard errors
@@ -53,10 +54,13 @@ class Walk:
     rule: Rule
     bad: int
     inherited: float | None = None  # relative sigma of the level before
+    guess: float = CLING_GUESS  # its autocorrelation
     level: list[float] = field(default_factory=list)
+    indices: list[int] = field(default_factory=list)  # of the level's values in the series
     anchor: list[float] = field(default_factory=list)
     streak: list[tuple[int, float]] = field(default_factory=list)
     side: int = 0
+    centre: float = 0.0  # of the band of the last night
     alike: int = 0  # nights of the streak that a re-run said are no change
     standing: Standing | None = None
     last_good: int | None = None
@@ -70,15 +74,19 @@ class Walk:
             self._settle(index, value)
             return Look("new", "new", "none", short=least - len(self.level) + 1)
         near = near_band(self.level, self.inherited, self.rule)
+        self.centre = near.centre
         if _collapsed(near, value, self.bad, self.rule):
             return Look("invalid", "collapse", band=near, last_good=self.last_good, standing=self.standing)
         band, side = near, _side(near, value)
+        seen_before = False
         if side or self.streak:
-            band = far_band(near, self.level, self.rule, followed=bool(self.streak))
-            side = _side(band, value)
+            band = far_band(near, self.level, self.rule, bool(self.streak), self.guess)
+            far_side = _side(band, value)
+            seen_before = side == self.bad and far_side == 0
+            side = side if seen_before and word == "different" else far_side
         self.judged += 1
         if not side:
-            return self._inside(index, value, band)
+            return self._inside(index, value, band, word, seen_before)
         self.outside += 1
         if side != self.side:
             self._dissolve()
@@ -102,27 +110,35 @@ class Walk:
 
     def _settle(self, index: int, value: float) -> None:
         self.level.append(value)
+        self.indices.append(index)
         if len(self.anchor) < ANCHOR:
             self.anchor.append(value)
-        self.last_good = index
+        if len(self.level) < self.rule.least or self.bad * (value - self.centre) <= 0:
+            self.last_good = index
 
     def _dissolve(self) -> None:
         """A streak that came to nothing: its nights are part of the level after all."""
-        for _, value in self.streak:
+        for index, value in self.streak:
             self.level.append(value)
+            self.indices.append(index)
         self.streak, self.side, self.alike = [], 0, 0
 
-    def _inside(self, index: int, value: float, band: Band) -> Look:
-        self._dissolve()
+    def _inside(
+        self, index: int, value: float, band: Band, word: ConfirmWord | None, seen_before: bool
+    ) -> Look:
         last_good = self.last_good
+        self._dissolve()
         self._settle(index, value)
+        if (run := run_of(self.level, self.rule, self.inherited, self.guess)) is not None:
+            return self._run(run, word)
         if (drifted := self._drift(index, band, last_good)) is not None:
             return drifted
         if self.standing is not None and self._is_back():
             back, self.standing = self.standing, None
             self.anchor = list(back.anchor) or self.anchor
             return Look("improved", "gone", "nights", band, first=back.first, last_good=last_good)
-        return self._held(band, last_good)
+        held = self._held(band, last_good)
+        return replace(held, code="seen-before") if seen_before and held.code == "held" else held
 
     def _held(self, band: Band, last_good: int | None) -> Look:
         if self.standing is None:
@@ -149,6 +165,27 @@ class Walk:
             and self.bad * (middle(sorted(recent)) - before) <= self.rule.floor(before) / 2
         )
 
+    def _run(self, run: Run, word: ConfirmWord | None) -> Look:
+        """Many nights on one side, none of them far out: a level of its own all the same."""
+        self.streak = list(zip(self.indices[-run.nights :], self.level[-run.nights :], strict=True))
+        self.outside += run.nights
+        del self.level[-run.nights :], self.indices[-run.nights :]
+        self.side = run.side
+        self.last_good = self._good_night(run.band.centre)
+        value = middle(sorted(value for _, value in self.streak))
+        self.alike = run.nights if word == "same" else 0
+        return self._bad(run.band, word) if run.side == self.bad else self._good(run.band, value, word)
+
+    def _good_night(self, centre: float) -> int | None:
+        """The last night of the level on the good side of its centre: what a re-run is held against.
+
+        Not the last that was within the band: after a small step the first bad nights are that, too.
+        """
+        for index, value in zip(reversed(self.indices), reversed(self.level), strict=True):
+            if self.bad * (value - centre) <= 0:
+                return index
+        return self.last_good
+
     def _drift(self, index: int, band: Band, last_good: int | None) -> Look | None:
         """The recent median against the old anchor: what a week's 1 % adds up to, whatever each night said."""
         rule = self.rule
@@ -158,9 +195,10 @@ class Walk:
         recent = self.level[-rule.recent :]
         shift = middle(sorted(recent)) - old
         floor = rule.drift_floor(old)
-        if abs(shift) <= floor:
-            return None
-        far = far_band(band, self.level, rule)
+        week_before = middle(sorted(self.level[-2 * rule.recent : -rule.recent])) - old
+        if min(abs(shift), abs(week_before)) <= floor or shift * week_before < 0:
+            return None  # a step of this week is not for the drift to tell
+        far = far_band(band, self.level, rule, guess=self.guess)
         if far.cling > TOO_MUCH:
             return None
         kept = max(far.cling, 0.0)
@@ -239,7 +277,9 @@ class Walk:
         """The nights of the streak are the normal from here on; the noise of those before is kept in mind."""
         if band.centre:
             self.inherited = band.sigma / abs(band.centre)
+        self.guess = band.cling
         self.level = [value for _, value in self.streak]
+        self.indices = [index for index, _ in self.streak]
         self.anchor = list(self.level)
         self.last_good = self.streak[-1][0]
         self.outside -= len(self.streak)
