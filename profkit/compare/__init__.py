@@ -1,1 +1,4 @@
-"""Two runs in, what is different between them out: first whether they may be compared at all."""
+"""Two runs side by side: whether they may be compared, what is different between them, and why."""
+
+from profkit.compare.outcome import deciding as deciding
+from profkit.compare.story import compare as compare

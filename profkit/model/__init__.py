@@ -16,7 +16,9 @@ from profkit.model.comparison import Difference as Difference
 from profkit.model.comparison import Direction as Direction
 from profkit.model.comparison import Feature as Feature
 from profkit.model.comparison import Fingerprint as Fingerprint
+from profkit.model.comparison import FunctionChange as FunctionChange
 from profkit.model.comparison import KernelChange as KernelChange
+from profkit.model.comparison import KernelChangeWord as KernelChangeWord
 from profkit.model.comparison import Sample as Sample
 from profkit.model.comparison import Side as Side
 from profkit.model.comparison import Tier as Tier
@@ -48,7 +50,9 @@ from profkit.model.night import DecisionStep as DecisionStep
 from profkit.model.night import Incident as Incident
 from profkit.model.night import MetricOutcome as MetricOutcome
 from profkit.model.night import Night as Night
+from profkit.model.night import NightPlan as NightPlan
 from profkit.model.night import Outcome as Outcome
+from profkit.model.night import PlannedWorkload as PlannedWorkload
 from profkit.model.night import WorkloadOutcome as WorkloadOutcome
 from profkit.model.plan import Directive as Directive
 from profkit.model.plan import KernelPlan as KernelPlan

@@ -87,6 +87,9 @@ class Change:
     p: float | None = None
     floor: float = 0.0
     detectable: float | None = None
+    tool: str = "profkit"  # what measured it
+    # decides: worse is a regression; stands-in: it decides where no time was sampled; supports: it only explains
+    role: Literal["decides", "stands-in", "supports"] = "decides"
 
 
 KernelChangeWord = Literal["appeared", "vanished", "slower", "faster", "same", "ambiguous"]
@@ -103,7 +106,22 @@ class KernelChange:
     candidate_seconds: float | None = None
     baseline_calls: float | None = None
     candidate_calls: float | None = None
-    launch: str | None = None  # grid and block where they tell two of a name apart
+    launch: str | None = None  # grid and block, as the candidate has them where it has the kernel
+    share: float = 0.0  # of the GPU time, 0..1, in the run in which it has more
+
+
+@dataclass(frozen=True)
+class FunctionChange:
+    """One function of a profile in both runs; own values per iteration in `unit`, None where it is not in that run."""
+
+    name: str
+    profile: str  # the profile's title: "functions by instructions"
+    unit: str
+    word: KernelChangeWord
+    reason: str
+    baseline: float | None = None
+    candidate: float | None = None
+    library: str | None = None
 
 
 @dataclass(frozen=True)
@@ -125,6 +143,7 @@ class Side:
     backend: str
     started: str
     commit: str | None = None
+    dirty: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -139,6 +158,7 @@ class Comparison:
     differences: tuple[Difference, ...] = ()
     changes: tuple[Change, ...] = ()  # worst first
     kernels: tuple[KernelChange, ...] = ()
+    functions: tuple[FunctionChange, ...] = ()
     causes: tuple[Cause, ...] = ()
     looked_at: int = 0  # how many metrics were tested, which the adjustment is for
     notes: tuple[str, ...] = ()

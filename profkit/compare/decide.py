@@ -1,0 +1,158 @@
+"""One metric of two runs: DIFFERENT, SAME or AMBIGUOUS, by an interval and by what counts as a change.
+
+DIFFERENT: the whole interval lies beyond the floor. SAME: the whole interval lies within it. AMBIGUOUS: neither. That
+no difference was found is never taken for sameness.
+"""
+
+from __future__ import annotations
+
+from math import inf
+
+from profkit.compare.pairs import Pair
+from profkit.compare.rules import Rule
+from profkit.inference import Ratio
+from profkit.model import Change, ChangeWord, Course
+from profkit.words import figures, quantity
+
+
+def decide_sampled(
+    pair: Pair, found: Ratio | None, confidence: float, p: float | None, floor: float | None
+) -> Change:
+    """By the interval of the ratio of the medians at `confidence`; `p` is adjusted for how many were looked at."""
+    counts = floor_of(pair, floor)
+    if found is None:
+        return _change(
+            pair,
+            "ambiguous",
+            "too few samples for an interval: a single process needs six, and other readings than of a coarse clock",
+            counts,
+        )
+    low, high = found.interval(confidence)
+    word = _word(low, high, counts)
+    by = f"{signed(low - 1)} to {signed(high - 1)}"
+    seen = (1 + counts) * (1 + found.detectable(confidence)) - 1
+    reason = {
+        "different": f"{by}: beyond the {share(counts)} that counts",
+        "same": f"{by}: within the {share(counts)} that counts",
+        "ambiguous": f"{by}: it may be more than the {share(counts)} that counts, or less",
+    }[word]
+    if found.assumed:
+        reason += "; one process each, so how much processes differ is assumed"
+    return _change(pair, word, reason, counts, found.value, low, high, p, seen)
+
+
+def decide_single(pair: Pair, floor: float | None) -> Change:
+    """Of one value on each side: exact where the metric is, else by how far such values are known to differ.
+
+    A value whose own noise no rule tells is AMBIGUOUS, however large the change; equal ones are, too.
+    """
+    rule, before, after = pair.rule, pair.baseline.value, pair.candidate.value
+    counts, ratio = floor_of(pair, floor), _ratio(before, after)
+    if before == after and (rule.exact or before == 0):
+        return _change(pair, "same", "equal", counts, ratio, ratio, ratio, None, counts)
+    if rule.repeat is None and rule.spread is None:
+        return _change(
+            pair, "ambiguous", "one value each, and how far such values differ is not known", counts, ratio
+        )
+    noise = max((rule.repeat or 0.0) * max(abs(before), abs(after)), rule.spread or 0.0)
+    limit = max((rule.floor if floor is None else floor) * abs(before), rule.least)
+    distance = abs(after - before)
+    word: ChangeWord = "ambiguous"
+    if distance - noise > limit:
+        word = "different"
+    elif distance + noise <= limit:
+        word = "same"
+    reason = f"{_told(pair)}; {quantity(limit, pair.unit)} counts"
+    reason += ", and it is exact" if rule.exact else f", and such values differ by {_noise(rule, pair.unit)}"
+    low = high = ratio
+    if ratio is not None and before > 0:
+        low, high = max(0.0, (after - noise) / before), (after + noise) / before
+    seen = (limit + noise) / abs(before) if before else None
+    return _change(pair, word, reason, counts, ratio, low, high, None, seen)
+
+
+def floor_of(pair: Pair, floor: float | None) -> float:
+    """The relative change that counts: the rule's, or the one asked for, and never less than the absolute one."""
+    size = min(abs(pair.baseline.value), abs(pair.candidate.value))
+    asked = pair.rule.floor if floor is None else floor
+    return max(asked, pair.rule.least / size) if size > 0 else asked
+
+
+def course_of(pair: Pair) -> Course:
+    """Better or worse, by the direction that is good for the metric."""
+    before, after = pair.baseline.value, pair.candidate.value
+    if pair.better == "none" or before == after:
+        return "neither"
+    return "worse" if (after > before) == (pair.better == "lower") else "better"
+
+
+def signed(part: float) -> str:
+    """0.123 as `+12.3 %`; 2.4 as `+240 %`."""
+    return f"{'+' if part >= 0 else '-'}{figures(abs(100 * part))} %"
+
+
+def share(part: float) -> str:
+    """0.02 as `2 %`."""
+    return f"{100 * part:.3g} %"
+
+
+def _word(low: float, high: float, floor: float) -> ChangeWord:
+    if low > 1 + floor or high < 1 / (1 + floor):
+        return "different"
+    return "same" if 1 / (1 + floor) <= low and high <= 1 + floor else "ambiguous"
+
+
+def _change(
+    pair: Pair,
+    word: ChangeWord,
+    reason: str,
+    floor: float,
+    ratio: float | None = None,
+    low: float | None = None,
+    high: float | None = None,
+    p: float | None = None,
+    detectable: float | None = None,
+) -> Change:
+    if ratio is None:
+        ratio = _ratio(pair.baseline.value, pair.candidate.value)
+    course = course_of(pair) if word == "different" else "neither"
+    return Change(
+        metric=pair.metric,
+        unit=pair.unit,
+        better=pair.better,
+        baseline=pair.baseline,
+        candidate=pair.candidate,
+        word=word,
+        course=course,
+        reason=reason,
+        scope=pair.scope,
+        ratio=ratio,
+        low=low,
+        high=high,
+        p=p,
+        floor=floor,
+        detectable=detectable,
+        tool=pair.tool,
+        role=pair.rule.role,
+    )
+
+
+def _ratio(before: float, after: float) -> float | None:
+    """After over before; None where that is no number: before 0, or of another sign."""
+    if before <= 0 or after < 0:
+        return None
+    ratio = after / before
+    return ratio if ratio < inf else None
+
+
+def _told(pair: Pair) -> str:
+    before, after = pair.baseline.value, pair.candidate.value
+    ratio = _ratio(before, after)
+    if ratio is not None and pair.unit != "%":
+        return signed(ratio - 1)
+    sign = "+" if after >= before else "-"
+    return f"{sign}{quantity(abs(after - before), pair.unit)}"
+
+
+def _noise(rule: Rule, unit: str) -> str:
+    return quantity(rule.spread, unit) if rule.spread else share(rule.repeat or 0.0)

@@ -1,0 +1,119 @@
+"""One word for all of it, by the metrics that decide."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from profkit.compare.decide import share, signed
+from profkit.model import Change, ComparisonOutcome, KernelChange
+from profkit.words import plural, quantity
+
+_SHARE = 0.02  # of the GPU time: kernels that vanished or appeared and take less change nothing
+_COURSES = {"worse": 0, "neither": 1, "better": 2}
+_WORDS = {"different": 0, "ambiguous": 1, "same": 2}
+
+
+def deciding(changes: Sequence[Change]) -> tuple[Change, ...]:
+    """The changes that may make an outcome: those whose role it is, and where no time was sampled the stand-ins."""
+    timed = any(c.role == "decides" and c.metric.startswith("time.") for c in changes)
+    roles = ("decides",) if timed else ("decides", "stands-in")
+    return tuple(c for c in changes if c.role in roles)
+
+
+def outcome_of(changes: Sequence[Change], kernels: Sequence[KernelChange]) -> tuple[ComparisonOutcome, str]:
+    """The outcome, and one sentence that says it.
+
+    `regressed`: a metric that decides is DIFFERENT for the worse, whatever became better. `ambiguous`: a time (or what
+    stands in for it) could be either. `improved`: something better and nothing worse. `changed`: only what neither is
+    good nor bad, or decides nothing. Else `same`.
+    """
+    decisive = deciding(changes)
+    worse = [c for c in worst_first(decisive) if c.word == "different" and c.course == "worse"]
+    if worse:
+        return (
+            "regressed",
+            f"{_sentence(worst_first(worse)[0])}{_more(len(worse) - 1, 'is worse', 'are worse')}.",
+        )
+    primary = _primary(decisive)
+    open_ones = [c for c in primary if c.word == "ambiguous"]
+    if open_ones:
+        first = max(open_ones, key=lambda c: abs(_size(c)))
+        return "ambiguous", f"Cannot decide: {_title(first)} {first.reason}."
+    better = [c for c in worst_first(decisive)[::-1] if c.word == "different" and c.course == "better"]
+    if better:
+        return "improved", f"{_sentence(better[0])}{_more(len(better) - 1, 'is better', 'are better')}."
+    if not primary:
+        return _by_kernels(kernels)
+    other = [c for c in changes if c.word == "different"]
+    if other or any(k.word not in ("same", "ambiguous") and k.share >= _SHARE for k in kernels):
+        seen = _detectable(primary)
+        return "changed", f"{_title(primary[0])} is the same{seen}, but not everything is."
+    return "same", f"No change: {_title(primary[0])} is the same{_detectable(primary)}."
+
+
+def worst_first(changes: Sequence[Change]) -> tuple[Change, ...]:
+    """Different for the worse, largest first; what is open, what is better, and what is the same last."""
+    return tuple(
+        sorted(
+            changes,
+            key=lambda c: (
+                _WORDS[c.word] if c.word != "different" else 0,
+                _COURSES[c.course] if c.word == "different" else 0,
+                c.role != "decides",
+                -abs(_size(c)),
+            ),
+        )
+    )
+
+
+def _primary(decisive: Sequence[Change]) -> list[Change]:
+    """What may leave the outcome open: the times that were sampled, else one kind of time, else one kind of work."""
+    sampled = [c for c in decisive if c.metric == "time.median"]
+    if sampled:
+        return sampled
+    for metric in ("time.total", "time.gpu", "time.kernel", "time.cpu", "cycles", "instructions"):
+        found = [c for c in decisive if c.metric == metric]
+        if found:
+            return found
+    return list(decisive)
+
+
+def _by_kernels(kernels: Sequence[KernelChange]) -> tuple[ComparisonOutcome, str]:
+    slower = [k for k in kernels if k.word == "slower" and k.share >= _SHARE]
+    faster = [k for k in kernels if k.word == "faster" and k.share >= _SHARE]
+    other = [k for k in kernels if k.word in ("appeared", "vanished") and k.share >= _SHARE]
+    if slower:
+        return "regressed", f"{plural(len(slower), 'kernel')} became slower."
+    if other:
+        return "changed", f"{plural(len(other), 'kernel')} appeared or vanished."
+    if faster:
+        return "improved", f"{plural(len(faster), 'kernel')} became faster."
+    if any(k.word == "ambiguous" and k.share >= _SHARE for k in kernels):
+        return "ambiguous", "Cannot decide: kernels differ by no more than one trace does from the next."
+    return "same", "No change: every kernel takes what it took."
+
+
+def _size(change: Change) -> float:
+    return (change.ratio - 1) if change.ratio is not None else float("inf")
+
+
+def _sentence(change: Change) -> str:
+    before, after = (quantity(side.value, change.unit) for side in (change.baseline, change.candidate))
+    by = f" by {signed(change.ratio - 1).lstrip('+-')}" if change.ratio is not None else ""
+    verb = "rose" if change.candidate.value > change.baseline.value else "fell"
+    word = {"worse": "Worse", "better": "Better", "neither": "Different"}[change.course]
+    return f"{word}: {_title(change)} {verb}{by}, from {before} to {after}"
+
+
+def _title(change: Change) -> str:
+    scope = change.scope
+    return f"{change.metric} of {scope.name}" if scope.kind != "run" and scope.name else change.metric
+
+
+def _detectable(primary: Sequence[Change]) -> str:
+    seen = [c.detectable for c in primary if c.detectable is not None]
+    return f" (a change of {share(max(seen))} would have been seen)" if seen else ""
+
+
+def _more(count: int, one: str, many: str) -> str:
+    return f"; {count} more {one if count == 1 else many}" if count > 0 else ""

@@ -1,0 +1,116 @@
+"""How the machine was in both runs: whether its clocks, its heat or other work explain a change by themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from profkit.compare.decide import share, signed
+from profkit.model import Change, RunDocument
+from profkit.words import quantity
+
+# % of the time in which tasks of others waited for a core: twice what the doctor calls busy, since 10 s are few.
+PRESSURE = 10.0
+# Two runs of one program on a busy machine differed by up to 38 % (median 1.5 %); beyond that it is the program.
+BUSY_MOST = 1.5
+CLOCKS_APART = 0.02
+
+
+@dataclass(frozen=True)
+class Clock:
+    """The clock that a run was timed at, in Hz, and what told it."""
+
+    hertz: float
+    of: str
+
+
+def clock_of(document: RunDocument) -> Clock | None:
+    """The median clock beside the samples, or what perf counted; None where nothing tells."""
+    from profkit.statistics import median
+
+    between = [hertz for timing in document.timings for p in timing.processes for hertz in p.clocks]
+    if between:
+        return Clock(median(between), "the SMs between the samples")
+    devices = [d.clock for m in document.moments for d in m.devices if d.clock is not None]
+    if devices:
+        return Clock(median(devices), "the SMs beside the timing")
+    counted = [
+        r.value
+        for r in document.readings
+        if r.metric == "frequency" and r.value is not None and r.scope.kind in ("run", "region")
+    ]
+    if counted:
+        return Clock(median(counted), "the cores, counted by perf")
+    return None
+
+
+def busy(document: RunDocument) -> str | None:
+    """What says that other work took part of the machine right before the timing; None where nothing does."""
+    for moment in document.moments[:1]:
+        if moment.pressure is not None and moment.pressure > PRESSURE:
+            return f"tasks waited for a core in {moment.pressure:.0f} % of the 10 s before"
+        cores = document.machine.cores if document.machine is not None else None
+        if moment.pressure is None and moment.load is not None and cores and moment.load > cores:
+            return f"the load was {moment.load:.1f} on {cores} cores"
+    return None
+
+
+def throttled(document: RunDocument) -> tuple[str, ...]:
+    """Why the hardware held its clock down while it was timed."""
+    reasons = [r for t in document.timings for p in t.processes for r in p.throttle_reasons]
+    reasons += [reason for moment in document.moments for d in moment.devices for reason in d.throttle]
+    counts = [moment.throttled for moment in document.moments if moment.throttled is not None]
+    if len(counts) > 1 and counts[-1] > counts[0]:
+        reasons.append(f"heat, {counts[-1] - counts[0]} times")
+    return tuple(dict.fromkeys(reasons))
+
+
+def doubted(changes: Sequence[Change], baseline: RunDocument, candidate: RunDocument) -> tuple[Change, ...]:
+    """The changes, those of times AMBIGUOUS where the state of the machine may have made them.
+
+    A change of seconds that is none in cycles is the clock's. On a busy machine a time decides only where it changed by
+    half or more, or where the work, which no neighbour can change, changed with it.
+    """
+    clocks = clock_of(baseline), clock_of(candidate)
+    occupied = [(name, reason) for name, reason in _busy(baseline, candidate) if reason is not None]
+    work = [
+        c for c in changes if c.metric == "instructions" and c.word == "different" and c.ratio is not None
+    ]
+    return tuple(_doubted(change, clocks, occupied, work) for change in changes)
+
+
+def _busy(baseline: RunDocument, candidate: RunDocument) -> list[tuple[str, str | None]]:
+    return [("baseline", busy(baseline)), ("candidate", busy(candidate))]
+
+
+def _doubted(
+    change: Change,
+    clocks: tuple[Clock | None, Clock | None],
+    occupied: Sequence[tuple[str, str | None]],
+    work: Sequence[Change],
+) -> Change:
+    if change.word != "different" or change.unit != "s" or change.ratio is None:
+        return change
+    before, after = clocks
+    if before is not None and after is not None and before.of == after.of:
+        faster = after.hertz / before.hertz
+        cycles = change.ratio * faster
+        if abs(faster - 1) > CLOCKS_APART and 1 / (1 + change.floor) <= cycles <= 1 + change.floor:
+            return _ambiguous(
+                change,
+                f"the clock of {before.of} went from {quantity(before.hertz, 'Hz')} to "
+                f"{quantity(after.hertz, 'Hz')}; in cycles it is {signed(cycles - 1)}, within the "
+                f"{share(change.floor)} that counts",
+            )
+    if occupied and 1 / BUSY_MOST < change.ratio < BUSY_MOST:
+        if any((c.ratio or 1.0) > 1 for c in work) and change.ratio > 1:
+            return change
+        if any((c.ratio or 1.0) < 1 for c in work) and change.ratio < 1:
+            return change
+        name, reason = occupied[0]
+        return _ambiguous(change, f"{change.reason}; but other work disturbed the {name}: {reason}")
+    return change
+
+
+def _ambiguous(change: Change, reason: str) -> Change:
+    return replace(change, word="ambiguous", course="neither", reason=reason)

@@ -1,0 +1,141 @@
+"""Two runs in, everything that is to be said of them out."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from profkit.comparability import all_fields, differences, fingerprint_of
+from profkit.compare.causes import causes_of
+from profkit.compare.functions import function_changes
+from profkit.compare.kernels import kernel_changes
+from profkit.compare.match import KernelPair, Matched, match_kernels
+from profkit.compare.metrics import changes_of, tested
+from profkit.compare.outcome import outcome_of, worst_first
+from profkit.compare.pairs import SHARE, Pair, pairs_of
+from profkit.compare.state import doubted
+from profkit.compare.view import view_of
+from profkit.model import Comparison, Difference, KernelChange, RunDocument, Side
+
+_ALIKE = "They are one and the same run."
+
+
+def compare(
+    baseline: RunDocument,
+    candidate: RunDocument,
+    *,
+    force: bool = False,
+    metrics: Collection[str] = (),
+    floor: float | None = None,
+    paths: tuple[str, str] = ("", ""),
+) -> Comparison:
+    """What is different in `candidate`, and why.
+
+    First it is decided whether the two may be compared: where a `must` field differs the outcome is `refused` and
+    nothing else is looked at, unless `force`. A field that concerns one tool alone only bars what that tool measured.
+    `metrics` are the only ones to look at, and each of them decides; empty: those that `rules.yaml` lists. `floor` is
+    the relative change that counts (0.02 is 2 %) in the place of every metric's own. Raises nothing for any two
+    documents; the time it takes grows with the number of readings and kernels.
+    """
+    sides = _side(baseline, paths[0]), _side(candidate, paths[1])
+    found = differences(fingerprint_of(baseline), fingerprint_of(candidate))
+    refused = [d for d in found if d.tier == "must" and not d.tools]
+    unfit = _unfit(baseline, candidate)
+    if (refused or unfit) and not force:
+        reason = "; ".join([*unfit, *map(_said, refused)])
+        return Comparison(*sides, "refused", f"They must not be compared: {reason}", differences=found)
+    barred = () if force else tuple(t for d in found if d.tier == "must" for t in d.tools)
+    matched = (
+        Matched((), (), ())
+        if set(barred) & _tracers(baseline, candidate)
+        else match_kernels(baseline, candidate)
+    )
+    kernels = kernel_changes(baseline, candidate, matched, floor) if not metrics else ()
+    pairs = pairs_of(baseline, candidate, _weighty(matched, kernels), metrics, barred)
+    if metrics:
+        pairs = tuple(replace(pair, rule=replace(pair.rule, role="decides")) for pair in pairs)
+    changes = doubted(changes_of(pairs, floor), baseline, candidate)
+    if not changes and not kernels:
+        return Comparison(
+            *sides, "refused", _nothing(metrics, baseline, candidate), forced=force, differences=found
+        )
+    functions = () if metrics or set(barred) & {"valgrind", "perf"} else function_changes(baseline, candidate)
+    causes = causes_of(view_of(baseline, candidate, changes, matched, kernels, functions))
+    outcome, reason = outcome_of(changes, kernels)
+    return Comparison(
+        *sides,
+        outcome,
+        reason,
+        forced=force and bool(refused or unfit),
+        differences=found,
+        changes=worst_first(changes),
+        kernels=kernels,
+        functions=functions,
+        causes=causes,
+        looked_at=tested(changes),
+        notes=_notes(baseline, candidate, pairs, found),
+    )
+
+
+def _side(document: RunDocument, path: str) -> Side:
+    revision = document.revision
+    return Side(
+        document.name,
+        path,
+        document.backend,
+        document.started,
+        revision.commit if revision is not None else None,
+        revision.dirty if revision is not None else None,
+    )
+
+
+def _unfit(baseline: RunDocument, candidate: RunDocument) -> list[str]:
+    """A run that is going on, or whose workload failed, has no numbers to rely on."""
+    said = {"failed": "the workload failed in the {}", "running": "the {} is still running, or was killed"}
+    return [
+        said[document.state].format(name)
+        for name, document in (("baseline", baseline), ("candidate", candidate))
+        if document.state in said
+    ]
+
+
+def _said(difference: Difference) -> str:
+    title = all_fields()[difference.name].title
+    return f"{title} ({difference.baseline} against {difference.candidate})"
+
+
+def _tracers(baseline: RunDocument, candidate: RunDocument) -> set[str]:
+    return {document.trace.tool for document in (baseline, candidate) if document.trace is not None}
+
+
+def _weighty(matched: Matched, kernels: Sequence[KernelChange]) -> tuple[KernelPair, ...]:
+    names = {(k.name, k.launch) for k in kernels if k.share >= SHARE}
+    return tuple(pair for pair in matched.pairs if (pair.candidate.name, pair.candidate.id) in names)
+
+
+def _nothing(metrics: Collection[str], baseline: RunDocument, candidate: RunDocument) -> str:
+    what = f"the metrics asked for ({', '.join(metrics)})" if metrics else "no metric"
+    if metrics:
+        return f"There is nothing to compare: not both have {what}"
+    return f"There is nothing to compare: {baseline.name} and {candidate.name} have {what} in common"
+
+
+def _notes(
+    baseline: RunDocument, candidate: RunDocument, pairs: Sequence[Pair], found: Sequence[Difference]
+) -> tuple[str, ...]:
+    notes = []
+    if baseline == candidate:
+        notes.append(_ALIKE)
+    for name, document in (("baseline", baseline), ("candidate", candidate)):
+        if document.state == "interrupted":
+            notes.append(f"The {name} was interrupted: what was measured before is compared.")
+        if document.revision is not None and document.revision.dirty:
+            notes.append(f"The {name} had changes that are in no commit.")
+    for difference in found:
+        if difference.tier == "must" and difference.tools:
+            notes.append(f"What {', '.join(difference.tools)} measured is left out: {_said(difference)}.")
+    if not any(pair.sampled for pair in pairs):
+        notes.append(
+            "Neither time has samples in both: single values are judged by how far such values differ."
+        )
+    return tuple(notes)
