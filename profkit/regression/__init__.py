@@ -6,13 +6,30 @@ How a nightly calls it, per workload and metric:
     outcome = decide(series, rule, accepted, confirmed)  # of the last point of the series, which is tonight's
     if suspect(outcome) and outcome.gates:               # outside of its band: never a failure by itself
         rounds = [(candidate seconds, last good seconds), ...]   # ABBA, each a fresh process; 4 to begin with
-        while (word := confirm(rounds, rule, series)).word == "more":
-            rounds += ...                                # up to word.wanted rounds
-        outcome = settled(outcome, word)                 # regressed, improved, pass or ambiguous
-        # keep word.word under the entry's id: `confirmed` of the nights to come, so that they know it
-    absent = missing(declared, measured)                 # what was promised and is not there
-    word, reason = worst(outcomes)                       # of a workload; of a night likewise
+        while (told := confirm(rounds, rule)).word == "more":
+            rounds += ...                                # up to told.wanted rounds
+        confirmed[tonight's entry] = told.word           # kept, so that the nights to come know it
+        outcome = decide(series, rule, accepted, confirmed)
 
 `confirmed` maps the id of an entry to the word of its re-run of this metric. All that a night depends on is the series,
 the accepted changes and these words: there is no other state, and `replay` tells what every past night would have been.
 """
+
+from profkit.regression.confirm import confirm, order
+from profkit.regression.confirmation import Confirmation, ConfirmWord
+from profkit.regression.decide import decide, replay, suspect
+from profkit.regression.epochs import epochs
+from profkit.regression.rules import Rule, rule_for
+
+__all__ = [
+    "ConfirmWord",
+    "Confirmation",
+    "Rule",
+    "confirm",
+    "decide",
+    "epochs",
+    "order",
+    "replay",
+    "rule_for",
+    "suspect",
+]

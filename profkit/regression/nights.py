@@ -8,15 +8,16 @@ from math import isfinite
 
 from profkit.model import Accepted, Direction, Point, Series
 from profkit.regression.confirmation import ConfirmWord
+from profkit.regression.drift import ANCHOR
 from profkit.regression.epochs import accepted_cuts, moment
 from profkit.regression.rules import Rule
-from profkit.regression.walk import ANCHOR, Look, Walk
+from profkit.regression.walk import Look, Walk
 
 
 @dataclass(frozen=True)
 class Looked:
     """The looks in the order of the points; of the last point's machine the indices of its valid nights in this
-    epoch, and the walk that they made (None where it has none)."""
+    epoch (without those that collapsed), and the walk that they made (None where it has none)."""
 
     looks: tuple[Look, ...]
     past: tuple[int, ...]
@@ -34,10 +35,12 @@ def look(
     accepted: Sequence[Accepted] = (),
     confirmed: Mapping[str, ConfirmWord] | None = None,
     anchor: str | None = None,
+    whole: bool = False,
 ) -> Looked:
     """What each night was. `anchor`: the commit or the date (ISO 8601) of an old state that drift is told against.
 
-    Where no direction is good, more counts as worse, and the caller says "moved" instead.
+    `whole`: with the band of every night, not of the last alone. Where no direction is good, more counts as worse, and
+    the caller says "moved" instead.
     """
     words = confirmed or {}
     bad = -1 if direction(series, rule) == "higher" else 1
@@ -46,6 +49,7 @@ def look(
     walks: dict[str, Walk] = {}
     pasts: dict[str, list[int]] = {}
     looks = []
+    last = len(series.points) - 1
     for index, point in enumerate(series.points):
         if index in cuts:
             walks = {
@@ -58,12 +62,14 @@ def look(
         walk = walks.get(point.machine)
         if walk is None:
             walk = walks[point.machine] = Walk(rule, bad)
-        looks.append(_once(walk.next(index, point.value, words.get(point.entry)), walk, walks.values()))
-        pasts.setdefault(point.machine, []).append(index)
+        found = walk.next(index, point.value, words.get(point.entry), whole or index == last)
+        looks.append(_once(found, walk, walks.values()))
+        if found.code != "collapse":
+            pasts.setdefault(point.machine, []).append(index)
         if index in anchors:
-            walk.anchor = list(anchors[index])
-    last = series.points[-1].machine if series.points else ""
-    return Looked(tuple(looks), tuple(pasts.get(last, ())), walks.get(last))
+            walk.set_anchor(list(anchors[index]))
+    machine = series.points[-1].machine if series.points else ""
+    return Looked(tuple(looks), tuple(pasts.get(machine, ())), walks.get(machine))
 
 
 def _once(found: Look, walk: Walk, walks: Iterable[Walk]) -> Look:

@@ -24,18 +24,25 @@ class Run:
 
 
 def run_of(
-    level: Sequence[float], rule: Rule, inherited: float | None = None, guess: float = CLING_GUESS
+    level: Sequence[float],
+    about: float,
+    rule: Rule,
+    inherited: float | None = None,
+    guess: float = CLING_GUESS,
 ) -> Run | None:
     """The run that the level ends with, if there is one.
 
     All of its k nights are beyond m, its median is beyond the floor, and chance would not do it: of the nights before
     the share p lies beyond m as well, (count + 1) / (n + 1), and p^k is below 1e-6, with k (1 - r) / (1 + r) for k
     where neighbours cling with autocorrelation r. No distribution is assumed: two modes or spikes make p larger.
+    `about`: roughly the centre of the level; only where the last nights are all on one side of it they are looked at.
     `inherited`, `guess`: relative sigma and autocorrelation of the level before.
     """
     if len(level) < rule.least + SHORTEST:
         return None
     near = level[-SHORTEST:]
+    if not (min(near) > about or max(near) < about):
+        return None
     centre = middle(sorted(level[-rule.window - SHORTEST : -SHORTEST]))
     least = rule.floor(centre) / 2
     if min(near) > centre + least:
@@ -54,6 +61,8 @@ def run_of(
         if side * (edge - centre) <= 0:
             return None
         share = (sum(side * (value - edge) >= 0 for value in past) + 1) / (len(past) + 1)
+        if nights * log(share) >= log(CHANCE):
+            continue
         band = far_band(near_band(past, inherited, rule), past, rule, guess=guess)
         kept = max(band.cling, 0.0)
         if nights * (1 - kept) / (1 + kept) * log(share) < log(CHANCE):

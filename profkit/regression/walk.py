@@ -7,17 +7,15 @@ accepted and that is not gone). All of it follows from the values and the words 
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from dataclasses import dataclass, field, replace
-from math import sqrt
 
 from profkit.model import DecisionStep, Outcome
-from profkit.regression.band import CLING_GUESS, MEDIAN_VARIANCE, TOO_MUCH, Band, far_band, middle, near_band
+from profkit.regression.band import CLING_GUESS, TOO_MUCH, Band, far_band, middle, near_band
 from profkit.regression.confirmation import ConfirmWord
+from profkit.regression.drift import ANCHOR, drifted
 from profkit.regression.rules import Rule
 from profkit.regression.runs import Run, run_of
-
-ANCHOR = 24  # nights that the old state is the median of
-DRIFT_SIGMAS = 3.0  # the recent median must be beyond the floor by this many standard errors
 
 
 @dataclass(frozen=True)
@@ -34,7 +32,10 @@ class Standing:
 
 @dataclass(frozen=True)
 class Look:
-    """What one night was. `code` is the word for scripts; `nights` counts the streak; `first` is where it began."""
+    """What one night was. `code` is the word for scripts; `nights` counts the streak; `first` is where it began.
+
+    `band` is None for a night so near to the centre that no band was needed to let it pass.
+    """
 
     outcome: Outcome
     code: str
@@ -57,43 +58,48 @@ class Walk:
     guess: float = CLING_GUESS  # its autocorrelation
     level: list[float] = field(default_factory=list)
     indices: list[int] = field(default_factory=list)  # of the level's values in the series
+    window: list[float] = field(default_factory=list)  # the last of the level, sorted
     anchor: list[float] = field(default_factory=list)
+    old: float = 0.0  # the anchor's median
     streak: list[tuple[int, float]] = field(default_factory=list)
     side: int = 0
-    centre: float = 0.0  # of the band of the last night
     alike: int = 0  # nights of the streak that a re-run said are no change
     standing: Standing | None = None
     last_good: int | None = None
     judged: int = 0
     outside: int = 0
 
-    def next(self, index: int, value: float, word: ConfirmWord | None = None) -> Look:
-        """What the value at `index` of the series is, and the walk one night further."""
+    def next(self, index: int, value: float, word: ConfirmWord | None = None, whole: bool = False) -> Look:
+        """What the value at `index` of the series is, and the walk one night further. `whole`: with its band."""
         least = self.rule.least if self.inherited is None else self.rule.nights
         if len(self.level) < least:
+            look = Look("new", "new", "none", short=least - len(self.level))
             self._settle(index, value)
-            return Look("new", "new", "none", short=least - len(self.level) + 1)
+            return look
+        centre = middle(self.window)
+        if not self.streak and not whole and abs(value - centre) <= self.rule.floor(centre):
+            self.judged += 1
+            return self._inside(index, value, None, word)
         near = near_band(self.level, self.inherited, self.rule)
-        self.centre = near.centre
         if _collapsed(near, value, self.bad, self.rule):
             return Look("invalid", "collapse", band=near, last_good=self.last_good, standing=self.standing)
-        band, side = near, _side(near, value)
+        self.judged += 1
+        band, side = near, side_of(near, value)
         seen_before = False
         if side or self.streak:
             band = far_band(near, self.level, self.rule, bool(self.streak), self.guess)
-            far_side = _side(band, value)
+            far_side = side_of(band, value)
             seen_before = side == self.bad and far_side == 0
             side = side if seen_before and word == "different" else far_side
-        self.judged += 1
         if not side:
-            return self._inside(index, value, band, word, seen_before)
+            look = self._inside(index, value, band, word)
+            return replace(look, code="seen-before") if seen_before and look.code == "held" else look
         self.outside += 1
         if side != self.side:
             self._dissolve()
         self.side = side
         self.streak.append((index, value))
-        if word == "same":
-            self.alike += 1
+        self.alike += word == "same"
         return self._bad(band, word) if side == self.bad else self._good(band, value, word)
 
     @property
@@ -108,190 +114,166 @@ class Walk:
         near = near_band(self.level, self.inherited, self.rule)
         return near.sigma / abs(near.centre) if near.centre else None
 
-    def _settle(self, index: int, value: float) -> None:
+    def set_anchor(self, values: list[float]) -> None:
+        """The old state that drift is told against."""
+        self.anchor = list(values)
+        self.old = middle(sorted(values)) if values else 0.0
+
+    # ------------------------------------------------------------ the level
+
+    def _append(self, index: int, value: float) -> None:
         self.level.append(value)
         self.indices.append(index)
+        insort(self.window, value)
+        if len(self.window) > self.rule.window:
+            del self.window[bisect_left(self.window, self.level[-1 - self.rule.window])]
+
+    def _settle(self, index: int, value: float) -> None:
+        if len(self.level) < self.rule.least or self.bad * (value - middle(self.window)) <= 0:
+            self.last_good = (
+                index  # not every night within the band: after a small step the first bad ones are, too
+            )
+        self._append(index, value)
         if len(self.anchor) < ANCHOR:
-            self.anchor.append(value)
-        if len(self.level) < self.rule.least or self.bad * (value - self.centre) <= 0:
-            self.last_good = index
+            self.set_anchor([*self.anchor, value])
 
     def _dissolve(self) -> None:
         """A streak that came to nothing: its nights are part of the level after all."""
         for index, value in self.streak:
-            self.level.append(value)
-            self.indices.append(index)
+            self._append(index, value)
         self.streak, self.side, self.alike = [], 0, 0
-
-    def _inside(
-        self, index: int, value: float, band: Band, word: ConfirmWord | None, seen_before: bool
-    ) -> Look:
-        last_good = self.last_good
-        self._dissolve()
-        self._settle(index, value)
-        if (run := run_of(self.level, self.rule, self.inherited, self.guess)) is not None:
-            return self._run(run, word)
-        if (drifted := self._drift(index, band, last_good)) is not None:
-            return drifted
-        if self.standing is not None and self._is_back():
-            back, self.standing = self.standing, None
-            self.anchor = list(back.anchor) or self.anchor
-            return Look("improved", "gone", "nights", band, first=back.first, last_good=last_good)
-        held = self._held(band, last_good)
-        return replace(held, code="seen-before") if seen_before and held.code == "held" else held
-
-    def _held(self, band: Band, last_good: int | None) -> Look:
-        if self.standing is None:
-            return Look("pass", "held", band=band, last_good=last_good)
-        stands = self.standing
-        outcome: Outcome = "regressed" if self.rule.standing == "fail" else "pass"
-        return Look(
-            outcome,
-            "standing",
-            stands.step,
-            band,
-            first=stands.first,
-            last_good=stands.last_good,
-            standing=stands,
-        )
-
-    def _is_back(self) -> bool:
-        """Whether the recent nights are where they were before what stands, to within half the floor."""
-        assert self.standing is not None
-        recent = self.level[-self.rule.recent :]
-        before = self.standing.before.centre
-        return (
-            len(self.level) >= 2 * self.rule.recent
-            and self.bad * (middle(sorted(recent)) - before) <= self.rule.floor(before) / 2
-        )
-
-    def _run(self, run: Run, word: ConfirmWord | None) -> Look:
-        """Many nights on one side, none of them far out: a level of its own all the same."""
-        self.streak = list(zip(self.indices[-run.nights :], self.level[-run.nights :], strict=True))
-        self.outside += run.nights
-        del self.level[-run.nights :], self.indices[-run.nights :]
-        self.side = run.side
-        self.last_good = self._good_night(run.band.centre)
-        value = middle(sorted(value for _, value in self.streak))
-        self.alike = run.nights if word == "same" else 0
-        return self._bad(run.band, word) if run.side == self.bad else self._good(run.band, value, word)
-
-    def _good_night(self, centre: float) -> int | None:
-        """The last night of the level on the good side of its centre: what a re-run is held against.
-
-        Not the last that was within the band: after a small step the first bad nights are that, too.
-        """
-        for index, value in zip(reversed(self.indices), reversed(self.level), strict=True):
-            if self.bad * (value - centre) <= 0:
-                return index
-        return self.last_good
-
-    def _drift(self, index: int, band: Band, last_good: int | None) -> Look | None:
-        """The recent median against the old anchor: what a week's 1 % adds up to, whatever each night said."""
-        rule = self.rule
-        if len(self.anchor) < ANCHOR or len(self.level) < rule.recent + ANCHOR:
-            return None
-        old = middle(sorted(self.anchor))
-        recent = self.level[-rule.recent :]
-        shift = middle(sorted(recent)) - old
-        floor = rule.drift_floor(old)
-        week_before = middle(sorted(self.level[-2 * rule.recent : -rule.recent])) - old
-        if min(abs(shift), abs(week_before)) <= floor or shift * week_before < 0:
-            return None  # a step of this week is not for the drift to tell
-        far = far_band(band, self.level, rule, guess=self.guess)
-        if far.cling > TOO_MUCH:
-            return None
-        kept = max(far.cling, 0.0)
-        error = far.sigma * sqrt(MEDIAN_VARIANCE * (1 + kept) / (1 - kept) * (1 / rule.recent + 1 / ANCHOR))
-        if abs(shift) - DRIFT_SIGMAS * error <= floor:
-            return None
-        before = Band(old, far.sigma, old - floor, old + floor, ANCHOR, far.cling)
-        self.anchor, was = list(recent), tuple(self.anchor)
-        first = index - rule.recent + 1
-        if shift * self.bad < 0:
-            if (
-                self.standing is not None
-                and self.bad * (middle(sorted(recent)) - self.standing.before.high) <= 0
-            ):
-                self.standing = None
-            return Look("improved", "drift-better", "drift", before, first=first, last_good=last_good)
-        self.standing = self.standing or Standing(first, index, last_good, before, "drift", was)
-        return Look("regressed", "drift", "drift", before, 0, first, last_good, standing=self.standing)
-
-    def _bad(self, band: Band, word: ConfirmWord | None) -> Look:
-        first, nights = self.streak[0][0], len(self.streak)
-        if word == "same":
-            look = Look(
-                "pass", "same", "same-night", band, nights, first, self.last_good, standing=self.standing
-            )
-            if (
-                self.alike >= self.rule.nights
-            ):  # the code is the same and the level another: the machine's new normal
-                self._new_level(band)
-            return look
-        step: DecisionStep = "same-night" if word == "different" else "nights"
-        if word != "different" and nights - self.alike < self.rule.nights:
-            return Look(
-                "ambiguous", "suspect", "band", band, nights, first, self.last_good, standing=self.standing
-            )
-        if step == "nights" and band.cling > TOO_MUCH:
-            return Look("ambiguous", "autocorrelated", "nights", band, nights, first, self.last_good)
-        if self.standing is None:
-            self.standing = Standing(
-                first, self.streak[-1][0], self.last_good, band, step, tuple(self.anchor)
-            )
-        look = Look("regressed", step, step, band, nights, first, self.last_good, standing=self.standing)
-        self._new_level(band)
-        return look
-
-    def _good(self, band: Band, value: float, word: ConfirmWord | None) -> Look:
-        first, nights = self.streak[0][0], len(self.streak)
-        stands, last_good = self.standing, self.last_good
-        # back on the good side of the edge that it left
-        inside = stands is not None and _side(stands.before, value) != self.bad
-        convicted = word == "different" or (
-            word != "same" and nights - self.alike >= self.rule.nights and band.cling <= TOO_MUCH
-        )
-        if convicted:
-            self._new_level(band)
-            if stands is not None and not inside:
-                return Look(
-                    "regressed", "standing", stands.step, band, 0, stands.first, stands.last_good, 0, stands
-                )
-            if stands is not None and _side(stands.before, value) == 0:
-                self.standing, self.anchor = None, list(stands.anchor) or self.anchor
-                return Look("improved", "gone", "nights", band, nights, first, last_good)
-            self.standing = None
-            return Look(
-                "improved", "improved", "same-night" if word == "different" else "nights", band, nights, first
-            )
-        if self.alike >= self.rule.nights:
-            self._new_level(band)
-        if stands is not None and not inside:
-            return self._held(band, last_good)
-        return Look(
-            "pass", "returning" if inside else "perhaps-better", "band", band, nights, first, last_good
-        )
 
     def _new_level(self, band: Band) -> None:
         """The nights of the streak are the normal from here on; the noise of those before is kept in mind."""
         if band.centre:
             self.inherited = band.sigma / abs(band.centre)
         self.guess = band.cling
-        self.level = [value for _, value in self.streak]
-        self.indices = [index for index, _ in self.streak]
-        self.anchor = list(self.level)
         self.last_good = self.streak[-1][0]
         self.outside -= len(self.streak)
-        self.streak, self.side, self.alike = [], 0, 0
+        self.level, self.indices, self.window = [], [], []
+        self._dissolve()
+        self.set_anchor(self.level[-ANCHOR:])
+
+    # ------------------------------------------------------------ nights within the band
+
+    def _inside(self, index: int, value: float, band: Band | None, word: ConfirmWord | None) -> Look:
+        last_good = self.last_good
+        self._dissolve()
+        self._settle(index, value)
+        if (
+            run := run_of(self.level, middle(self.window), self.rule, self.inherited, self.guess)
+        ) is not None:
+            return self._run(run, word)
+        if self.standing is not None and self._is_back():
+            back, self.standing = self.standing, None
+            self.set_anchor(list(back.anchor) or self.anchor)
+            return Look("improved", "gone", "nights", band, first=back.first, last_good=last_good)
+        drift = drifted(self.level, self.anchor, self.old, self.rule, self.inherited, self.guess)
+        if drift is not None:
+            return self._drifted(index, *drift, last_good)
+        return self._held(band, last_good)
+
+    def _held(self, band: Band | None, last_good: int | None) -> Look:
+        stands = self.standing
+        if stands is None:
+            return Look("pass", "held", band=band, last_good=last_good)
+        outcome: Outcome = "regressed" if self.rule.standing == "fail" else "pass"
+        nights = len(self.streak) if self.side == self.bad else 0
+        return Look(
+            outcome, "standing", stands.step, band, nights, stands.first, stands.last_good, standing=stands
+        )
+
+    def _is_back(self) -> bool:
+        """Whether the recent nights are where they were before what stands, to within half the floor."""
+        assert self.standing is not None
+        before, week = self.standing.before.centre, self.rule.recent
+        away = self.bad * (middle(sorted(self.level[-week:])) - before)
+        return len(self.level) >= 2 * week and away <= self.rule.floor(before) / 2
+
+    def _run(self, run: Run, word: ConfirmWord | None) -> Look:
+        """Many nights on one side, none of them far out: a level of its own all the same."""
+        kept = len(self.level) - run.nights
+        self.streak = list(zip(self.indices[kept:], self.level[kept:], strict=True))
+        del self.level[kept:], self.indices[kept:]
+        self.window = sorted(self.level[-self.rule.window :])
+        self.outside += run.nights
+        self.side = run.side
+        self.alike = run.nights if word == "same" else 0
+        for index, value in zip(reversed(self.indices), reversed(self.level), strict=True):
+            if self.bad * (value - run.band.centre) <= 0:
+                self.last_good = index
+                break
+        value = middle(sorted(value for _, value in self.streak))
+        return self._bad(run.band, word) if run.side == self.bad else self._good(run.band, value, word)
+
+    def _drifted(self, index: int, side: int, before: Band, last_good: int | None) -> Look:
+        """Said once; then the anchor is where it is now, and what drifts on is said again when it has gone as far."""
+        was = tuple(self.anchor)
+        self.set_anchor(self.level[-self.rule.recent :])
+        first = self.indices[-self.rule.recent]
+        if side != self.bad:
+            if self.standing is not None and side_of(self.standing.before, self.old) != self.bad:
+                self.standing = None
+            return Look("improved", "improved", "drift", before, 0, first, last_good)
+        self.standing = self.standing or Standing(first, index, last_good, before, "drift", was)
+        return Look("regressed", "drift", "drift", before, 0, first, last_good, standing=self.standing)
+
+    # ------------------------------------------------------------ nights outside
+
+    def _bad(self, band: Band, word: ConfirmWord | None) -> Look:
+        first, nights = self.streak[0][0], len(self.streak)
+        last_good, stands = self.last_good, self.standing
+        if word == "same":
+            look = Look("pass", "same", "same-night", band, nights, first, last_good)
+            look = self._held(band, last_good) if stands is not None else look
+            if self.alike >= self.rule.nights:
+                self._new_level(
+                    band
+                )  # the code is the same and the level another: what is normal for the machine now
+            return look
+        step: DecisionStep = "same-night" if word == "different" else "nights"
+        if step == "nights" and (nights - self.alike < self.rule.nights or band.cling > TOO_MUCH):
+            if stands is not None:
+                return self._held(band, last_good)
+            code = "suspect" if nights - self.alike < self.rule.nights else "autocorrelated"
+            return Look("ambiguous", code, "band", band, nights, first, last_good)
+        if stands is None:
+            self.standing = Standing(first, self.streak[-1][0], last_good, band, step, tuple(self.anchor))
+        self._new_level(band)
+        return Look("regressed", step, step, band, nights, first, last_good, standing=self.standing)
+
+    def _good(self, band: Band, value: float, word: ConfirmWord | None) -> Look:
+        first, nights = self.streak[0][0], len(self.streak)
+        last_good, stands = self.last_good, self.standing
+        inside = stands is not None and side_of(stands.before, value) != self.bad
+        by_nights = word != "same" and nights - self.alike >= self.rule.nights and band.cling <= TOO_MUCH
+        step: DecisionStep = "same-night" if word == "different" else "nights"
+        if word != "different" and not by_nights:
+            if self.alike >= self.rule.nights:
+                self._new_level(band)
+            if stands is not None and not inside:
+                return self._held(band, last_good)
+            return Look(
+                "pass", "returning" if inside else "perhaps-better", "band", band, nights, first, last_good
+            )
+        self._new_level(band)
+        if stands is None:
+            return Look("improved", "improved", step, band, nights, first, last_good)
+        if not inside:
+            return self._held(band, last_good)
+        self.standing = None
+        if side_of(stands.before, value) == 0:
+            self.set_anchor(list(stands.anchor) or self.anchor)
+        return Look("improved", "gone", step, band, nights, stands.first, last_good)
 
 
-def _side(band: Band, value: float) -> int:
+def side_of(band: Band, value: float) -> int:
+    """1 above the band, -1 below, 0 within."""
     return 1 if value > band.high else -1 if value < band.low else 0
 
 
 def _collapsed(band: Band, value: float, bad: int, rule: Rule) -> bool:
     """An improvement to a small part of the past, or to nothing: the work was not done, rather than done so fast."""
-    if band.centre <= 0 or not rule.collapse or _side(band, value) != -bad:
+    if band.centre <= 0 or not rule.collapse or side_of(band, value) != -bad:
         return False
     return value < rule.collapse * band.centre if bad > 0 else value * rule.collapse > band.centre
