@@ -61,9 +61,8 @@ def autocorrelation(
 ) -> float | None:
     """Correlation of neighbours, 0 to 0.95, about the medians of the stretches that begin at `places`.
 
-    Without the places of changes a step would pass for memory. Wild values are clipped at 3 sigma; the bias of short
-    stretches, (1 + 3 r) / n for each (Kendall, Biometrika 41 (1954) 403), is given back. None below 10 values, or where
-    nothing varies.
+    Without the places of changes a step would pass for memory. Wild values are clipped at 3 sigma, and the bias of
+    short stretches is given back. None below 10 values, or where nothing varies.
     """
     import numpy as np
 
