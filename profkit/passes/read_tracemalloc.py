@@ -59,6 +59,7 @@ class Allocations:
     growth_between: tuple[int, int] | None
     python: str
     notes: tuple[str, ...]
+    points: tuple[tuple[int, int], ...] = ()  # (iteration, bytes held after it)
 
 
 def read_tracemalloc(path: Path) -> Allocations:
@@ -81,6 +82,7 @@ def read_tracemalloc(path: Path) -> Allocations:
 
 def _allocations(data: dict[str, Any]) -> Allocations:
     region = data["region"]
+    points = tuple((_size(x), _size(y)) for x, y in data["points"])
     between = data["growth_iterations"]
     return Allocations(
         peak=_size(data["peak"]),
@@ -88,12 +90,13 @@ def _allocations(data: dict[str, Any]) -> Allocations:
         start=_size(region["start"]) if region else None,
         region_peak=_size(region["peak"]) if region else None,
         entries=_size(data["entries"]),
-        growth=growth([(_size(x), _size(y)) for x, y in data["points"]]),
+        growth=growth(points),
         top=tuple(_line(entry) for entry in data["top"]),
         growing=tuple(_line(entry) for entry in data["growth"]),
         growth_between=(int(between[0]), int(between[1])) if between else None,
         python=str(data["python"]),
         notes=tuple(str(note) for note in data["notes"]),
+        points=points,
     )
 
 

@@ -109,23 +109,24 @@ def _plain(value: float, step: float) -> str:
 
 
 def _decades(scale: Scale, unit: str, most: int) -> tuple[tuple[Tick, ...], AxisUnit]:
+    """Powers of ten, or where there are fewer than two, 1, 2 and 5 times them; of less than that linear ticks."""
     first, last = ceil(log10(scale.low) - 1e-9), floor(log10(scale.high) + 1e-9)
-    if last - first < 1:
-        return _within_a_decade(scale, unit, most)
     stride = max(1, ceil((last - first + 1) / most))
-    powers = range(first + (-first % stride), last + 1, stride)
+    values = [10.0**power for power in range(first + (-first % stride), last + 1, stride)]
+    if len(values) < 3:
+        powers = range(first - 1, last + 1)
+        finer = [times * 10.0**power for power in powers for times in (1, 2, 5)]
+        inside = [value for value in finer if scale.holds(value)]
+        values = inside if len(inside) <= most else values
+    if len(values) < 2:
+        return ticks(Scale(scale.low, scale.high, scale.start, scale.end), unit, most)
     # Decades span prefixes, so each tick has its own: 100 M, 10 G; of seconds the whole unit, as m alone is a metre.
     found = []
-    for power in powers:
-        own = axis_unit(unit, 10.0**power)
+    for value in values:
+        own = axis_unit(unit, value)
         sign = own.name if unit == "s" else own.name.removesuffix(unit)
-        found.append(Tick(10.0**power, f"{10.0**power / own.factor:.6g} {sign}".strip()))
+        found.append(Tick(value, f"{value / own.factor:.6g} {sign}".strip()))
     return tuple(found), AxisUnit(1.0, "" if unit == "s" else unit)
-
-
-def _within_a_decade(scale: Scale, unit: str, most: int) -> tuple[tuple[Tick, ...], AxisUnit]:
-    """Less than two decades: the linear ticks of the same range."""
-    return ticks(Scale(scale.low, scale.high, scale.start, scale.end), unit, most)
 
 
 def apart(places: Sequence[tuple[float, float]], gap: float = 4.0) -> list[int]:

@@ -6,8 +6,11 @@ import contextlib
 import os
 from pathlib import Path
 
-from profkit.model import RunDocument
+from profkit.errors import UnreadableReport
+from profkit.model import RunDocument, Stacks
+from profkit.passes.read_tracemalloc import Allocations, read_tracemalloc
 from profkit.reports.html.part import Extras, RunFile
+from profkit.stacks.read_speedscope import read_speedscope
 
 NAME = "report.html"
 MOST = 5000  # files that are looked at: more is no run of ours
@@ -18,7 +21,23 @@ def extras_of(folder: Path | None, document: RunDocument) -> Extras:
 
     Never raises: a page says less where something is missing, and is still a page.
     """
-    return Extras(files=_files(folder) if folder is not None else ())
+    if folder is None:
+        return Extras()
+    return Extras(files=_files(folder), stacks=_stacks(folder), allocations=_allocations(folder))
+
+
+def _stacks(folder: Path) -> tuple[Stacks, ...]:
+    """What the trace sampled, the event with most weight first, of the file that it left for flame graph viewers."""
+    with contextlib.suppress(UnreadableReport):
+        found = read_speedscope(folder / "artifacts" / "trace.speedscope.json")
+        return tuple(sorted(found, key=lambda stacks: -len(stacks.weights)))
+    return ()
+
+
+def _allocations(folder: Path) -> Allocations | None:
+    with contextlib.suppress(UnreadableReport):
+        return read_tracemalloc(folder / "artifacts" / "tracemalloc.json")
+    return None
 
 
 def _files(folder: Path) -> tuple[RunFile, ...]:

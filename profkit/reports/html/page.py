@@ -5,24 +5,47 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from profkit.model import RunDocument
-from profkit.reports.html import files, head, kernels, machine, notes, numbers, passes, verdicts
+from profkit.reports.html import (
+    distribution_part,
+    files,
+    flame_part,
+    head,
+    kernels,
+    levels_part,
+    machine,
+    memory_part,
+    notes,
+    numbers,
+    occupancy_part,
+    passes,
+    python_part,
+    roofline_part,
+    time_part,
+    verdicts,
+)
 from profkit.reports.html.frame import page
 from profkit.reports.html.part import Extras, Part
 
 # Every part by its maker, in the order of the page. A maker gives None where the run has nothing for it.
 PARTS: tuple[Callable[[RunDocument, Extras], Part | None], ...] = (
     verdicts.part,
-    # where time goes, roofline, occupancy, levels
+    time_part.part,
+    roofline_part.part,
     kernels.part,
-    # timing distribution, flame graph, Python, memory
+    occupancy_part.part,
+    levels_part.part,
+    distribution_part.part,
+    flame_part.part,
+    python_part.part,
+    memory_part.part,
     numbers.part,
     passes.part,
     machine.part,
     notes.part,
     files.part,
 )
-STYLES = ("kernels.css",)
-SCRIPTS = ("kernels.js",)
+STYLES = ("kernels.css", "charts.css")
+SCRIPTS = ("kernels.js", "charts.js", "flame.js")
 
 
 def render(document: RunDocument, extras: Extras | None = None) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from profkit.model import Json, Stacks
+from profkit.passes.read_tracemalloc import Allocations
 from profkit.reports.html.sources import Sources
 
 
@@ -23,6 +24,7 @@ class Extras:
 
     files: tuple[RunFile, ...] = ()
     stacks: tuple[Stacks, ...] = ()  # for flame graphs
+    allocations: Allocations | None = None  # what tracemalloc saw, line by line
     sources: Sources = field(default_factory=Sources)  # grows while the parts are made; one for each page
 
     @property

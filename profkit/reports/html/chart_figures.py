@@ -1,0 +1,39 @@
+"""Charts as they stand on a page, and the lines that they are held against."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from profkit.model import RunDocument, Scope, Summary
+from profkit.reports.html.escape import text
+
+_NUMBER = re.compile(r"^[<>]=?\s*([0-9]+(?:\.[0-9]+)?)(?:\s|$)")
+
+
+def figures(charts: Sequence[str], note: str = "") -> str:
+    """Charts side by side where the page is wide, one below the other where it is not; `note` is plain text."""
+    boxes = "".join(f'<figure class="chart-box">{chart}</figure>' for chart in charts)
+    below = f'<p class="note">{text(note)}</p>' if note else ""
+    return f'<div class="charts">{boxes}</div>{below}'
+
+
+def sentence(words: str, fix: str | None = None) -> str:
+    """Why there is no chart, and the line that would change that."""
+    line = f' <span class="fix">To have it: <code>{text(fix)}</code></span>' if fix else ""
+    return f'<p class="missing">{text(words)}{line}</p>'
+
+
+def summary_of(document: RunDocument, concern: str) -> Summary | None:
+    """What the run says of a concern."""
+    return next((one for one in document.summaries if one.concern == concern), None)
+
+
+def threshold(document: RunDocument, metric: str, scope: Scope | None = None) -> tuple[float, str] | None:
+    """The target on a metric as (its number, its words): that of the scope, else that of any; None without one."""
+    known = [verdict for verdict in document.verdicts if verdict.metric == metric]
+    for verdict in sorted(known, key=lambda verdict: verdict.scope != scope):
+        found = _NUMBER.match(verdict.threshold)
+        if found:
+            return float(found[1]), f"target {verdict.threshold}"
+    return None

@@ -1,0 +1,58 @@
+"""Flame graphs on the page of a run: drawn by the page's script, with the hottest functions as a table beside."""
+
+from __future__ import annotations
+
+from profkit.model import RunDocument
+from profkit.reports.charts.flame import flame_data, hottest
+from profkit.reports.html.chart_figures import sentence, summary_of
+from profkit.reports.html.escape import text
+from profkit.reports.html.part import Extras, Part
+from profkit.stacks.flame import Flame, flame_of
+from profkit.words import percent
+
+MOST = 3  # events that are drawn; more stand in the file
+TITLE = "Flame graph"
+KEY = "".join(
+    f'<i class="k{n}"></i>{name}' for n, name in enumerate(("Python", "native", "operating system"))
+)
+
+
+def part(document: RunDocument, extras: Extras) -> Part | None:
+    """One graph for each event that was sampled; why there is none where a trace of a CPU was to be."""
+    flames = [flame for stacks in extras.stacks if (flame := flame_of(stacks)) is not None]
+    if flames:
+        drawn = "".join(_graph(flame) for flame in flames[:MOST])
+        data = [flame_data(flame) for flame in flames[:MOST]]
+        told = "Widths are shares of the samples; callers stand above what they call."
+        return Part("flame-graph", TITLE, drawn, told, data={"flame-data": data})
+    trace = summary_of(document, "trace")
+    if document.plan is None or trace is None or trace.tables:
+        return None
+    fix = next(
+        (note.removeprefix("To have it: ") for note in trace.notes if note.startswith("To have it")), None
+    )
+    return Part("flame-graph", TITLE, sentence("There are no sampled stacks.", fix), trace.headline)
+
+
+def _graph(flame: Flame) -> str:
+    left = (
+        f" {percent(100 * flame.left_out)} % of it is in boxes too narrow to be drawn."
+        if flame.left_out > 0
+        else ""
+    )
+    rows = "".join(
+        f"<tr><td><bdi>{text(name)}</bdi></td><td>{own}</td><td>{total}</td></tr>"
+        for name, own, total in hottest(flame)
+    )
+    label = text(f"Find in {flame.title}")
+    return (
+        f'<div class="flame-graph"><h3>{text(flame.title)}</h3>'
+        f'<div class="flame-tools" hidden><label>{label} <input type="search" autocomplete="off"></label>'
+        f'<button type="button">Show all</button><span class="flame-key">{KEY}</span></div>'
+        f'<div class="flame" role="group" aria-label="{text(flame.title)}, as a flame graph"></div>'
+        '<p class="flame-told" aria-live="polite"></p>'
+        '<p class="note">Click or Enter: this box alone. Arrow keys: from box to box. Escape: all.'
+        f"{text(left)}</p>"
+        "<details><summary>The hottest functions as a table</summary><table><thead><tr><th>function</th><th>own</th>"
+        f"<th>with callees</th></tr></thead><tbody>{rows}</tbody></table></details></div>"
+    )

@@ -1,0 +1,51 @@
+"""Where the time of a run goes, on its page: as parts of one bar."""
+
+from __future__ import annotations
+
+from profkit.model import RunDocument
+from profkit.reports.charts.bars import Bar, bar_chart
+from profkit.reports.charts.stacked import Piece, stacked_bar
+from profkit.reports.html.chart_figures import figures, sentence, summary_of
+from profkit.reports.html.part import Extras, Part
+from profkit.summaries.where_time import Whole, where_time_goes
+from profkit.words import percent, quantity
+
+TITLE = "Where time goes"
+
+
+def part(document: RunDocument, extras: Extras) -> Part | None:
+    """A bar for each whole that is known; why there is none where a trace was to tell it."""
+    charts = [_bar(whole) for whole in where_time_goes(document)]
+    if document.trace is not None and document.trace.device_busy:
+        charts.append(_devices(document.trace.device_busy))
+    summary = summary_of(document, "gpu" if document.backend == "cuda" else "trace")
+    if charts:
+        return Part("where-time", TITLE, figures(charts), summary.headline if summary is not None else None)
+    if summary is None:
+        return None
+    fix = next(
+        (note.removeprefix("To have it: ") for note in summary.notes if note.startswith("To have it")), None
+    )
+    return Part("where-time", TITLE, sentence("", fix) if fix else "", summary.headline)
+
+
+def _bar(whole: Whole) -> str:
+    title = f"{whole.title} ({quantity(whole.seconds, 's')})" if whole.seconds else whole.title
+    told = "; ".join(f"{one.name} {percent(100 * one.share)} %" for one in whole.parts[:12])
+    return stacked_bar(
+        "time", title, f"{told}.", [Piece(one.name, one.share, one.told, one.idle) for one in whole.parts]
+    )
+
+
+def _devices(busy: tuple[float, ...]) -> str:
+    bars = [
+        Bar(
+            f"GPU {number}",
+            min(1.0, share),
+            f"{percent(100 * share)} %",
+            f"GPU {number}: {percent(100 * share)} %",
+        )
+        for number, share in enumerate(busy)
+    ]
+    told = ", ".join(bar.told for bar in bars)
+    return bar_chart("devices", "Busy, by device", f"Share of the time each was busy: {told}.", bars, 1.0)

@@ -1,0 +1,149 @@
+"""The roofline as plain data: the roofs of this machine or device, and what stands under them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from profkit.model import Reading, RunDocument
+from profkit.summaries.compose import work_of
+from profkit.summaries.kernel_roofline import PRECISIONS, Place, place
+from profkit.summaries.kernels import BOUNDS, KernelRow, kernel_rows
+from profkit.summaries.pick import best, main_scopes
+from profkit.words import figures, percent, quantity
+
+MOST = 12  # points that are told apart on a screen; kernels are in the order of their time
+
+
+@dataclass(frozen=True)
+class Roof:
+    """One limit: bytes/s of a memory (a slope), or FLOP/s of a kind of arithmetic (a level)."""
+
+    name: str
+    peak: float
+    kind: str  # "memory" or "compute"
+    estimated: bool = False
+    main: bool = (
+        True  # False: of other threads than the workload uses, or of arithmetic that nothing here does
+    )
+
+
+@dataclass(frozen=True)
+class Spot:
+    """Something that does arithmetic: `intensity` in FLOP/B, `rate` in FLOP/s, `share` of the time (0..1) or None.
+
+    `quality` is None where all of it was measured; `bound` says what limits it, `told` everything in one sentence.
+    """
+
+    label: str
+    intensity: float
+    rate: float
+    share: float | None
+    under: str  # the kind of arithmetic that it does most of
+    quality: str | None
+    bound: str | None
+    told: str
+
+
+@dataclass(frozen=True)
+class Roofline:
+    """Roofs and spots; `left_out` are kernels whose place is not known, with their share of the time (0..1)."""
+
+    roofs: tuple[Roof, ...]
+    spots: tuple[Spot, ...]
+    left_out: int = 0
+    left_share: float = 0.0
+    further: int = 0  # spots known and not listed
+
+
+def roofline_of(document: RunDocument) -> Roofline | None:
+    """What can be drawn of a document; None where there is no point with a roof above it."""
+    found = _of_device(document) if document.backend == "cuda" else _of_processor(document)
+    return found if found is not None and found.spots else None
+
+
+def _of_device(document: RunDocument) -> Roofline | None:
+    rows = kernel_rows(document)
+    placed = [(row, here) for row in rows if (here := place(row)) is not None]
+    known = [(row, here) for row, here in placed if here.intensity and here.rate > 0]
+    missing = [row for row in rows if all(row is not one for one, _ in known)]
+    return Roofline(
+        _device_roofs(rows, [here for _, here in known]),
+        tuple(_kernel(row, here) for row, here in known[:MOST]),
+        len(missing),
+        sum(row.share or 0.0 for row in missing),
+        max(0, len(known) - MOST),
+    )
+
+
+def _device_roofs(rows: Sequence[KernelRow], places: Sequence[Place]) -> tuple[Roof, ...]:
+    """The highest that any kernel's own peak came to: they follow the clock, which moves a little."""
+    used = {here.kind for here in places}
+    found = []
+    memory = [peak for row in rows if (peak := row.value("bandwidth.dram.peak"))]
+    if memory:
+        found.append(Roof("DRAM", max(memory), "memory"))
+    tensor = [here.peak for here in places if here.kind == "tensor"]
+    if tensor:
+        found.append(Roof("tensor", max(tensor), "compute", estimated=True))
+    for key, name in PRECISIONS.items():
+        peaks = [peak for row in rows if (peak := row.value(f"flops.peak.{key}"))]
+        if peaks and (name in used or key == "f32"):
+            found.append(Roof(name, max(peaks), "compute", main=name in used))
+    return tuple(found)
+
+
+def _kernel(row: KernelRow, here: Place) -> Spot:
+    bound = BOUNDS[row.bound.bound] if row.bound is not None and row.bound.bound != "unknown" else None
+    told = _sentence(row.brief, here.intensity or 0.0, here.rate, here.attainable, here.kind, row.share)
+    return Spot(
+        row.label,
+        here.intensity or 0.0,
+        here.rate,
+        row.share,
+        here.kind,
+        "estimated" if here.estimated else None,
+        bound,
+        f"{told}; limited by {bound}" if bound else told,
+    )
+
+
+def _of_processor(document: RunDocument) -> Roofline | None:
+    peaks = document.peaks
+    if peaks is None:
+        return None
+    scopes = main_scopes(document)
+    names = ("arithmetic_intensity", "flops.rate", "roofline.attainable")
+    intensity, rate, attainable = (best(document.readings, name, scopes) for name in names)
+    if not _above_zero(intensity) or not _above_zero(rate):
+        return None
+    assert intensity is not None
+    assert rate is not None
+    _, limit = work_of(document)
+    roofs = []
+    for name, kind, one, every in (
+        ("DRAM", "memory", peaks.bandwidth_one, peaks.bandwidth_all),
+        ("float32", "compute", peaks.flops_f32_one, peaks.flops_f32_all),
+    ):
+        for threads, peak in ((1, one), (peaks.threads, every)):
+            if peak and not (threads == 1 and peaks.threads == 1 and peak is every):
+                words = f"{name}, {threads} thread{'s' if threads > 1 else ''}"
+                roofs.append(Roof(words, peak, kind, main=threads == limit.threads))
+    label = scopes[0].name or document.name
+    most = attainable.value if attainable is not None else None
+    told = _sentence(label, intensity.value or 0.0, rate.value or 0.0, most, "float32", None)
+    quality = rate.quality if rate.quality != "measured" else None
+    spot = Spot(label, intensity.value or 0.0, rate.value or 0.0, 1.0, "float32", quality, None, told)
+    return Roofline(tuple(roofs), (spot,))
+
+
+def _above_zero(reading: Reading | None) -> bool:
+    return reading is not None and reading.value is not None and reading.value > 0
+
+
+def _sentence(
+    name: str, intensity: float, rate: float, attainable: float | None, kind: str, share: float | None
+) -> str:
+    part = f" ({percent(100 * share)} % of the time)" if share is not None else ""
+    of_roof = f", {percent(100 * rate / attainable)} % of what its roof allows" if attainable else ""
+    return f"{name}{part}: {quantity(rate, 'FLOP/s')} {kind} at {figures(intensity)} FLOP/B{of_roof}"
