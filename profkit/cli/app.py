@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from profkit.cli import check, doctor, profile, record, report, scrub, summarize
+from profkit.cli import check, compare, doctor, nightly, profile, record, report, scrub, summarize
 
 app = typer.Typer(
     name="profkit",
@@ -20,7 +20,9 @@ profile.add_to(app)
 record.add_to(app)
 summarize.add_to(app)
 check.add_to(app)
+compare.add_to(app)
 report.add_to(app)
+nightly.add_to(app)
 doctor.add_to(app)
 scrub.add_to(app)
 

@@ -108,3 +108,34 @@ class Night:
     suspects: int = 0  # of `looked_at`: outside of their bands tonight, in the bad direction
     exit_code: int = 0
     interrupted: bool = False  # Ctrl-C: what was finished is in it, and the rest missing
+
+
+@dataclass(frozen=True)
+class PlannedWorkload:
+    """What a night would do with one workload. Seconds: `usual` as it took before, `most` as it may take."""
+
+    name: str
+    command: tuple[str, ...]
+    cwd: str
+    backend: str
+    passes: tuple[str, ...]
+    gates: tuple[str, ...]
+    most: float
+    usual: float | None = None  # None: it never ran
+    runs: float | None = None  # what its passes are expected to cost, in plain runs of the workload
+    reason: str | None = None  # why it could not be planned
+    fix: str | None = None
+
+
+@dataclass(frozen=True)
+class NightPlan:
+    """What a night would do, and what it may cost in seconds: nothing was run."""
+
+    name: str
+    history: str
+    output: str
+    workloads: tuple[PlannedWorkload, ...]
+    confirm: float  # at most for each suspect workload
+    calibrate: float  # at most in all
+    most: float
+    usual: float | None = None

@@ -7,22 +7,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from profkit.model import Accepted, Depth
+from profkit.model import Accepted, Depth, Scope
+from profkit.regression.rules import Rule, rule_for
 
 Annotate = Literal["auto", "always", "never"]
 
-# What decides the night where the file names nothing, and what is watched beside it. The time is what people feel;
-# the others are cheap, since the passes measure them anyway, and a watched metric fails no night.
-GATES = ("time.median",)
-WATCHES = ("memory.rss_peak", "memory.python_peak", "memory.device_peak", "instructions")
-
-
-@dataclass(frozen=True)
-class Floor:
-    """The smallest change that counts: a share of the value (0.02 is 2 %), and one in the metric's own unit."""
-
-    relative: float | None = None
-    absolute: float | None = None
+# What every workload must measure where the file names no gates of its own; what else decides then, is measured or
+# not, by the rules of the metrics (`regression/rules.yaml`).
+DECLARED = ("time.median",)
+# Watched beside it: the passes measure these anyway, and a watched metric fails no night.
+WATCHES = ("memory.rss_peak", "memory.python_peak", "memory.device_peak", "instructions", "launch.count")
 
 
 @dataclass(frozen=True)
@@ -42,14 +36,22 @@ class WorkloadSpec:
     timing: float | None = None  # seconds of sampling in one process, as `profile --budget` takes it
     precision: float = 0.01
     cold: bool = False
-    gates: tuple[str, ...] = GATES
+    gates: tuple[str, ...] | None = None  # None: as the rules say, and `DECLARED` must be there
     watches: tuple[str, ...] = WATCHES
-    floors: Mapping[str, Floor] = field(default_factory=dict)
+    # By metric what is set on top of its rule (`regression.rule_for`): relative, absolute, nights, ...
+    floors: Mapping[str, Mapping[str, float | str]] = field(default_factory=dict)
 
     @property
-    def metrics(self) -> tuple[str, ...]:
-        """All that is looked at: what decides first, each once."""
-        return tuple(dict.fromkeys((*self.gates, *self.watches)))
+    def declared(self) -> tuple[str, ...]:
+        """The metrics that must be there."""
+        return DECLARED if self.gates is None else self.gates
+
+    def rule(self, metric: str, scope: Scope) -> Rule:
+        """What decides `metric`."""
+        own: dict[str, float | str | bool] = dict(self.floors.get(metric, {}))
+        if self.gates is not None:
+            own["gates"] = metric in self.gates
+        return rule_for(metric, {metric: own}, scope)
 
 
 @dataclass(frozen=True)

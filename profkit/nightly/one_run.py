@@ -7,13 +7,15 @@ run's folder, and so is what a child that died had finished.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from profkit import process
 from profkit.errors import MachineError, ProfkitError, UsageError, WorkloadError
@@ -25,9 +27,13 @@ from profkit.run import read_run
 _START = "import sys; sys.path[0] = sys.argv.pop(1); from profkit.cli import main; main()"
 _ROOT = str(Path(__file__).resolve().parents[2])
 END_SECONDS = 30.0  # what a child may take for its last words beyond the budget of its measurements
+PLAN_SECONDS = 60.0  # a plan asks the tools for their versions and no more
 _SAID = 2000  # characters of a child's last words that are looked at
 
-Ending = Literal["done", "workload-failed", "machine", "out-of-time", "died", "refused", "profkit-failed"]
+# `absent`: nobody tried; the night ended before, or the runs that were given have none of it.
+Ending = Literal[
+    "done", "workload-failed", "machine", "out-of-time", "died", "refused", "profkit-failed", "absent"
+]
 
 
 @dataclass(frozen=True)
@@ -88,6 +94,25 @@ def profile_once(
             document = read_run(folder)
     ending, reason, fix = _ending(outcome, limit, document)
     return Ran(ending, reason, fix, folder, document, outcome.seconds)
+
+
+def plan_once(spec: WorkloadSpec) -> tuple[dict[str, Any], Ran | None]:
+    """The plan of its profile (`profkit.plan/1`) where it would run, and why there is none; runs nothing of it."""
+    with tempfile.TemporaryDirectory(prefix="profkit-plan-") as folder:
+        log = Path(folder) / "plan.json"
+        options = [*_options(spec, Path(folder), None, targets=True), "--plan", "--format", "json"]
+        argv = [sys.executable, "-c", _START, _ROOT, *options, "--", *spec.command]
+        try:
+            outcome = process.run(argv, env=spec.env, cwd=spec.cwd, log=log, timeout=PLAN_SECONDS)
+            if not outcome.ok:
+                ending, reason, fix = _ending(outcome, PLAN_SECONDS, None)
+                return {}, Ran(ending, reason, fix)
+            document = json.loads(log.read_text(encoding="utf-8"))
+        except UsageError as fault:
+            return {}, Ran("refused", fault.message, fault.fix)
+        except (OSError, ValueError) as error:
+            return {}, Ran("profkit-failed", f"its plan cannot be read: {error}")
+    return (document if isinstance(document, dict) else {}), None
 
 
 def _make(into: Path) -> set[str]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import cast, get_args
+from typing import NoReturn, cast, get_args
 
 from profkit.errors import UsageError
 from profkit.metrics import metric
@@ -17,12 +17,12 @@ from profkit.nightly.config import (
     Annotate,
     CalibrateSpec,
     ConfirmSpec,
-    Floor,
     NightConfig,
     NotifySpec,
     WorkloadSpec,
 )
 from profkit.nightly.fields import Fields
+from profkit.regression.rules import rule_for
 from profkit.targets.yaml_text import Value, read_yaml
 
 VERSION = 1
@@ -58,7 +58,6 @@ _SHARED = (
     "floors",
 )
 _CONFIRM = ("enabled", "checkout", "setup", "setup_timeout", "rounds", "budget")
-_FLOOR = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*%\s*")
 
 
 def read_config(path: Path, *, profiling: bool = True) -> NightConfig:
@@ -139,6 +138,7 @@ def _workload(fields: Fields, usual: WorkloadSpec, *, profiling: bool) -> Worklo
         if not passes:
             fields.refuse("passes", "passes names none", "passes: [timing]")
     kind = "file" if profiling else None
+    gates, watches = _metrics(fields, "gates"), _metrics(fields, "watches")
     return replace(
         usual,
         backend=fields.choice("backend", ("auto", *get_args(Backend)), usual.backend),
@@ -152,17 +152,17 @@ def _workload(fields: Fields, usual: WorkloadSpec, *, profiling: bool) -> Worklo
         timing=fields.seconds("timing", usual.timing),
         precision=fields.number("precision", usual.precision, 0.0001, 0.5),
         cold=fields.flag("cold", usual.cold),
-        gates=_metrics(fields, "gates", usual.gates),
-        watches=_metrics(fields, "watches", usual.watches),
+        gates=gates if gates is not None else usual.gates,
+        watches=watches if watches is not None else usual.watches,
         floors={**usual.floors, **_floors(fields)},
     )
 
 
-def _metrics(fields: Fields, key: str, usual: tuple[str, ...]) -> tuple[str, ...]:
+def _metrics(fields: Fields, key: str) -> tuple[str, ...] | None:
     found = fields.words(key)
     for name in found or ():
         _known(fields, key, name)
-    return tuple(dict.fromkeys(found)) if found is not None else usual
+    return tuple(dict.fromkeys(found)) if found is not None else None
 
 
 def _known(fields: Fields, key: str, name: str) -> None:
@@ -172,28 +172,37 @@ def _known(fields: Fields, key: str, name: str) -> None:
         fields.refuse(key, f"{key}: {error.message}", "docs/metrics.md lists all names")
 
 
-def _floors(fields: Fields) -> Mapping[str, Floor]:
+def _floors(fields: Fields) -> Mapping[str, Mapping[str, float | str]]:
     if "floors" not in fields:
         return {}
-    found = {}
+    found: dict[str, Mapping[str, float | str]] = {}
     for name, item in fields.at("floors").mapping("floors").items():
         _known(fields, "floors", name)
         if isinstance(item.content, dict):
-            inner = Fields(item, f"the floor of {name}", ("relative", "absolute"), Path())
-            relative = _share(inner.at("relative"), name) if "relative" in inner else None
-            absolute = inner.number("absolute", 0.0, 0.0, 1e300) if "absolute" in inner else None
-            found[name] = Floor(relative, absolute)
+            given = {key: _plain(value, key) for key, value in item.content.items()}
         else:
-            found[name] = Floor(_share(item, name))
+            given = {"relative": item.content if isinstance(item.content, str) else _no_share(item, name)}
+        try:
+            rule_for(name, {name: given})
+        except UsageError as fault:
+            item.refuse(fault.message, fault.fix or f"{name}: 2 %")
+        found[name] = given
     return found
 
 
-def _share(item: Value, name: str) -> float:
-    """`2 %` as 0.02. A bare number is refused: 2 could be meant as 2 % or as 200 %."""
-    match = _FLOOR.fullmatch(item.content) if isinstance(item.content, str) else None
-    if match is None or not float(match[1]) <= 100:
-        item.refuse(f"the floor of {name} is {item.content!r}, not a percentage", f"{name}: 2 %")
-    return float(match[1]) / 100
+def _plain(value: Value, key: str) -> float | str:
+    """A floor's number or text. `gates` is refused: what gates is told in one place."""
+    content = value.content
+    if key == "gates":
+        value.refuse("what decides the night stands under gates", "gates: [time.median]")
+    if isinstance(content, bool) or not isinstance(content, (int, float, str)):
+        value.refuse(f"{key} must be a number or a text", f"{key}: 2 %")
+    return content
+
+
+def _no_share(item: Value, name: str) -> NoReturn:
+    """A bare number is refused: 2 could be meant as 2 % or as 200 %."""
+    item.refuse(f"the floor of {name} is {item.content!r}, not a percentage", f"{name}: 2 %")
 
 
 def _confirm(top: Fields, base: Path) -> ConfirmSpec:
@@ -217,7 +226,7 @@ def _confirm(top: Fields, base: Path) -> ConfirmSpec:
         checkout=checkout,
         setup=fields.command("setup"),
         setup_timeout=fields.seconds("setup_timeout", usual.setup_timeout) or usual.setup_timeout,
-        rounds=fields.whole("rounds", usual.rounds, 6, 200),
+        rounds=fields.whole("rounds", usual.rounds, 4, 200),
         budget=fields.seconds("budget", usual.budget) or usual.budget,
     )
 
@@ -231,7 +240,7 @@ def _calibrate(top: Fields, base: Path) -> CalibrateSpec:
     fields = Fields(value, "calibrate", ("workloads", "rounds", "budget"), base)
     return CalibrateSpec(
         workloads=fields.whole("workloads", usual.workloads, 0, 1000),
-        rounds=fields.whole("rounds", usual.rounds, 6, 200),
+        rounds=fields.whole("rounds", usual.rounds, 4, 200),
         budget=fields.seconds("budget", usual.budget) or usual.budget,
     )
 

@@ -1,0 +1,155 @@
+"""`profkit nightly`: a set of workloads profiled, held against their past, and reported as one night."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from profkit.cli.options import FormatOption, OutputFormat, put
+
+if TYPE_CHECKING:
+    from profkit.model import Night
+    from profkit.nightly.config import NightConfig
+    from profkit.nightly.story import Wish
+    from profkit.progress import Progress
+
+EXAMPLES = """
+Example:  profkit nightly nightly.yaml
+
+A file to begin with:  profkit nightly --example > nightly.yaml
+
+What it would do, and what that costs:  profkit nightly nightly.yaml --plan
+
+From cron; called again the same day it goes on where it was:  profkit nightly nightly.yaml --night "$(date +%F)"
+
+Runs that other machines recorded, decided here:  profkit nightly nightly.yaml --runs downloaded/
+
+Exit codes: 0 all ran and nothing regressed; 1 something regressed, or a target failed; 2 the file cannot be read;
+3 this machine could not run one; 4 a workload failed; 5 something was not measured or is not valid, and with --strict
+also where it could not be decided; 130 interrupted.
+"""
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the verb."""
+    app.command("nightly", epilog=EXAMPLES)(nightly)
+
+
+def nightly(
+    config: Annotated[
+        Path | None,
+        typer.Argument(help="The nightly's YAML file.", metavar="CONFIG.yaml", show_default=False),
+    ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--only", help="Only the workload of this name (more than once for several)."),
+    ] = None,
+    night: Annotated[
+        str | None,
+        typer.Option(
+            "--night", help="The night's name (default: the time); one begun before goes on.", metavar="ID"
+        ),
+    ] = None,
+    runs: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--runs", help="Profile nothing: decide on the runs in this folder, by their own dates."
+        ),
+    ] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit 5 where it could not be decided.")] = False,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Print what would be done and what it may cost; run nothing.")
+    ] = False,
+    example: Annotated[bool, typer.Option("--example", help="Print a commented file to begin with.")] = False,
+    format: FormatOption = OutputFormat.terminal,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on standard error.")] = False,
+) -> None:
+    """Profile a set of workloads, hold each against its past, and say in one report what changed."""
+    from profkit.errors import UsageError
+    from profkit.nightly.read_config import EXAMPLE, read_config
+
+    if example:
+        put(EXAMPLE.read_text(encoding="utf-8"))
+        return
+    if config is None:
+        raise UsageError("no configuration was given", "profkit nightly --example > nightly.yaml")
+    from profkit.cli.progress import progress_for
+    from profkit.nightly.story import Wish
+
+    read = read_config(config, profiling=not runs)
+    wish = Wish(night, tuple(only or ()), strict)
+    progress = progress_for(quiet=quiet)
+    if plan:
+        _plan(read, wish, format)
+        return
+    if runs:
+        raise typer.Exit(_replay(read, wish, runs, progress, format))
+    raise typer.Exit(_tonight(read, wish, progress, format))
+
+
+def _plan(config: NightConfig, wish: Wish, output: OutputFormat) -> None:
+    from profkit.nightly.plan import plan_of, to_text
+    from profkit.nightly.story import NIGHTS, chosen
+    from profkit.reports.night_plan import render
+
+    made = plan_of(config, chosen(config, wish.only), config.output / NIGHTS)
+    put(to_text(made) if output is OutputFormat.json else render(made))
+
+
+def _tonight(config: NightConfig, wish: Wish, progress: Progress, output: OutputFormat) -> int:
+    from profkit.nightly.story import run_night
+    from profkit.nightly.write import annotated
+    from profkit.signals import hurried
+
+    night, folder = run_night(config, wish, progress)
+    with hurried():  # a second Ctrl-C must not cost what the first one left
+        _print(night, folder, output)
+        sys.stderr.write(annotated(config.notify, night))
+    return night.exit_code
+
+
+def _replay(
+    config: NightConfig, wish: Wish, runs: list[Path], progress: Progress, output: OutputFormat
+) -> int:
+    from profkit.nightly.replay import replay, worst_code
+    from profkit.nightly.write import annotated
+    from profkit.reports.night_terminal import brief
+
+    nights, folder = replay(config, wish, runs, progress)
+    code = worst_code(nights)
+    if output is OutputFormat.json and len(nights) > 1:
+        from profkit.nightly.document import many_to_text
+
+        put(many_to_text(nights, code))
+        return code
+    if output is OutputFormat.terminal and len(nights) > 1:
+        put("\n".join(brief(night) for night in nights) + "\n")
+    _print(nights[-1], folder, output)
+    sys.stderr.write(annotated(config.notify, nights[-1]))
+    return code
+
+
+def _print(night: Night, folder: Path, output: OutputFormat) -> None:
+    if output is OutputFormat.json:
+        from profkit.nightly.document import to_text
+
+        put(to_text(night))
+    elif output is OutputFormat.markdown:
+        from profkit.reports.markdown import STEP_SUMMARY
+        from profkit.reports.night_markdown import render as render_markdown
+
+        put(render_markdown(night, STEP_SUMMARY))
+    else:
+        from profkit.reports.night_terminal import render
+
+        put(render(night, _short(folder)))
+
+
+def _short(path: Path) -> Path:
+    try:
+        return path.relative_to(Path.cwd())
+    except (ValueError, OSError):  # elsewhere, or in a folder that is gone by now
+        return path

@@ -1,0 +1,183 @@
+"""A night as one page in the frame of all pages: the worst first with its plots, what passed in one table below."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from profkit.model import MetricOutcome, Night, Outcome, WorkloadOutcome
+from profkit.reports.charts.trend import trend_chart
+from profkit.reports.html.frame import page
+from profkit.reports.html.part import Part
+from profkit.reports.html.templates import filled
+from profkit.reports.night_words import (
+    ORDER,
+    QUIET,
+    SIGNS,
+    WORDS,
+    alarming,
+    calibration_line,
+    causes,
+    chance_line,
+    counted,
+    duration,
+    epochs,
+    missed,
+    name_of,
+    points,
+    quiet,
+    seen,
+    share,
+    word_of,
+)
+from profkit.words import quantity
+
+# Which of the page's four colours an outcome has; its word and its sign say the same without colour.
+TONES: dict[Outcome, str] = {
+    "regressed": "fail",
+    "missing": "fail",
+    "invalid": "unknown",
+    "ambiguous": "unknown",
+    "improved": "pass",
+    "new": "not-applicable",
+    "pass": "pass",
+}
+STYLES = ("charts.css",)
+CHARTS = 24  # plots of a page beside those of what is wrong: each is some kB, and the history tells the rest
+
+
+@dataclass(frozen=True)
+class _Row:
+    """One metric as it is shown; all of it plain text."""
+
+    tone: str
+    sign: str
+    word: str
+    gates: bool
+    workload: str
+    metric: str
+    usual: str
+    tonight: str
+    change: str
+    seen: str
+    why: str
+    points: tuple[str, ...]
+
+
+def render(night: Night) -> str:
+    """The night as one self-contained HTML file, as text for UTF-8."""
+    loud = [w for w in night.workloads if w.outcome not in QUIET]
+    calm = [w for w in night.workloads if w.outcome in QUIET]
+    parts = [_incidents(night)]
+    parts += [_loud(number, workload) for number, workload in enumerate(loud, 1)]
+    parts += [_calm(calm), _plots(calm), _trust(night), _notes(night)]
+    made = [part for part in parts if part is not None]
+    return page(f"{night.name}: night {night.id}", made, head=_head(night), styles=STYLES)
+
+
+def _head(night: Night) -> str:
+    facts = [("Started", night.started), ("Took", duration(night.seconds))]
+    facts += [("Commit", night.commit)] if night.commit else []
+    facts += [("Chance", line)] if (line := chance_line(night)) is not None else []
+    return filled(
+        "night_head.html.j2",
+        night=night,
+        tone="fail"
+        if TONES[night.outcome] == "fail"
+        else "unknown"
+        if TONES[night.outcome] == "unknown"
+        else "",
+        sign=SIGNS[night.outcome],
+        counted=", ".join(text for _, text in counted(night.workloads)) or "no workload",
+        facts=facts,
+    )
+
+
+def _incidents(night: Night) -> Part | None:
+    if not night.incidents:
+        return None
+    told = [(incident, TONES[incident.outcome], SIGNS[incident.outcome]) for incident in night.incidents]
+    return Part("incidents", "Incidents", filled("night_incidents.html.j2", incidents=told))
+
+
+def _loud(number: int, workload: WorkloadOutcome) -> Part:
+    ordered = [*alarming(workload), *quiet(workload)]
+    lines = [("Target", line) for line in missed(workload)]
+    lines += [("Why", line) for line in causes(workload)]
+    lines += [("Epoch", line) for line in epochs(workload)]
+    lines += [("Note", line) for line in workload.notes]
+    body = filled(
+        "night_workload.html.j2",
+        table=_table([(workload, metric) for metric in ordered], f"Metrics of {workload.name}", named=False),
+        lines=lines,
+        fix=workload.fix,
+        charts=[chart for metric in alarming(workload) if (chart := _chart(metric)) is not None],
+        run=f"{workload.run}/report.md" if workload.run else None,
+        log=workload.log if workload.ending != "done" else None,
+    )
+    title = f"{SIGNS[workload.outcome]} {word_of(workload)}: {workload.name}"
+    return Part(f"workload-{number}", title, body, headline=workload.reason)
+
+
+def _calm(calm: list[WorkloadOutcome]) -> Part | None:
+    if not calm:
+        return None
+    rows = [(w, m) for w in calm for m in (*alarming(w), *quiet(w))]
+    body = _table(rows, "What passed", named=True)
+    bare = [f"{w.name}: {w.reason}" for w in calm if not w.metrics]
+    body += filled("notes.html.j2", notes=bare) if bare else ""
+    return Part("passed", "Passed", body, headline="and how small a change each would have shown")
+
+
+def _plots(calm: list[WorkloadOutcome]) -> Part | None:
+    charts = [chart for w in calm for m in w.metrics if m.gates and (chart := _chart(m)) is not None]
+    if not charts:
+        return None
+    left = len(charts) - CHARTS
+    more = f"{left} more plots: profkit history trend" if left > 0 else None
+    return Part("plots", "Over the nights", "\n".join(charts[:CHARTS]), headline=more, folded=True)
+
+
+def _chart(metric: MetricOutcome) -> str | None:
+    if metric.trend is None or not metric.trend.series.points:
+        return None
+    band = (metric.band[0], metric.band[-1]) if metric.band else None
+    return trend_chart(metric.trend, band)
+
+
+def _trust(night: Night) -> Part | None:
+    lines = [line for line in (chance_line(night), calibration_line(night)) if line is not None]
+    if not lines:
+        return None
+    return Part("trust", "How far to trust it", filled("notes.html.j2", notes=lines))
+
+
+def _notes(night: Night) -> Part | None:
+    calm = [w for w in night.workloads if w.outcome in QUIET]
+    told = [*night.notes, *(f"{w.name}: {line}" for w in calm for line in (*epochs(w), *w.notes))]
+    return Part("notes", "Notes", filled("notes.html.j2", notes=told)) if told else None
+
+
+def _table(pairs: list[tuple[WorkloadOutcome, MetricOutcome]], label: str, *, named: bool) -> str:
+    ordered = sorted(pairs, key=lambda pair: (not pair[1].gates, ORDER.index(pair[1].outcome)))
+    rows = [_row(workload, metric) for workload, metric in ordered]
+    return filled("night_metrics.html.j2", rows=rows, label=label, named=named)
+
+
+def _row(workload: WorkloadOutcome, metric: MetricOutcome) -> _Row:
+    change = "-"
+    if metric.value is not None and metric.expected:
+        change = share(metric.value / metric.expected - 1)
+    return _Row(
+        tone=TONES[metric.outcome],
+        sign=SIGNS[metric.outcome],
+        word=WORDS[metric.outcome],
+        gates=metric.gates,
+        workload=workload.name,
+        metric=name_of(metric),
+        usual=quantity(metric.expected, metric.unit),
+        tonight=quantity(metric.value, metric.unit),
+        change=change,
+        seen=seen(metric),
+        why=metric.reason,
+        points=tuple(points(metric)[:3]),
+    )
