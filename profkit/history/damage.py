@@ -48,10 +48,10 @@ def in_words(path: Path, error: sqlite3.Error) -> ProfkitError:
             f"cannot write to the history {path}: it, or its folder, is read-only",
             "--history FILE in a folder that you may write to",
         )
-    if "malformed" in said or "not a database" in said or "constraint" in said:
-        return damaged(path, said)
     if "unable to open" in said:
         return MachineError(
             f"cannot open the history {path}: no permission, or no space for its journal", f"ls -l {where}"
         )
-    return MachineError(f"cannot use the history {path}: {said}", f"df -h {where}; ls -l {where}")
+    if "disk i/o" in said.lower():
+        return MachineError(f"cannot use the history {path}: {said}", f"df -h {where}; ls -l {where}")
+    return damaged(path, said.encode("ascii", "replace").decode())

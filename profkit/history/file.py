@@ -63,6 +63,8 @@ def open_file(path: Path, *, write: bool) -> tuple[sqlite3.Connection, Path | No
         return _connect(path)
     except sqlite3.Error as error:
         raise in_words(path, error) from error
+    except UnicodeDecodeError as error:  # Python could not even tell what SQLite complained of
+        raise damaged(path, "its schema cannot be read") from error
 
 
 def _refuse_foreign(path: Path) -> None:
@@ -149,16 +151,21 @@ def _make(path: Path) -> None:
                 with contextlib.suppress(OSError):
                     temporary.with_name(name).unlink()
     except sqlite3.Error as error:
+        if "unable to open" in str(error):
+            raise _cannot_make(path, "no permission") from error
         raise in_words(path, error) from error
     except (FileExistsError, NotADirectoryError) as error:
         raise UsageError(
             f"cannot make a history at {path}: {path.parent} is not a folder", "--history FILE"
         ) from error
     except OSError as error:
-        raise MachineError(
-            f"cannot make a history at {path}: {error.strerror or error}",
-            "--history FILE in a folder that you may write to",
-        ) from error
+        raise _cannot_make(path, error.strerror or str(error)) from error
+
+
+def _cannot_make(path: Path, why: str) -> MachineError:
+    return MachineError(
+        f"cannot make a history at {path}: {why}", "--history FILE in a folder that you may write to"
+    )
 
 
 def _link(temporary: Path, path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from profkit.errors import UnreadableReport
 from profkit.history.rows import (
     ENTRY_COLUMNS,
+    SERIES_COLUMNS,
     entry_of_row,
     features_of,
     point_of,
@@ -22,8 +23,9 @@ from profkit.history.rows import (
 from profkit.history.times import stamp
 from profkit.model import Entry, Feature, Point, Series, SeriesKey, Value
 
-SERIES_COLUMNS = "key, workload, backend, metric, scope, name, scope_id, unit, better"
 POINT_COLUMNS = "series, entry, value, low, high, quality, doubt, taken, samples, seal"
+_MACHINE = ENTRY_COLUMNS.split(", ").index("machine")
+_WIDTH = SERIES_COLUMNS.count(",") + 1
 
 
 def read_entries(
@@ -32,34 +34,43 @@ def read_entries(
     since: str | None = None,
     until: str | None = None,
     valid: bool | None = None,
+    machine: str | None = None,
     **wanted: str | None,
 ) -> dict[int, Entry]:
     """The runs by their numbers, oldest first; those of one second in the order in which they were added."""
-    where, given = conditions(
-        **{"machine.id" if name == "machine" else f"entry.{name}": text for name, text in wanted.items()}
-    )
+    check_total(sql, "entry")
+    where, given = conditions(**wanted)
     more = []
     for sign, text in ((">=", since), ("<", until)):
         if text is not None:
-            more.append(f"entry.started {sign} ?")
+            more.append(f"started {sign} ?")
             given.append(stamp(text))
     if valid is not None:
-        more.append("entry.valid = ?")
+        more.append("valid = ?")
         given.append(int(valid))
     rows = sql.execute(
-        f"SELECT entry.number, machine.id, machine.features, machine.seal, {_of('entry', ENTRY_COLUMNS)} FROM entry"
-        f" JOIN machine ON machine.number = entry.machine {' AND '.join([where or 'WHERE 1', *more])}"
-        " ORDER BY entry.started, entry.number",
+        f"SELECT number, {ENTRY_COLUMNS} FROM entry {' AND '.join([where or 'WHERE 1', *more])}"
+        " ORDER BY started, number",
         given,
     ).fetchall()
-    machines: dict[tuple[str, str], tuple[Feature, ...]] = {}
+    machines = _machines(sql)
     found = {}
-    for number, machine, text, sealed, *row in rows:
-        if (machine, text) not in machines:
-            if seal(machine, text) != sealed:
-                raise UnreadableReport("what is told of a machine is not what was stored")
-            machines[machine, text] = features_of(text)
-        found[number] = entry_of_row(tuple(row), machine, machines[machine, text])
+    for number, *row in rows:
+        print_ = machines.get(row[_MACHINE])
+        if print_ is None:
+            raise UnreadableReport("the machine of a run is not there")
+        if machine in (None, print_[0]):
+            found[number] = entry_of_row(tuple(row), *print_)
+    return found
+
+
+def _machines(sql: sqlite3.Connection) -> dict[int, tuple[str, tuple[Feature, ...]]]:
+    """Every fingerprint by its number."""
+    found = {}
+    for number, name, text, sealed in sql.execute("SELECT number, id, features, seal FROM machine"):
+        if seal(name, text) != sealed:
+            raise UnreadableReport("what is told of a machine is not what was stored")
+        found[number] = (name, features_of(text))
     return found
 
 
@@ -73,6 +84,7 @@ def read_series(
     **wanted: str | None,
 ) -> tuple[Series, ...]:
     """All series that match, with their points of these runs in the order of these runs."""
+    check_total(sql, "series")
     order = {number: place for place, number in enumerate(entries)}
     patterns = {number: point_of(entry) for number, entry in entries.items()}
     where, given = conditions(**wanted)
@@ -86,7 +98,7 @@ def read_series(
         for number, *columns in rows:
             key, unit, better = series_of(tuple(columns))
             if scope is None or scope in (key.scope.name, key.scope.kind):
-                points = _points(sql, number, patterns, order, limit, samples=samples)
+                points = _points(sql, number, columns[9], patterns, order, limit, samples=samples)
                 if points:
                     found.append(Series(key, unit, better, points))
     return tuple(found)
@@ -104,14 +116,25 @@ def _collector_paused() -> Iterator[None]:
             gc.enable()
 
 
+def check_total(sql: sqlite3.Connection, table: str) -> None:
+    """Raise UnreadableReport where a table has lost rows. Also within a transaction of another one it holds."""
+    query = f"SELECT (SELECT count(*) FROM {table}), (SELECT number FROM total WHERE name = ?)"
+    found, expected = sql.execute(query, (table,)).fetchone()
+    if found != expected:
+        raise UnreadableReport(f"{found} of {expected} rows of its table {table!r} are there")
+
+
 def read_values(sql: sqlite3.Connection, number: int) -> tuple[Value, ...]:
     """All values of one run."""
+    (count,) = sql.execute("SELECT points FROM entry WHERE number = ?", (number,)).fetchone()
     rows = sql.execute(
         f"SELECT {_of('series', SERIES_COLUMNS)}, {_of('point', POINT_COLUMNS)} FROM point"
         " JOIN series ON series.number = point.series WHERE point.entry = ? ORDER BY series.number",
         (number,),
     ).fetchall()
-    return tuple(value_of(*series_of(row[:9]), row[9:]) for row in rows)
+    if len(rows) != count:
+        raise UnreadableReport(f"{len(rows)} of {count} values of a run are there")
+    return tuple(value_of(*series_of(row[:_WIDTH]), row[_WIDTH:]) for row in rows)
 
 
 def read_decisions(sql: sqlite3.Connection, workload: str | None) -> dict[SeriesKey, dict[str, str]]:
@@ -125,9 +148,10 @@ def read_decisions(sql: sqlite3.Connection, workload: str | None) -> dict[Series
     ).fetchall()
     found: dict[SeriesKey, dict[str, str]] = {}
     for row in rows:
-        if seal(*row[10:13]) != row[13]:
+        entry, series, number, word, sealed = row[_WIDTH:]
+        if seal(series, number, word) != sealed:
             raise UnreadableReport("what a re-run said is not what was stored")
-        found.setdefault(series_of(row[:9])[0], {})[row[9]] = row[12]
+        found.setdefault(series_of(row[:_WIDTH])[0], {})[entry] = word
     return found
 
 
@@ -153,6 +177,7 @@ def conditions(**wanted: str | None) -> tuple[str, list[Any]]:
 def _points(
     sql: sqlite3.Connection,
     number: int,
+    count: int,
     patterns: dict[int, Point],
     order: dict[int, int],
     limit: int | None,
@@ -160,7 +185,10 @@ def _points(
     samples: bool,
 ) -> tuple[Point, ...]:
     query = f"SELECT {POINT_COLUMNS} FROM point WHERE series = ?"
-    rows = [row for row in sql.execute(query, (number,)) if row[1] in order]
+    rows = sql.execute(query, (number,)).fetchall()
+    if len(rows) != count:
+        raise UnreadableReport(f"{len(rows)} of {count} values of a series are there")
+    rows = [row for row in rows if row[1] in order]
     rows.sort(key=lambda row: order[row[1]])
     return tuple(points_of(patterns, rows[-limit if limit else 0 :], samples=samples))
 

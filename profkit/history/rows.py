@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast
 
 from profkit.codec import valid_text
-from profkit.errors import UnreadableReport
+from profkit.errors import UnreadableReport, UsageError
 from profkit.history.samples import packed, thinned, unpacked
 from profkit.history.times import iso, stamp
 from profkit.model import Accepted, Direction, Entry, Feature, Point, Scope, SeriesKey, Tier, Value
@@ -36,10 +36,13 @@ def series_row(key: SeriesKey, unit: str, better: str) -> tuple[str, ...]:
     return cast("tuple[str, ...]", (_key(clean), *clean, better))
 
 
+SERIES_COLUMNS = "key, workload, backend, metric, scope, name, scope_id, unit, better, points, seal"
+
+
 def series_of(row: tuple[Any, ...]) -> tuple[SeriesKey, str, Direction]:
-    """Key, unit and direction behind the columns key, workload, ..., unit, better."""
-    key, workload, backend, metric, kind, name, scope_id, unit, better = row
-    if key != _key(row[1:8]):
+    """Key, unit and direction behind SERIES_COLUMNS."""
+    key, workload, backend, metric, kind, name, scope_id, unit, better, points, sealed = row
+    if key != _key(row[1:8]) or seal(key, better, points) != sealed:
         raise UnreadableReport("the name of a series does not match its columns")
     return SeriesKey(workload, backend, metric, Scope(cast("ScopeKind", kind), name, scope_id)), unit, better
 
@@ -52,7 +55,9 @@ def _key(columns: tuple[str | None, ...]) -> str:
 
 
 def point_row(series: int, entry: int, value: Value) -> tuple[Any, ...]:
-    """series, entry, value, low, high, quality, doubt, taken, samples, seal."""
+    """series, entry, value, low, high, quality, doubt, taken, samples, seal. Raises UsageError for no number."""
+    if not math.isfinite(value.value):
+        raise UsageError(f"{value.key.metric} of {value.key.workload} is {value.value}, which is no number")
     groups, taken = thinned(value.groups)
     blob = packed(groups)
     doubt = None if value.doubt is None else valid_text(value.doubt)
@@ -141,8 +146,8 @@ def _real(value: float | None) -> float | None:
 # ---------------------------------------------------------------- entries
 
 
-def entry_row(entry: Entry, machine: int) -> tuple[Any, ...]:
-    """The columns of an entry but its number, its seal last."""
+def entry_row(entry: Entry, machine: int, points: int) -> tuple[Any, ...]:
+    """ENTRY_COLUMNS: all but its number, its seal last."""
     row = (
         valid_text(entry.id),
         stamp(entry.started),
@@ -159,13 +164,14 @@ def entry_row(entry: Entry, machine: int) -> tuple[Any, ...]:
         _text(entry.outcome),
         int(entry.valid),
         _text(entry.reason),
+        points,
     )
     return (*row, seal(*row))
 
 
 ENTRY_COLUMNS = (
     "id, started, workload, backend, state, source, machine, commit_id, dirty, path, night, facts, outcome, valid,"
-    " reason, seal"
+    " reason, points, seal"
 )
 
 

@@ -4,22 +4,27 @@
     entry >─ 1 machine                  what decides comparability, once for all runs that share it
     decision >─ point                   what a re-run of the same night said of one value (since version 2)
     accepted                            changes that somebody called the new normal
+    total                               how many rows there must be (since version 3)
 
 `point` is clustered by series: a year of one metric lies together, and all of them are read in one pass. Types are
 checked by CHECK and not by STRICT: a file with STRICT tables cannot even be opened by SQLite before 3.37, which is
 what Python 3.10 comes with on older systems. `seal` is a CRC of the row's content (`rows.py`): a flipped bit in a
-number looks like a number.
+number looks like a number. `points` of an entry and of a series count its rows in `point`, since a page that is lost
+looks like a run that was never there.
 """
 
 from __future__ import annotations
 
 import sqlite3
+import zlib
 from collections.abc import Callable
+
+from profkit.errors import UnreadableReport
 
 APPLICATION = (
     0x50_4B_48_31  # "PKH1": application_id of the file's header, which tells it from other SQLite files
 )
-VERSION = 2
+VERSION = 3
 
 _TABLES = """
 CREATE TABLE machine (
@@ -104,14 +109,57 @@ def _decisions(connection: sqlite3.Connection) -> None:
     _run(connection, _DECISION)
 
 
+_COUNTS = """
+ALTER TABLE series ADD COLUMN points INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE series ADD COLUMN seal INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE entry ADD COLUMN points INTEGER NOT NULL DEFAULT 0;
+CREATE TABLE total (
+    name     TEXT PRIMARY KEY CHECK (typeof(name) = 'text'),
+    number   INTEGER NOT NULL CHECK (typeof(number) = 'integer')
+) WITHOUT ROWID;
+INSERT INTO total SELECT 'entry', count(*) FROM entry;
+INSERT INTO total SELECT 'series', count(*) FROM series;
+DROP INDEX entry_by_workload;
+DROP INDEX series_by_workload;
+"""
+
+
+def _counts(connection: sqlite3.Connection) -> None:
+    """2 to 3: rows are counted, and series sealed. Two indices go: to read a few thousand rows takes no longer."""
+    _run(connection, _COUNTS)
+    connection.execute(
+        "UPDATE series SET points = (SELECT count(*) FROM point WHERE point.series = series.number)"
+    )
+    connection.execute(
+        "UPDATE entry SET points = (SELECT count(*) FROM point WHERE point.entry = entry.number)"
+    )
+    entry = (
+        "id, started, workload, backend, state, source, machine, commit_id, dirty, path, night, facts, outcome, valid,"
+        " reason"
+    )
+    for number, points, sealed, *row in connection.execute(
+        f"SELECT number, points, seal, {entry} FROM entry"
+    ).fetchall():
+        if _seal(*row) != sealed:
+            raise UnreadableReport("what is told of a run is not what was stored")
+        connection.execute("UPDATE entry SET seal = ? WHERE number = ?", (_seal(*row, points), number))
+    for number, *row in connection.execute("SELECT number, key, better, points FROM series").fetchall():
+        connection.execute("UPDATE series SET seal = ? WHERE number = ?", (_seal(*row), number))
+
+
+def _seal(*content: object) -> int:
+    """As it was in version 3, whatever becomes of `rows.seal`."""
+    return zlib.crc32(repr(content).encode("utf-8", "surrogatepass"))
+
+
 # From the version of the key to the next one. Each runs within the transaction that also writes the new version.
-MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {1: _decisions}
+MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {1: _decisions, 2: _counts}
 
 
 def create(connection: sqlite3.Connection) -> None:
     """Make the tables of the present version in an empty file, in one transaction."""
     connection.execute("BEGIN IMMEDIATE")
-    _run(connection, _TABLES + _DECISION)
+    _run(connection, _TABLES + _DECISION + _COUNTS)
     connection.execute(f"PRAGMA application_id = {APPLICATION}")
     connection.execute(f"PRAGMA user_version = {VERSION}")
     connection.execute("COMMIT")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import sqlite3
+import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +19,6 @@ from profkit.history.file import check_version, default_path, open_file
 from profkit.history.migrating import in_memory, migrate_file
 from profkit.history.reading import (
     POINT_COLUMNS,
-    SERIES_COLUMNS,
     conditions,
     point_numbers,
     read_decisions,
@@ -31,12 +31,12 @@ from profkit.history.rows import (
     accepted_of,
     accepted_row,
     entry_row,
-    features_text,
     point_row,
     seal,
     series_row,
 )
-from profkit.model import Accepted, Entry, Series, SeriesKey, Value
+from profkit.history.writing import check_counts, machine_number, recount, series_number
+from profkit.model import Accepted, Entry, Series, SeriesKey
 
 
 def open_history(path: Path | None = None, *, read_only: bool = False) -> History:
@@ -95,15 +95,15 @@ class History:
         with self._transaction() as sql:
             if sql.execute("SELECT 1 FROM entry WHERE id = ?", (entry.id,)).fetchone() is not None:
                 return False
-            row = entry_row(entry, self._machine(entry))
+            rows = {series_row(value.key, value.unit, value.better): value for value in entry.values}
+            row = entry_row(entry, machine_number(sql, entry), len(rows))
             marks = ",".join("?" * len(row))
             number = sql.execute(f"INSERT INTO entry ({ENTRY_COLUMNS}) VALUES ({marks})", row).lastrowid
             assert number is not None
-            for value in entry.values:
-                sql.execute(
-                    f"INSERT OR REPLACE INTO point ({POINT_COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?)",
-                    point_row(self._series(value), number, value),
-                )
+            sql.execute("UPDATE total SET number = number + 1 WHERE name = 'entry'")
+            for series, value in rows.items():
+                point = point_row(series_number(sql, series), number, value)
+                sql.execute(f"INSERT INTO point ({POINT_COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?)", point)
         return True
 
     def mark(self, entry: str, valid: bool, reason: str | None = None) -> None:
@@ -144,6 +144,7 @@ class History:
         """Take these runs out with all their values; how many there were. The file shrinks by what they took."""
         taken = 0
         with self._transaction() as sql:
+            check_counts(sql)
             for entry in entries:
                 found = sql.execute("SELECT number FROM entry WHERE id = ?", (entry,)).fetchone()
                 if found is not None:
@@ -151,8 +152,8 @@ class History:
                     sql.execute("DELETE FROM point WHERE entry = ?", found)
                     sql.execute("DELETE FROM entry WHERE number = ?", found)
                     taken += 1
-            sql.execute("DELETE FROM series WHERE number NOT IN (SELECT DISTINCT series FROM point)")
-            sql.execute("DELETE FROM machine WHERE number NOT IN (SELECT DISTINCT machine FROM entry)")
+            if taken:
+                recount(sql)
         if taken:
             with self._faults(), contextlib.suppress(sqlite3.OperationalError):  # a reader may be in the way
                 self._connection.execute("VACUUM")
@@ -279,23 +280,6 @@ class History:
             changed = ", ".join(f"{name} = ?" for name in names)
             sql.execute(f"UPDATE entry SET {changed} WHERE id = ?", (*told.values(), entry))
 
-    def _machine(self, entry: Entry) -> int:
-        row = (entry.machine, features_text(entry.features))
-        sql = self._connection
-        sql.execute("INSERT OR IGNORE INTO machine (id, features, seal) VALUES (?,?,?)", (*row, seal(*row)))
-        return int(sql.execute("SELECT number FROM machine WHERE id = ? AND features = ?", row).fetchone()[0])
-
-    def _series(self, value: Value) -> int:
-        row = series_row(value.key, value.unit, value.better)
-        sql = self._connection
-        found = sql.execute("SELECT number, better FROM series WHERE key = ?", row[:1]).fetchone()
-        if found is None:
-            sql.execute(f"INSERT INTO series ({SERIES_COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?)", row)
-            found = sql.execute("SELECT number, better FROM series WHERE key = ?", row[:1]).fetchone()
-        if found[1] != value.better:  # the catalogue learned better
-            sql.execute("UPDATE series SET better = ? WHERE number = ?", (value.better, found[0]))
-        return int(found[0])
-
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         """All or nothing. The lock is taken first, so that no writer finds halfway that another one was faster."""
@@ -321,5 +305,5 @@ class History:
             if isinstance(error, UnreadableReport) and error.fix is None:
                 raise damaged(self.path, error.message) from error
             raise
-        except (ValueError, TypeError, KeyError, IndexError) as error:
+        except (ValueError, TypeError, LookupError, AttributeError, OverflowError, struct.error) as error:
             raise damaged(self.path, f"a row cannot be read ({error})") from error
