@@ -62,7 +62,7 @@ def decide_single(pair: Pair, floor: float | None) -> Change:
         word = "different"
     elif distance + noise <= limit:
         word = "same"
-    reason = f"{_told(pair)}; {quantity(limit, pair.unit)} counts"
+    reason = f"{_told(pair)}; {amount(limit, pair.unit)} counts"
     reason += ", and it is exact" if rule.exact else f", and such values differ by {_noise(rule, pair.unit)}"
     low = high = ratio
     if ratio is not None and before > 0:
@@ -89,6 +89,11 @@ def course_of(pair: Pair) -> Course:
 def signed(part: float) -> str:
     """0.123 as `+12.3 %`; 2.4 as `+240 %`."""
     return f"{'+' if part >= 0 else '-'}{figures(abs(100 * part))} %"
+
+
+def amount(value: float, unit: str) -> str:
+    """A difference in its unit; of two shares in % it is points, since `3 %` could be taken for a part of them."""
+    return f"{figures(value)} points" if unit == "%" else quantity(value, unit)
 
 
 def share(part: float) -> str:
@@ -151,8 +156,8 @@ def _told(pair: Pair) -> str:
     if ratio is not None and pair.unit != "%":
         return signed(ratio - 1)
     sign = "+" if after >= before else "-"
-    return f"{sign}{quantity(abs(after - before), pair.unit)}"
+    return f"{sign}{amount(abs(after - before), pair.unit)}"
 
 
 def _noise(rule: Rule, unit: str) -> str:
-    return quantity(rule.spread, unit) if rule.spread else share(rule.repeat or 0.0)
+    return amount(rule.spread, unit) if rule.spread else share(rule.repeat or 0.0)

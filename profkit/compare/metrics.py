@@ -19,7 +19,7 @@ def changes_of(pairs: Sequence[Pair], floor: float | None = None) -> tuple[Chang
     are as much wider as the picking asks for. `floor` takes the place of every metric's own relative floor.
     """
     ratios = {
-        place: ratio_of(pair.baseline.groups, pair.candidate.groups)
+        place: ratio_of(pair.baseline.groups, pair.candidate.groups, pair.between)
         for place, pair in enumerate(pairs)
         if pair.sampled
     }

@@ -65,6 +65,17 @@ def throttled(document: RunDocument) -> tuple[str, ...]:
     return tuple(dict.fromkeys(reasons))
 
 
+def in_cycles(change: Change, before: Clock, after: Clock) -> float | None:
+    """The ratio in cycles of a time that the clock alone explains; None where it does not, or hardly moved."""
+    if before.of != after.of or change.ratio is None or change.unit != "s":
+        return None
+    faster = after.hertz / before.hertz
+    cycles = change.ratio * faster
+    if abs(faster - 1) <= CLOCKS_APART or (change.ratio > 1) == (faster > 1):
+        return None
+    return cycles if 1 / (1 + change.floor) <= cycles <= 1 + change.floor else None
+
+
 def doubted(changes: Sequence[Change], baseline: RunDocument, candidate: RunDocument) -> tuple[Change, ...]:
     """The changes, those of times AMBIGUOUS where the state of the machine may have made them.
 
@@ -92,16 +103,13 @@ def _doubted(
     if change.word != "different" or change.unit != "s" or change.ratio is None:
         return change
     before, after = clocks
-    if before is not None and after is not None and before.of == after.of:
-        faster = after.hertz / before.hertz
-        cycles = change.ratio * faster
-        if abs(faster - 1) > CLOCKS_APART and 1 / (1 + change.floor) <= cycles <= 1 + change.floor:
-            return _ambiguous(
-                change,
-                f"the clock of {before.of} went from {quantity(before.hertz, 'Hz')} to "
-                f"{quantity(after.hertz, 'Hz')}; in cycles it is {signed(cycles - 1)}, within the "
-                f"{share(change.floor)} that counts",
-            )
+    if before is not None and after is not None and (cycles := in_cycles(change, before, after)) is not None:
+        return _ambiguous(
+            change,
+            f"the clock of {before.of} went from {quantity(before.hertz, 'Hz')} to "
+            f"{quantity(after.hertz, 'Hz')}; in cycles it is {signed(cycles - 1)}, within the "
+            f"{share(change.floor)} that counts",
+        )
     if occupied and 1 / BUSY_MOST < change.ratio < BUSY_MOST:
         if any((c.ratio or 1.0) > 1 for c in work) and change.ratio > 1:
             return change

@@ -1,0 +1,106 @@
+"""`profkit compare`: two runs or two reports, and whether what differs between them is real."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from profkit.cli.options import FormatOption, OutputFormat, put
+
+if TYPE_CHECKING:
+    from profkit.model import Comparison
+
+EXAMPLES = """
+Example:  profkit compare reports/20261119-gated_mlp-cpu reports/20261120-gated_mlp-cpu
+
+Exit codes: 0 the same, improved, or changed in nothing that decides; 1 regressed; 5 it cannot be decided, or the two
+must not be compared; 2 an input that cannot be read.
+"""
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the verb."""
+    app.command("compare", epilog=EXAMPLES)(compare)
+
+
+def compare(
+    baseline: Annotated[Path, typer.Argument(help="The run or report to start from.", metavar="BASELINE")],
+    candidate: Annotated[Path, typer.Argument(help="The run or report in question.", metavar="CANDIDATE")],
+    force: Annotated[bool, typer.Option("--force", help="Compare what must not be compared.")] = False,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option("--metric", "-m", help="Look at this metric alone, and let it decide (repeatable)."),
+    ] = None,
+    floor: Annotated[
+        str | None,
+        typer.Option(
+            "--floor", help="The relative change that counts, for every metric: 2%.", metavar="SHARE"
+        ),
+    ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit 5 where any metric that decides is open.")
+    ] = False,
+    format: FormatOption = OutputFormat.terminal,
+) -> None:
+    """Say what is different between two runs, whether it is real, and why."""
+    from profkit.compare import compare as compare_documents
+    from profkit.examine import examine
+
+    wanted = _metrics(metric or [])
+    share = _share(floor)
+    documents = examine(baseline), examine(candidate)
+    found = compare_documents(
+        *documents, force=force, metrics=wanted, floor=share, paths=(str(baseline), str(candidate))
+    )
+    put(_text(found, format))
+    raise typer.Exit(exit_code(found, strict=strict))
+
+
+def exit_code(found: Comparison, *, strict: bool) -> int:
+    """1 regressed; 5 ambiguous or refused, with `strict` also where a metric that decides is open; else 0."""
+    from profkit.compare import deciding
+
+    if found.outcome == "regressed":
+        return 1
+    if found.outcome in ("ambiguous", "refused"):
+        return 5
+    if strict and any(change.word == "ambiguous" for change in deciding(found.changes)):
+        return 5
+    return 0
+
+
+def _text(found: Comparison, output: OutputFormat) -> str:
+    if output is OutputFormat.json:
+        from profkit.reports.comparison_json import render as render_json
+
+        return render_json(found)
+    if output is OutputFormat.markdown:
+        from profkit.reports.comparison_markdown import render as render_markdown
+
+        return render_markdown(found)
+    from profkit.reports.comparison_terminal import render as render_terminal
+
+    return render_terminal(found)
+
+
+def _metrics(names: list[str]) -> tuple[str, ...]:
+    """The metrics by name; raises UsageError with the nearest known one where there is none of a name."""
+    from profkit.metrics import metric as known
+
+    return tuple(dict.fromkeys(known(name.strip()).name for name in names))
+
+
+def _share(text: str | None) -> float | None:
+    """`2%`, `2 %` and `0.02` as 0.02. Raises UsageError for what is no share between 0 and 1."""
+    from profkit.errors import UsageError
+
+    if text is None:
+        return None
+    found = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(%?)\s*", text)
+    value = float(found[1]) / (100 if found[2] else 1) if found is not None else -1.0
+    if not 0 <= value < 1:
+        raise UsageError(f"--floor {text} is no share between 0 and 100 %", "--floor 2%")
+    return value

@@ -1,0 +1,236 @@
+"""What the reports of a comparison say alike: signs, sentences, rows of tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from profkit.comparability import all_fields
+from profkit.kernel_names import labels
+from profkit.metrics import all_metrics
+from profkit.model import (
+    Change,
+    Comparison,
+    ComparisonOutcome,
+    Course,
+    Difference,
+    FunctionChange,
+    KernelChange,
+    Sample,
+    Side,
+)
+from profkit.words import figures, plural, quantity
+
+FORCE = "--force compares them all the same"
+SIGNS: dict[ComparisonOutcome, str] = {
+    "regressed": "✗",
+    "refused": "!",
+    "ambiguous": "?",
+    "changed": "~",
+    "improved": "▲",
+    "same": "✓",
+}
+COURSES: dict[Course, str] = {"better": "▲", "worse": "✗", "neither": "~"}
+_COMMIT = 12  # digits of a commit
+_SHARE = 0.005  # of the GPU time: kernels below it are counted, not listed
+MOST = 12  # rows of a table; the document has all
+
+
+def title_of(change: Change) -> str:
+    """`Time per iteration (step)`: the catalogue's title, and of what."""
+    known = next((info.title for info in all_metrics() if info.name == change.metric), change.metric)
+    return f"{known} ({change.scope.name})" if change.scope.kind == "region" and change.scope.name else known
+
+
+def value_of(sample: Sample, unit: str) -> str:
+    """The value; `293 µs`."""
+    return quantity(sample.value, unit)
+
+
+def relative(ratio: float | None) -> str:
+    """`+9.8 %`, `2.4 x`; a dash where there is no ratio."""
+    if ratio is None:
+        return "-"
+    part = ratio - 1
+    if part >= 9:
+        return f"{figures(ratio)} x"
+    size = abs(100 * part)
+    text = f"{size:.2f}" if size < 1 else figures(size)
+    return f"{'+' if part >= 0 else '-'}{text} %"
+
+
+def interval_of(change: Change) -> str:
+    """`+8.1 to +12 %`; a dash where the change has none."""
+    if change.low is None or change.high is None:
+        return "-"
+    if change.low == change.high:
+        return "exact"
+    return f"{relative(change.low).removesuffix(' %')} to {relative(change.high)}"
+
+
+def side_line(side: Side) -> str:
+    """`step on cpu, 2026-11-20T13:37:20+00:00, commit a1b2c3d4e5f6 (changed)`."""
+    parts = [side.name if not side.path or side.path.endswith(side.name) else f"{side.name} ({side.path})"]
+    parts.append(side.backend)
+    if side.started:
+        parts.append(side.started)
+    if side.commit:
+        parts.append(f"commit {side.commit[:_COMMIT]}{' with changes' if side.dirty else ''}")
+    return ", ".join(parts)
+
+
+def different(comparison: Comparison) -> list[Change]:
+    """What changed, worst first."""
+    return [change for change in comparison.changes if change.word == "different"]
+
+
+def change_rows(changes: Sequence[Change]) -> list[tuple[str, ...]]:
+    """Metric with a sign for its course, baseline, candidate, change, interval."""
+    kernels = [(c.scope.name or "", c.scope.id or "") for c in changes if c.scope.kind == "kernel"]
+    names = labels(kernels, 30) if kernels else {}
+    rows: list[tuple[str, ...]] = []
+    for change in changes:
+        title = title_of(change)
+        if change.scope.kind == "kernel":
+            title = f"{title}: {names[change.scope.name or '', change.scope.id or '']}"
+        rows.append(
+            (
+                f"{COURSES[change.course]} {title}",
+                value_of(change.baseline, change.unit),
+                value_of(change.candidate, change.unit),
+                _moved(change),
+                interval_of(change),
+            )
+        )
+    return rows
+
+
+CHANGE_COLUMNS = ("metric", "baseline", "candidate", "change", "interval")
+
+
+def _moved(change: Change) -> str:
+    if change.unit == "%":
+        distance = change.candidate.value - change.baseline.value
+        return f"{'+' if distance >= 0 else '-'}{figures(abs(distance))} points"
+    return relative(change.ratio)
+
+
+def open_lines(comparison: Comparison) -> list[str]:
+    """What cannot be decided, a sentence each."""
+    return [
+        f"{title_of(change)}{_of_kernel(change)}: {change.reason}"
+        for change in comparison.changes
+        if change.word == "ambiguous"
+    ]
+
+
+def _of_kernel(change: Change) -> str:
+    if change.scope.kind != "kernel":
+        return ""
+    key = change.scope.name or "", change.scope.id or ""
+    return f" of {labels([key], 40)[key]}"
+
+
+def same_line(comparison: Comparison) -> str | None:
+    """All that is the same in one line, each with the smallest change that would have been seen."""
+    same = [change for change in comparison.changes if change.word == "same"]
+    if not same:
+        return None
+    run = [change for change in same if change.scope.kind != "kernel"]
+    told = [f"{title_of(c)}{_seen(c)}" for c in run]
+    inside = len(same) - len(run)
+    if inside:
+        told.append(f"{plural(inside, 'metric')} of kernels")
+    return ", ".join(told)
+
+
+def _seen(change: Change) -> str:
+    """` (3.9 %)`; what is small is held against an absolute change, and no per cent of it says anything."""
+    if change.detectable is None or change.detectable > 1:
+        return ""
+    return f" ({figures(100 * change.detectable, 2)} %)"
+
+
+KERNEL_COLUMNS = ("kernel", "baseline", "candidate", "change", "")
+
+
+def kernel_rows(kernels: Sequence[KernelChange]) -> list[tuple[str, ...]]:
+    """The kernels that are not the same and matter, largest change first."""
+    listed = [k for k in kernels if k.word not in ("same", "ambiguous") and k.share >= _SHARE][:MOST]
+    names = labels([(k.name, k.launch or "") for k in listed], 44)
+    return [
+        (
+            names[k.name, k.launch or ""],
+            quantity(k.baseline_seconds, "s"),
+            quantity(k.candidate_seconds, "s"),
+            relative(_ratio(k.baseline_seconds, k.candidate_seconds)),
+            k.word,
+        )
+        for k in listed
+    ]
+
+
+def kernel_line(kernels: Sequence[KernelChange]) -> str:
+    """`2 slower, 1 vanished, 1 appeared; 40 the same, 3 not decided`."""
+    words = [k.word for k in kernels]
+    told = [
+        f"{words.count(word)} {word}"
+        for word in ("slower", "faster", "appeared", "vanished")
+        if word in words
+    ]
+    rest = []
+    if "same" in words:
+        rest.append(f"{words.count('same')} the same")
+    if "ambiguous" in words:
+        rest.append(f"{words.count('ambiguous')} not decided: within what two traces differ by")
+    return "; ".join(part for part in (", ".join(told), ", ".join(rest)) if part)
+
+
+FUNCTION_COLUMNS = ("function", "baseline", "candidate", "change", "")
+
+
+def function_tables(functions: Sequence[FunctionChange]) -> list[tuple[str, list[tuple[str, ...]]]]:
+    """Of each profile its title and the functions that changed most."""
+    tables: list[tuple[str, list[tuple[str, ...]]]] = []
+    for title in dict.fromkeys(f.profile for f in functions):
+        own = [f for f in functions if f.profile == title][:MOST]
+        rows: list[tuple[str, ...]] = [
+            (
+                f.name,
+                quantity(f.baseline, f.unit if f.unit == "%" else ""),
+                quantity(f.candidate, f.unit if f.unit == "%" else ""),
+                _points(f) if f.unit == "%" else relative(_ratio(f.baseline, f.candidate)),
+                {"slower": "more", "faster": "less"}.get(f.word, f.word),
+            )
+            for f in own
+        ]
+        tables.append((title, rows))
+    return tables
+
+
+def _points(change: FunctionChange) -> str:
+    distance = (change.candidate or 0.0) - (change.baseline or 0.0)
+    return f"{'+' if distance >= 0 else '-'}{figures(abs(distance))} points"
+
+
+def _ratio(before: float | None, after: float | None) -> float | None:
+    return after / before if before and after is not None else None
+
+
+def difference_line(difference: Difference) -> str:
+    """`driver: 580.159 -> 590.10; a driver's update may change launch times`."""
+    field = all_fields().get(difference.name)
+    title = field.title if field is not None else difference.name
+    values = f"{difference.baseline or 'not told'} -> {difference.candidate or 'not told'}"
+    return f"{title}: {values}; {difference.meaning}"
+
+
+def looked_line(comparison: Comparison) -> str | None:
+    """How many were looked at, and what that costs."""
+    count = len(comparison.changes)
+    if not count:
+        return None
+    tested = comparison.looked_at
+    text = f"{plural(count, 'metric')} looked at"
+    if tested:
+        text += f", {tested} by samples: of those called different 5 % at most are so by chance"
+    return text
