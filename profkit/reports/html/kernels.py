@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from typing import cast
 
 from profkit.kernel_names import shape
 from profkit.model import Json, Reading, RunDocument, Scope, Verdict
-from profkit.reports.html.escape import text
+from profkit.reports.html.escape import prose, text
 from profkit.reports.html.kernel_columns import Column, Value, columns
 from profkit.reports.html.part import Extras, Part
 from profkit.reports.html.sources import MARKS, Sources
@@ -82,7 +83,7 @@ def _cell(column: Column, row: KernelRow, sources: Sources) -> Cell:
 def _shown(cell: Cell, unit: str) -> str:
     """A cell as HTML."""
     if isinstance(cell.value, str):
-        return text(cell.value)
+        return html.escape(prose(cell.value))
     if cell.value is None:
         return f'<a class="n unavailable" href="#s{cell.source}">–</a>' if cell.source else ""
     told = text(quantity(float(cell.value), unit))

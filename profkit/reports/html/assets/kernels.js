@@ -52,7 +52,7 @@
     }
     return (figures(value) + " " + unit).trim();
   }
-  if (window.profkitTest) window.profkitTest.quantity = quantity;
+  window.profkitQuantity = quantity; // for whoever wants to check it
 
   // ---- order and filter
   let order = Uint32Array.from({ length: total }, (_, n) => n); // every row, as sorted
@@ -93,7 +93,7 @@
     count.textContent = words.length
       ? shown.length.toLocaleString("en") + " of " + total.toLocaleString("en") +
         (share ? ", " + percent(Math.min(100, sum)) + " % of the time of all kernels" : "")
-      : total.toLocaleString("en") + " rows";
+      : total.toLocaleString("en") + (total === 1 ? " row" : " rows");
     table.setAttribute("aria-rowcount", shown.length + 1);
     active = Math.max(0, Math.min(active, shown.length - 1));
     grid.scrollTop = 0;
@@ -107,12 +107,13 @@
   table.classList.add("live");
   const group = document.createElement("colgroup");
   const widths = columns.map((column, n) => Math.min(n ? 30 : 52, column.width));
-  for (const width of widths) {
+  const wide = (width, n) => (width * (n ? 0.49 : 0.52) + 1.2).toFixed(2) + "rem"; // a sign, and the space behind it
+  for (const [n, width] of widths.entries()) {
     const col = document.createElement("col");
-    col.style.width = width * 0.53 + 1.5 + "rem";
+    col.style.width = wide(width, n);
     group.append(col);
   }
-  table.style.width = widths.reduce((sum, width) => sum + width * 0.53 + 1.5, 0) + "rem";
+  table.style.width = "calc(" + widths.map(wide).join(" + ") + ")";
   table.prepend(table.caption, group);
   table.append(body);
   const heads = Array.from(table.tHead.rows[0].cells);
@@ -218,7 +219,7 @@
     whole.append(element("code", data.names[data.name[chosen]]));
     const told = data.details[chosen];
     const parts = [close, title, whole];
-    if (data.shape[chosen]) parts.push(element("p", "Grid and block: " + data.shape[chosen] + " threads"));
+    if (data.shape[chosen]) parts.push(element("p", data.shape[chosen].replace(" of ", " blocks of ") + " threads"));
     if (told && told.bound) parts.push(element("p", told.bound));
     if (told && told.verdicts.length) {
       const list = element("ul");

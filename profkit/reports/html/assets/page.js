@@ -29,7 +29,10 @@
     tip.replaceChildren(...Array.from(note.childNodes, (node) => node.cloneNode(true)));
     tip.hidden = false;
     link.setAttribute("aria-describedby", "tip");
-    const at = link.getBoundingClientRect(), box = tip.getBoundingClientRect(), room = 8;
+    place();
+  }
+  function place() {
+    const at = owner.getBoundingClientRect(), box = tip.getBoundingClientRect(), room = 8;
     const wide = root.clientWidth, high = window.innerHeight;
     const left = Math.max(room, Math.min(at.left, wide - box.width - room));
     const below = at.bottom + 6 + box.height <= high || at.top < high - at.bottom;
@@ -63,7 +66,12 @@
     } else if (!tip.contains(event.target)) hide();
   });
   document.addEventListener("keydown", (event) => { if (event.key === "Escape") hide(); });
-  document.addEventListener("scroll", (event) => { if (!tip.contains(event.target)) hide(); }, true);
+  document.addEventListener("scroll", (event) => { // a number that is focused may still be on its way into view
+    if (!owner || tip.contains(event.target)) return;
+    const at = owner.getBoundingClientRect();
+    tip.hidden = at.bottom < 0 || at.top > window.innerHeight;
+    place();
+  }, { capture: true, passive: true });
   window.addEventListener("resize", hide);
 
   // ---- on paper nothing is folded

@@ -1,0 +1,97 @@
+"""A real browser for the tests of pages: the chromium or chrome that is here, driven by playwright; none is downloaded."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+NAMES = ("chromium", "google-chrome", "google-chrome-stable", "chromium-browser")
+
+
+def executable() -> str | None:
+    """The browser: that of PROFKIT_BROWSER, else the first of PATH."""
+    wanted = os.environ.get("PROFKIT_BROWSER")
+    return shutil.which(wanted) if wanted else next(filter(None, map(shutil.which, NAMES)), None)
+
+
+def why_not() -> str | None:
+    """Why no page can be looked at here; None where one can."""
+    try:
+        import playwright.sync_api  # noqa: F401
+    except ImportError:
+        return "playwright is not installed (./setup.sh --dev)"
+    return None if executable() is not None else f"no browser is here: none of {', '.join(NAMES)}"
+
+
+@contextlib.contextmanager
+def started() -> Iterator[Any]:
+    """A browser without a window."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=executable(), args=["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
+        )
+        yield browser
+        browser.close()
+
+
+@dataclass
+class Visit:
+    """One page that is open, and what it did beside being shown."""
+
+    page: Any
+    path: Path
+    requests: list[str] = field(default_factory=list)  # but for the page itself
+    said: list[str] = field(default_factory=list)  # in the console, errors among it, and dialogs
+
+    def is_quiet(self) -> None:
+        """Nothing was asked of anybody, and nothing went wrong."""
+        assert self.requests == []
+        assert self.said == []
+
+
+@contextlib.contextmanager
+def visit(browser: Any, path: Path, **context: Any) -> Iterator[Visit]:
+    """The page at `path` in a context of its own; at the end it must have been quiet."""
+    opened = browser.new_context(**context)
+    page = opened.new_page()
+    page.set_default_timeout(5000)
+    made = Visit(page, path)
+    own = path.as_uri()
+    page.on(
+        "request", lambda asked: made.requests.append(asked.url) if asked.url.split("#")[0] != own else None
+    )
+    # What the policy stopped was told to playwright, and never sent.
+    page.on(
+        "requestfailed", lambda asked: made.requests.remove(asked.url) if asked.failure == "csp" else None
+    )
+    page.on("console", lambda line: made.said.append(f"{line.type}: {line.text}"))
+    page.on("pageerror", lambda error: made.said.append(f"error: {error}"))
+
+    def refuse(dialog: Any) -> None:
+        made.said.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
+
+    page.on("dialog", refuse)
+    page.goto(own)
+    yield made
+    made.is_quiet()
+    opened.close()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """One browser for all tests; they are skipped, with the reason, where there is none."""
+    reason = why_not()
+    if reason is not None:
+        pytest.skip(reason)
+    with started() as made:
+        yield made
