@@ -50,6 +50,7 @@ def examine(values: Sequence[float | None]) -> Findings:
     """`find_changes` with the noise that is left, its memory, what one night could show, and notes in words."""
     series, indices = _present(values)
     changes = _changes(series, indices)
+    series = _scaled(series)  # what follows is relative
     positions = {index: place for place, index in enumerate(indices)}
     places = [positions[change.index] for change in changes]
     memory = autocorrelation(series, places)
@@ -108,7 +109,7 @@ def _scaled(series: NDArray[np.float64]) -> NDArray[np.float64]:
     """The series in a unit in which no square overflows or vanishes: a power of two, so that no digit is lost."""
     import numpy as np
 
-    _, exponent = np.frexp(np.abs(series).max())
+    _, exponent = np.frexp(np.abs(series).max(initial=0.0))
     return np.ldexp(series, -int(exponent))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import erfc, exp, log, pi, sqrt
+from math import erfc, exp, inf, log, pi, sqrt
 from typing import TYPE_CHECKING
 
 from profkit.change_points.audit import LIMIT, REACH, effective
@@ -21,6 +21,7 @@ POWER = (
     0.84  # standard errors above a limit at which four of five changes are seen: the normal quantile of 0.8
 )
 BAND = 4.0  # sigmas by which a single night must differ to be suspect at all
+WILD = 6.0  # sigmas at which a wild value is cut off before its square counts
 ENERGY_T = 4.9  # Student's t of p = 1e-5 with 48 degrees of freedom, a whole window
 
 
@@ -98,20 +99,23 @@ def smallest_detectable(
     """
     import numpy as np
 
-    spread = noise(values, places)
-    if spread is None:
-        return None
+    series = np.asarray(values, dtype=float)
+    spread = noise(series, places)
+    if not spread:
+        return spread
     if nights < SHORTEST:
         return spread * (BAND + POWER) * sqrt(1 + 1 / BACK)
-    correlation = autocorrelation(values, places) or 0.0
-    before = min(REACH, len(values) - (places[-1] if places else 0))
-    audit = (LIMIT + MEAN_TO_SIGMA * POWER) * sqrt(
-        1 / effective(before, correlation) + 1 / effective(min(nights, REACH), correlation)
-    )
-    by_fit = _step_of_gain((PENALTY * log(max(2, len(values))) + POWER * sqrt(nights)) / nights)
-    by_energy = (ENERGY_T + POWER) * sqrt(1 / min(before, 25) + 1 / min(nights, 25))
-    by_scan = (SCAN_LIMIT + 1.155 * POWER) * sqrt(1 / BACK + 1 / FORE) if nights >= FORE else np.inf
-    return float(spread * max(audit, sorted((by_fit, by_energy, by_scan))[1]))
+    rest = np.abs(np.concatenate(residuals(series, places))) / sigma(series, places)
+    mean = float(MEAN_TO_SIGMA * rest.mean())  # the spread as absolute deviations have it, and as squares
+    square = float(np.sqrt((np.minimum(rest, WILD) ** 2).mean()))
+    correlation = autocorrelation(series, places) or 0.0
+    before = min(REACH, len(series) - (places[-1] if places else 0))
+    error = sqrt(1 / effective(before, correlation) + 1 / effective(min(nights, REACH), correlation))
+    by_audit = mean * (LIMIT + MEAN_TO_SIGMA * POWER) * error
+    by_fit = mean * _step_of_gain((PENALTY * log(max(2, len(series))) + POWER * sqrt(nights)) / nights)
+    by_energy = square * (ENERGY_T + POWER) * sqrt(1 / min(before, 25) + 1 / min(nights, 25))
+    by_scan = square * (SCAN_LIMIT + 1.155 * POWER) * sqrt(1 / BACK + 1 / FORE) if nights >= FORE else inf
+    return spread * max(by_audit, sorted((by_fit, by_energy, by_scan))[1])
 
 
 def _step_of_gain(gain: float) -> float:
