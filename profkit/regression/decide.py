@@ -91,7 +91,7 @@ def _outcome(
             last_good=second.change.index - 1,
         )
     expected = _expected(one, second)
-    told = reason_of(one, series, rule, expected, second, word)
+    told = reason_of(one, series, expected, second, word)
     outcome = MetricOutcome(
         metric=series.key.metric,
         outcome=one.outcome,

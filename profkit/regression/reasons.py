@@ -5,7 +5,6 @@ from __future__ import annotations
 from profkit.model import Series
 from profkit.regression.confirmation import ConfirmWord
 from profkit.regression.retrospect import Late
-from profkit.regression.rules import Rule
 from profkit.regression.walk import Look
 from profkit.words import figures, plural, quantity
 
@@ -13,19 +12,18 @@ from profkit.words import figures, plural, quantity
 def reason_of(
     one: Look,
     series: Series,
-    rule: Rule,
     expected: float | None,
     second: Late | None,
     word: ConfirmWord | None,
 ) -> str:
     """The sentence on the last point of `series`. What was asked again and stayed open is said behind it."""
-    told = _sentence(one, series, rule, expected, second)
+    told = _sentence(one, series, expected, second)
     if word == "ambiguous":
         return f"{told}; run again side by side it could not be told"
     return told
 
 
-def _sentence(one: Look, series: Series, rule: Rule, expected: float | None, second: Late | None) -> str:
+def _sentence(one: Look, series: Series, expected: float | None, second: Late | None) -> str:
     point, unit = series.points[-1], series.unit
     value = quantity(point.value, unit)
     size = _size(point.value, expected, unit)  # "4.1 % above 1.02 ms"
@@ -44,7 +42,7 @@ def _sentence(one: Look, series: Series, rule: Rule, expected: float | None, sec
         case "seen-before":
             return f"{value}, {size}, as this series is now and then"
         case "suspect":
-            return f"{value}, {size}, outside of {band}: night {one.nights} of {rule.nights}"
+            return f"{value}, {size}, outside of {band}: night {one.nights} of {one.nights + one.short}"
         case "autocorrelated":
             return f"{size} for {nights}{since}, but here each night follows the one before: not judged"
         case "same":
@@ -66,7 +64,7 @@ def _sentence(one: Look, series: Series, rule: Rule, expected: float | None, sec
         case "returning":
             return f"{value}: back where it was before {_day(series, one.first)}"
         case "perhaps-better":
-            return f"{value}, {size}: better than {band}, night {one.nights} of {rule.nights}"
+            return f"{value}, {size}: better than {band} for {nights}"
         case "gone":
             return f"{value}: the regression{since} is gone"
         case "improved":

@@ -17,6 +17,9 @@ from profkit.regression.drift import ANCHOR, drifted
 from profkit.regression.rules import Rule
 from profkit.regression.runs import Run, run_of
 
+SCATTER = 3.3  # sigma between the extremes of three nights: 1 in 20 quiet triples is wider
+SCATTER_SHARE = 1.5  # of that distance; a step that is larger stands out however wide its nights are
+
 
 @dataclass(frozen=True)
 class Standing:
@@ -44,7 +47,7 @@ class Look:
     nights: int = 0
     first: int | None = None
     last_good: int | None = None
-    short: int = 0  # nights that a past is short of
+    short: int = 0  # nights that a past, or a streak, is short of
     standing: Standing | None = None
 
 
@@ -232,21 +235,32 @@ class Walk:
                 )  # the code is the same and the level another: what is normal for the machine now
             return look
         step: DecisionStep = "same-night" if word == "different" else "nights"
-        if step == "nights" and (nights - self.alike < self.rule.nights or band.cling > TOO_MUCH):
+        wanted = self._wanted(band)
+        if step == "nights" and (nights - self.alike < wanted or band.cling > TOO_MUCH):
             if stands is not None:
                 return self._held(band, last_good)
-            code = "suspect" if nights - self.alike < self.rule.nights else "autocorrelated"
-            return Look("ambiguous", code, "band", band, nights, first, last_good)
+            code = "suspect" if nights - self.alike < wanted else "autocorrelated"
+            return Look(
+                "ambiguous", code, "band", band, nights, first, last_good, wanted - nights + self.alike
+            )
         if stands is None:
             self.standing = Standing(first, self.streak[-1][0], last_good, band, step, tuple(self.anchor))
         self._new_level(band)
         return Look("regressed", step, step, band, nights, first, last_good, standing=self.standing)
 
+    def _wanted(self, band: Band) -> int:
+        """Nights that convict: 3, and 2 more where they lie too far apart to be one level, as when noise has grown."""
+        values = [value for _, value in self.streak]
+        scatter = max(values) - min(values)
+        least = min(abs(value - band.centre) for value in values)
+        apart = scatter > SCATTER * band.sigma and least < SCATTER_SHARE * scatter
+        return self.rule.nights + (2 if apart else 0)
+
     def _good(self, band: Band, value: float, word: ConfirmWord | None) -> Look:
         first, nights = self.streak[0][0], len(self.streak)
         last_good, stands = self.last_good, self.standing
         inside = stands is not None and side_of(stands.before, value) != self.bad
-        by_nights = word != "same" and nights - self.alike >= self.rule.nights and band.cling <= TOO_MUCH
+        by_nights = word != "same" and nights - self.alike >= self._wanted(band) and band.cling <= TOO_MUCH
         step: DecisionStep = "same-night" if word == "different" else "nights"
         if word != "different" and not by_nights:
             if self.alike >= self.rule.nights:
