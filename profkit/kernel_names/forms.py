@@ -33,7 +33,7 @@ _PLUMBING = re.compile(
 _NUMBER = re.compile(r"^(-?\d+)[uUlL]+$")
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=32768)  # more than a report has kernels: asked in turn, a smaller cache would hold none of them
 def all_forms(name: str) -> tuple[str, ...]:
     """The short name with ever less detail; at least one, none of them empty."""
     parts = read_signature(name)

@@ -10,8 +10,8 @@ from profkit import statistics
 from profkit.model import SampleSet, Timing
 
 BINS = 60  # as many as can be told apart on a narrow screen
-CALM = (0.5, 99.5)  # percentiles between which the axis ends, unless everything beyond lies near
-NEAR = 0.25  # of that range: so far beyond its ends the axis is made longer rather than cut
+CALM = (2.5, 97.5)  # percentiles that are always on the axis; samples beyond them are, too,
+NEAR = 0.75  # of that range: unless they lie further out than this
 WIDE = 8.0  # times from the least to the most: beyond, a linear axis would show one bin
 COLUMNS = 240  # points of all sequences; more samples go into one column together
 FEWEST = 24  # of one process
@@ -73,7 +73,7 @@ def _ends(values: Sequence[float]) -> tuple[float, float]:
     least, most = min(values), max(values)
     low, high = (statistics.percentile(values, percent) for percent in CALM)
     room = NEAR * (high - low)
-    begin, end = (least if least >= low - room else low), (most if most <= high + room else high)
+    begin, end = max(least, low - room), min(most, high + room)
     if end - begin <= 1e-9 * abs(end):
         room = 0.01 * abs(end) or 1e-9
         return max(0.0, begin - room), end + room

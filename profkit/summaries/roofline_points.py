@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from profkit.model import Reading, RunDocument
 from profkit.summaries.compose import work_of
 from profkit.summaries.kernel_roofline import PRECISIONS, Place, place
-from profkit.summaries.kernels import BOUNDS, KernelRow, kernel_rows
+from profkit.summaries.kernels import BOUNDS, KernelRow
 from profkit.summaries.pick import best, main_scopes
 from profkit.words import figures, percent, quantity
 
@@ -56,17 +56,17 @@ class Roofline:
     further: int = 0  # spots known and not listed
 
 
-def roofline_of(document: RunDocument) -> Roofline | None:
-    """What can be drawn of a document; None where there is no point with a roof above it."""
-    found = _of_device(document) if document.backend == "cuda" else _of_processor(document)
+def roofline_of(document: RunDocument, rows: Sequence[KernelRow]) -> Roofline | None:
+    """What can be drawn of a document and its kernels; None where there is no point with a roof above it."""
+    found = _of_device(rows) if document.backend == "cuda" else _of_processor(document)
     return found if found is not None and found.spots else None
 
 
-def _of_device(document: RunDocument) -> Roofline | None:
-    rows = kernel_rows(document)
+def _of_device(rows: Sequence[KernelRow]) -> Roofline:
     placed = [(row, here) for row in rows if (here := place(row)) is not None]
     known = [(row, here) for row, here in placed if here.intensity and here.rate > 0]
-    missing = [row for row in rows if all(row is not one for one, _ in known)]
+    there = {row.scope for row, _ in known}
+    missing = [row for row in rows if row.scope not in there]
     return Roofline(
         _device_roofs(rows, [here for _, here in known]),
         tuple(_kernel(row, here) for row, here in known[:MOST]),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from profkit.model import Profile, RunDocument
 from profkit.summaries.gpu_time import limits
-from profkit.summaries.kernels import KernelRow, kernel_rows
+from profkit.summaries.kernels import KernelRow
 from profkit.summaries.trace import is_traced
 from profkit.words import percent, quantity
 
@@ -32,15 +33,14 @@ class Whole:
     parts: tuple[Part, ...]
 
 
-def where_time_goes(document: RunDocument) -> tuple[Whole, ...]:
+def where_time_goes(document: RunDocument, rows: Sequence[KernelRow]) -> tuple[Whole, ...]:
     """The wholes that a document tells of, the widest first; empty where it tells of none."""
-    rows = kernel_rows(document)
     found = [_time_line(document, rows), _kernels(rows)] if rows else []
     found += [_libraries(profile) for profile in document.profiles]
     return tuple(whole for whole in found if whole is not None and whole.parts)
 
 
-def _time_line(document: RunDocument, rows: tuple[KernelRow, ...]) -> Whole | None:
+def _time_line(document: RunDocument, rows: Sequence[KernelRow]) -> Whole | None:
     trace = document.trace
     if trace is None or not trace.span:
         return None
@@ -63,7 +63,7 @@ def _time_line(document: RunDocument, rows: tuple[KernelRow, ...]) -> Whole | No
     return Whole("The GPU's time, by what limits it", trace.span, parts)
 
 
-def _kernels(rows: tuple[KernelRow, ...]) -> Whole | None:
+def _kernels(rows: Sequence[KernelRow]) -> Whole | None:
     timed = [row for row in rows if row.share]
     total = sum(row.time.total for row in timed if row.time is not None) or None
     parts = [

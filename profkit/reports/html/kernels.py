@@ -17,7 +17,7 @@ from profkit.reports.html.sources import MARKS, Sources
 from profkit.reports.html.templates import filled
 from profkit.reports.order import SIGNS, WORDS
 from profkit.reports.plain_text import harmless
-from profkit.summaries.kernels import KernelRow, kernel_rows
+from profkit.summaries.kernels import KernelRow
 from profkit.words import plural, quantity
 
 PLAIN = 200  # rows that stand in the page as HTML
@@ -39,7 +39,7 @@ class Cell:
 
 def part(document: RunDocument, extras: Extras) -> Part | None:
     """The table; None where no kernel was seen."""
-    rows = kernel_rows(document)
+    rows = extras.kernels(document)
     if not rows:
         return None
     shown = [column for column in columns(document) if any(_worth(column.value(row)) for row in rows)]

@@ -9,7 +9,7 @@ from profkit.model import Reading, RunDocument
 from profkit.reports.charts.bars import Bar, Mark, bar_chart
 from profkit.reports.html.chart_figures import figures, summary_of, threshold
 from profkit.reports.html.part import Extras, Part
-from profkit.summaries.kernels import KernelRow, kernel_rows
+from profkit.summaries.kernels import KernelRow
 from profkit.summaries.pick import best, main_scopes
 from profkit.words import percent, quantity
 
@@ -34,7 +34,7 @@ Readings = dict[str, Reading]
 
 def part(document: RunDocument, extras: Extras) -> Part | None:
     """Charts of the run, or of its largest kernels; None where no level was counted and none was asked for."""
-    named = _named(document)
+    named = _named(document, extras.kernels(document))
     charts = [chart for name, readings in named for chart in _charts(document, name, readings)]
     headlines = [one.headline for c in ("bandwidth", "cache") if (one := summary_of(document, c)) is not None]
     if not charts and not headlines:
@@ -44,13 +44,9 @@ def part(document: RunDocument, extras: Extras) -> Part | None:
     )
 
 
-def _named(document: RunDocument) -> list[tuple[str, Readings]]:
+def _named(document: RunDocument, kernels: Sequence[KernelRow]) -> list[tuple[str, Readings]]:
     """The run's own readings, or those of its largest kernels that were counted, by name."""
-    rows = [
-        row
-        for row in kernel_rows(document)
-        if any(row.value(name) is not None for name in (*LEVELS, *MISSES))
-    ]
+    rows = [row for row in kernels if any(row.value(name) is not None for name in (*LEVELS, *MISSES))]
     if rows:
         return [(_kernel(row), dict(row.readings)) for row in rows[:KERNELS]]
     scopes = main_scopes(document)

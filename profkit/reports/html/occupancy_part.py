@@ -6,7 +6,7 @@ from profkit.model import RunDocument
 from profkit.reports.charts.bars import Bar, Mark, bar_chart
 from profkit.reports.html.chart_figures import figures, sentence, summary_of, threshold
 from profkit.reports.html.part import Extras, Part
-from profkit.summaries.kernels import KernelRow, kernel_rows
+from profkit.summaries.kernels import KernelRow
 from profkit.summaries.occupancy import limiters
 from profkit.words import percent, plural
 
@@ -16,12 +16,8 @@ MOST = 12  # kernels, those with most time first
 def part(document: RunDocument, extras: Extras) -> Part | None:
     """A bar for each kernel; why there is none on a GPU whose counters do not tell it."""
     summary = summary_of(document, "occupancy")
-    rows = [row for row in kernel_rows(document) if row.value("occupancy.theoretical") is not None]
-    rows += [
-        row
-        for row in kernel_rows(document)
-        if row not in rows and row.value("occupancy.achieved") is not None
-    ]
+    names = ("occupancy.theoretical", "occupancy.achieved")
+    rows = [row for row in extras.kernels(document) if any(row.value(name) is not None for name in names)]
     headline = summary.headline if summary is not None else None
     if not rows:
         if summary is None:

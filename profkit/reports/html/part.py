@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from profkit.model import Json, Stacks
+from profkit.model import Json, RunDocument, Stacks
 from profkit.passes.read_tracemalloc import Allocations
 from profkit.reports.html.sources import Sources
+from profkit.summaries.kernels import KernelRow, kernel_rows
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,13 @@ class Extras:
     stacks: tuple[Stacks, ...] = ()  # for flame graphs
     allocations: Allocations | None = None  # what tracemalloc saw, line by line
     sources: Sources = field(default_factory=Sources)  # grows while the parts are made; one for each page
+    _rows: list[tuple[RunDocument, tuple[KernelRow, ...]]] = field(default_factory=list, repr=False)
+
+    def kernels(self, document: RunDocument) -> tuple[KernelRow, ...]:
+        """`kernel_rows` of the document, made once for all parts: of 10,000 kernels that takes seconds."""
+        if not self._rows or self._rows[0][0] is not document:
+            self._rows[:] = [(document, kernel_rows(document))]
+        return self._rows[0][1]
 
     @property
     def paths(self) -> frozenset[str]:

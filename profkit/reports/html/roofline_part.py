@@ -6,7 +6,6 @@ from profkit.model import RunDocument
 from profkit.reports.charts.roofline import roofline_chart
 from profkit.reports.html.chart_figures import figures, sentence, summary_of
 from profkit.reports.html.part import Extras, Part
-from profkit.summaries.kernels import kernel_rows
 from profkit.summaries.roofline_points import roofline_of
 
 
@@ -14,14 +13,14 @@ def part(document: RunDocument, extras: Extras) -> Part | None:
     """The chart, or why there is none; None where nobody would look for one."""
     summary = summary_of(document, "roofline")
     headline = summary.headline if summary is not None else None
-    found = roofline_of(document)
+    found = roofline_of(document, extras.kernels(document))
     if found is not None:
         note = "Hollow points are estimated or simulated. Thin roofs are not those that anything here stands under."
         return Part("roofline", "Roofline", figures([roofline_chart(found)], note), headline)
     if summary is not None:
         fix = next((reading.fix for reading in summary.readings if reading.fix), None)
         return Part("roofline", "Roofline", sentence("", fix) if fix else "", headline)
-    if kernel_rows(document):
+    if extras.kernels(document):
         words = "No kernel has both its FLOPs and its memory traffic counted, so none can be placed."
         return Part("roofline", "Roofline", sentence(words, _fix(document)))
     return None

@@ -15,7 +15,7 @@ TITLE = "Where time goes"
 
 def part(document: RunDocument, extras: Extras) -> Part | None:
     """A bar for each whole that is known; why there is none where a trace was to tell it."""
-    charts = [_bar(whole) for whole in where_time_goes(document)]
+    charts = [_bar(whole) for whole in where_time_goes(document, extras.kernels(document))]
     if document.trace is not None and document.trace.device_busy:
         charts.append(_devices(document.trace.device_busy))
     summary = summary_of(document, "gpu" if document.backend == "cuda" else "trace")
