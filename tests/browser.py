@@ -1,4 +1,4 @@
-"""A real browser for the tests of pages: the chromium or chrome that is here, driven by playwright; none is downloaded."""
+"""A real browser for the tests of pages: the chromium or chrome that is here, driven by playwright, never fetched."""
 
 from __future__ import annotations
 

@@ -110,10 +110,12 @@ def _same_scopes(counted: Sequence[Scope], timed: Sequence[Scope]) -> dict[Scope
     Only where it is the only one of that name and configuration: a wrong join is worse than none.
     """
     known = set(timed)
+    unknown = dict.fromkeys(scope for scope in counted if scope not in known)
+    configurations = {scope.id for scope in unknown}  # reading 10,000 names for nothing would take seconds
     places: dict[tuple[str, str | None], set[Scope]] = {}
     for scope in timed:
-        places.setdefault((same_name(scope.name or ""), scope.id), set()).add(scope)
-    unknown = dict.fromkeys(scope for scope in counted if scope not in known)
+        if scope.id in configurations:
+            places.setdefault((same_name(scope.name or ""), scope.id), set()).add(scope)
     keys: dict[tuple[str, str | None], list[Scope]] = {}
     for scope in unknown:
         keys.setdefault((same_name(scope.name or ""), scope.id), []).append(scope)
