@@ -9,13 +9,15 @@ from pathlib import Path
 
 from profkit.backends import BackendRoom, Findings, Known, Site
 from profkit.errors import Interrupted, UnreadableReport, WorkloadError
+from profkit.hardware.moment import look
 from profkit.kernel_names import labels
 from profkit.model import Gpu, PassPlan, PassResult, Plan, Reading, RunDocument, Scope, Summary, Timing
-from profkit.passes.read_records import read_triton
+from profkit.passes.read_records import read_packages, read_triton
 from profkit.progress import Progress
 from profkit.recording.marks import entered_region, forget
 from profkit.recording.passes import Setting, record_pass, skipped
 from profkit.recording.peaks import record_peaks
+from profkit.recording.revision import revision_of
 from profkit.recording.timing import TimingRecord, record_timing
 from profkit.recording.usage import usage_readings
 from profkit.run import write_run
@@ -59,7 +61,8 @@ class LiveRun:
         Raises WorkloadError when the workload fails by itself, and passes KeyboardInterrupt on once what was
         finished is written.
         """
-        self.grow(tools=self._backend.tools, gpus=self._backend.gpus)
+        revision = revision_of(self._site.workload)
+        self.grow(tools=self._backend.tools, gpus=self._backend.gpus, revision=revision)
         known = Known(marked=seems_marked(self._site.workload))
         plan = self._plan(known)
         guess = plan.passes[0].name != "timing"
@@ -123,6 +126,7 @@ class LiveRun:
             passes=(*self.document.passes, result),
             readings=(*self.document.readings, *usage),
             triton=read_triton(plan),
+            packages=read_packages(plan),
             notes=(*self.document.notes, *record.notes),
         )
         self._progress.end(f"{len(seconds)} samples in {result.seconds:.0f} s")
@@ -138,10 +142,14 @@ class LiveRun:
 
     def _timing(self, plan: PassPlan) -> TimingRecord:
         budget = self._site.budget * len(plan.steps)
+        before = look("before timing", devices=bool(self._backend.gpus))
+        self.grow(moments=(before,))
         try:
-            return record_timing(
+            record = record_timing(
                 plan, self._setting, self._site.precision, budget, lambda timings: self.grow(timings=timings)
             )
+            self.grow(moments=(before, look("after timing", devices=bool(self._backend.gpus))))
+            return record
         except (KeyboardInterrupt, Interrupted):
             self._cut(plan)
             raise

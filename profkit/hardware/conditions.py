@@ -52,8 +52,8 @@ def read_conditions(root: Path = _ROOT, window: float = 0.5) -> Conditions:
     return Conditions(
         cores=max(1, len(cores)),
         quota=container.read_limits(root).cpus,
-        load=_load(root),
-        pressure=_pressure(root),
+        load=load_of(root),
+        pressure=pressure_of(root),
         others=min(1.0, max(0.0, after.busy - before.busy - ours) / passed) if passed > 0 else None,
         stolen=min(1.0, max(0, after.stolen - before.stolen) / passed) if passed > 0 else None,
         jitter=jitter,
@@ -101,7 +101,8 @@ def _ticks_per_second() -> int:
         return 100
 
 
-def _load(root: Path) -> float | None:
+def load_of(root: Path = _ROOT) -> float | None:
+    """The mean number of runnable tasks over the last minute."""
     words = (tree.text(root, "proc/loadavg") or "").split()
     try:
         return float(words[0]) if words else None
@@ -109,7 +110,7 @@ def _load(root: Path) -> float | None:
         return None
 
 
-def _pressure(root: Path) -> float | None:
+def pressure_of(root: Path = _ROOT) -> float | None:
     """avg10 of the `some` line of /proc/pressure/cpu, absent before Linux 4.20 or when PSI is off."""
     for line in (tree.text(root, "proc/pressure/cpu") or "").splitlines():
         if line.startswith("some "):

@@ -37,7 +37,7 @@ def read_gpus(environ: Mapping[str, str] | None = None, root: Path = Path("/")) 
     bus width / 8, which data sheets round; None for a part of a device (MIG, vGPU).
     """
     virtual = "wsl" if is_wsl(root) else None
-    found = _within(ANSWER_SECONDS, lambda: _listed(virtual))
+    found = within(ANSWER_SECONDS, lambda: listed(virtual))
     if found is None:
         found = nvidia_smi.devices(ANSWER_SECONDS)
     return visible_gpus(found, os.environ if environ is None else environ)
@@ -46,7 +46,7 @@ def read_gpus(environ: Mapping[str, str] | None = None, root: Path = Path("/")) 
 def driver_fault(environ: Mapping[str, str] | None = None, root: Path = Path("/")) -> Fault | None:
     """Why no device can be used here, with the line that mends it; None where one can."""
     environ = os.environ if environ is None else environ
-    code = _within(ANSWER_SECONDS, _code)
+    code = within(ANSWER_SECONDS, _code)
     answer = nvidia_smi.ask(nvidia_smi.OLD_FIELDS, ANSWER_SECONDS) if code in (None, NO_LIBRARY) else None
     hidden = environ.get("CUDA_VISIBLE_DEVICES")
     if (code == 0 or (answer is not None and answer.ok)) and read_gpus(environ, root):
@@ -73,7 +73,8 @@ def _code() -> int:
         return NO_LIBRARY
 
 
-def _listed(virtual: str | None) -> tuple[Device, ...]:
+def listed(virtual: str | None) -> tuple[Device, ...]:
+    """The devices in the order of the bus. Raises OSError where there is no library, NvmlError where it fails."""
     with nvml() as library:
         driver = library.text("nvmlSystemGetDriverVersion")
         return tuple(_device(library, handle, driver, virtual) for handle in library.handles())
@@ -99,6 +100,8 @@ def _device(library: Nvml, handle: c_void_p, driver: str | None, virtual: str | 
         max_clock=clock,
         mig=mig,
         virtual=virtual,
+        power_limit=_watts(library.number("nvmlDeviceGetEnforcedPowerLimit", handle)),
+        clock_lock=_lock(library, handle, clock),
     )
     instances = tuple(
         Device(
@@ -128,11 +131,21 @@ def _bandwidth(library: Nvml, handle: c_void_p) -> float | None:
     return 2 * clock * width / 8 if clock and width else None
 
 
+def _lock(library: Nvml, handle: c_void_p, most: float | None) -> float | None:
+    """The application clock of the SMs, where it is set below the most that they can do."""
+    asked = _hertz(library.number("nvmlDeviceGetApplicationsClock", handle, SM_CLOCK))
+    return asked if asked and most and asked < most else None
+
+
+def _watts(milliwatts: int | None) -> float | None:
+    return milliwatts / 1000 if milliwatts else None
+
+
 def _hertz(mhz: int | None) -> float | None:
     return mhz * 1e6 if mhz else None
 
 
-def _within(seconds: float, ask: Callable[[], T]) -> T | None:
+def within(seconds: float, ask: Callable[[], T]) -> T | None:
     """The answer, or None where there is none in time: a device in trouble can hold the driver for ever."""
     found: list[T] = []
 

@@ -24,10 +24,14 @@ class Device:
 
 def visible_gpus(devices: Sequence[Device], environ: Mapping[str, str]) -> tuple[Gpu, ...]:
     """The devices that a process with this environment sees, numbered as it numbers them."""
+    return tuple(_at(device.gpu, index) for index, device in enumerate(visible_devices(devices, environ)))
+
+
+def visible_devices(devices: Sequence[Device], environ: Mapping[str, str]) -> list[Device]:
+    """The same as the driver lists them, in the order of their numbers."""
     listed = _numbered(devices, environ)
     asked = environ.get("CUDA_VISIBLE_DEVICES")
-    chosen = listed if asked is None else _chosen(asked, listed, devices)
-    return tuple(_at(device.gpu, index) for index, device in enumerate(chosen))
+    return listed if asked is None else _chosen(asked, listed, devices)
 
 
 def _at(gpu: Gpu, index: int) -> Gpu:

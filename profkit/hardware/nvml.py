@@ -15,6 +15,16 @@ from contextlib import contextmanager
 LIBRARIES = ("libnvidia-ml.so.1", "/usr/lib/wsl/lib/libnvidia-ml.so.1")
 
 SM_CLOCK, MEMORY_CLOCK = 1, 2
+# nvmlClocksEventReasons: those by which a device runs slower than it was set to.
+REASONS = {
+    0x04: "power limit",
+    0x08: "hardware slowdown",
+    0x20: "temperature, by the driver",
+    0x40: "temperature, by the hardware",
+    0x80: "power brake",
+}
+EVENT_REASONS = "nvmlDeviceGetCurrentClocksEventReasons"
+THROTTLE_REASONS = "nvmlDeviceGetCurrentClocksThrottleReasons"  # its name until 2023
 FUNCTION_NOT_FOUND = (
     13  # also what `Nvml.number` answers internally where the driver is older than the function
 )
@@ -153,6 +163,11 @@ class Nvml:
         now, pending = ctypes.c_uint(), ctypes.c_uint()
         answer = self.call("nvmlDeviceGetMigMode", device, ctypes.byref(now), ctypes.byref(pending))
         return None if answer else now.value == 1
+
+    def slowdowns(self, device: ctypes.c_void_p) -> int:
+        """The bits of REASONS that hold now; 0 where the driver does not tell."""
+        name = EVENT_REASONS if self.has(EVENT_REASONS) else THROTTLE_REASONS
+        return (self.number(name, device, wide=True) or 0) & sum(REASONS)
 
     def _handle(self, name: str, *arguments: object) -> ctypes.c_void_p | None:
         handle = ctypes.c_void_p()

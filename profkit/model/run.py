@@ -27,7 +27,7 @@ class Workload:
 
 @dataclass(frozen=True)
 class Revision:
-    """What git says of the folder the workload runs in. None: not told. No remote, no author, no path is kept."""
+    """What git says of the folder of the workload's script, or it runs in. None: not told. No remote, no author, no path is kept."""
 
     commit: str | None = None  # 40 or 64 hexadecimal digits; None before the first commit
     branch: str | None = None  # None where the head is detached

@@ -15,11 +15,12 @@ from dataclasses import dataclass, field
 from math import ceil
 from time import perf_counter
 
+from profkit.hardware.nvml import REASONS
 from profkit.model import SampleSet
 from profkit.passes import sampling
 from profkit.passes.device_graph import NoGraph, in_a_graph
 from profkit.passes.device_samples import DeviceCalls, Sample
-from profkit.passes.device_watch import REASONS, State, Watch
+from profkit.passes.device_watch import State, Watch
 from profkit.passes.timing import MOST_SAMPLES, SPREAD_SECONDS, Progress
 from profkit.statistics import median
 

@@ -45,6 +45,18 @@ def read_triton(plan: PassPlan) -> tuple[TritonWork, ...]:
     return tuple(work for work in found if work is not None)[:MOST_TOLD]
 
 
+def read_packages(plan: PassPlan) -> dict[str, str]:
+    """Versions of what the processes of a pass had loaded, as far as their records can be read."""
+    found: dict[str, str] = {}
+    for step in plan.steps:
+        if step.directive is not None:
+            record = Path(step.directive.record)
+            for path in sorted(record.parent.glob(f"{glob.escape(record.name)}.*.json"))[:MOST_TOLD]:
+                with suppress(UnreadableReport):
+                    found |= read_record(path).packages
+    return found
+
+
 def timings(records: Iterable[RegionRecord]) -> tuple[Timing, ...]:
     """The timing pass's samples by name, one SampleSet per process.
 

@@ -18,6 +18,7 @@ from typing import Any, Protocol, TypeVar, cast
 from profkit.errors import ProfkitError
 from profkit.model import Directive, SampleSet, TritonWork
 from profkit.region import DIRECTIVE, HOST
+from profkit.region.packages import loaded_packages
 from profkit.region.record import BenchmarkTimes, RegionRecord, RegionTimes, directive_of, save
 
 MOST_SECONDS = (
@@ -222,6 +223,7 @@ class Session:
             precision=directive.precision if directive else 0.01,
             notes=tuple(self._notes),
             triton=self._triton,
+            packages=loaded_packages(),
         )
 
     def _end(self) -> None:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from profkit.errors import UnreadableReport
@@ -50,6 +51,7 @@ class RegionRecord:
     precision: float = 0.01
     notes: tuple[str, ...] = ()
     triton: TritonWork | None = None
+    packages: Mapping[str, str] = field(default_factory=dict)  # versions of what the process had loaded
 
 
 def encode(record: RegionRecord) -> str:
@@ -88,6 +90,7 @@ def decode(text: str, origin: str = "region record") -> RegionRecord:
             triton=codec.build(TritonWork, data["triton"], f"{origin}: triton")
             if data.get("triton")
             else None,
+            packages={str(name): str(version) for name, version in dict(data.get("packages") or {}).items()},
         )
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise UnreadableReport(f"{origin} is damaged: {type(error).__name__}: {error}") from error
