@@ -35,7 +35,7 @@ def remember(
     workload: str | None = None,
     commit: str | None = None,
     night: str | None = None,
-    told: Callable[[Remembered], None] = lambda done: None,
+    told: Callable[[Remembered], None] | None = None,
 ) -> tuple[Remembered, ...]:
     """Store each path, and say of each what became of it; one that cannot be read does not cost the others.
 
@@ -50,7 +50,8 @@ def remember(
             done.append(Remembered(path, fault=fault))
         else:
             done.append(Remembered(path, entry, history.add(entry)))
-        told(done[-1])
+        if told is not None:
+            told(done[-1])
     return tuple(done)
 
 

@@ -52,7 +52,7 @@ def entry_of(
         workload=document.workload.name or document.name,
         backend=document.backend,
         state=document.state,
-        source="profkit" if document.passes or document.timings else next(iter(document.tools), "profkit"),
+        source=_source(document),
         machine=print_.id,
         features=print_.features,
         commit=revision.commit if revision is not None else None,
@@ -63,6 +63,16 @@ def entry_of(
         values=tuple(values.values()),
         valid=valid,
         reason=None if valid else document.failure or f"the run was {document.state}",
+    )
+
+
+def _source(document: RunDocument) -> str:
+    """Who measured: profkit a run, else the tool whose report it is."""
+    if document.passes or document.timings:
+        return "profkit"
+    traced = document.trace.tool if document.trace is not None else None
+    return next(
+        iter(document.tools), traced or next((one.source.tool for one in document.readings), "profkit")
     )
 
 

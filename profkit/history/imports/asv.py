@@ -1,8 +1,8 @@
 """What airspeed velocity (asv) writes: `results/<machine>/<commit>-<environment>.json`.
 
 Fields as of its result format 2 (asv 0.5 and later; asv/results.py), with `machine.json` beside it and
-`benchmarks.json` one folder above where they are there. A run is ordered by the date of its commit, as asv's own graphs are: it is often
-asked to measure old commits today.
+`benchmarks.json` one folder above where they are there. A run is ordered by the date of its commit, as asv's own
+graphs are: it is often asked to measure old commits today.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from profkit.model import Direction
 
 SOURCE = "asv"
 MOST_PARAMETERS = 100_000  # combinations of one benchmark
-# By the type that benchmarks.json tells, or the beginning of a benchmark's name: what it measures, its unit, and whether less is better.
+# By the type that benchmarks.json tells, or the beginning of a name: metric, unit, and which way is good.
 _KINDS: dict[str, tuple[str, str, Direction]] = {
     "time": ("time.median", "s", "lower"),
     "timeraw": ("time.median", "s", "lower"),
