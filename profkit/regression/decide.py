@@ -16,6 +16,7 @@ from profkit.regression.retrospect import Late, changes_of, late
 from profkit.regression.rules import Rule
 from profkit.regression.walk import Look
 
+SHOWN = 120  # nights that are walked through for a metric that does not gate
 # What a re-run in the same night is made for: outside of the band on the bad side, whatever came of it so far.
 _ASKS = ("suspect", "seen-before", "nights", "autocorrelated")
 
@@ -39,13 +40,15 @@ def decide(
     """
     if not series.points:
         return _missing(series, rule)
+    # what only is shown needs no memory of what stands since last year
+    whole, series = series, series if rule.gates else replace(series, points=series.points[-SHOWN:])
     looked = look(series, rule, accepted, confirmed, anchor)
     word = (confirmed or {}).get(series.points[-1].entry)
-    changes = changes_of(series, looked) if rule.gates or looked.looks[-1].outcome == "regressed" else ()
+    changes = changes_of(series, looked) if rule.gates else ()
     second = late(series, rule, looked, changes) if rule.gates else None
     outcome = _outcome(series, rule, looked, looked.looks[-1], word, second)
     return replace(
-        outcome, change_points=changes, trend=_trend(series, rule, accepted, looked, changes, outcome)
+        outcome, change_points=changes, trend=_trend(whole, rule, accepted, looked, changes, outcome)
     )
 
 

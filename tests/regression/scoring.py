@@ -3,100 +3,103 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from profkit.model import Series
 from profkit.regression.confirm import confirm
 from profkit.regression.confirmation import ConfirmWord
 from profkit.regression.nights import look
 from profkit.regression.rules import Rule
-from tests.regression.years import Year
+from tests.regression.years import Truth, Year
 
 PATIENCE = 30  # nights after a step in which finding it is still finding it
 ALARMS = ("same-night", "nights", "drift", "change-point")  # codes that say a regression for the first time
 ASKS = ("suspect", "seen-before", "nights", "autocorrelated")  # what a re-run is made for
+LARGE = 0.0399  # twice the floor of time.median
 
 
 @dataclass
 class Score:
-    """Over many years: true changes by (story) found and missed, alarms right and wrong."""
+    """Over many years: which true changes were found (with the delay in nights) and missed, and the other alarms."""
 
+    years: int = 0
     nights: int = 0
-    right: int = 0
-    wrong: int = 0
-    again: int = 0  # alarms on a change that was found already
-    found: list[int] = field(default_factory=list)  # delays
-    missed: int = 0
-    wrong_in: dict[str, int] = field(default_factory=dict)
+    found: list[tuple[Truth, int]] = field(default_factory=list)
+    missed: list[Truth] = field(default_factory=list)
+    again: int = 0  # right, but said before: a drift that goes on
+    wrong: list[str] = field(default_factory=list)  # names of the years
 
     def add(self, year: Year, alarms: Iterable[int]) -> None:
+        """An alarm is right for the last true change not found yet that began up to 30 nights before it.
+
+        Of a drift at any time after its beginning. All others are wrong, a second one for the same step too.
+        """
+        self.years += 1
         self.nights += len(year.series.points)
         worse = [t for t in year.truths if t.kind in ("worse", "drift")]
-        ends = [t.index for t in year.truths[1:]] + [len(year.series.points)]
         seen: set[int] = set()
         for alarm in alarms:
-            hit = None
-            for n, truth in enumerate(worse):
-                until = len(year.series.points) if truth.kind == "drift" else truth.index + PATIENCE
-                if truth.index <= alarm < until and n not in seen:
-                    hit = n
-            if hit is not None:
-                seen.add(hit)
-                self.right += 1
-                self.found.append(alarm - worse[hit].index)
+            hits = [n for n, t in enumerate(worse) if t.index <= alarm < _until(t) and n not in seen]
+            if hits:
+                seen.add(hits[-1])
+                self.found.append((worse[hits[-1]], alarm - worse[hits[-1]].index))
             elif any(t.kind == "drift" and alarm >= t.index for t in worse):
-                self.right += 1  # it goes on, and so it may be said again
                 self.again += 1
             else:
-                self.wrong += 1
-                self.wrong_in[year.name] = self.wrong_in.get(year.name, 0) + 1
-        self.missed += len(worse) - len(seen)
-        del ends
+                self.wrong.append(year.name)
+        self.missed += [t for n, t in enumerate(worse) if n not in seen]
 
     @property
     def precision(self) -> float | None:
-        return self.right / (self.right + self.wrong) if self.right + self.wrong else None
+        right = len(self.found) + self.again
+        return right / (right + len(self.wrong)) if right or self.wrong else None
 
-    @property
-    def recall(self) -> float | None:
-        return len(self.found) / (len(self.found) + self.missed) if self.found or self.missed else None
+    def recall(self, least: float = LARGE, kind: str = "worse") -> float | None:
+        """Of the true changes of at least that size."""
+        found = sum(t.kind == kind and t.size >= least for t, _ in self.found)
+        missed = sum(t.kind == kind and t.size >= least for t in self.missed)
+        return found / (found + missed) if found or missed else None
 
-    @property
-    def delay(self) -> float | None:
-        return sorted(self.found)[len(self.found) // 2] if self.found else None
+    def delay(self, share: float = 0.5, least: float = LARGE, kind: str = "worse") -> int | None:
+        """The number of nights after which that share of what was found had been found; 0 is the first night."""
+        delays = sorted(d for t, d in self.found if t.kind == kind and t.size >= least)
+        return delays[int(share * (len(delays) - 1))] if delays else None
 
     @property
     def wrong_per_1000(self) -> float:
-        return 1000 * self.wrong / self.nights if self.nights else 0.0
+        """Wrong alarms per 1,000 nights of one series."""
+        return 1000 * len(self.wrong) / self.nights if self.nights else 0.0
+
+
+def _until(truth: Truth) -> int:
+    return 10**9 if truth.kind == "drift" else truth.index + PATIENCE
 
 
 def by_nights(year: Year, rule: Rule) -> list[int]:
     """The nights of our alarms where nothing can be re-run."""
-    looked = look(year.series, rule, year.accepted)
-    return [i for i, night in enumerate(looked.looks) if night.code in ALARMS]
+    return [i for i, one in enumerate(look(year.series, rule, year.accepted).looks) if one.code in ALARMS]
 
 
 def same_night(year: Year, rule: Rule, most: int = 20) -> list[int]:
     """The same with a re-run in every suspect night: both sides on tonight's machine, each process with its noise."""
     rng = random.Random(f"rerun/{year.name}")
     words: dict[str, ConfirmWord] = {}
+    points = year.series.points
     while True:
-        looked = look(year.series, rule, year.accepted, words)
-        asked = [
-            i
-            for i, night in enumerate(looked.looks)
-            if night.code in ASKS and year.series.points[i].entry not in words
-        ]
+        looks = look(year.series, rule, year.accepted, words).looks
+        asked = [i for i, one in enumerate(looks) if one.code in ASKS and points[i].entry not in words]
         if not asked:
-            return [i for i, night in enumerate(looked.looks) if night.code in ALARMS]
+            return [i for i, one in enumerate(looks) if one.code in ALARMS]
         i = asked[0]
-        good = looked.looks[i].last_good
-        words[year.series.points[i].entry] = rerun(year, i, good if good is not None else i, rule, rng, most)
+        good = looks[i].last_good
+        words[points[i].entry] = rerun(year, i, good if good is not None else i, rule, rng, most)
 
 
 def rerun(year: Year, night: int, good: int, rule: Rule, rng: random.Random, most: int) -> ConfirmWord:
-    """The word of an interleaved re-run: what the two codes are, with the noise of single processes."""
+    """The word of an interleaved re-run: what the two codes are, with the noise of single processes.
+
+    Each process is as noisy as a night is: in truth both sides of a round share much of it, so this is the hard case.
+    """
 
     def process(code: float) -> float:
         wild = 1.5 if year.noise == "spikes" and rng.random() < 0.05 else 1.0
@@ -105,14 +108,11 @@ def rerun(year: Year, night: int, good: int, rule: Rule, rng: random.Random, mos
 
     rounds: list[tuple[float, float]] = []
     while True:
-        word = confirm(rounds, rule, most=most)
-        if word.word != "more":
-            return word.word
-        while len(rounds) < word.wanted:
+        told = confirm(rounds, rule, most=most)
+        if told.word != "more":
+            return told.word
+        while len(rounds) < told.wanted:
             rounds.append((process(year.code[night]), process(year.code[good])))
-
-
-Detector = Callable[[Series], list[int]]
 
 
 def runs_of(flags: list[bool]) -> list[int]:
