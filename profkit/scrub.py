@@ -156,6 +156,8 @@ def _scrub_document(run: RunDocument, redactor: Redactor) -> dict[str, Any]:
     redactor.note(COMMAND, int(shown != list(command)), " ".join(shown))
     document: dict[str, Any] = _without(to_json(run), list(command), shown, redactor, names)
     document["workload"]["command"] = shown
+    if document.get("revision"):
+        document["revision"]["branch"] = None  # people name branches after themselves
     return document
 
 

@@ -27,7 +27,10 @@ class Workload:
 
 @dataclass(frozen=True)
 class Revision:
-    """What git says of the folder of the workload's script, or it runs in. None: not told. No remote, no author, no path is kept."""
+    """What git says of the folder that the workload's script lies in, else runs in; no remote, no author, no path.
+
+    What is None was not told.
+    """
 
     commit: str | None = None  # 40 or 64 hexadecimal digits; None before the first commit
     branch: str | None = None  # None where the head is detached
@@ -64,7 +67,7 @@ class RunDocument:
     verdicts: tuple[Verdict, ...] = ()
     notes: tuple[str, ...] = ()
     failure: str | None = None
-    revision: Revision | None = None  # of the workload's folder; None: not asked (a report, an older run)
+    revision: Revision | None = None  # None: not asked (a report, an older run)
     moments: tuple[Moment, ...] = ()  # the machine right before and right after the timing pass
     # Versions in the workload's own process: "python", "torch", "triton", "numpy"; only what it had loaded.
     packages: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,54 @@
+"""One look at the machine: what a tree of /proc and /sys tells, and that nothing odd in it costs a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from profkit.hardware.moment import look
+
+FILES = {
+    "proc/loadavg": "3.50 2.0 1.0 2/345 6789",
+    "proc/pressure/cpu": "some avg10=12.50 avg60=1.00 avg300=0.10 total=99\nfull avg10=0.00",
+    "proc/self/status": "Cpus_allowed_list:\t0-1",
+    "sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq": "2400000",
+    "sys/devices/system/cpu/cpu1/cpufreq/scaling_cur_freq": "2600000",
+    "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor": "powersave\n",
+    "sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_count": "3",
+    "sys/devices/system/cpu/cpu1/thermal_throttle/core_throttle_count": "4",
+    "sys/class/thermal/thermal_zone0/temp": "41000",
+    "sys/class/thermal/thermal_zone1/temp": "67500",
+    "sys/class/thermal/thermal_zone2/temp": "-274000",  # a sensor that is not there
+}
+
+
+def write(root: Path, files: dict[str, str]) -> Path:
+    for name, content in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    return root
+
+
+def test_what_the_files_tell(tmp_path: Path) -> None:
+    seen = look("before timing", root=write(tmp_path, FILES))
+    assert (seen.when, seen.load, seen.pressure, seen.governor) == ("before timing", 3.5, 12.5, "powersave")
+    assert (seen.clock, seen.temperature, seen.throttled) == (2.5e9, 67.5, 7)
+
+
+def test_a_machine_that_tells_nothing_is_a_look_without_values(tmp_path: Path) -> None:
+    seen = look("before timing", root=tmp_path)
+    assert {seen.load, seen.pressure, seen.clock, seen.governor, seen.temperature, seen.throttled} == {None}
+
+
+@pytest.mark.parametrize("content", ["", "nan of nothing", "\0\0", "x" * 5000])
+def test_files_of_nonsense_are_passed_over(tmp_path: Path, content: str) -> None:
+    names = [name for name in FILES if "status" not in name]
+    seen = look("after timing", root=write(tmp_path, dict.fromkeys(names, content)))
+    assert (seen.clock, seen.temperature, seen.throttled) == (None, None, None)
+
+
+def test_here_a_look_works_with_and_without_devices() -> None:
+    for devices in (False, True):
+        assert look("before timing", devices=devices).when == "before timing"
