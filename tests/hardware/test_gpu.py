@@ -27,6 +27,7 @@ H200 = Gpu(
     driver="580.159.04",
     max_clock=1980e6,
     mig=False,
+    power_limit=700.0,
 )
 
 
@@ -51,6 +52,20 @@ def machine(folder: Path, **files: str) -> Path:
         path.write_text(text)
     (folder / "root").mkdir(exist_ok=True)
     return folder / "root"
+
+
+def test_what_a_device_is_set_to_and_how_it_is_now(library: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Both are asked of the devices that the workload sees, by its numbers."""
+    from profkit.hardware.moment import look
+
+    library.setenv("STAND_IN_WATTS", "500")
+    library.setenv("STAND_IN_LOCK", "1410")
+    library.setenv("STAND_IN_GPUS", "2")
+    gpu = read_gpus({}, machine(tmp_path))[0]
+    assert (gpu.power_limit, gpu.clock_lock) == (500.0, 1410e6)
+    library.setenv("CUDA_VISIBLE_DEVICES", "1")
+    (seen,) = look("before timing", devices=True).devices
+    assert (seen.index, seen.clock, seen.temperature, seen.power) == (0, 1755e6, 41.0, 123.456)
 
 
 CARD = {

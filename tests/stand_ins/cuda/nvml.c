@@ -1,6 +1,6 @@
 /* Stands in for libnvidia-ml.so.1 in tests: $STAND_IN_GPUS devices, by default one H200; $STAND_IN_MIG of them cut in two;
    $STAND_IN_NVML is what nvmlInit answers, $STAND_IN_LOST what asking for a device does, $STAND_IN_THROTTLE a file with
-   the reasons that hold. $STAND_IN_SLEEP seconds pass in nvmlInit. */
+   the reasons that hold. $STAND_IN_SLEEP seconds pass in nvmlInit. $STAND_IN_WATTS and $STAND_IN_LOCK: what it is set to. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,6 +32,10 @@ R nvmlDeviceGetNumGpuCores(void *h, unsigned *n) { *n = number("STAND_IN_MIXED",
 R nvmlDeviceGetMemoryBusWidth(void *h, unsigned *n) { *n = 6016; return number("STAND_IN_OLD", 0) ? 3 : 0; }
 R nvmlDeviceGetMaxClockInfo(void *h, unsigned kind, unsigned *mhz) { *mhz = kind == 2 ? 3201 : 1980; return 0; }
 R nvmlDeviceGetClockInfo(void *h, unsigned kind, unsigned *mhz) { *mhz = 1755; return 0; }
+R nvmlDeviceGetApplicationsClock(void *h, unsigned kind, unsigned *mhz) { *mhz = number("STAND_IN_LOCK", 1980); return 0; }
+R nvmlDeviceGetEnforcedPowerLimit(void *h, unsigned *mw) { *mw = 1000 * number("STAND_IN_WATTS", 700); return 0; }
+R nvmlDeviceGetPowerUsage(void *h, unsigned *mw) { *mw = 123456; return 0; }
+R nvmlDeviceGetTemperature(void *h, unsigned sensor, unsigned *degrees) { *degrees = 40 + device((intptr_t)h); return 0; }
 R nvmlDeviceGetCurrentClocksEventReasons(void *h, unsigned long long *bits) {
   *bits = 0; const char *path = getenv("STAND_IN_THROTTLE"); FILE *f = path ? fopen(path, "r") : 0;
   if (f) { if (fscanf(f, "%llu", bits) != 1) *bits = 0; fclose(f); } return 0; }
