@@ -116,7 +116,7 @@ def _replay(
 ) -> int:
     from profkit.nightly.replay import replay, worst_code
     from profkit.nightly.write import annotated
-    from profkit.reports.night_terminal import brief
+    from profkit.reports.night_terminal import walk
 
     nights, folder = replay(config, wish, runs, progress)
     code = worst_code(nights)
@@ -126,7 +126,7 @@ def _replay(
         put(many_to_text(nights, code))
         return code
     if output is OutputFormat.terminal and len(nights) > 1:
-        put("\n".join(brief(night) for night in nights) + "\n")
+        put(walk(nights) + "\n")
     _print(nights[-1], folder, output)
     sys.stderr.write(annotated(config.notify, nights[-1]))
     return code

@@ -83,9 +83,15 @@ class Past:
         return before[-1] if before else None
 
 
-def past_of(history: History, spec: WorkloadSpec, entry: Entry) -> Past:
-    """What the history tells of a workload; nothing of nights after `entry`."""
-    entries = _until(history.entries(workload=spec.name, backend=entry.backend), entry)
+def past_of(history: History, spec: WorkloadSpec, run: str | None) -> Past | None:
+    """What the history tells of a workload up to the run of this id, and nothing of later ones; None without it."""
+    if run is None:
+        return None
+    known = history.entries(workload=spec.name)
+    entry = next((e for e in reversed(known) if e.id == run), None)
+    if entry is None:
+        return None
+    entries = _until([e for e in known if e.backend == entry.backend], entry)
     changes = (*history.accepted(spec.name), *other_work(entries))
     series = tuple(cut for one in _series(history, spec, entry) if (cut := _cut(one, entry.id)) is not None)
     return Past(spec, entry, series, changes, entries, history.confirmed(spec.name))

@@ -7,6 +7,7 @@ that a round is one pair of values whatever happened inside.
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import time
 from collections.abc import Callable, Sequence
@@ -103,6 +104,8 @@ class Rounds:
         )
         if ran.ok:  # its values are kept, and twenty rounds of folders are none that anybody reads
             shutil.rmtree(into, ignore_errors=True)
+            with contextlib.suppress(OSError):  # a round that failed is still in it
+                self.folder.rmdir()
         return ran
 
     def _failure(self, arm: Arm, ran: Ran) -> bool:

@@ -12,13 +12,13 @@ from datetime import datetime
 from pathlib import Path
 
 from profkit.errors import ProfkitError, UsageError
-from profkit.history import History, open_history
-from profkit.model import Entry, MetricOutcome, Night, WorkloadOutcome
+from profkit.history import open_history
+from profkit.model import MetricOutcome, Night, WorkloadOutcome
 from profkit.nightly import remarks
 from profkit.nightly.causes import with_causes
 from profkit.nightly.checkout import commit_of
 from profkit.nightly.config import NightConfig, WorkloadSpec
-from profkit.nightly.judge import judged, past_of
+from profkit.nightly.judge import Past, judged, past_of
 from profkit.nightly.measure import Sitting, measure
 from profkit.nightly.rerun import Suspect, calibrate, rerun
 from profkit.nightly.rounds import Wanted
@@ -97,14 +97,11 @@ def begin(config: NightConfig, id: str | None) -> tuple[Path, State]:
     return folder, state
 
 
-def entry_of_done(history: History, done: Done | None) -> Entry | None:
-    """Tonight's run in the history, without its values; None where it is not there."""
-    if done is None or done.entry is None:
-        return None
-    try:
-        return history.entry(done.entry)
-    except ProfkitError:
-        return None
+def _past(sitting: Sitting, spec: WorkloadSpec) -> Past | None:
+    """Tonight's run of a workload with all before it; None where it was not stored, or may decide nothing."""
+    done = sitting.state.done.get(spec.name)
+    past = past_of(sitting.history, spec, done.entry) if done is not None else None
+    return past if past is not None and past.entry.valid else None
 
 
 # ---------------------------------------------------------------- the same night, once more
@@ -116,11 +113,9 @@ def confirm_suspects(
     """Every suspect run again beside the last good commit; the words by workload."""
     answers: dict[str, dict[Wanted, Confirmation]] = {}
     for spec in specs:
-        done = sitting.state.done.get(spec.name)
-        entry = entry_of_done(sitting.history, done)
-        if entry is None or not entry.valid or spec.name in sitting.state.rerun:
+        past = _past(sitting, spec)
+        if past is None or spec.name in sitting.state.rerun:
             continue
-        past = past_of(sitting.history, spec, entry)
         found = [m for m in past.outcomes(sitting.config.anchor) if m.gates and suspect(m)]
         if not found:
             continue
@@ -128,7 +123,7 @@ def confirm_suspects(
             sitting.save(sitting.state.with_rerun(spec.name, "re-runs are turned off (confirm: enabled)"))
             continue
         sitting.progress.begin(f"{spec.name} again", "tonight's checkout and the last good commit in turn")
-        answer = rerun(sitting, spec, entry, past.good(found[0]), [_suspect(spec, m) for m in found])
+        answer = rerun(sitting, spec, past.entry, past.good(found[0]), [_suspect(spec, m) for m in found])
         answers[spec.name] = dict(answer.words)
         told = "; ".join(word.reason for word in answer.words.values())
         sitting.progress.end(told or answer.why or "nothing")
@@ -144,16 +139,15 @@ def calibrate_some(sitting: Sitting, specs: Sequence[WorkloadSpec]) -> None:
         return
     last = {spec.name: remarks.last_trial(sitting.history, spec.name) for spec in specs}
     for spec in sorted(specs, key=lambda s: last[s.name])[:count]:
-        entry = entry_of_done(sitting.history, sitting.state.done.get(spec.name))
-        if entry is None or not entry.valid or spec.name in sitting.state.calibrated:
+        past = _past(sitting, spec)
+        if past is None or spec.name in sitting.state.calibrated:
             continue
-        past = past_of(sitting.history, spec, entry)
         gating = [m for m in past.outcomes(sitting.config.anchor) if m.gates]
         timed = [m for m in gating if m.metric.startswith("time.")]
         if not timed:
             continue
         sitting.progress.begin(f"{spec.name} calibrated", "the same checkout against itself")
-        answer = calibrate(sitting, spec, entry, [_suspect(spec, m) for m in timed])
+        answer = calibrate(sitting, spec, past.entry, [_suspect(spec, m) for m in timed])
         told = "; ".join(word.reason for word in answer.words.values())
         sitting.progress.end(told or answer.why or "nothing")
         sitting.save(sitting.state.with_calibrated(spec.name, answer.why or ""))
@@ -205,12 +199,11 @@ def _told(
     if done is None:
         reason = "the night was interrupted before it was measured" if interrupted else "it was not measured"
         return judged(spec, Done("absent", reason), None, [], sitting.folder)
-    entry = entry_of_done(sitting.history, done)
-    if entry is None:
+    past = past_of(sitting.history, spec, done.entry)
+    if past is None:
         return judged(spec, done, None, [], sitting.folder)
-    past = past_of(sitting.history, spec, entry)
     outcomes = past.outcomes(sitting.config.anchor, answers)
-    whole = judged(spec, done, entry, outcomes, sitting.folder)
+    whole = judged(spec, done, past.entry, outcomes, sitting.folder)
     why = sitting.state.rerun.get(spec.name)
     if why:
         whole = replace(whole, notes=(*whole.notes, why))

@@ -13,6 +13,7 @@ from profkit.words import figures, plural
 # The worst first. What was not measured is worse than what could not be decided: nobody looked.
 ORDER: tuple[Outcome, ...] = ("regressed", "missing", "invalid", "ambiguous", "improved", "new", "pass")
 TARGET = "target"  # the code of a workload that only misses a target
+OLD = (TARGET, "standing")  # nothing new tonight: behind what is
 REGRESSION, UNDECIDED = 1, 5
 
 
@@ -35,7 +36,7 @@ def night_of(
     strict: bool = False,
 ) -> Night:
     """The night as a whole. `seconds` is wall time."""
-    ordered = sorted(workloads, key=lambda w: (ORDER.index(w.outcome), w.code == TARGET))
+    ordered = sorted(workloads, key=lambda w: (ORDER.index(w.outcome), w.code in OLD))
     looked = [m for w in ordered for m in w.metrics if m.band and m.value is not None]
     chances = [m.chance for m in looked if m.chance is not None]
     night = Night(

@@ -27,6 +27,7 @@ from profkit.reports.night_words import (
     quiet,
     seen,
     share,
+    shared,
     word_of,
 )
 from profkit.words import quantity
@@ -93,10 +94,10 @@ def _head(night: Night) -> str:
 
 
 def _incidents(night: Night) -> Part | None:
-    if not night.incidents:
+    told = [(incident, TONES[incident.outcome], SIGNS[incident.outcome]) for incident in shared(night)]
+    if not told:
         return None
-    told = [(incident, TONES[incident.outcome], SIGNS[incident.outcome]) for incident in night.incidents]
-    return Part("incidents", "Incidents", filled("night_incidents.html.j2", incidents=told))
+    return Part("incidents", "What has one beginning", filled("night_incidents.html.j2", incidents=told))
 
 
 def _loud(number: int, workload: WorkloadOutcome) -> Part:

@@ -20,6 +20,7 @@ from profkit.reports.night_words import (
     points,
     quiet,
     seen,
+    shared,
     summed_up,
     word_of,
 )
@@ -49,18 +50,16 @@ def _head(night: Night) -> str:
 
 
 def _incidents(night: Night) -> str:
-    if not night.incidents:
-        return ""
     lines = []
-    for incident in night.incidents:
+    for incident in shared(night):
         lines.append(f"- {SIGNS[incident.outcome]} **{escaped(incident.headline)}**")
         lines += [f"  - {escaped(member)}" for member in incident.members]
-    return "### Incidents\n\n" + "\n".join(lines)
+    return "### What has one beginning\n\n" + "\n".join(lines) if lines else ""
 
 
 def _loud(workload: WorkloadOutcome) -> str:
     sign = SIGNS[workload.outcome]
-    parts = [f"### {sign} {word_of(workload)} {escaped(workload.name)}", escaped(workload.reason)]
+    parts = [f"### {sign} {word_of(workload)} {escaped(workload.name)}", _why(workload)]
     if metrics := alarming(workload):
         rows = [_row(metric) for metric in metrics]
         parts.append(grid_of(("", "metric", "change", "why"), rows))
@@ -73,7 +72,12 @@ def _loud(workload: WorkloadOutcome) -> str:
     parts += ["\n".join(lines)] if lines else []
     if rest := quiet(workload):
         parts.append(_folded("Its other metrics", grid_of(_TITLES, [_passed(workload, m) for m in rest])))
-    return "\n\n".join(parts)
+    return "\n\n".join(part for part in parts if part)
+
+
+def _why(workload: WorkloadOutcome) -> str:
+    """What the table of its metrics does not say already."""
+    return "" if any(m.gates for m in alarming(workload)) else escaped(workload.reason)
 
 
 def _row(metric: MetricOutcome) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from profkit.model import MetricOutcome, Night, Outcome, WorkloadOutcome
@@ -22,11 +23,11 @@ from profkit.reports.night_words import (
     points,
     quiet,
     seen,
-    summed_up,
+    shared,
     word_of,
 )
 from profkit.reports.screen import Screen
-from profkit.words import quantity
+from profkit.words import plural, quantity
 
 STYLES: dict[Outcome, str] = {
     "regressed": "bold red",
@@ -50,9 +51,9 @@ def render(
     screen.line("Outcome   ", *_counted(night), hang=10)
     screen.line("          ", (night.reason, STYLES[night.outcome]), hang=10)
     screen.line("Took      ", duration(night.seconds), "; interrupted" if night.interrupted else "", hang=10)
-    if night.incidents:
-        screen.heading("Incidents")
-        for incident in night.incidents:
+    if together := shared(night):
+        screen.heading("What has one beginning")
+        for incident in together:
             screen.labelled((SIGNS[incident.outcome], STYLES[incident.outcome]), incident.headline, width=2)
             for member in incident.members:
                 screen.line((member, "dim"), indent=6, hang=2)
@@ -79,9 +80,42 @@ def render(
     return screen.text()
 
 
-def brief(night: Night) -> str:
-    """The night in one line, for a walk through many: `2026-11-20  ✗ 1 REGRESSED, ✓ 3 PASS  reason`."""
-    return f"{night.id}  {summed_up(night)}  {night.reason}"
+def walk(nights: Sequence[Night], *, color: bool | None = None, width: int | None = None) -> str:
+    """Many nights: a line for each workload in each night in which it became another outcome, quiet nights counted."""
+    screen = Screen(color, width)
+    screen.line((f"{nights[0].name}: {plural(len(nights), 'night')}", "bold"))
+    before: dict[str, tuple[str, str]] = {}
+    quiet_ones = 0
+    for night in nights:
+        now: dict[str, tuple[str, str]] = {
+            w.name: (w.outcome, w.code if w.outcome == "regressed" else "") for w in night.workloads
+        }
+        moved = [w for w in night.workloads if before.get(w.name) != now[w.name]]
+        moved = [
+            w for w in moved if not (w.code == "standing" and before.get(w.name, ("",))[0] == "regressed")
+        ]
+        before = now
+        if not moved:
+            quiet_ones += 1
+            continue
+        _uneventful(screen, quiet_ones)
+        quiet_ones = 0
+        screen.line((night.id, "bold"))
+        for outcome in dict.fromkeys(w.outcome for w in moved):
+            alike = [w for w in moved if w.outcome == outcome]
+            label = (f"{SIGNS[outcome]} {word_of(alike[0])}", STYLES[outcome])
+            if outcome in QUIET:
+                screen.labelled(label, ", ".join(w.name for w in alike), width=_LABEL)
+                continue
+            for workload in alike:
+                screen.labelled(label, (workload.name, "bold"), f"  {workload.reason}", width=_LABEL)
+    _uneventful(screen, quiet_ones)
+    return screen.text()
+
+
+def _uneventful(screen: Screen, count: int) -> None:
+    if count:
+        screen.line((f"... {plural(count, 'night')} without anything new", "dim"))
 
 
 def _counted(night: Night) -> list[str | tuple[str, str]]:
@@ -94,7 +128,8 @@ def _counted(night: Night) -> list[str | tuple[str, str]]:
 def _loud(screen: Screen, workload: WorkloadOutcome) -> None:
     style = STYLES[workload.outcome]
     label = f"{SIGNS[workload.outcome]} {word_of(workload)}"
-    screen.labelled((label, style), (workload.name, "bold"), f"  {workload.reason}", width=_LABEL)
+    told = "" if any(m.gates for m in alarming(workload)) else f"  {workload.reason}"
+    screen.labelled((label, style), (workload.name, "bold"), told, width=_LABEL)
     for metric in alarming(workload):
         _metric(screen, metric)
     for line in missed(workload):

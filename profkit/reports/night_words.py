@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from profkit.model import MetricOutcome, Night, Outcome, WorkloadOutcome
+from profkit.model import Incident, MetricOutcome, Night, Outcome, WorkloadOutcome
 from profkit.words import figures, plural, quantity
 
 # The worst first: what is wrong, what was not measured, what is not known, what is good.
@@ -36,6 +36,11 @@ def counted(workloads: Sequence[WorkloadOutcome]) -> list[tuple[Outcome, str]]:
         for word in dict.fromkeys(words):
             told.append((outcome, f"{SIGNS[outcome]} {words.count(word)} {word}"))
     return told
+
+
+def shared(night: Night) -> list[Incident]:
+    """The incidents of several metrics: one of a single metric says no more than the metric does."""
+    return [incident for incident in night.incidents if len(incident.members) > 1]
 
 
 def change_of(metric: MetricOutcome) -> str:
@@ -111,12 +116,10 @@ def epochs(workload: WorkloadOutcome) -> list[str]:
 
 
 def chance_line(night: Night) -> str | None:
-    """`2 of 40 metrics were outside of their bands; 0.4 are expected by chance alone`."""
+    """`2 of 40 metrics outside of their bands; 0.4 expected by chance`."""
     if not night.looked_at:
         return None
-    told = (
-        f"{night.suspects} of {plural(night.looked_at, 'metric')} outside of their bands in the bad direction"
-    )
+    told = f"{night.suspects} of {plural(night.looked_at, 'metric')} outside of their bands"
     if night.expected_false is None:
         return told
     return f"{told}; {figures(night.expected_false, 2)} expected by chance"
