@@ -10,7 +10,7 @@ from profkit.summaries.compose import work_of
 from profkit.summaries.kernel_roofline import PRECISIONS, Place, place
 from profkit.summaries.kernels import BOUNDS, KernelRow
 from profkit.summaries.pick import best, main_scopes
-from profkit.words import figures, percent, quantity
+from profkit.words import percent, quantity
 
 MOST = 12  # points that are told apart on a screen; kernels are in the order of their time
 
@@ -146,4 +146,4 @@ def _sentence(
 ) -> str:
     part = f" ({percent(100 * share)} % of the time)" if share is not None else ""
     of_roof = f", {percent(100 * rate / attainable)} % of what its roof allows" if attainable else ""
-    return f"{name}{part}: {quantity(rate, 'FLOP/s')} {kind} at {figures(intensity)} FLOP/B{of_roof}"
+    return f"{name}{part}: {quantity(rate, 'FLOP/s')} {kind} at {quantity(intensity, 'FLOP/B')}{of_roof}"

@@ -92,7 +92,7 @@ def _roof(roof: Roof, ends: Area | None, box: Box, used: list[Area], roofs: Sequ
     room = width(told)
     for left, base in _beside(roof, ends, room):
         area = (left, base - 0.75 * FONT, left + room, base + 3)
-        inside = box.left < left and left + room <= box.right + 1 and box.top - 2 < base
+        inside = box.left < left and left + room <= box.right + 1 and box.top - 2 < base < box.bottom - 4
         if inside and not _taken(area, [*used, *roofs]):
             used.append(area)
             mark += text((left, base), told, "note")
@@ -153,7 +153,11 @@ def _corners(x: float, y: float, radius: float, wide: float, box: Box) -> list[A
     for right, down in AROUND:
         middle = x + right * (radius + wide / 2 + 2)
         base = y + 0.35 * FONT + down * (radius + 0.6 * FONT)
-        if box.left < middle - wide / 2 and middle + wide / 2 < box.right + 6 and base < box.bottom - 2:
+        if (
+            box.left < middle - wide / 2
+            and middle + wide / 2 < box.right + 6
+            and box.top + 2 < base < box.bottom - 2
+        ):
             found.append((middle - wide / 2, base - 0.75 * FONT, middle + wide / 2, base + 2))
     return found
 

@@ -16,7 +16,9 @@ def lengths(chart: str, kind: str) -> list[float]:
 
 
 def test_a_bar_is_as_long_as_its_share_of_the_whole_and_its_mark_stands_at_its_value() -> None:
-    bar = Bar("kernel", 25.0, "25 of 50 %", "told", outer=50.0, marks=(Mark(75.0, "target", "target > 75 %"),))
+    bar = Bar(
+        "kernel", 25.0, "25 of 50 %", "told", outer=50.0, marks=(Mark(75.0, "target", "target > 75 %"),)
+    )
     chart = bar_chart("occupancy", "Occupancy", "words", [bar], 100.0)
     track = lengths(chart, "track")[0]
     assert lengths(chart, "s1") == [pytest.approx(0.25 * track, abs=0.1)]
@@ -47,7 +49,10 @@ def test_what_is_not_known_has_no_bar_and_says_so() -> None:
 
 @pytest.mark.parametrize("value", [0.0, 1e-12, 1e15, -3.0])
 def test_strange_values_and_names_neither_overlap_nor_leave_the_chart(value: float) -> None:
-    bars = [Bar(NAME, value, f"{value} units " + "x" * 80, NAME, note=NAME), Bar("مرحبا \u202e", value, "1", "x")]
+    bars = [
+        Bar(NAME, value, f"{value} units " + "x" * 80, NAME, note=NAME),
+        Bar("مرحبا \u202e", value, "1", "x"),
+    ]
     chart = bar_chart("python", NAME, NAME, bars, None, "a legend that is long " * 8)
     assert overlaps(chart) == []
     assert outside(chart) == []

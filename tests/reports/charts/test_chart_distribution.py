@@ -93,7 +93,9 @@ def test_drift_is_told_and_warm_up_is_apart() -> None:
 )
 @pytest.mark.parametrize("processes", [1, 3, 40])
 def test_strange_samples_are_drawn(values: tuple[float, ...], processes: int) -> None:
-    timing = Timing("<script>" + "x" * 4000, "benchmark", (SampleSet(values, warmup=values),) * processes, 0.01)
+    timing = Timing(
+        "<script>" + "x" * 4000, "benchmark", (SampleSet(values, warmup=values),) * processes, 0.01
+    )
     found = spread_of(timing)
     assert found is not None
     for chart in (distribution_chart(found), sequence_chart(found)):
