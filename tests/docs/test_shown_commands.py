@@ -1,0 +1,126 @@
+"""Every command on the pages is run as it stands, in a folder that has what it names, and ends as the pages say.
+
+What cannot be run here is in `NOT_RUN` with its reason, and is held to be a shell line at least.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cuda_stand_in import nvidia as nvidia
+from tests.docs.sandbox import Sandbox, furnish
+from tests.docs.shown import PAGES, Block, blocks, fenced
+
+# Why a command is not run by this test: by what it begins with, or holds.
+NOT_RUN = {
+    r"^# ": "changes the machine, as root",
+    r"^sudo ": "changes who runs it, and asks for a password",
+    r"^docker |^sbatch |^srun |^systemctl |^crontab |^gh ": "needs a service that is not here",
+    r"^dcgmi |^dyno ": "talks to a service of machines with GPUs",
+    r"^(?:\w+=\S+ )?\./setup\.sh": "sets up this project, by network; tests/shell runs it",
+    r"^\./check\.sh": "runs these tests",
+    r"^perf ": "needs a perf that may record; tests/tools/perf reads what it writes",
+    r"--tool perf ": "needs a perf that may record; tests/cli runs it where there is one",
+    r"\[[A-Za-z-]|\.\.\.|\|[A-Z]|--tool TOOL": "shows what may be typed, and is no command",
+    r"^pip |^git clone |^mkdocs serve": "needs a network, or goes on until it is stopped",
+    r"^(?:sudo -E )?(?:\./analyze_multibackend\.sh|wrappers/)": "tests/shell runs the fronts",
+}
+# What a command ends with where that is not 0, and where the page says so.
+ENDS: dict[str, int] = {
+    "profkit check RUN": 1,
+    "profkit check out.ncu-rep": 1,
+    "profkit check reports/20261120-054700-train-cpu --targets ours.yaml": 1,
+    "profkit check trace.sqlite --strict": 5,
+}
+# Inside a sentence the name of a verb alone is no call.
+VERB_ALONE = re.compile(
+    r"profkit (?:profile|record|summarize|check|scrub|report|compare|nightly|history)(?: --depth gate)?"
+)
+# These need nothing that was typed before them, and take seconds: shown on two pages, they are run once.
+ALONE = re.compile(r"profkit (?:profile|doctor)\b")
+_ran_well: set[str] = set()
+ON_GPU = re.compile(r"\bcuda\b|ncu|nsys")
+
+
+def why_not_run(line: str) -> str | None:
+    """The reason of `NOT_RUN` that fits; None for what is to be run."""
+    if VERB_ALONE.fullmatch(line):
+        return "names a verb, and is no call"
+    return next((reason for pattern, reason in NOT_RUN.items() if re.search(pattern, line)), None)
+
+
+RUN = [block for block in blocks() if any(why_not_run(line) is None for line in block.lines)]
+
+
+@pytest.fixture
+def plain(tmp_path: Path) -> Sandbox:
+    return furnish(tmp_path)
+
+
+@pytest.fixture
+def with_gpu(tmp_path: Path, nvidia: Path) -> Sandbox:
+    return furnish(tmp_path, nvidia)
+
+
+@pytest.mark.parametrize("block", RUN, ids=str)
+def test_what_is_shown_runs_as_it_stands(block: Block, request: pytest.FixtureRequest) -> None:
+    gpu = any(ON_GPU.search(line) for line in block.lines)
+    sandbox: Sandbox = request.getfixturevalue("with_gpu" if gpu else "plain")
+    for name in re.findall(r"--(?:report|output|out) (\S+)", "\n".join(block.lines)):
+        sandbox.without(name)
+    for line in block.lines:
+        if why_not_run(line) is not None or (ALONE.match(line) and line in _ran_well):
+            continue
+        done = sandbox.type(line)
+        said = f"{block.page} shows: {line}\nit ended with {done.returncode} and said:\n{done.stderr}{done.stdout}"
+        assert done.returncode == ENDS.get(line, 0), said[-4000:]
+        assert "Traceback" not in done.stderr, said[-4000:]
+        _ran_well.add(line)
+
+
+@pytest.mark.parametrize("block", [b for b in blocks() if b not in RUN], ids=str)
+def test_what_is_not_run_is_a_line_of_shell_at_least(block: Block) -> None:
+    for line in block.lines:
+        text = re.sub(r"\.\.\.|[\[\]|]", "", line.removeprefix("# ").removeprefix("$ "))
+        done = subprocess.run(["bash", "-n", "-c", text], capture_output=True, text=True)
+        assert done.returncode == 0, f"{block.page}: {line}: {done.stderr}"
+
+
+def test_nothing_is_excused_that_is_not_shown() -> None:
+    lines = [line for block in blocks() for line in block.lines]
+    assert sorted(set(ENDS) - set(lines)) == []
+    assert len(lines) > 40  # the search finds something
+
+
+def _programs() -> list[tuple[str, str]]:
+    """Each Python block; those of one page go on from each other, as a reader would type them."""
+    found = []
+    for page in PAGES:
+        code = fenced(page, "python")
+        found += [(f"{page.name} {n}", "\n".join(code[:n])) for n in range(len(code), 0, -1)][:1]
+    return found
+
+
+@pytest.mark.parametrize(("page", "code"), _programs(), ids=lambda value: value[:30])
+def test_the_python_that_is_shown_runs(page: str, code: str, plain: Sandbox) -> None:
+    """`step` is the reader's own function, and pandas and polars may be absent: then their blocks are left out."""
+    text = f"import time\n\nstep = lambda: time.sleep(0.002)\n{code}"
+    for library in ("pandas", "polars"):
+        if plain.type(f"python -c 'import {library}'").returncode:
+            text = re.sub(rf"^import {library}\n.*?(?=^import |^from |\Z)", "", text, flags=re.M | re.S)
+    (plain.folder / "shown.py").write_text(text)
+    done = plain.type("python shown.py")
+    assert done.returncode == 0, f"{page}\n{text}\n{done.stderr}"
+
+
+def test_a_command_that_fails_is_seen(plain: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The test above can fail: an option that is not there, and a file that is not there."""
+    check: Callable[[str], int] = lambda line: plain.type(line).returncode  # noqa: E731
+    assert check("profkit summarize REPORT") == 0
+    assert check("profkit summarize REPORT --no-such-option") == 2
+    assert check("profkit summarize no-such-file") == 2
