@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
+
 from profkit.model import RunDocument
 from profkit.reports.html.part import Extras
 from profkit.reports.html.templates import filled
@@ -24,12 +26,43 @@ def head(document: RunDocument, extras: Extras) -> str:
     if (machine := machine_line(document)) is not None:
         facts.append(("Machine", machine))
     if document.started:
-        facts.append(("Started", document.started))
+        facts.append(("Started", _when(document.started)))
+    if (commit := _commit(document)) is not None:
+        facts.append(("Commit", commit))
     return filled(
         "head.html.j2",
         document=document,
         command=command(document),
         state=STATES.get(document.state),
-        time=time_line(document),
+        time=_time(document, extras),
         facts=facts,
     )
+
+
+def _time(document: RunDocument, extras: Extras) -> str | None:
+    """How long one iteration takes, as HTML that leads to its source."""
+    told = time_line(document)
+    of_time = (r for s in document.summaries if s.concern == "time" for r in s.readings)
+    median = next((r for r in of_time if r.metric == "time.median" and r.value is not None), None)
+    if told is None or median is None:
+        return None
+    return extras.sources.link(median, told)
+
+
+def _when(started: str) -> str:
+    """`2026-11-20 13:36:27 UTC`; a text that is no time, as it is."""
+    try:
+        return datetime.fromisoformat(started).astimezone(timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
+    except (ValueError, OverflowError):
+        return started
+
+
+def _commit(document: RunDocument) -> str | None:
+    """`1a2b3c4d5e6f on main, with changes that are not committed`; None where the run was not asked."""
+    revision = document.revision
+    if revision is None:
+        return None
+    if revision.commit is None:
+        return f"not known: {revision.reason}" if revision.reason else None
+    branch = f" on {revision.branch}" if revision.branch else ""
+    return revision.commit[:12] + branch + (", with changes that are not committed" if revision.dirty else "")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from profkit.model import Reading, RunDocument, Scope, Verdict
 from profkit.reports.html.part import Extras, Part
 from profkit.reports.html.templates import filled
-from profkit.reports.order import SIGNS, WORDS, actions, counts, gain, named, worst_first
+from profkit.reports.order import SIGNS, WORDS, actions, common_causes, counts, gain, named, worst_first
 
 PARTS_OF_RUN = ("kernel", "function")
 MOST = 300  # verdicts on single kernels or functions that the page shows; the rest stands in run.json
@@ -16,12 +16,12 @@ MOST = 300  # verdicts on single kernels or functions that the page shows; the r
 
 @dataclass(frozen=True)
 class Row:
-    """One verdict as it is shown; `value` is finished HTML, everything else plain text."""
+    """One verdict as it is shown, or several that one cause left unknown; `value` is finished HTML."""
 
     word: str
     sign: str
     told: str
-    target: str
+    targets: tuple[str, ...]
     threshold: str
     value: str
     reason: str
@@ -39,7 +39,7 @@ def part(document: RunDocument, extras: Extras) -> Part | None:
     body = filled(
         "verdicts.html.j2",
         actions=[(a, SIGNS[a.verdict], WORDS[a.verdict]) for a in actions(document)],
-        rows=[_row(v, known, extras) for v in worst_first(whole)],
+        rows=_rows(whole, known, extras),
         inner=[_row(v, known, extras) for v in worst_first(inner)[:MOST]],
         kind="kernels" if document.backend == "cuda" else "functions",
         counted=counts(inner),
@@ -59,6 +59,22 @@ def _by_place(document: RunDocument) -> dict[tuple[str, Scope], Reading]:
     return found
 
 
+def _rows(verdicts: Sequence[Verdict], known: dict[tuple[str, Scope], Reading], extras: Extras) -> list[Row]:
+    """A row for each verdict, worst first; those that one cause left unknown share one."""
+    causes = common_causes(verdicts)
+    shared = {id(one): cause for cause, same in causes.items() for one in same}
+    rows: list[Row] = []
+    for verdict in worst_first(verdicts):
+        cause = shared.get(id(verdict))
+        row = _row(verdict, known, extras)
+        if cause is None:
+            rows.append(row)
+        elif causes[cause][0] is verdict:
+            targets = tuple(one.target for one in causes[cause])
+            rows.append(replace(row, targets=targets, threshold="", value="", reason=cause))
+    return rows
+
+
 def _row(verdict: Verdict, known: dict[tuple[str, Scope], Reading], extras: Extras) -> Row:
     reading = known.get((verdict.metric, verdict.scope))
     value = ""
@@ -70,7 +86,7 @@ def _row(verdict: Verdict, known: dict[tuple[str, Scope], Reading], extras: Extr
         word=verdict.verdict,
         sign=SIGNS[verdict.verdict],
         told=WORDS[verdict.verdict],
-        target=verdict.target,
+        targets=(verdict.target,),
         threshold=verdict.threshold,
         value=value,
         reason=verdict.reason + gain(verdict),

@@ -1,0 +1,162 @@
+"""Charts on a page in a real browser: words that stand apart at any width, marks that the keyboard reaches, flames."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from profkit.model import (
+    RUN,
+    Frame,
+    Hotspot,
+    Profile,
+    Reading,
+    RunDocument,
+    SampleSet,
+    Source,
+    Stacks,
+    Timing,
+)
+from profkit.passes.read_tracemalloc import Allocations, Growth, Line
+from profkit.reports.html.part import Extras
+from profkit.summaries.compose import enrich, summarize
+from profkit.summaries.python import OWN
+from tests import documents
+
+Show = Callable[..., Any]
+# Pairs of words of one chart whose boxes overlap by more than a pixel or two, as the browser laid them out.
+OVERLAPS = """() => {
+  const found = [];
+  for (const chart of document.querySelectorAll("svg.chart")) {
+    const words = [...chart.querySelectorAll("text")].map((one) => [one.textContent, one.getBoundingClientRect()]);
+    for (let i = 0; i < words.length; i++) for (let j = i + 1; j < words.length; j++) {
+      const [a, one] = words[i], [b, other] = words[j];
+      const wide = Math.min(one.right, other.right) - Math.max(one.left, other.left);
+      const high = Math.min(one.bottom, other.bottom) - Math.max(one.top, other.top);
+      if (wide > 1.5 && high > 0.35 * Math.min(one.height, other.height)) found.push(a + " | " + b);
+    }
+  }
+  return found;
+}"""
+LETTERS = """() => [...document.querySelectorAll("svg.chart")].map((chart) => {
+  const scale = chart.getBoundingClientRect().width / chart.viewBox.baseVal.width;
+  return scale * parseFloat(getComputedStyle(chart).fontSize);
+})"""
+
+
+def cpu_run() -> RunDocument:
+    """A run with everything that a processor can tell, its samples in several processes."""
+    run = documents.document()
+    sets = tuple(
+        SampleSet(documents.noise(300, 4.1e-3 * (1 + n / 100)), warmup=documents.noise(40, 8e-3))
+        for n in range(3)
+    )
+    timing = Timing("gated_mlp", "benchmark", sets, 0.01, 54e6, 6e6)
+    traffic = Reading("dram.bytes", 6e6, "B", "simulated", RUN, Source("valgrind"))
+    spots = (
+        Hotspot("step", 1.5, 2.0, 10, "/a/train.py", 3),
+        Hotspot("<lambda>", 0.5, 0.5, 10, "/a/train.py", 9),
+    )
+    python = Profile(OWN, "s", 2.0, spots)
+    told = replace(
+        run, timings=(timing,), readings=(*run.readings, traffic), profiles=(python, *run.profiles)
+    )
+    made = enrich(told)
+    return replace(made, summaries=summarize(made))
+
+
+def extras() -> Extras:
+    main, work = Frame("main", "python", "train.py"), Frame("at::native::gemm<float>", "libtorch_cpu.so")
+    weights = {
+        (main, work): 3.0,
+        (main, Frame("helper", "python", "train.py")): 1.0,
+        (Frame("swapper", "[kernel]"),): 0.5,
+    }
+    growth = Growth(
+        0.0, 0.0, 0.0, 90, False, "what is held after a collection does not grow with its iterations"
+    )
+    lines = (Line("/a/b/train.py", 7, 1 << 20, 12), Line("/a/b/<b>.py", 9, 1 << 19, 3))
+    points = tuple((i, 70_000_000 + i % 3) for i in range(100))
+    held = Allocations(80_000_000, 70_000_000, 0, 75_000_000, 1, growth, lines, (), None, "3.11", (), points)
+    return Extras(stacks=(Stacks("cpu-clock", "s", weights),), allocations=held)
+
+
+@pytest.mark.parametrize("width", [320, 480, 640, 768, 1280, 3840])
+def test_no_words_overlap_and_letters_can_be_read_at_any_width(
+    show: Show, gpu_document: RunDocument, width: int
+) -> None:
+    for document, more in ((gpu_document, Extras()), (cpu_run(), extras())):
+        page = show(document, more, viewport={"width": width, "height": 900}).page
+        assert page.locator("svg.chart").count() >= 6
+        assert page.evaluate(OVERLAPS) == []
+        assert all(8 <= size <= 20 for size in page.evaluate(LETTERS))
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_every_concern_has_its_chart(show: Show) -> None:
+    page = show(cpu_run(), extras()).page
+    for part in ("where-time", "roofline", "levels", "distribution", "flame-graph", "python", "memory"):
+        assert page.locator(f"#{part}").count() == 1, part
+    for part in ("roofline", "levels", "distribution", "python", "memory"):
+        assert page.locator(f"#{part} svg.chart").count() >= 1, part
+
+
+def test_a_mark_tells_its_value_to_the_keyboard_and_escape_hides_it(show: Show) -> None:
+    page = show(cpu_run(), extras()).page
+    mark = page.locator("#roofline [tabindex]").last
+    mark.focus()
+    tip = page.locator(".chart-tip")
+    assert "FLOP/s" in tip.inner_text()
+    assert tip.inner_text() == mark.get_attribute("aria-label")
+    page.keyboard.press("Escape")
+    assert tip.is_hidden()
+
+
+def test_a_chart_is_told_in_words(show: Show) -> None:
+    page = show(cpu_run(), extras()).page
+    for chart in page.locator("svg.chart").all():
+        names = (chart.get_attribute("aria-labelledby") or "").split()
+        assert len(names) == 2
+        assert all((page.locator(f"#{name}").text_content() or "").strip() for name in names)
+
+
+def test_a_flame_graph_zooms_searches_and_is_walked_by_arrow_keys(show: Show) -> None:
+    page = show(cpu_run(), extras()).page
+    boxes = page.locator(".flame-box")
+    assert boxes.count() == 4
+    box = boxes.filter(has_text="main (train.py)")
+    share = box.evaluate("one => one.offsetWidth / one.parentElement.clientWidth")
+    assert share == pytest.approx(4 / 4.5, abs=0.01)
+    box.focus()
+    assert "88.9 %" in page.locator(".flame-told").inner_text()
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate("document.activeElement.textContent") == "at::native::gemm<float>"
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate("document.activeElement.textContent") == "helper (train.py)"
+    page.keyboard.press("Enter")
+    assert (
+        boxes.filter(has_text="helper").evaluate("one => one.offsetWidth / one.parentElement.clientWidth")
+        > 0.99
+    )
+    assert boxes.filter(has_text="swapper").count() == 0
+    page.keyboard.press("Escape")
+    assert boxes.count() == 4
+    page.get_by_label("Find in cpu-clock").fill("GEMM")
+    assert page.locator(".flame-box.found").all_inner_texts() == ["at::native::gemm<float>"]
+    assert "66.7 %" in page.locator(".flame-told").inner_text()
+
+
+def test_a_flame_graph_of_a_phone_and_of_paper_stays_inside(show: Show) -> None:
+    visit = show(cpu_run(), extras(), viewport={"width": 320, "height": 700})
+    visit.page.emulate_media(media="print")
+    assert visit.page.locator(".flame-box").count() == 4
+    assert visit.page.locator(".flame-tools").is_hidden()
+
+
+def test_without_a_script_the_hottest_functions_are_a_table(show: Show) -> None:
+    page = show(cpu_run(), extras(), java_script_enabled=False).page
+    assert page.locator(".flame").is_hidden()
+    assert page.locator("#flame-graph td").first.inner_text() == "at::native::gemm<float>"
