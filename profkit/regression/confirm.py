@@ -13,7 +13,12 @@ from profkit.statistics import median
 
 FIRST = 4  # rounds below which a spread is a guess
 MOST = 20
-ALPHA = 0.02  # two-sided, over all looks at the rounds of one metric in one night
+ALPHA = (
+    0.02  # of calling the same different: two-sided, over all looks at the rounds of one metric in one night
+)
+ALPHA_SAME = (
+    0.1  # of calling a change that is as large as the floor the same; the nights to come would still see it
+)
 TRIM = 8  # of so many rounds the largest and the smallest are left out of the mean
 
 
@@ -41,10 +46,11 @@ def confirm(
     """The word on `rounds`, each (candidate, last good): one number per fresh process, in `unit`.
 
     The paired log ratios (differences, where a value is not positive) have a trimmed mean with Student's interval
-    (Tukey and McLaughlin 1963). Beyond the floor it is `different`, within it `same`: two thresholds, and between them
-    `more`, until `most` rounds are there, or `spent` says that the time is over: `ambiguous`.
-    Each look takes its part of ALPHA = 0.02 by alpha ln(1 + (e - 1) t) with t the share of the rounds (Lan and DeMets
-    1983, their Pocock-like function), so that looking again and again does not find what is not there.
+    (Tukey and McLaughlin 1963). Beyond the floor at an error of 0.02 it is `different`, within it at an error of 0.1
+    `same`: two thresholds, and between them `more`, until `most` rounds are there, or `spent` says that the time is
+    over: `ambiguous`.
+    Each look takes its part of an error by alpha ln(1 + (e - 1) t) with t the share of the rounds (Lan and DeMets 1983,
+    their Pocock-like function), so that looking again and again does not find what is not there.
     Raises ValueError for a value that is not finite.
     """
     if any(not isfinite(v) for pair in rounds for v in pair):
@@ -55,13 +61,15 @@ def confirm(
         if not spent:
             return Confirmation("more", f"{n} of {steps[0]} rounds to begin with", n, steps[0])
         return Confirmation("ambiguous", f"the time was over after {n} rounds; 4 are needed", n)
-    centre, half, base = _interval(rounds, _alpha(n, most))
+    part = _part(n, most)
+    centre, half, base = _interval(rounds, ALPHA * part)
+    narrow = _interval(rounds, ALPHA_SAME * part)[1]
     floor = rule.floor(base)
     low, high = centre - half, centre + half
     word: ChangeWord = "ambiguous"
     if low > floor or high < -floor:
         word = "different"
-    elif abs(low) <= floor and abs(high) <= floor:
+    elif abs(centre) + narrow <= floor:
         word = "same"
     change = _change(rounds, rule, better, unit, word, (centre, low, high), base, floor)
     if word != "ambiguous":
@@ -71,11 +79,10 @@ def confirm(
     return Confirmation("ambiguous", f"{change.reason}, after {n} rounds", n, 0, change)
 
 
-def _alpha(n: int, most: int) -> float:
-    """What the look after `n` of `most` rounds may spend: the difference to the look before."""
-    steps = looks(most)
-    before = max((s for s in steps if s < n), default=0)
-    return ALPHA * (log(1 + (e - 1) * min(1.0, n / most)) - log(1 + (e - 1) * before / most))
+def _part(n: int, most: int) -> float:
+    """The share of an error that the look after `n` of `most` rounds may spend: the difference to the look before."""
+    before = max((s for s in looks(most) if s < n), default=0)
+    return log(1 + (e - 1) * min(1.0, n / most)) - log(1 + (e - 1) * before / most)
 
 
 def _interval(rounds: Sequence[tuple[float, float]], alpha: float) -> tuple[float, float, float]:

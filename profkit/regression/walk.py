@@ -77,6 +77,8 @@ class Walk:
         least = self.rule.least if self.inherited is None else self.rule.nights
         if len(self.level) < least:
             look = Look("new", "new", "none", short=least - len(self.level))
+            if self.standing is not None and side_of(self.standing.before, value) == self.bad:
+                look = self._held(None, self.last_good)  # its level is young, and still what was convicted
             self._settle(index, value)
             return look
         centre = middle(self.window)

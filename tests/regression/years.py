@@ -224,8 +224,8 @@ def make_year(noise: str, story: str, seed: int, sigma: float = 0.01) -> Year:
     plot = Plot()
     STORIES[story](plot, rng)
     draws = NOISES[noise](rng, sigma)
-    points = []
-    code = []
+    points: list[Point] = []
+    code: list[float] = []
     index_of: dict[int, int] = {}
     for night in range(NIGHTS):
         draw = next(draws)
