@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 SHORTEST = 5  # values of a piece: with fewer a pair of spikes is a level
 PENALTY = 3.0  # times ln n, for values in units of their noise
 MOST_LEVELS = 128  # quantiles stand for the values above; on 410 real series no place moves by that
-CHUNK = 512  # places that are looked at in one go on the way back
+CHUNK = 100  # values whose distances to all levels are in memory at a time; a multiple of SHORTEST
 
 
 def partition(values: NDArray[np.float64], penalty: float) -> list[int]:
@@ -37,7 +37,9 @@ def partition(values: NDArray[np.float64], penalty: float) -> list[int]:
     levels = np.unique(values)
     if len(levels) > MOST_LEVELS:
         levels = np.unique(np.quantile(values, np.linspace(0, 1, MOST_LEVELS), method="nearest"))
-    cost = _forward(values, levels, penalty)
+    cost, sums = _forward(values, levels, penalty)
+    if cost[n] >= float(sums.min()) * (1 - 1e-12):
+        return []  # nothing is cheaper than one piece
     places: list[int] = []
     end = n
     while (end := _begin_of_last_piece(values, levels, penalty, cost, end)) > 0:
@@ -45,33 +47,40 @@ def partition(values: NDArray[np.float64], penalty: float) -> list[int]:
     return places[::-1]
 
 
-def _forward(values: NDArray[np.float64], levels: NDArray[np.float64], penalty: float) -> NDArray[np.float64]:
-    """cost[t]: of the cheapest fit of values[:t]; infinite where no piece is so short.
+def _forward(
+    values: NDArray[np.float64], levels: NDArray[np.float64], penalty: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """cost[t]: of the cheapest fit of values[:t], infinite where no piece is so short; and of one piece on each level.
 
     With S[t] the summed distances of values[:t] to each level, a piece that began at s costs cost[s] + penalty + S[t] -
-    S[s] on its level. So all that must be kept is the smallest cost[s] + penalty - S[s] so far. The costs of the
-    next `SHORTEST` places depend on costs before them only, so these are made in one go.
+    S[s] on its level. So all that must be kept is the smallest cost[s] + penalty - S[s] so far. The costs of the next
+    `SHORTEST` places depend on costs before them only, so these are made in one go.
     """
     import numpy as np
 
     n = len(values)
     cost = np.full(n + 1, inf)
     cost[0] = -penalty  # the first piece is free
-    entry = np.full((1, len(levels)), inf)
-    sums = np.zeros((SHORTEST, len(levels)))  # S of the places at which a piece may begin next: 0, 1, ..
-    sums[1:] = np.cumsum(np.abs(values[: SHORTEST - 1, None] - levels), axis=0)
+    entries = np.full((SHORTEST + 1, len(levels)), inf)  # its first row: the best of all beginnings so far
+    sums = np.zeros((1, len(levels)))  # S of the places at which a piece may begin next, and of the ends
+    done = 0
     for first in range(SHORTEST, n + 1, SHORTEST):
         # beginnings first - SHORTEST .. first - 1, ends first .. first + SHORTEST - 1
+        begin = first - SHORTEST
         count = min(SHORTEST, n + 1 - first)
-        entries = cost[first - SHORTEST : first - SHORTEST + count, None] + penalty - sums[:count]
-        np.minimum(entries[:1], entry, out=entries[:1])
-        entries = np.minimum.accumulate(entries, axis=0)
-        entry = entries[-1:]
-        nearer = np.abs(values[first - 1 : first - 1 + count, None] - levels)
-        nearer[0] += sums[-1]
-        sums = np.cumsum(nearer, axis=0)
-        cost[first : first + count] = (entries + sums).min(axis=1)
-    return cost
+        if first + count - 1 > done:
+            further = _sums(values[done : done + CHUNK], levels, sums[-1])
+            sums = np.concatenate([sums[begin - done - 1 :], further])
+            done = min(n, done + CHUNK)
+            offset = done - len(sums) + 1  # the place of the first row of sums
+        block = entries[: count + 1]
+        np.subtract(
+            (cost[begin : begin + count] + penalty)[:, None], sums[begin - offset :][:count], out=block[1:]
+        )
+        np.minimum.accumulate(block, axis=0, out=block)
+        cost[first : first + count] = (block[1:] + sums[first - offset :][:count]).min(axis=1)
+        entries[0] = block[-1]
+    return cost, sums[-1]
 
 
 def _begin_of_last_piece(
@@ -89,9 +98,7 @@ def _begin_of_last_piece(
     upper = end
     while upper > 0:
         lower = max(0, upper - CHUNK)
-        distances = np.abs(values[lower:upper][::-1, None] - levels)
-        distances[0] += total
-        sums = np.cumsum(distances, axis=0)  # of the pieces that begin at upper - 1, upper - 2, .., lower
+        sums = _sums(values[lower:upper][::-1], levels, total)  # of pieces that begin at upper - 1, .., lower
         total = sums[-1]
         whole = cost[lower:upper][::-1] + penalty + sums.min(axis=1)
         whole[: max(0, SHORTEST - 1 - (end - upper))] = inf
@@ -102,3 +109,15 @@ def _begin_of_last_piece(
             break
         upper = lower
     return place
+
+
+def _sums(
+    values: NDArray[np.float64], levels: NDArray[np.float64], before: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Row k: `before`, and the distances of the first k + 1 values to each level; summed by level, which is faster."""
+    import numpy as np
+
+    away = values - levels[:, None]
+    np.abs(away, out=away)
+    away[:, 0] += before
+    return np.ascontiguousarray(np.cumsum(away, axis=1, out=away).T)

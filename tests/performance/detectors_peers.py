@@ -1,0 +1,95 @@
+"""The rules that detectors are held against: each takes the values so far, and gives the places of changes.
+
+Otava and asv are used where they can be imported (`pip install apache-otava asv`, in an environment of their own);
+their own code decides then, not a copy of it. What is not there is left out of the tables, and said so.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+
+from profkit.change_points import find_changes
+from profkit.change_points.audit import gather
+from profkit.change_points.energy import divide
+from profkit.change_points.noise import step_scale
+from profkit.change_points.pelt import PENALTY, partition
+from profkit.change_points.scan import scan
+
+Rule = Callable[[Sequence[float]], list[int]]
+RECORDED = Path(__file__).resolve().parents[1] / "data" / "timing_series"
+
+
+def profkit(values: Sequence[float]) -> list[int]:
+    return [change.index for change in find_changes(values)]
+
+
+def pelt(values: Sequence[float]) -> list[int]:
+    series = np.asarray(values, dtype=float)
+    spread = step_scale(series)
+    return partition(series, PENALTY * float(np.log(len(series))) * spread) if spread else []
+
+
+def bare_vote(values: Sequence[float]) -> list[int]:
+    """Two of the three detectors, without the audit."""
+    series = np.asarray(values, dtype=float)
+    found = {"scan": scan(series), "pelt": pelt(series), "e-divisive": divide(series)}
+    return [c.place for c in gather(found) if len(c.votes) > 1]
+
+
+def previous(values: Sequence[float]) -> list[int]:
+    """5 % off the night before, tonight or on any night: pytest-benchmark's `mean:5%`."""
+    return _runs([k for k in range(1, len(values)) if abs(values[k] / values[k - 1] - 1) > 0.05])
+
+
+def baseline(values: Sequence[float]) -> list[int]:
+    """5 % off the median of the 24 nights before."""
+    return _runs(
+        [k for k in range(24, len(values)) if abs(values[k] / median(values[k - 24 : k]) - 1) > 0.05]
+    )
+
+
+def _runs(alarms: list[int]) -> list[int]:
+    """Alarms on nights in a row are one."""
+    return [k for k in alarms if k - 1 not in alarms]
+
+
+def rules() -> dict[str, Rule]:
+    """All that can be had here, by the name that tables show."""
+    found: dict[str, Rule] = {
+        "profkit: vote and audit": profkit,
+        "  vote of 2 in 3 alone": bare_vote,
+        "  scan alone": lambda values: scan(np.asarray(values, dtype=float)),
+        "  L1 PELT alone": pelt,
+        "  E-divisive + t alone": lambda values: divide(np.asarray(values, dtype=float)),
+    }
+    try:
+        from otava.analysis import compute_change_points
+    except ImportError:
+        print("Otava is not here (pip install apache-otava): left out", file=sys.stderr)
+    else:
+        for label, p in (("Otava, default (p .001)", 1e-3), ("Otava, p 1e-5", 1e-5)):
+            found[label] = lambda values, p=p: [
+                int(each.index) for each in compute_change_points(list(values), max_pvalue=p)[0]
+            ]
+    try:
+        from asv.step_detect import detect_steps
+    except ImportError:
+        print("asv is not here (pip install asv): left out", file=sys.stderr)
+    else:
+        found["asv, detect_steps"] = lambda values: [step[0] for step in detect_steps(list(values))[1:]]
+    found["5 % off the night before"] = previous
+    found["5 % off the last 24 nights"] = baseline
+    return found
+
+
+def recorded() -> dict[str, list[float]]:
+    """The series of real timings by the kind of work."""
+    return {
+        path.stem: np.loadtxt(path, delimiter=",", skiprows=1)[:, 1].tolist()
+        for path in sorted(RECORDED.glob("*.csv"))
+    }
