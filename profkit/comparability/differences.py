@@ -29,7 +29,7 @@ def differences(baseline: Fingerprint, candidate: Fingerprint) -> tuple[Differen
 
 
 def _difference(field: Field, before: str | None, after: str | None) -> Difference:
-    difference = Difference(field.name, field.tier, before, after, field.why, field.tools)
+    difference = Difference(field.name, field.tier, before, after, field.why, field.tools, field.metrics)
     if before is not None and after is not None:
         return difference
     silent = "baseline" if before is None else "candidate"

@@ -17,7 +17,10 @@ Owner = Literal["machine", "workload", "mode", "tool", "software", "state"]
 
 @dataclass(frozen=True)
 class Field:
-    """One field: how much it weighs, what it is of, and why. `tools`: it concerns only what these measured."""
+    """One field: how much it weighs, what it is of, and why.
+
+    `tools`: it concerns only what these measured; `metrics`: and of that only what begins so.
+    """
 
     name: str
     tier: Tier
@@ -25,6 +28,7 @@ class Field:
     title: str
     why: str
     tools: tuple[str, ...] = ()
+    metrics: tuple[str, ...] = ()
 
 
 @lru_cache(maxsize=1)
@@ -32,6 +36,14 @@ def all_fields() -> Mapping[str, Field]:
     """Every field by its name, in the order of the file."""
     rows = load_yaml(Path(__file__).with_name("fields.yaml"))
     return {
-        name: Field(name, row["tier"], row["of"], row["title"], row["why"], tuple(row.get("tools", ())))
+        name: Field(
+            name,
+            row["tier"],
+            row["of"],
+            row["title"],
+            row["why"],
+            tuple(row.get("tools", ())),
+            tuple(row.get("metrics", ())),
+        )
         for name, row in rows.items()
     }

@@ -16,6 +16,8 @@ def values_of(document: RunDocument) -> dict[str, str]:
     told: dict[str, str | None] = {}
     if document.machine is not None:
         told |= _machine(document.machine)
+    else:
+        told["machine.caches"] = _simulated(document.notes)
     told |= _gpus(document.gpus, document.facts)
     told |= _workload(document)
     told |= _mode(document)
@@ -41,6 +43,12 @@ def _machine(machine: Machine) -> dict[str, str | None]:
         "machine.governor": machine.governor,
         "machine.kernel": machine.release,
     }
+
+
+def _simulated(notes: tuple[str, ...]) -> str | None:
+    """The caches that a callgrind report says it simulated: all that a bare report tells of its machine."""
+    levels = ("D1 cache: ", "LL cache: ", "L2 cache: ", "L3 cache: ")
+    return ", ".join(note.partition(",")[0] for note in notes if note.startswith(levels)) or None
 
 
 def _gpus(gpus: tuple[Gpu, ...], facts: Mapping[str, str]) -> dict[str, str | None]:

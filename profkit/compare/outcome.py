@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from profkit.compare.decide import share, signed
 from profkit.model import Change, ComparisonOutcome, KernelChange
-from profkit.words import plural, quantity
+from profkit.words import figures, plural, quantity
 
 _SHARE = 0.02  # of the GPU time: kernels that vanished or appeared and take less change nothing
+COLLAPSE = 0.1  # of the time before: an improvement as large as that is doubted
 _COURSES = {"worse": 0, "neither": 1, "better": 2}
 _WORDS = {"different": 0, "ambiguous": 1, "same": 2}
 
@@ -20,13 +21,30 @@ def deciding(changes: Sequence[Change]) -> tuple[Change, ...]:
     return tuple(c for c in changes if c.role in roles)
 
 
-def outcome_of(changes: Sequence[Change], kernels: Sequence[KernelChange]) -> tuple[ComparisonOutcome, str]:
-    """The outcome, and one sentence that says it.
+def outcome_of(
+    changes: Sequence[Change], kernels: Sequence[KernelChange], *, asked: bool = False
+) -> tuple[ComparisonOutcome, str, str | None]:
+    """The outcome, one sentence that says it, and what would decide it where it is open.
 
     `regressed`: a metric that decides is DIFFERENT for the worse, whatever became better. `ambiguous`: a time (or what
     stands in for it) could be either. `improved`: something better and nothing worse. `changed`: only what neither is
-    good nor bad, or decides nothing. Else `same`.
+    good nor bad, or decides nothing. Else `same`. A time that fell to a tenth or less is no improvement yet, unless the
+    metric was asked for by name: most often the work was not done.
     """
+    outcome, reason = _decided(changes, kernels)
+    if outcome == "improved" and not asked:
+        fallen = [c for c in deciding(changes) if c.word == "different" and c.unit == "s" and _collapsed(c)]
+        if fallen:
+            name = fallen[0].metric
+            doubt = f"{_title(fallen[0])} fell to {quantity(fallen[0].candidate.value, 's')} from "
+            doubt += f"{quantity(fallen[0].baseline.value, 's')}: was the work done at all?"
+            return "ambiguous", doubt, f"--metric {name} takes it for what it says"
+    if outcome == "ambiguous":
+        return outcome, reason, "profile both again with a larger --budget, on a quiet machine"
+    return outcome, reason, None
+
+
+def _decided(changes: Sequence[Change], kernels: Sequence[KernelChange]) -> tuple[ComparisonOutcome, str]:
     decisive = deciding(changes)
     worse = [c for c in worst_first(decisive) if c.word == "different" and c.course == "worse"]
     if worse:
@@ -93,13 +111,20 @@ def _by_kernels(kernels: Sequence[KernelChange]) -> tuple[ComparisonOutcome, str
     return "same", "No change: every kernel takes what it took."
 
 
+def _collapsed(change: Change) -> bool:
+    return change.ratio is not None and change.ratio <= COLLAPSE
+
+
 def _size(change: Change) -> float:
     return (change.ratio - 1) if change.ratio is not None else float("inf")
 
 
 def _sentence(change: Change) -> str:
     before, after = (quantity(side.value, change.unit) for side in (change.baseline, change.candidate))
-    by = f" by {signed(change.ratio - 1).lstrip('+-')}" if change.ratio is not None else ""
+    by = ""
+    if change.ratio is not None:
+        many = change.ratio >= 3
+        by = f" to {figures(change.ratio)} times as much" if many else f" by {signed(change.ratio - 1)[1:]}"
     verb = "rose" if change.candidate.value > change.baseline.value else "fell"
     word = {"worse": "Worse", "better": "Better", "neither": "Different"}[change.course]
     return f"{word}: {_title(change)} {verb}{by}, from {before} to {after}"

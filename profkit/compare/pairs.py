@@ -12,6 +12,7 @@ from profkit.inference.ratio import BETWEEN
 from profkit.metrics import all_metrics
 from profkit.model import (
     RUN,
+    Difference,
     Direction,
     Quality,
     Reading,
@@ -54,11 +55,12 @@ def pairs_of(
     candidate: RunDocument,
     kernels: Collection[KernelPair] = (),
     wanted: Collection[str] = (),
-    barred: Collection[str] = (),
+    barred: Collection[Difference] = (),
 ) -> tuple[Pair, ...]:
     """Every metric that both tell and a rule (or `wanted`) names, timings first.
 
-    `kernels` are those of both runs that matter; `barred` are tools whose numbers must not be compared.
+    `kernels` are those of both runs that matter; `barred` are the differences that forbid to
+    compare what some tools measured.
     """
     return (
         *_timings(baseline, candidate, wanted),
@@ -97,9 +99,11 @@ def _readings(
     candidate: RunDocument,
     kernels: Collection[KernelPair],
     wanted: Collection[str],
-    barred: Collection[str],
+    barred: Collection[Difference],
 ) -> Iterator[Pair]:
-    timed = {"time.median"} if baseline.timings and candidate.timings else set()
+    counted = {d.trace.tool for d in (baseline, candidate) if d.trace is not None} == {"ncu"}
+    passed = {"time.gpu"} if counted else set()  # the sum of as many launches as ncu was told to count
+    timed = passed | {"time.median"} if baseline.timings and candidate.timings else passed
     same = {pair.candidate.scope: pair.baseline.scope for pair in kernels}
     after = {
         (reading.metric, same.get(reading.scope, reading.scope), reading.source.tool): reading
@@ -109,7 +113,7 @@ def _readings(
     known = set(same.values())
     divisors = traced_iterations(baseline), traced_iterations(candidate)
     for reading in readings_of(baseline):
-        if reading.metric in timed or reading.source.tool in barred or reading.scope.kind == "function":
+        if reading.metric in timed or reading.scope.kind == "function" or _is_barred(reading, barred):
             continue
         if wanted and reading.metric not in wanted:
             continue
@@ -122,6 +126,14 @@ def _readings(
         if reading.scope.kind == "kernel" and (not rule.kernels or reading.scope not in known):
             continue
         yield _pair(rule, reading, other, divisors if rule.per == "iteration" else (1.0, 1.0))
+
+
+def _is_barred(reading: Reading, barred: Collection[Difference]) -> bool:
+    return any(
+        reading.source.tool in difference.tools
+        and (not difference.metrics or reading.metric.startswith(difference.metrics))
+        for difference in barred
+    )
 
 
 def _pair(rule: Rule, before: Reading, after: Reading, divisors: tuple[float, float]) -> Pair:

@@ -17,7 +17,7 @@ from profkit.compare.state import doubted
 from profkit.compare.view import view_of
 from profkit.model import Comparison, Difference, KernelChange, RunDocument, Side
 
-_ALIKE = "They are one and the same run."
+_ALIKE = "No change: they are one and the same run."
 
 
 def compare(
@@ -43,13 +43,14 @@ def compare(
     unfit = _unfit(baseline, candidate)
     if (refused or unfit) and not force:
         reason = "; ".join([*unfit, *map(_said, refused)])
-        return Comparison(*sides, "refused", f"They must not be compared: {reason}", differences=found)
-    barred = () if force else tuple(t for d in found if d.tier == "must" for t in d.tools)
-    matched = (
-        Matched((), (), ())
-        if set(barred) & _tracers(baseline, candidate)
-        else match_kernels(baseline, candidate)
-    )
+        said = f"They must not be compared: {reason}."
+        return Comparison(
+            *sides, "refused", said, differences=found, fix="--force compares them all the same"
+        )
+    barred = [d for d in found if d.tier == "must" and d.tools] if not force else []
+    whole = {tool for difference in barred if not difference.metrics for tool in difference.tools}
+    traced = not whole & _tracers(baseline, candidate)
+    matched = match_kernels(baseline, candidate) if traced else Matched((), (), ())
     kernels = kernel_changes(baseline, candidate, matched, floor) if not metrics else ()
     pairs = pairs_of(baseline, candidate, _weighty(matched, kernels), metrics, barred)
     if metrics:
@@ -57,11 +58,17 @@ def compare(
     changes = doubted(changes_of(pairs, floor), baseline, candidate)
     if not changes and not kernels:
         return Comparison(
-            *sides, "refused", _nothing(metrics, baseline, candidate), forced=force, differences=found
+            *sides,
+            "refused",
+            _nothing(metrics, baseline, candidate, barred),
+            differences=found,
+            fix="--force compares them all the same" if barred else None,
         )
-    functions = () if metrics or set(barred) & {"valgrind", "perf"} else function_changes(baseline, candidate)
+    functions = () if metrics or whole & {"valgrind", "perf"} else function_changes(baseline, candidate)
     causes = causes_of(view_of(baseline, candidate, changes, matched, kernels, functions))
-    outcome, reason = outcome_of(changes, kernels)
+    outcome, reason, fix = outcome_of(changes, kernels, asked=bool(metrics))
+    if baseline == candidate:
+        reason = _ALIKE
     return Comparison(
         *sides,
         outcome,
@@ -73,7 +80,8 @@ def compare(
         functions=functions,
         causes=causes,
         looked_at=tested(changes),
-        notes=_notes(baseline, candidate, pairs, found),
+        notes=_notes(baseline, candidate, pairs, found, force=force),
+        fix=fix,
     )
 
 
@@ -113,29 +121,36 @@ def _weighty(matched: Matched, kernels: Sequence[KernelChange]) -> tuple[KernelP
     return tuple(pair for pair in matched.pairs if (pair.candidate.name, pair.candidate.id) in names)
 
 
-def _nothing(metrics: Collection[str], baseline: RunDocument, candidate: RunDocument) -> str:
-    what = f"the metrics asked for ({', '.join(metrics)})" if metrics else "no metric"
+def _nothing(
+    metrics: Collection[str], baseline: RunDocument, candidate: RunDocument, barred: Sequence[Difference]
+) -> str:
+    if barred:
+        return f"They must not be compared: {'; '.join(map(_said, barred))}."
     if metrics:
-        return f"There is nothing to compare: not both have {what}"
-    return f"There is nothing to compare: {baseline.name} and {candidate.name} have {what} in common"
+        return f"There is nothing to compare: not both have {', '.join(metrics)}."
+    return f"There is nothing to compare: {baseline.name} and {candidate.name} have no metric in common."
 
 
 def _notes(
-    baseline: RunDocument, candidate: RunDocument, pairs: Sequence[Pair], found: Sequence[Difference]
+    baseline: RunDocument,
+    candidate: RunDocument,
+    pairs: Sequence[Pair],
+    found: Sequence[Difference],
+    *,
+    force: bool,
 ) -> tuple[str, ...]:
     notes = []
-    if baseline == candidate:
-        notes.append(_ALIKE)
     for name, document in (("baseline", baseline), ("candidate", candidate)):
         if document.state == "interrupted":
             notes.append(f"The {name} was interrupted: what was measured before is compared.")
         if document.revision is not None and document.revision.dirty:
             notes.append(f"The {name} had changes that are in no commit.")
     for difference in found:
-        if difference.tier == "must" and difference.tools:
-            notes.append(f"What {', '.join(difference.tools)} measured is left out: {_said(difference)}.")
+        if difference.tier == "must" and difference.tools and not force:
+            which = " of caches and memory" if difference.metrics else ""
+            notes.append(
+                f"What {', '.join(difference.tools)} measured{which} is left out: {_said(difference)}."
+            )
     if not any(pair.sampled for pair in pairs):
-        notes.append(
-            "Neither time has samples in both: single values are judged by how far such values differ."
-        )
+        notes.append("No time has samples in both: single values are judged by how far such values differ.")
     return tuple(notes)

@@ -48,6 +48,7 @@ class Difference:
     candidate: str | None
     meaning: str
     tools: tuple[str, ...] = ()  # where it only concerns what these tools measured: all else may be compared
+    metrics: tuple[str, ...] = ()  # and of that only the metrics that begin so; empty: all
 
 
 @dataclass(frozen=True)
@@ -162,3 +163,4 @@ class Comparison:
     causes: tuple[Cause, ...] = ()
     looked_at: int = 0  # how many metrics were tested, which the adjustment is for
     notes: tuple[str, ...] = ()
+    fix: str | None = None  # what would change a refusal, or decide what is open

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from profkit.model import Comparison
 from profkit.reports.comparison_words import (
     CHANGE_COLUMNS,
-    FORCE,
     FUNCTION_COLUMNS,
     KERNEL_COLUMNS,
     MOST,
@@ -32,8 +31,8 @@ def render(comparison: Comparison, limit: int | None = None) -> str:
     parts = [f"## {SIGNS[comparison.outcome]} {comparison.outcome.upper()}", escaped(comparison.reason)]
     if comparison.forced:
         parts.insert(1, "**Forced: these two must not be compared; what follows may mean nothing.**")
-    if comparison.outcome == "refused" and not comparison.forced:
-        parts.append(f"`{FORCE.split()[0]}`{FORCE.removeprefix('--force')}.")
+    if comparison.fix is not None:
+        parts.append(f"Fix: {escaped(comparison.fix)}")
     sides = (("baseline", comparison.baseline), ("candidate", comparison.candidate))
     parts.append("\n".join(f"- {name}: {escaped(side_line(side))}" for name, side in sides))
     if comparison.differences:

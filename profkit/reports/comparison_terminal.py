@@ -5,7 +5,6 @@ from __future__ import annotations
 from profkit.model import Comparison, ComparisonOutcome
 from profkit.reports.comparison_words import (
     CHANGE_COLUMNS,
-    FORCE,
     FUNCTION_COLUMNS,
     KERNEL_COLUMNS,
     MOST,
@@ -42,8 +41,8 @@ def render(comparison: Comparison, *, color: bool | None = None, width: int | No
     if comparison.forced:
         screen.line(("FORCED: these two must not be compared; what follows may mean nothing.", "bold red"))
     screen.line((f"{SIGNS[outcome]} {outcome.upper()}  ", STYLES[outcome]), comparison.reason, hang=2)
-    if outcome == "refused" and not comparison.forced:
-        screen.line((f"fix: {FORCE}", "dim"), indent=2)
+    if comparison.fix is not None:
+        screen.line((f"fix: {comparison.fix}", "dim"), indent=2)
     screen.blank()
     for name, side in (("baseline", comparison.baseline), ("candidate", comparison.candidate)):
         screen.labelled((name, "dim"), side_line(side), width=9, indent=0)

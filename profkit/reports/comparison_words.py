@@ -20,7 +20,6 @@ from profkit.model import (
 )
 from profkit.words import figures, plural, quantity
 
-FORCE = "--force compares them all the same"
 SIGNS: dict[ComparisonOutcome, str] = {
     "regressed": "✗",
     "refused": "!",

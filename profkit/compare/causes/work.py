@@ -41,8 +41,12 @@ def _of_run(view: View, change: Change) -> Cause:
 
 
 def _by(change: Change) -> str:
-    """`12 % more`, `2.4 times as many`."""
-    return by(change.baseline.value, change.candidate.value).replace("as much", "as many")
+    """`12 % more`, `8 % fewer`, `2.4 times as many`."""
+    return (
+        by(change.baseline.value, change.candidate.value)
+        .replace("as much", "as many")
+        .replace(" less", " fewer")
+    )
 
 
 def _most(function: FunctionChange, change: Change) -> bool:
