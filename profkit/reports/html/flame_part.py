@@ -12,6 +12,7 @@ from profkit.words import percent
 
 MOST = 3  # events that are drawn; more stand in the file
 TITLE = "Flame graph"
+HOW = "Click or Enter: this box alone. Arrow keys: from box to box. Escape: all."
 KEY = "".join(
     f'<i class="k{n}"></i>{name}' for n, name in enumerate(("Python", "native", "operating system"))
 )
@@ -36,7 +37,7 @@ def part(document: RunDocument, extras: Extras) -> Part | None:
 
 def _graph(flame: Flame) -> str:
     left = (
-        f" {percent(100 * flame.left_out)} % of it is in boxes too narrow to be drawn."
+        f"{percent(100 * flame.left_out)} % of it is in boxes too narrow to be drawn."
         if flame.left_out > 0
         else ""
     )
@@ -45,14 +46,14 @@ def _graph(flame: Flame) -> str:
         for name, own, total in hottest(flame)
     )
     label = text(f"Find in {flame.title}")
+    note = f'<p class="note">{text(left)}</p>' if left else ""
     return (
         f'<div class="flame-graph"><h3>{text(flame.title)}</h3>'
         f'<div class="flame-tools" hidden><label>{label} <input type="search" autocomplete="off"></label>'
         f'<button type="button">Show all</button><span class="flame-key">{KEY}</span></div>'
         f'<div class="flame" role="group" aria-label="{text(flame.title)}, as a flame graph"></div>'
         '<p class="flame-told" aria-live="polite"></p>'
-        '<p class="note">Click or Enter: this box alone. Arrow keys: from box to box. Escape: all.'
-        f"{text(left)}</p>"
-        "<details><summary>The hottest functions as a table</summary><table><thead><tr><th>function</th><th>own</th>"
-        f"<th>with callees</th></tr></thead><tbody>{rows}</tbody></table></details></div>"
+        f'<p class="flame-tools note" hidden>{HOW}</p>{note}'
+        "<details open><summary>The hottest functions as a table</summary><table><thead><tr><th>function</th>"
+        f"<th>own</th><th>with callees</th></tr></thead><tbody>{rows}</tbody></table></details></div>"
     )

@@ -100,7 +100,8 @@
     });
     whole.addEventListener("click", () => { zoom = null; draw(); });
     search.addEventListener("input", draw);
-    tools.querySelector(".flame-tools").hidden = false;
+    for (const one of tools.querySelectorAll(".flame-tools")) one.hidden = false;
+    tools.querySelector("details").open = false; // open where no script draws the graph
     window.addEventListener("beforeprint", () => { zoom = null; search.value = ""; draw(); });
     draw();
   });
