@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from profkit.errors import ProfkitError, UnreadableReport
+from profkit.errors import ProfkitError, UnreadableReport, UsageError
 from profkit.examine import examine
 from profkit.history import History, entry_of
 from profkit.history.entry import ID_LENGTH
 from profkit.history.imports import SOURCES, begins_like_json, import_file
-from profkit.model import Entry
+from profkit.history.times import iso, stamp
+from profkit.model import Accepted, Entry
 from profkit.run import FILE_NAME, is_run, read_run
 from profkit.tools.formats import read_head, sniff
 
@@ -116,3 +118,61 @@ def _content(path: Path) -> str:
         while piece := file.read(1 << 20):
             digest.update(piece)
     return digest.hexdigest()[:ID_LENGTH]
+
+
+# ---------------------------------------------------------------- what is said of it afterwards
+
+
+def accept_change(
+    history: History,
+    workload: str,
+    word: str,
+    *,
+    metric: str | None = None,
+    since: str | None = None,
+    by: str | None = None,
+) -> tuple[Accepted, bool]:
+    """Store a known change, and whether it is new. `since`: a run's id or a time; None: the last run of the workload.
+
+    Raises UsageError for a workload or a metric that the history does not hold, and without a word that says why.
+    """
+    runs = history.entries(workload=workload)
+    if not runs:
+        names = sorted({entry.workload for entry in history.entries()})
+        near = difflib.get_close_matches(workload, names, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise UsageError(f"{history.path} holds no workload {workload!r}{hint}", "profkit history list")
+    if not word.strip():
+        raise UsageError("a change is accepted with a word that says why", '--because "WORDS"')
+    if metric is not None and not history.series(workload=workload, metric=metric, limit=1, samples=False):
+        raise UsageError(
+            f"{workload} has no metric {metric!r} in {history.path}", "profkit history show last lists them"
+        )
+    change = Accepted(workload, _moment(runs, since), word.strip(), metric, by)
+    return change, history.accept(change)
+
+
+def to_prune(
+    history: History, *, keep: int | None = None, older_than: str | None = None, workload: str | None = None
+) -> tuple[Entry, ...]:
+    """The runs that are meant, oldest first: of `workload`, before `older_than`, not among the last `keep` of theirs.
+
+    Raises UsageError where nothing is said: no run is taken out by default.
+    """
+    if keep is None and older_than is None and workload is None:
+        raise UsageError("say which runs are meant", "--keep N, --older-than WHEN or --workload NAME")
+    kept: set[str] = set()
+    if keep is not None:
+        last: dict[tuple[str, str], list[str]] = {}
+        for entry in history.entries():
+            last.setdefault((entry.workload, entry.backend), []).append(entry.id)
+        kept = {name for names in last.values() for name in names[-keep:]}
+    meant = history.entries(workload=workload, until=older_than)
+    return tuple(entry for entry in meant if entry.id not in kept)
+
+
+def _moment(runs: Sequence[Entry], since: str | None) -> str:
+    if since is None:
+        return runs[-1].started
+    found = [entry for entry in runs if entry.id.startswith(since)]
+    return found[0].started if len(found) == 1 else iso(stamp(since))

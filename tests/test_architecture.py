@@ -16,7 +16,7 @@ from tests.conftest import ROOT
 PACKAGE = ROOT / "profkit"
 FILES = sorted(PACKAGE.rglob("*.py"))
 LONGEST = 350  # lines
-HEAVY = {"torch", "triton", "numpy", "psutil", "yaml", "rich", "capstone", "typer", "jinja2"}
+HEAVY = {"torch", "triton", "numpy", "psutil", "yaml", "rich", "capstone", "pyarrow", "typer", "jinja2"}
 # typer makes the options; process_tree is itself loaded when the first child is started.
 HEAVY_AT_TOP = {"cli": {"typer"}, "process_tree.py": {"psutil"}}
 LATE = ("profkit.process_tree",)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from profkit.cli import check, compare, doctor, nightly, profile, record, report, scrub, summarize
+from profkit.cli import check, compare, doctor, history, nightly, profile, record, report, scrub, summarize
 
 app = typer.Typer(
     name="profkit",
@@ -22,6 +22,7 @@ summarize.add_to(app)
 check.add_to(app)
 compare.add_to(app)
 report.add_to(app)
+history.add_to(app)
 nightly.add_to(app)
 doctor.add_to(app)
 scrub.add_to(app)

@@ -1,0 +1,147 @@
+"""The verbs of `profkit history` that change it, or write it elsewhere: accept, mark, prune, export."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from profkit.cli.history_options import HistoryOption, WorkloadOption, begin
+from profkit.cli.options import FormatOption, OutputFormat, put
+
+
+def add_to(history: typer.Typer) -> None:
+    """Register the verbs."""
+    history.command(
+        "accept", epilog='Example:  profkit history accept gated_mlp --because "the new driver, 2 % slower"'
+    )(accept)
+    history.command(
+        "mark", epilog='Example:  profkit history mark last --because "another job ran beside it"'
+    )(mark)
+    history.command("prune", epilog="Example:  profkit history prune --older-than 2y --dry-run")(prune)
+    history.command("export", epilog="Example:  profkit history export --to history.parquet")(export)
+
+
+def accept(
+    workload: Annotated[str, typer.Argument(help="The workload that changed.", metavar="WORKLOAD")],
+    because: Annotated[str, typer.Option("--because", help="Why it is the new normal.", metavar="WORDS")],
+    metric: Annotated[str | None, typer.Option("--metric", help="Only this metric (default: all).")] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            "--since",
+            help="The first run of the new normal: its id, or a time (default: the last).",
+            metavar="WHEN",
+        ),
+    ] = None,
+    by: Annotated[str | None, typer.Option("--by", help="Who says so.", metavar="NAME")] = None,
+    history: HistoryOption = None,
+    format: FormatOption = OutputFormat.terminal,
+) -> None:
+    """Take a known change for the new normal: it begins an epoch, and is no regression from there on."""
+    from profkit.history import open_history
+    from profkit.remember import accept_change
+    from profkit.reports.history_json import render_change
+
+    with open_history(history) as store:
+        change, new = accept_change(store, workload, because, metric=metric, since=since, by=by)
+        where = str(store.path)
+    if format is OutputFormat.json:
+        put(render_change("accept", where, {"accepted": change, "new": new}))
+        return
+    what = f"{change.workload} {change.metric}" if change.metric else change.workload
+    put(
+        f"accepted  {what} since {change.since}"
+        if new
+        else f"known  {what} was accepted since {change.since} already"
+    )
+
+
+def mark(
+    entry: Annotated[
+        str, typer.Argument(help="A run: its id, the beginning of it, or `last`.", metavar="ENTRY")
+    ],
+    because: Annotated[
+        str | None, typer.Option("--because", help="Why its values decide nothing.", metavar="WORDS")
+    ] = None,
+    valid: Annotated[bool, typer.Option("--valid", help="Take such a mark away.")] = False,
+    history: HistoryOption = None,
+    format: FormatOption = OutputFormat.terminal,
+) -> None:
+    """Say of a run that its values are kept and shown, and decide nothing."""
+    from profkit.errors import UsageError
+    from profkit.history import open_history
+    from profkit.reports.history_json import render_change
+
+    if valid == bool(because):
+        raise UsageError("say why the run is not valid, or that it is", '--because "WORDS", or --valid')
+    with open_history(history) as store:
+        found = store.entry(entry)
+        store.mark(found.id, valid, because)
+        where = str(store.path)
+    if format is OutputFormat.json:
+        put(render_change("mark", where, {"entry": found.id, "valid": valid, "reason": because}))
+    else:
+        put(f"marked  {found.id[:8]} of {found.workload}: {'valid' if valid else 'not valid'}")
+
+
+def prune(
+    keep: Annotated[
+        int | None,
+        typer.Option("--keep", min=1, help="Keep the last so many runs of each workload and backend."),
+    ] = None,
+    older_than: Annotated[
+        str | None,
+        typer.Option("--older-than", help="Only runs before this: a date, or 180d, 2y.", metavar="WHEN"),
+    ] = None,
+    workload: WorkloadOption = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go; change nothing.")] = False,
+    history: HistoryOption = None,
+    format: FormatOption = OutputFormat.terminal,
+) -> None:
+    """Take runs out, and say which. What is meant must be said: --keep, --older-than, --workload."""
+    from profkit.history import open_history
+    from profkit.remember import to_prune
+    from profkit.reports.history_json import render_change
+    from profkit.reports.plain_text import harmless
+    from profkit.words import plural
+
+    with open_history(history, read_only=dry_run) as store:
+        meant = to_prune(store, keep=keep, older_than=begin(older_than), workload=workload)
+        taken = 0 if dry_run else store.prune([entry.id for entry in meant])
+        where, left = str(store.path), len(store.entries())
+    if format is OutputFormat.json:
+        runs = [{"entry": one.id, "workload": one.workload, "started": one.started} for one in meant]
+        put(render_change("prune", where, {"dry_run": dry_run, "runs": runs, "taken": taken, "left": left}))
+        return
+    word = "would go" if dry_run else "gone"
+    lines = [
+        harmless(f"{word}  {one.id[:8]}  {one.workload} of {one.started[:16].replace('T', ' ')}")
+        for one in meant
+    ]
+    total = f"{plural(len(meant), 'run')} {word}, {left - (len(meant) if dry_run else 0)} stay in {where}"
+    put("\n".join([*lines, harmless(total)]))
+
+
+def export(
+    to: Annotated[Path, typer.Option("--to", help="The table to write: .parquet or .csv.", metavar="FILE")],
+    workload: WorkloadOption = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite FILE.")] = False,
+    history: HistoryOption = None,
+    format: FormatOption = OutputFormat.terminal,
+) -> None:
+    """Write all values as tidy rows that pandas, polars and duckdb read: one row per value."""
+    from profkit.history import open_history
+    from profkit.history.tables import export as write
+    from profkit.reports.history_json import render_change
+    from profkit.reports.plain_text import harmless
+    from profkit.words import plural
+
+    with open_history(history, read_only=True) as store:
+        count = write(store, to, workload=workload, force=force)
+        where = str(store.path)
+    if format is OutputFormat.json:
+        put(render_change("export", where, {"file": str(to), "rows": count}))
+    else:
+        put(harmless(f"{plural(count, 'row')} in {to}"))

@@ -1,0 +1,120 @@
+"""What a history holds, for the terminal: its runs, one run, and what became of a change to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from profkit.model import Accepted, Entry, Value
+from profkit.reports.screen import Screen
+from profkit.words import plural, quantity, shortened
+
+SHOWN = 8  # characters of an id: a thousand runs share that much with a chance of 1 in 8,000
+
+_NAME = 20  # characters of a workload's name at least, and
+_BESIDE = 56  # what the other columns of the list take
+
+
+def render_list(
+    entries: Sequence[Entry],
+    accepted: Sequence[Accepted],
+    path: str,
+    total: int,
+    *,
+    color: bool | None = None,
+    width: int | None = None,
+) -> str:
+    """The runs, the newest first, and the changes that were accepted."""
+    screen = Screen(color, width)
+    if not entries:
+        empty = (
+            "It is empty: profkit history add RUN"
+            if not total
+            else f"None of its {plural(total, 'run')} is meant."
+        )
+        screen.line(f"{path}: no runs. {empty}")
+        return screen.text()
+    rows = tuple(
+        (
+            entry.id[:SHOWN],
+            entry.started[:16].replace("T", " "),
+            shortened(entry.workload, max(_NAME, screen.console.width - _BESIDE)),
+            entry.backend,
+            _standing(entry),
+            (entry.commit or "-")[:8] + ("+" if entry.dirty else ""),
+        )
+        for entry in reversed(entries)
+    )
+    screen.table(("run", "started (UTC)", "workload", "on", "state", "commit"), rows, indent=0)
+    screen.blank()
+    shown = f"{len(entries)} of {plural(total, 'run')}" if len(entries) < total else plural(total, "run")
+    screen.line((f"{shown} in {path}", "dim"))
+    for change in accepted:
+        screen.line((_accepted(change), "dim"), hang=2)
+    return screen.text()
+
+
+def render_show(entry: Entry, *, color: bool | None = None, width: int | None = None) -> str:
+    """One run: what is known of it, and every value."""
+    screen = Screen(color, width)
+    screen.line((entry.workload, "bold"), f" on {entry.backend}, {entry.started}  {entry.id}")
+    known = {
+        "state": _standing(entry),
+        "why": entry.reason,
+        "source": entry.source,
+        "commit": (entry.commit or "") + (" with changes" if entry.dirty else ""),
+        "night": entry.night,
+        "lay at": entry.path,
+        "machine": entry.machine,
+        **{feature.name: feature.value for feature in entry.features if feature.tier != "observed"},
+        **entry.facts,
+    }
+    for name, text in known.items():
+        if text:
+            screen.labelled((name, "dim"), text, width=24)
+    screen.blank()
+    rows = tuple(
+        (
+            value.key.metric,
+            _scope(value),
+            quantity(value.value, value.unit),
+            _interval(value),
+            _samples(value),
+            "doubted" if value.doubt else value.quality,
+        )
+        for value in entry.values
+    )
+    columns: tuple[str, ...] = ("metric", "of", "value", "95 % interval", "samples", "quality")
+    if all(row[-1] == "measured" for row in rows):  # then it need not be told
+        columns, rows = columns[:-1], tuple(row[:-1] for row in rows)
+    screen.table(columns, rows, indent=0)
+    for doubt in dict.fromkeys(value.doubt for value in entry.values if value.doubt):
+        screen.line(f"doubted: {doubt}", hang=2)
+    return screen.text()
+
+
+def _standing(entry: Entry) -> str:
+    if not entry.valid:
+        return "not valid" if entry.state == "complete" else entry.state
+    return entry.outcome or entry.state
+
+
+def _scope(value: Value) -> str:
+    scope = value.key.scope
+    return scope.name or scope.kind
+
+
+def _interval(value: Value) -> str:
+    if value.low is None or value.high is None:
+        return "-"
+    return f"{quantity(value.low, value.unit)} to {quantity(value.high, value.unit)}"
+
+
+def _samples(value: Value) -> str:
+    count = sum(map(len, value.groups))
+    return f"{count} of {value.taken}" if value.taken else str(count) if count else "-"
+
+
+def _accepted(change: Accepted) -> str:
+    what = f"{change.workload} {change.metric}" if change.metric else change.workload
+    by = f" by {change.by}" if change.by else ""
+    return f"accepted{by}: {what} since {change.since[:16].replace('T', ' ')}: {change.word}"
