@@ -90,7 +90,7 @@ def far_band(
     times = (1 + kept) / (1 - kept)
     sigma = near.sigma
     if kept > CLINGS:
-        sigma = max(sigma, spread(past, middle(sorted(past)))) / sqrt(max(0.25, 1 - times / n))
+        sigma = max(sigma, spread(_level(past), 0.0)) / sqrt(max(0.25, 1 - times / n))
     wide = sigma / near.sigma if near.sigma else 1.0
     wide *= sqrt((1 + MEDIAN_VARIANCE * times / n) / (1 + MEDIAN_VARIANCE / n))
     edges = wide * (near.high - near.low) / 2 if near.sigma else (near.high - near.low) / 2
@@ -118,16 +118,22 @@ def autocorrelation(values: Sequence[float], guess: float = CLING_GUESS) -> floa
     n = len(values)
     if n < LEAST_FOR_CLING:
         return guess
-    third = n // 3
-    early, late = middle(sorted(values[:third])), middle(sorted(values[-third:]))
-    slope = (late - early) / (n - third)
-    rest = [value - slope * i for i, value in enumerate(values)]
-    centre = middle(sorted(rest))
-    limit = 3 * spread(rest, centre)
+    rest = _level(values)
+    limit = 3 * spread(rest, 0.0)
     if limit == 0:
         return 0.0
-    rest = [min(limit, max(-limit, value - centre)) for value in rest]
+    rest = [min(limit, max(-limit, value)) for value in rest]
     power = sum(v * v for v in rest)
     r = sum(rest[i] * rest[i + 1] for i in range(n - 1)) / power
     r = max(-1.0, min(0.98, r + (1 + 4 * r) / n))
     return (n * r + GUESS_NIGHTS * guess) / (n + GUESS_NIGHTS)
+
+
+def _level(values: Sequence[float]) -> list[float]:
+    """What is left of the values beside a straight line through the medians of their first and last third."""
+    n, third = len(values), max(1, len(values) // 3)
+    early, late = middle(sorted(values[:third])), middle(sorted(values[-third:]))
+    slope = (late - early) / max(1, n - third)
+    rest = [value - slope * i for i, value in enumerate(values)]
+    centre = middle(sorted(rest))
+    return [value - centre for value in rest]
