@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from profkit.model import Accepted, Entry, Value
+from profkit.kernel_names import narrower
+from profkit.model import Accepted, Entry, Scope, Value
 from profkit.reports.screen import Screen
 from profkit.words import plural, quantity, shortened
 
@@ -71,22 +72,8 @@ def render_show(entry: Entry, *, color: bool | None = None, width: int | None = 
     for name, text in known.items():
         if text:
             screen.labelled((name, "dim"), text, width=24)
-    screen.blank()
-    rows = tuple(
-        (
-            value.key.metric,
-            _scope(value),
-            quantity(value.value, value.unit),
-            _interval(value),
-            _samples(value),
-            "doubted" if value.doubt else value.quality,
-        )
-        for value in entry.values
-    )
-    columns: tuple[str, ...] = ("metric", "of", "value", "95 % interval", "samples", "quality")
-    if all(row[-1] == "measured" for row in rows):  # then it need not be told
-        columns, rows = columns[:-1], tuple(row[:-1] for row in rows)
-    screen.table(columns, rows, indent=0)
+    for scope in dict.fromkeys(value.key.scope for value in entry.values):
+        _values(screen, scope, [value for value in entry.values if value.key.scope == scope])
     for doubt in dict.fromkeys(value.doubt for value in entry.values if value.doubt):
         screen.line(f"doubted: {doubt}", hang=2)
     return screen.text()
@@ -98,9 +85,28 @@ def _standing(entry: Entry) -> str:
     return entry.outcome or entry.state
 
 
-def _scope(value: Value) -> str:
-    scope = value.key.scope
-    return scope.name or scope.kind
+def _values(screen: Screen, scope: Scope, values: Sequence[Value]) -> None:
+    """What was measured of the run, or of one region or kernel."""
+    name = narrower(scope.name, screen.console.width - 8) if scope.name else ""
+    screen.heading(f"{scope.kind} {name}".rstrip())
+    if scope.id:
+        screen.line((scope.id, "dim"), indent=2)
+    columns: tuple[str, ...] = ("metric", "value", "95 % interval", "samples", "quality")
+    rows: list[tuple[str, ...]] = [
+        (
+            value.key.metric,
+            quantity(value.value, value.unit),
+            _interval(value),
+            _samples(value),
+            "doubted" if value.doubt else value.quality,
+        )
+        for value in values
+    ]
+    if all(row[-1] == "measured" for row in rows):  # then it need not be told
+        columns, rows = columns[:-1], [row[:-1] for row in rows]
+    if all(row[2] == row[3] == "-" for row in rows):
+        columns, rows = columns[:2] + columns[4:], [row[:2] + row[4:] for row in rows]
+    screen.table(columns, tuple(rows))
 
 
 def _interval(value: Value) -> str:
