@@ -37,10 +37,8 @@ def render(document: RunDocument, limit: int | None = None) -> str:
     """
     first = [s for s in document.summaries if s.concern in FIRST]
     rest = [s for s in document.summaries if s not in first]
-    missed = any(action.verdict == "fail" for action in actions(document))
-    parts = [_head(document), _to_do(document) if missed else ""]
-    parts += [_open_summary(summary) for summary in first]
-    parts += ["" if missed else _to_do(document), _verdicts(document.verdicts), _tries(document.verdicts)]
+    parts = [_head(document), _to_do(document), *(_open_summary(summary) for summary in first)]
+    parts += [_verdicts(document.verdicts), _tries(document.verdicts)]
     parts += [_summary(summary) for summary in rest]
     parts += [*kernel_details(document), _passes(document), _notes("Notes", document.notes)]
     return fitted([part for part in parts if part], limit)

@@ -64,10 +64,16 @@ class Screen:
         if hang == 0:
             self.console.print(Padding(text, (0, 0, 0, indent)), width=self._prose)
             return
-        lines = text.wrap(self.console, self._prose - indent - hang)
-        for number, wrapped in enumerate(lines):
+        width = self._prose - indent
+        first = text.wrap(self.console, width)[0]
+        end = len(first.plain.rstrip())
+        first.rstrip()
+        self.console.print(Padding(first, (0, 0, 0, indent)))
+        rest = text[end:]
+        rest = rest[len(rest.plain) - len(rest.plain.lstrip()) :]
+        for wrapped in rest.wrap(self.console, width - hang) if rest.plain else ():
             wrapped.rstrip()
-            self.console.print(Padding(wrapped, (0, 0, 0, indent + (hang if number else 0))))
+            self.console.print(Padding(wrapped, (0, 0, 0, indent + hang)))
 
     def heading(self, text: str) -> None:
         """An empty line and a bold one."""

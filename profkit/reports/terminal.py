@@ -53,15 +53,9 @@ def render(
     _head(screen, document)
     first = [s for s in document.summaries if s.concern in FIRST]
     last = [s for s in document.summaries if s.concern in LAST]
-    missed = any(action.verdict == "fail" for action in actions(document))
-    if missed:  # the answer fits the first screen; what is only not known waits until the kernels were told
-        _to_do(screen, document)
+    _to_do(screen, document)
     for summary in first:
-        if summary.concern == "gpu" and not missed:
-            _to_do(screen, document)
         _summary(screen, summary, details=details)
-    if not missed and not any(summary.concern == "gpu" for summary in first):
-        _to_do(screen, document)
     show_verdicts(screen, document, details=details)
     if details:
         for summary in document.summaries:

@@ -197,15 +197,13 @@ def test_what_is_hardly_worth_it_or_was_left_out_on_purpose_is_nothing_to_do_fir
     assert bool(order.actions(gpu.report(verdicts=(verdict,)))) == shown
 
 
-@pytest.mark.parametrize(("name", "first"), [("run", True), ("counters", True), ("trace", False)])
-def test_the_first_screen_of_24_lines_says_what_to_do_where_a_target_is_missed(
-    name: str, first: bool
-) -> None:
+@pytest.mark.parametrize("name", ["run", "counters", "trace"])
+def test_the_first_screen_of_24_lines_says_what_to_do(name: str) -> None:
     text = terminal.render(DOCUMENTS[name], FOLDER, color=False, details=False)
     at = next(n for n, line in enumerate(text.split("\n")) if line.startswith("What to do"))
-    assert (at <= 12) == first
+    assert at <= 12
     kernels = text.split("\n").index("Kernels")
-    assert (at < kernels) == first
+    assert at < kernels
 
 
 def test_without_details_no_failure_is_told_twice() -> None:

@@ -185,6 +185,24 @@ def test_a_headline_uses_the_width_beside_its_label() -> None:
     assert len({line.index("seven77") for line in lines}) == 1
 
 
+def test_a_paragraph_uses_its_first_line_up_to_the_edge_and_hangs_from_the_second_on() -> None:
+    from profkit.reports.screen import Screen
+
+    screen = Screen(color=False, width=40)
+    screen.line("Time      ", " ".join(["four"] * 14), hang=10)
+    screen.line("x" * 39, hang=4)
+    screen.line("y" * 50, hang=4)
+    assert screen.text().split("\n") == [
+        "Time      four four four four four four",
+        "          four four four four four four",
+        "          four four",
+        "x" * 39,
+        "y" * 40,
+        "    " + "y" * 10,
+        "",
+    ]
+
+
 def test_without_details_a_run_fits_two_screens_and_has_every_verdict_and_headline() -> None:
     document = judged()
     text = terminal.render(document, FOLDER, details=False, color=False)
