@@ -28,12 +28,19 @@ def changes_of(pairs: Sequence[Pair], floor: float | None = None) -> tuple[Chang
     adjusted = dict(zip(tested, p, strict=True))
     picked = {place for place in tested if adjusted[place] <= FALSE_SHARE}
     narrow, wide = 1 - FALSE_SHARE, coverage_of_selected(len(picked), len(tested), FALSE_SHARE)
-    return tuple(
-        decide_sampled(pair, ratios[place], wide if place in picked else narrow, adjusted.get(place), floor)
-        if place in ratios
-        else decide_single(pair, floor)
-        for place, pair in enumerate(pairs)
-    )
+    changes = []
+    for place, pair in enumerate(pairs):
+        if place not in ratios:
+            changes.append(decide_single(pair, floor))
+            continue
+        found, own = ratios[place], adjusted.get(place)
+        change = decide_sampled(pair, found, wide if place in picked else narrow, own, floor)
+        if (
+            change.word == "different" and place not in picked
+        ):  # by itself it would be; of so many it is chance
+            change = decide_sampled(pair, found, wide, own, floor)
+        changes.append(change)
+    return tuple(changes)
 
 
 def tested(changes: Sequence[Change]) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from profkit.compare.decide import share, signed
+from profkit.kernel_names import short_name
 from profkit.model import Change, ComparisonOutcome, KernelChange
 from profkit.words import figures, plural, quantity
 
@@ -65,8 +66,8 @@ def _decided(changes: Sequence[Change], kernels: Sequence[KernelChange]) -> tupl
     other = [c for c in changes if c.word == "different"]
     if other or any(k.word not in ("same", "ambiguous") and k.share >= _SHARE for k in kernels):
         seen = _detectable(primary)
-        return "changed", f"{_title(primary[0])} is the same{seen}, but not everything is."
-    return "same", f"No change: {_title(primary[0])} is the same{_detectable(primary)}."
+        return "changed", f"{_all(primary)} the same{seen}, but not everything is."
+    return "same", f"No change: {_all(primary)} the same{_detectable(primary)}."
 
 
 def worst_first(changes: Sequence[Change]) -> tuple[Change, ...]:
@@ -131,8 +132,16 @@ def _sentence(change: Change) -> str:
 
 
 def _title(change: Change) -> str:
-    scope = change.scope
-    return f"{change.metric} of {scope.name}" if scope.kind != "run" and scope.name else change.metric
+    name = change.scope.name
+    if change.scope.kind == "run" or not name:
+        return change.metric
+    return f"{change.metric} of {short_name(name) if change.scope.kind == 'kernel' else name}"
+
+
+def _all(primary: Sequence[Change]) -> str:
+    """`time.median of step is`, `time.kernel of gemm and 3 more are`."""
+    more = len(primary) - 1
+    return f"{_title(primary[0])} and {more} more are" if more else f"{_title(primary[0])} is"
 
 
 def _detectable(primary: Sequence[Change]) -> str:
