@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from profkit.model import Reading, RunDocument
 from profkit.summaries.compose import work_of
-from profkit.summaries.kernel_roofline import PRECISIONS, Place, place
+from profkit.summaries.kernel_roofline import PRECISIONS, Place, hidden_tensor, place
 from profkit.summaries.kernels import BOUNDS, KernelRow
 from profkit.summaries.pick import best, main_scopes
 from profkit.words import percent, quantity
@@ -46,13 +46,22 @@ class Spot:
 
 
 @dataclass(frozen=True)
+class LeftOut:
+    """Kernels that have no place for one reason: how many, their share of the time (0..1), the one with most first."""
+
+    reason: str
+    count: int
+    share: float
+    first: str
+
+
+@dataclass(frozen=True)
 class Roofline:
-    """Roofs and spots; `left_out` are kernels whose place is not known, with their share of the time (0..1)."""
+    """Roofs and spots; `left_out` are the kernels whose place is not known, by the reason."""
 
     roofs: tuple[Roof, ...]
     spots: tuple[Spot, ...]
-    left_out: int = 0
-    left_share: float = 0.0
+    left_out: tuple[LeftOut, ...] = ()
     further: int = 0  # spots known and not listed
 
 
@@ -66,14 +75,36 @@ def _of_device(rows: Sequence[KernelRow]) -> Roofline:
     placed = [(row, here) for row in rows if (here := place(row)) is not None]
     known = [(row, here) for row, here in placed if here.intensity and here.rate > 0]
     there = {row.scope for row, _ in known}
-    missing = [row for row in rows if row.scope not in there]
     return Roofline(
         _device_roofs(rows, [here for _, here in known]),
         tuple(_kernel(row, here) for row, here in known[:MOST]),
-        len(missing),
-        sum(row.share or 0.0 for row in missing),
+        left_out([row for row in rows if row.scope not in there]),
         max(0, len(known) - MOST),
     )
+
+
+def left_out(rows: Sequence[KernelRow]) -> tuple[LeftOut, ...]:
+    """Why kernels have no place, the reason that costs most time first."""
+    found: dict[str, list[KernelRow]] = {}
+    for row in rows:
+        found.setdefault(_why_not(row), []).append(row)
+    told = [
+        LeftOut(reason, len(same), sum(row.share or 0.0 for row in same), same[0].label)
+        for reason, same in found.items()
+    ]
+    return tuple(sorted(told, key=lambda one: -one.share))
+
+
+def _why_not(row: KernelRow) -> str:
+    if not row.readings:
+        return "not counted"
+    if row.value("bandwidth.dram") is None or not row.value("bandwidth.dram.peak"):
+        return "its memory traffic is not counted"
+    if hidden_tensor(row):
+        return "what its tensor cores do is not counted"
+    if place(row) is None:
+        return "no arithmetic of it is counted"
+    return "it does no arithmetic, or no memory traffic"
 
 
 def _device_roofs(rows: Sequence[KernelRow], places: Sequence[Place]) -> tuple[Roof, ...]:

@@ -14,7 +14,7 @@ from profkit.reports.charts.scale import Scale, logarithmic, ticks
 from profkit.reports.charts.svg import WIDTH, focusable, frame, line, tag, text
 from profkit.reports.charts.text import FONT, LINE, fitted, width, wrapped
 from profkit.summaries.roofline_points import Roof, Roofline, Spot
-from profkit.words import percent, plural, quantity
+from profkit.words import percent, plural, quantity, shortened
 
 Area = tuple[float, float, float, float]  # left, top, right, bottom
 HEIGHT = 300.0
@@ -188,13 +188,19 @@ def _quality(spot: Spot) -> str:
 
 
 def _rest(roofline: Roofline) -> list[str]:
+    """What is not on the chart, and why: a kernel that most of the time goes to is missed there."""
     found = []
     if roofline.further:
         found.append(f"and {plural(roofline.further, 'further kernel')}, in the table")
-    if roofline.left_out:
-        part = f" ({percent(100 * roofline.left_share)} % of the time)" if roofline.left_share else ""
-        found.append(f"not placed: {plural(roofline.left_out, 'kernel')}{part}")
-    return found
+    for one in roofline.left_out[:3]:
+        part = f" ({percent(100 * one.share)} % of the time)" if one.share else ""
+        which = (
+            shortened(one.first, 40)
+            if one.count == 1
+            else f"{shortened(one.first, 32)} and {one.count - 1} more"
+        )
+        found.append(f"Not placed: {which}{part}: {one.reason}.")
+    return [line for words in found for line in wrapped(words, WIDTH - 4)]
 
 
 def _told(roofline: Roofline) -> str:
@@ -202,4 +208,4 @@ def _told(roofline: Roofline) -> str:
         f"{r.name} {quantity(r.peak, 'FLOP/s' if r.kind == 'compute' else 'B/s')}" for r in roofline.roofs
     ]
     spots = [f"{spot.told}{_quality(spot)}" for spot in roofline.spots[:5]]
-    return f"Roofs: {', '.join(roofs)}. {'. '.join(spots)}."
+    return " ".join([f"Roofs: {', '.join(roofs)}.", *(f"{one}." for one in spots), *_rest(roofline)])

@@ -9,6 +9,7 @@ from profkit.model import Reading, RunDocument
 from profkit.reports.charts.bars import Bar, Mark, bar_chart
 from profkit.reports.html.chart_figures import figures, summary_of, threshold
 from profkit.reports.html.part import Extras, Part
+from profkit.reports.html.sources import Sources
 from profkit.summaries.kernels import KernelRow
 from profkit.summaries.pick import best, main_scopes
 from profkit.words import percent, quantity
@@ -18,7 +19,7 @@ KERNELS = 3  # that have their own charts, those with most time first
 LEVELS = {
     "bandwidth.dram.share": ("bandwidth.dram", "DRAM"),
     "bandwidth.l2.share": ("bandwidth.l2", "L2"),
-    "bandwidth.l1.share": ("bandwidth.l1", "L1"),
+    "bandwidth.l1.share": (None, "L1"),  # its rate counts look-ups alone, and a kernel may pass these by
     "bandwidth.shared.share": (None, "shared memory"),
 }
 MISSES = {
@@ -35,7 +36,9 @@ Readings = dict[str, Reading]
 def part(document: RunDocument, extras: Extras) -> Part | None:
     """Charts of the run, or of its largest kernels; None where no level was counted and none was asked for."""
     named = _named(document, extras.kernels(document))
-    charts = [chart for name, readings in named for chart in _charts(document, name, readings)]
+    charts = [
+        chart for name, readings in named for chart in _charts(document, name, readings, extras.sources)
+    ]
     headlines = [one.headline for c in ("bandwidth", "cache") if (one := summary_of(document, c)) is not None]
     if not charts and not headlines:
         return None
@@ -61,9 +64,11 @@ def _kernel(row: KernelRow) -> str:
     return f"{row.label}, {percent(100 * row.share)} %" if row.share is not None else row.label
 
 
-def _charts(document: RunDocument, name: str, readings: Readings) -> list[str]:
-    shares = [_share(document, key, readings) for key in LEVELS if key in readings]
-    misses = [_miss(document, readings[key], title) for key, title in MISSES.items() if key in readings]
+def _charts(document: RunDocument, name: str, readings: Readings, sources: Sources) -> list[str]:
+    shares = [_share(document, key, readings, sources) for key in LEVELS if key in readings]
+    misses = [
+        _bar(document, readings[key], title, "", sources) for key, title in MISSES.items() if key in readings
+    ]
     of = f": {name}" if name else ""
     found = []
     drawn = (
@@ -78,22 +83,19 @@ def _charts(document: RunDocument, name: str, readings: Readings) -> list[str]:
     return found
 
 
-def _share(document: RunDocument, key: str, readings: Readings) -> Bar:
+def _share(document: RunDocument, key: str, readings: Readings, sources: Sources) -> Bar:
     rate, title = LEVELS[key]
     behind = readings.get(rate) if rate else None
     told = f"{quantity(behind.value, 'B/s')}, " if behind is not None and behind.value is not None else ""
-    return _bar(document, readings[key], title, told)
+    return _bar(document, readings[key], title, told, sources)
 
 
-def _miss(document: RunDocument, reading: Reading, title: str) -> Bar:
-    return _bar(document, reading, title, "")
-
-
-def _bar(document: RunDocument, reading: Reading, title: str, before: str) -> Bar:
+def _bar(document: RunDocument, reading: Reading, title: str, before: str, sources: Sources) -> Bar:
     target = threshold(document, reading.metric, reading.scope)
     doubtful = reading.quality in ("simulated", "estimated") or reading.doubt is not None
     if reading.value is None:
-        return Bar(title, None, "not known", f"{metric(reading.metric).title}: {reading.reason}")
+        told = f"{metric(reading.metric).title}: {reading.reason}"
+        return Bar(title, None, "not known", told, source=sources.number(reading))
     quality = f" ({reading.quality})" if reading.quality != "measured" else ""
     words = f"{before}{percent(reading.value)} %{' ?' if reading.doubt else ''}"
     doubt = f"; doubted: {reading.doubt}" if reading.doubt else ""
@@ -105,6 +107,7 @@ def _bar(document: RunDocument, reading: Reading, title: str, before: str) -> Ba
         f"{metric(reading.metric).title}: {words}{quality}{against}{doubt}",
         marks=(Mark(target[0], "target", target[1]),) if target else (),
         doubtful=doubtful,
+        source=sources.number(reading),
     )
 
 

@@ -11,6 +11,7 @@ from profkit.reports.charts.bars import Bar, bar_chart
 from profkit.reports.charts.growth import growth_chart
 from profkit.reports.html.chart_figures import figures, sentence, summary_of
 from profkit.reports.html.part import Extras, Part
+from profkit.reports.html.sources import Sources
 from profkit.summaries.pick import best, main_scopes
 from profkit.words import plural, quantity
 
@@ -24,7 +25,7 @@ MOST = 10  # lines of source
 def part(document: RunDocument, extras: Extras) -> Part | None:
     """Charts of what is known of memory; why it is not where a run was to tell it."""
     summary = summary_of(document, "memory")
-    charts = [chart for chart in (_peaks(document), *_allocated(extras)) if chart is not None]
+    charts = [chart for chart in (_peaks(document, extras.sources), *_allocated(extras)) if chart is not None]
     headline = summary.headline if summary is not None else None
     if charts:
         return Part(
@@ -36,14 +37,15 @@ def part(document: RunDocument, extras: Extras) -> Part | None:
     return Part("memory", "Memory", sentence("", fix) if fix else "", headline)
 
 
-def _peaks(document: RunDocument) -> str | None:
+def _peaks(document: RunDocument, sources: Sources) -> str | None:
     scopes = main_scopes(document)
     found = [reading for name in PEAKS if (reading := best(document.readings, name, scopes)) is not None]
     bars = []
     for reading in found:
         if reading.value is not None:
             title, words = metric(reading.metric).title, quantity(reading.value, reading.unit)
-            bars.append(Bar(title, reading.value, words, f"{title}: {words}"))
+            number = sources.number(reading)
+            bars.append(Bar(title, reading.value, words, f"{title}: {words}", source=number))
     if not bars:
         return None
     return bar_chart("memory", "Peaks of memory", ". ".join(bar.told for bar in bars) + ".", bars)

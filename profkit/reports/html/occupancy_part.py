@@ -6,6 +6,7 @@ from profkit.model import RunDocument
 from profkit.reports.charts.bars import Bar, Mark, bar_chart
 from profkit.reports.html.chart_figures import figures, sentence, summary_of, threshold
 from profkit.reports.html.part import Extras, Part
+from profkit.reports.html.sources import Sources
 from profkit.summaries.kernels import KernelRow
 from profkit.summaries.occupancy import limiters
 from profkit.words import percent, plural
@@ -24,18 +25,18 @@ def part(document: RunDocument, extras: Extras) -> Part | None:
             return None
         reading = next((r for r in summary.readings if r.fix), None)
         return Part("occupancy", "Occupancy", sentence("", reading.fix) if reading else "", headline)
-    bars = [_bar(document, row) for row in rows[:MOST]]
+    bars = [_bar(document, row, extras.sources) for row in rows[:MOST]]
     told = ". ".join(bar.told for bar in bars[:6])
     more = len(rows) - len(bars)
     legend = "Solid: achieved. Light: what launch and resources allow. Dotted line: target."
     legend += f" {plural(more, 'further kernel')} in the table." if more else ""
     chart = bar_chart(
-        "occupancy", "Warps that were there, of those that fit", f"{told}.", bars, 100.0, legend
+        "occupancy", "Occupancy: warps that were there, of those that fit", f"{told}.", bars, 100.0, legend
     )
     return Part("occupancy", "Occupancy", figures([chart]), headline)
 
 
-def _bar(document: RunDocument, row: KernelRow) -> Bar:
+def _bar(document: RunDocument, row: KernelRow, sources: Sources) -> Bar:
     achieved, most = row.value("occupancy.achieved"), row.value("occupancy.theoretical")
     held = limiters(row)
     parts = [f"{percent(achieved)} %" if achieved is not None else "not counted"]
@@ -54,4 +55,5 @@ def _bar(document: RunDocument, row: KernelRow) -> Bar:
         (Mark(target[0], "target", target[1]),) if target else (),
         doubtful=reading is not None and (reading.doubt is not None or reading.quality == "estimated"),
         note=why,
+        source=sources.number(reading) if reading is not None else 0,
     )

@@ -12,7 +12,7 @@ from profkit.model import RUN, Peaks, Reading, RunDocument, Source
 from profkit.reports.charts.roofline import roofline_chart
 from profkit.summaries.compose import enrich
 from profkit.summaries.kernels import kernel_rows
-from profkit.summaries.roofline_points import Roof, Roofline, Spot, roofline_of
+from profkit.summaries.roofline_points import LeftOut, Roof, Roofline, Spot, roofline_of
 from tests import documents, gpu_documents
 from tests.conftest import ROOT
 from tests.reports.charts.svg_facts import hovers, marks, outside, overlaps, parsed, words
@@ -87,7 +87,9 @@ def test_every_point_has_its_number_beside_it_and_its_words_below() -> None:
 @pytest.mark.parametrize("roofs", [(), ROOFS[:1], ROOFS[1:2], ROOFS])
 def test_strange_places_are_drawn(intensity: float, rate: float, roofs: tuple[Roof, ...]) -> None:
     hostile = spot(intensity, rate, None, label="<script>" + "x" * 4000, told="\ud800" * 4000)
-    chart = roofline_chart(Roofline(roofs, (hostile,) * 3, 10_000, 0.3, 9_000))
+    chart = roofline_chart(
+        Roofline(roofs, (hostile,) * 3, (LeftOut("why" * 50, 9, 0.3, "x" * 4000),) * 5, 9_000)
+    )
     assert overlaps(chart) == []
     assert outside(chart) == []
     assert "<script" not in chart
@@ -104,7 +106,7 @@ def test_kernels_of_a_real_report_stand_under_their_own_roofs() -> None:
     assert by_name["fma32"].under == "FP32"
     assert 0.85 < by_name["fma32"].rate / roofs["FP32"].peak < 1
     assert by_name["fma32"].bound == "FP32 pipe"
-    assert len(found.spots) + found.left_out == len(kernel_rows(document))
+    assert len(found.spots) + sum(one.count for one in found.left_out) == len(kernel_rows(document))
     assert all(log10(one.intensity) == pytest.approx(log10(one.intensity)) for one in found.spots)
 
 
@@ -126,6 +128,17 @@ def test_a_run_on_a_processor_is_one_point_and_names_the_threads_of_each_roof() 
 def test_without_peaks_nothing_is_made_up(peaks: Peaks | None) -> None:
     found = of(enrich(replace(documents.document(), peaks=peaks)))
     assert found is None or found.roofs == ()
+
+
+def test_a_kernel_without_a_place_is_named_with_its_reason_and_share() -> None:
+    document = examine(ROOT / "tests" / "data" / "cuda" / "ncu" / "truths.full.ncu-rep")
+    found = of(document)
+    assert found is not None
+    assert found.left_out[0].share == max(one.share for one in found.left_out)
+    assert {one.reason for one in found.left_out} == {"no arithmetic of it is counted"}
+    told = " ".join(words(roofline_chart(found)))
+    assert f"Not placed: {found.left_out[0].first}" in told
+    assert "no arithmetic of it is counted" in told
 
 
 def test_without_counters_there_is_no_roofline() -> None:

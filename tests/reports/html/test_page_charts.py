@@ -112,6 +112,14 @@ def test_a_mark_tells_its_value_to_the_keyboard_and_escape_hides_it(show: Show) 
     assert tip.is_hidden()
 
 
+def test_a_value_of_a_chart_leads_to_its_source(show: Show) -> None:
+    page = show(cpu_run(), extras()).page
+    page.locator("#levels svg a.n").first.hover()
+    tip = page.locator("#tip")
+    assert tip.is_visible()
+    assert "measured peak (2 threads)" in tip.inner_text()
+
+
 def test_a_chart_is_told_in_words(show: Show) -> None:
     page = show(cpu_run(), extras()).page
     for chart in page.locator("svg.chart").all():
