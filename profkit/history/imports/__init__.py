@@ -26,7 +26,11 @@ def import_file(path: Path, workload: str | None = None, commit: str | None = No
     Raises UnreadableReport for JSON that is not whole, and for a result in which nothing has a value.
     """
     data = load(path)
-    result = _read(data, path)
+    try:
+        result = _read(data, path)
+    except UnreadableReport as error:
+        where = "" if str(path) in error.message else f"cannot read {path}: "
+        raise UnreadableReport(f"{where}{error.message}", error.fix) from error
     return None if result is None else entry_of_result(result, data.data, path, workload, commit)
 
 

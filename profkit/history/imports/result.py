@@ -10,8 +10,9 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from profkit.comparability import all_fields
-from profkit.errors import UnreadableReport
+from profkit.errors import UnreadableReport, UsageError
 from profkit.history.entry import ID_LENGTH
+from profkit.history.times import stamp
 from profkit.model import Direction, Entry, Feature, Scope, SeriesKey, Value
 from profkit.statistics import combine, median
 
@@ -74,7 +75,7 @@ def entry_of_result(
         raise UnreadableReport(f"{path} is a result of {result.source}, but nothing in it has a value{why}")
     name = workload or result.workload
     facts = {**(result.facts or {}), "left out": "; ".join(result.left_out)}
-    started = result.started
+    started = result.started if _is_moment(result.started) else None
     if started is None:
         started = datetime.fromtimestamp(path.stat().st_mtime, timezone.utc).isoformat(timespec="seconds")
         facts["started"] = "the time of the file; it does not say itself when it was measured"
@@ -96,6 +97,14 @@ def entry_of_result(
         facts={field: text for field, text in facts.items() if text},
         values=tuple(values.values()),
     )
+
+
+def _is_moment(text: str | None) -> bool:
+    try:
+        stamp(text or "")
+    except UsageError:
+        return False
+    return True
 
 
 def feature(name: str, value: str | None) -> Feature:
