@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from profkit.model import MetricOutcome, Night, Outcome, WorkloadOutcome
 from profkit.reports.charts.trend import trend_chart
+from profkit.reports.html.chart_figures import figures
 from profkit.reports.html.frame import page
 from profkit.reports.html.part import Part
 from profkit.reports.html.templates import filled
@@ -42,7 +43,7 @@ TONES: dict[Outcome, str] = {
     "new": "not-applicable",
     "pass": "pass",
 }
-STYLES = ("charts.css",)
+STYLES, SCRIPTS = ("charts.css",), ("charts.js",)
 CHARTS = 24  # plots of a page beside those of what is wrong: each is some kB, and the history tells the rest
 
 
@@ -72,7 +73,7 @@ def render(night: Night) -> str:
     parts += [_loud(number, workload) for number, workload in enumerate(loud, 1)]
     parts += [_calm(calm), _plots(calm), _trust(night), _notes(night)]
     made = [part for part in parts if part is not None]
-    return page(f"{night.name}: night {night.id}", made, head=_head(night), styles=STYLES)
+    return page(f"{night.name}: night {night.id}", made, head=_head(night), styles=STYLES, scripts=SCRIPTS)
 
 
 def _head(night: Night) -> str:
@@ -106,12 +107,13 @@ def _loud(number: int, workload: WorkloadOutcome) -> Part:
     lines += [("Why", line) for line in causes(workload)]
     lines += [("Epoch", line) for line in epochs(workload)]
     lines += [("Note", line) for line in workload.notes]
+    charts = [chart for metric in alarming(workload) if (chart := _chart(metric)) is not None]
     body = filled(
         "night_workload.html.j2",
         table=_table([(workload, metric) for metric in ordered], f"Metrics of {workload.name}", named=False),
         lines=lines,
         fix=workload.fix,
-        charts=[chart for metric in alarming(workload) if (chart := _chart(metric)) is not None],
+        charts=[figures(charts)] if charts else [],
         run=f"{workload.run}/report.md" if workload.run else None,
         log=workload.log if workload.ending != "done" else None,
     )
@@ -135,7 +137,7 @@ def _plots(calm: list[WorkloadOutcome]) -> Part | None:
         return None
     left = len(charts) - CHARTS
     more = f"{left} more plots: profkit history trend" if left > 0 else None
-    return Part("plots", "Over the nights", "\n".join(charts[:CHARTS]), headline=more, folded=True)
+    return Part("plots", "Over the nights", figures(charts[:CHARTS]), headline=more, folded=True)
 
 
 def _chart(metric: MetricOutcome) -> str | None:
