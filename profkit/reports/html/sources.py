@@ -33,6 +33,13 @@ class Footnote:
     fix: str | None = None
     doubt: str | None = None
 
+    @property
+    def counters_alone(self) -> bool:
+        """Whether the counters are to be named: a formula that holds them all has done so."""
+        if self.counter is None or self.counter == self.formula:
+            return self.counter is not None
+        return not all(name in (self.formula or "") for name in self.counter.split(", "))
+
 
 class Sources:
     """The footnotes of one page, in the order in which their numbers appear."""

@@ -126,7 +126,7 @@ def test_a_number_shows_where_it_comes_from_on_hover_focus_and_tap(
         tip.wait_for(state="visible")
         told = tip.inner_text()
         assert "tool" in told
-        assert "metric" in told
+        assert "occupancy.achieved" in told
         page.keyboard.press("Escape")
         assert tip.is_hidden()
         page.mouse.move(1, 1)
@@ -162,7 +162,7 @@ def test_what_was_not_measured_looks_and_says_so(show: Show) -> None:
     assert "no cycles here" in notes[1]
     assert "profkit doctor" in notes[1]
     assert "62.0 % of the time" in notes[3]
-    assert "another says 20 %" in notes[4]
+    assert "another says 20\u00a0%" in notes[4]
 
 
 def _with(readings: tuple[Any, ...]) -> RunDocument:

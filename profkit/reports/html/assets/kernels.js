@@ -107,7 +107,7 @@
   table.classList.add("live");
   const group = document.createElement("colgroup");
   const widths = columns.map((column, n) => Math.min(n ? 30 : 52, column.width));
-  const wide = (width, n) => (width * (n ? 0.49 : 0.52) + 1.2).toFixed(2) + "rem"; // a sign, and the space behind it
+  const wide = (width, n) => n ? (width * 0.49 + 1.2).toFixed(2) + "rem" : "min(46vw, " + (width * 0.52 + 1.2).toFixed(2) + "rem)"; // a sign each
   for (const [n, width] of widths.entries()) {
     const col = document.createElement("col");
     col.style.width = wide(width, n);
@@ -290,7 +290,7 @@
   });
   filter.addEventListener("input", narrow);
   window.addEventListener("resize", () => draw(true));
-  document.getElementById("kernel-tools").hidden = false;
+  document.getElementById("kernel-tools").hidden = total < 4;
   narrow();
   const one = body.querySelector("tr[data-at]");
   if (one && one.offsetHeight) { height = one.getBoundingClientRect().height; draw(true); }
