@@ -1,0 +1,40 @@
+"""The JSON Schema of what `profkit compare --format json` prints, worked out from the model's types.
+
+`python -m tests.comparison_schema` writes profkit/schema/comparison.schema.json; a test holds the two together.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from profkit import model
+from profkit.reports.comparison_json import COMPARISON_SCHEMA
+from tests.run_schema import _object
+
+PUBLISHED = Path(__file__).resolve().parent.parent / "profkit" / "schema" / "comparison.schema.json"
+
+
+def schema() -> dict[str, Any]:
+    """The whole schema, draft 2020-12."""
+    kinds: dict[str, Any] = {}
+    top = _object(model.Comparison, kinds)
+    top["properties"] = {"schema": {"const": COMPARISON_SCHEMA}, **top["properties"]}
+    top["required"] = list(top["properties"])
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"{COMPARISON_SCHEMA}: two runs side by side",
+        "description": "Fields may be added; a reader passes over what it does not know.",
+        **top,
+        "$defs": dict(sorted(kinds.items())),
+    }
+
+
+def text() -> str:
+    """The schema as the published file holds it."""
+    return json.dumps(schema(), indent=1) + "\n"
+
+
+if __name__ == "__main__":
+    PUBLISHED.write_text(text(), encoding="utf-8")
