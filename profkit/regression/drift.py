@@ -22,23 +22,23 @@ def drifted(
 ) -> tuple[int, Band] | None:
     """The side to which the level has drifted away from the anchor, and the band about its median `old`; else None.
 
-    The median of the last week, and of the week before, lie beyond the floor, the first by 3 standard errors: those of
-    two medians, with (1 + r) / (1 - r) for neighbours that cling. Two weeks, so that a step of this week is told by
-    others. Not for a series that clings too much: it wanders without a cause.
+    The median of the last two weeks lies beyond the floor by 3 standard errors (those of two medians, with
+    (1 + r) / (1 - r) for neighbours that cling), and that of the last week beyond it. Two weeks, so that a step of this
+    week is told by others. Not for a series that clings too much: it wanders without a cause.
     """
     week = rule.recent
-    if len(anchor) < ANCHOR or len(level) < week + ANCHOR:
+    if len(anchor) < ANCHOR or len(level) < 2 * week + ANCHOR:
         return None
     floor = rule.drift_floor(old)
-    shift = middle(sorted(level[-week:])) - old
-    if abs(shift) <= floor:
+    last = middle(sorted(level[-week:])) - old
+    if abs(last) <= floor:
         return None
-    before = middle(sorted(level[-2 * week : -week])) - old
-    if abs(before) <= floor or shift * before < 0:
+    shift = middle(sorted(level[-2 * week :])) - old
+    if abs(shift) <= floor or shift * last < 0:
         return None
     far = far_band(near_band(level, inherited, rule), level, rule, guess=guess)
     kept = max(far.cling, 0.0)
-    error = far.sigma * sqrt(MEDIAN_VARIANCE * (1 + kept) / (1 - kept) * (1 / week + 1 / ANCHOR))
+    error = far.sigma * sqrt(MEDIAN_VARIANCE * (1 + kept) / (1 - kept) * (0.5 / week + 1 / ANCHOR))
     if far.cling > TOO_MUCH or abs(shift) - SIGMAS * error <= floor:
         return None
     return (1 if shift > 0 else -1), Band(old, far.sigma, old - floor, old + floor, ANCHOR, far.cling)

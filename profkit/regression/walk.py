@@ -214,8 +214,9 @@ class Walk:
     def _drifted(self, index: int, side: int, before: Band, last_good: int | None) -> Look:
         """Said once; then the anchor is where it is now, and what drifts on is said again when it has gone as far."""
         was = tuple(self.anchor)
-        self.set_anchor(self.level[-self.rule.recent :])
-        first = self.indices[-self.rule.recent]
+        fortnight = 2 * self.rule.recent
+        self.set_anchor(self.level[-fortnight:])
+        first = self.indices[-fortnight]
         if side != self.bad:
             if self.standing is not None and side_of(self.standing.before, self.old) != self.bad:
                 self.standing = None
