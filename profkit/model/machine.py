@@ -62,7 +62,7 @@ class DeviceMoment:
     clock: float | None = None  # Hz, of the SMs
     temperature: float | None = None  # degrees Celsius
     power: float | None = None  # W
-    throttle: tuple[str, ...] = ()  # why it holds its clock down: "power cap", "thermal"
+    throttle: tuple[str, ...] = ()  # why it holds its clock down: "power limit", "power brake"
 
 
 @dataclass(frozen=True)
