@@ -40,8 +40,9 @@ def render(night: Night) -> str:
 
 def message(workload: WorkloadOutcome) -> str:
     """What is said of it: the reason, the metrics, the causes and the fix, a line each."""
-    lines = [workload.reason]
-    for metric in alarming(workload)[:5]:
+    loud = alarming(workload)
+    lines = [] if any(metric.gates for metric in loud) else [workload.reason]
+    for metric in loud[:5]:
         change = change_of(metric)
         lines.append(f"{name_of(metric)}{f' {change}' if change else ''}: {metric.reason}")
     lines += [*missed(workload)[:5], *causes(workload)[:5]]
