@@ -90,8 +90,8 @@ def _for_viewer(wish: Wish, progress: Progress) -> Iterator[str]:
         from profkit.exports.speedscope import pieces
     from profkit.exports.sources import find_sources
 
-    document = as_judged(wish.sources[0], wish.targets)
-    return pieces(find_sources(wish.sources[0]), document, progress)
+    source = wish.sources[0]
+    return pieces(find_sources(source), lambda: as_judged(source, wish.targets), progress)
 
 
 def _rendered(wish: Wish, documents: Sequence[RunDocument], faults: Sequence[ProfkitError]) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import accumulate
 from pathlib import Path
 from typing import IO
@@ -23,8 +23,8 @@ EVERY = 1 << 17  # events after which it is said how far it has come
 _PASSES, _SAMPLES = 1, 2  # numbers of the two processes of a run without a trace
 
 
-def pieces(sources: Sources, document: RunDocument, progress: Progress) -> Iterator[str]:
-    """The trace events in pieces; memory does not grow with the trace.
+def pieces(sources: Sources, document: Callable[[], RunDocument], progress: Progress) -> Iterator[str]:
+    """The trace events in pieces; memory does not grow with the trace. `document` is asked for where there is none.
 
     Of a device's trace: kernels, copies, the host's calls, ranges. Torch's own trace is such a file already, and is
     given as it is. A run without either has its passes, and the samples of the timing pass. Raises UsageError where
@@ -35,9 +35,10 @@ def pieces(sources: Sources, document: RunDocument, progress: Progress) -> Itera
         return _as_it_is(found.path)
     if found is not None:
         return _of_nsys(found.path, progress)
-    if not any(done.seconds for done in document.passes) and not document.timings:
-        raise UsageError(f"{sources.name} has no times to put on a line: it holds sums", _line_for(document))
-    return _of_passes(document)
+    told = document()
+    if not any(done.seconds for done in told.passes) and not told.timings:
+        raise UsageError(f"{sources.name} has no times to put on a line: it holds sums", _line_for(told))
+    return _of_passes(told)
 
 
 def _line_for(document: RunDocument) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from profkit.errors import UsageError
@@ -16,14 +16,15 @@ PIECE = 1 << 20  # characters
 HINT = "profkit profile --backend cpu --passes trace,cprofile -- COMMAND"
 
 
-def pieces(sources: Sources, document: RunDocument, progress: Progress) -> Iterator[str]:
+def pieces(sources: Sources, document: Callable[[], RunDocument], progress: Progress) -> Iterator[str]:
     """The file in pieces: whole stacks first (perf), then GPU time by range and kernel, then each table of functions.
 
     A table of functions knows no callers: its stacks are library and function, and its name says so. Raises UsageError
     where there is neither.
     """
-    found = [*_stacks(sources, progress), *_device(document.trace)]
-    found += [stacks for profile in document.profiles if (stacks := _table(profile)) is not None]
+    told = document()
+    found = [*_stacks(sources, progress), *_device(told.trace)]
+    found += [stacks for profile in told.profiles if (stacks := _table(profile)) is not None]
     if not found:
         raise UsageError(f"{sources.name} has no stacks and no profile by function", HINT)
     return _written(found, sources.name)

@@ -19,6 +19,7 @@ from profkit.timeline.tracks import Tracks
 NAME = (
     120  # characters of a kernel's name on its slice; the first of each configuration carries the whole name
 )
+ROWS = 4096  # slices that are text at one time
 DEVICES = 1 << 20  # process numbers of devices begin here, behind those of the host
 
 
@@ -48,9 +49,11 @@ class TraceEvents:
     def _blocks(self) -> Iterator[list[str]]:
         tables = self._recording.tables
         for block in self._recording.activities:
-            yield list(self._activities(block, tables))
+            for at in range(0, len(block), ROWS):
+                yield list(self._activities(block[at : at + ROWS], tables))
         for block in self._recording.calls:
-            yield list(self._calls(block, tables))
+            for at in range(0, len(block), ROWS):
+                yield list(self._calls(block[at : at + ROWS], tables))
         yield list(self._ranges(self._recording.ranges))
 
     def _activities(self, block: Columns, tables: Tables) -> Iterator[str]:

@@ -26,7 +26,7 @@ TORCH = ROOT / "tests" / "data" / "cuda" / "torch"
 
 
 def exported(path: Path) -> Any:
-    text = "".join(pieces(find_sources(path), as_judged(path), Silent()))
+    text = "".join(pieces(find_sources(path), lambda: as_judged(path), Silent()))
     return json.loads(text, parse_float=Decimal)
 
 
@@ -90,10 +90,9 @@ def test_a_kernel_keeps_its_nanoseconds_its_shape_and_its_launch() -> None:
 def test_torchs_own_trace_is_given_as_it_is() -> None:
     import gzip
 
-    text = "".join(
-        pieces(find_sources(TORCH / "torch.cuda.json.gz"), as_judged(TORCH / "torch.cuda.json.gz"), Silent())
-    )
-    assert text.encode() == gzip.decompress((TORCH / "torch.cuda.json.gz").read_bytes())
+    path = TORCH / "torch.cuda.json.gz"
+    text = "".join(pieces(find_sources(path), lambda: as_judged(path), Silent()))
+    assert text.encode() == gzip.decompress(path.read_bytes())
 
 
 def test_a_run_without_a_trace_has_its_passes_and_samples(tmp_path: Path) -> None:
@@ -130,6 +129,28 @@ def test_a_damaged_trace_is_refused_in_words(tmp_path: Path) -> None:
     packed.write_bytes((TORCH / "torch.cuda.json.gz").read_bytes()[:4000])
     with pytest.raises(UnreadableReport, match="cut short"):
         exported(packed)
+
+
+def test_a_foreign_database_is_no_empty_time_line(tmp_path: Path) -> None:
+    foreign = tmp_path / "places.sqlite"
+    with closing(sqlite3.connect(foreign)) as base:
+        base.execute("CREATE TABLE moz_places (id INTEGER)")
+        base.commit()
+    with pytest.raises(UnreadableReport, match="no export of nsys"):
+        exported(foreign)
+
+
+def test_rows_in_no_order_and_columns_of_text_are_read_all_the_same(tmp_path: Path) -> None:
+    mixed = tmp_path / "mixed.sqlite"
+    mixed.write_bytes((NSYS / "truths.sqlite").read_bytes())
+    with closing(sqlite3.connect(mixed)) as base:
+        kernels = "CUPTI_ACTIVITY_KIND_KERNEL"
+        base.execute(f"CREATE TABLE turned AS SELECT * FROM {kernels} ORDER BY start DESC")
+        base.execute(f"DELETE FROM {kernels}")
+        base.execute(f"INSERT INTO {kernels} SELECT * FROM turned")
+        base.execute(f"UPDATE {kernels} SET deviceId = 'x' WHERE rowid % 7 = 0")
+        base.commit()
+    assert len(check_events(exported(mixed))) == len(check_events(exported(NSYS / "truths.sqlite")))
 
 
 def test_slices_that_overlap_get_a_track_each_and_those_that_nest_share_one() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from profkit.tools.nsys.database import Database, opened
+from profkit.tools.nsys.sqlite import be_ours
 
 if TYPE_CHECKING:
     from profkit.timeline.records import Recording
@@ -18,10 +19,11 @@ if TYPE_CHECKING:
 def open_recording(path: Path) -> Iterator[Recording]:
     """All activities, calls and ranges of the export at `path`, read while they are taken.
 
-    Raises UnreadableReport where the file is damaged. Its rows are gone through once before, so that nothing has been
-    written yet when it turns out that they have to be sorted.
+    Raises UnreadableReport where the file is damaged, or not nsys'. Its rows are gone through once before, so that
+    nothing has been written yet when it turns out that they have to be sorted.
     """
     with opened(path) as database:
+        be_ours(path, database)
         yield _recording(database, sort=not _in_order(database))
 
 

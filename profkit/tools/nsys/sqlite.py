@@ -34,11 +34,12 @@ def read_sqlite(path: Path) -> Report:
     Raises UnreadableReport where the file is damaged, or not nsys'.
     """
     with opened(path) as database:
-        _be_ours(path, database)
+        be_ours(path, database)
         return _read(database)
 
 
-def _be_ours(path: Path, database: Database) -> None:
+def be_ours(path: Path, database: Database) -> None:
+    """Raise UnreadableReport where the file is SQLite, and no export of nsys."""
     tables = database.tables
     if any(name.startswith("CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL") for name in tables):
         raise UnreadableReport(
