@@ -11,6 +11,7 @@ from profkit.model import ChangePoint, Point, Trend
 from profkit.model.history import EpochCause
 from profkit.reports.charts.axes import Box, box_for, x_axis, y_axis
 from profkit.reports.charts.dates import date_ticks, in_order
+from profkit.reports.charts.reading import reader
 from profkit.reports.charts.scale import Scale, Tick, apart, linear, ticks
 from profkit.reports.charts.svg import WIDTH, curve, focusable, frame, hover, line, rect, tag, text
 from profkit.reports.charts.text import FONT, LINE, width
@@ -18,6 +19,7 @@ from profkit.words import figures, percent, plural, quantity
 
 HEIGHT = 190.0
 FEW = 60  # points up to which each has a mark of its own to hover over: 365 marks would be 30 kB
+COLUMNS = 120  # edges of an area: finer is no longer seen
 BEYOND = (
     3.0  # times the range of the values: an interval that reaches further is cut, or it would be all there is
 )
@@ -33,6 +35,7 @@ class _Plot:
     y: Scale
     places: tuple[float, ...]
     unit: str
+    dated: bool  # places are seconds since 1970; else indices
 
     def at(self, index: int) -> float:
         return self.x(self.places[index])
@@ -57,6 +60,9 @@ def trend_chart(trend: Trend, band: tuple[float, float] | None = None, title: st
         told = f"no change: {_value(min(band), plot.unit)} to {_value(max(band), plot.unit)}"
         drawn.append(rect(plot.box.left, high, plot.box.right - plot.box.left, low - high, "band", told))
     drawn += _lines(trend, plot)
+    if len(points) > FEW:
+        values = [point.value for point in points]
+        drawn.append(reader(plot.box, plot.x, plot.places, values, plot.unit, dated=plot.dated))
     drawn += _marks(points, plot)
     drawn += _events(trend, plot)
     return frame("trend", HEIGHT, named, _told(trend, plot.unit), drawn)
@@ -86,7 +92,7 @@ def _plot(trend: Trend, band: tuple[float, float] | None, title: str) -> tuple[_
     heading = f"{title} ({named.name})" if named.name else title
     drawn = y_axis(box, y, fine, heading)
     drawn += x_axis(box, x, date_ticks(times[0], times[-1]) if times else _numbers(points, x))
-    return _Plot(box, x, y, tuple(places), unit), drawn
+    return _Plot(box, x, y, tuple(places), unit, times is not None), drawn
 
 
 def _alone(box: Box) -> Scale:
@@ -108,14 +114,27 @@ def _lines(trend: Trend, plot: _Plot) -> list[str]:
     stretches = [(epoch.first, epoch.last) for epoch in trend.epochs] or [(0, len(points) - 1)]
     for first, last in stretches:
         kept = [i for i in range(max(0, first), min(last, len(points) - 1) + 1) if points[i].valid]
-        wide = [(i, low, high) for i in kept if None not in (low := points[i].low, high := points[i].high)]
-        if len(wide) > 1:
-            upper = [(plot.at(i), plot.y(high or 0.0)) for i, _, high in wide]
-            lower = [(plot.at(i), plot.y(low or 0.0)) for i, low, _ in reversed(wide)]
+        if len(edges := _edges(points, kept, plot)) > 1:
+            upper, lower = [(x, high) for x, _, high in edges], [(x, low) for x, low, _ in reversed(edges)]
             drawn.append(curve([*upper, *lower], "area", closed=True))
         if len(kept) > 1:
             drawn.append(curve([(plot.at(i), plot.y(points[i].value)) for i in kept], "line"))
     return drawn
+
+
+def _edges(points: Sequence[Point], kept: Sequence[int], plot: _Plot) -> list[tuple[float, float, float]]:
+    """(x, low, high) of the intervals on the chart; of a long stretch the widest of each few neighbours."""
+    known = [
+        (plot.at(i), plot.y(points[i].low or 0.0), plot.y(points[i].high or 0.0))
+        for i in kept
+        if points[i].low is not None and points[i].high is not None
+    ]
+    each = -(-len(known) // COLUMNS)
+    groups = [known[start : start + each] for start in range(0, len(known), max(1, each))]
+    return [
+        (group[len(group) // 2][0], max(low for _, low, _ in group), min(high for _, _, high in group))
+        for group in groups
+    ]
 
 
 def _marks(points: Sequence[Point], plot: _Plot) -> list[str]:

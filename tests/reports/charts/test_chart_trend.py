@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from datetime import datetime, timedelta, timezone
 
@@ -79,6 +80,18 @@ def test_what_decides_nothing_is_hollow_off_the_line_and_says_why() -> None:
 def test_a_year_is_small_and_a_short_series_has_a_text_for_each_night() -> None:
     assert len(trend_chart(trend(noisy(365))).encode()) < 12_000
     assert sum("4.1" in told or "4.0" in told for told in hovers(trend_chart(trend(noisy(20))))) == 20
+
+
+def test_a_long_series_carries_its_values_for_the_pointer() -> None:
+    values = noisy(100)
+    chart = trend_chart(trend(values))
+    (area,) = marks(chart, "rect", "reader")
+    told = json.loads(area.get("data-read") or "")
+    assert told["u"] == "ms"
+    assert told["v"] == pytest.approx([1e3 * value for value in values], rel=1e-4)
+    assert "d" not in told  # one for each day
+    assert told["t"] == FIRST.timestamp()
+    assert marks(trend_chart(trend(noisy(20))), "rect", "reader") == []
 
 
 def test_a_wild_interval_does_not_flatten_the_values() -> None:

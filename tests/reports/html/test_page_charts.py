@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,19 +14,27 @@ from profkit.model import (
     RUN,
     Frame,
     Hotspot,
+    Point,
     Profile,
     Reading,
     RunDocument,
     SampleSet,
+    Series,
+    SeriesKey,
     Source,
     Stacks,
     Timing,
+    Trend,
 )
 from profkit.passes.read_tracemalloc import Allocations, Growth, Line
-from profkit.reports.html.part import Extras
+from profkit.reports.charts.trend import trend_chart
+from profkit.reports.html.chart_figures import figures
+from profkit.reports.html.frame import page as page_of
+from profkit.reports.html.part import Extras, Part
 from profkit.summaries.compose import enrich, summarize
 from profkit.summaries.python import OWN
 from tests import documents
+from tests.browser import visit
 
 Show = Callable[..., Any]
 # Pairs of words of one chart whose boxes overlap by more than a pixel or two, as the browser laid them out.
@@ -110,6 +120,28 @@ def test_a_mark_tells_its_value_to_the_keyboard_and_escape_hides_it(show: Show) 
     assert tip.inner_text() == mark.get_attribute("aria-label")
     page.keyboard.press("Escape")
     assert tip.is_hidden()
+
+
+def test_a_year_tells_the_value_under_the_pointer(browser: Any, tmp_path: Path) -> None:
+    values = [4e-3 + 1e-6 * day for day in range(365)]
+    first = datetime(2026, 1, 1, 3, tzinfo=timezone.utc)
+    points = tuple(
+        Point(f"r{n}", (first + timedelta(days=n)).isoformat(), "m", v) for n, v in enumerate(values)
+    )
+    chart = trend_chart(Trend(Series(SeriesKey("mlp", "cuda", "time.median"), "s", "lower", points)))
+    part = Part("trend", "Trend", figures([chart]))
+    path = tmp_path / "trend.html"
+    path.write_text(
+        page_of("trend", [part], styles=("charts.css",), scripts=("charts.js",)), encoding="utf-8"
+    )
+    with visit(browser, path, viewport={"width": 900, "height": 700}) as opened:
+        area = opened.page.locator(".reader").bounding_box()
+        opened.page.mouse.move(area["x"] + area["width"] / 2, area["y"] + 20)
+        assert opened.page.locator(".chart-tip").inner_text() == "2026-07-02: 4.182 ms"
+        opened.page.mouse.move(area["x"] + area["width"] - 1, area["y"] + 20)
+        assert opened.page.locator(".chart-tip").inner_text() == "2026-12-31: 4.364 ms"
+        opened.page.mouse.move(5, 5)
+        assert opened.page.locator(".chart-tip").is_hidden()
 
 
 def test_a_value_of_a_chart_leads_to_its_source(show: Show) -> None:
