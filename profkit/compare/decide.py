@@ -14,6 +14,8 @@ from profkit.inference import Ratio
 from profkit.model import Change, ChangeWord, Course
 from profkit.words import figures, quantity
 
+VAGUE = 10.0  # an interval from a tenth to ten times says nothing but that nothing is known
+
 
 def decide_sampled(
     pair: Pair, found: Ratio | None, confidence: float, p: float | None, floor: float | None
@@ -30,6 +32,8 @@ def decide_sampled(
     low, high = found.interval(confidence)
     word = _word(low, high, counts)
     by = f"{signed(low - 1)} to {signed(high - 1)}"
+    if high > VAGUE * low:
+        by = "the processes of a run differ too much to tell"
     seen = (1 + counts) * (1 + found.detectable(confidence)) - 1
     reason = {
         "different": f"{by}: beyond the {share(counts)} that counts",

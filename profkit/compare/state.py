@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import log
 
 from profkit.compare.decide import share, signed
 from profkit.model import Change, RunDocument
@@ -11,8 +12,10 @@ from profkit.words import quantity
 
 # % of the time in which tasks of others waited for a core: twice what the doctor calls busy, since 10 s are few.
 PRESSURE = 10.0
-# Two runs of one program on a busy machine differed by up to 38 % (median 1.5 %); beyond that it is the program.
-BUSY_MOST = 1.5
+# How far neighbours alone may move a time. Two runs of one program on a machine with four tasks a core differed by up
+# to a factor of 2: a fair scheduler gives each its share, so up to tasks per core, and half as much again to be safe.
+MARGIN = 1.5
+EXPLAINED = 0.3  # of a change of time (in logarithms) that a change of the work must reach to speak for it
 CLOCKS_APART = 0.02
 
 
@@ -55,6 +58,13 @@ def busy(document: RunDocument) -> str | None:
     return None
 
 
+def reach(document: RunDocument) -> float:
+    """The factor by which the neighbours of a busy run may have changed its times."""
+    cores = document.machine.cores if document.machine is not None else 1
+    loads = [moment.load for moment in document.moments if moment.load is not None]
+    return MARGIN * max(1.0, max(loads, default=1.0) / max(1, cores))
+
+
 def throttled(document: RunDocument) -> tuple[str, ...]:
     """Why the hardware held its clock down while it was timed."""
     reasons = [r for t in document.timings for p in t.processes for r in p.throttle_reasons]
@@ -80,27 +90,27 @@ def doubted(changes: Sequence[Change], baseline: RunDocument, candidate: RunDocu
     """The changes, those of times AMBIGUOUS where the state of the machine may have made them.
 
     A change of seconds that is none in cycles is the clock's. On a busy machine a time decides only where it changed by
-    half or more, or where the work, which no neighbour can change, changed with it.
+    more than neighbours can do, or where the work, which they cannot change, changed with it.
     """
     clocks = clock_of(baseline), clock_of(candidate)
-    occupied = [(name, reason) for name, reason in _busy(baseline, candidate) if reason is not None]
+    occupied = [
+        (name, reason, reach(document))
+        for name, document in (("baseline", baseline), ("candidate", candidate))
+        if (reason := busy(document)) is not None
+    ]
     work = [
         c for c in changes if c.metric == "instructions" and c.word == "different" and c.ratio is not None
     ]
     return tuple(_doubted(change, clocks, occupied, work) for change in changes)
 
 
-def _busy(baseline: RunDocument, candidate: RunDocument) -> list[tuple[str, str | None]]:
-    return [("baseline", busy(baseline)), ("candidate", busy(candidate))]
-
-
 def _doubted(
     change: Change,
     clocks: tuple[Clock | None, Clock | None],
-    occupied: Sequence[tuple[str, str | None]],
+    occupied: Sequence[tuple[str, str, float]],
     work: Sequence[Change],
 ) -> Change:
-    if change.word != "different" or change.unit != "s" or change.ratio is None:
+    if change.word != "different" or change.unit != "s" or not change.ratio or change.ratio == 1:
         return change
     before, after = clocks
     if before is not None and after is not None and (cycles := in_cycles(change, before, after)) is not None:
@@ -110,14 +120,16 @@ def _doubted(
             f"{quantity(after.hertz, 'Hz')}; in cycles it is {signed(cycles - 1)}, within the "
             f"{share(change.floor)} that counts",
         )
-    if occupied and 1 / BUSY_MOST < change.ratio < BUSY_MOST:
-        if any((c.ratio or 1.0) > 1 for c in work) and change.ratio > 1:
-            return change
-        if any((c.ratio or 1.0) < 1 for c in work) and change.ratio < 1:
-            return change
-        name, reason = occupied[0]
-        return _ambiguous(change, f"{change.reason}; but other work disturbed the {name}: {reason}")
-    return change
+    size = abs(log(change.ratio))
+    name, reason, most = max(occupied, key=lambda found: found[2], default=("", "", 1.0))
+    if not occupied or size > log(most) or any(_speaks(other, change.ratio) for other in work):
+        return change
+    return _ambiguous(change, f"{change.reason}; but other work disturbed the {name}: {reason}")
+
+
+def _speaks(work: Change, ratio: float) -> bool:
+    """Whether a change of the work explains a good part of one of the time."""
+    return work.ratio is not None and work.ratio > 0 and log(work.ratio) / log(ratio) >= EXPLAINED
 
 
 def _ambiguous(change: Change, reason: str) -> Change:

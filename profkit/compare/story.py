@@ -68,7 +68,7 @@ def compare(
     causes = causes_of(view_of(baseline, candidate, changes, matched, kernels, functions))
     outcome, reason, fix = outcome_of(changes, kernels, asked=bool(metrics))
     if baseline == candidate:
-        reason = _ALIKE
+        outcome, reason, fix = "same", _ALIKE, None
     return Comparison(
         *sides,
         outcome,

@@ -199,7 +199,10 @@ def test_on_a_busy_machine_a_time_decides_only_with_the_work_or_when_it_is_large
     assert found.outcome == "ambiguous"
     assert "neighbours" in {cause.kind for cause in found.causes}
     assert compare(run(0.0, work[0]), replace(busy, readings=(work[1],))).outcome == "regressed"
-    assert compare(run(0.0, work[0]), replace(busy, timings=(timing(0.8, seed=2),))).outcome == "regressed"
+    hardly = replace(busy, timings=(timing(0.8, seed=2),), readings=(value("instructions", 1.02e6),))
+    assert compare(run(0.0, work[0]), hardly).outcome == "ambiguous"
+    far = replace(busy, timings=(timing(9.0, seed=2),))  # the load is 9 on 2 cores: neighbours cannot do that
+    assert compare(run(0.0, work[0]), far).outcome == "regressed"
 
 
 # ---------------------------------------------------------------- refusals
