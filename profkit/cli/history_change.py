@@ -20,6 +20,7 @@ def add_to(history: typer.Typer) -> None:
         "mark", epilog='Example:  profkit history mark last --because "another job ran beside it"'
     )(mark)
     history.command("prune", epilog="Example:  profkit history prune --older-than 2y --dry-run")(prune)
+    history.command("rescue", epilog="Example:  profkit history rescue --to new.sqlite")(rescue)
     history.command("export", epilog="Example:  profkit history export --to history.parquet")(export)
 
 
@@ -122,6 +123,28 @@ def prune(
     ]
     total = f"{plural(len(meant), 'run')} {word}, {left - (len(meant) if dry_run else 0)} stay in {where}"
     put("\n".join([*lines, harmless(total)]))
+
+
+def rescue(
+    to: Annotated[Path, typer.Option("--to", help="The new history.", metavar="FILE")],
+    history: HistoryOption = None,
+    format: FormatOption = OutputFormat.terminal,
+) -> None:
+    """Write what is left of a damaged history into a new one, and say how much was lost."""
+    from profkit.history import default_path
+    from profkit.history.rescue import rescue as carry
+    from profkit.reports.history_json import render_change
+    from profkit.reports.plain_text import harmless
+    from profkit.words import plural
+
+    path = history if history is not None else default_path()
+    done = carry(path, to)
+    if format is OutputFormat.json:
+        put(render_change("rescue", str(path), {"file": str(to), "rescued": done}))
+        return
+    runs = "nobody knows how many runs" if done.lost_runs is None else plural(done.lost_runs, "run")
+    lost = f"lost: {runs}, and {plural(done.lost_values, 'value')} of the others"
+    put(harmless(f"{plural(done.runs, 'run')} with {plural(done.values, 'value')} in {to}; {lost}"))
 
 
 def export(

@@ -11,17 +11,10 @@ from profkit.errors import MachineError, ProfkitError, UnreadableReport
 BUSY_SECONDS = 30.0  # how long one writer waits for the others before it gives up
 
 
-def backup_of(path: Path) -> Path:
-    """Where the last whole copy of a history lies."""
-    return path.with_name(path.name + ".backup")
-
-
 def way_out(path: Path) -> str:
-    """The line that brings back what can be brought back."""
-    name, backup = shlex.quote(str(path)), backup_of(path)
-    if backup.is_file():
-        return f"keep the broken file (mv {name} {name}.broken), then: cp {shlex.quote(str(backup))} {name}"
-    return f"what is left in it, into a new file: sqlite3 {name} .recover | sqlite3 {name}.recovered"
+    """The line that brings over what is left."""
+    name = shlex.quote(str(path))
+    return f"profkit history rescue --history {name} --to {shlex.quote(f'{path}.rescued')}"
 
 
 def damaged(path: Path, what: str) -> UnreadableReport:

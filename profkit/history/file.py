@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import shlex
 import shutil
 import sqlite3
 import tempfile
@@ -12,13 +13,13 @@ from pathlib import Path
 from urllib.parse import quote_from_bytes
 
 from profkit.errors import MachineError, UnreadableReport, UsageError
-from profkit.history.damage import BUSY_SECONDS, damaged, in_words, way_out
+from profkit.history.damage import BUSY_SECONDS, damaged, in_words
 from profkit.history.schema import APPLICATION, VERSION, create, version_of
 from profkit.run import hand_over
 
 VARIABLE = "PROFKIT_HISTORY"
 DEFAULT = Path("reports/history.sqlite")  # beside the runs
-_MAGIC = b"SQLite format 3\0"
+MAGIC = b"SQLite format 3\0"
 # The write-ahead log needs memory that all processes share, which these cannot give (sqlite.org/wal.html, 2.2).
 _NETWORKED = (
     "nfs",
@@ -53,7 +54,7 @@ def open_file(path: Path, *, write: bool) -> tuple[sqlite3.Connection, Path | No
                     f"there is no history at {path}",
                     "profkit history add RUN makes one; --history FILE names another",
                 )
-            _make(path)
+            make(path)
         _refuse_foreign(path)
     except OSError as error:
         raise MachineError(f"cannot read the history {path}: {error.strerror or error}") from error
@@ -79,10 +80,10 @@ def _refuse_foreign(path: Path) -> None:
         size = file.seek(0, os.SEEK_END)
     if not head:
         raise UnreadableReport(
-            f"{path} is empty, not a history", f"remove it, and it will be made anew; or {way_out(path)}"
+            f"{path} is empty, not a history", f"rm {shlex.quote(str(path))}, and it will be made anew"
         )
-    if not head.startswith(_MAGIC):
-        was = _was_history(path)
+    if not head.startswith(MAGIC):
+        was = was_history(path)
         if was:
             raise damaged(path, "its first bytes were overwritten")
         raise UnreadableReport(
@@ -91,7 +92,7 @@ def _refuse_foreign(path: Path) -> None:
     if len(head) < 100:
         raise damaged(path, f"it ends after {len(head)} bytes")
     if int.from_bytes(head[68:72], "big") != APPLICATION:
-        if _was_history(path):
+        if was_history(path):
             raise damaged(path, "its header was overwritten")
         raise UnreadableReport(
             f"{path} is an SQLite file of another program, not a history; it was left as it is",
@@ -104,11 +105,12 @@ def _refuse_foreign(path: Path) -> None:
         raise damaged(path, f"it is cut off: {size} bytes of {pages * page}")
 
 
-def _was_history(path: Path) -> bool:
-    """Whether the first page holds our tables, whatever became of its header."""
+def was_history(path: Path) -> bool:
+    """Whether a file is or was a history: by its header, or by our tables, whatever became of the header."""
     with path.open("rb") as file:
-        start = file.read(65536)
-    return b"CREATE TABLE point" in start and b"CREATE TABLE entry" in start
+        start = file.read(1 << 20)  # the tables are made first, so they stand at the beginning
+    ours = start.startswith(MAGIC) and start[68:72] == APPLICATION.to_bytes(4, "big")
+    return ours or (b"CREATE TABLE point" in start and b"CREATE TABLE entry" in start)
 
 
 def _log(path: Path) -> bool:
@@ -121,7 +123,7 @@ def _log(path: Path) -> bool:
 # ---------------------------------------------------------------- made
 
 
-def _make(path: Path) -> None:
+def make(path: Path) -> None:
     """Make an empty history under another name and link it to its own: nobody ever sees half of one."""
     missing = [folder for folder in path.parents if not folder.exists()]
     temporary = path.with_name(f".{path.name}.{os.getpid()}.new")

@@ -7,13 +7,15 @@ import random
 import shutil
 import sqlite3
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from profkit.errors import ProfkitError, UnreadableReport, UsageError
 from profkit.history import open_history
-from profkit.history.damage import backup_of
+from profkit.history.rescue import Rescued, rescue
+from profkit.model import Entry
 from tests.history.entries import entry, value
 
 
@@ -132,7 +134,7 @@ def test_single_bits_that_flip_are_refused_or_told_right(whole: Path, tmp_path: 
     path = tmp_path / "history.sqlite"
     rng = random.Random(7)
     noticed = 0
-    for _ in range(150):
+    for _ in range(120):
         flipped = bytearray(content)
         flipped[rng.randrange(100, len(content))] ^= 1 << rng.randrange(8)
         path.write_bytes(flipped)
@@ -143,12 +145,73 @@ def test_single_bits_that_flip_are_refused_or_told_right(whole: Path, tmp_path: 
     assert noticed > 20
 
 
-def test_the_way_out_is_the_copy_where_there_is_one(whole: Path, tmp_path: Path) -> None:
+def damages(content: bytes) -> dict[str, bytes]:
+    return {
+        "cut off": content[: len(content) * 9 // 10],
+        "no header": b"\xa5" * 100 + content[100:],
+        "no magic": b"\0" * 16 + content[16:],
+        "a page of values": content[: half - half % 4096]
+        + bytes(4096)
+        + content[half - half % 4096 + 4096 :],
+        "whole": content,
+    }
+
+
+@pytest.mark.parametrize("name", ["cut off", "no header", "no magic", "whole"])
+def test_what_is_left_is_rescued_and_what_was_lost_is_told(whole: Path, tmp_path: Path, name: str) -> None:
+    path, target = tmp_path / "it's.sqlite", tmp_path / "new.sqlite"
+    path.write_bytes(damages(whole.read_bytes())[name])
+    before = path.read_bytes()
+    done = rescue(path, target)
+    assert path.read_bytes() == before
+    truth, found = runs(whole), runs(target)
+    hold(truth, found, done)
+    assert found
+    assert (found == truth) == (name != "cut off")
+
+
+def test_a_page_that_is_lost_costs_what_was_on_it(whole: Path, tmp_path: Path) -> None:
+    content, truth = whole.read_bytes(), runs(whole)
     path = tmp_path / "history.sqlite"
-    path.write_bytes(whole.read_bytes()[:9000])
-    assert "sqlite3" in (refused(path).fix or "")
-    shutil.copy(whole, backup_of(path))
-    assert str(backup_of(path)) in (refused(path).fix or "")
+    costs = []
+    for at in range(0, len(content), 3 * 4096):
+        path.write_bytes(content[:at] + bytes(4096) + content[at + 4096 :])
+        target = tmp_path / f"{at}.sqlite"
+        try:
+            done = rescue(path, target)
+        except UnreadableReport:  # the page that says where all others are
+            costs.append(len(truth))
+        else:
+            hold(truth, runs(target), done)
+            costs.append(len(truth) - done.runs + done.lost_values)
+    assert sum(cost == 0 for cost in costs) > 1  # indices
+    assert sum(0 < cost < 120 for cost in costs) > 3
+
+
+def runs(path: Path) -> dict[str, Entry]:
+    with open_history(path, read_only=True) as history:
+        return {one.id: history.entry(one.id) for one in history.entries()}
+
+
+def hold(truth: dict[str, Entry], found: dict[str, Entry], done: Rescued) -> None:
+    """Nothing is there that was not, and what is missing is told."""
+    for key, run in found.items():
+        assert replace(run, values=()) == replace(truth[key], values=())
+        assert set(run.values) <= set(truth[key].values)
+    kept = sum(len(run.values) for run in found.values())
+    assert (done.runs, done.values) == (len(found), kept)
+    assert done.lost_values == sum(len(truth[key].values) for key in found) - kept
+    assert done.lost_runs in (None, len(truth) - len(found))
+
+
+def test_rescue_refuses_what_never_was_a_history_and_what_is_there(whole: Path, tmp_path: Path) -> None:
+    text = tmp_path / "text"
+    text.write_text("no history")
+    with pytest.raises(UnreadableReport, match="never was one"):
+        rescue(text, tmp_path / "new.sqlite")
+    with pytest.raises(UsageError, match="exists already"):
+        rescue(whole, text)
+    assert not (tmp_path / "new.sqlite").exists()
 
 
 def test_a_newer_history_is_refused_and_kept(whole: Path, tmp_path: Path) -> None:
