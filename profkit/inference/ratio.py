@@ -61,9 +61,10 @@ class Ratio:
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Low and high of the ratio at `confidence`; always around `value`."""
         if self.ranked and (found := shift_interval(self.baseline, self.candidate, confidence)) is not None:
-            return min(exp(found[0]), self.value), max(exp(found[1]), self.value)
+            return min(_exp(found[0]), self.value), max(_exp(found[1]), self.value)
         half = self._half(confidence)
-        return self.value * exp(-half), self.value * exp(half)
+        centre = log(self.value)
+        return _exp(centre - half), _exp(centre + half)
 
     def detectable(self, confidence: float = 0.95, power: float = POWER) -> float:
         """The smallest relative change that such samples show with probability `power`: 0.03 is 3 %.
@@ -74,7 +75,7 @@ class Ratio:
         low, high = self.interval(confidence)
         half = (log(high) - log(low)) / 2
         quantile = self._quantile((1 + confidence) / 2)
-        return exp(half * (1 + self._quantile(power) / quantile)) - 1
+        return _exp(half * (1 + self._quantile(power) / quantile)) - 1
 
     def _half(self, confidence: float) -> float:
         upper = (1 + confidence) / 2
@@ -102,7 +103,7 @@ def ratio_of(baseline: Groups, candidate: Groups, between: float = BETWEEN) -> R
     within = None
     if first.within is not None and second.within is not None:
         within = sqrt(first.within**2 + second.within**2)
-    value, a, b = exp(centre), tuple(first.medians), tuple(second.medians)
+    value, a, b = _exp(centre), tuple(first.medians), tuple(second.medians)
     if len(a) == 1 and len(b) == 1:
         return None if within is None else Ratio(value, within, between * sqrt(2), inf, a, b, True)
     error, freedom = _welch(a, b)
@@ -152,6 +153,11 @@ def _variance(values: Sequence[float]) -> float:
 def _loss(count: int) -> float:
     """Variance of a median of `count` values over that of their mean: 1 for two, 1.35 for three, towards pi / 2."""
     return 1.0 if count <= 2 else 1 + (MEDIAN_TO_MEAN**2 - 1) * (1 - 1 / count) ** 1.25
+
+
+def _exp(x: float) -> float:
+    """exp, and no overflow: of samples that lie 300 orders of magnitude apart nothing is known in any case."""
+    return exp(min(700.0, max(-700.0, x)))
 
 
 def _two_sided(distance: float, error: float, freedom: float) -> float:

@@ -143,3 +143,12 @@ def test_where_nothing_is_known_of_the_error_there_is_no_ratio(
     a: list[list[float]], b: list[list[float]]
 ) -> None:
     assert ratio_of(a, b) is None
+
+
+def test_samples_of_absurd_sizes_give_wide_intervals_and_no_overflow() -> None:
+    wild = [[1e300, 1e-300] * 20, [1e-300, 1e300] * 20]
+    found = ratio_of(wild, [[1.0, 1.1] * 20, [1.2, 1.0] * 20])
+    assert found is not None
+    low, high = found.interval()
+    assert 0 < low < high
+    assert found.detectable() > 1
