@@ -51,7 +51,8 @@ def _graph(flame: Flame) -> str:
         f'<div class="flame-graph"><h3>{text(flame.title)}</h3>'
         f'<div class="flame-tools" hidden><label>{label} <input type="search" autocomplete="off"></label>'
         f'<button type="button">Show all</button><span class="flame-key">{KEY}</span></div>'
-        f'<div class="flame" role="group" aria-label="{text(flame.title)}, as a flame graph"></div>'
+        '<div class="flame-room">'
+        f'<div class="flame" role="group" aria-label="{text(flame.title)}, as a flame graph"></div></div>'
         '<p class="flame-told" aria-live="polite"></p>'
         f'<p class="flame-tools note" hidden>{HOW}</p>{note}'
         "<details open><summary>The hottest functions as a table</summary><table><thead><tr><th>function</th>"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from profkit.metrics import metric
 from profkit.model import Reading, RunDocument
 from profkit.reports.charts.bars import Bar, Mark, bar_chart
-from profkit.reports.html.chart_figures import figures, summary_of, threshold
+from profkit.reports.html.chart_figures import figures, sentence, summary_of, threshold
 from profkit.reports.html.part import Extras, Part
 from profkit.reports.html.sources import Sources
 from profkit.summaries.kernels import KernelRow
@@ -39,12 +39,13 @@ def part(document: RunDocument, extras: Extras) -> Part | None:
     charts = [
         chart for name, readings in named for chart in _charts(document, name, readings, extras.sources)
     ]
-    headlines = [one.headline for c in ("bandwidth", "cache") if (one := summary_of(document, c)) is not None]
+    told = [one for concern in ("bandwidth", "cache") if (one := summary_of(document, concern)) is not None]
+    headlines = [one.headline for one in told]
     if not charts and not headlines:
         return None
-    return Part(
-        "levels", "Memory, level by level", figures(charts) if charts else "", " ".join(headlines) or None
-    )
+    fix = next((reading.fix for one in told for reading in one.readings if reading.fix), None)
+    body = figures(charts) if charts else sentence("", fix) if fix else ""
+    return Part("levels", "Memory, level by level", body, " ".join(headlines) or None)
 
 
 def _named(document: RunDocument, kernels: Sequence[KernelRow]) -> list[tuple[str, Readings]]:

@@ -25,7 +25,7 @@
   document.querySelectorAll(".flame").forEach((place, index) => {
     const flame = flames[index];
     if (!flame) return;
-    const all = nodes(flame), tools = place.parentElement;
+    const all = nodes(flame), tools = place.closest(".flame-graph");
     const told = tools.querySelector(".flame-told"), search = tools.querySelector("input"), whole = tools.querySelector("button");
     const percent = (value) => { const p = (100 * value) / flame.parts; return (p >= 0.95 ? p.toFixed(1) : p.toPrecision(2)) + " %"; };
     const words = (node) => flame.names[node.name] + ": " + percent(node.value) + " of " + flame.total;
