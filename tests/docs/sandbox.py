@@ -10,10 +10,14 @@ import os
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from profkit.history import open_history
+from profkit.model import SampleSet
+from profkit.remember import entry_at, renamed
 from profkit.run import write_run
+from tests import documents
 from tests.conftest import ROOT
 from tests.reports.test_renderers import judged
 
@@ -40,6 +44,15 @@ for _ in range(5):
         time.sleep(0.05)
 """
 TARGETS = "targets:\n  ipc: off\n"
+# A nightly whose nights are over at once, in the place of a file that a page has its reader fill.
+NIGHTLY = """version: 1
+defaults: {backend: cpu, depth: gate, passes: [timing]}
+workloads:
+  - {name: train, command: [python, train.py]}
+confirm: {enabled: false}
+calibrate: {workloads: 0}
+"""
+CONFIGS = ("nightly.yaml", "CONFIG.yaml")
 # What shell lines on the pages call beside profkit. perf and valgrind are left out: their passes are tested elsewhere,
 # and each probe of them costs a second.
 PROGRAMS = (
@@ -75,7 +88,10 @@ class Sandbox:
             (self.folder / name).unlink()
 
     def type(self, line: str, timeout: float = 60) -> subprocess.CompletedProcess[str]:
-        """What a shell makes of the line."""
+        """What a shell makes of the line. Before a night runs, its reader has put small workloads into the file."""
+        for name in CONFIGS:
+            if f"profkit nightly {name}" in line:
+                (self.folder / name).write_text(NIGHTLY)
         return subprocess.run(
             ["bash", "-c", line],
             cwd=self.folder,
@@ -88,8 +104,13 @@ class Sandbox:
         )
 
 
-def furnish(folder: Path, libraries: Path | None = None) -> Sandbox:
-    """Everything in `folder`. `libraries` holds stand-ins for NVIDIA's driver: with them there is an H200."""
+def furnish(
+    folder: Path, libraries: Path | None = None, *, numpy: bool = True, history: bool = False
+) -> Sandbox:
+    """Everything in `folder`. `libraries` holds stand-ins for NVIDIA's driver: with them there is an H200.
+
+    Without `numpy` no peaks are measured, which take three seconds of every run on the CPU. `history` fills one.
+    """
     work, home = folder / "work", folder / "home"
     for made in (work / "benchmark", work / "reports", home / "bin", home / "tmp"):
         made.mkdir(parents=True)
@@ -97,12 +118,21 @@ def furnish(folder: Path, libraries: Path | None = None) -> Sandbox:
         (work / name).write_text(WORKLOAD)
     (work / "ours.yaml").write_text(TARGETS)
     (work / "targets.yaml").write_text(TARGETS)
+    for name in CONFIGS:
+        (work / name).write_text(NIGHTLY)
     for name, source in FILES.items():
         shutil.copy(source, work / name)
     for name in RUNS:
         write_run(work / name, judged())
     (work / "out.nsys-rep").write_bytes(b"a stand-in's report")
-    _hide(home / "hidden", "torch", *(() if libraries is not None else ("numpy",)))
+    _hide(home / "hidden", "torch", *(() if numpy else ("numpy",)))
+    train = replace(judged(), name="train", workload=replace(judged().workload, name="train"))
+    write_run(work / "downloaded" / "20261120-054700-train-cpu", train)
+    (work / "series.csv").write_text(
+        "".join(f"{100 + night % 3 + 10 * (night > 20)}\n" for night in range(40))
+    )
+    if history:
+        _remember(work)
     (home / "bin" / "COMMAND").write_text(f"#!{sys.executable}\n{WORKLOAD}")
     (home / "bin" / "COMMAND").chmod(0o755)
     for program in PROGRAMS:
@@ -118,6 +148,26 @@ def furnish(folder: Path, libraries: Path | None = None) -> Sandbox:
         "PYTHONPATH": str(home / "hidden"),
     }
     return Sandbox(work, env | (_gpu(home, libraries) if libraries is not None else {}))
+
+
+def _remember(work: Path) -> None:
+    """A history of nine nights of the workloads that the pages name, the last ones slower, and one trace."""
+    with open_history(work / "reports" / "history.sqlite") as history:
+        for night in range(1, 10):
+            timing = replace(documents.timing(), processes=_slower(1.0 if night < 6 else 1.2))
+            run = replace(documents.document(), started=f"2026-11-0{night}T05:47:00+00:00", timings=(timing,))
+            write_run(work / "night", judged(run))
+            entry = entry_at(work / "night")
+            for name in ("gated_mlp", "NAME", "WORKLOAD"):
+                history.add(renamed(replace(entry, id=f"{name}{night}"), name))
+        history.add(replace(entry_at(work / "trace.sqlite", workload="gated_mlp"), id="ENTRY"))
+
+
+def _slower(times: float) -> tuple[SampleSet, ...]:
+    return tuple(
+        replace(one, seconds=tuple(seconds * times for seconds in one.seconds))
+        for one in documents.timing().processes
+    )
 
 
 def _hide(folder: Path, *libraries: str) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import subprocess
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,7 @@ ENDS: dict[str, int] = {
     "profkit check out.ncu-rep": 1,
     "profkit check reports/20261120-054700-train-cpu --targets ours.yaml": 1,
     "profkit check trace.sqlite --strict": 5,
+    "profkit history export --to all.parquet": 0 if find_spec("pyarrow") else 3,
 }
 # Inside a sentence the name of a verb alone is no call.
 VERB_ALONE = re.compile(
@@ -62,16 +64,15 @@ def plain(tmp_path: Path) -> Sandbox:
     return furnish(tmp_path)
 
 
-@pytest.fixture
-def with_gpu(tmp_path: Path, nvidia: Path) -> Sandbox:
-    return furnish(tmp_path, nvidia)
-
-
 @pytest.mark.parametrize("block", RUN, ids=str)
-def test_what_is_shown_runs_as_it_stands(block: Block, request: pytest.FixtureRequest) -> None:
-    gpu = any(ON_GPU.search(line) for line in block.lines)
-    sandbox: Sandbox = request.getfixturevalue("with_gpu" if gpu else "plain")
-    for name in re.findall(r"--(?:report|output|out) (\S+)", "\n".join(block.lines)):
+def test_what_is_shown_runs_as_it_stands(
+    block: Block, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    text = "\n".join(block.lines)
+    libraries = request.getfixturevalue("nvidia") if ON_GPU.search(text) else None
+    peaks = libraries is None and re.search(r"profkit (?:profile|doctor)", text) is not None
+    sandbox = furnish(tmp_path, libraries, numpy=not peaks, history="profkit history" in text)
+    for name in re.findall(r"--(?:report|output|out|to) (\S+)", text):
         sandbox.without(name)
     for line in block.lines:
         if why_not_run(line) is not None or (ALONE.match(line) and line in _ran_well):
