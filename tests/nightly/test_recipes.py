@@ -1,0 +1,129 @@
+"""The recipes of `ci/`: as far as they can be tried here, with the command of each run for real on a tiny night."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.conftest import ROOT
+
+CI = ROOT / "ci"
+TINY = """version: 1
+defaults: {backend: cpu, passes: [timing], timing: 0.1, precision: 0.3}
+calibrate: off
+workloads:
+  - {name: tiny, command: [python, -c, pass]}
+"""
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """A repository with a nightly's file, and profkit where the recipes look for it."""
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    (tmp_path / "nightly.yaml").write_text(TINY)
+    bin = tmp_path / ".venv" / "bin"
+    bin.mkdir(parents=True)
+    (bin / "profkit").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m profkit "$@"\n')
+    (bin / "profkit").chmod(0o755)
+    return tmp_path
+
+
+def run(line: str, repository: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["bash", "-c", line],
+        cwd=repository,
+        env={**os.environ, "NO_COLOR": "1", "PYTHONPATH": str(ROOT), **env},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def nights(repository: Path) -> list[str]:
+    return sorted(path.name for path in (repository / "reports" / "nights").iterdir())
+
+
+def held(done: subprocess.CompletedProcess[str], repository: Path) -> None:
+    assert done.returncode == 0, done.stderr
+    assert "1 NEW" in done.stdout
+    assert len(nights(repository)) == 1
+
+
+def test_the_line_of_cron_runs(repository: Path) -> None:
+    lines = [
+        line for line in (CI / "nightly.cron").read_text().splitlines() if line and not line.startswith("#")
+    ]
+    (line,) = [line for line in lines if "=" not in line.split()[0]]
+    fields = line.split(None, 5)
+    assert [bool(re.fullmatch(r"\*|\d+", field)) for field in fields[:5]] == [True] * 5
+    assert not re.search(r"(?<!\\)%", fields[5])  # a bare percent sign is a line break to cron
+    command = fields[5].replace("\\%", "%")
+    profkit = str(repository / ".venv" / "bin" / "profkit")
+    done = run(command, repository, REPOSITORY=str(repository), PROFKIT=profkit)
+    held(done, repository)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", nights(repository)[0])
+
+
+def test_the_command_of_systemd_runs(repository: Path) -> None:
+    text = (CI / "profkit-nightly.service").read_text()
+    (line,) = re.findall(r"^ExecStart=(.*)$", text, re.MULTILINE)
+    command = line.replace("%%", "%").replace("/srv/profkit/.venv", str(repository / ".venv"))
+    held(run(command, repository), repository)
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed")
+def test_the_units_of_systemd_are_valid(tmp_path: Path) -> None:
+    for name in ("profkit-nightly.service", "profkit-nightly.timer"):
+        shutil.copy(CI / name, tmp_path)
+    units = [str(tmp_path / "profkit-nightly.timer"), str(tmp_path / "profkit-nightly.service")]
+    done = subprocess.run(["systemd-analyze", "verify", *units], capture_output=True, text=True)
+    assert [line for line in done.stderr.splitlines() if "profkit-nightly" in line] == []
+    when = re.findall(r"^OnCalendar=(.*)$", (CI / "profkit-nightly.timer").read_text(), re.MULTILINE)
+    subprocess.run(["systemd-analyze", "calendar", *when], capture_output=True, check=True)
+
+
+def test_the_workflow_of_github_is_one_and_its_command_runs(repository: Path, tmp_path: Path) -> None:
+    flow = yaml.safe_load((CI / "github-nightly.yml").read_text())
+    job = flow["jobs"]["nightly"]
+    assert set(flow) == {"name", True, "concurrency", "permissions", "jobs"}  # YAML 1.1 reads `on` as true
+    assert job["runs-on"][0] == "self-hosted"
+    assert job["steps"][0]["with"]["fetch-depth"] == 0
+    (step,) = [one for one in job["steps"] if one.get("name") == "Night"]
+    summary = tmp_path / "summary.md"
+    done = run(
+        step["run"].replace("${{ github.run_id }}", "4711"),
+        repository,
+        GITHUB_ACTIONS="true",
+        GITHUB_STEP_SUMMARY=str(summary),
+    )
+    held(done, repository)
+    assert nights(repository) == ["4711"]
+    assert summary.read_text().startswith("## + nightly: night 4711")
+    kept = job["steps"][-1]["with"]["path"].splitlines()
+    names = {Path(path).name for path in kept}
+    assert names <= {path.name for path in (repository / "reports" / "nights" / "4711").iterdir()}
+
+
+def test_the_batch_file_of_slurm_runs(repository: Path) -> None:
+    path = CI / "nightly.sbatch"
+    subprocess.run(["bash", "-n", str(path)], check=True)
+    lines = path.read_text().splitlines()
+    heads = [number for number, line in enumerate(lines) if line.startswith("#SBATCH ")]
+    assert lines[0].startswith("#!")
+    assert heads == list(range(1, len(heads) + 1))  # sbatch reads none behind the first command
+    assert all(re.fullmatch(r"#SBATCH --[a-z-]+(=\S+)?", lines[number]) for number in heads)
+    done = run(f'exec bash "{path}"', repository, SLURM_SUBMIT_DIR=str(repository), NIGHT="today")
+    held(done, repository)
+    assert nights(repository) == ["today"]
+
+
+@pytest.mark.skipif(shutil.which("shellcheck") is None, reason="shellcheck is not installed")
+def test_the_batch_file_has_no_slip_of_the_shell() -> None:
+    subprocess.run(["shellcheck", str(CI / "nightly.sbatch")], check=True)
