@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 TOGETHER = 3  # detectors that point to places no farther apart speak of one change
-LIMIT = 4.0  # standard errors that a change must have which two detectors see
-LIMIT_ALONE = 8.0  # and one that a single detector sees: a stretch of five nights, which the scan cannot see
+LIMIT = 4.25  # standard errors that a change must have which two detectors see
+LIMIT_ALONE = 8.0  # and one that a single detector sees: a stretch of five nights, or one among wild values
 REACH = 40  # values on either side that are held against each other: older ones belong to another time
 MOST_CORRELATION = 0.95
 CLIP = 3.0  # sigmas: a wild value must not hide the correlation of the rest

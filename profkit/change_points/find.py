@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from profkit.change_points.audit import Candidate, audit, gather
 from profkit.change_points.energy import divide
-from profkit.change_points.noise import autocorrelation, noise, smallest_detectable, step_scale
+from profkit.change_points.noise import autocorrelation, noise, smallest_detectable, step_scale, tamed
 from profkit.change_points.pelt import PENALTY, SHORTEST, partition
 from profkit.change_points.scan import BACK, FORE, scan
 from profkit.model.history import ChangePoint
@@ -81,7 +81,7 @@ def _changes(series: NDArray[np.float64], indices: list[int]) -> tuple[ChangePoi
 
     if len(series) < FEWEST or not np.ptp(scaled := _scaled(series)):
         return ()
-    kept = audit(scaled, candidates(scaled))
+    kept = audit(tamed(scaled), found) if (found := candidates(scaled)) else []
     edges = [0, *(c.place for c in kept), len(series)]
     levels = [float(np.median(series[a:b])) for a, b in pairwise(edges)]
     return tuple(

@@ -21,7 +21,8 @@ POWER = (
     0.84  # standard errors above a limit at which four of five changes are seen: the normal quantile of 0.8
 )
 BAND = 4.0  # sigmas by which a single night must differ to be suspect at all
-WILD = 6.0  # sigmas at which a wild value is cut off before its square counts
+WILD = 6.0  # sigmas at which a wild value is cut off
+ASIDE = 3  # values on either side of one that say where it should be
 ENERGY_T = 4.9  # Student's t of p = 1e-5 with 48 degrees of freedom, a whole window
 
 
@@ -38,6 +39,21 @@ def step_scale(values: NDArray[np.float64]) -> float:
     steps = np.diff(values)
     away = np.abs(steps - np.median(steps))
     return float(MAD_TO_SIGMA * np.median(away) or MEAN_TO_SIGMA * away.mean()) / sqrt(2)
+
+
+def tamed(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The values, none farther than `WILD` sigmas from the median of the seven around it (Hampel's filter).
+
+    A night among other work must not make a real change beside it look like chance. Changes that last stay as they are.
+    """
+    import numpy as np
+
+    if len(values) <= ASIDE:
+        return values
+    around = np.pad(values, ASIDE, mode="reflect")
+    centre = np.median(np.lib.stride_tricks.sliding_window_view(around, 2 * ASIDE + 1), axis=1)
+    reach = WILD * step_scale(values)
+    return np.clip(values, centre - reach, centre + reach)
 
 
 def residuals(values: NDArray[np.float64], places: Sequence[int]) -> list[NDArray[np.float64]]:
@@ -105,9 +121,9 @@ def smallest_detectable(
         return spread
     if nights < SHORTEST:
         return spread * (BAND + POWER) * sqrt(1 + 1 / BACK)
-    rest = np.abs(np.concatenate(residuals(series, places))) / sigma(series, places)
+    rest = np.minimum(np.abs(np.concatenate(residuals(series, places))) / sigma(series, places), WILD)
     mean = float(MEAN_TO_SIGMA * rest.mean())  # the spread as absolute deviations have it, and as squares
-    square = float(np.sqrt((np.minimum(rest, WILD) ** 2).mean()))
+    square = float(np.sqrt((rest**2).mean()))
     correlation = autocorrelation(series, places) or 0.0
     before = min(REACH, len(series) - (places[-1] if places else 0))
     error = sqrt(1 / effective(before, correlation) + 1 / effective(min(nights, REACH), correlation))
