@@ -29,6 +29,7 @@ SIGNS: dict[ComparisonOutcome, str] = {
     "same": "✓",
 }
 COURSES: dict[Course, str] = {"better": "▲", "worse": "✗", "neither": "~"}
+_TIMES = 10.0  # a change as large as that is told as a factor
 _COMMIT = 12  # digits of a commit
 _SHARE = 0.005  # of the GPU time: kernels below it are counted, not listed
 MOST = 12  # rows of a table; the document has all
@@ -50,7 +51,7 @@ def relative(ratio: float | None) -> str:
     if ratio is None:
         return "-"
     part = ratio - 1
-    if part >= 9:
+    if ratio >= _TIMES:
         return f"{figures(ratio)} x"
     size = abs(100 * part)
     text = f"{size:.2f}" if size < 1 else figures(size)
@@ -58,12 +59,19 @@ def relative(ratio: float | None) -> str:
 
 
 def interval_of(change: Change) -> str:
-    """`+8.1 to +12 %`; a dash where the change has none."""
-    if change.low is None or change.high is None:
+    """`+8.1 to +12 %`, `+2.9 to +3.4 pts`, `3.0 to 15 x`; a dash where the change has none."""
+    low, high = change.low, change.high
+    if low is None or high is None:
         return "-"
-    if change.low == change.high:
+    if low == high:
         return "exact"
-    return f"{relative(change.low).removesuffix(' %')} to {relative(change.high)}"
+    if change.unit == "%":
+        ends, unit = [(end - 1) * change.baseline.value for end in (low, high)], "pts"
+    elif high >= _TIMES:
+        return f"{figures(low, 2)} to {figures(high, 2)} x"
+    else:
+        ends, unit = [100 * (end - 1) for end in (low, high)], "%"
+    return " to ".join(f"{'+' if end >= 0 else '-'}{figures(abs(end), 2)}" for end in ends) + f" {unit}"
 
 
 def side_line(side: Side) -> str:
@@ -109,7 +117,7 @@ CHANGE_COLUMNS = ("metric", "baseline", "candidate", "change", "interval")
 def _moved(change: Change) -> str:
     if change.unit == "%":
         distance = change.candidate.value - change.baseline.value
-        return f"{'+' if distance >= 0 else '-'}{figures(abs(distance))} points"
+        return f"{'+' if distance >= 0 else '-'}{figures(abs(distance))} pts"
     return relative(change.ratio)
 
 
@@ -208,7 +216,7 @@ def function_tables(functions: Sequence[FunctionChange]) -> list[tuple[str, list
 
 def _points(change: FunctionChange) -> str:
     distance = (change.candidate or 0.0) - (change.baseline or 0.0)
-    return f"{'+' if distance >= 0 else '-'}{figures(abs(distance))} points"
+    return f"{'+' if distance >= 0 else '-'}{figures(abs(distance))} pts"
 
 
 def _ratio(before: float | None, after: float | None) -> float | None:

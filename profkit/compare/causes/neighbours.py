@@ -10,8 +10,8 @@ from profkit.model import Cause
 
 
 def find(view: View) -> Iterator[Cause]:
-    """Where a time changed, or could not be decided, and one of the two ran on a busy machine."""
-    if not any(c.unit == "s" and c.word != "same" for c in view.changes):
+    """Where a time could not be decided, and one of the two ran on a busy machine."""
+    if not any(c.unit == "s" and c.word == "ambiguous" for c in view.changes):
         return
     for name, document in (("baseline", view.baseline), ("candidate", view.candidate)):
         reason = busy(document)
