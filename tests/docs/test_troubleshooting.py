@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 
 import pytest
@@ -44,3 +45,47 @@ def test_every_fault_of_a_tool_is_explained(reason: str) -> None:
 )
 def test_what_nvidias_tools_print_is_found_by_its_own_words(text: str) -> None:
     assert text in PAGE
+
+
+SECTIONS = ("Reports in other forms", "Histories", "Comparing", "Nightlies")
+
+
+def _templates() -> list[re.Pattern[str]]:
+    """Every text in profkit's sources, with what is filled in as anything."""
+    found = []
+    for file in (ROOT / "profkit").rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.JoinedStr):
+                parts = [v.value if isinstance(v, ast.Constant) else None for v in node.values]
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                parts = [node.value]
+            else:
+                continue
+            if sum(len(str(part)) for part in parts if part) >= 8:
+                whole = (re.escape(" ".join(str(p).split())) if p is not None else ".+?" for p in parts)
+                found.append(re.compile("(?: )?".join(whole)))
+    return found
+
+
+def _shown() -> list[str]:
+    """What stands in bold code at the head of an answer in the sections on what profkit itself says."""
+    text = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
+    sections = [text.partition(f"\n## {title}\n")[2].partition("\n## ")[0] for title in SECTIONS]
+    found = [span for body in sections for span in re.findall(r"\*\*`([^`]+)`\*\*", body)]
+    return [" ".join(span.split()) for span in found]
+
+
+def test_what_profkit_is_said_to_say_it_says() -> None:
+    """A message that was reworded leaves the page behind."""
+    templates = _templates()
+    shown = _shown()
+    assert len(shown) > 15
+    stale = []
+    for text in shown:
+        parts = [part.strip() for part in text.split("...") if part.strip()]
+        whole = text.replace("...", "something")
+        if not any(t.search(whole) for t in templates) and not all(
+            any(part in t.pattern.replace("\\", "") for t in templates) for part in parts
+        ):
+            stale.append(text)
+    assert stale == []
