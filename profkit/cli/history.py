@@ -28,9 +28,10 @@ history = typer.Typer(
 
 def add_to(app: typer.Typer) -> None:
     """Register the verb and its own verbs."""
-    from profkit.cli import history_change, history_trend
+    from profkit.cli import history_change, history_replay, history_trend
 
     history_trend.add_to(history)
+    history_replay.add_to(history)
     history_change.add_to(history)
     app.add_typer(history, name="history")
 

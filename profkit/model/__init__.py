@@ -53,6 +53,7 @@ from profkit.model.night import Night as Night
 from profkit.model.night import NightPlan as NightPlan
 from profkit.model.night import Outcome as Outcome
 from profkit.model.night import PlannedWorkload as PlannedWorkload
+from profkit.model.night import Replay as Replay
 from profkit.model.night import WorkloadOutcome as WorkloadOutcome
 from profkit.model.plan import Directive as Directive
 from profkit.model.plan import KernelPlan as KernelPlan

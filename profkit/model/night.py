@@ -7,7 +7,7 @@ from typing import Literal
 
 from profkit.model.answers import Verdict
 from profkit.model.comparison import Change, Comparison, Direction
-from profkit.model.history import ChangePoint, Trend
+from profkit.model.history import ChangePoint, Series, Trend
 from profkit.model.values import RUN, Scope
 
 # `pass`: held, and nothing worse than what `detectable` says; `invalid`: throttled, or another machine; `missing`: it
@@ -139,3 +139,12 @@ class NightPlan:
     calibrate: float  # at most in all
     most: float
     usual: float | None = None
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What every night of a series would have been by a rule: one outcome for each point, in their order."""
+
+    series: Series
+    outcomes: tuple[MetricOutcome, ...]
+    rule: tuple[str, ...] = ()  # what of the rule is not as it is shipped: "nights 2"
