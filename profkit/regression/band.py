@@ -122,7 +122,7 @@ def autocorrelation(values: Sequence[float], guess: float = CLING_GUESS) -> floa
     limit = 3 * spread(rest, 0.0)
     if limit == 0:
         return 0.0
-    rest = [min(limit, max(-limit, value)) for value in rest]
+    rest = [min(1.0, max(-1.0, value / limit)) for value in rest]
     power = sum(v * v for v in rest)
     r = sum(rest[i] * rest[i + 1] for i in range(n - 1)) / power
     r = max(-1.0, min(0.98, r + (1 + 4 * r) / n))

@@ -13,6 +13,8 @@ from profkit.regression.epochs import accepted_cuts, moment
 from profkit.regression.rules import Rule
 from profkit.regression.walk import Look, Walk
 
+LARGEST = 1e150  # nothing that is measured is as large in any unit
+
 
 @dataclass(frozen=True)
 class Looked:
@@ -22,6 +24,11 @@ class Looked:
     looks: tuple[Look, ...]
     past: tuple[int, ...]
     walk: Walk | None
+
+
+def believable(point: Point) -> bool:
+    """Whether a point decides anything: valid, finite, and not so large that its square is no number any more."""
+    return point.valid and isfinite(point.value) and abs(point.value) < LARGEST
 
 
 def direction(series: Series, rule: Rule) -> Direction:
@@ -56,7 +63,7 @@ def look(
                 machine: Walk(rule, bad, inherited=walk.relative_sigma()) for machine, walk in walks.items()
             }
             pasts, anchors = {}, {}
-        if not point.valid or not isfinite(point.value):
+        if not believable(point):
             looks.append(Look("invalid", "not-valid", "none"))
             continue
         walk = walks.get(point.machine)
@@ -98,7 +105,7 @@ def _anchors(points: Sequence[Point], anchor: str | None) -> dict[int, tuple[flo
     ends: dict[int, tuple[float, ...]] = {}
     for i in range(start, len(points)) if start is not None else ():
         point = points[i]
-        if not point.valid or not isfinite(point.value):
+        if not believable(point):
             continue
         values = found.setdefault(point.machine, [])
         values.append(point.value)

@@ -32,7 +32,7 @@ def _sentence(one: Look, series: Series, expected: float | None, second: Late | 
     nights = plural(one.nights, "night")
     match one.code:
         case "not-valid":
-            return point.reason or "the run says that its values are not to be relied on"
+            return point.reason or "its value is no number that could have been measured"
         case "new":
             return f"too short a past on this machine: {plural(one.short, 'more night')} before it is judged"
         case "collapse":
