@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from profkit.kernel_names import shape
+from profkit.metrics import all_metrics
 from profkit.model import Json, Reading, RunDocument, Scope, Verdict
 from profkit.reports.html.escape import prose, text
 from profkit.reports.html.kernel_columns import Column, Value, columns
@@ -169,8 +170,9 @@ def _names(rows: Sequence[KernelRow]) -> list[str]:
 def _details(document: RunDocument, rows: Sequence[KernelRow], sources: Sources) -> Json:
     """Of the first kernels that were counted every number and verdict.
 
-    A reading is [text, footnote, mark]; its title is that of the footnote.
+    A reading is [text, footnote, mark]; its title is that of the footnote. They stand in the order of the catalogue.
     """
+    order = {one.name: n for n, one in enumerate(all_metrics())}
     verdicts: dict[Scope, list[Verdict]] = {}
     for verdict in document.verdicts:
         if verdict.scope.kind == "kernel" and verdict.verdict in ("fail", "unknown"):
@@ -184,7 +186,12 @@ def _details(document: RunDocument, rows: Sequence[KernelRow], sources: Sources)
         bound = row.bound.reason if row.bound is not None else ""
         told[str(number)] = {
             "bound": harmless(bound),
-            "readings": [_reading(reading, sources) for reading in row.readings.values()],
+            "readings": [
+                _reading(reading, sources)
+                for reading in sorted(
+                    row.readings.values(), key=lambda r: (r.value is None, order.get(r.metric, len(order)))
+                )
+            ],
             "verdicts": [
                 [v.verdict, f"{SIGNS[v.verdict]} {WORDS[v.verdict]}", harmless(v.target), harmless(v.reason)]
                 for v in verdicts.get(row.scope, [])

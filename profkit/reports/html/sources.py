@@ -88,7 +88,8 @@ class Sources:
     def of_verdict(self, verdict: Verdict) -> str:
         """The value of a verdict that no single reading holds: a mean or a sum over what it speaks of."""
         assert verdict.value is not None
-        made = Source("profkit", formula=f"{verdict.metric}, over what the verdict speaks of")
+        how = "sum" if verdict.unit == "count" else "mean by GPU time"
+        made = Source("profkit", formula=f"{how} over the kernels that decide the verdict")
         return self.link(
             Reading(verdict.metric, verdict.value, verdict.unit, verdict.quality, verdict.scope, made)
         )

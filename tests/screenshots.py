@@ -1,0 +1,127 @@
+"""The pictures of docs/: pages of real runs, as a browser shows them.
+
+    python -m tests.screenshots GPU_RUN CPU_RUN
+
+Each run is a folder that `profkit profile` left. What is shown of a page, in which colours, stands in SHOTS. Pictures
+go to docs/images/, each below 150 kB; the runs themselves are not kept.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from profkit.examine import examine
+from profkit.reports.html.collect import extras_of
+from profkit.reports.html.page import render
+from tests.browser import started, why_not
+from tests.conftest import ROOT
+
+FOLDER = ROOT / "docs" / "images"
+MOST = 150_000  # bytes of a picture
+
+
+@dataclass(frozen=True)
+class Shot:
+    """One picture: of which run, what of its page, after which script, how wide and in which colours."""
+
+    name: str
+    run: str  # "gpu" or "cpu"
+    what: str | None  # a selector; None: the top of the page
+    script: str = ""
+    width: int = 1100
+    height: int = 780
+    scheme: str = "light"
+
+
+SHOTS = (
+    Shot("report-top", "gpu", None),
+    Shot("report-top-dark", "gpu", None, scheme="dark"),
+    Shot(
+        "report-source",
+        "gpu",
+        "#verdicts .scroll",
+        "{ const a = document.querySelectorAll('#verdicts td a.n')[0]; a.blur(); a.focus(); }",
+        height=480,
+    ),
+    Shot("report-roofline", "gpu", "#roofline", height=900),
+    Shot(
+        "report-kernels",
+        "gpu",
+        "#kernels",
+        "document.querySelector('tbody.live tr[data-at]').click()",
+        height=700,
+    ),
+    Shot("report-levels", "gpu", "#levels"),
+    Shot("report-timing", "gpu", "#distribution"),
+    Shot("report-flame", "cpu", "#flame-graph"),
+    Shot(
+        "report-comparable", "gpu", "#machine", "document.querySelector('#machine details.fold').open = true"
+    ),
+    Shot("report-phone", "gpu", None, width=360, height=720, scheme="dark"),
+)
+
+
+def take(browser: Any, shot: Shot, page_of: dict[str, Path]) -> Path | None:
+    """Take one picture; None where this run's page has no such part."""
+    context = browser.new_context(
+        viewport={"width": shot.width, "height": shot.height},
+        color_scheme=shot.scheme,
+        reduced_motion="reduce",
+    )
+    page = context.new_page()
+    page.goto(page_of[shot.run].as_uri())
+    target = FOLDER / f"{shot.name}.png"
+    if shot.what is not None and page.locator(shot.what).count() == 0:
+        return None
+    if shot.what is not None:
+        page.locator(shot.what).first.scroll_into_view_if_needed()
+    if shot.script:
+        page.evaluate(shot.script)
+        page.wait_for_timeout(50)
+    if shot.what is None:
+        page.screenshot(path=target)
+    else:
+        box = page.locator(shot.what).first.bounding_box()
+        assert box is not None
+        page.set_viewport_size({"width": shot.width, "height": min(shot.height, int(box["height"]) + 60)})
+        page.evaluate("what => document.querySelector(what).scrollIntoView()", shot.what)
+        if shot.script:
+            page.evaluate(shot.script)
+            page.wait_for_timeout(50)
+        page.screenshot(path=target)
+    context.close()
+    return target
+
+
+def main() -> None:
+    """Take all of them; exit 1 where one is too large."""
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    reason = why_not()
+    if reason is not None:
+        sys.exit(reason)
+    FOLDER.mkdir(exist_ok=True)
+    too_large = False
+    with tempfile.TemporaryDirectory() as folder, started() as browser:
+        page_of = {}
+        for kind, run in zip(("gpu", "cpu"), map(Path, sys.argv[1:]), strict=True):
+            document = examine(run)
+            page_of[kind] = Path(folder, f"{kind}.html")
+            page_of[kind].write_text(render(document, extras_of(run, document)), encoding="utf-8")
+        for shot in SHOTS:
+            target = take(browser, shot, page_of)
+            if target is None:
+                print(f"{shot.name}: the page of this {shot.run} run has no {shot.what}")
+                continue
+            size = target.stat().st_size
+            too_large |= size > MOST
+            print(f"{target.relative_to(ROOT)}: {size / 1000:.0f} kB")
+    sys.exit(1 if too_large else 0)
+
+
+if __name__ == "__main__":
+    main()
