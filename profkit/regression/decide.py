@@ -7,7 +7,7 @@ from dataclasses import replace
 from math import isfinite
 
 from profkit.model import Accepted, ChangePoint, MetricOutcome, Point, Series, Trend
-from profkit.regression.band import Band, far_band
+from profkit.regression.band import DETECTED, Band, far_band
 from profkit.regression.confirmation import ConfirmWord
 from profkit.regression.epochs import epochs
 from profkit.regression.nights import Looked, direction, look
@@ -47,9 +47,22 @@ def decide(
     changes = changes_of(series, looked) if rule.gates else ()
     second = late(series, rule, looked, changes) if rule.gates else None
     outcome = _outcome(series, rule, looked, looked.looks[-1], word, second)
-    return replace(
-        outcome, change_points=changes, trend=_trend(whole, rule, accepted, looked, changes, outcome)
-    )
+    far = _far(looked, rule)
+    if far is not None and far.centre and outcome.detectable is not None:
+        # what made the band wider only when a night leaves it: neighbours that cling, a second mode
+        edge = far.high - far.centre if outcome.better != "higher" else far.centre - far.low
+        seen = (edge + DETECTED * far.sigma) / abs(far.centre)
+        outcome = replace(outcome, detectable=max(outcome.detectable, seen))
+    trend = _trend(whole, accepted, looked, far, changes, outcome)
+    return replace(outcome, change_points=changes, trend=trend)
+
+
+def _far(looked: Looked, rule: Rule) -> Band | None:
+    """The band of the last night with all that is known of its level; None where there is no band."""
+    walk, near = looked.walk, looked.looks[-1].band
+    if walk is None or near is None or len(walk.level) < rule.least:
+        return None
+    return far_band(near, walk.level, rule, guess=walk.guess)
 
 
 def replay(
@@ -131,21 +144,19 @@ def _expected(one: Look, second: Late | None) -> float | None:
 
 def _trend(
     series: Series,
-    rule: Rule,
     accepted: Sequence[Accepted],
     looked: Looked,
+    far: Band | None,
     changes: tuple[ChangePoint, ...],
     outcome: MetricOutcome,
 ) -> Trend:
     band: Band | None = looked.looks[-1].band
-    walk, notes = looked.walk, []
-    cling = None
-    if walk is not None and band is not None and len(walk.level) >= rule.least:
-        cling = far_band(band, walk.level, rule, guess=walk.guess).cling
-        if cling > 0.5:
-            notes.append(
-                f"nights follow those before them (autocorrelation {cling:.1f}): three in a row say less than they seem"
-            )
+    cling = far.cling if far is not None else None
+    notes = []
+    if cling is not None and cling > 0.5:
+        notes.append(
+            f"nights follow those before them (autocorrelation {cling:.1f}): three in a row say less than they seem"
+        )
     machines = {p.machine for p in series.points if p.valid}
     if len(machines) > 1:
         notes.append(f"{len(machines)} machines: each is held against its own past")

@@ -43,6 +43,14 @@ def test_what_detectable_promises_is_suspect_in_nine_of_ten_nights() -> None:
     assert sum(found) >= 8
 
 
+def test_a_series_with_two_modes_does_not_pretend_to_see_what_lies_between_them() -> None:
+    modes = [1.08 if i % 5 == 3 else 1.0 for i in range(60)]
+    told = tonight([*modes, 1.0])
+    assert told.outcome == "pass"
+    assert told.detectable is not None
+    assert told.detectable > 0.07
+
+
 def test_a_short_past_is_new_and_says_how_many_nights_are_missing() -> None:
     told = tonight([1.0] * 3)
     assert (told.outcome, told.code) == ("new", "new")
