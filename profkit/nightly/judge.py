@@ -8,7 +8,9 @@ from pathlib import Path
 
 from profkit.errors import ProfkitError
 from profkit.history import History
+from profkit.metrics import all_metrics
 from profkit.model import (
+    RUN,
     Accepted,
     Entry,
     Feature,
@@ -40,6 +42,7 @@ CODES: dict[Ending, str] = {
 }
 _WORDS: dict[str, ConfirmWord] = {"different": "different", "same": "same", "ambiguous": "ambiguous"}
 SCOPES = ("run", "region")  # a kernel's own values explain; there are hundreds of them
+MANY = 12  # metrics from which reading all at once is faster than each by its name
 # Fields that say what was done or how it was measured: where one of these is another, the work is another.
 _WORK = ("workload.", "mode.")
 
@@ -194,8 +197,20 @@ def _verdicts(spec: WorkloadSpec, done: Done, folder: Path) -> tuple[Verdict, ..
 
 
 def _series(history: History, spec: WorkloadSpec, entry: Entry) -> list[Series]:
-    found = history.series(workload=spec.name, backend=entry.backend, samples=False)
+    """What gates or is watched, of the run and its regions; read by name, since a history may hold hundreds more."""
+    names = _names(spec)
+    found: list[Series] = []
+    if len(names) > MANY:
+        found += history.series(workload=spec.name, backend=entry.backend, samples=False)
+    for name in names if len(names) <= MANY else ():
+        found += history.series(workload=spec.name, backend=entry.backend, metric=name, samples=False)
     return [s for s in found if s.key.scope.kind in SCOPES and _wanted(spec, s)]
+
+
+def _names(spec: WorkloadSpec) -> list[str]:
+    known = [one.name for one in all_metrics()]
+    gating = [name for name in known if spec.rule(name, RUN).gates]
+    return list(dict.fromkeys((*spec.declared, *gating, *spec.watches)))
 
 
 def _wanted(spec: WorkloadSpec, series: Series) -> bool:

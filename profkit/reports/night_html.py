@@ -44,6 +44,7 @@ TONES: dict[Outcome, str] = {
     "pass": "pass",
 }
 STYLES, SCRIPTS = ("charts.css",), ("charts.js",)
+LOUD = 8  # plots of one workload, the worst first: what moves together looks alike
 CHARTS = 24  # plots of a page beside those of what is wrong: each is some kB, and the history tells the rest
 
 
