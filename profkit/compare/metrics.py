@@ -23,11 +23,11 @@ def changes_of(pairs: Sequence[Pair], floor: float | None = None) -> tuple[Chang
         for place, pair in enumerate(pairs)
         if pair.sampled
     }
-    tested = [place for place, ratio in ratios.items() if ratio is not None]
+    places = [place for place, ratio in ratios.items() if ratio is not None]
     p = benjamini_hochberg([ratio.p for ratio in ratios.values() if ratio is not None])
-    adjusted = dict(zip(tested, p, strict=True))
-    picked = {place for place in tested if adjusted[place] <= FALSE_SHARE}
-    narrow, wide = 1 - FALSE_SHARE, coverage_of_selected(len(picked), len(tested), FALSE_SHARE)
+    adjusted = dict(zip(places, p, strict=True))
+    picked = {place for place in places if adjusted[place] <= FALSE_SHARE}
+    narrow, wide = 1 - FALSE_SHARE, coverage_of_selected(len(picked), len(places), FALSE_SHARE)
     changes = []
     for place, pair in enumerate(pairs):
         if place not in ratios:
@@ -35,10 +35,10 @@ def changes_of(pairs: Sequence[Pair], floor: float | None = None) -> tuple[Chang
             continue
         found, own = ratios[place], adjusted.get(place)
         change = decide_sampled(pair, found, wide if place in picked else narrow, own, floor)
-        if (
-            change.word == "different" and place not in picked
-        ):  # by itself it would be; of so many it is chance
-            change = decide_sampled(pair, found, wide, own, floor)
+        if change.word == "different" and place not in picked:
+            change = decide_sampled(
+                pair, found, wide, own, floor
+            )  # by itself it would be; of so many it is chance
         changes.append(change)
     return tuple(changes)
 

@@ -128,6 +128,18 @@ def test_a_single_process_against_several_differs_as_they_do() -> None:
     assert found.interval()[0] * other.interval()[1] == pytest.approx(1)
 
 
+def test_a_single_process_against_several_is_not_called_different_too_often() -> None:
+    source, missed = random.Random(8), 0
+    for _ in range(PAIRS):
+        found = ratio_of(
+            processes(source, 1, 20, 0.02, 0.001, 0.0, 0.0), processes(source, 5, 20, 0.02, 0.001, 0.0, 0.0)
+        )
+        assert found is not None
+        low, high = found.interval()
+        missed += not low <= 1 <= high
+    assert missed / PAIRS <= 0.083
+
+
 @pytest.mark.parametrize(
     ("a", "b"),
     [
