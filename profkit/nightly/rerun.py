@@ -99,8 +99,9 @@ def calibrate(sitting: Sitting, spec: WorkloadSpec, tonight: Entry, metrics: Seq
     folder = sitting.folder / FOLDERS[1] / clean_name(spec.name)
     arms = (Arm("first", spec.cwd, spec.command), Arm("second", spec.cwd, spec.command))
     answer = _rounds(sitting, spec, arms, metrics, folder, deadline, limits.rounds)
-    if answer.words:
-        remember_trial(sitting.history, tonight, answer.words)
+    finished = {want: word for want, word in answer.words.items() if word.change is not None}
+    if finished:  # one that had no time for four rounds was no trial
+        remember_trial(sitting.history, tonight, finished)
     return answer
 
 
