@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from profkit.cli.history_options import HistoryOption, WorkloadOption, begin
+from profkit.cli.history_options import HistoryOption, QuietOption, WorkloadOption, begin
 from profkit.cli.options import FormatOption, OutputFormat, put
 
 
@@ -153,16 +153,21 @@ def export(
     force: Annotated[bool, typer.Option("--force", help="Overwrite FILE.")] = False,
     history: HistoryOption = None,
     format: FormatOption = OutputFormat.terminal,
+    quiet: QuietOption = False,
 ) -> None:
     """Write all values as tidy rows that pandas, polars and duckdb read: one row per value."""
+    from profkit.cli.progress import progress_for
     from profkit.history import open_history
     from profkit.history.tables import export as write
     from profkit.reports.history_json import render_change
     from profkit.reports.plain_text import harmless
     from profkit.words import plural
 
+    progress = progress_for(quiet=quiet)
     with open_history(history, read_only=True) as store:
+        progress.begin("export", str(to))  # a year of 400 metrics a night takes four seconds
         count = write(store, to, workload=workload, force=force)
+        progress.end(plural(count, "row"))
         where = str(store.path)
     if format is OutputFormat.json:
         put(render_change("export", where, {"file": str(to), "rows": count}))

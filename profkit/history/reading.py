@@ -35,6 +35,7 @@ def read_entries(
     until: str | None = None,
     valid: bool | None = None,
     machine: str | None = None,
+    id_begins: str | None = None,
     **wanted: str | None,
 ) -> dict[int, Entry]:
     """The runs by their numbers, oldest first; those of one second in the order in which they were added."""
@@ -45,6 +46,9 @@ def read_entries(
         if text is not None:
             more.append(f"started {sign} ?")
             given.append(stamp(text))
+    if id_begins is not None:
+        more.append("substr(id, 1, ?) = ?")
+        given += [len(id_begins), id_begins]
     if valid is not None:
         more.append("valid = ?")
         given.append(int(valid))

@@ -197,6 +197,12 @@ class History:
         with self._faults():
             return replace(entry, values=read_values(self._connection, number))
 
+    def walk(self, workload: str | None = None) -> Iterator[Entry]:
+        """Every run with its values, oldest first, one at a time: a year of them need not fit into memory."""
+        with self._faults():
+            for number, entry in read_entries(self._connection, workload=workload).items():
+                yield replace(entry, values=read_values(self._connection, number))
+
     def series(
         self,
         *,
@@ -254,13 +260,12 @@ class History:
 
     def _named(self, name: str) -> tuple[int, Entry]:
         with self._faults():
-            found = read_entries(self._connection)
-        if name == "last" and found:
-            return list(found.items())[-1]
-        near = [(number, entry) for number, entry in found.items() if name and entry.id.startswith(name)]
-        if len(near) == 1:
+            near = list(read_entries(self._connection, id_begins=None if name == "last" else name).items())
+        if name == "last" and near:
+            return near[-1]
+        if len(near) == 1 and name:
             return near[0]
-        if near:
+        if near and name:
             raise UsageError(
                 f"{name!r} is the beginning of {len(near)} runs", "give more of its id: profkit history list"
             )

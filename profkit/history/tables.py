@@ -52,8 +52,7 @@ def export(history: History, target: Path, *, workload: str | None = None, force
 
 def rows(history: History, workload: str | None = None) -> Iterator[dict[str, Any]]:
     """One row per value, in the order of COLUMNS; `samples` is the list of raw samples."""
-    for one in history.entries(workload=workload):
-        entry = history.entry(one.id)
+    for entry in history.walk(workload):
         for value in entry.values:
             key = value.key
             told = (
