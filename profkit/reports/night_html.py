@@ -115,7 +115,7 @@ def _loud(number: int, workload: WorkloadOutcome) -> Part:
         lines=lines,
         fix=workload.fix,
         charts=[figures(charts)] if charts else [],
-        run=f"{workload.run}/report.md" if workload.run else None,
+        run=f"{workload.run}/report.html" if workload.run and workload.ending == "done" else None,
         log=workload.log if workload.ending != "done" else None,
     )
     title = f"{SIGNS[workload.outcome]} {word_of(workload)}: {workload.name}"
