@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import isfinite
 
 from profkit.model import Frame, Stacks
 from profkit.stacks.labels import KERNEL, is_python, label
@@ -48,12 +49,12 @@ class _Node:
 
 
 def flame_of(stacks: Stacks, least: float = LEAST, most: int = MOST) -> Flame | None:
-    """The tree of `stacks`, widest child first; None where nothing has any weight.
+    """The tree of `stacks`, widest child first; None where nothing has any weight, or more than a number holds.
 
     Boxes narrower than `least` of the whole are left out, and more of them where there would be more than `most`.
     """
     root = _tree(stacks.weights.items())
-    if root.value <= 0:
+    if root.value <= 0 or not isfinite(root.value):
         return None
     while True:
         boxes: list[Box] = []

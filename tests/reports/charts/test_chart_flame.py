@@ -86,7 +86,9 @@ def test_hostile_names_are_data() -> None:
     assert json.loads(made)["boxes"] == [0, 0, 1_000_000]
 
 
-@pytest.mark.parametrize("weights", [(), (((MAIN,), 0.0),), (((MAIN,), -1.0),)])
+@pytest.mark.parametrize(
+    "weights", [(), (((MAIN,), 0.0),), (((MAIN,), -1.0),), (((MAIN,), 1e308), ((WORK,), 1e308))]
+)
 def test_nothing_is_no_graph(weights: tuple[tuple[tuple[Frame, ...], float], ...]) -> None:
     assert flame_of(stacks(*weights)) is None
 
