@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from profkit.model import MetricOutcome, Night, Outcome, WorkloadOutcome
 from profkit.reports.charts.trend import trend_chart
 from profkit.reports.html.chart_figures import figures
+from profkit.reports.html.chart_figures import figures
 from profkit.reports.html.frame import page
 from profkit.reports.html.part import Part
 from profkit.reports.html.templates import filled
@@ -89,7 +90,6 @@ def _head(night: Night) -> str:
         else "unknown"
         if TONES[night.outcome] == "unknown"
         else "",
-        sign=SIGNS[night.outcome],
         counted=", ".join(text for _, text in counted(night.workloads)) or "no workload",
         facts=facts,
     )
@@ -109,6 +109,7 @@ def _loud(number: int, workload: WorkloadOutcome) -> Part:
     lines += [("Epoch", line) for line in epochs(workload)]
     lines += [("Note", line) for line in workload.notes]
     charts = [chart for metric in alarming(workload) if (chart := _chart(metric)) is not None]
+    charts = [chart for metric in alarming(workload)[:LOUD] if (chart := _chart(metric)) is not None]
     body = filled(
         "night_workload.html.j2",
         table=_table([(workload, metric) for metric in ordered], f"Metrics of {workload.name}", named=False),
