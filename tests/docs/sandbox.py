@@ -87,7 +87,7 @@ class Sandbox:
         if (self.folder / name).is_file():
             (self.folder / name).unlink()
 
-    def type(self, line: str, timeout: float = 60) -> subprocess.CompletedProcess[str]:
+    def type(self, line: str, timeout: float = 180) -> subprocess.CompletedProcess[str]:
         """What a shell makes of the line. Before a night runs, its reader has put small workloads into the file."""
         for name in CONFIGS:
             if f"profkit nightly {name}" in line:
