@@ -17,6 +17,7 @@ from pathlib import Path
 from profkit.model import RunDocument, Scope
 from profkit.nightly.config import WorkloadSpec
 from profkit.nightly.one_run import Ran, profile_once
+from profkit.run import clean_name
 
 # Seconds of sampling in one process of a round: a round is cheap and there are many. A spec that asks for less gets it.
 ROUND_TIMING = 2.0
@@ -90,7 +91,7 @@ class Rounds:
         return True
 
     def _run(self, arm: Arm, budget: float) -> Ran:
-        into = self.folder / f"{self.made:03d}-{arm.name.split()[0]}"
+        into = self.folder / f"{self.made:03d}-{clean_name(arm.name)}"
         timing = ROUND_TIMING if self.spec.timing is None else min(self.spec.timing, ROUND_TIMING)
         ran = profile_once(
             replace(self.spec, depth="gate", timing=timing),

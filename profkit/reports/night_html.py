@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from profkit.model import MetricOutcome, Night, Outcome, WorkloadOutcome
 from profkit.reports.charts.trend import trend_chart
 from profkit.reports.html.chart_figures import figures
-from profkit.reports.html.chart_figures import figures
 from profkit.reports.html.frame import page
 from profkit.reports.html.part import Part
 from profkit.reports.html.templates import filled
@@ -108,7 +107,6 @@ def _loud(number: int, workload: WorkloadOutcome) -> Part:
     lines += [("Why", line) for line in causes(workload)]
     lines += [("Epoch", line) for line in epochs(workload)]
     lines += [("Note", line) for line in workload.notes]
-    charts = [chart for metric in alarming(workload) if (chart := _chart(metric)) is not None]
     charts = [chart for metric in alarming(workload)[:LOUD] if (chart := _chart(metric)) is not None]
     body = filled(
         "night_workload.html.j2",
