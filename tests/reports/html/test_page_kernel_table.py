@@ -35,14 +35,11 @@ def number(told: str) -> float:
 
 
 @pytest.mark.parametrize("title", ["GPU time", "Launches", "Occupancy", "DRAM", "Median"])
-def test_a_click_sorts_by_numbers_the_largest_first_and_another_turns_it(
-    show: Show, gpu_document: RunDocument, title: str
-) -> None:
-    page = show(gpu_document).page
+def test_a_click_sorts_by_numbers_the_largest_first_and_another_turns_it(show: Show, title: str) -> None:
+    page = show(page_documents.many(36, counted=30)).page
     head(page, title).click()
     values = [number(told) for told in column(page, title) if told]
-    if title == "GPU time":
-        assert len(values) == 12
+    assert len(values) >= 20
     assert values == sorted(values, reverse=True)
     assert page.locator("th[aria-sort]").get_attribute("aria-sort") == "descending"
     head(page, title).click()
