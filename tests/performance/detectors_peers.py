@@ -43,19 +43,22 @@ def bare_vote(values: Sequence[float]) -> list[int]:
 
 def previous(values: Sequence[float]) -> list[int]:
     """5 % off the night before, tonight or on any night: pytest-benchmark's `mean:5%`."""
-    return _runs([k for k in range(1, len(values)) if abs(values[k] / values[k - 1] - 1) > 0.05])
+    return _runs([k for k in range(1, len(values)) if _off(values[k], values[k - 1])])
 
 
 def baseline(values: Sequence[float]) -> list[int]:
     """5 % off the median of the 24 nights before."""
-    return _runs(
-        [k for k in range(24, len(values)) if abs(values[k] / median(values[k - 24 : k]) - 1) > 0.05]
-    )
+    return _runs([k for k in range(24, len(values)) if _off(values[k], median(values[k - 24 : k]))])
+
+
+def _off(value: float, expected: float) -> bool:
+    return abs(value - expected) > 0.05 * abs(expected)
 
 
 def _runs(alarms: list[int]) -> list[int]:
     """Alarms on nights in a row are one."""
-    return [k for k in alarms if k - 1 not in alarms]
+    known = set(alarms)
+    return [k for k in alarms if k - 1 not in known]
 
 
 def rules() -> dict[str, Rule]:
