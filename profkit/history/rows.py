@@ -14,7 +14,7 @@ from profkit.errors import UnreadableReport, UsageError
 from profkit.history.samples import packed, thinned, unpacked
 from profkit.history.times import iso, stamp
 from profkit.model import Accepted, Direction, Entry, Feature, Point, Scope, SeriesKey, Tier, Value
-from profkit.model.words import Quality, ScopeKind
+from profkit.model.words import QUALITY_ORDER, Quality, ScopeKind
 
 _HEAD = struct.Struct("<qqddd")
 _NAN = math.nan
@@ -85,11 +85,16 @@ def point_seal(
 ) -> int:
     """The seal of a point: by struct and not by repr, since a year of nights has a hundred thousand."""
     numbers = _HEAD.pack(series, entry, value, _NAN if low is None else low, _NAN if high is None else high)
-    crc = zlib.crc32(numbers)
-    crc = zlib.crc32(
-        (quality if doubt is None and taken is None else f"{quality}{doubt}{taken}").encode(), crc
-    )
-    return crc if blob is None else zlib.crc32(blob, crc)
+    word = _QUALITIES.get(quality) if doubt is None and taken is None else None
+    content = numbers + (word if word is not None else f"{quality}{_told(doubt, taken)}".encode())
+    return zlib.crc32(content if blob is None else content + blob)
+
+
+_QUALITIES: dict[str, bytes] = {quality: quality.encode() for quality in QUALITY_ORDER}
+
+
+def _told(doubt: str | None, taken: int | None) -> str:
+    return "" if doubt is None and taken is None else f"{doubt}{taken}"
 
 
 def value_of(key: SeriesKey, unit: str, better: Direction, row: tuple[Any, ...]) -> Value:

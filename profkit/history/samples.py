@@ -68,18 +68,18 @@ def unpacked(blob: bytes | None) -> Groups:
         raise ValueError(f"no packed samples: {error}") from error
     if len(blob) != _HEAD.size + 4 * count + samples.size:
         raise ValueError("no packed samples: the lengths of the groups do not add up")
-    return (flat,) if count == 1 else tuple([flat[begin:end] for begin, end in ends])
+    return (flat,) if count == 1 else tuple([flat[part] for part in ends])
 
 
 @lru_cache(maxsize=1024)
-def _layout(head: bytes, code: bytes, count: int) -> tuple[struct.Struct, tuple[tuple[int, int], ...]]:
+def _layout(head: bytes, code: bytes, count: int) -> tuple[struct.Struct, tuple[slice, ...]]:
     """How samples with this head lie: a year of one metric has a few heads at most."""
     lengths = struct.unpack_from(f"<{count}I", head, _HEAD.size)
     ends = list(accumulate(lengths))
     if ends and ends[-1] > _MOST_READ:
         raise ValueError("no packed samples: more than anybody packs")
     samples = struct.Struct(f"<{ends[-1] if ends else 0}{_CODES[code]}")
-    return samples, tuple(zip([0, *ends], ends, strict=False))
+    return samples, tuple(slice(begin, end) for begin, end in zip([0, *ends], ends, strict=False))
 
 
 def _spread(count: int, most: int) -> list[int]:
