@@ -34,7 +34,13 @@ FILES = {
     "REPORT": DATA / "valgrind" / "kernels.l2.callgrind",
     "FILE": DATA / "valgrind" / "kernels.l2.callgrind",
 }
-RUNS = ("RUN", "reports/20261120-054700-train-cpu", "reports/20261120-054700-gated_mlp-cpu")
+RUNS = (
+    "RUN",
+    "BASELINE",
+    "CANDIDATE",
+    "reports/20261120-054700-train-cpu",
+    "reports/20261120-054700-gated_mlp-cpu",
+)
 # A workload that takes any arguments and as long as it always takes: its time is known after a few entries, however
 # busy the machine is. What the GPU's tools tell of it was recorded elsewhere.
 WORKLOAD = """import time

@@ -27,7 +27,7 @@ NOT_RUN = {
     r"^\./check\.sh": "runs these tests",
     r"^perf ": "needs a perf that may record; tests/tools/perf reads what it writes",
     r"--tool perf ": "needs a perf that may record; tests/cli runs it where there is one",
-    r"\[[A-Za-z-]|\.\.\.|\|[A-Z]|--tool TOOL": "shows what may be typed, and is no command",
+    r"\[[A-Za-z-]|\.\.\.|\w\|\w|--tool TOOL": "shows what may be typed, and is no command",
     r"^profkit history (?:prune|trend --from FILE|export --to FILE)$": "a form; history.md has it with its arguments",
     r"^pip |^git clone |^mkdocs serve": "needs a network, or goes on until it is stopped",
     r"^(?:sudo -E )?(?:\./analyze_multibackend\.sh|wrappers/)": "tests/shell runs the fronts",
