@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from profkit import run
 from profkit.errors import MachineError, UnreadableReport, UsageError
-from profkit.model import Profile, Reading, RunDocument, Scope, Source, Summary, Workload
+from profkit.model import Profile, Reading, RunDocument, Scope, Source, Summary, Table, Workload
 from tests import documents, run_schema
 
 WHEN = datetime(2026, 11, 20, 5, 47, 0, tzinfo=timezone.utc)
@@ -254,6 +254,12 @@ def valid(**changes: object) -> str:
                              "scope": {"kind": "run"}, "source": {"tool": "perf"}}]),
             "has a value or is unavailable",
         ),
+        (
+            '{"schema": "profkit.run/1", "state": "complete", "name": "x", "backend": "cpu",'
+            ' "workload": {"command": ["a"]}, "readings": [], "verdicts": [], "passes": [], "summaries": {"time": {"tables": ['
+            '{"title": "t", "columns": ["a", "b"], "rows": [["1", "2"], ["1"]]}]}}}',
+            r"tables\[0\]: row 1 has 1 cells for 2 columns",
+        ),
     ],
 )  # fmt: skip
 def test_a_file_that_is_no_run_is_refused_in_a_sentence(tmp_path: Path, text: str, says: str) -> None:
@@ -314,6 +320,18 @@ def test_a_run_is_known_by_its_content(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- any document
 
 st.register_type_strategy(str, st.text(max_size=8))
+CELLS = st.text(max_size=5)
+st.register_type_strategy(
+    Table,
+    st.integers(0, 3).flatmap(
+        lambda wide: st.builds(
+            Table,
+            CELLS,
+            st.tuples(*[CELLS] * wide),
+            st.lists(st.tuples(*[CELLS] * wide), max_size=3).map(tuple),
+        )
+    ),
+)
 st.register_type_strategy(float, st.floats(allow_nan=False, allow_infinity=False))
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 PRESENT = st.sampled_from(["measured", "simulated", "estimated", "multiplexed"])

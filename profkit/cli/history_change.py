@@ -45,7 +45,7 @@ def accept(
     from profkit.remember import accept_change
     from profkit.reports.history_json import render_change
 
-    with open_history(history) as store:
+    with open_history(history, make_new=False) as store:
         change, new = accept_change(store, workload, because, metric=metric, since=since, by=by)
         where = str(store.path)
     if format is OutputFormat.json:
@@ -77,7 +77,7 @@ def mark(
 
     if valid == bool(because):
         raise UsageError("say why the run is not valid, or that it is", '--because "WORDS", or --valid')
-    with open_history(history) as store:
+    with open_history(history, make_new=False) as store:
         found = store.entry(entry)
         store.mark(found.id, valid, because)
         where = str(store.path)
@@ -108,7 +108,7 @@ def prune(
     from profkit.reports.plain_text import harmless
     from profkit.words import plural
 
-    with open_history(history, read_only=dry_run) as store:
+    with open_history(history, read_only=dry_run, make_new=False) as store:
         meant = to_prune(store, keep=keep, older_than=begin(older_than), workload=workload)
         taken = 0 if dry_run else store.prune([entry.id for entry in meant])
         where, left = str(store.path), len(store.entries())

@@ -41,15 +41,15 @@ def default_path() -> Path:
     return Path(os.environ.get(VARIABLE) or DEFAULT)
 
 
-def open_file(path: Path, *, write: bool) -> tuple[sqlite3.Connection, Path | None]:
+def open_file(path: Path, *, write: bool, make_new: bool = True) -> tuple[sqlite3.Connection, Path | None]:
     """A connection to the history at `path`, and a folder to remove afterwards where a copy of it had to be read.
 
-    With `write` a file that is not there is made. Raises UsageError (2) where there is none, UnreadableReport (2) for
-    anything that is no history, MachineError (3) where the system refuses.
+    With `write` and `make_new` a file that is not there is made. Raises UsageError (2) where there is none,
+    UnreadableReport (2) for anything that is no history, MachineError (3) where the system refuses.
     """
     try:
         if not os.path.lexists(path):
-            if not write:
+            if not (write and make_new):
                 raise UsageError(
                     f"there is no history at {path}",
                     "profkit history add RUN makes one; --history FILE names another",
@@ -57,11 +57,13 @@ def open_file(path: Path, *, write: bool) -> tuple[sqlite3.Connection, Path | No
             make(path)
         _refuse_foreign(path)
     except OSError as error:
-        raise MachineError(f"cannot read the history {path}: {error.strerror or error}") from error
+        raise MachineError(
+            f"cannot read the history {path}: {error.strerror or error}", f"ls -l {shlex.quote(str(path))}"
+        ) from error
     except ValueError as error:  # a null byte in the name
-        raise UsageError(f"{str(path)!r} is no file name: {error}") from error
+        raise UsageError(f"{str(path)!r} is no file name: {error}", "--history FILE") from error
     try:
-        return _connect(path)
+        return _connect(path, write=write)
     except sqlite3.Error as error:
         raise in_words(path, error) from error
     except UnicodeDecodeError as error:  # Python could not even tell what SQLite complained of
@@ -71,7 +73,9 @@ def open_file(path: Path, *, write: bool) -> tuple[sqlite3.Connection, Path | No
 def _refuse_foreign(path: Path) -> None:
     """Raise UnreadableReport for anything but a history, told by its first hundred bytes."""
     if not path.exists():
-        raise UnreadableReport(f"{path} is a link to nothing")
+        raise UnreadableReport(
+            f"{path} is a link to nothing", f"ls -l {shlex.quote(str(path))}; --history FILE"
+        )
     if not path.is_file():  # asked first: to open a pipe would wait for its writer
         kind = "a folder" if path.is_dir() else "no regular file"
         raise UnreadableReport(f"{path} is {kind}, not a history", "--history FILE")
@@ -194,17 +198,17 @@ def networked(folder: Path) -> bool:
 # ---------------------------------------------------------------- opened
 
 
-def _connect(path: Path) -> tuple[sqlite3.Connection, Path | None]:
-    connection = _try(path, "mode=rw")
+def _connect(path: Path, *, write: bool) -> tuple[sqlite3.Connection, Path | None]:
+    connection = _try(path, "mode=rw", write=write)
     if connection is not None:
         _settle(connection, path)
         return connection, None
-    connection = _try(path, "mode=ro")
+    connection = _try(path, "mode=ro", write=write)
     if connection is not None:
         return connection, None
-    # A folder that cannot be written to has no place for the shared index of a write-ahead log.
+    # A folder that cannot be written to, or a full disk, has no place for the shared index of a write-ahead log.
     if not _log(path):
-        connection = _try(path, "immutable=1")
+        connection = _try(path, "immutable=1", write=write)
         if connection is not None:
             return connection, None
     copies = Path(tempfile.mkdtemp(prefix="profkit-history-"))
@@ -221,7 +225,7 @@ def _connect(path: Path) -> tuple[sqlite3.Connection, Path | None]:
     return connection, copies
 
 
-def _try(path: Path, mode: str) -> sqlite3.Connection | None:
+def _try(path: Path, mode: str, *, write: bool) -> sqlite3.Connection | None:
     """A connection that can read, or None where this way of opening is not allowed here."""
     connection = None
     try:
@@ -230,7 +234,8 @@ def _try(path: Path, mode: str) -> sqlite3.Connection | None:
     except sqlite3.OperationalError as error:
         if connection is not None:
             connection.close()
-        if "unable to open" in str(error) or "readonly" in str(error):
+        said = str(error).lower()
+        if "unable to open" in said or "readonly" in said or ("disk i/o" in said and not write):
             return None
         raise
     except sqlite3.Error:

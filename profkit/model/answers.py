@@ -10,12 +10,20 @@ from profkit.model.words import Quality, VerdictWord
 
 @dataclass(frozen=True)
 class Table:
-    """A small table for people: column titles, rows of text, already rounded for reading."""
+    """A small table for people: column titles, rows of text, already rounded for reading.
+
+    Raises ValueError for a row that has more or fewer cells than there are columns.
+    """
 
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     note: str | None = None
+
+    def __post_init__(self) -> None:
+        for number, row in enumerate(self.rows):
+            if len(row) != len(self.columns):
+                raise ValueError(f"row {number} has {len(row)} cells for {len(self.columns)} columns")
 
 
 @dataclass(frozen=True)

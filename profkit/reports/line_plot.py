@@ -34,11 +34,14 @@ def plot(
     cells = max(4, width - margin - 2)
     columns = _columns(len(values), cells)
     rows = [[_BLANK] * cells for _ in range(height)]
-    reach = high - low
+    scale = (
+        1.0 if math.isfinite(high - low) else 0.5
+    )  # values that nobody measured may be further apart than a float
+    reach = high * scale - low * scale
     for index, value in enumerate(values):
         if value is None or not math.isfinite(value):
             continue
-        level = 0.5 if reach == 0 else (value - low) / reach
+        level = 0.5 if reach == 0 else (value * scale - low * scale) / reach
         dot = round((1 - level) * (height * 4 - 1))
         column = columns[index]
         rows[dot // 4][column // 2] |= _DOTS[dot % 4][column % 2]

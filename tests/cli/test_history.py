@@ -243,3 +243,20 @@ def test_names_that_would_harm_a_terminal_do_not(tmp_path: Path) -> None:
         assert "\x1b" not in said.out
     told = profkit("history", "list", "--history", tmp_path / "h.sqlite", "--format", "json", cwd=tmp_path)
     assert json.loads(told.out)["runs"][0]["workload"] == name
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [
+        ("prune", "--keep", "1"),
+        ("mark", "last", "--because", "x"),
+        ("accept", "mlp", "--because", "x"),
+        ("export", "--to", "all.csv"),
+    ],
+    ids=lambda verb: verb[0],
+)
+def test_a_history_that_is_not_there_is_not_made_to_be_changed(tmp_path: Path, verb: tuple[str, ...]) -> None:
+    said = profkit("history", *verb, "--history", tmp_path / "typo.sqlite", cwd=tmp_path)
+    assert said.code == 2
+    assert "error: there is no history at" in said.err
+    assert list(tmp_path.iterdir()) == []

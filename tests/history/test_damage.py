@@ -218,3 +218,12 @@ def test_a_newer_history_is_refused_and_kept(whole: Path, tmp_path: Path) -> Non
     fault = refused(path)
     assert "newer profkit (version 99" in fault.message
     assert "upgrade profkit" in (fault.fix or "")
+
+
+def test_a_link_to_nothing_or_to_itself_is_refused_with_a_fix(tmp_path: Path) -> None:
+    for name, target in (("nothing", "elsewhere"), ("loop", "loop")):
+        (tmp_path / name).symlink_to(tmp_path / target)
+        with pytest.raises(UnreadableReport, match="link to nothing") as fault:
+            open_history(tmp_path / name)
+        assert "--history" in (fault.value.fix or "")
+        assert (tmp_path / name).is_symlink()

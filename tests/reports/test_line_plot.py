@@ -65,3 +65,8 @@ def test_nothing_is_no_plot() -> None:
 def test_equal_values_are_a_line_in_the_middle() -> None:
     lines = plot([7.0] * 20, number, height=7)
     assert dots([lines[3]]) == 20
+
+
+@pytest.mark.parametrize(("low", "high"), [(-1.7e308, 1.7e308), (0.0, 5e-324), (1.7e308, 1.7e308)])
+def test_values_at_the_ends_of_what_a_float_holds_have_their_place(low: float, high: float) -> None:
+    assert dots(plot([low, high], number, width=30)) == 2
