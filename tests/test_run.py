@@ -256,8 +256,8 @@ def valid(**changes: object) -> str:
         ),
         (
             '{"schema": "profkit.run/1", "state": "complete", "name": "x", "backend": "cpu",'
-            ' "workload": {"command": ["a"]}, "readings": [], "verdicts": [], "passes": [], "summaries": {"time": {"tables": ['
-            '{"title": "t", "columns": ["a", "b"], "rows": [["1", "2"], ["1"]]}]}}}',
+            ' "workload": {"command": ["a"]}, "readings": [], "verdicts": [], "passes": [],'
+            ' "summaries": {"time": {"tables": [{"title": "t", "columns": ["a", "b"], "rows": [["1", "2"], ["1"]]}]}}}',
             r"tables\[0\]: row 1 has 1 cells for 2 columns",
         ),
     ],

@@ -42,8 +42,8 @@ from profkit.model import Accepted, Entry, Series, SeriesKey
 def open_history(path: Path | None = None, *, read_only: bool = False, make_new: bool = True) -> History:
     """The history at `path` (default: $PROFKIT_HISTORY, else reports/history.sqlite), as a context manager.
 
-    One that is not there is made, unless `read_only` or not `make_new`. An older file is brought forward in place, after
-    a copy of it was laid beside it; read only it is read in memory. Raises UsageError (2) where there is none,
+    One that is not there is made, unless `read_only` or not `make_new`. An older file is brought forward in place,
+    after a copy of it was laid beside it; read only it is read in memory. Raises UsageError (2) where there is none,
     UnreadableReport (2) for what is broken, foreign or of a newer profkit, MachineError (3) where the system refuses.
     """
     path = path if path is not None else default_path()
