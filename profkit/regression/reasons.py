@@ -50,7 +50,7 @@ def _sentence(one: Look, series: Series, expected: float | None, second: Late | 
                 f"{value} is outside of {band}, and beside the last good commit it is the same: not the code"
             )
         case "same-night":
-            return f"{value}, {size}, and confirmed beside the last good commit{since}"
+            return f"{value}, {size}{since}, confirmed beside the last good commit"
         case "nights":
             return f"{size} for {nights} in a row{since}"
         case "drift":

@@ -114,21 +114,32 @@ def _lines(trend: Trend, plot: _Plot) -> list[str]:
     stretches = [(epoch.first, epoch.last) for epoch in trend.epochs] or [(0, len(points) - 1)]
     for first, last in stretches:
         kept = [i for i in range(max(0, first), min(last, len(points) - 1) + 1) if points[i].valid]
-        if len(edges := _edges(points, kept, plot)) > 1:
-            upper, lower = [(x, high) for x, _, high in edges], [(x, low) for x, low, _ in reversed(edges)]
-            drawn.append(curve([*upper, *lower], "area", closed=True))
+        for known in _with_interval(points, kept):
+            if len(edges := _edges(points, known, plot)) > 1:
+                upper, lower = (
+                    [(x, high) for x, _, high in edges],
+                    [(x, low) for x, low, _ in reversed(edges)],
+                )
+                drawn.append(curve([*upper, *lower], "area", closed=True))
         if len(kept) > 1:
             drawn.append(curve([(plot.at(i), plot.y(points[i].value)) for i in kept], "line"))
     return drawn
 
 
+def _with_interval(points: Sequence[Point], kept: Sequence[int]) -> list[list[int]]:
+    """Neighbours that all have an interval: the area ends where one has none, or it would tell one of that night."""
+    runs: list[list[int]] = [[]]
+    for i in kept:
+        if points[i].low is not None and points[i].high is not None:
+            runs[-1].append(i)
+        elif runs[-1]:
+            runs.append([])
+    return [run for run in runs if run]
+
+
 def _edges(points: Sequence[Point], kept: Sequence[int], plot: _Plot) -> list[tuple[float, float, float]]:
     """(x, low, high) of the intervals on the chart; of a long stretch the widest of each few neighbours."""
-    known = [
-        (plot.at(i), plot.y(points[i].low or 0.0), plot.y(points[i].high or 0.0))
-        for i in kept
-        if points[i].low is not None and points[i].high is not None
-    ]
+    known = [(plot.at(i), plot.y(points[i].low or 0.0), plot.y(points[i].high or 0.0)) for i in kept]
     each = -(-len(known) // COLUMNS)
     groups = [known[start : start + each] for start in range(0, len(known), max(1, each))]
     return [

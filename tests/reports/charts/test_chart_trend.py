@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -64,6 +65,15 @@ def test_the_line_does_not_cross_from_one_epoch_to_the_next() -> None:
     epochs = (Epoch(0, 2, "begin", "first"), Epoch(3, 5, "accepted", "new kernel"))
     assert len(marks(trend_chart(trend([1, 1, 1, 2, 2, 2], epochs=epochs)), "path", "line")) == 2
     assert len(marks(trend_chart(trend([1, 1, 1, 2, 2, 2])), "path", "line")) == 1
+
+
+def test_no_interval_is_drawn_across_a_night_that_has_none() -> None:
+    whole = trend([1.0, 1.1, 1.2, 1.1, 1.0])
+    points = [*whole.series.points]
+    points[2] = replace(points[2], low=None, high=None)
+    chart = trend_chart(Trend(replace(whole.series, points=tuple(points))))
+    assert len(marks(chart, "path", "area")) == 2
+    assert len(marks(trend_chart(whole), "path", "area")) == 1
 
 
 def test_what_decides_nothing_is_hollow_off_the_line_and_says_why() -> None:
