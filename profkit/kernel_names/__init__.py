@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from profkit.kernel_names.forms import all_forms
+from profkit.kernel_names.forms import fitting, forms
 from profkit.words import shortened
 
 WIDTH = 60
@@ -21,8 +21,8 @@ def short_name(name: str, width: int = WIDTH) -> str:
     >>> short_name("void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor<float>, char*>(int)")
     'vectorized_elementwise_kernel<4, AddFunctor<float>, char*>'
     """
-    forms = all_forms(name)
-    return next((form for form in forms if len(form) <= width), None) or shortened(forms[-1], max(1, width))
+    told, fits = fitting(name, width)
+    return told if fits else shortened(told, max(1, width))
 
 
 def same_name(name: str) -> str:
@@ -30,7 +30,7 @@ def same_name(name: str) -> str:
 
     Parameters are left out: one tool prints `T2`, the other the type that it stands for.
     """
-    return re.sub(r"\bconst\b|\s+", "", all_forms(name)[0]) or name
+    return re.sub(r"\bconst\b|\s+", "", next(forms(name))) or name
 
 
 def labels(names: Iterable[tuple[str, str]], width: int = WIDTH) -> Mapping[tuple[str, str], str]:

@@ -33,12 +33,31 @@ _PLUMBING = re.compile(
 _NUMBER = re.compile(r"^(-?\d+)[uUlL]+$")
 
 
-@lru_cache(maxsize=32768)  # more than a report has kernels: asked in turn, a smaller cache would hold none of them
-def all_forms(name: str) -> tuple[str, ...]:
+@lru_cache(
+    maxsize=32768
+)  # more than a report has kernels: asked in turn, a smaller cache would hold none of them
+def fitting(name: str, width: int) -> tuple[str, bool]:
+    """The first form of the name of at most `width` characters, and True; the last, and False, where none is so short.
+
+    Forms are made one by one: of 10,000 names with ten forms each most would be made for nothing.
+    """
+    last = ""
+    for last in forms(name):
+        if len(last) <= width:
+            return last, True
+    return last, False
+
+
+def forms(name: str) -> Iterator[str]:
     """The short name with ever less detail; at least one, none of them empty."""
     parts = read_signature(name)
-    told = [form for form in _by_detail(parts) if form] if parts is not None else []
-    return tuple(dict.fromkeys(told)) or (plain(name) or "?",)
+    told: set[str] = set()
+    for form in _by_detail(parts) if parts is not None else ():
+        if form and form not in told:
+            told.add(form)
+            yield form
+    if not told:
+        yield plain(name) or "?"
 
 
 def _by_detail(parts: list[Part]) -> Iterator[str]:

@@ -15,6 +15,7 @@ CONCERN = "gpu"
 DEVICES = 4  # of which each is told; of more the least and the most
 LARGE = 0.1  # of the span: below, naming the largest part as the cause explains nothing
 AHEAD = 10  # times the cost of a launch call: a kernel that starts so much later waits in a queue
+NAMED = 400  # kernels that are parts of the time by their short names: ten times what a chart names
 TOP = 6  # ranges and calls in a table: the largest are what anybody looks for
 TRACE_METRICS = (
     "gpu.utilization",
@@ -125,6 +126,7 @@ def limits(trace: GpuTrace, rows: Sequence[KernelRow]) -> list[tuple[str, float]
     idle = max(0.0, trace.span - trace.busy) / trace.span
     starved = idle * (trace.starved or 0.0)
     parts = {"the host": starved, "idle" if trace.starved is not None else "nothing": idle - starved}
+    briefs = _briefs(rows)
     total = sum(row.time.total for row in rows if row.time is not None)
     copied = sum(one.seconds for one in trace.transfers)
     if total + copied > 0:
@@ -136,9 +138,18 @@ def limits(trace: GpuTrace, rows: Sequence[KernelRow]) -> list[tuple[str, float]
         for row in rows:
             if row.time is not None:
                 bound = row.bound.bound if row.bound is not None else "unknown"
-                name = BOUNDS[bound] if bound != "unknown" else row.brief
+                name = BOUNDS[bound] if bound != "unknown" else briefs.get(row.label, row.label)
                 parts[name] = parts.get(name, 0.0) + row.time.total * busy
     return sorted(((name, part) for name, part in parts.items() if part > 0), key=lambda pair: -pair[1])
+
+
+def _briefs(rows: Sequence[KernelRow]) -> dict[str, str]:
+    """Short names of those whose time may be told: of 10,000 kernels most are a part that nobody is shown."""
+    unknown = [
+        row for row in rows if row.time is not None and (row.bound is None or row.bound.bound == "unknown")
+    ]
+    largest = sorted(unknown, key=lambda row: -row.time.total if row.time is not None else 0.0)
+    return {row.label: row.brief for row in largest[:NAMED]}
 
 
 def _headline(trace: GpuTrace, rows: Sequence[KernelRow]) -> str:
