@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from profkit.compare.iterations import traced_iterations
 from profkit.compare.match import KernelPair, Matched
 from profkit.model import KernelChange, KernelChangeWord, KernelTime, RunDocument
+from profkit.summaries.traced import traced_iterations
 from profkit.words import figures, plural, quantity
 
 FLOOR = 0.02  # relative, of its time per iteration

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from profkit.compare.iterations import traced_iterations
+from profkit.compare.device_time import between_processes
 from profkit.compare.match import KernelPair
 from profkit.compare.rules import Rule, rule_of
 from profkit.inference.ratio import BETWEEN
@@ -22,10 +22,8 @@ from profkit.model import (
     Timing,
 )
 from profkit.statistics import combine
+from profkit.summaries.traced import traced_iterations
 
-# What one process takes from that of the next on a device (standard deviation, relative): six processes of a benchmark
-# on an H200, 0.7 %, rounded up. `inference.ratio.BETWEEN` is that of a CPU.
-ON_DEVICE = 0.01
 SHARE = 0.01  # of the GPU time: the counters of smaller kernels are not looked at
 
 
@@ -80,8 +78,7 @@ def _timings(baseline: RunDocument, candidate: RunDocument, wanted: Collection[s
         first, second = _sample(timing), _sample(other)
         if first is not None and second is not None:
             scope = RUN if timing.kind == "process" else Scope("region", timing.name)
-            events = all(p.clock == "cuda-events" for p in (*timing.processes, *other.processes))
-            between = ON_DEVICE if events else BETWEEN
+            between = between_processes(timing, other)
             yield Pair(rule, "time.median", "s", "lower", scope, "profkit", first, second, between=between)
 
 

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from profkit.codec import plain
 from profkit.comparability import fingerprint_of
 from profkit.errors import UsageError
-from profkit.history.traced import traced_iterations
 from profkit.metrics import metric
 from profkit.model import Direction, Entry, Reading, RunDocument, Scope, SeriesKey, Timing, Value
 from profkit.statistics import combine
+from profkit.summaries.traced import traced_iterations
 
 MOST_KERNELS = (
     20  # largest GPU time first; what is counted makes up 95 % of it, in real programs some ten kernels

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from profkit.compare.causes.words import became, by
-from profkit.compare.iterations import traced_iterations
 from profkit.compare.view import View
 from profkit.model import Cause, RunDocument
+from profkit.summaries.traced import traced_iterations
 
 
 def find(view: View) -> Iterator[Cause]:
