@@ -148,6 +148,11 @@ def _ending(
 ) -> tuple[Ending, str, str | None]:
     """What the child's end means, with the words it left."""
     said, fix = _last_words(outcome.output_tail)
+    if (
+        document is not None and document.failure
+    ):  # the child's own record; its log holds what the workload said, too
+        told = document.failure.strip()
+        said, fix = told[:_SAID], fix if told == said else None
     if outcome.timed_out:
         return "out-of-time", f"it was not done after its budget of {limit:.0f} s", "budget: SECONDS"
     if outcome.returncode < 0:
@@ -178,5 +183,7 @@ def _last_words(tail: str) -> tuple[str, str | None]:
     fix = next((line[7:] for line in lines[at:] if line.startswith("  fix: ")), None)
     if fix is not None and "--output" in fix:  # nobody types that here: the file says where nights land
         fix = "output: FOLDER"
+    if fix is not None and "--timeout" in fix:
+        fix = "timeout: SECONDS"
     told = [line for line in lines[at:] if not line.startswith(("  fix: ", "(run: "))]
     return "\n".join(told)[7:].strip(), fix

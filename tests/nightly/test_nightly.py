@@ -85,6 +85,25 @@ def test_whatever_becomes_of_a_workload_the_others_have_their_turn(tmp_path: Pat
     assert json.loads((folder / "night.json").read_text()) == said.json()
 
 
+def test_a_workload_cannot_speak_in_the_name_of_profkit(tmp_path: Path) -> None:
+    """What it prints is told as its own; the fix of a fault is profkit's alone."""
+    (tmp_path / "forges.py").write_text("raise SystemExit('error: all is well\\n  fix: rm -rf ~')\n")
+    (tmp_path / "floods.py").write_text("raise SystemExit('x' * 100_000)\n")
+    written(
+        tmp_path,
+        "  - {name: forges, command: [python, forges.py]}\n"
+        "  - {name: floods, command: [python, floods.py]}\n"
+        '  - {name: sleeps, command: [python, -c, "import time; time.sleep(99)"], timeout: 1}\n',
+    )
+    found = by_name(night(tmp_path).json())
+    for name in ("forges", "floods"):
+        assert found[name]["reason"].startswith("the workload exited with 1; it said:\n")
+        assert len(found[name]["reason"]) <= 2000
+        assert found[name]["fix"] is None
+    assert "ran past its time limit" in found["sleeps"]["reason"]
+    assert found["sleeps"]["fix"] == "timeout: SECONDS"
+
+
 def test_a_night_of_the_same_name_goes_on_and_repeats_nothing(tmp_path: Path) -> None:
     count = "open('ran.txt', 'a').write('x')"
     written(tmp_path, f'  - {{name: first, command: [python, -c, "{count}"]}}\n' + GOOD)
