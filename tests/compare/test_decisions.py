@@ -189,6 +189,12 @@ def test_a_time_that_only_the_clock_explains_is_no_regression() -> None:
     assert [cause.kind for cause in found.causes] == ["clocks"]
     slower = replace(runs[1], timings=(timing(0.25, seed=2, clock="cuda-events", clocks=(1.80e9,)),))
     assert compare(runs[0], slower).outcome == "regressed"
+    both = [
+        replace(one, timings=(*one.timings, replace(timing(by, seed=s, clocks=()), name="parse")))
+        for s, by, one in ((3, 0.0, runs[0]), (4, 0.30, runs[1]))
+    ]
+    (told,) = [cause for cause in compare(*both).causes if cause.kind == "clocks"]
+    assert told.sentence == "The clock was 9.1 % lower; of 2 times 1 changed in cycles too."
 
 
 def test_on_a_busy_machine_a_time_decides_only_with_the_work_or_when_it_is_large() -> None:

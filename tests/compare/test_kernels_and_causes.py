@@ -133,6 +133,24 @@ def test_occupancy_fell_because_registers_rose() -> None:
     assert "registers per thread 40 -> 128" in told.evidence
 
 
+def test_what_did_not_take_the_room_is_not_named_for_it() -> None:
+    def shaped(
+        registers: int, shared: float, theoretical: float, achieved: float, blocks: tuple[float, float]
+    ):
+        k = kernel("gemm", registers)
+        names = ("launch.shared", "occupancy.theoretical", "occupancy.achieved", "occupancy.limit.registers",
+                 "occupancy.limit.shared")  # fmt: skip
+        told = zip(names, (shared, theoretical, achieved, *blocks), strict=True)
+        return traced(
+            [(k, 100, 1e-2)], *(value(n, v, "%" if "al" in n else "", "ncu", k.scope) for n, v in told)
+        )
+
+    found = compare(shaped(32, 1e4, 75.0, 70.0, (16, 12)), shaped(40, 4e4, 31.0, 30.0, (12, 5)))
+    assert cause(found, "occupancy").sentence.endswith("to 31.0 %, because shared memory per block rose.")
+    idle = compare(shaped(32, 1e4, 75.0, 70.0, (16, 12)), shaped(40, 1e4, 75.0, 50.0, (12, 12)))
+    assert cause(idle, "occupancy").sentence == "Achieved occupancy of gemm fell from 70.0 to 50.0 %."
+
+
 def test_more_bytes_more_instructions_and_spills_are_named_where_the_kernel_is_slower() -> None:
     found = compare(counted(40, 75.0, 1e-2), counted(255, 75.0, 1.4e-2, 1.5))
     assert {"bytes", "work", "loads"} <= set(kinds(found))
@@ -154,6 +172,15 @@ def test_time_that_moved_to_another_kernel_is_told_as_that() -> None:
     assert "moved" not in kinds(grown)
 
 
+def test_time_that_moved_between_several_kernels_is_not_said_to_be_of_two() -> None:
+    copy, norm = kernel("copy"), kernel("norm")
+    found = compare(
+        traced([(GEMM, 100, 1e-2), (ADD, 100, 1e-2), (copy, 100, 1e-2), (norm, 100, 1e-2)]),
+        traced([(GEMM, 100, 1.6e-2), (ADD, 100, 8e-3), (copy, 100, 8e-3), (norm, 100, 8e-3)]),
+    )
+    assert "15 % of it went from add and 2 more to gemm." in cause(found, "moved").sentence
+
+
 def test_other_kernels_are_another_algorithm() -> None:
     found = compare(traced([(GEMM, 100, 1e-2), (ADD, 10, 1e-4)]), traced([(NEW, 100, 2e-2), (ADD, 10, 1e-4)]))
     assert cause(found, "algorithm").evidence == ("gone: gemm, 1.00 ms", "new: fused, 2.00 ms")
@@ -165,6 +192,12 @@ def test_added_launches_and_a_device_that_waits_are_told() -> None:
     found = compare(before, after)
     assert cause(found, "launches").evidence[:2] == ("launches per iteration 10.0 -> 30.0", "add +20")
     assert "95.0 % -> 60.0 %" in cause(found, "host").evidence[0]
+    assert "waits more for the host" in cause(found, "host").sentence
+
+
+def test_a_device_that_idles_with_work_at_hand_does_not_wait_for_its_host() -> None:
+    found = compare(traced([(GEMM, 100, 1e-2)]), traced([(GEMM, 100, 1e-2)], busy=0.6, starved=0.1))
+    assert cause(found, "host").sentence == "The GPU is idle for more of the time."
 
 
 def test_a_kernel_that_is_called_more_often_is_not_a_slower_kernel_alone() -> None:

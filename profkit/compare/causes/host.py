@@ -1,4 +1,4 @@
-"""The device waits for the host: it is busy for less of the time though its kernels take what they took."""
+"""The device is idle for more of the time, and whether it waits for its host then."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from profkit.model import Cause
 
 
 def find(view: View) -> Iterator[Cause]:
-    """Where GPU utilization fell."""
+    """Where GPU utilization fell. That it waits for the host is only said where nothing was launched while it idled."""
     fall = view.fell("gpu.utilization")
     if fall is None:
         return
@@ -18,4 +18,11 @@ def find(view: View) -> Iterator[Cause]:
     for side, trace in (("baseline", view.baseline.trace), ("candidate", view.candidate.trace)):
         if trace is not None and trace.starved is not None:
             evidence.append(f"of its idle time, nothing was launched: {100 * trace.starved:.0f} % ({side})")
-    yield Cause("host", "The GPU waits more for the host between its kernels.", evidence=tuple(evidence))
+    after = view.candidate.trace.starved if view.candidate.trace is not None else None
+    waits = after is not None and after > 0.5
+    sentence = (
+        "The GPU waits more for the host between its kernels."
+        if waits
+        else "The GPU is idle for more of the time."
+    )
+    yield Cause("host", sentence, evidence=tuple(evidence))

@@ -9,10 +9,17 @@ from profkit.compare.view import View
 from profkit.model import Cause
 
 _SAYS = {
-    "cache.l1.miss_rate": "More accesses miss the L1 cache.",
-    "cache.l2.miss_rate": "More accesses miss the L2 cache.",
-    "cache.l3.miss_rate": "More accesses miss the L3 cache.",
-    "branch.miss_rate": "More branches are mispredicted.",
+    "cache.l1.miss_rate": "A larger share of the accesses misses the L1 cache.",
+    "cache.l2.miss_rate": "A larger share of what reaches the L2 cache misses it.",
+    "cache.l3.miss_rate": "A larger share of what reaches the L3 cache misses it.",
+    "branch.miss_rate": "A larger share of the branches is mispredicted.",
+}
+
+_TITLES = {
+    "cache.l1.miss_rate": "accesses that miss L1",
+    "cache.l2.miss_rate": "accesses to L2 that miss it",
+    "cache.l3.miss_rate": "accesses to L3 that miss it",
+    "branch.miss_rate": "branches mispredicted",
 }
 
 
@@ -21,10 +28,9 @@ def find(view: View) -> Iterator[Cause]:
     for metric, says in _SAYS.items():
         change = view.rose(metric)
         if change is not None:
-            title = says.rstrip(".").replace("More ", "").replace(" are", "")
             yield Cause(
                 "misses",
                 says,
                 change.scope,
-                (became(title, change.baseline.value, change.candidate.value, "%"),),
+                (became(_TITLES[metric], change.baseline.value, change.candidate.value, "%"),),
             )

@@ -48,9 +48,14 @@ def _shifted(
     yield Cause(
         "moved",
         f"{of[0].upper()}{of[1:]} moved and did not grow: {figures(100 * min(more, less) / before, 2)} % of it went "
-        f"from {_short(down[0][0])} to {_short(up[0][0])}.",
+        f"from {_who(down)} to {_who(up)}.",
         evidence=tuple(evidence),
     )
+
+
+def _who(parts: Sequence[tuple[str, float]]) -> str:
+    """The first, and how many beside it had a part in it."""
+    return _short(parts[0][0]) + (f" and {len(parts) - 1} more" if len(parts) > 1 else "")
 
 
 def _short(name: str) -> str:

@@ -21,8 +21,9 @@ def find(view: View) -> Iterator[Cause]:
 
 
 def _cause(view: View, pair: KernelPair, fall: Change) -> Cause:
-    rooms = _taken(view, pair)
-    why = f", because {_list([name for name, *_ in rooms])} rose" if rooms else ""
+    rooms = _taken(view, pair, fall)
+    word = "because" if len(rooms) == 1 or _limits(view, pair) else "where"
+    why = f", {word} {_list([name for name, *_ in rooms])} rose" if rooms else ""
     word = "Theoretical occupancy" if fall.metric == "occupancy.theoretical" else "Achieved occupancy"
     evidence = [became(word.lower(), fall.baseline.value, fall.candidate.value, "%")]
     evidence += [became(name, before, after, unit) for name, before, after, unit in rooms]
@@ -38,8 +39,15 @@ def _cause(view: View, pair: KernelPair, fall: Change) -> Cause:
     )
 
 
-def _taken(view: View, pair: KernelPair) -> list[tuple[str, float, float, str]]:
-    """What takes more of a multiprocessor than before: name, before, after, unit."""
+def _taken(view: View, pair: KernelPair, fall: Change) -> list[tuple[str, float, float, str]]:
+    """What takes more of a multiprocessor than before: name, before, after, unit.
+
+    Where the report tells how many blocks each resource lets in, only what lets in the fewest. None where the kernel
+    could keep as many warps as before, and merely did not.
+    """
+    if fall.metric != "occupancy.theoretical" and view.both("occupancy.theoretical", pair.baseline.scope):
+        return []
+    limits = _limits(view, pair)
     found = []
     for title, metric, unit, told in (
         ("registers per thread", "launch.registers", "", lambda k: k.registers),
@@ -50,8 +58,26 @@ def _taken(view: View, pair: KernelPair) -> list[tuple[str, float, float, str]]:
         if values is None:
             first, second = told(pair.baseline), told(pair.candidate)
             values = (first, second) if first is not None and second is not None else None
-        if values is not None and values[1] > values[0]:
+        limit = limits.get(title)
+        held_by_others = bool(limits) and (limit is None or limit > min(limits.values()))
+        if values is not None and values[1] > values[0] and not held_by_others:
             found.append((title, float(values[0]), float(values[1]), unit))
+    return found
+
+
+def _limits(view: View, pair: KernelPair) -> dict[str, float]:
+    """How many blocks the candidate's multiprocessor holds by each resource, where the report tells it."""
+    found = {}
+    for title, name in (
+        ("registers per thread", "registers"),
+        ("shared memory per block", "shared"),
+        ("threads per block", "warps"),
+        ("blocks", "blocks"),
+        ("barriers", "barriers"),
+    ):
+        value = view.after.get((f"occupancy.limit.{name}", pair.baseline.scope))
+        if value is not None:
+            found[title] = value
     return found
 
 
