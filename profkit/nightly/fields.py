@@ -53,6 +53,8 @@ class Fields:
         found = self._content[key].text(key)
         if not found.strip():
             self.refuse(key, f"{key} is empty", f"{key}: NAME")
+        if "\0" in found:
+            self.refuse(key, f"{key} holds a null byte", "take it out")
         return found
 
     def choice(self, key: str, words: tuple[str, ...], default: str) -> str:
@@ -117,8 +119,6 @@ class Fields:
         found = self.text(key)
         if found is None:
             return None
-        if "\0" in found:
-            self.refuse(key, f"{key} holds a null byte")
         path = (self._base / Path(found).expanduser()).absolute()
         if kind == "file" and not path.is_file():
             self.refuse(key, f"{key}: there is no file {path}", f"write it, or take the line `{key}:` out")
@@ -143,7 +143,7 @@ class Fields:
         if not words or not words[0].strip():
             self.refuse(key, f"{key} is empty", f"{key}: [python, bench.py]")
         if any("\0" in word for word in words):
-            self.refuse(key, f"{key} holds a null byte")
+            self.refuse(key, f"{key} holds a null byte", "take it out")
         return words
 
     def words(self, key: str) -> tuple[str, ...] | None:
@@ -168,7 +168,7 @@ class Fields:
             if isinstance(item.content, bool) or not isinstance(item.content, (str, int, float)):
                 item.refuse(f"{key}: {name} must be text", f'{name}: "1"')
             if not name or "=" in name or "\0" in name + str(item.content):
-                item.refuse(f"{key}: {name!r} is no name of a variable")
+                item.refuse(f"{key}: {name!r} is no variable with its value", 'NAME: "value"')
             found[name] = str(item.content)
         return found
 

@@ -5,6 +5,7 @@ Only plain data: no tags, no aliases (a few nested ones are a gigabyte when unfo
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -31,7 +32,11 @@ class Value:
         """The content as a mapping; an empty file or value is an empty one."""
         if self.content is None:
             return {}
-        return self.content if isinstance(self.content, dict) else self.refuse(f"{what} must be a mapping")
+        return (
+            self.content
+            if isinstance(self.content, dict)
+            else self.refuse(f"{what} must be a mapping", "key: value")
+        )
 
     def items(self, what: str) -> list[Value]:
         """The content as a list; a single value is a list of one."""
@@ -39,49 +44,61 @@ class Value:
             return []
         if isinstance(self.content, list):
             return self.content
-        return [self] if not isinstance(self.content, dict) else self.refuse(f"{what} must be a list")
+        return (
+            [self] if not isinstance(self.content, dict) else self.refuse(f"{what} must be a list", "[...]")
+        )
 
     def text(self, what: str) -> str:
         """The content as text."""
-        return self.content if isinstance(self.content, str) else self.refuse(f"{what} must be text")
+        return (
+            self.content
+            if isinstance(self.content, str)
+            else self.refuse(f"{what} must be text", 'write it in quotes: "..."')
+        )
 
     def number(self, what: str) -> float:
         """The content as a finite number."""
         value = self.content
         if isinstance(value, bool) or not isinstance(value, (int, float)):
-            self.refuse(f"{what} must be a number")
+            self.refuse(f"{what} must be a number", "a number without quotes, such as 2.5")
         try:
             number = float(value)
         except OverflowError:
-            self.refuse(f"{what} is too large")
+            self.refuse(f"{what} is too large", "a number such as 2.5")
         if number != number or number in (float("inf"), float("-inf")):
-            self.refuse(f"{what} must be a finite number")
+            self.refuse(f"{what} must be a finite number", "a number such as 2.5")
         return number
 
     def flag(self, what: str) -> bool:
         """true or false. Raises UsageError for anything else."""
         if not isinstance(self.content, bool):
-            self.refuse(f"{what} must be true or false")
+            self.refuse(f"{what} must be true or false", "true")
         return self.content
 
     def one_of(self, what: str, words: tuple[str, ...]) -> str:
         """The content as one of `words`."""
         found = self.text(what)
-        return found if found in words else self.refuse(f"{what} is {found!r}, not {' or '.join(words)}")
+        if found not in words:
+            self.refuse(f"{what} is {found!r}, not {' or '.join(words)}", words[0])
+        return found
 
 
 def read_yaml(path: Path) -> Value:
     """The content of a YAML file. Raises UsageError, with the line, for what is no document of plain data."""
     try:
         if not path.is_file():
-            raise UsageError(f"cannot read {path}: it is no file")
+            raise UsageError(f"cannot read {path}: it is no file", "name a YAML file")
         if path.stat().st_size > SIZE_LIMIT:
-            raise UsageError(f"cannot read {path}: larger than any file of targets ({SIZE_LIMIT >> 10} KiB)")
+            raise UsageError(
+                f"cannot read {path}: larger than any such file ({SIZE_LIMIT >> 10} KiB)", "name a YAML file"
+            )
         text = path.read_bytes().decode("utf-8-sig")
     except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}") from error
+        raise UsageError(
+            f"cannot read {path}: {error.strerror}", f"ls -l {shlex.quote(str(path))}"
+        ) from error
     except UnicodeDecodeError as error:
-        raise UsageError(f"cannot read {path}: not UTF-8 text") from error
+        raise UsageError(f"cannot read {path}: not UTF-8 text", "save it as UTF-8") from error
     return parse_yaml(text, str(path))
 
 
@@ -95,10 +112,14 @@ def parse_yaml(text: str, file: str) -> Value:
         for event in yaml.parse(text, Loader=loader):
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
             if depth > MOST_DEPTH:  # before anything recurses: libyaml's own recursion ends in a crash
-                raise UsageError(f"{file}, line {_line(event)}: nested too deeply")
+                raise UsageError(
+                    f"{file}, line {_line(event)}: nested too deeply", f"at most {MOST_DEPTH} levels"
+                )
             if isinstance(event, yaml.AliasEvent):
-                line = _line(event)
-                raise UsageError(f"{file}, line {line}: aliases (*name) are not allowed; write it out")
+                raise UsageError(
+                    f"{file}, line {_line(event)}: aliases (*name) are not allowed",
+                    "write out what it stands for",
+                )
         node = yaml.compose(text, Loader=loader)
         if node is None:
             return Value(None, 1, file)
@@ -106,7 +127,12 @@ def parse_yaml(text: str, file: str) -> Value:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = f", line {mark.line + 1}" if mark is not None else ""
-        raise UsageError(f"{file}{place}: no YAML: {getattr(error, 'problem', None) or error}") from error
+        said = getattr(error, "problem", None) or str(error).partition("\n")[0]
+        tabbed = "cannot start any token" in said and "\t" in text
+        fix = "indent with spaces: YAML knows no tabs" if tabbed else "see this line, and the one above it"
+        raise UsageError(
+            f"{file}{place}: no YAML: {said}", fix if place else "save it as plain text"
+        ) from error
 
 
 def _line(node: Any) -> int:
@@ -123,15 +149,17 @@ def _value(node: Any, file: str, yaml: Any) -> Value:
         for key_node, value_node in node.value:
             key = key_node.value
             if not isinstance(key_node, yaml.ScalarNode):
-                here.refuse("a key must be text")
+                here.refuse("a key must be text", "key: value")
             if key in found:
-                Value(None, _line(key_node), file).refuse(f"{key!r} stands here a second time")
+                Value(None, _line(key_node), file).refuse(
+                    f"{key!r} stands here a second time", "keep one of the two"
+                )
             found[key] = _value(value_node, file, yaml)
         return Value(found, line, file)
     try:
         content = yaml.constructor.SafeConstructor().construct_object(node)
     except (yaml.YAMLError, ValueError):
-        here.refuse(f"{node.value[:40]!r} is no plain value")
+        here.refuse(f"{node.value[:40]!r} is no plain value", 'as text, in quotes: "..."')
     if content is not None and not isinstance(content, (bool, int, float, str)):
         content = node.value  # a date is text here
     return Value(content, line, file)

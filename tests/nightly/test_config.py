@@ -113,7 +113,7 @@ def test_paths_are_taken_from_the_folder_of_the_file(tmp_path: Path, monkeypatch
         (LEAST + "  - name: b\n", 5, "has no command", "command: ["),
         (LEAST + "  - name: b\n    command: []\n", 6, "command is empty", "command: ["),
         (LEAST + '  - name: b\n    command: "a \'b"\n', 6, "No closing quotation", "command: ["),
-        (LEAST + "  - just text\n", 5, "a workload must be a mapping", None),
+        (LEAST + "  - just text\n", 5, "a workload must be a mapping", "key: value"),
         (LEAST + "confirm: {rounds: 3}\n", 5, "not a whole number from 4", "rounds: 20"),
         (LEAST + "confirm: {checkout: [clone]}\n", 5, "{commit} and {folder}", "checkout:"),
         (LEAST + "calibrate: {workloads: some}\n", 5, "not a whole number", "workloads: 1"),
@@ -130,19 +130,23 @@ def test_paths_are_taken_from_the_folder_of_the_file(tmp_path: Path, monkeypatch
         (LEAST + "accepted: [{workload: a, word: x}]\n", 5, "has no since", "since: ..."),
         (LEAST + "notify: {annotations: maybe}\n", 5, "not one of auto", "annotations: auto"),
         (LEAST + "name: 7\n", 5, "name must be text", 'name: "7"'),
-        ("version: 1\nworkloads: [\n", 3, "no YAML", None),
-        ("version: 1\nversion: 1\n", 2, "a second time", None),
-        ("version: 1\nx: &a 1\ny: *a\n", 3, "aliases", None),
+        ("version: 1\nworkloads: [\n", 3, "no YAML", "this line"),
+        ("version: 1\nworkloads:\n\t- {}\n", 3, "no YAML", "no tabs"),
+        ("version: 1\nversion: 1\n", 2, "a second time", "keep one"),
+        ("version: 1\nx: &a 1\ny: *a\n", 3, "aliases", "write out"),
+        ("version: 1\nx: " + "[" * 50 + "\n", 2, "nested too deeply", "levels"),
+        (LEAST + 'name: "a\\0b"\n', 5, "null byte", "take it out"),
+        (LEAST + '    env: {"A=B": x}\n', 5, "no variable with its value", "NAME:"),
     ],
 )
 def test_what_is_wrong_is_refused_with_its_line_and_what_to_write(
-    tmp_path: Path, text: str, line: int, says: str, fix: str | None
+    tmp_path: Path, text: str, line: int, says: str, fix: str
 ) -> None:
     with pytest.raises(UsageError) as caught:
         read_config(written(tmp_path, text))
     assert f"night.yaml, line {line}: " in caught.value.message
     assert says in caught.value.message
-    assert fix is None or fix in (caught.value.fix or "")
+    assert fix in (caught.value.fix or "")
 
 
 @pytest.mark.parametrize(
@@ -157,8 +161,9 @@ def test_what_is_wrong_is_refused_with_its_line_and_what_to_write(
 def test_a_file_that_is_none_is_refused(tmp_path: Path, make: object, says: str) -> None:
     path = tmp_path / "night.yaml"
     make(path)  # type: ignore[operator]
-    with pytest.raises(UsageError, match=says):
+    with pytest.raises(UsageError, match=says) as fault:
         read_config(path)
+    assert fault.value.fix
 
 
 def test_runs_that_are_given_need_no_command_and_no_folder(tmp_path: Path) -> None:
