@@ -6,6 +6,7 @@ Every step is written to run.json before the next begins, so that a run which di
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -23,7 +24,7 @@ from profkit.reports.html.write import write_page
 from profkit.reports.markdown import render as render_markdown
 from profkit.run import create_run_folder, hand_over, release_space, reserve_space, write_run
 from profkit.signals import hurried, interruptible
-from profkit.targets import load_targets
+from profkit.targets import Target, load_targets
 from profkit.workload import describe, seems_gpu, seems_marked
 
 PASSES = get_args(PassName)
@@ -95,31 +96,49 @@ def profile_workload(request: Request, progress: Progress) -> tuple[RunDocument,
         except ProfkitError as fault:
             progress.end("failed")
             release_space(folder)
-            with contextlib.suppress(ProfkitError):  # the folder may be what failed
-                live.grow(state="failed", failure=fault.message)
+            _tell_failure(live, folder, targets, fault.message)
             fault.message += f"\n(run: {_short(folder)})"
             fault.run = folder
             raise
         except Exception as error:  # no folder stays "running" when nothing runs any more
             release_space(folder)
-            with contextlib.suppress(Exception):
-                live.grow(state="failed", failure=f"{type(error).__name__}: {error}")
+            _tell_failure(live, folder, targets, f"{type(error).__name__}: {error}")
             raise
         with hurried() as hurry:  # all is measured: a Ctrl-C now must not cost the judgement
             if state == "interrupted":
                 progress.end("interrupted; what was finished is kept")
             release_space(folder)
             document = replace(judge_document(live.document, targets), state=state)
-            write_run(folder, document)
             folder = Path(_short(folder))
-            _write_text(folder / "report.md", render_markdown(document))
-            if (why := write_page(folder, document)) is not None:
+            if (why := _tell(document, folder)) is not None:
                 progress.note(f"no report.html: {why}")
     if hurry.is_set() and state == "complete":
         late = Interrupted(f"interrupted when all was measured\n(run: {folder})")
         late.run = folder
         raise late
     return document, folder
+
+
+def _tell(document: RunDocument, folder: Path) -> str | None:
+    """Write run.json and the reports beside it; why there is no report.html, or None. Raises MachineError."""
+    write_run(folder, document)
+    _write_text(folder / "report.md", render_markdown(document))
+    return write_page(folder, document)
+
+
+def _tell_failure(live: LiveRun, folder: Path, targets: Sequence[Target], failure: str) -> None:
+    """Leave in the folder that the run failed, and what was finished before as reports. Raises nothing.
+
+    The folder may be what failed, and a Ctrl-C must not cost the reason: what is on its way stays what is told.
+    """
+    with hurried():
+        with contextlib.suppress(Exception, KeyboardInterrupt):  # first what needs no judgement
+            live.grow(state="failed", failure=failure)
+        document = replace(live.document, state="failed", failure=failure)
+        with contextlib.suppress(Exception):  # a report without verdicts is worth more than none
+            document = judge_document(document, targets)
+        with contextlib.suppress(Exception):
+            _tell(document, folder)
 
 
 def _check(request: Request) -> None:

@@ -51,6 +51,32 @@ def test_a_workload_that_cannot_run_is_told_in_one_sentence(
     assert "Traceback" not in said.err + said.out
 
 
+def test_a_workload_that_fails_leaves_reports_with_the_failure_on_top(tmp_path: Path) -> None:
+    said = profkit("profile", *QUICK, "--", sys.executable, "-c", "raise SystemExit(3)", cwd=tmp_path)
+    assert said.code == 4
+    (folder,) = (tmp_path / "reports").iterdir()
+    first = (folder / "report.md").read_text().splitlines()[:3]
+    assert any("Failed" in line and "exited with 3" in line for line in first), first
+    page = (folder / "report.html").read_text()
+    assert page.index("the workload exited with 3") < page.index('<section id="verdicts"')
+
+
+def test_reports_that_cannot_be_written_do_not_hide_why_a_workload_failed(tmp_path: Path) -> None:
+    spoil = (
+        "import glob, os\n"
+        "for run in glob.glob('reports/*'):\n"
+        "    for name in ('report.md', 'report.html'): os.makedirs(f'{run}/{name}/in', exist_ok=True)\n"
+        "raise SystemExit(3)"
+    )
+    said = profkit("profile", *QUICK, "--", sys.executable, "-c", spoil, cwd=tmp_path)
+    assert said.code == 4
+    assert "exited with 3" in said.err
+    assert "Traceback" not in said.err
+    (folder,) = (tmp_path / "reports").iterdir()
+    assert (folder / "report.md" / "in").is_dir()
+    assert json.loads((folder / "run.json").read_text())["state"] == "failed"
+
+
 @pytest.mark.parametrize(
     ("options", "code", "says"),
     [
