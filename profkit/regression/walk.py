@@ -175,7 +175,7 @@ class Walk:
             return Look("improved", "gone", "nights", band, first=back.first, last_good=last_good)
         drift = drifted(self.level, self.anchor, self.old, self.rule, self.inherited, self.guess)
         if drift is not None:
-            return self._drifted(index, *drift, last_good)
+            return self._drifted(index, *drift)
         return self._held(band, last_good)
 
     def _held(self, band: Band | None, last_good: int | None) -> Look:
@@ -211,12 +211,16 @@ class Walk:
         value = middle(sorted(value for _, value in self.streak))
         return self._bad(run.band, word) if run.side == self.bad else self._good(run.band, value, word)
 
-    def _drifted(self, index: int, side: int, before: Band, last_good: int | None) -> Look:
-        """Said once; then the anchor is where it is now, and what drifts on is said again when it has gone as far."""
-        was = tuple(self.anchor)
-        fortnight = 2 * self.rule.recent
+    def _drifted(self, index: int, side: int, before: Band) -> Look:
+        """Said once; then the anchor is where it is now, and what drifts on is said again when it has gone as far.
+
+        It began behind the last night that lay where the anchor does, and a fortnight ago at the latest.
+        """
+        was, fortnight = tuple(self.anchor), 2 * self.rule.recent
+        earlier = range(len(self.level) - fortnight, 0, -1)
+        count = next((n for n in earlier if side * (self.level[n - 1] - self.old) <= 0), 0)
+        first, last_good = self.indices[count], self.indices[count - 1] if count else None
         self.set_anchor(self.level[-fortnight:])
-        first = self.indices[-fortnight]
         if side != self.bad:
             if self.standing is not None and side_of(self.standing.before, self.old) != self.bad:
                 self.standing = None

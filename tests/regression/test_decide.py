@@ -188,6 +188,11 @@ def test_drift_is_caught_against_the_first_nights_though_every_week_is_quiet() -
     assert (first.code, first.step) == ("drift", "drift")
     assert first.expected == pytest.approx(1.0, rel=0.01)
     assert not [o for o in found if o.code == "nights"]
+    assert first.commit is not None
+    assert first.good_commit is not None
+    begun = int(first.commit, 16)
+    assert int(first.good_commit, 16) == begun - 1  # and not a night of the fortnight that convicted it
+    assert 40 < begun < 40 + 90  # it began long before it was found
 
 
 def test_an_anchor_that_is_named_takes_the_place_of_the_first_nights() -> None:
