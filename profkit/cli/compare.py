@@ -46,16 +46,21 @@ def compare(
     format: FormatOption = OutputFormat.terminal,
 ) -> None:
     """Say what is different between two runs, whether it is real, and why."""
+    from profkit.cli.progress import if_long
     from profkit.compare import compare as compare_documents
     from profkit.examine import examine
 
     wanted = _metrics(metric or [])
     share = _share(floor)
-    documents = examine(baseline), examine(candidate)
-    found = compare_documents(
-        *documents, force=force, metrics=wanted, floor=share, paths=(str(baseline), str(candidate))
-    )
-    put(_text(found, format))
+    with if_long("baseline", str(baseline)):
+        before = examine(baseline)
+    with if_long("candidate", str(candidate)):
+        after = examine(candidate)
+    with if_long("compare", "what differs, and why"):
+        paths = str(baseline), str(candidate)
+        found = compare_documents(before, after, force=force, metrics=wanted, floor=share, paths=paths)
+        text = _text(found, format)
+    put(text)
     raise typer.Exit(exit_code(found, strict=strict))
 
 

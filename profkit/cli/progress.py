@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import shutil
 import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TextIO
 
 from profkit.progress import Progress, Silent
@@ -16,6 +20,40 @@ def progress_for(*, quiet: bool, stream: TextIO | None = None) -> Progress:
     if quiet:
         return Silent()
     return _Moving(stream) if stream.isatty() else _Plain(stream)
+
+
+@contextmanager
+def if_long(
+    title: str, detail: str = "", *, after: float = 1.0, progress: Progress | None = None
+) -> Iterator[None]:
+    """A piece of work that is told of only where it takes longer than `after` seconds: most of its kind are short.
+
+    The line is written, and moved on each second, by a thread beside the work, on standard error if nothing else is
+    given.
+    """
+    shown = progress if progress is not None else progress_for(quiet=False)
+    over, told, began = threading.Event(), threading.Event(), time.monotonic()
+
+    def watch() -> None:
+        if over.wait(after):
+            return
+        told.set()
+        shown.begin(title, detail)
+        while not over.wait(1.0):
+            shown.tick(time.monotonic() - began)
+
+    watcher = threading.Thread(target=watch, name="progress", daemon=True)
+    watcher.start()
+    finished = False
+    try:
+        yield
+        finished = True
+    finally:
+        over.set()
+        watcher.join()
+        if told.is_set():
+            seconds = f"after {time.monotonic() - began:.0f} s"
+            shown.end(f"done {seconds}") if finished else shown.note(f"stopped {seconds}")
 
 
 class _Plain:
