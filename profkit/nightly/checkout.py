@@ -6,8 +6,11 @@ Why it cannot be had is an answer and no fault of the night: the suspect then wa
 from __future__ import annotations
 
 import contextlib
+import fcntl
+import os
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,10 +18,13 @@ from pathlib import Path
 from profkit import process
 from profkit.errors import UsageError
 from profkit.nightly.config import ConfirmSpec
+from profkit.signals import hurried
 
 GIT_SECONDS = 300.0  # a large tree from a cold disk takes a minute; a wait for a password never ends
 # Nothing may ask for a password, no hook of the repository's may run for a copy that lives for minutes.
 _QUIET = {"GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "true", "LC_ALL": "C", "GIT_LFS_SKIP_SMUDGE": "0"}
+_PREFIX, _ALIVE = "profkit-checkout-", ".alive"
+YOUNG_SECONDS = 60.0  # a checkout may be made just now, and not be held yet
 _NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
 
 
@@ -75,7 +81,7 @@ def repository_of(folder: Path) -> Path | None:
     if shutil.which("git") is None:
         return None
     done = _git(folder, "rev-parse", "--show-toplevel")
-    line = done.output_tail.strip() if done is not None and done.ok else ""
+    line = done.output_tail.removesuffix("\n") if done is not None and done.ok else ""
     return Path(line).resolve() if line else None
 
 
@@ -105,8 +111,10 @@ def checked_out(
         raise Unavailable(f"the last good commit cannot be checked out: {reason}")
     if not spec.checkout:
         _require(root, commit)
-    place = Path(tempfile.mkdtemp(prefix="profkit-checkout-")).resolve()
+    _clear_away()
+    place = Path(tempfile.mkdtemp(prefix=_PREFIX)).resolve()
     target = place / root.name
+    alive = _hold(place / _ALIVE)
     try:
         if spec.checkout:
             words = tuple(
@@ -119,11 +127,41 @@ def checked_out(
             _do("the setup command", spec.setup, target, log / "setup.log", spec.setup_timeout, tick)
         yield Checkout(root, target, commit)
     finally:
-        if not spec.checkout:
-            _git(root, "worktree", "remove", "--force", "--force", str(target))
-        shutil.rmtree(place, ignore_errors=True)
-        if not spec.checkout:
-            _git(root, "worktree", "prune")
+        with hurried():  # an impatient second Ctrl-C must not leave it lying about
+            if not spec.checkout:
+                _git(root, "worktree", "remove", "--force", "--force", str(target))
+            shutil.rmtree(place, ignore_errors=True)
+            if not spec.checkout:
+                _git(root, "worktree", "prune")
+            if alive is not None:
+                os.close(alive)
+
+
+def _hold(path: Path) -> int | None:
+    """A lock that goes with this process, however it ends; None where there is none to be had."""
+    try:
+        handle = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        return None
+    return handle
+
+
+def _clear_away() -> None:
+    """Remove the checkouts that nobody holds any more: of nights that were killed without a chance to tidy up."""
+    for mark in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*/{_ALIVE}"):
+        with contextlib.suppress(OSError):
+            mine = mark.stat().st_uid == os.getuid() and not mark.is_symlink()
+            if not mine or time.time() - mark.stat().st_mtime < YOUNG_SECONDS:
+                continue
+            handle = _hold(mark)
+            if handle is not None:
+                shutil.rmtree(mark.parent, ignore_errors=True)
+                os.close(handle)
 
 
 def _require(root: Path, commit: str) -> None:
