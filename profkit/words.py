@@ -6,6 +6,7 @@ Imports nothing of profkit. These are for screens; whatever is compared is compa
 from __future__ import annotations
 
 import math
+from datetime import datetime, timezone
 
 _DECIMAL = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 _BINARY = ((1024.0**4, "Ti"), (1024.0**3, "Gi"), (1024.0**2, "Mi"), (1024.0, "Ki"), (1.0, ""))
@@ -64,6 +65,14 @@ def bar(share: float, width: int = 8) -> str:
 def plural(number: int, word: str, many: str | None = None) -> str:
     """`1 pass`, `3 passes`."""
     return f"{number} {word if number == 1 else many or word + 's'}"
+
+
+def moment(started: str) -> str:
+    """`2026-11-20 13:36:27 UTC` of a time as ISO 8601; a text that is none, as it is."""
+    try:
+        return datetime.fromisoformat(started).astimezone(timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
+    except (ValueError, OverflowError):
+        return started
 
 
 def shortened(text: str, width: int) -> str:

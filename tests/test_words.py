@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from profkit.words import bar, percent, plural, quantity, shortened
+from profkit.words import bar, moment, percent, plural, quantity, shortened
 
 
 @pytest.mark.parametrize(
@@ -72,3 +72,16 @@ def test_one_is_not_many() -> None:
 )
 def test_a_share_is_drawn_in_eighths_and_never_beyond_its_width(share: float, drawn: str) -> None:
     assert bar(share, 8) == drawn
+
+
+@pytest.mark.parametrize(
+    ("started", "told"),
+    [
+        ("2026-11-20T13:36:27+00:00", "2026-11-20 13:36:27 UTC"),
+        ("2026-11-20T02:30:00+02:00", "2026-11-20 00:30:00 UTC"),
+        ("yesterday", "yesterday"),
+        ("", ""),
+    ],
+)
+def test_a_time_is_told_in_utc_and_what_is_none_as_it_is(started: str, told: str) -> None:
+    assert moment(started) == told

@@ -6,6 +6,7 @@ no difference was found is never taken for sameness.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf
 
 from profkit.compare.pairs import Pair
@@ -14,6 +15,13 @@ from profkit.inference import Ratio
 from profkit.model import Change, ChangeWord, Course
 from profkit.words import figures, quantity
 
+MORE = "profile both again with a larger --budget, on a quiet machine"
+PROCESSES = "profile both again with --depth full: several processes show how much they differ"
+FOLLOWING = (
+    "profile both again with --depth full, which runs several processes; a GPU at its power limit also with its clock "
+    "locked below that: nvidia-smi --lock-gpu-clocks"
+)
+LEAST = 6  # independent samples of one process: fewer have no interval of 95 % (statistics.median_rank)
 VAGUE = 10.0  # an interval from a tenth to ten times says nothing but that nothing is known
 
 
@@ -23,12 +31,7 @@ def decide_sampled(
     """By the interval of the ratio of the medians at `confidence`; `p` is adjusted for how many were looked at."""
     counts = floor_of(pair, floor)
     if found is None:
-        return _change(
-            pair,
-            "ambiguous",
-            "too few samples for an interval: a single process needs six, and other readings than of a coarse clock",
-            counts,
-        )
+        return replace(_change(pair, "ambiguous", _unknown(pair), counts), fix=MORE)
     low, high = found.interval(confidence)
     word = _word(low, high, counts)
     by = f"{signed(low - 1)} to {signed(high - 1)}"
@@ -42,7 +45,29 @@ def decide_sampled(
     }[word]
     if found.assumed:
         reason += "; one process each, so how much processes differ is assumed"
-    return _change(pair, word, reason, counts, found.value, low, high, p, seen)
+    if found.independent is not None:
+        reason += f"; the samples follow each other so closely that they are worth {found.independent:.0f}"
+    change = _change(pair, word, reason, counts, found.value, low, high, p, seen)
+    return replace(change, fix=_remedy(found)) if word == "ambiguous" else change
+
+
+def _unknown(pair: Pair) -> str:
+    """Why samples give no interval."""
+    sides = pair.baseline.groups, pair.candidate.groups
+    if any(min(group) <= 0 for side in sides for group in side if group):
+        return "a sample of no time at all has no ratio to another"
+    if any(len(side) > 1 for side in sides):
+        return "no interval: all processes have the same median, which are readings of a coarse clock"
+    fewest = min((len(group) for side in sides for group in side), default=0)
+    has = "too few are" if fewest >= LEAST else f"there are {fewest}"
+    return f"too few samples for an interval: of a single process {LEAST} that are independent are needed, and {has}"
+
+
+def _remedy(found: Ratio) -> str:
+    """What would make the interval narrower: what it is widest by."""
+    if found.independent is not None:
+        return FOLLOWING
+    return PROCESSES if found.assumed and found.between >= found.within else MORE
 
 
 def decide_single(pair: Pair, floor: float | None) -> Change:
@@ -66,8 +91,12 @@ def decide_single(pair: Pair, floor: float | None) -> Change:
         word = "different"
     elif distance + noise <= limit:
         word = "same"
-    reason = f"{_told(pair)}; {amount(limit, pair.unit)} counts"
-    reason += ", and it is exact" if rule.exact else f", and such values differ by {_noise(rule, pair.unit)}"
+    reason = f"{_told(pair)}; less than {amount(limit, pair.unit)} does not count"
+    reason += (
+        ", and it is exact"
+        if rule.exact
+        else f", and from run to run they differ by {_noise(rule, pair.unit)}"
+    )
     low = high = ratio
     if ratio is not None and before > 0:
         low, high = max(0.0, (after - noise) / before), (after + noise) / before

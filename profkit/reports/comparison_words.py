@@ -18,7 +18,7 @@ from profkit.model import (
     Sample,
     Side,
 )
-from profkit.words import figures, plural, quantity
+from profkit.words import figures, moment, plural, quantity
 
 SIGNS: dict[ComparisonOutcome, str] = {
     "regressed": "✗",
@@ -75,11 +75,11 @@ def interval_of(change: Change) -> str:
 
 
 def side_line(side: Side) -> str:
-    """`step on cpu, 2026-11-20T13:37:20+00:00, commit a1b2c3d4e5f6 (changed)`."""
+    """`step on cpu, 2026-11-20 13:37:20 UTC, commit a1b2c3d4e5f6 (changed)`."""
     parts = [side.name if not side.path or side.path.endswith(side.name) else f"{side.name} ({side.path})"]
     parts.append(side.backend)
     if side.started:
-        parts.append(side.started)
+        parts.append(moment(side.started))
     if side.commit:
         parts.append(f"commit {side.commit[:_COMMIT]}{' with changes' if side.dirty else ''}")
     return ", ".join(parts)

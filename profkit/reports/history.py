@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from profkit.kernel_names import narrower
 from profkit.model import Accepted, Entry, Scope, Value
 from profkit.reports.screen import Screen
-from profkit.words import plural, quantity, shortened
+from profkit.words import moment, plural, quantity, shortened
 
 SHOWN = 8  # characters of an id: a thousand runs share that much with a chance of 1 in 8,000
 
@@ -57,14 +57,14 @@ def render_list(
 def render_show(entry: Entry, *, color: bool | None = None, width: int | None = None) -> str:
     """One run: what is known of it, and every value."""
     screen = Screen(color, width)
-    screen.line((entry.workload, "bold"), f" on {entry.backend}, {entry.started}  {entry.id}")
+    screen.line((entry.workload, "bold"), f" on {entry.backend}, {moment(entry.started)}  {entry.id}")
     known = {
         "state": _standing(entry),
         "why": entry.reason,
         "source": entry.source,
         "commit": (entry.commit or "") + (" with changes" if entry.dirty else ""),
         "night": entry.night,
-        "lay at": entry.path,
+        "folder": entry.path,
         "machine": entry.machine,
         **{feature.name: feature.value for feature in entry.features if feature.tier != "observed"},
         **entry.facts,

@@ -66,8 +66,14 @@ def _headline(rows: Sequence[KernelRow], missing: Sequence[Reading]) -> str:
     if most is None:
         return f"{text}."
     held = limiters(top)
-    why = f": {' and '.join(held)} {'allow' if len(held) > 1 else 'allows'} no more" if held else ""
+    why = f": {holding(held)}" if held else ""
     return f"{text}, {percent(most)} % are possible{why}."
+
+
+def holding(held: Sequence[str]) -> str:
+    """`registers allow no more`, `shared memory allows no more`: limiters as a clause; empty where there are none."""
+    verb = "allows" if list(held) == ["shared memory"] else "allow"
+    return f"{' and '.join(held)} {verb} no more" if held else ""
 
 
 def _limits(row: KernelRow) -> str | None:

@@ -192,7 +192,8 @@ def _noise(reading: Reading, threshold: float, readings: Sequence[Reading]) -> s
     if not reading.value / (1 + half) <= threshold <= high:
         return None
     return (
-        f"the time is known to ±{percent(interval.value)} % only, too little to hold it against {threshold:g}"
+        f"the time is known to ±{percent(interval.value)} % only, too little to hold it against "
+        f"{threshold:g} {reading.unit}".rstrip()
     )
 
 

@@ -24,7 +24,7 @@ from profkit.summaries.gpu_kernels import summarize_kernels
 from profkit.summaries.gpu_time import limits, trace_readings
 from profkit.summaries.kernel_roofline import place
 from profkit.summaries.kernels import kernel_rows
-from profkit.summaries.occupancy import limiter, limiters
+from profkit.summaries.occupancy import holding, limiter, limiters
 from profkit.targets import load_targets
 from tests import gpu_documents as gpu
 
@@ -575,3 +575,16 @@ def test_copies_whose_size_the_trace_does_not_tell_are_not_of_nothing() -> None:
     moved = {reading.metric: reading for reading in trace_readings(untold)}["transfer.bytes"]
     assert (moved.quality, moved.reason) == ("unavailable", "the trace does not tell how much was copied")
     assert cells(summed(document)["gpu"], "Copies", 0)["bytes"] == "-"
+
+
+@pytest.mark.parametrize(
+    ("held", "told"),
+    [
+        ((), ""),
+        (("registers",), "registers allow no more"),
+        (("shared memory",), "shared memory allows no more"),
+        (("registers", "shared memory"), "registers and shared memory allow no more"),
+    ],
+)
+def test_limiters_are_told_in_a_clause(held: tuple[str, ...], told: str) -> None:
+    assert holding(held) == told

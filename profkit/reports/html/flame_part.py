@@ -10,6 +10,7 @@ from profkit.reports.html.part import Extras, Part
 from profkit.stacks.flame import Flame, flame_of
 from profkit.words import percent
 
+SEEN = 0.001  # of all samples: less that no box shows is not worth a sentence
 MOST = 3  # events that are drawn; more stand in the file
 TITLE = "Flame graph"
 HOW = "Click or Enter: this box alone. Arrow keys: from box to box. Escape: all."
@@ -38,7 +39,7 @@ def part(document: RunDocument, extras: Extras) -> Part | None:
 def _graph(flame: Flame) -> str:
     left = (
         f"{percent(100 * flame.left_out)} % of it is in boxes too narrow to be drawn."
-        if flame.left_out > 0
+        if flame.left_out > SEEN
         else ""
     )
     rows = "".join(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
-
 from profkit.model import RunDocument
 from profkit.reports.html.part import Extras
 from profkit.reports.html.templates import filled
 from profkit.reports.order import command, gpu_lines, machine_line, time_line
+from profkit.words import moment
 
 STATES = {
     "running": "This run goes on, or its process died: what was finished stands below.",
@@ -26,7 +25,7 @@ def head(document: RunDocument, extras: Extras) -> str:
     if (machine := machine_line(document)) is not None:
         facts.append(("Machine", machine))
     if document.started:
-        facts.append(("Started", _when(document.started)))
+        facts.append(("Started", moment(document.started)))
     if (commit := _commit(document)) is not None:
         facts.append(("Commit", commit))
     return filled(
@@ -47,14 +46,6 @@ def _time(document: RunDocument, extras: Extras) -> str | None:
     if told is None or median is None:
         return None
     return extras.sources.link(median, told)
-
-
-def _when(started: str) -> str:
-    """`2026-11-20 13:36:27 UTC`; a text that is no time, as it is."""
-    try:
-        return datetime.fromisoformat(started).astimezone(timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
-    except (ValueError, OverflowError):
-        return started
 
 
 def _commit(document: RunDocument) -> str | None:

@@ -13,6 +13,7 @@ from profkit.metrics import all_metrics
 from profkit.model import Json, Reading, RunDocument, Scope, Verdict
 from profkit.reports.html.escape import prose, text
 from profkit.reports.html.kernel_columns import Column, Value, columns
+from profkit.reports.html.packed import packed, trimmed
 from profkit.reports.html.part import Extras, Part
 from profkit.reports.html.sources import MARKS, Sources
 from profkit.reports.html.templates import filled
@@ -57,10 +58,11 @@ def part(document: RunDocument, extras: Extras) -> Part | None:
         uncounted=len(rows) - counted,
         names=[(row.label, _name(row.scope)[:1000], row.scope.id or "-") for row in rows[:50]],
     )
-    data = _data(document, rows, shown, units, cells, extras.sources)
-    return Part(
-        "kernels", "Kernels", body, headline=f"{told}; {counted} counted.", data={"kernel-data": data}
-    )
+    data = {
+        "kernel-data": _data(document, rows, shown, units, cells, extras.sources),
+        "kernel-names": packed(_names(rows)),
+    }
+    return Part("kernels", "Kernels", body, headline=f"{told}; {counted} counted.", data=data)
 
 
 def _worth(value: Value) -> bool:
@@ -107,7 +109,10 @@ def _data(
     cells: Sequence[Sequence[Cell]],
     sources: Sources,
 ) -> Json:
-    """The table by columns. Of its footnotes each column has the commonest, and `odd` those cells that have another."""
+    """The table by columns: numbers under `values`, words under `words`; what is absent at their end lacks.
+
+    Of its footnotes each column has the commonest, and `odd` those cells that have another.
+    """
     told: list[Json] = []
     for number, (column, unit) in enumerate(zip(shown, units, strict=True)):
         line = [row[number] for row in cells]
@@ -118,26 +123,26 @@ def _data(
             for n, c in enumerate(line)
             if (c.source, c.mark) != (source, mark) and c.source
         }
-        values: list[Json] = [_short(cell.value) for cell in line]
+        held: dict[str, Json]
+        if unit == "text":
+            held = {"words": packed([None if c.value is None else harmless(str(c.value)) for c in line])}
+        else:
+            held = {"values": trimmed([_short(cell.value) for cell in line])}
         width = max([len(column.title) + 2, *(len(_plain(cell, unit)) for cell in line)])
         told.append(
             {
                 "title": column.title,
                 "unit": unit,
                 "width": width,
-                "values": values,
+                **held,
                 "source": source,
                 "mark": mark,
                 "odd": cast(Json, odd),
             }
         )
-    names = _names(rows)
-    distinct = list(dict.fromkeys(names))
-    places = {name: n for n, name in enumerate(distinct)}
     return {
+        "rows": len(rows),
         "columns": told,
-        "names": cast(Json, distinct),
-        "name": [places[name] for name in names],
         "shape": [shape(row.scope.id) if row.scope.id else "" for row in rows],
         "details": _details(document, rows, sources),
     }

@@ -29,12 +29,20 @@ def part(document: RunDocument, extras: Extras) -> Part | None:
     headline = summary.headline if summary is not None else None
     if charts:
         return Part(
-            "memory", "Memory", figures(charts, "; ".join(summary.notes) if summary else ""), headline
+            "memory",
+            "Memory",
+            figures(charts, " ".join(map(_sentence, summary.notes)) if summary else ""),
+            headline,
         )
     if summary is None or document.plan is None:
         return None
     fix = next((reading.fix for reading in summary.readings if reading.fix), None)
     return Part("memory", "Memory", sentence("", fix) if fix else "", headline)
+
+
+def _sentence(note: str) -> str:
+    """A remark as one of several sentences in a row."""
+    return note[:1].upper() + note[1:].rstrip(".") + "."
 
 
 def _peaks(document: RunDocument, sources: Sources) -> str | None:

@@ -8,7 +8,7 @@ from profkit.reports.html.chart_figures import figures, sentence, summary_of, th
 from profkit.reports.html.part import Extras, Part
 from profkit.reports.html.sources import Sources
 from profkit.summaries.kernels import KernelRow
-from profkit.summaries.occupancy import limiters
+from profkit.summaries.occupancy import holding, limiters
 from profkit.words import percent, plural
 
 MOST = 12  # kernels, those with most time first
@@ -43,7 +43,7 @@ def _bar(document: RunDocument, row: KernelRow, sources: Sources) -> Bar:
     parts += [f"of {percent(most)} %"] if most is not None else []
     words = " ".join(parts)
     share = f" ({percent(100 * row.share)} % of the GPU time)" if row.share is not None else ""
-    why = f"{' and '.join(held)} {'allow' if len(held) > 1 else 'allows'} no more" if held else ""
+    why = holding(held)
     target = threshold(document, "occupancy.achieved", row.scope)
     reading = row.readings.get("occupancy.achieved")
     return Bar(

@@ -21,7 +21,9 @@ def part(document: RunDocument, extras: Extras) -> Part | None:
         fix = _fix(document) if found.left_out else None
         missing = "Kernels that are not placed are more than 5 % of the time."
         more = sentence(missing, fix) if _much(found) and fix else ""
-        note = "Hollow points are estimated or simulated. Thin roofs are not those that anything here stands under."
+        note = (
+            "Hollow points are estimated or simulated. Thick roofs limit something here, thin ones nothing."
+        )
         return Part("roofline", "Roofline", figures([roofline_chart(found)], note) + more, headline)
     if summary is not None:
         fix = next((reading.fix for reading in summary.readings if reading.fix), None)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from profkit.model import RunDocument
+from profkit.model import RunDocument, Scope, Verdict
 from profkit.reports.html.page import render
 from profkit.reports.html.part import Extras, RunFile
 from tests import documents
@@ -55,6 +55,20 @@ def test_it_fits_the_width_of_any_screen(show: Show, gpu_document: RunDocument, 
     assert page.locator("h1").is_visible()
 
 
+def test_on_a_telephone_a_verdict_and_its_reason_are_read_without_scrolling_sideways(
+    show: Show, gpu_document: RunDocument
+) -> None:
+    page = show(gpu_document, viewport={"width": 360, "height": 700}).page
+    room = page.locator("section#verdicts .scroll").first
+    assert room.evaluate("one => one.scrollWidth <= one.clientWidth")
+    row = page.locator("table.verdicts tbody tr").first
+    verdict, why = row.locator("td.word").bounding_box(), row.locator("td.why").bounding_box()
+    assert verdict is not None
+    assert why is not None
+    assert why["y"] >= verdict["y"] + verdict["height"] / 2
+    assert why["width"] > 250
+
+
 def test_nothing_moves_while_it_opens(show: Show, gpu_document: RunDocument) -> None:
     page = show(gpu_document).page
     page.wait_for_timeout(150)
@@ -85,6 +99,15 @@ def test_on_paper_it_is_black_on_white_with_everything_opened(show: Show, gpu_do
         "[getComputedStyle(document.documentElement).backgroundColor, getComputedStyle(document.body).color]"
     )
     assert colours == ["rgb(255, 255, 255)", "rgb(0, 0, 0)"]
+
+
+def test_on_paper_no_table_is_an_empty_head(show: Show) -> None:
+    kept = Verdict("spills", "spills", "pass", "0 loads", "<= 0", 0.0, "", Scope("kernel", "f"), "measured")
+    for verdicts, shown in ((kept,), False), ((kept, replace(kept, verdict="fail")), True):
+        page = show(replace(documents.document(), verdicts=verdicts)).page
+        page.emulate_media(media="print")
+        page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+        assert page.locator("table.inner").is_visible() == shown
 
 
 def test_without_a_script_everything_is_there(show: Show, gpu_document: RunDocument) -> None:

@@ -1,5 +1,5 @@
 "use strict";
-(function () {
+(async function () {
   const island = document.getElementById("kernel-data");
   if (!island) return;
   const table = document.getElementById("kernel-table");
@@ -7,9 +7,7 @@
   const filter = document.getElementById("kernel-filter");
   const count = document.getElementById("kernel-count");
   const detail = document.getElementById("kernel-detail");
-  const data = JSON.parse(island.textContent);
-  const columns = data.columns, total = data.name.length;
-  const EXTRA = 12; // rows kept above and below what is seen
+  const EXTRA = 12, NEAR = 4; // rows drawn above and below what is seen, and how few of them may be left
 
   // ---- numbers as the rest of the page writes them (profkit/words.py)
   const figures = (value) => {
@@ -54,23 +52,89 @@
   }
   window.profkitQuantity = quantity; // for whoever wants to check it
 
+  // ---- what the table holds: numbers as numbers, NaN where there is none; words each once (profkit/reports/html/packed.py)
+  function unpack(told) {
+    const found = [];
+    let text = "";
+    for (let n = 0; n < told.length; n += 3) {
+      text = text.slice(0, told[n]) + told[n + 2] + (told[n + 1] ? text.slice(-told[n + 1]) : "");
+      found.push(text);
+    }
+    return found;
+  }
+  // In steps, the page being painted first: no step is so long that a click would wait.
+  const breath = () => new Promise((done) => setTimeout(done));
+  await new Promise((done) => { requestAnimationFrame(() => setTimeout(done)); setTimeout(done, 500); });
+  const data = JSON.parse(island.textContent), columns = data.columns, total = data.rows;
+  for (const column of columns) {
+    if (column.words) {
+      column.texts = unpack(column.words.texts);
+      column.at = new Int32Array(total).fill(-1);
+      column.at.set(column.words.at);
+    } else {
+      column.numbers = new Float64Array(total).fill(NaN);
+      column.values.forEach((value, n) => { if (value !== null) column.numbers[n] = value; });
+      column.values = null;
+    }
+  }
+  await breath();
+  const valueOf = (column, row) => {
+    if (column.texts) return column.at[row] < 0 ? null : column.texts[column.at[row]];
+    return Number.isNaN(column.numbers[row]) ? null : column.numbers[row];
+  };
+  // By what a column is sorted: its numbers, or the places of its words in the alphabet.
+  function keys(column) {
+    if (column.texts && !column.numbers) {
+      const collator = new Intl.Collator("en", { numeric: true });
+      const places = Array.from(column.texts, (_, n) => n).sort((a, b) => collator.compare(column.texts[a], column.texts[b]));
+      const rank = new Float64Array(places.length);
+      let last = 0; // what the alphabet has at one place keeps the order of the page
+      places.forEach((one, n) => {
+        if (n && collator.compare(column.texts[places[n - 1]], column.texts[one])) last = n;
+        rank[one] = last;
+      });
+      column.numbers = Float64Array.from(column.at, (at) => at < 0 ? NaN : rank[at]);
+    }
+    return column.numbers;
+  }
+  let held = null;
+  function names() { // asked for by a filter or an opened kernel, and made when nobody waits
+    if (!held) {
+      const told = JSON.parse(document.getElementById("kernel-names").textContent);
+      held = { texts: unpack(told.texts), at: told.at };
+    }
+    return held;
+  }
+  let haystack = null;
+  function hay() {
+    if (!haystack) {
+      const { texts, at } = names(), lower = texts.map((name) => name.toLowerCase());
+      const words = columns.filter((column) => column.texts).map((column) => [column.at, column.texts.map((text) => text.toLowerCase())]);
+      haystack = data.shape.map((shape, n) => {
+        let all = lower[at[n]] + "\n" + shape;
+        for (const [place, told] of words) if (place[n] >= 0) all += "\n" + told[place[n]];
+        return all;
+      });
+    }
+    return haystack;
+  }
+
   // ---- order and filter
-  let order = Uint32Array.from({ length: total }, (_, n) => n); // every row, as sorted
+  const natural = Uint32Array.from({ length: total }, (_, n) => n);
+  let order = natural; // every row, as sorted
   let shown = order; // those that the filter leaves
   let sorted = -1, down = true;
-  let haystack = null;
   function sort(number) {
     const first = columns[number].unit !== "text";
     down = number === sorted ? !down : first;
     sorted = number;
-    const values = columns[number].values, sign = down ? -1 : 1;
-    const text = columns[number].unit === "text";
-    const collator = text ? new Intl.Collator("en", { numeric: true }) : null;
-    order = Array.from({ length: total }, (_, n) => n).sort((a, b) => {
+    const values = keys(columns[number]), sign = down ? -1 : 1;
+    order = natural.slice().sort((a, b) => {
       const x = values[a], y = values[b];
-      if (x === null || y === null) return x === y ? a - b : x === null ? 1 : -1; // what is not known comes last
-      const by = text ? collator.compare(x, y) : x - y;
-      return by ? sign * by : a - b;
+      if (x < y) return -sign;
+      if (x > y) return sign;
+      if (x === y) return a - b;
+      return x !== x ? (y !== y ? a - b : 1) : -1; // what is not known comes last
     });
     heads.forEach((head, n) => {
       if (n === number) head.setAttribute("aria-sort", down ? "descending" : "ascending");
@@ -80,25 +144,19 @@
   }
   function narrow() {
     const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
-    if (words.length && !haystack) {
-      const names = data.names.map((name) => name.toLowerCase());
-      const texts = columns.filter((column) => column.unit === "text");
-      haystack = data.name.map((name, n) =>
-        names[name] + "\n" + data.shape[n] + "\n" + texts.map((c) => (c.values[n] || "").toLowerCase()).join("\n"));
-    }
-    shown = words.length ? order.filter((n) => words.every((word) => haystack[n].includes(word))) : order;
+    shown = order;
+    if (words.length) { const all = hay(); shown = order.filter((n) => words.every((word) => all[n].includes(word))); }
     const share = columns.find((column) => column.title === "Share");
     let sum = 0;
-    if (share) for (const n of shown) sum += share.values[n] || 0;
+    if (share) for (const n of shown) sum += share.numbers[n] || 0;
     count.textContent = words.length
       ? shown.length.toLocaleString("en") + " of " + total.toLocaleString("en") +
         (share ? ", " + percent(Math.min(100, sum)) + " % of the time of all kernels" : "")
       : total.toLocaleString("en") + (total === 1 ? " row" : " rows");
     table.setAttribute("aria-rowcount", shown.length + 1);
-    active = Math.max(0, Math.min(active, shown.length - 1));
     grid.scrollTop = 0;
     active = 0;
-    draw(true);
+    draw(true, 0);
   }
 
   // ---- the rows that are seen
@@ -117,71 +175,101 @@
   table.prepend(table.caption, group);
   table.append(body);
   const heads = Array.from(table.tHead.rows[0].cells);
-  let first = -1, last = -1, height = 28, active = 0, chosen = -1;
-  function cell(row, number) {
-    const column = columns[number], value = column.values[row];
+  let first = -1, last = -1, height = 28, room = grid.clientHeight, active = 0, chosen = -1;
+  // A cell is filled again with another row's value: making its element anew takes many times as long.
+  function fill(box, row, number) {
+    const column = columns[number], value = valueOf(column, row);
     const odd = column.odd[row];
     const source = odd ? odd[0] : value === null ? 0 : column.source;
     const mark = odd ? odd[1] : value === null ? "" : column.mark;
-    const box = document.createElement(number ? "td" : "th");
-    if (number === 0) { box.scope = "row"; box.className = "name"; }
-    else if (column.unit !== "text") box.className = "num";
+    const text = value === null && source ? "–" : quantity(value, column.unit);
     let into = box;
     if (source) {
-      into = document.createElement("a");
+      into = box.firstElementChild;
+      if (!into || into.tagName !== "A") {
+        into = document.createElement("a");
+        into.tabIndex = -1;
+        box.replaceChildren(into);
+      }
       into.className = value === null ? "n unavailable" : "n";
-      into.href = "#s" + source;
-      into.tabIndex = -1;
-      box.append(into);
+      const href = "#s" + source;
+      if (into.getAttribute("href") !== href) into.setAttribute("href", href);
     }
-    into.textContent = value === null && source ? "–" : quantity(value, column.unit);
+    if (into.childNodes.length === 1 && into.firstChild.nodeType === 3) into.firstChild.data = text;
+    else into.textContent = text;
     if (mark) {
       const small = document.createElement("small");
       small.className = "mark";
       small.textContent = mark;
       into.append(" ", small);
     }
-    return box;
   }
-  function gap(rows) {
+  function made() {
+    const row = document.createElement("tr");
+    columns.forEach((column, number) => {
+      const box = document.createElement(number ? "td" : "th");
+      if (number === 0) { box.scope = "row"; box.className = "name"; }
+      else if (column.unit !== "text") box.className = "num";
+      row.append(box);
+    });
+    return row;
+  }
+  function gap() {
     const row = document.createElement("tr"), box = document.createElement("td");
     row.className = "gap";
     row.setAttribute("aria-hidden", "true");
     box.colSpan = columns.length;
-    box.style.height = rows * height + "px";
     row.append(box);
-    return row;
+    body.append(row);
+    return (rows) => { row.hidden = rows === 0; box.style.height = rows * height + "px"; return row; };
   }
-  function draw(all) {
-    const from = Math.max(0, Math.floor(grid.scrollTop / height) - EXTRA);
-    const to = Math.min(shown.length, Math.ceil((grid.scrollTop + grid.clientHeight) / height) + EXTRA);
-    if (!all && from >= first && to <= last && first >= 0) return;
-    const focused = body.contains(document.activeElement);
-    first = Math.max(0, from - EXTRA);
+  await breath();
+  const above = gap(), below = gap();
+  let drawn = new Map(); // the row's element by its place
+  function draw(all, top) {
+    const seen = top === undefined ? grid.scrollTop : top;
+    const from = Math.floor(seen / height), to = Math.ceil((seen + room) / height);
+    if (!all && first >= 0 && Math.max(0, from - NEAR) >= first && Math.min(shown.length, to + NEAR) <= last) return;
+    const focused = body.contains(document.activeElement) ? document.activeElement.closest("tr") : null;
+    first = Math.max(0, Math.min(from, shown.length - 1) - EXTRA);
     last = Math.min(shown.length, to + EXTRA);
-    const rows = [];
-    if (first) rows.push(gap(first));
-    for (let n = first; n < last; n++) {
-      const row = document.createElement("tr");
-      row.dataset.at = n;
-      row.setAttribute("aria-rowindex", n + 2);
-      row.tabIndex = n === active ? 0 : -1;
-      if (shown[n] === chosen) row.classList.add("chosen");
-      for (let c = 0; c < columns.length; c++) row.append(cell(shown[n], c));
-      rows.push(row);
+    const kept = new Map(), free = [];
+    for (const row of Array.from(body.rows)) { // in their order, so that those of a page far away stay where they are
+      const n = Number(row.dataset.at);
+      if (Number.isNaN(n)) continue; // a gap
+      if (!all && n >= first && n < last) kept.set(n, row);
+      else if (row === focused) row.remove(); // the focus must not stay on what becomes another row
+      else free.push(row);
     }
-    if (last < shown.length) rows.push(gap(shown.length - last));
-    body.replaceChildren(...rows);
-    if (active < first || active >= last) { const one = body.querySelector("tr[data-at]"); if (one) one.tabIndex = 0; }
-    if (focused) focus(false);
+    if (kept.size) for (const row of free) row.remove(); // or those that stay would have to make way
+    above(first);
+    let place = below(shown.length - last);
+    for (let n = last - 1; n >= first; n--) {
+      let row = kept.get(n);
+      if (!row) {
+        row = free.pop() || made();
+        row.dataset.at = n;
+        row.setAttribute("aria-rowindex", n + 2);
+        row.classList.toggle("chosen", shown[n] === chosen);
+        for (let c = 0; c < columns.length; c++) fill(row.cells[c], shown[n], c);
+        kept.set(n, row);
+      }
+      row.tabIndex = n === active ? 0 : -1;
+      if (row.nextSibling !== place) body.insertBefore(row, place);
+      place = row;
+    }
+    for (const row of free) row.remove();
+    drawn = kept;
+    if (active < first || active >= last) { const one = drawn.get(first); if (one) one.tabIndex = 0; }
+    if (focused && !body.contains(document.activeElement)) focus(false);
   }
-  const at = (n) => body.querySelector('tr[data-at="' + n + '"]');
+  const at = (n) => drawn.get(n);
   function focus(scroll) {
     const head = table.tHead.offsetHeight, top = active * height;
     if (scroll !== false) {
       if (top < grid.scrollTop) grid.scrollTop = top;
-      else if (top + height > grid.scrollTop + grid.clientHeight - head) {
-        grid.scrollTop = top + height - grid.clientHeight + head;
+      else if (top + height > grid.scrollTop + room - head) {
+        grid.scrollTop = top + height - room + head;
       }
       draw(false);
     }
@@ -212,11 +300,11 @@
     const close = element("button", "Close", "close");
     close.type = "button";
     close.addEventListener("click", shut);
-    const title = element("h3", columns[0].values[chosen]);
+    const title = element("h3", valueOf(columns[0], chosen));
     title.tabIndex = -1;
     const whole = element("pre");
     whole.tabIndex = 0;
-    whole.append(element("code", data.names[data.name[chosen]]));
+    whole.append(element("code", names().texts[names().at[chosen]]));
     const told = data.details[chosen];
     const parts = [close, title, whole];
     if (data.shape[chosen]) parts.push(element("p", data.shape[chosen].replace(" of ", " blocks of ") + " threads"));
@@ -245,7 +333,8 @@
     }
     else {
       columns.forEach((column, n) => {
-        if (n && column.values[chosen] !== null) line(column.title, quantity(column.values[chosen], column.unit), column.source, "");
+        const value = valueOf(column, chosen);
+        if (n && value !== null) line(column.title, quantity(value, column.unit), column.source, "");
       });
     }
     parts.push(values);
@@ -272,7 +361,7 @@
     const row = event.target.closest("tr[data-at]");
     if (!row || event.ctrlKey || event.metaKey || event.altKey) return;
     const links = Array.from(row.querySelectorAll("a")), link = links.indexOf(event.target);
-    const page = Math.max(1, Math.floor(grid.clientHeight / height) - 2);
+    const page = Math.max(1, Math.floor(room / height) - 2);
     const move = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -total, End: total }[event.key];
     if (move !== undefined) { active = Math.max(0, Math.min(shown.length - 1, active + move)); focus(); }
     else if (event.key === "ArrowRight") { const next = links[link + 1]; if (next) next.focus(); }
@@ -289,9 +378,13 @@
     head.replaceChildren(button);
   });
   filter.addEventListener("input", narrow);
-  window.addEventListener("resize", () => draw(true));
+  window.addEventListener("resize", () => { room = grid.clientHeight; draw(true); });
   document.getElementById("kernel-tools").hidden = total < 4;
   narrow();
-  const one = body.querySelector("tr[data-at]");
-  if (one && one.offsetHeight) { height = one.getBoundingClientRect().height; draw(true); }
+  const one = drawn.get(first), high = one ? one.getBoundingClientRect().height : 0;
+  room = grid.clientHeight;
+  if (high && high !== height) { height = high; draw(true); }
+  else draw(false);
+  const idle = window.requestIdleCallback || ((act) => setTimeout(act, 200));
+  idle(() => { names(); idle(hay); });
 })();
