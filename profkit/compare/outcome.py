@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from profkit.compare.decide import share, signed
+from profkit.compare.decide import MORE, share, signed
 from profkit.kernel_names import short_name
 from profkit.model import Change, ComparisonOutcome, KernelChange
 from profkit.words import figures, plural, quantity
@@ -27,8 +27,9 @@ def outcome_of(
 ) -> tuple[ComparisonOutcome, str, str | None]:
     """The outcome, one sentence that says it, and what would decide it where it is open.
 
-    `regressed`: a metric that decides is DIFFERENT for the worse, whatever became better. `ambiguous`: a time (or what
-    stands in for it) could be either. `improved`: something better and nothing worse. `changed`: only what neither is
+    `regressed`: a metric that decides is DIFFERENT for the worse, whatever became better; or the time could be either,
+    and a second witness speaks (see `_witness`). `ambiguous`: a time (or what stands in for it) could be either.
+    `improved`: something better and nothing worse. `changed`: only what neither is
     good nor bad, or decides nothing. Else `same`. A time that fell to a tenth or less is no improvement yet, unless the
     metric was asked for by name: most often the work was not done.
     """
@@ -40,9 +41,41 @@ def outcome_of(
             doubt = f"{_title(fallen[0])} fell to {quantity(fallen[0].candidate.value, 's')} from "
             doubt += f"{quantity(fallen[0].baseline.value, 's')}: was the work done at all?"
             return "ambiguous", doubt, f"--metric {name} takes it for what it says"
-    if outcome == "ambiguous":
-        return outcome, reason, "profile both again with a larger --budget, on a quiet machine"
-    return outcome, reason, None
+    return (outcome, reason, _fix(changes)) if outcome == "ambiguous" else (outcome, reason, None)
+
+
+def _fix(changes: Sequence[Change]) -> str:
+    """What would decide what is open."""
+    open_ones = _open(changes)
+    fix = (open_ones[0].fix if open_ones else None) or MORE
+    return f"--metric instructions lets that count decide; or {fix}" if _counted(changes) else fix
+
+
+def _open(changes: Sequence[Change]) -> list[Change]:
+    """What leaves the outcome open, the largest change first."""
+    found = [c for c in _primary(deciding(changes)) if c.word == "ambiguous"]
+    return sorted(found, key=lambda c: -abs(_size(c)))
+
+
+def _witness(changes: Sequence[Change], open_ones: Sequence[Change]) -> tuple[Change, Change] | None:
+    """The kernels' time that rose, and the time that is open and points the same way.
+
+    Two instruments, in two passes, then saw the same work take longer: the samples, that cannot tell by themselves,
+    and the trace. Kernels alone prove nothing of the time, since more of them may overlap: a time whose own middle did
+    not rise beyond its floor stays open. Never the other way: that something became better is not taken from half a
+    proof.
+    """
+    rose = [c for c in changes if c.metric == "time.gpu" and c.word == "different" and c.course == "worse"]
+    points = [c for c in open_ones if c.metric == "time.median" and c.ratio and c.ratio > 1 + c.floor]
+    return (rose[0], points[0]) if rose and points else None
+
+
+def _counted(changes: Sequence[Change]) -> Change | None:
+    """Instructions that were counted exactly and rose: work, and no time, so it decides where it is asked to."""
+    rose = (
+        c for c in changes if c.metric == "instructions" and c.word == "different" and c.course == "worse"
+    )
+    return next((c for c in rose if c.tool == "valgrind" and c.role == "stands-in"), None)
 
 
 def _decided(changes: Sequence[Change], kernels: Sequence[KernelChange]) -> tuple[ComparisonOutcome, str]:
@@ -53,11 +86,15 @@ def _decided(changes: Sequence[Change], kernels: Sequence[KernelChange]) -> tupl
             "regressed",
             f"{_sentence(worst_first(worse)[0])}{_more(len(worse) - 1, 'is worse', 'are worse')}.",
         )
-    primary = _primary(decisive)
-    open_ones = [c for c in primary if c.word == "ambiguous"]
+    primary, open_ones = _primary(decisive), _open(changes)
+    if (seen_twice := _witness(changes, open_ones)) is not None:
+        kernels_, time = seen_twice
+        said = f"{_title(time)}, which alone leaves it open, points the same way ({signed(_size(time))})"
+        return "regressed", f"{_sentence(kernels_)}; {said}."
     if open_ones:
-        first = max(open_ones, key=lambda c: abs(_size(c)))
-        return "ambiguous", f"Cannot decide: {_title(first)} {first.reason}."
+        counted = _counted(changes)
+        beside = f". {_sentence(counted)}, exactly" if counted is not None else ""
+        return "ambiguous", f"Cannot decide {_title(open_ones[0])}: {open_ones[0].reason}{beside}."
     better = [c for c in worst_first(decisive)[::-1] if c.word == "different" and c.course == "better"]
     if better:
         return "improved", f"{_sentence(better[0])}{_more(len(better) - 1, 'is better', 'are better')}."

@@ -91,6 +91,7 @@ class Change:
     tool: str = "profkit"  # what measured it
     # decides: worse is a regression; stands-in: it decides where no time was sampled; supports: it only explains
     role: Literal["decides", "stands-in", "supports"] = "decides"
+    fix: str | None = None  # what would decide it, where it is AMBIGUOUS and that is known
 
 
 KernelChangeWord = Literal["appeared", "vanished", "slower", "faster", "same", "ambiguous"]
