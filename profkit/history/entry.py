@@ -14,11 +14,13 @@ from profkit.metrics import metric
 from profkit.model import Direction, Entry, Reading, RunDocument, Scope, SeriesKey, Timing, Value
 from profkit.statistics import combine
 from profkit.summaries.traced import traced_iterations
+from profkit.words import quantity
 
 MOST_KERNELS = (
     20  # largest GPU time first; what is counted makes up 95 % of it, in real programs some ten kernels
 )
 ID_LENGTH = 16  # hexadecimal digits: a billion runs share one with a chance of 3 %
+CONTRADICTS = 0.01  # half of the smallest change of a time that counts; of a run that is whole both are equal
 # Of a kernel is kept what is good in one direction, and these, which tell why that moved.
 _CAUSES = ("launch.registers", "launch.shared", "launch.blocks", "clock.sm", "instructions", "flops.tensor")
 # Sums over all that was traced, and a trace repeats the work as often as fits its budget: kept for one iteration.
@@ -135,6 +137,7 @@ def _value(document: RunDocument, reading: Reading, timing: Timing | None, itera
     value = float(reading.value or 0.0)
     low = high = None
     groups: tuple[tuple[float, ...], ...] = ()
+    doubt = reading.doubt
     if reading.scope.kind == "run" and reading.metric in _SUMS:
         value /= iterations
     if reading.metric == "time.median" and timing is not None:
@@ -142,6 +145,7 @@ def _value(document: RunDocument, reading: Reading, timing: Timing | None, itera
         centre = combine(groups)
         if centre is not None:
             low, high = centre.low, centre.high
+            doubt = doubt or _contradicted(value, centre.median)
     return Value(
         key=_key(document, reading.metric, reading.scope),
         unit=reading.unit,
@@ -151,7 +155,17 @@ def _value(document: RunDocument, reading: Reading, timing: Timing | None, itera
         low=low,
         high=high,
         groups=groups,
-        doubt=reading.doubt,
+        doubt=doubt,
+    )
+
+
+def _contradicted(value: float, median: float) -> str | None:
+    """Why a median cannot be believed that is not that of its own samples, as in a file that was changed by hand."""
+    if abs(value - median) <= CONTRADICTS * max(abs(value), abs(median)):
+        return None
+    return (
+        f"the run contradicts itself: the median is said to be {quantity(value, 's')}, and its samples have one "
+        f"of {quantity(median, 's')}"
     )
 
 

@@ -8,10 +8,13 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import date, timedelta
+from itertools import pairwise
 from pathlib import Path
 
 from profkit.errors import Interrupted, ProfkitError, UnreadableReport, UsageError
 from profkit.history import History, entry_of, open_history
+from profkit.history.times import iso, stamp
 from profkit.model import Entry, Night
 from profkit.nightly.config import NightConfig
 from profkit.nightly.measure import Sitting, judged
@@ -67,6 +70,7 @@ def replay(
     by_night: dict[str, list[Recorded]] = {}
     for one in sorted(ours, key=lambda r: (r.entry.started, str(r.path))):
         by_night.setdefault(wish.night or one.entry.started[:10], []).append(one)
+    without = {} if wish.night else _gaps(list(by_night))
     nights: list[Night] = []
     folder = config.output
     with interruptible(), alone(config.output), open_history(config.history) as history:
@@ -74,15 +78,27 @@ def replay(
             history.accept(change)
         for number, (id, runs) in enumerate(by_night.items(), 1):
             progress.begin(f"night {id}", f"{number} of {len(by_night)}")
+            told = [*without.get(id, ()), *(notes if number == len(by_night) else ())]
             try:
-                night, folder = _night(
-                    config, wish, history, id, runs, notes if number == len(by_night) else []
-                )
+                night, folder = _night(config, wish, history, id, runs, told)
             except KeyboardInterrupt:
                 raise Interrupted(f"interrupted after {len(nights)} of {len(by_night)} nights") from None
             nights.append(night)
             progress.end(night.outcome if night.outcome == "pass" else f"{night.outcome}: {night.reason}")
     return nights, folder
+
+
+def _gaps(days: Sequence[str]) -> dict[str, list[str]]:
+    """By the first day after it what is said of days without any run; nothing where most nights are not each day's."""
+    dates = [date.fromisoformat(day) for day in days]
+    found = {}
+    apart = [(after - before).days for before, after in pairwise(dates)]
+    for day, last, days_on in zip(days[1:], dates, apart, strict=False):
+        if days_on > 1 and 2 * apart.count(1) > len(apart):
+            first, end = last + timedelta(days=1), last + timedelta(days=days_on - 1)
+            when = f"on {first}" if first == end else f"from {first} to {end}"
+            found[day] = [f"nothing ran {when}: those nights are missing, and not green"]
+    return found
 
 
 def recorded(folders: Sequence[Path], progress: Progress) -> tuple[list[Recorded], list[str]]:
@@ -100,6 +116,7 @@ def recorded(folders: Sequence[Path], progress: Progress) -> tuple[list[Recorded
                 document = read_run(path)
                 where = path.parent if path.name == FILE_NAME else path
                 entry = judged(entry_of(document, path=str(where.absolute())), document)
+                entry = replace(entry, started=iso(stamp(entry.started)))  # in UTC: the order, and the day
             except ProfkitError as fault:
                 troubles.append(fault.message)
                 continue

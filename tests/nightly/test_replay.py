@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -90,6 +91,22 @@ def test_another_machine_is_a_new_epoch_and_not_an_improvement(year: list[Night]
 def test_a_workload_without_a_run_that_night_is_missing_and_never_green(year: list[Night]) -> None:
     assert outcomes(year, "moved")[44] == "missing"
     assert year[44].exit_code == 5
+
+
+def test_a_night_is_a_day_of_utc_whatever_zone_a_run_was_told_in(tmp_path: Path) -> None:
+    runs = [document("a", day, 1e-3) for day in range(6)]
+    runs[2] = replace(runs[2], started="2026-01-02T19:00:00-07:00")  # the same moment as 2026-01-03T02:00 UTC
+    found = told(tmp_path, runs, ("a",))
+    assert [night.id for night in found] == [f"2026-01-0{day}" for day in range(1, 7)]
+    assert found[2].started == "2026-01-03T02:00:00+00:00"
+
+
+def test_days_on_which_nothing_ran_are_told_on_the_night_after(tmp_path: Path) -> None:
+    found = told(tmp_path, [document("a", day, 1e-3) for day in (0, 1, 2, 3, 6, 7, 9)], ("a",))
+    assert {night.id: night.notes for night in found if night.notes} == {
+        "2026-01-07": ("nothing ran from 2026-01-05 to 2026-01-06: those nights are missing, and not green",),
+        "2026-01-10": ("nothing ran on 2026-01-09: those nights are missing, and not green",),
+    }
 
 
 def test_a_walk_tells_what_became_another_outcome_and_counts_the_rest(year: list[Night]) -> None:
