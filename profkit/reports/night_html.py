@@ -20,8 +20,10 @@ from profkit.reports.night_words import (
     causes,
     chance_line,
     counted,
+    doubts,
     duration,
     epochs,
+    evidence,
     missed,
     name_of,
     points,
@@ -31,7 +33,7 @@ from profkit.reports.night_words import (
     shared,
     word_of,
 )
-from profkit.words import quantity
+from profkit.words import moment, plural, quantity
 
 # Which of the page's four colours an outcome has; its word and its sign say the same without colour.
 TONES: dict[Outcome, str] = {
@@ -44,6 +46,7 @@ TONES: dict[Outcome, str] = {
     "pass": "pass",
 }
 STYLES, SCRIPTS = ("charts.css",), ("charts.js",)
+SHADED = "Shaded: what is usual here, in which no night is a suspect. Round the line: the 95 % interval of each night."
 LOUD = 8  # plots of one workload, the worst first: what moves together looks alike
 CHARTS = 24  # plots of a page beside those of what is wrong: each is some kB, and the history tells the rest
 
@@ -78,9 +81,8 @@ def render(night: Night) -> str:
 
 
 def _head(night: Night) -> str:
-    facts = [("Started", night.started), ("Took", duration(night.seconds))]
-    facts += [("Commit", night.commit)] if night.commit else []
-    facts += [("Chance", line)] if (line := chance_line(night)) is not None else []
+    facts = [("Started", moment(night.started)), ("Took", duration(night.seconds))]
+    facts += [("Commit", night.commit[:12])] if night.commit else []
     return filled(
         "night_head.html.j2",
         night=night,
@@ -105,6 +107,7 @@ def _loud(number: int, workload: WorkloadOutcome) -> Part:
     ordered = [*alarming(workload), *quiet(workload)]
     lines = [("Target", line) for line in missed(workload)]
     lines += [("Why", line) for line in causes(workload)]
+    lines += [("Mind", line) for line in doubts(workload)]
     lines += [("Epoch", line) for line in epochs(workload)]
     lines += [("Note", line) for line in workload.notes]
     charts = [chart for metric in alarming(workload)[:LOUD] if (chart := _chart(metric)) is not None]
@@ -113,7 +116,7 @@ def _loud(number: int, workload: WorkloadOutcome) -> Part:
         table=_table([(workload, metric) for metric in ordered], f"Metrics of {workload.name}", named=False),
         lines=lines,
         fix=workload.fix,
-        charts=[figures(charts)] if charts else [],
+        charts=[figures(charts, SHADED)] if charts else [],
         run=f"{workload.run}/report.html" if workload.run and workload.ending == "done" else None,
         log=workload.log if workload.ending != "done" else None,
     )
@@ -136,8 +139,9 @@ def _plots(calm: list[WorkloadOutcome]) -> Part | None:
     if not charts:
         return None
     left = len(charts) - CHARTS
-    more = f"{left} more plots: profkit history trend" if left > 0 else None
-    return Part("plots", "Over the nights", figures(charts[:CHARTS]), headline=more, folded=True)
+    told = f"{plural(min(len(charts), CHARTS), 'plot')} of what passed"
+    told += f"; {left} more: profkit history trend" if left > 0 else ""
+    return Part("plots", "Over the nights", figures(charts[:CHARTS], SHADED), headline=told, folded=True)
 
 
 def _chart(metric: MetricOutcome) -> str | None:
@@ -182,5 +186,5 @@ def _row(workload: WorkloadOutcome, metric: MetricOutcome) -> _Row:
         change=change,
         seen=seen(metric),
         why=metric.reason,
-        points=tuple(points(metric)[:3]),
+        points=(*evidence(metric), *points(metric)[:3]),
     )

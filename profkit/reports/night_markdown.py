@@ -13,7 +13,9 @@ from profkit.reports.night_words import (
     causes,
     chance_line,
     change_of,
+    doubts,
     epochs,
+    evidence,
     heading,
     missed,
     name_of,
@@ -63,9 +65,10 @@ def _loud(workload: WorkloadOutcome) -> str:
     if metrics := alarming(workload):
         rows = [_row(metric) for metric in metrics]
         parts.append(grid_of(("", "metric", "change", "why"), rows))
-    lines = [f"- {escaped(line)}" for m in alarming(workload) for line in points(m)[:2]]
+    lines = [f"- {escaped(line)}" for m in alarming(workload) for line in (*evidence(m), *points(m)[:2])]
     lines += [f"- ✗ {escaped(line)}" for line in missed(workload)]
     lines += [f"- **Why:** {escaped(line)}" for line in causes(workload)]
+    lines += [f"- **Mind:** {escaped(line)}" for line in doubts(workload)]
     lines += [f"- **Fix:** {code(workload.fix)}"] if workload.fix else []
     lines += [f"- Run: {code(workload.run)}"] if workload.run else []
     lines += [f"- Log: {code(workload.log)}"] if workload.log and workload.ending != "done" else []

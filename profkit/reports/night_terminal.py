@@ -15,8 +15,10 @@ from profkit.reports.night_words import (
     chance_line,
     change_of,
     counted,
+    doubts,
     duration,
     epochs,
+    evidence,
     heading,
     missed,
     name_of,
@@ -95,12 +97,15 @@ def walk(nights: Sequence[Night], *, color: bool | None = None, width: int | Non
             w for w in moved if not (w.code == "standing" and before.get(w.name, ("",))[0] == "regressed")
         ]
         before = now
-        if not moved:
+        notes = night.notes if night is not nights[-1] else ()  # those of the last night stand below it
+        if not moved and not notes:
             quiet_ones += 1
             continue
         _uneventful(screen, quiet_ones)
         quiet_ones = 0
         screen.line((night.id, "bold"))
+        for note in notes:
+            screen.labelled(("", ""), note, width=_LABEL)
         for outcome in dict.fromkeys(w.outcome for w in moved):
             alike = [w for w in moved if w.outcome == outcome]
             label = (f"{SIGNS[outcome]} {word_of(alike[0])}", STYLES[outcome])
@@ -136,6 +141,8 @@ def _loud(screen: Screen, workload: WorkloadOutcome) -> None:
         screen.line("✗ ", line, indent=4, hang=2)
     for line in causes(workload):
         screen.line("why: ", line, indent=4, hang=5)
+    for line in doubts(workload):
+        screen.line("mind: ", line, indent=4, hang=6)
     if workload.fix:
         screen.line("fix: ", workload.fix, indent=4, hang=5)
     places = [f"run: {workload.run}"] if workload.run else []
@@ -154,7 +161,7 @@ def _metric(screen: Screen, metric: MetricOutcome) -> None:
         indent=4,
         hang=2,
     )
-    for line in points(metric)[:2]:
+    for line in (*evidence(metric), *points(metric)[:2]):
         screen.line(line, indent=6, hang=2)
 
 

@@ -20,6 +20,7 @@ SIGNS: dict[Outcome, str] = {
 }
 WORDS: dict[Outcome, str] = {outcome: outcome.upper() for outcome in ORDER}
 QUIET: tuple[Outcome, ...] = ("pass", "new")  # what is folded: nobody needs to act
+DOUBTS = ("neighbours",)  # kinds of causes that say how well it was measured, not why it changed
 TARGET = "target"  # the code of a workload that only misses a target: nothing became slower
 
 
@@ -89,7 +90,26 @@ def missed(workload: WorkloadOutcome) -> list[str]:
 
 def causes(workload: WorkloadOutcome) -> list[str]:
     """Why it changed, as far as the counters of tonight's run and of the last good one tell."""
-    return [c.sentence for c in workload.comparison.causes] if workload.comparison is not None else []
+    found = workload.comparison.causes if workload.comparison is not None else ()
+    return [cause.sentence for cause in found if cause.kind not in DOUBTS]
+
+
+def doubts(workload: WorkloadOutcome) -> list[str]:
+    """What was in the way of measuring tonight's run or the last good one: no reason for a change."""
+    found = workload.comparison.causes if workload.comparison is not None else ()
+    return [" ".join((c.sentence, *c.evidence)) for c in found if c.kind in DOUBTS]
+
+
+def evidence(metric: MetricOutcome) -> list[str]:
+    """What the re-run of this night showed, and where to look: the commits since the last good one."""
+    told = []
+    if (change := metric.change) is not None and None not in (change.ratio, change.low, change.high):
+        by, low, high = (share((end or 0.0) - 1) for end in (change.ratio, change.low, change.high))
+        told.append(f"side by side with the last good commit: {by}, between {low} and {high}")
+    good, here = metric.good_commit, metric.commit
+    if metric.outcome in ("regressed", "ambiguous") and good and here and good != here:
+        told.append(f"what came in: git log {good[:12]}..{here[:12]}")
+    return told
 
 
 def points(metric: MetricOutcome) -> list[str]:

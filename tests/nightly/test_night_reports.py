@@ -13,11 +13,13 @@ import pytest
 from profkit.model import (
     Calibration,
     Cause,
+    Change,
     ChangePoint,
     Comparison,
     MetricOutcome,
     Night,
     Outcome,
+    Sample,
     Scope,
     Side,
     Verdict,
@@ -75,6 +77,26 @@ def test_the_worst_stands_first_and_what_passed_last() -> None:
     assert all(a < b for a, b in pairwise(places))
     assert max(len(line) for line in text.splitlines()) <= 80
     assert "3 alarms in 30 trials of the same code against itself, 0.40 expected by" in " ".join(text.split())
+
+
+def test_what_was_confirmed_shows_its_evidence_and_the_commits_to_look_at() -> None:
+    side = Sample(1e-3)
+    again = Change(
+        "time.median", "s", "lower", side, side, "different", "worse", "it is", ratio=1.5, low=1.25, high=1.8
+    )
+    told = metric("regressed", change=again, commit="b" * 40, good_commit="a" * 40)
+    hot = Cause("neighbours", "Other work disturbed the candidate.", evidence=("load 7.2",))
+    more = Cause("work", "It executes 50 % more instructions.")
+    found = Comparison(
+        Side("w", "", "cpu", ""), Side("w", "", "cpu", ""), "regressed", "", causes=(hot, more)
+    )
+    one = night(workload("w", "regressed", metrics=(told,), comparison=found))
+    for text in (night_terminal.render(one, color=False), night_markdown.render(one), night_html.render(one)):
+        words = " ".join(text.split())
+        assert "side by side with the last good commit: +50 %, between +25 % and +80 %" in words
+        assert f"git log {'a' * 12}..{'b' * 12}" in words
+        assert "Other work disturbed the candidate. load 7.2" in words
+        assert words.lower().count("why:") + words.count("<b>Why</b>") == 1  # a disturbance is no reason
 
 
 def test_every_pass_says_how_small_a_change_it_could_have_seen() -> None:

@@ -1,4 +1,4 @@
-"""Time as an axis: hours, days, months or years as ticks, named as briefly as they can be told apart."""
+"""Time as an axis: minutes, hours, days, months or years as ticks, named as briefly as they can be told apart."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from profkit.reports.charts.scale import Tick
 
 DAY = 86400.0
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_MINUTES = (1, 2, 5, 10, 15, 30)
 _HOURS = (1, 2, 3, 6, 12)
 _DAYS = (1, 2, 7, 14)
 _STEPS_OF_MONTHS = (1, 2, 3, 6, 12, 24, 60, 120, 240, 1200, 12000)
@@ -35,8 +36,11 @@ def in_order(started: Sequence[str]) -> list[float] | None:
 
 
 def date_ticks(first: float, last: float, most: int = 5) -> tuple[Tick, ...]:
-    """At most `most` round times between two: whole hours, midnights, or firsts of months."""
+    """At most `most` round times between two: whole minutes, hours, midnights, or firsts of months."""
     days = (last - first) / DAY
+    for minutes in _MINUTES:
+        if days * 1440 / minutes <= most - 1:
+            return _even(first, last, minutes * 60, hours_only=True)
     for hours in _HOURS:
         if days * 24 / hours <= most - 1:
             return _even(first, last, hours * 3600, hours_only=True)

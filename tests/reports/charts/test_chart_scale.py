@@ -77,6 +77,7 @@ def test_alike_values_stand_in_the_middle() -> None:
 @pytest.mark.parametrize(
     ("days", "labels"),
     [
+        (1 / 720, ["03:00", "03:01", "03:02"]),
         (0.25, ["04:00", "06:00", "08:00"]),
         (3, ["2 Jan", "3 Jan", "4 Jan"]),
         (364, ["Apr 2026", "Jul", "Oct"]),
