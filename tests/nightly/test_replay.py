@@ -107,6 +107,7 @@ def test_days_on_which_nothing_ran_are_told_on_the_night_after(tmp_path: Path) -
         "2026-01-07": ("nothing ran from 2026-01-05 to 2026-01-06: those nights are missing, and not green",),
         "2026-01-10": ("nothing ran on 2026-01-09: those nights are missing, and not green",),
     }
+    assert "nothing ran from 2026-01-05" in " ".join(night_terminal.walk(found, color=False).split())
 
 
 def test_a_walk_tells_what_became_another_outcome_and_counts_the_rest(year: list[Night]) -> None:
