@@ -11,13 +11,13 @@ from profkit.statistics import mad_sigma, median
 # At the power limit: a product of matrices in 8 processes on one machine (0.46 %) and in 8 on another (0.80 %), a
 # larger one in 6 (0.68 %). Together 0.66 % with 19 degrees of freedom, of which the upper 95 % bound is 0.91 %.
 ON_DEVICE = 0.01
-# At one clock from beginning to end: a norm, bound by memory, in 8 processes on each of the same two machines (0.15 %
-# and 0.07 %). Together 0.12 % with 14 degrees of freedom, upper bound 0.17 %. Twice that and more, since it is one
+# At one clock from beginning to end: a norm, bound by memory, in 8 processes on each of the same two machines (0.14 %
+# and 0.10 %). Together 0.12 % with 14 degrees of freedom, upper bound 0.17 %. Twice that and more, since it is one
 # program: two of these machines, alike in all that profkit compares, differed by 1.2 % from each other.
 STEADY = 0.003
-# A series is steady where its samples differ by less than this and no throttling was seen. Those at one clock differed
-# by 0.06 to 0.13 %, those at the power limit by 0.5 to 2.5 %; so does what waits for its host, whose times are the
-# host's and not the device's.
+# A series is steady where its samples lie closer together than this (MAD as a standard deviation) and no throttling was
+# seen. Those at one clock came to 0.06 to 0.13 %, nearly all at the power limit to 0.4 to 2.5 %. It also keeps out what
+# waits for its host and so is the host's time, not the device's: that was not measured.
 QUIET = 0.002
 
 
