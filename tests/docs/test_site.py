@@ -123,3 +123,13 @@ def test_a_browser_asks_nobody_else_and_the_search_finds(browser: Any, address: 
     page.wait_for_selector(".md-search-result__link[href*=troubleshooting]")
     context.close()
     assert [url for url in asked if not url.startswith((address, "data:", f"blob:{address}"))] == []
+
+
+def test_names_in_tables_are_not_broken_within_a_word(browser: Any, address: str) -> None:
+    page = browser.new_page(viewport={"width": 1280, "height": 800})
+    page.goto(f"{address}metrics.html")
+    broken = page.evaluate(
+        "[...document.querySelectorAll('td:first-child code')].filter(one => one.getClientRects().length > 1).length"
+    )
+    page.close()
+    assert broken == 0
