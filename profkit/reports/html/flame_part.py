@@ -13,20 +13,24 @@ from profkit.words import percent
 SEEN = 0.001  # of all samples: less that no box shows is not worth a sentence
 MOST = 3  # events that are drawn; more stand in the file
 TITLE = "Flame graph"
+HOST = "profkit profile --backend cpu -- COMMAND"
 HOW = "Click or Enter: this box alone. Arrow keys: from box to box. Escape: all."
-KEY = "".join(
-    f'<i class="k{n}"></i>{name}' for n, name in enumerate(("Python", "native", "operating system"))
-)
+WORDS = ("Python", "native", "operating system")
+KEY = "".join(f'<i class="k{n}"></i><span>{name}</span>' for n, name in enumerate(WORDS))
 
 
 def part(document: RunDocument, extras: Extras) -> Part | None:
-    """One graph for each event that was sampled; why there is none where a trace of a CPU was to be."""
+    """One graph for each event that was sampled; why there is none where somebody would look for one."""
     flames = [flame for stacks in extras.stacks if (flame := flame_of(stacks)) is not None]
     if flames:
         drawn = "".join(_graph(flame) for flame in flames[:MOST])
         data = [flame_data(flame) for flame in flames[:MOST]]
         told = "Widths are shares of the samples; callers stand above what they call."
         return Part("flame-graph", TITLE, drawn, told, data={"flame-data": data})
+    timed = document.trace is not None and document.trace.span is not None
+    if document.backend != "cpu" and (document.plan is not None or timed):
+        why = "Stacks are sampled of a program on the CPU, and this run was on the GPU."
+        return Part("flame-graph", TITLE, sentence("Where its host spends the time is not known.", HOST), why)
     trace = summary_of(document, "trace")
     if document.plan is None or trace is None or trace.tables:
         return None

@@ -33,7 +33,7 @@ from profkit.reports.html.frame import page as page_of
 from profkit.reports.html.part import Extras, Part
 from profkit.summaries.compose import enrich, summarize
 from profkit.summaries.python import OWN
-from tests import documents
+from tests import documents, page_documents
 from tests.browser import visit
 
 Show = Callable[..., Any]
@@ -184,6 +184,24 @@ def test_a_flame_graph_zooms_searches_and_is_walked_by_arrow_keys(show: Show) ->
     page.get_by_label("Find in cpu-clock").fill("GEMM")
     assert page.locator(".flame-box.found").all_inner_texts() == ["at::native::gemm<float>"]
     assert "66.7 %" in page.locator(".flame-told").inner_text()
+
+
+def test_kinds_of_functions_are_told_apart_without_colour(show: Show) -> None:
+    page = show(cpu_run(), extras()).page
+    python = page.locator(".flame-box", has_text="main (train.py)")
+    native = page.locator(".flame-box", has_text="at::native::gemm<float>")
+    assert "main (train.py) (Python): " in (python.get_attribute("title") or "")
+    assert "gemm<float> (native): " in (native.get_attribute("aria-label") or "")
+    key = page.locator(".flame-key i")
+    patterns = [one.evaluate("one => getComputedStyle(one).backgroundImage") for one in key.all()]
+    assert len(set(patterns)) == 3
+    assert python.evaluate("one => getComputedStyle(one).backgroundImage") == patterns[0]
+
+
+def test_a_run_on_a_gpu_says_why_it_has_no_flame_graph(show: Show) -> None:
+    told = show(page_documents.many(3)).page.locator("#flame-graph").inner_text()
+    assert "this run was on the GPU" in told
+    assert "profkit profile --backend cpu" in told
 
 
 def test_a_flame_graph_of_a_phone_and_of_paper_stays_inside(show: Show) -> None:

@@ -28,7 +28,8 @@
     const all = nodes(flame), tools = place.closest(".flame-graph");
     const told = tools.querySelector(".flame-told"), search = tools.querySelector("input"), whole = tools.querySelector("button");
     const percent = (value) => { const p = (100 * value) / flame.parts; return (p >= 0.95 ? p.toFixed(1) : p.toPrecision(2)) + " %"; };
-    const words = (node) => flame.names[node.name] + ": " + percent(node.value) + " of " + flame.total;
+    const kinds = Array.from(tools.querySelectorAll(".flame-key span"), (one) => one.textContent);
+    const words = (node) => flame.names[node.name] + " (" + kinds[flame.kinds[node.name]] + "): " + percent(node.value) + " of " + flame.total;
     let zoom = null, focused = null, elements = new Map();
 
     function shown(node) {
