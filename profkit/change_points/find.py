@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 FEWEST = 2 * SHORTEST  # values; with fewer there are no two stretches
+ROUNDING = (
+    1e-12  # of the level: sums of doubles taken in another order differ by so much, and nothing changed
+)
 STRONG_MEMORY = 0.5  # from here a note says what the correlation of neighbours costs
 
 
@@ -79,7 +82,7 @@ def candidates(values: NDArray[np.float64]) -> list[Candidate]:
 def _changes(series: NDArray[np.float64], indices: list[int]) -> tuple[ChangePoint, ...]:
     import numpy as np
 
-    if len(series) < FEWEST or not np.ptp(scaled := _scaled(series)):
+    if len(series) < FEWEST or np.ptp(scaled := _scaled(series)) <= ROUNDING:
         return ()
     kept = audit(tamed(scaled), found) if (found := candidates(scaled)) else []
     edges = [0, *(c.place for c in kept), len(series)]

@@ -11,7 +11,16 @@ from bisect import bisect_left, insort
 from dataclasses import dataclass, field, replace
 
 from profkit.model import DecisionStep, Outcome
-from profkit.regression.band import CLING_GUESS, TOO_MUCH, Band, far_band, middle, near_band
+from profkit.regression.band import (
+    CLING_GUESS,
+    LEAST_FOR_CLING,
+    LONG,
+    TOO_MUCH,
+    Band,
+    far_band,
+    middle,
+    near_band,
+)
 from profkit.regression.confirmation import ConfirmWord
 from profkit.regression.drift import ANCHOR, drifted
 from profkit.regression.rules import Rule
@@ -243,7 +252,7 @@ class Walk:
             return look
         step: DecisionStep = "same-night" if word == "different" else "nights"
         wanted = self._wanted(band)
-        if step == "nights" and (nights - self.alike < wanted or band.cling > TOO_MUCH):
+        if step == "nights" and (nights - self.alike < wanted or not self._judges(band)):
             if stands is not None:
                 return self._held(band, last_good)
             code = "suspect" if nights - self.alike < wanted else "autocorrelated"
@@ -263,11 +272,26 @@ class Walk:
         apart = scatter > SCATTER * band.sigma and least < SCATTER_SHARE * scatter
         return self.rule.nights + (2 if apart else 0)
 
+    def _judges(self, band: Band) -> bool:
+        """Whether nights in a row say anything: not of a series that wanders, but where it leapt at once.
+
+        That is where its first nights outside lie further beyond all of the level than that has ever gone in all: no
+        wandering of four months does in three nights more than twice what it did in all of them.
+        """
+        if band.cling <= TOO_MUCH:
+            return True
+        past = self.level[-LONG:]
+        first = [value for _, value in self.streak[: self.rule.nights]]
+        if len(past) < LEAST_FOR_CLING:
+            return False
+        beyond = min(first) - max(past) if self.side > 0 else min(past) - max(first)
+        return beyond > max(past) - min(past)
+
     def _good(self, band: Band, value: float, word: ConfirmWord | None) -> Look:
         first, nights = self.streak[0][0], len(self.streak)
         last_good, stands = self.last_good, self.standing
         inside = stands is not None and side_of(stands.before, value) != self.bad
-        by_nights = word != "same" and nights - self.alike >= self._wanted(band) and band.cling <= TOO_MUCH
+        by_nights = word != "same" and nights - self.alike >= self._wanted(band) and self._judges(band)
         step: DecisionStep = "same-night" if word == "different" else "nights"
         if word != "different" and not by_nights:
             if self.alike >= self.rule.nights:

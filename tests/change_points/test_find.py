@@ -132,6 +132,10 @@ def test_an_exact_step_is_found_at_its_place(before: float, after: float) -> Non
     assert (change.index, change.before, change.after, change.strength) == (40, before, after, None)
 
 
+def test_the_rounding_of_a_sum_is_no_change() -> None:
+    assert find_changes([0.3] * 50 + [0.1 + 0.2] * 50) == ()
+
+
 def test_one_huge_spike_is_no_change_and_hides_none() -> None:
     quiet = 100 + noise("gauss", 365, 1)
     quiet[50] = 1e9

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -172,6 +173,22 @@ def test_a_difference_below_the_floor_is_none_however_quiet_the_series() -> None
     assert set(codes(exact)[7:]) == {"held"}
     tiny = series_of([*[1e-8] * 40, *[2.5e-8] * 5])  # 150 %, and 15 ns: below what a clock tells
     assert set(codes(tiny)[7:]) == {"held"}
+
+
+def test_a_series_that_wanders_convicts_nobody_but_of_a_leap_beyond_all_that_it_ever_did() -> None:
+    source, value, wander = random.Random(3), 0.0, []
+    for _ in range(160):
+        value = 0.95 * value + source.gauss(0, 0.0025)
+        wander.append(1 + value)
+    quiet = replay(series_of(wander), RULE)
+    assert not [o for o in quiet if o.outcome == "regressed"]
+    leapt = replay(series_of([v * (1.2 if i >= 120 else 1) for i, v in enumerate(wander)]), RULE)
+    assert [(o.outcome, o.code) for o in leapt[120:124]] == [
+        ("ambiguous", "suspect"),
+        ("ambiguous", "suspect"),
+        ("regressed", "nights"),
+        ("regressed", "standing"),
+    ]
 
 
 def test_many_nights_on_one_side_convict_though_none_is_far_out() -> None:
