@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
+import shlex
 import signal
 import sys
 import time
@@ -60,7 +62,7 @@ def _run() -> None:
     except ProfkitError as fault:
         _leave(fault, fault.exit_code)
     except OSError as error:  # a disk that filled up, a file that went away while it was read
-        _leave(MachineError(f"the system refused: {error}"), MachineError.exit_code)
+        _leave(_refused(error), MachineError.exit_code)
     except Exception as error:
         if os.environ.get("PROFKIT_DEBUG"):
             raise
@@ -68,6 +70,17 @@ def _run() -> None:
         _leave(
             ProfkitError(said, "run it again with PROFKIT_DEBUG=1 and report what it prints"), INTERNAL_ERROR
         )
+
+
+def _refused(error: OSError) -> MachineError:
+    """What the system would not do, and where to look."""
+    named = error.filename if isinstance(error.filename, str) else None
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        full = "the disk that the output goes to is full" if named is None else f"no space left for {named}"
+        return MachineError(full, f"df -h {shlex.quote(str(Path(named).parent))}" if named else "df -h")
+    where = f": {named}" if named else ""
+    fix = f"ls -ld {shlex.quote(named)}" if named else "df -h; ulimit -a"
+    return MachineError(f"the system refused: {error.strerror or error}{where}", fix)
 
 
 def _steady_streams() -> None:

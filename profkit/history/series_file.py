@@ -143,7 +143,20 @@ def _value_column(table: Table, names: tuple[str, ...], path: Path) -> int:
         for k in range(len(names)):
             if _plain(names[k]) == wanted and (wanted != "time" or k > 0 or len(names) == 1):
                 return k
+    if numeric[-1] == 0 and len(names) > 1 and _counts(table):
+        row = next(row for row in table.rows if number(row.fields[1]) is None)
+        raise UnreadableReport(
+            f"{path.name} counts its lines, and has no column of numbers beside: {row.fields[1][:40]!r} in line"
+            f" {row.line} is none",
+            "give it index,value; --column 1 takes the first all the same",
+        )
     return numeric[-1]
+
+
+def _counts(table: Table) -> bool:
+    """Whether the first column only numbers the lines: 0, 1, 2, ... or 1, 2, 3, ..."""
+    first = number(table.rows[0].fields[0])
+    return first in (0, 1) and all(number(r.fields[0]) == first + n for n, r in enumerate(table.rows[:1000]))
 
 
 def _is_numeric(table: Table, column: int) -> bool:

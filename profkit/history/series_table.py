@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -111,7 +112,9 @@ def _in_words(path: Path) -> Iterator[None]:
     except IsADirectoryError as error:
         raise UnreadableReport(f"{path} is a folder, not a series", "name a file in it") from error
     except OSError as error:
-        raise UnreadableReport(f"{path} cannot be read: {error.strerror}") from error
+        raise UnreadableReport(
+            f"{path} cannot be read: {error.strerror}", f"ls -l {shlex.quote(str(path))}"
+        ) from error
 
 
 def _rows(path: Path, text: str) -> tuple[list[Row], str]:
@@ -132,7 +135,10 @@ def _rows(path: Path, text: str) -> tuple[list[Row], str]:
         if separator == " ":
             fields = line.split()
         elif '"' in line:
-            fields = next(csv.reader([line.strip()], delimiter=separator, skipinitialspace=True), [])
+            try:
+                fields = next(csv.reader([line.strip()], delimiter=separator, skipinitialspace=True), [])
+            except csv.Error as error:  # a field of more than 128 KiB
+                raise UnreadableReport(f"{path.name}, line {n}: {error}", f"give it {EXPECTED}") from error
         else:
             fields = line.split(separator)
         rows.append(Row(n, tuple(each.strip() for each in fields)))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from profkit.model import ChangePoint, Epoch, Series, Trend
 from profkit.reports.line_plot import plot
 from profkit.reports.screen import Screen
-from profkit.words import plural, quantity
+from profkit.words import plural, quantity, shortened
 
 MOST_PLOTS = 12  # trends that are drawn; the table below has all of them
 HEIGHT = 7
@@ -116,4 +116,6 @@ def _row(trend: Trend) -> tuple[str, ...]:
 
 
 def _day(started: str) -> str:
-    return started[:10] if len(started) > 10 and started[4:5] == "-" else started
+    if len(started) > 10 and started[4:5] == "-":
+        return started[:10]
+    return shortened(started, 40)  # a series of a file calls its values what it likes

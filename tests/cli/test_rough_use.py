@@ -155,6 +155,20 @@ def test_two_ctrl_c_in_a_row_leave_a_readable_run_and_no_process(tmp_path: Path,
     assert _workloads(tmp_path) == []
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux's /dev/full")
+def test_output_onto_a_full_disk_is_the_machines_refusal_with_a_fix(tmp_path: Path) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [*PROFKIT, "nightly", "--example"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=ENVIRONMENT,
+        )
+    assert done.returncode == 3
+    assert done.stderr == "error: the disk that the output goes to is full\n  fix: df -h\n"
+
+
 def _workloads(folder: Path) -> list[str]:
     """Processes that work in `folder`."""
     found = []
