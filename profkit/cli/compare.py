@@ -29,7 +29,7 @@ def add_to(app: typer.Typer) -> None:
 def compare(
     baseline: Annotated[Path, typer.Argument(help="The run or report to start from.", metavar="BASELINE")],
     candidate: Annotated[Path, typer.Argument(help="The run or report in question.", metavar="CANDIDATE")],
-    force: Annotated[bool, typer.Option("--force", help="Compare what must not be compared.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Compare although the two are not alike.")] = False,
     metric: Annotated[
         list[str] | None,
         typer.Option("--metric", "-m", help="Look at this metric alone, and let it decide (repeatable)."),

@@ -49,7 +49,14 @@ def add_to(app: typer.Typer) -> None:
 def report(
     reports: Annotated[list[Path], typer.Argument(help="Runs, or reports.", metavar="RUN|REPORT...")],
     format: Annotated[
-        ReportFormat, typer.Option("--format", "-f", help="What to make of it.", callback=_remember)
+        ReportFormat,
+        typer.Option(
+            "--format",
+            "-f",
+            help=f"What to make of it: {', '.join(form.value for form in ReportFormat)}.",
+            metavar="FORM",
+            callback=_remember,
+        ),
     ] = ReportFormat.terminal,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The file to write (else standard output).")

@@ -24,6 +24,7 @@ from profkit.reports.night_words import (
     duration,
     epochs,
     evidence,
+    following,
     missed,
     name_of,
     points,
@@ -108,6 +109,7 @@ def _loud(number: int, workload: WorkloadOutcome) -> Part:
     lines = [("Target", line) for line in missed(workload)]
     lines += [("Why", line) for line in causes(workload)]
     lines += [("Mind", line) for line in doubts(workload)]
+    lines += [("Next", line) for line in following(workload)]
     lines += [("Epoch", line) for line in epochs(workload)]
     lines += [("Note", line) for line in workload.notes]
     charts = [chart for metric in alarming(workload)[:LOUD] if (chart := _chart(metric)) is not None]

@@ -16,6 +16,7 @@ from profkit.reports.night_words import (
     doubts,
     epochs,
     evidence,
+    following,
     heading,
     missed,
     name_of,
@@ -70,6 +71,7 @@ def _loud(workload: WorkloadOutcome) -> str:
     lines += [f"- **Why:** {escaped(line)}" for line in causes(workload)]
     lines += [f"- **Mind:** {escaped(line)}" for line in doubts(workload)]
     lines += [f"- **Fix:** {code(workload.fix)}"] if workload.fix else []
+    lines += [f"- Next: {code(line)}" for line in following(workload)]
     lines += [f"- Run: {code(workload.run)}"] if workload.run else []
     lines += [f"- Log: {code(workload.log)}"] if workload.log and workload.ending != "done" else []
     parts += ["\n".join(lines)] if lines else []

@@ -19,6 +19,7 @@ from profkit.reports.night_words import (
     duration,
     epochs,
     evidence,
+    following,
     heading,
     missed,
     name_of,
@@ -75,6 +76,7 @@ def render(
     _lines(screen, "How far to trust it", kept)
     remarks = [note for workload in night.workloads for note in _with(workload, list(workload.notes))]
     _lines(screen, "Notes", [*night.notes, *remarks])
+    _lines(screen, "Next", [line for workload in loud for line in following(workload)])
     if folder is not None:
         screen.heading("Files")
         screen.line(str(folder), indent=2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 
 from profkit.model import Incident, MetricOutcome, Night, Outcome, WorkloadOutcome
@@ -110,6 +111,19 @@ def evidence(metric: MetricOutcome) -> list[str]:
     if metric.outcome in ("regressed", "ambiguous") and good and here and good != here:
         told.append(f"what came in: git log {good[:12]}..{here[:12]}")
     return told
+
+
+def following(workload: WorkloadOutcome) -> list[str]:
+    """What to type next of a workload that regressed: the whole comparison, and what makes a change the normal."""
+    if workload.outcome != "regressed" or workload.code == TARGET:
+        return []
+    told = []
+    if (found := workload.comparison) is not None and found.baseline.path and found.candidate.path:
+        told.append(f"profkit compare {shlex.quote(found.baseline.path)} {shlex.quote(found.candidate.path)}")
+    return [
+        *told,
+        f"profkit history accept {shlex.quote(workload.name)} --because WHY  # if it is meant to be so",
+    ]
 
 
 def points(metric: MetricOutcome) -> list[str]:

@@ -110,10 +110,14 @@ def _worth_a_place(verdict: Verdict, *, of_run: bool) -> bool:
     )
 
 
-def urgency(verdict: Verdict) -> tuple[bool, float, bool, float]:
-    """What to look at first: failures, by what could be won; the whole run before its parts, large before small."""
+def urgency(verdict: Verdict) -> tuple[bool, bool, float, bool, float]:
+    """What to look at first: failures, by what could be won; the whole run before its parts, large before small.
+
+    Before them all stands a time without a centre to speak of: no change could be seen in it.
+    """
     part = verdict.scope.kind in ("function", "kernel")
-    return verdict.verdict != "fail", -(verdict.gain or 0.0), part, -(verdict.weight or 0.0)
+    noisy = verdict.metric == "time.interval" and verdict.value is not None and verdict.value > NOISE
+    return not noisy, verdict.verdict != "fail", -(verdict.gain or 0.0), part, -(verdict.weight or 0.0)
 
 
 def gain(verdict: Verdict) -> str:

@@ -209,5 +209,7 @@ def _where_next(screen: Screen, document: RunDocument, folder: Path | None) -> N
         screen.line((f"{flame}: a flame graph, opens at speedscope.app", "dim"), indent=4, hang=2)
     screen.heading("Next")
     screen.line(f"profkit summarize {shlex.quote(str(folder))}", indent=2, hang=2)
+    if document.state == "complete":
+        screen.line(f"profkit compare {shlex.quote(str(folder))} LATER_RUN", indent=2, hang=2)
     if document.state in ("interrupted", "failed"):
         screen.line("profkit doctor", indent=2, hang=2)

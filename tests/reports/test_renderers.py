@@ -218,6 +218,7 @@ def test_without_details_a_run_fits_two_screens_and_has_every_verdict_and_headli
 def test_where_the_files_are_and_what_to_type_next_stand_at_the_end() -> None:
     tail = terminal.render(judged(), FOLDER, color=False).split("\n")[-9:]
     assert f"  profkit summarize {FOLDER}" in "\n".join(tail)
+    assert f"  profkit compare {FOLDER} LATER_RUN" in "\n".join(tail)
     assert any("run.json" in line for line in tail)
     assert "profkit check" not in terminal.render(judged(), color=False)
 
@@ -275,6 +276,14 @@ def test_three_actions_worst_first_and_none_twice() -> None:
     found = order.actions(replace(documents.empty(), verdicts=verdicts))
     assert [action.what for action in found] == ["outer", "inner", "install it"]
     assert found[1].why == "in f: because c"
+
+
+def test_a_time_without_a_centre_is_the_first_thing_to_do() -> None:
+    failed = verdict("fail", "a", "block the loops")
+    for half, first in ((163.0, "quiet the machine"), (4.0, "block the loops")):
+        noisy = replace(verdict("unknown", "t", "quiet the machine"), metric="time.interval", value=half)
+        found = order.actions(replace(documents.empty(), verdicts=(failed, noisy)))
+        assert found[0].what == first
 
 
 def test_nothing_to_do_is_not_spoken_of() -> None:
