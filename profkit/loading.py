@@ -91,18 +91,29 @@ class Run:
             "commit": revision.commit if revision is not None else None,
         }
 
+    def __repr__(self) -> str:
+        """One line for a prompt; all of the document would be a page of a megabyte."""
+        document = self.document
+        told = [f"{self.name}: {document.name} on {document.backend}", document.state]
+        line = harmless(", ".join([*told, *self._sums()]))
+        return f"<Run {line}; rows(), samples(), kernels(), verdicts(), .document>"
+
     def _repr_html_(self) -> str:
         """What a notebook shows: the time, the verdicts, and what to do first."""
+        document = self.document
+        head = f"<b>{_html(self.name)}</b> ({document.backend}, {document.state})"
+        todo = "".join(f"<li><b>{_html(a.what)}</b><br>{_html(a.why)}</li>" for a in actions(document))
+        return "<br>".join([head, *map(_html, self._sums())]) + (f"<ol>{todo}</ol>" if todo else "")
+
+    def _sums(self) -> list[str]:
+        """The time, and how many verdicts of the run there are of each word; what there is of both."""
         document = self.document
         counted = [
             f"{SIGNS[word]} {number} {WORDS[word]}"
             for word in WORDS
             if (number := sum(v.verdict == word and v.scope.kind in ("run", "region") for v in document.verdicts))
         ]
-        lines = [line for line in (time_line(document), ", ".join(counted)) if line]
-        head = f"<b>{_html(self.name)}</b> ({document.backend}, {document.state})"
-        todo = "".join(f"<li><b>{_html(a.what)}</b><br>{_html(a.why)}</li>" for a in actions(document))
-        return "<br>".join([head, *map(_html, lines)]) + (f"<ol>{todo}</ol>" if todo else "")
+        return [line for line in (time_line(document), ", ".join(counted)) if line]
 
 
 class Runs(Sequence[Run]):

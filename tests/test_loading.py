@@ -128,11 +128,16 @@ def test_frames_are_made_of_rows_as_they_are(runs: Runs, method: str, library: s
 
 def test_a_notebook_is_shown_what_matters_and_nothing_is_obeyed(tmp_path: Path, folder: Path) -> None:
     shown = profkit.load(folder)._repr_html_()
+    line = repr(profkit.load(folder))
+    assert len(line) < 400
+    assert "per iteration" in line
+    assert "rows()" in line
     assert "4.10 ms" in shown
     assert shown.count("<li>") == 3
     write_run(tmp_path / "<script>x", hostile())
     page = profkit.load_all([folder, tmp_path / "<script>x"])._repr_html_()
     assert "<script>" not in page
+    assert repr(profkit.load(tmp_path / "<script>x")).isprintable()
 
 
 @pytest.mark.parametrize("content", [b"", b"not a report", b'{"schema": "profkit.run/99"}'])
