@@ -76,8 +76,11 @@ def _refused(error: OSError) -> MachineError:
     """What the system would not do, and where to look."""
     named = error.filename if isinstance(error.filename, str) else None
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        full = "the disk that the output goes to is full" if named is None else f"no space left for {named}"
-        return MachineError(full, f"df -h {shlex.quote(str(Path(named).parent))}" if named else "df -h")
+        what = "the output" if named is None else named
+        return MachineError(
+            f"cannot write {what}: {error.strerror}",
+            f"df -h {shlex.quote(str(Path(named).parent))}" if named else "df -h",
+        )
     where = f": {named}" if named else ""
     fix = f"ls -ld {shlex.quote(named)}" if named else "df -h; ulimit -a"
     return MachineError(f"the system refused: {error.strerror or error}{where}", fix)

@@ -166,7 +166,7 @@ def test_output_onto_a_full_disk_is_the_machines_refusal_with_a_fix(tmp_path: Pa
             env=ENVIRONMENT,
         )
     assert done.returncode == 3
-    assert done.stderr == "error: the disk that the output goes to is full\n  fix: df -h\n"
+    assert done.stderr == "error: cannot write the output: No space left on device\n  fix: df -h\n"
 
 
 def _workloads(folder: Path) -> list[str]:
