@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from profkit.model import Reading, RunDocument
+from profkit.model import RUN, Reading, RunDocument, Source
 from profkit.summaries.compose import work_of
 from profkit.summaries.kernel_roofline import PRECISIONS, Place, hidden_tensor, place
 from profkit.summaries.kernels import BOUNDS, KernelRow
@@ -26,6 +26,7 @@ class Roof:
     main: bool = (
         True  # False: of other threads than the workload uses, or of arithmetic that nothing here does
     )
+    reading: Reading | None = None  # what it comes from
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ class Spot:
     quality: str | None
     bound: str | None
     told: str
+    reading: Reading | None = None  # what it comes from
 
 
 @dataclass(frozen=True)
@@ -111,17 +113,22 @@ def _device_roofs(rows: Sequence[KernelRow], places: Sequence[Place]) -> tuple[R
     """The highest that any kernel's own peak came to: they follow the clock, which moves a little."""
     used = {here.kind for here in places}
     found = []
-    memory = [peak for row in rows if (peak := row.value("bandwidth.dram.peak"))]
-    if memory:
-        found.append(Roof("DRAM", max(memory), "memory"))
+    if (top := _highest(rows, "bandwidth.dram.peak")) is not None:
+        found.append(Roof("DRAM", top.value or 0.0, "memory", reading=top))
     tensor = [here.peak for here in places if here.kind == "tensor"]
     if tensor:
         found.append(Roof("tensor", max(tensor), "compute", estimated=True))
     for key, name in PRECISIONS.items():
-        peaks = [peak for row in rows if (peak := row.value(f"flops.peak.{key}"))]
-        if peaks and (name in used or key == "f32"):
-            found.append(Roof(name, max(peaks), "compute", main=name in used))
+        top = _highest(rows, f"flops.peak.{key}")
+        if top is not None and (name in used or key == "f32"):
+            found.append(Roof(name, top.value or 0.0, "compute", main=name in used, reading=top))
     return tuple(found)
+
+
+def _highest(rows: Sequence[KernelRow], metric: str) -> Reading | None:
+    """The reading with the largest value above zero."""
+    known = [row.readings[metric] for row in rows if row.value(metric)]
+    return max(known, key=lambda reading: reading.value or 0.0, default=None)
 
 
 def _kernel(row: KernelRow, here: Place) -> Spot:
@@ -136,7 +143,13 @@ def _kernel(row: KernelRow, here: Place) -> Spot:
         "estimated" if here.estimated else None,
         bound,
         f"{told}; limited by {bound}" if bound else told,
+        row.readings.get("roofline.share") or _rate(row, here),
     )
+
+
+def _rate(row: KernelRow, here: Place) -> Reading | None:
+    key = next((key for key, word in PRECISIONS.items() if word == here.kind), None)
+    return row.readings.get(f"flops.rate.{key}" if key is not None else "flops.tensor")
 
 
 def _of_processor(document: RunDocument) -> Roofline | None:
@@ -159,12 +172,15 @@ def _of_processor(document: RunDocument) -> Roofline | None:
         for threads, peak in ((1, one), (peaks.threads, every)):
             if peak and not (threads == 1 and peaks.threads == 1 and peak is every):
                 words = f"{name}, {threads} thread{'s' if threads > 1 else ''}"
-                roofs.append(Roof(words, peak, kind, main=threads == limit.threads))
+                unit = "B/s" if kind == "memory" else "FLOP/s"
+                made = Source("profkit", formula=peaks.method)
+                told = Reading(f"{words}, peak", peak, unit, "measured", RUN, made)
+                roofs.append(Roof(words, peak, kind, main=threads == limit.threads, reading=told))
     label = scopes[0].name or document.name
     most = attainable.value if attainable is not None else None
-    told = _sentence(label, intensity.value or 0.0, rate.value or 0.0, most, "float32", None)
+    words = _sentence(label, intensity.value or 0.0, rate.value or 0.0, most, "float32", None)
     quality = rate.quality if rate.quality != "measured" else None
-    spot = Spot(label, intensity.value or 0.0, rate.value or 0.0, 1.0, "float32", quality, None, told)
+    spot = Spot(label, intensity.value or 0.0, rate.value or 0.0, 1.0, "float32", quality, None, words, rate)
     return Roofline(tuple(roofs), (spot,))
 
 

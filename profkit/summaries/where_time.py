@@ -5,13 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from profkit.model import Profile, RunDocument
+from profkit.model import RUN, GpuTrace, Profile, Reading, RunDocument, Source
 from profkit.summaries.gpu_time import limits
 from profkit.summaries.kernels import KernelRow
 from profkit.summaries.trace import is_traced
 from profkit.words import percent, quantity
 
 MOST = 40  # parts that are named; what is smaller than these goes together
+
+# How the shares came about.
+BUSY = "(busy - only copying) / span * time of these kernels / time of all kernels"
+LIMITED = {
+    "the host": "(span - busy) / span * share of the idle time in which nothing was launched",
+    "idle": "(span - busy) / span * share of the idle time in which work was queued",
+    "nothing": "(span - busy) / span",
+    "copies": "only copying / span",
+}
+OF_KERNELS = "its time / the time of all kernels"
 
 
 @dataclass(frozen=True)
@@ -22,6 +32,7 @@ class Part:
     share: float
     told: str
     idle: bool = False
+    reading: Reading | None = None  # how its share came about
 
 
 @dataclass(frozen=True)
@@ -35,7 +46,7 @@ class Whole:
 
 def where_time_goes(document: RunDocument, rows: Sequence[KernelRow]) -> tuple[Whole, ...]:
     """The wholes that a document tells of, the widest first; empty where it tells of none."""
-    found = [_time_line(document, rows), _kernels(rows)] if rows else []
+    found = [_time_line(document, rows), _kernels(document, rows)] if rows else []
     found += [_libraries(profile) for profile in document.profiles]
     return tuple(whole for whole in found if whole is not None and whole.parts)
 
@@ -57,24 +68,37 @@ def _time_line(document: RunDocument, rows: Sequence[KernelRow]) -> Whole | None
             share,
             f"{words.get(name, name)}: {percent(100 * share)} % of {quantity(trace.span, 's')}",
             name in waiting,
+            _told_by(trace, share, _how(trace, name)),
         )
         for name, share in limits(trace, rows)[:MOST]
     )
     return Whole("The GPU's time, by what limits it", trace.span, parts)
 
 
-def _kernels(rows: Sequence[KernelRow]) -> Whole | None:
+def _how(trace: GpuTrace, name: str) -> str:
+    if trace.copying is None and name not in ("the host", "idle", "nothing"):
+        return "its time / time of all kernels and copies * busy / span"
+    return LIMITED.get(name, BUSY)
+
+
+def _told_by(trace: GpuTrace, share: float, formula: str) -> Reading:
+    """A share of the time as a reading: it leads to the tool that timed it and to how it was computed."""
+    return Reading("GPU time, share", 100 * share, "%", "measured", RUN, Source(trace.tool, formula=formula))
+
+
+def _kernels(document: RunDocument, rows: Sequence[KernelRow]) -> Whole | None:
     timed = [row for row in rows if row.share]
     total = sum(row.time.total for row in timed if row.time is not None) or None
-    parts = [
-        Part(row.label, row.share or 0.0, f"{row.label}: {percent(100 * (row.share or 0.0))} %")
-        for row in timed[:MOST]
-    ]
+    trace = document.trace
+
+    def part(name: str, told: str, share: float) -> Part:
+        reading = _told_by(trace, share, OF_KERNELS) if trace is not None else None
+        return Part(name, share, f"{told}: {percent(100 * share)} %", reading=reading)
+
+    parts = [part(row.label, row.label, row.share or 0.0) for row in timed[:MOST]]
     rest = sum(row.share or 0.0 for row in timed[MOST:])
     if rest > 0:
-        parts.append(
-            Part(f"{len(timed) - MOST} smaller ones", rest, f"smaller ones: {percent(100 * rest)} %")
-        )
+        parts.append(part(f"{len(timed) - MOST} smaller ones", "smaller ones", rest))
     return Whole("The kernels' time, by kernel", total, tuple(parts)) if parts else None
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from profkit.reports.charts.svg import WIDTH, frame, line, rect, tag, text
+from profkit.reports.charts.svg import WIDTH, frame, line, linked, rect, text
 from profkit.reports.charts.text import FONT, LINE, fitted, width, wrapped
 
 MarkKind = Literal["peak", "target", "median"]
@@ -76,7 +76,7 @@ def _bar(bar: Bar, y: float, full: float) -> list[str]:
     name = fitted(bar.label, RIGHT - LEFT - width(value) - 10)
     drawn = [
         text((LEFT, y + FONT), name, None, bar.told if name != bar.label else None),
-        _linked(text((RIGHT, y + FONT), value, "e", bar.words if value != bar.words else None), bar.source),
+        linked(text((RIGHT, y + FONT), value, "e", bar.words if value != bar.words else None), bar.source),
         rect(LEFT, y + LINE + 2, RIGHT - LEFT, THICK, "track"),
     ]
     room = RIGHT - LEFT
@@ -91,10 +91,6 @@ def _bar(bar: Bar, y: float, full: float) -> list[str]:
         x = LEFT + room * _part(mark.value, full)
         drawn.append(line(x, y + LINE - 1, x, y + LINE + 5 + THICK, mark.kind, mark.told))
     return drawn
-
-
-def _linked(words: str, source: int) -> str:
-    return tag("a", words, href=f"#s{source}", class_="n") if source else words
 
 
 def _part(value: float, full: float) -> float:

@@ -6,9 +6,10 @@ large as its share of the time; a hollow one is estimated or simulated.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import sqrt
 
+from profkit.model import Reading
 from profkit.reports.charts.axes import Box, box_for, x_axis, y_axis
 from profkit.reports.charts.scale import Scale, logarithmic, ticks
 from profkit.reports.charts.svg import WIDTH, focusable, frame, line, tag, text
@@ -31,16 +32,25 @@ AROUND = (
 )  # where a number may stand by its point
 
 
-def roofline_chart(roofline: Roofline, title: str = "Roofline") -> str:
-    """Roofs as lines with their names, spots as numbered points, and a line of text for each spot."""
+def roofline_chart(
+    roofline: Roofline, title: str = "Roofline", source: Callable[[Reading], int] | None = None
+) -> str:
+    """Roofs as lines with their names, spots as numbered points, and a line of text for each spot.
+
+    `source` gives the footnote of a reading that a roof or spot comes from, 0 where there is none.
+    """
+
+    def leads(one: Roof | Spot) -> int:
+        return source(one.reading) if source is not None and one.reading is not None else 0
+
     x, y, box, drawn = _axes(roofline, title)
     lines = [(roof, _line(roof, roofline.roofs, x, y, box)) for roof in roofline.roofs]
     roofs = [area for _, ends in lines for area in _along(ends)]
     used = [_around(x(spot.intensity), y(spot.rate), _radius(spot)) for spot in roofline.spots]
     for roof, ends in sorted(lines, key=lambda pair: not pair[0].main):
-        drawn += _roof(roof, ends, box, used, roofs)
+        drawn += _roof(roof, ends, box, used, roofs, leads(roof))
     for number, spot in sorted(enumerate(roofline.spots, 1), key=lambda pair: -(pair[1].share or 0)):
-        drawn.append(_spot(number, spot, x(spot.intensity), y(spot.rate), used, roofs, box))
+        drawn.append(_spot(number, spot, x(spot.intensity), y(spot.rate), used, roofs, box, leads(spot)))
     below = HEIGHT + 6
     for number, spot in enumerate(roofline.spots, 1):
         told = _legend(number, spot, below)
@@ -82,7 +92,9 @@ def _line(roof: Roof, roofs: Sequence[Roof], x: Scale, y: Scale, box: Box) -> Ar
     return (x(low), y(low * roof.peak), x(high), y(high * roof.peak)) if high > low else None
 
 
-def _roof(roof: Roof, ends: Area | None, box: Box, used: list[Area], roofs: Sequence[Area]) -> list[str]:
+def _roof(
+    roof: Roof, ends: Area | None, box: Box, used: list[Area], roofs: Sequence[Area], source: int
+) -> list[str]:
     """The line with its name where there is room; what nothing here stands under is thin."""
     if ends is None:
         return []
@@ -97,7 +109,7 @@ def _roof(roof: Roof, ends: Area | None, box: Box, used: list[Area], roofs: Sequ
             used.append(area)
             mark += text((left, base), told, "note")
             break
-    return [focusable(mark, told)]
+    return [focusable(mark, told, source)]
 
 
 def _beside(roof: Roof, ends: Area, room: float) -> list[tuple[float, float]]:
@@ -132,7 +144,14 @@ def _radius(spot: Spot) -> float:
 
 
 def _spot(
-    number: int, spot: Spot, x: float, y: float, used: list[Area], roofs: Sequence[Area], box: Box
+    number: int,
+    spot: Spot,
+    x: float,
+    y: float,
+    used: list[Area],
+    roofs: Sequence[Area],
+    box: Box,
+    source: int,
 ) -> str:
     radius, word = _radius(spot), str(number)
     wide = width(word)
@@ -144,7 +163,7 @@ def _spot(
             used.append(area)
             mark += text(((area[0] + area[2]) / 2, area[3] - 2), word, "m t")
             break
-    return focusable(mark, f"{number}: {spot.told}{_quality(spot)}")
+    return focusable(mark, f"{number}: {spot.told}{_quality(spot)}", source)
 
 
 def _corners(x: float, y: float, radius: float, wide: float, box: Box) -> list[Area]:

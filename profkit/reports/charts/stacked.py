@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from profkit.reports.charts.svg import WIDTH, focusable, frame, rect, text
+from profkit.reports.charts.svg import WIDTH, focusable, frame, linked, rect, text
 from profkit.reports.charts.text import FONT, LINE, fitted, width
 from profkit.words import percent
 
@@ -22,6 +22,7 @@ class Piece:
     share: float
     told: str
     idle: bool = False
+    source: int = 0  # the footnote that its share leads to; 0 is none
 
 
 def stacked_bar(kind: str, title: str, description: str, pieces: Sequence[Piece]) -> str:
@@ -39,7 +40,7 @@ def stacked_bar(kind: str, title: str, description: str, pieces: Sequence[Piece]
             mark += text(
                 (x + wide / 2, y + THICK / 2 + 0.35 * FONT), str(number), "m" if piece.idle else "m on"
             )
-        drawn.append(focusable(mark, piece.told))
+        drawn.append(focusable(mark, piece.told, piece.source))
         x += wide
     for number, piece in enumerate(shown, 1):
         drawn += _legend(number, piece, below)
@@ -54,7 +55,7 @@ def _legend(number: int, piece: Piece, y: float) -> list[str]:
     return [
         rect(LEFT, y + 2, 11, 11, colour),
         text((LEFT + 16, y + FONT), name, None, piece.told),
-        text((RIGHT, y + FONT), share, "e"),
+        linked(text((RIGHT, y + FONT), share, "e"), piece.source, tabindex="-1"),
     ]
 
 
@@ -68,5 +69,7 @@ def _gathered(pieces: Sequence[Piece]) -> list[Piece]:
     room = COLOURS - 1 - len(idle)
     first, rest = busy[:room], busy[room:]
     share = sum(piece.share for piece in rest)
-    small = Piece(f"others ({len(rest)})", share, "; ".join(piece.told for piece in rest))
+    small = Piece(
+        f"others ({len(rest)})", share, "; ".join(piece.told for piece in rest), source=rest[0].source
+    )
     return [*(piece for piece in kept if piece in first), small, *idle]

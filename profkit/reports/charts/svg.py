@@ -77,9 +77,18 @@ def curve(points: Iterable[tuple[float, float]], kind: str, *, closed: bool = Fa
     return tag("path", d="".join(pieces) + end, transform="scale(.25)", class_=kind)
 
 
-def focusable(body: str, told: str) -> str:
-    """A group that the keyboard reaches, with its hover text as its name."""
+def focusable(body: str, told: str, source: int = 0) -> str:
+    """A group that the keyboard reaches, with its hover text as its name; a link to the footnote `source`, if any."""
+    if source:
+        inner = hover(told) + body
+        label = shortened(told, LONGEST)
+        return tag("a", inner, href=f"#s{source}", data_source="", tabindex="0", aria_label=label)
     return tag("g", hover(told) + body, tabindex="0", role="img", aria_label=shortened(told, LONGEST))
+
+
+def linked(words: str, source: int, tabindex: str | None = None) -> str:
+    """Words that lead to the footnote `source`; 0 is none. `tabindex` -1 where a mark leads there too."""
+    return tag("a", words, href=f"#s{source}", class_="n", tabindex=tabindex) if source else words
 
 
 def frame(

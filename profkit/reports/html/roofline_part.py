@@ -24,7 +24,12 @@ def part(document: RunDocument, extras: Extras) -> Part | None:
         note = (
             "Hollow points are estimated or simulated. Thick roofs limit something here, thin ones nothing."
         )
-        return Part("roofline", "Roofline", figures([roofline_chart(found)], note) + more, headline)
+        return Part(
+            "roofline",
+            "Roofline",
+            figures([roofline_chart(found, source=extras.sources.number)], note) + more,
+            headline,
+        )
     if summary is not None:
         fix = next((reading.fix for reading in summary.readings if reading.fix), None)
         return Part("roofline", "Roofline", sentence("", fix) if fix else "", headline)

@@ -7,6 +7,7 @@ from profkit.reports.charts.bars import Bar, bar_chart
 from profkit.reports.charts.stacked import Piece, stacked_bar
 from profkit.reports.html.chart_figures import figures, sentence, summary_of
 from profkit.reports.html.part import Extras, Part
+from profkit.reports.html.sources import Sources
 from profkit.summaries.where_time import Whole, where_time_goes
 from profkit.words import percent, quantity
 
@@ -15,7 +16,7 @@ TITLE = "Where time goes"
 
 def part(document: RunDocument, extras: Extras) -> Part | None:
     """A bar for each whole that is known; why there is none where a trace was to tell it."""
-    charts = [_bar(whole) for whole in where_time_goes(document, extras.kernels(document))]
+    charts = [_bar(whole, extras.sources) for whole in where_time_goes(document, extras.kernels(document))]
     if document.trace is not None and document.trace.device_busy:
         charts.append(_devices(document.trace.device_busy))
     summary = summary_of(document, "gpu" if document.backend == "cuda" else "trace")
@@ -29,12 +30,14 @@ def part(document: RunDocument, extras: Extras) -> Part | None:
     return Part("where-time", TITLE, sentence("", fix) if fix else "", summary.headline)
 
 
-def _bar(whole: Whole) -> str:
+def _bar(whole: Whole, sources: Sources) -> str:
     title = f"{whole.title} ({quantity(whole.seconds, 's')})" if whole.seconds else whole.title
     told = "; ".join(f"{one.name} {percent(100 * one.share)} %" for one in whole.parts[:12])
-    return stacked_bar(
-        "time", title, f"{told}.", [Piece(one.name, one.share, one.told, one.idle) for one in whole.parts]
-    )
+    pieces = [
+        Piece(one.name, one.share, one.told, one.idle, sources.number(one.reading) if one.reading else 0)
+        for one in whole.parts
+    ]
+    return stacked_bar("time", title, f"{told}.", pieces)
 
 
 def _devices(busy: tuple[float, ...]) -> str:

@@ -122,6 +122,22 @@ def test_a_mark_tells_its_value_to_the_keyboard_and_escape_hides_it(show: Show) 
     assert tip.is_hidden()
 
 
+def test_marks_of_time_and_roofline_lead_to_where_their_numbers_come_from(
+    show: Show, gpu_document: RunDocument
+) -> None:
+    page = show(page_documents.many(12)).page
+    mark = page.locator("#where-time a[tabindex='0']").last
+    mark.focus()
+    assert "its time / the time of all kernels" in page.locator("#tip").inner_text()
+    page.keyboard.press("Enter")
+    assert page.evaluate("location.hash") == mark.get_attribute("href")
+    page = show(gpu_document).page
+    marks = page.locator("#roofline a[tabindex='0']")
+    assert marks.count() == page.locator("#roofline .chart [tabindex='0']").count() >= 8
+    marks.last.focus()
+    assert "Share of the roofline" in page.locator("#tip").inner_text()
+
+
 def test_a_year_tells_the_value_under_the_pointer(browser: Any, tmp_path: Path) -> None:
     values = [4e-3 + 1e-6 * day for day in range(365)]
     first = datetime(2026, 1, 1, 3, tzinfo=timezone.utc)
