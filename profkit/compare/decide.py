@@ -78,7 +78,8 @@ def decide_single(pair: Pair, floor: float | None) -> Change:
     rule, before, after = pair.rule, pair.baseline.value, pair.candidate.value
     counts, ratio = floor_of(pair, floor), _ratio(before, after)
     if before == after and (rule.exact or before == 0):
-        return _change(pair, "same", "equal", counts, ratio, ratio, ratio, None, counts)
+        seen = counts if before else None  # of nothing no share says anything
+        return _change(pair, "same", "equal", counts, ratio, ratio, ratio, None, seen)
     if rule.repeat is None and rule.spread is None:
         return _change(
             pair, "ambiguous", "one value each, and how far such values differ is not known", counts, ratio

@@ -240,4 +240,6 @@ def looked_line(comparison: Comparison) -> str | None:
     text = f"{plural(count, 'metric')} looked at"
     if tested:
         text += f", {tested} by samples: of those called different 5 % at most are so by chance"
+        if any(len(c.baseline.groups) == len(c.candidate.groups) == 1 for c in comparison.changes):
+            text += ", if single processes differ by no more than is assumed"
     return text

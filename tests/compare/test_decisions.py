@@ -10,6 +10,7 @@ from profkit.compare import compare
 from profkit.compare.rules import all_rules
 from profkit.metrics import all_metrics
 from profkit.model import Change, Comparison, Moment, Quality, RunDocument
+from profkit.reports.comparison_words import looked_line
 from tests import documents, gpu_documents
 from tests.comparison_documents import run, timing, value
 
@@ -65,6 +66,8 @@ def test_one_process_on_each_side_cannot_show_a_few_per_cent() -> None:
     found = compare(*runs)
     assert found.outcome == "ambiguous"
     assert "one process each" in of(found, "time.median").reason
+    assert "if single processes differ by no more than is assumed" in (looked_line(found) or "")
+    assert "assumed" not in (looked_line(compare(run(), run(0.1, seed=2))) or "")
 
 
 def test_whole_processes_are_processes_each() -> None:
@@ -117,7 +120,10 @@ def test_nothing_grows_out_of_nothing() -> None:
     found = compare(*sides)
     change = of(found, "memory.python_growth")
     assert (change.word, change.ratio, found.outcome) == ("different", None, "regressed")
-    assert of(compare(sides[0], sides[0]), "memory.python_growth").word == "same"
+    equal = of(
+        compare(*sides[:1], replace(sides[0], started="2026-11-21T00:00:00+00:00")), "memory.python_growth"
+    )
+    assert (equal.word, equal.detectable) == ("same", None)  # 2 % of nothing would have been seen is not said
 
 
 def test_values_of_two_tools_or_qualities_are_not_compared() -> None:
