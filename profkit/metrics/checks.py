@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -27,7 +27,7 @@ class ConsistencyCheck:
     least: float
     doubts: tuple[str, ...]
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """The counters and metrics that it needs."""
         return tuple(dict.fromkeys((*self.left.names, *self.right.names)))

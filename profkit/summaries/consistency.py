@@ -32,12 +32,14 @@ def checked(document: RunDocument) -> RunDocument:
             for name in check.doubts:
                 found.setdefault(name, why)
             broken.setdefault(check.says, []).append(scope.name or "?")
-    readings_now = tuple(
-        replace(r, doubt=doubts.get((r.scope, r.source.artifact), {}).get(r.metric))
-        if r.scope.kind == "kernel" and r.value is not None
-        else r
-        for r in document.readings
-    )
+
+    def now(reading: Reading) -> Reading:
+        if reading.scope.kind != "kernel" or reading.value is None:
+            return reading
+        doubt = doubts.get((reading.scope, reading.source.artifact), {}).get(reading.metric)
+        return reading if reading.doubt == doubt else replace(reading, doubt=doubt)
+
+    readings_now = tuple(now(reading) for reading in document.readings)
     kept = tuple(note for note in document.notes if _MARK not in note)
     return replace(document, readings=readings_now, notes=(*kept, *_notes(broken)))
 
