@@ -135,8 +135,8 @@ def _document(fault: ProfkitError, code: int) -> str:
 
 def print_fault(fault: ProfkitError) -> None:
     """One sentence on standard error, and the line that fixes it."""
-    from profkit.reports.plain_text import harmless
+    from profkit.reports.plain_text import harmless, no_command
 
     lines = [f"error: {fault.message}", *([f"  fix: {fault.fix}"] if fault.fix else [])]
     for line in "\n".join(lines).split("\n"):  # it may hold what a workload printed
-        print(harmless(line), file=sys.stderr)
+        print(no_command(harmless(line)), file=sys.stderr)

@@ -86,9 +86,12 @@ def print_document(
 def put(text: str) -> None:
     """Write a result to standard output; a reader that has gone (`| head`) changes nothing else."""
     global _told
+    from profkit.reports.plain_text import no_command
+
     _told = True
+    whole = text if text.endswith("\n") else text + "\n"
     try:
-        sys.stdout.write(text if text.endswith("\n") else text + "\n")
+        sys.stdout.write(whole if _asked is OutputFormat.json else no_command(whole))
         sys.stdout.flush()
     except BrokenPipeError:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - until the end

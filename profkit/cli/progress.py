@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import TextIO
 
 from profkit.progress import Progress, Silent
-from profkit.reports.plain_text import harmless
+from profkit.reports.plain_text import harmless, no_command
 
 
 def progress_for(*, quiet: bool, stream: TextIO | None = None) -> Progress:
@@ -77,7 +77,7 @@ class _Plain:
         self._write(f"  {text}")
 
     def _write(self, line: str) -> None:
-        self._stream.write(harmless(line) + "\n")
+        self._stream.write(no_command(harmless(line)) + "\n")
         self._stream.flush()
 
 

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import re
 import unicodedata
 
 # Bidirectional marks (they reorder what is read) and line separators are format characters, not controls.
 _DANGEROUS = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+
+# What GitHub's runner takes for a command to itself: `::` behind any blanks (actions/runner, ActionCommand.cs), and the
+# older `##[` anywhere in a line.
+_COMMAND = re.compile(r"(?m)^[^\S\n]*(?=::)|#(?=#\[)")
+_JOINER = "\N{WORD JOINER}"  # no width, and no blank to the runner
 
 
 def harmless(text: str) -> str:
@@ -17,6 +24,17 @@ def harmless(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     return "".join(_visible(character) for character in text)
+
+
+def no_command(text: str) -> str:
+    """The text as it is; in a step of GitHub Actions with no line in it that the runner would carry out.
+
+    What a workload, a kernel or a file is called is in it, and `::add-mask::` and the like are carried out wherever
+    they are printed.
+    """
+    if os.environ.get("GITHUB_ACTIONS") != "true":
+        return text
+    return _COMMAND.sub(lambda found: found[0] + _JOINER, text)
 
 
 def _visible(character: str) -> str:

@@ -104,6 +104,19 @@ def test_a_workload_cannot_speak_in_the_name_of_profkit(tmp_path: Path) -> None:
     assert found["sleeps"]["fix"] == "timeout: SECONDS"
 
 
+def test_nothing_but_profkits_own_annotations_is_a_command_to_githubs_runner(tmp_path: Path) -> None:
+    (tmp_path / "forges.py").write_text(
+        "raise SystemExit('::add-mask::a\\n::set-output name=b::c\\n##[error]d\\n%0A::error::e')\n"
+    )
+    written(tmp_path, '  - {name: "::error title=x::y", command: [python, forges.py]}\n')
+    said = profkit("nightly", "night.yaml", cwd=tmp_path, env={"GITHUB_ACTIONS": "true"})
+    lines = [line.strip() for line in (said.out + said.err).splitlines()]
+    commands = [line for line in lines if line.startswith("::") or "##[" in line.partition("::")[0]]
+    assert [line[:40] for line in commands] == ["::error title=%3A%3Aerror title=x%3A%3Ay"]
+    assert "\n" not in commands[0]
+    assert "::add-mask::a" in said.out  # told all the same
+
+
 def test_a_night_of_the_same_name_goes_on_and_repeats_nothing(tmp_path: Path) -> None:
     count = "open('ran.txt', 'a').write('x')"
     written(tmp_path, f'  - {{name: first, command: [python, -c, "{count}"]}}\n' + GOOD)
