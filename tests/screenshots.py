@@ -1,9 +1,9 @@
 """The pictures of docs/: pages of real runs, as a browser shows them.
 
-    python -m tests.screenshots GPU_RUN CPU_RUN
+    python -m tests.screenshots GPU_RUN CPU_RUN [NIGHT]
 
-Each run is a folder that `profkit profile` left. What is shown of a page, in which colours, stands in SHOTS. Pictures
-go to docs/images/, each below 150 kB; the runs themselves are not kept.
+Each run is a folder that `profkit profile` left, the night one that `profkit nightly` did. What is shown of a page, in
+which colours, stands in SHOTS. Pictures go to docs/images/, each below 150 kB; the runs themselves are not kept.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Shot:
     """One picture: of which run, what of its page, after which script, how wide and in which colours."""
 
     name: str
-    run: str  # "gpu" or "cpu"
+    run: str  # "gpu", "cpu" or "night"
     what: str | None  # a selector; None: the top of the page
     script: str = ""
     width: int = 1100
@@ -62,6 +62,7 @@ SHOTS = (
         "report-comparable", "gpu", "#machine", "document.querySelector('#machine details.fold').open = true"
     ),
     Shot("report-phone", "gpu", None, width=360, height=720, scheme="dark"),
+    Shot("night", "night", None, height=960),
 )
 
 
@@ -99,7 +100,7 @@ def take(browser: Any, shot: Shot, page_of: dict[str, Path]) -> Path | None:
 
 def main() -> None:
     """Take all of them; exit 1 where one is too large."""
-    if len(sys.argv) != 3:
+    if len(sys.argv) not in (3, 4):
         sys.exit(__doc__)
     reason = why_not()
     if reason is not None:
@@ -108,11 +109,13 @@ def main() -> None:
     too_large = False
     with tempfile.TemporaryDirectory() as folder, started() as browser:
         page_of = {}
-        for kind, run in zip(("gpu", "cpu"), map(Path, sys.argv[1:]), strict=True):
+        for kind, run in zip(("gpu", "cpu"), map(Path, sys.argv[1:3]), strict=True):
             document = examine(run)
             page_of[kind] = Path(folder, f"{kind}.html")
             page_of[kind].write_text(render(document, extras_of(run, document)), encoding="utf-8")
-        for shot in SHOTS:
+        if len(sys.argv) == 4:
+            page_of["night"] = Path(sys.argv[3]).resolve() / "report.html"
+        for shot in (one for one in SHOTS if one.run in page_of):
             target = take(browser, shot, page_of)
             if target is None:
                 print(f"{shot.name}: the page of this {shot.run} run has no {shot.what}")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Sequence
+from pathlib import PurePath
 
 from profkit.model import Incident, MetricOutcome, Night, Outcome, WorkloadOutcome
 from profkit.words import figures, plural, quantity
@@ -119,11 +121,20 @@ def following(workload: WorkloadOutcome) -> list[str]:
         return []
     told = []
     if (found := workload.comparison) is not None and found.baseline.path and found.candidate.path:
-        told.append(f"profkit compare {shlex.quote(found.baseline.path)} {shlex.quote(found.candidate.path)}")
+        told.append(f"profkit compare {' '.join(_near(found.baseline.path, found.candidate.path))}")
     return [
         *told,
         f"profkit history accept {shlex.quote(workload.name)} --because WHY  # if it is meant to be so",
     ]
+
+
+def _near(baseline: str, candidate: str) -> list[str]:
+    """Both folders as they are typed where the nightly's file lies: `reports/nights/n1/...`, without the host's own."""
+    paths = [PurePath(baseline), PurePath(candidate)]
+    if all(path.is_absolute() for path in paths) and baseline != candidate:
+        shared = PurePath(os.path.commonpath(paths)).parent.parent
+        paths = [path.relative_to(shared) for path in paths]
+    return [shlex.quote(str(path)) for path in paths]
 
 
 def points(metric: MetricOutcome) -> list[str]:

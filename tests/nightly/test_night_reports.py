@@ -88,14 +88,16 @@ def test_what_was_confirmed_shows_its_evidence_and_the_commits_to_look_at() -> N
     told = metric("regressed", change=again, commit="b" * 40, good_commit="a" * 40)
     hot = Cause("neighbours", "Other work disturbed the candidate.", evidence=("load 7.2",))
     more = Cause("work", "It executes 50 % more instructions.")
-    sides = Side("w", "nights/n1/w", "cpu", ""), Side("w", "nights/n 2/w", "cpu", "")
+    lies = "/home/jo/ours/reports/nights"
+    sides = Side("w", f"{lies}/n1/w", "cpu", ""), Side("w", f"{lies}/n 2/w", "cpu", "")
     found = Comparison(*sides, "regressed", "", causes=(hot, more))
     one = night(workload("w", "regressed", metrics=(told,), comparison=found))
     for text in (night_terminal.render(one, color=False), night_markdown.render(one), night_html.render(one)):
         words = " ".join(unescape(text).split())  # no-break spaces are split at, too
         assert "side by side with the last good commit: +50 %, between +25 % and +80 %" in words
         assert f"git log {'a' * 12}..{'b' * 12}" in words
-        assert "profkit compare nights/n1/w 'nights/n 2/w'" in words
+        assert "profkit compare reports/nights/n1/w 'reports/nights/n 2/w'" in words
+        assert "/home/jo" not in words
         assert "profkit history accept w --because WHY" in words
         assert "Other work disturbed the candidate. load 7.2" in words
         assert words.lower().count("why:") + words.count("<b>Why</b>") == 1  # a disturbance is no reason
