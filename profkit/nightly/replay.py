@@ -30,12 +30,13 @@ MOST_DEPTH = 6  # folders below one that was given: a year of nights is four dee
 
 @dataclass(frozen=True)
 class Recorded:
-    """One run that was found: where, and what a history keeps of it."""
+    """One run that was found: where, what a history keeps of it, and how many seconds its passes took."""
 
     path: Path
     entry: Entry
     state: str
     failure: str | None
+    seconds: float
 
 
 def replay(
@@ -120,7 +121,8 @@ def recorded(folders: Sequence[Path], progress: Progress) -> tuple[list[Recorded
             except ProfkitError as fault:
                 troubles.append(fault.message)
                 continue
-            found.setdefault(entry.id, Recorded(where, entry, document.state, document.failure))
+            seconds = sum(done.seconds for done in document.passes if done.seconds is not None)
+            found.setdefault(entry.id, Recorded(where, entry, document.state, document.failure, seconds))
     progress.end(f"{len(found)} found" + (f", {len(troubles)} not readable" if troubles else ""))
     return list(found.values()), troubles
 
@@ -172,7 +174,7 @@ def _done(one: Recorded, entry: Entry) -> Done:
         return Done("workload-failed", one.failure or "the workload failed", entry=entry.id)
     if one.state != "complete":
         return Done("died", f"the run is {one.state}", entry=entry.id)
-    return Done("done", entry=entry.id, seconds=0.0)
+    return Done("done", entry=entry.id, seconds=one.seconds)
 
 
 def worst_code(nights: Sequence[Night]) -> int:

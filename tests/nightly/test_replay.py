@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from nights import document, quiet, write
 
-from profkit.model import Night, RunDocument
+from profkit.model import Night, PassResult, RunDocument
 from profkit.nightly.read_config import read_config
 from profkit.nightly.replay import replay, worst_code
 from profkit.nightly.story import Wish
@@ -99,6 +99,11 @@ def test_a_night_is_a_day_of_utc_whatever_zone_a_run_was_told_in(tmp_path: Path)
     found = told(tmp_path, runs, ("a",))
     assert [night.id for night in found] == [f"2026-01-0{day}" for day in range(1, 7)]
     assert found[2].started == "2026-01-03T02:00:00+00:00"
+
+
+def test_a_recorded_run_took_what_its_passes_took(tmp_path: Path) -> None:
+    run = replace(document("a", 0, 1e-3), passes=(PassResult("timing", None, "finished", seconds=2.5),))
+    assert told(tmp_path, [run], ("a",))[0].workloads[0].seconds == 2.5
 
 
 def test_days_on_which_nothing_ran_are_told_on_the_night_after(tmp_path: Path) -> None:
