@@ -87,7 +87,7 @@ def _one(sitting: Sitting, spec: WorkloadSpec) -> Done:
         return Done(
             "out-of-time", f"the night's budget of {spent:.0f} s was spent before it began", "budget: ..."
         )
-    into = sitting.folder / "runs" / clean_name(spec.name)
+    into = sitting.folder / "runs" / folder_name(spec.name, [each.name for each in sitting.config.workloads])
     try:
         ran = profile_once(spec, into, budget=budget, tick=sitting.progress.tick)
     except ProfkitError as fault:  # the disk is full: the next may need less
@@ -101,6 +101,20 @@ def _one(sitting: Sitting, spec: WorkloadSpec) -> Done:
         seconds=ran.seconds,
     )
     return _stored(sitting, done, ran)
+
+
+def folder_name(name: str, names: Sequence[str]) -> str:
+    """What the folder of `name` is called, one of `names`: its own, also where others are alike when cleaned."""
+    taken: set[str] = set()
+    for each in names:
+        clean = clean_name(each)
+        number = 1
+        while (found := clean if number == 1 else f"{clean}-{number}") in taken:
+            number += 1
+        if each == name:
+            return found
+        taken.add(found)
+    return clean_name(name)
 
 
 def _stored(sitting: Sitting, done: Done, ran: Ran) -> Done:

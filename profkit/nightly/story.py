@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 
 from profkit.errors import ProfkitError, UsageError
-from profkit.history import open_history
+from profkit.history import History, open_history
 from profkit.model import MetricOutcome, Night, WorkloadOutcome
 from profkit.nightly import remarks
 from profkit.nightly.causes import with_causes
@@ -51,7 +51,7 @@ def run_night(config: NightConfig, wish: Wish, progress: Progress) -> tuple[Nigh
     An interrupted night is returned as such.
     """
     specs = chosen(config, wish.only)
-    with interruptible(), alone(config.output), open_history(config.history) as history:
+    with interruptible(), alone(config.output), history_of(config) as history:
         folder, state = begin(config, wish.night)
         sitting = Sitting(config, folder, state, history, progress, time.monotonic(), [])
         interrupted = False
@@ -71,6 +71,16 @@ def run_night(config: NightConfig, wish: Wish, progress: Progress) -> tuple[Nigh
             night = finish(sitting, night, strict=wish.strict)
             hand_over(folder)
     return night, folder
+
+
+def history_of(config: NightConfig) -> History:
+    """The nightly's history. A fault's fix names the file's key: nobody types --history here."""
+    try:
+        return open_history(config.history)
+    except ProfkitError as fault:
+        if fault.fix is not None:
+            fault.fix = fault.fix.replace("--history FILE", "history: FILE")
+        raise
 
 
 def chosen(config: NightConfig, only: Sequence[str]) -> tuple[WorkloadSpec, ...]:
