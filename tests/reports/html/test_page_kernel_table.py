@@ -77,8 +77,11 @@ def test_the_filter_leaves_what_holds_every_word_and_says_what_share_it_has(
 
 
 def test_of_ten_thousand_only_what_is_seen_is_drawn_and_the_last_is_a_key_away(show: Show) -> None:
-    page = show(page_documents.many(10_000)).page
+    visit = show(page_documents.many(10_000))
+    page = visit.page
+    page.locator(LIVE).first.wait_for()
     assert page.locator(LIVE).count() < 120
+    assert visit.path.stat().st_size < 2_000_000
     assert page.locator("#kernel-table").get_attribute("aria-rowcount") == "10001"
     page.locator(LIVE).first.focus()
     page.keyboard.press("End")

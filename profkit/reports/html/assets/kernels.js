@@ -68,6 +68,7 @@
   const data = JSON.parse(island.textContent), columns = data.columns, total = data.rows;
   for (const column of columns) {
     if (column.words) {
+      await breath();
       column.texts = unpack(column.words.texts);
       column.at = new Int32Array(total).fill(-1);
       column.at.set(column.words.at);
@@ -386,5 +387,7 @@
   if (high && high !== height) { height = high; draw(true); }
   else draw(false);
   const idle = window.requestIdleCallback || ((act) => setTimeout(act, 200));
-  idle(() => { names(); idle(hay); });
+  const ahead = [names, hay, ...columns.filter((column) => column.texts).map((column) => () => keys(column))];
+  const work = () => { const next = ahead.shift(); if (next) { next(); idle(work); } };
+  idle(work);
 })();
