@@ -14,6 +14,7 @@ from profkit.change_points.noise import autocorrelation, noise, smallest_detecta
 from profkit.change_points.pelt import PENALTY, SHORTEST, partition
 from profkit.change_points.scan import BACK, FORE, scan
 from profkit.model.history import ChangePoint
+from profkit.words import plural
 
 if TYPE_CHECKING:
     import numpy as np
@@ -123,7 +124,7 @@ def _notes(nights: int, present: int, memory: float | None) -> tuple[str, ...]:
             f"{nights - present} of {nights} values are missing or no finite number, and were left out"
         )
     if present < FEWEST:
-        notes.append(f"{present} values are too few to look for a change: it takes {FEWEST}")
+        notes.append(f"{plural(present, 'value')}: too few to look for a change, which takes {FEWEST}")
     elif present < BACK + FORE:
         notes.append(
             f"with fewer than {BACK + FORE} values ({present}) only two of the three detectors can speak"

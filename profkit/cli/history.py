@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from profkit.cli.history_options import CommitOption, HistoryOption, QuietOption, SinceOption, WorkloadOption
-from profkit.cli.options import FormatOption, OutputFormat, put
+from profkit.cli.options import FormatOption, OutputFormat, put, put_lines
 
 if TYPE_CHECKING:
     from profkit.remember import Remembered
@@ -140,7 +140,7 @@ def list_(
         found = tuple(one for one in found if machine is None or one.machine.startswith(machine))[-limit:]
         accepted, where = store.accepted(workload), str(store.path)
     render = history_json.render_list if format is OutputFormat.json else terminal.render_list
-    put(render(found, accepted, where, total))
+    put_lines(render(found, accepted, where, total))
 
 
 @history.command("show", epilog="Example:  profkit history show last")
@@ -158,4 +158,4 @@ def show(
 
     with open_history(history, read_only=True) as store:
         found = store.entry(entry)
-    put(history_json.render_show(found) if format is OutputFormat.json else terminal.render_show(found))
+    put_lines(history_json.render_show(found) if format is OutputFormat.json else terminal.render_show(found))

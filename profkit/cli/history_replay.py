@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from profkit.cli.history_options import HistoryOption, SinceOption, begin
-from profkit.cli.options import FormatOption, OutputFormat, put
+from profkit.cli.options import FormatOption, OutputFormat, put_lines
 
 EXAMPLES = """
 Example:  profkit history replay gated_mlp:time.median
@@ -50,4 +50,4 @@ def replay(
         trends = trends_of(store, tuple(series or ()), backend=backend, since=begin(since))
         replays = rehearse(store, [trend.series for trend in trends], tuple(settings or ()))
         where = str(store.path)
-    put(render_json(replays, where) if format is OutputFormat.json else render(replays))
+    put_lines(render_json(replays, where) if format is OutputFormat.json else render(replays))

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from profkit.cli.history_options import HistoryOption, SinceOption, begin
-from profkit.cli.options import FormatOption, OutputFormat, put
+from profkit.cli.options import FormatOption, OutputFormat, put_lines
 
 EXAMPLES = """
 Example:  profkit history trend 'gated_mlp:time.*' --since 90d
@@ -61,7 +61,7 @@ def trend(
                 "a series comes from the history or from a file, not from both", "leave one of them out"
             )
         found, file = trend_of_file(source, column, by)
-        put(
+        put_lines(
             trend_json.render_file(found, str(source), file.column, file.by, file.rows)
             if format is OutputFormat.json
             else terminal.render([found])
@@ -76,4 +76,4 @@ def trend(
             store, tuple(series or ()), backend=backend, machine=machine, since=begin(since), limit=limit
         )
         where = str(store.path)
-    put(trend_json.render(trends, where) if format is OutputFormat.json else terminal.render(trends))
+    put_lines(trend_json.render(trends, where) if format is OutputFormat.json else terminal.render(trends))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import sys
 from collections.abc import Iterable
 from enum import Enum
@@ -28,6 +29,7 @@ class OutputFormat(str, Enum):
         return self.value  # typer before 0.29 converts what a callback returns once more, by its text
 
 
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _asked = OutputFormat.terminal
 _told = False
 
@@ -95,6 +97,15 @@ def put(text: str) -> None:
         sys.stdout.flush()
     except BrokenPipeError:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - until the end
+
+
+def put_lines(text: str) -> None:
+    """Write what is made of lines for a terminal; as Markdown it is a block of them, without colour."""
+    if _asked is OutputFormat.markdown:
+        from profkit.reports.markdown_text import block
+
+        text = block(_COLOUR.sub("", text))
+    put(text)
 
 
 def put_pieces(pieces: Iterable[str]) -> None:

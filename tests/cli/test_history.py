@@ -97,6 +97,19 @@ def test_a_trend_is_told_with_its_epoch_and_its_change(year: Path, tmp_path: Pat
     assert max(map(len, said.out.splitlines())) <= 80
 
 
+@pytest.mark.parametrize("verb", [("list",), ("show", "last"), ("trend", "mlp")], ids=" ".join)
+def test_as_markdown_what_is_drawn_for_a_terminal_is_a_block(
+    verb: tuple[str, ...], year: Path, tmp_path: Path
+) -> None:
+    said = profkit("history", *verb, "--history", year, "--format", "markdown", cwd=tmp_path)
+    assert said.code == 0, said.err
+    assert said.out.startswith("```text\n")
+    assert said.out.endswith("\n```\n")
+    assert "\x1b" not in said.out
+    plain = profkit("history", *verb, "--history", year, cwd=tmp_path)
+    assert said.out.split("\n", 1)[1].removesuffix("```\n").rstrip() == plain.out.rstrip()
+
+
 def test_a_trend_as_json_has_the_indices(year: Path, tmp_path: Path) -> None:
     told = profkit(
         "history", "trend", "mlp:time.*", "--history", year, "--format", "json", cwd=tmp_path
@@ -260,3 +273,15 @@ def test_a_history_that_is_not_there_is_not_made_to_be_changed(tmp_path: Path, v
     assert said.code == 2
     assert "error: there is no history at" in said.err
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{", b"null", b"{}", b'{"benchmarks": []}', b'{"version": "\xff"}', b"\0\1\2", b"[" * 50_000],
+)
+def test_what_cannot_be_added_is_refused_with_a_fix(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "damaged.json").write_bytes(content)
+    for name in ("damaged.json", "absent", "."):
+        said = profkit("history", "add", name, cwd=tmp_path)
+        assert said.code == 2
+        assert said.err.count("error: ") == said.err.count("fix: ") == 1
