@@ -98,7 +98,7 @@ def _gaps(days: Sequence[str]) -> dict[str, list[str]]:
         if days_on > 1 and 2 * apart.count(1) > len(apart):
             first, end = last + timedelta(days=1), last + timedelta(days=days_on - 1)
             when = f"on {first}" if first == end else f"from {first} to {end}"
-            found[day] = [f"nothing ran {when}: those nights are missing, and not green"]
+            found[day] = [f"no run {when} is here to read: such a night is missing, and not green"]
     return found
 
 
@@ -119,7 +119,8 @@ def recorded(folders: Sequence[Path], progress: Progress) -> tuple[list[Recorded
                 entry = judged(entry_of(document, path=str(where.absolute())), document)
                 entry = replace(entry, started=iso(stamp(entry.started)))  # in UTC: the order, and the day
             except ProfkitError as fault:
-                troubles.append(fault.message)
+                told = fault.message
+                troubles.append(told if str(path) in told else f"cannot take {path}: {told}")
                 continue
             seconds = sum(done.seconds for done in document.passes if done.seconds is not None)
             found.setdefault(entry.id, Recorded(where, entry, document.state, document.failure, seconds))

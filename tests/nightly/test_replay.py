@@ -106,13 +106,24 @@ def test_a_recorded_run_took_what_its_passes_took(tmp_path: Path) -> None:
     assert told(tmp_path, [run], ("a",))[0].workloads[0].seconds == 2.5
 
 
-def test_days_on_which_nothing_ran_are_told_on_the_night_after(tmp_path: Path) -> None:
+def test_a_run_that_cannot_be_taken_is_named(tmp_path: Path) -> None:
+    found = told(
+        tmp_path, [document("a", 0, 1e-3), replace(document("a", 1, 1e-3), started="nowadays")], ("a",)
+    )
+    (note,) = found[-1].notes
+    assert note.startswith("cannot take ")
+    assert "run.json: 'nowadays' is no date or time" in note
+
+
+def test_days_without_a_run_are_told_on_the_night_after(tmp_path: Path) -> None:
     found = told(tmp_path, [document("a", day, 1e-3) for day in (0, 1, 2, 3, 6, 7, 9)], ("a",))
     assert {night.id: night.notes for night in found if night.notes} == {
-        "2026-01-07": ("nothing ran from 2026-01-05 to 2026-01-06: those nights are missing, and not green",),
-        "2026-01-10": ("nothing ran on 2026-01-09: those nights are missing, and not green",),
+        "2026-01-07": (
+            "no run from 2026-01-05 to 2026-01-06 is here to read: such a night is missing, and not green",
+        ),
+        "2026-01-10": ("no run on 2026-01-09 is here to read: such a night is missing, and not green",),
     }
-    assert "nothing ran from 2026-01-05" in " ".join(night_terminal.walk(found, color=False).split())
+    assert "no run from 2026-01-05" in " ".join(night_terminal.walk(found, color=False).split())
 
 
 def test_a_walk_tells_what_became_another_outcome_and_counts_the_rest(year: list[Night]) -> None:
