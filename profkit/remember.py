@@ -89,11 +89,16 @@ def _imported(path: Path, workload: str | None, commit: str | None) -> Entry | N
     try:
         sniff(path)
     except UnreadableReport:
-        entry = import_file(path, workload, commit)
+        try:
+            entry = import_file(path, workload, commit)
+        except UnreadableReport as fault:
+            fault.fix = fault.fix or "let its tool write it again, and add that"
+            raise
         if entry is None:
             raise UnreadableReport(
                 f"{path} is JSON, but of no tool that is known: neither a profiler's report nor a result of"
-                f" {', '.join(SOURCES)}"
+                f" {', '.join(SOURCES)}",
+                "profkit history add --help says what is read",
             ) from None
         return entry
     return None
@@ -108,7 +113,10 @@ def _folder(path: Path) -> UnreadableReport:
         return UnreadableReport(
             f"{path} is a folder of asv's results", f"profkit history add {name}/*-*.json"
         )
-    return UnreadableReport(f"{path} is a folder, but no run's folder: there is no {FILE_NAME} in it")
+    return UnreadableReport(
+        f"{path} is a folder, but no run's folder: there is no {FILE_NAME} in it",
+        "profkit history add RUN, as `profkit profile` leaves it",
+    )
 
 
 def _content(path: Path) -> str:

@@ -73,7 +73,10 @@ def sniff(path: Path) -> Format:
         )
     _complain_of_faults(path, head)
     known = ", ".join(f.title for f in all_formats())
-    raise UnreadableReport(f"{path} is no report that profkit knows (it knows: {known})")
+    raise UnreadableReport(
+        f"{path} is no report that profkit knows (it knows: {known})",
+        "profkit record --help says how one is made",
+    )
 
 
 def _complain_of_faults(path: Path, head: bytes) -> None:
@@ -91,16 +94,21 @@ def read_head(path: Path) -> bytes:
     """The first 64 KiB of `path`. Raises UnreadableReport with the reason where there is nothing to read."""
     try:
         if path.is_dir():
-            raise UnreadableReport(f"{path} is a folder, but no run's folder: there is no run.json in it")
+            raise UnreadableReport(
+                f"{path} is a folder, but no run's folder: there is no run.json in it",
+                f"ls {shlex.quote(str(path))}",
+            )
         if not path.is_file():
             kind = "is not a regular file" if path.exists() else "does not exist"
-            raise UnreadableReport(f"{path} {kind}")
+            raise UnreadableReport(f"{path} {kind}", f"ls -l {shlex.quote(str(path.parent))}")
         with path.open("rb") as file:
             head = file.read(HEAD_BYTES)
     except OSError as error:
-        raise UnreadableReport(f"{path} cannot be read: {error.strerror}") from error
+        raise UnreadableReport(
+            f"{path} cannot be read: {error.strerror}", f"ls -ld {shlex.quote(str(path))}"
+        ) from error
     except ValueError as error:  # an embedded null byte in the name
-        raise UnreadableReport(f"{str(path)!r} is no file name: {error}") from error
+        raise UnreadableReport(f"{str(path)!r} is no file name: {error}", "take the null byte out") from error
     if not head:
-        raise UnreadableReport(f"{path} is empty")
+        raise UnreadableReport(f"{path} is empty", "let its tool write it again")
     return head
