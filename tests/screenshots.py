@@ -62,7 +62,7 @@ SHOTS = (
         "report-comparable", "gpu", "#machine", "document.querySelector('#machine details.fold').open = true"
     ),
     Shot("report-phone", "gpu", None, width=360, height=720, scheme="dark"),
-    Shot("night", "night", None, height=960),
+    Shot("night", "night", None, height=760),
 )
 
 
