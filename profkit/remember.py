@@ -64,6 +64,8 @@ def entry_at(
 
     Told by content. Raises UnreadableReport (2) for what is none of these, and what `examine` raises for reports.
     """
+    if workload is not None and not workload.strip():
+        raise UsageError("the name of the workload is empty", "-w NAME")
     if is_run(path):
         entry = entry_of(read_run(path), path=str(path))
     elif path.is_dir():

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from profkit.errors import MachineError, UsageError
+from profkit.history.file import was_history
 from profkit.history.store import History
 from profkit.run import hand_over
 
@@ -34,6 +35,8 @@ def export(history: History, target: Path, *, workload: str | None = None, force
         )
     if target.exists() and not force:
         raise UsageError(f"{target} exists already", "--force, or another name")
+    if target.is_file() and was_history(target):  # whatever --force means, it is not this
+        raise UsageError(f"{target} is a history, and no table is written over it", "--to another name")
     write = _write_csv if target.suffix.lower() == ".csv" else _parquet_writer()
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:

@@ -62,6 +62,7 @@ def since(text: str, now: datetime) -> int:
         return stamp(text)
     try:
         hours = int(span[1]) * _HOURS[span[2][0]]
-        return (now.astimezone(timezone.utc) - _EPOCH - timedelta(hours=hours)) // timedelta(microseconds=1)
+        begin = now.astimezone(timezone.utc) - timedelta(hours=hours)
+        return (begin - _EPOCH) // timedelta(microseconds=1)
     except OverflowError as error:
         raise UsageError(f"{text[:60]!r} is longer than time itself", "30d, 12w or 1y") from error

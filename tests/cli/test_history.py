@@ -285,3 +285,26 @@ def test_what_cannot_be_added_is_refused_with_a_fix(tmp_path: Path, content: byt
         said = profkit("history", "add", name, cwd=tmp_path)
         assert said.code == 2
         assert said.err.count("error: ") == said.err.count("fix: ") == 1
+
+
+def test_a_history_is_never_overwritten_by_a_table_of_it(tmp_path: Path, run: Path) -> None:
+    path = tmp_path / "history.csv"
+    assert profkit("history", "add", run, "--history", path, cwd=tmp_path).code == 0
+    before = path.read_bytes()
+    said = profkit("history", "export", "--to", path, "--history", path, "--force", cwd=tmp_path)
+    assert said.code == 2
+    assert "is a history" in said.err
+    assert path.read_bytes() == before
+
+
+def test_a_span_before_the_first_year_and_an_empty_name_are_refused(tmp_path: Path, run: Path) -> None:
+    path = tmp_path / "history.sqlite"
+    assert profkit("history", "add", run, "--history", path, cwd=tmp_path).code == 0
+    for words, says in (
+        (("prune", "--older-than", "10000y"), "longer than time itself"),
+        (("add", run, "-w", " "), "name of the workload is empty"),
+    ):
+        said = profkit("history", *words, "--history", path, cwd=tmp_path)
+        assert said.code == 2
+        assert says in said.err
+        assert "fix: " in said.err
