@@ -213,6 +213,7 @@ def test_another_choice_of_triton_s_tuner_is_told() -> None:
     found = compare(tuned("BLOCK_M 128", 1e-2), tuned("BLOCK_M 64", 1.4e-2))
     assert cause(found, "triton").evidence == ("BLOCK_M 128 -> BLOCK_M 64",)
     assert "triton" not in kinds(compare(tuned("BLOCK_M 128", 1e-2), tuned("BLOCK_M 128", 1.4e-2)))
+    assert "triton" not in kinds(compare(tuned("BLOCK_M 128", 1e-2), tuned("BLOCK_M 64", 1e-2)))
 
 
 def test_throttling_is_told_where_a_time_is_not_the_same() -> None:
@@ -279,6 +280,8 @@ def test_memory_tells_whose_it_is() -> None:
     assert "Python objects hold most of it" in cause(found, "memory").sentence
     found = compare(holding(1e8, 1e7), holding(2e8, 1e7))
     assert "hardly any of it" in cause(found, "memory").sentence
+    found = compare(holding(1e8, 1e7), holding(2e8, 5e7))
+    assert "Python objects hold 40 % of it" in cause(found, "memory").sentence
 
 
 def test_samples_of_a_profile_differ_by_their_number() -> None:

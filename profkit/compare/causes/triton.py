@@ -10,6 +10,8 @@ from profkit.model import Cause, RunDocument, Scope
 
 def find(view: View) -> Iterator[Cause]:
     """For each kernel and key that both runs tuned, where the choice is another."""
+    if all(k.word == "same" for k in view.kernels) and not any(c.word == "different" for c in view.changes):
+        return
     before, after = _choices(view.baseline), _choices(view.candidate)
     for (kernel, key), best in before.items():
         other = after.get((kernel, key))
