@@ -80,10 +80,11 @@ def read_config(path: Path, *, profiling: bool = True) -> NightConfig:
     workloads = _workloads(top, usual or WorkloadSpec("", cwd=base), base, profiling=profiling)
     names = tuple(w.name for w in workloads)
     output = top.path("output") or base / "reports"
+    history = top.path("history") or output / "history.sqlite"
     return NightConfig(
         path=path.absolute(),
         name=top.text("name") or path.stem,
-        history=top.path("history") or output / "history.sqlite",
+        history=history,
         output=output,
         workloads=workloads,
         budget=top.seconds("budget", None),
@@ -91,7 +92,7 @@ def read_config(path: Path, *, profiling: bool = True) -> NightConfig:
         calibrate=_calibrate(top, base),
         anchor=_anchor(top, base),
         accepted=tuple(_accepted(item, names, base) for item in top.items("accepted")),
-        notify=_notify(top, base),
+        notify=_notify(top, base, (path.absolute(), history)),
     )
 
 
@@ -300,10 +301,15 @@ def _accepted(item: Value, names: Sequence[str], base: Path) -> Accepted:
     )
 
 
-def _notify(top: Fields, base: Path) -> NotifySpec:
+def _notify(top: Fields, base: Path, ours: tuple[Path, ...]) -> NotifySpec:
+    """Where to tell of the night; never onto `ours`, which hold more than a notice."""
     if "notify" not in top:
         return NotifySpec()
     fields = Fields(top.at("notify"), "notify", ("junit", "summary", "annotations"), base)
+    for key in ("junit", "summary"):
+        named = fields.path(key)
+        if named is not None and named.resolve() in {each.resolve() for each in ours}:
+            fields.refuse(key, f"{key} would be written over {named}", f"{key}: another.file")
     return NotifySpec(
         junit=fields.path("junit"),
         summary=fields.path("summary"),

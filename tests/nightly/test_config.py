@@ -129,6 +129,8 @@ def test_paths_are_taken_from_the_folder_of_the_file(tmp_path: Path, monkeypatch
         (LEAST + "accepted: [{workload: a, since: 2026-01-01}]\n", 5, "needs a word", "word:"),
         (LEAST + "accepted: [{workload: a, word: x}]\n", 5, "has no since", "since: ..."),
         (LEAST + "notify: {annotations: maybe}\n", 5, "not one of auto", "annotations: auto"),
+        (LEAST + "notify: {junit: reports/../reports/history.sqlite}\n", 5, "written over", "junit: "),
+        (LEAST + "notify: {summary: night.yaml}\n", 5, "written over", "summary: "),
         (LEAST + "name: 7\n", 5, "name must be text", 'name: "7"'),
         ("version: 1\nworkloads: [\n", 3, "no YAML", "this line"),
         ("version: 1\nworkloads:\n\t- {}\n", 3, "no YAML", "no tabs"),
