@@ -11,6 +11,7 @@ from profkit.reports.comparison_words import (
     KERNEL_COLUMNS,
     MOST,
     SIGNS,
+    causes_told,
     change_rows,
     difference_line,
     different,
@@ -46,9 +47,9 @@ def render(comparison: Comparison, limit: int | None = None) -> str:
         parts += ["### What changed", _table(CHANGE_COLUMNS, change_rows(changes[:MOST]))]
         if len(changes) > MOST:
             parts.append(f"and {len(changes) - MOST} more")
-    if comparison.causes:
-        lines = [escaped(c.sentence) + _evidence(c.evidence) for c in comparison.causes[:MOST]]
-        parts += ["### Why, as far as the counters show it", _list(lines)]
+    for heading, causes in causes_told(comparison):
+        lines = [escaped(c.sentence) + _evidence(c.evidence) for c in causes]
+        parts += [f"### {heading}", _list(lines)]
     if comparison.kernels:
         parts.append(f"### Kernels: {escaped(kernel_line(comparison.kernels))}")
         rows = kernel_rows(comparison.kernels)

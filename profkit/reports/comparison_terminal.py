@@ -9,6 +9,7 @@ from profkit.reports.comparison_words import (
     KERNEL_COLUMNS,
     MOST,
     SIGNS,
+    causes_told,
     change_rows,
     difference_line,
     different,
@@ -67,13 +68,12 @@ def _changes(screen: Screen, comparison: Comparison) -> None:
 
 
 def _causes(screen: Screen, comparison: Comparison) -> None:
-    if not comparison.causes:
-        return
-    screen.heading("Why, as far as the counters show it")
-    for cause in comparison.causes[:MOST]:
-        screen.line(f"- {cause.sentence}", indent=2, hang=2)
-        if cause.evidence:
-            screen.line(("; ".join(cause.evidence), "dim"), indent=4)
+    for heading, causes in causes_told(comparison):
+        screen.heading(heading)
+        for cause in causes:
+            screen.line(f"- {cause.sentence}", indent=2, hang=2)
+            if cause.evidence:
+                screen.line(("; ".join(cause.evidence), "dim"), indent=4)
 
 
 def _kernels(screen: Screen, comparison: Comparison) -> None:

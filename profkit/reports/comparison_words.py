@@ -8,6 +8,7 @@ from profkit.comparability import all_fields
 from profkit.kernel_names import labels
 from profkit.metrics import all_metrics
 from profkit.model import (
+    Cause,
     Change,
     Comparison,
     ComparisonOutcome,
@@ -32,6 +33,7 @@ COURSES: dict[Course, str] = {"better": "▲", "worse": "✗", "neither": "~"}
 _TIMES = 10.0  # a change as large as that is told as a factor
 _COMMIT = 12  # digits of a commit
 _SHARE = 0.005  # of the GPU time: kernels below it are counted, not listed
+DOUBTS = ("neighbours",)  # kinds of causes that say how well it was measured, not why it changed
 MOST = 12  # rows of a table; the document has all
 
 
@@ -83,6 +85,14 @@ def side_line(side: Side) -> str:
     if side.commit:
         parts.append(f"commit {side.commit[:_COMMIT]}{' with changes' if side.dirty else ''}")
     return ", ".join(parts)
+
+
+def causes_told(comparison: Comparison) -> list[tuple[str, list[Cause]]]:
+    """Causes below their headings: what explains a change, and what only disturbed the measuring."""
+    why = [cause for cause in comparison.causes if cause.kind not in DOUBTS][:MOST]
+    doubts = [cause for cause in comparison.causes if cause.kind in DOUBTS]
+    headed = [("Why, as far as the counters show it", why), ("How well it was measured", doubts)]
+    return [(heading, found) for heading, found in headed if found]
 
 
 def different(comparison: Comparison) -> list[Change]:

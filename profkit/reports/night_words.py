@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import PurePath
 
 from profkit.model import Incident, MetricOutcome, Night, Outcome, WorkloadOutcome
+from profkit.reports.comparison_words import DOUBTS
 from profkit.words import figures, plural, quantity
 
 # The worst first: what is wrong, what was not measured, what is not known, what is good.
@@ -23,7 +24,6 @@ SIGNS: dict[Outcome, str] = {
 }
 WORDS: dict[Outcome, str] = {outcome: outcome.upper() for outcome in ORDER}
 QUIET: tuple[Outcome, ...] = ("pass", "new")  # what is folded: nobody needs to act
-DOUBTS = ("neighbours",)  # kinds of causes that say how well it was measured, not why it changed
 TARGET = "target"  # the code of a workload that only misses a target: nothing became slower
 
 

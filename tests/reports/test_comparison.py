@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 from profkit.compare import compare
-from profkit.model import Comparison, Revision
+from profkit.model import Cause, Comparison, Revision
 from profkit.reports.comparison_json import render as as_json
 from profkit.reports.comparison_markdown import render as as_markdown
 from profkit.reports.comparison_terminal import render as as_text
@@ -77,6 +77,21 @@ def test_what_changed_comes_before_why_and_what_is_the_same_is_one_line_with_wha
     assert text.index("What changed") < text.index("Why") < text.index("Notes")
     same = as_text(compare(run(), run(seed=2)), color=False)
     assert re.search(r"The same \(and the smallest.*\)\n  Time per iteration \(mlp\) \(\d\.\d %\)", same)
+
+
+def test_what_disturbed_the_measuring_is_told_and_is_no_reason() -> None:
+    causes = (
+        Cause("neighbours", "Other work disturbed it.", evidence=("load 7",)),
+        Cause("work", "More work."),
+    )
+    for text in (
+        as_text(replace(pair(), causes=causes), color=False),
+        as_markdown(replace(pair(), causes=causes)),
+    ):
+        why, measured = text.index("Why, as far"), text.index("How well it was measured")
+        assert why < text.index("More work.") < measured < text.index("Other work disturbed it.")
+    alone = as_text(replace(pair(), causes=causes[:1]), color=False)
+    assert "Why, as far" not in alone
 
 
 def test_a_refusal_says_what_would_change_it_and_force_is_said_on_top() -> None:
