@@ -87,11 +87,7 @@ def _head(night: Night) -> str:
     return filled(
         "night_head.html.j2",
         night=night,
-        tone="fail"
-        if TONES[night.outcome] == "fail"
-        else "unknown"
-        if TONES[night.outcome] == "unknown"
-        else "",
+        tone=TONES[night.outcome],
         counted=", ".join(text for _, text in counted(night.workloads)) or "no workload",
         facts=facts,
     )

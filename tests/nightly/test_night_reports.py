@@ -103,6 +103,14 @@ def test_what_was_confirmed_shows_its_evidence_and_the_commits_to_look_at() -> N
         assert words.lower().count("why:") + words.count("<b>Why</b>") == 1  # a disturbance is no reason
 
 
+@pytest.mark.parametrize(
+    ("outcome", "tone"),
+    [("pass", "pass"), ("regressed", "fail"), ("invalid", "unknown"), ("missing", "fail")],
+)
+def test_the_page_of_a_night_has_the_colour_of_its_outcome(outcome: Outcome, tone: str) -> None:
+    assert f'<p class="state {tone}">' in night_html.render(night(workload("w", outcome)))
+
+
 def test_every_pass_says_how_small_a_change_it_could_have_seen() -> None:
     one = night(workload("a"))
     for text in (night_terminal.render(one, color=False), night_markdown.render(one), night_html.render(one)):
