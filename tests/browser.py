@@ -63,7 +63,7 @@ def visit(browser: Any, path: Path, **context: Any) -> Iterator[Visit]:
     """The page at `path` in a context of its own; at the end it must have been quiet."""
     opened = browser.new_context(**context)
     page = opened.new_page()
-    page.set_default_timeout(5000)
+    page.set_default_timeout(20_000)  # a machine of two cores that is busy
     made = Visit(page, path)
     own = path.as_uri()
     page.on(

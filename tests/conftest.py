@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+# Here and nowhere else: playwright runs once in a process, so all tests of a session share one browser.
+from tests.browser import browser as browser
+
 ROOT = Path(__file__).resolve().parent.parent
 
 

@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from tests.browser import browser as browser
 from tests.conftest import ROOT
 
 PAGES = sorted((ROOT / "docs").glob("*.md"))

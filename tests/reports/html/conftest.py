@@ -14,7 +14,6 @@ from profkit.model import RunDocument
 from profkit.reports.html.page import render
 from profkit.reports.html.part import Extras
 from tests.browser import Visit, visit
-from tests.browser import browser as browser
 from tests.conftest import ROOT
 
 GPU_REPORT = ROOT / "tests" / "data" / "cuda" / "ncu" / "truths.full.ncu-rep"
