@@ -111,7 +111,11 @@ class Run:
         counted = [
             f"{SIGNS[word]} {number} {WORDS[word]}"
             for word in WORDS
-            if (number := sum(v.verdict == word and v.scope.kind in ("run", "region") for v in document.verdicts))
+            if (
+                number := sum(
+                    v.verdict == word and v.scope.kind in ("run", "region") for v in document.verdicts
+                )
+            )
         ]
         return [line for line in (time_line(document), ", ".join(counted)) if line]
 
