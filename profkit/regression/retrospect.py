@@ -77,7 +77,7 @@ def _seen(series: Series, looked: Looked, change: ChangePoint) -> int:
     past = looked.past
     place = past.index(change.index)
     values = [series.points[i].value for i in past]
-    for end in range(place + FIRST_SEEN, min(len(past), place + LAST_SEEN)):
+    for end in range(max(place + FIRST_SEEN, LEAST), min(len(past), place + LAST_SEEN)):
         if any(abs(c.index - place) <= NEAR for c in find_changes(values[:end])):
             return past[end - 1]
     return past[min(len(past), place + LAST_SEEN) - 1]

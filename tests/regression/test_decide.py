@@ -198,6 +198,15 @@ def test_many_nights_on_one_side_convict_though_none_is_far_out() -> None:
     assert first.since == date(40)
 
 
+def test_a_step_in_the_first_week_is_news_in_the_night_in_which_it_can_first_be_told() -> None:
+    values = noisy([*[1.0] * 5, *[1.05] * 25], 0.004)
+    told = [decide(series_of(values[:night]), RULE) for night in range(1, 31)]  # as it is asked each night
+    red = [o for o in told if o.outcome == "regressed"]
+    assert red[0].code == "change-point"
+    assert {o.code for o in red[1:]} == {"standing"}
+    assert red[0].since == date(5)
+
+
 def test_drift_is_caught_against_the_first_nights_though_every_week_is_quiet() -> None:
     levels = [*QUIET, *[1.003 ** (i / 7) for i in range(180)]]  # 0.3 % a week
     found = replay(series_of(noisy(levels)), RULE)
