@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 EXAMPLES = """
 Example:  profkit compare reports/20261119-gated_mlp-cpu reports/20261120-gated_mlp-cpu
 
+Two implementations:  profkit compare BASELINE CANDIDATE --across arguments
+
 Exit codes: 0 the same, improved, or changed in nothing that decides; 1 regressed; 5 it cannot be decided, or the two
 must not be compared; 2 an input that cannot be read.
 """
@@ -30,6 +32,14 @@ def compare(
     baseline: Annotated[Path, typer.Argument(help="The run or report to start from.", metavar="BASELINE")],
     candidate: Annotated[Path, typer.Argument(help="The run or report in question.", metavar="CANDIDATE")],
     force: Annotated[bool, typer.Option("--force", help="Compare although the two are not alike.")] = False,
+    across: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--across",
+            help="They differ in this on purpose: arguments, GPU, ... (repeatable).",
+            metavar="FIELD",
+        ),
+    ] = None,
     metric: Annotated[
         list[str] | None,
         typer.Option("--metric", "-m", help="Look at this metric alone, and let it decide (repeatable)."),
@@ -50,7 +60,7 @@ def compare(
     from profkit.compare import compare as compare_documents
     from profkit.examine import examine
 
-    wanted = _metrics(metric or [])
+    wanted, meant = _metrics(metric or []), _fields(across or [])
     share = _share(floor)
     with if_long("baseline", str(baseline)):
         before = examine(baseline)
@@ -58,7 +68,9 @@ def compare(
         after = examine(candidate)
     with if_long("compare", "what differs, and why"):
         paths = str(baseline), str(candidate)
-        found = compare_documents(before, after, force=force, metrics=wanted, floor=share, paths=paths)
+        found = compare_documents(
+            before, after, force=force, across=meant, metrics=wanted, floor=share, paths=paths
+        )
         text = _text(found, format)
     put(text)
     raise typer.Exit(exit_code(found, strict=strict))
@@ -96,6 +108,21 @@ def _metrics(names: list[str]) -> tuple[str, ...]:
     from profkit.metrics import metric as known
 
     return tuple(dict.fromkeys(known(name.strip()).name for name in names))
+
+
+def _fields(names: list[str]) -> tuple[str, ...]:
+    """Fields of the fingerprint by name or title; raises UsageError with all titles where there is none of a name."""
+    from profkit.comparability import all_fields
+    from profkit.errors import UsageError
+
+    known = {word.lower(): name for name, field in all_fields().items() for word in (name, field.title)}
+    for name in names:
+        if name.strip().lower() not in known:
+            titles = ", ".join(field.title for field in all_fields().values() if field.tier == "must")
+            raise UsageError(
+                f"--across {name} is no field that decides what may be compared", f"one of: {titles}"
+            )
+    return tuple(known[name.strip().lower()] for name in names)
 
 
 def _share(text: str | None) -> float | None:

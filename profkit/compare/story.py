@@ -17,6 +17,7 @@ from profkit.compare.state import doubted
 from profkit.compare.view import view_of
 from profkit.model import Comparison, Difference, KernelChange, RunDocument, Side
 
+ARGUMENTS = "workload.arguments"
 _ALIKE = "No change: they are one and the same run."
 
 
@@ -25,6 +26,7 @@ def compare(
     candidate: RunDocument,
     *,
     force: bool = False,
+    across: Collection[str] = (),
     metrics: Collection[str] = (),
     floor: float | None = None,
     paths: tuple[str, str] = ("", ""),
@@ -33,20 +35,19 @@ def compare(
 
     First it is decided whether the two may be compared: where a `must` field differs the outcome is `refused` and
     nothing else is looked at, unless `force`. A field that concerns one tool alone only bars what that tool measured.
+    `across` names fields (`workload.arguments`) in which the two differ on purpose: that is what is compared.
     `metrics` are the only ones to look at, and each of them decides; empty: those that `rules.yaml` lists. `floor` is
     the relative change that counts (0.02 is 2 %) in the place of every metric's own. Raises nothing for any two
     documents; the time it takes grows with the number of readings and kernels.
     """
     sides = _side(baseline, paths[0]), _side(candidate, paths[1])
-    found = differences(fingerprint_of(baseline), fingerprint_of(candidate))
+    found = _meant(differences(fingerprint_of(baseline), fingerprint_of(candidate)), across)
     refused = [d for d in found if d.tier == "must" and not d.tools]
     unfit = _unfit(baseline, candidate)
     if (refused or unfit) and not force:
         reason = "; ".join([*unfit, *map(_said, refused)])
         said = f"They must not be compared: {reason}."
-        return Comparison(
-            *sides, "refused", said, differences=found, fix="--force compares them all the same"
-        )
+        return Comparison(*sides, "refused", said, differences=found, fix=_way_out(refused, unfit))
     barred = [d for d in found if d.tier == "must" and d.tools] if not force else []
     whole = {tool for difference in barred if not difference.metrics for tool in difference.tools}
     traced = not whole & _tracers(baseline, candidate)
@@ -95,6 +96,19 @@ def _side(document: RunDocument, path: str) -> Side:
         revision.commit if revision is not None else None,
         revision.dirty if revision is not None else None,
     )
+
+
+def _meant(found: tuple[Difference, ...], across: Collection[str]) -> tuple[Difference, ...]:
+    """The differences; those that are what is compared weigh no more, and say so."""
+    why = "this is what is compared, as asked for"
+    return tuple(replace(d, tier="should", meaning=why) if d.name in across else d for d in found)
+
+
+def _way_out(refused: Sequence[Difference], unfit: Sequence[str]) -> str:
+    """Two versions of one benchmark often differ by an argument alone: that has a way of its own."""
+    if not unfit and {d.name for d in refused} == {ARGUMENTS}:
+        return "--across arguments, where the arguments are what is compared (--impl torch against --impl triton)"
+    return "--force compares them all the same"
 
 
 def _unfit(baseline: RunDocument, candidate: RunDocument) -> list[str]:

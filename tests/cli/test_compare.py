@@ -71,6 +71,18 @@ def test_a_refusal_ends_with_5_and_force_decides(runs: tuple[Path, Path, Path], 
     assert profkit("compare", runs[0], other, "--force", cwd=tmp_path).code == 1
 
 
+def test_a_field_that_may_differ_is_named_by_its_title_or_refused(
+    runs: tuple[Path, Path, Path], tmp_path: Path
+) -> None:
+    document = run(0.1, seed=3)
+    assert document.machine is not None
+    other = saved(tmp_path, "other", replace(document, machine=replace(document.machine, cores=96)))
+    assert profkit("compare", runs[0], other, "--across", "usable cores", cwd=tmp_path).code == 1
+    wrong = profkit("compare", runs[0], other, "--across", "colour", cwd=tmp_path)
+    assert wrong.code == 2
+    assert "arguments" in wrong.err
+
+
 def test_floor_and_metric_are_taken_at_their_word(runs: tuple[Path, Path, Path], tmp_path: Path) -> None:
     base, _, slow = runs
     assert profkit("compare", base, slow, "--floor", "30 %", cwd=tmp_path).code == 0

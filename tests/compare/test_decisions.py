@@ -235,6 +235,22 @@ def test_another_machine_is_refused_by_name_and_compared_by_force() -> None:
     assert not compare(run(), run(0.1, seed=2), force=True).forced  # there was nothing to force
 
 
+def test_two_implementations_that_an_argument_chooses_are_compared_across_it() -> None:
+    base, other = (
+        replace(one, workload=replace(one.workload, command=("python", "step.py", "--impl", impl)))
+        for one, impl in ((run(), "torch"), (run(0.1, seed=2), "triton"))
+    )
+    found = compare(base, other)
+    assert (found.outcome, "--across arguments" in (found.fix or "")) == ("refused", True)
+    meant = compare(base, other, across=["workload.arguments"])
+    assert (meant.outcome, meant.forced) == ("regressed", False)
+    assert [d.meaning for d in meant.differences if d.name == "workload.arguments"] == [
+        "this is what is compared, as asked for"
+    ]
+    chip = replace(other, machine=replace(documents.machine(), cpu="Another CPU"))
+    assert compare(base, chip, across=["workload.arguments"]).outcome == "refused"
+
+
 @pytest.mark.parametrize("state", ["failed", "running"])
 def test_a_run_that_failed_or_goes_on_is_never_green(state: str) -> None:
     assert refused(run(), replace(run(), state=state))  # type: ignore[arg-type]
