@@ -94,7 +94,7 @@ def autocorrelation(
 def noise(values: Sequence[float] | NDArray[np.float64], places: Sequence[int] = ()) -> float | None:
     """Relative standard deviation about the stretches' medians, 0.01 for 1 %; relative to the last stretch's median.
 
-    None below 4 values, or where that median is 0.
+    None below 4 values, or where that median is 0, or as good as that beside the largest value.
     """
     import numpy as np
 
@@ -102,7 +102,7 @@ def noise(values: Sequence[float] | NDArray[np.float64], places: Sequence[int] =
     if len(series) < 4:
         return None
     level = abs(float(np.median(series[places[-1] if places else 0 :])))
-    return sigma(series, places) / level if level > 0 else None
+    return sigma(series, places) / level if level > 1e-12 * np.abs(series).max() else None
 
 
 def smallest_detectable(

@@ -185,6 +185,10 @@ def test_whatever_the_values_what_is_said_is_finite(values: list[float | None]) 
         assert figure is None or isfinite(figure)
 
 
+def test_of_a_level_that_is_as_good_as_nothing_no_share_is_told() -> None:
+    assert examine([0.0, 1.0, 2.2250738585e-313, -1.0]).detectable is None
+
+
 @pytest.mark.parametrize("unit", [2.0**-30, 2.0**20, -1.0])
 def test_the_unit_does_not_matter(unit: float) -> None:
     values = 100 + with_steps(noise("t3", 200, 2), (80, 3), (150, -3))
