@@ -68,7 +68,7 @@ def epochs(series: Series, accepted: Sequence[Accepted] = ()) -> tuple[Epoch, ..
             by = f" by {change.by}" if change.by else ""
             cuts.append((first, "accepted", f"accepted{by}: {change.word}"))
         cuts += [
-            (index, "machine", f"another machine: {_short(before)}, then {_short(after)}")
+            (index, "machine", f"another machine: {short_machine(before)}, then {short_machine(after)}")
             for index, before, after in _machine_cuts(series.points, first, end)
         ]
     ends = [index for index, _, _ in cuts[1:]] + [len(series.points)]
@@ -93,5 +93,6 @@ def _machine_cuts(points: Sequence[Point], first: int, end: int) -> list[tuple[i
     return found
 
 
-def _short(machine: str) -> str:
+def short_machine(machine: str) -> str:
+    """A fingerprint's id as people read it: enough of it to tell two apart."""
     return machine[:12] if machine else "unknown"

@@ -66,11 +66,17 @@ def look(
         if not believable(point):
             looks.append(Look("invalid", "not-valid", "none"))
             continue
-        walk = walks.get(point.machine)
+        walk, strange = walks.get(point.machine), False
         if walk is None:
+            strange = any(len(other.level) >= rule.least for other in walks.values())
             walk = walks[point.machine] = Walk(rule, bad)
         found = walk.next(index, point.value, words.get(point.entry), whole or index == last)
-        looks.append(_once(found, walk, walks.values()))
+        # said once and not in green: a runner that is another one each night would never be judged
+        looks.append(
+            replace(found, outcome="invalid", code="other-machine", step="none")
+            if strange
+            else _once(found, walk, walks.values())
+        )
         if found.code != "collapse":
             pasts.setdefault(point.machine, []).append(index)
         if index in anchors:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from profkit.model import Series
 from profkit.regression.confirmation import ConfirmWord
+from profkit.regression.epochs import short_machine
 from profkit.regression.retrospect import Late
 from profkit.regression.walk import Look
 from profkit.words import figures, plural, quantity
@@ -35,6 +36,12 @@ def _sentence(one: Look, series: Series, expected: float | None, second: Late | 
             return point.reason or "its value is no number that could have been measured"
         case "new":
             return f"too short a past on this machine: {plural(one.short, 'more night')} before it is judged"
+        case "other-machine":
+            before = next((p.machine for p in reversed(series.points) if p.machine != point.machine), "")
+            return (
+                f"measured on another machine ({short_machine(point.machine)}) than before ({short_machine(before)}): "
+                "not held against that past, and the first night of one of its own"
+            )
         case "collapse":
             return f"{value}, {size}: too good to be true until it is accepted; was the work done?"
         case "held":

@@ -59,9 +59,21 @@ def test_a_short_past_is_new_and_says_how_many_nights_are_missing() -> None:
     assert tonight([1.0] * 8).outcome == "pass"
 
 
-def test_another_machine_is_new_and_no_alarm() -> None:
+def test_the_first_night_on_another_machine_is_not_valid_and_the_next_are_new() -> None:
     told = tonight([1.0] * 40 + [1.3], machines="a" * 40 + "b")
-    assert told.outcome == "new"
+    assert (told.outcome, told.code) == ("invalid", "other-machine")
+    assert "another machine (b) than before (a)" in told.reason
+    following = tonight([1.0] * 40 + [1.3] * 2, machines="a" * 40 + "bb")
+    assert (following.outcome, following.code) == ("new", "new")
+    assert tonight([1.0] * 40 + [1.3] * 8, machines="a" * 40 + "b" * 8).outcome == "pass"
+
+
+def test_a_machine_that_is_another_each_night_is_never_green() -> None:
+    machines = "a" * 10 + "bcdefgh"
+    told = [
+        tonight([1.0] * nights, machines=machines[:nights]).outcome for nights in range(11, len(machines) + 1)
+    ]
+    assert set(told) == {"invalid"}
 
 
 def test_machines_that_alternate_are_each_held_against_their_own_past() -> None:
