@@ -9,9 +9,10 @@ speaks of autocorrelation or drift.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from math import exp, floor, isfinite, lgamma, log, sqrt
+from operator import mul
 from typing import NamedTuple
 
 CONFIDENCE = 0.95
@@ -235,13 +236,19 @@ def combine(processes: Sequence[Sequence[float]]) -> Centre | None:
     was disturbed does not widen; below with Student's t for P - 1 degrees of freedom, which for two or three is wide,
     and honest. None when there are no values at all.
     """
-    kept = [values for values in processes if values]
-    if not kept:
-        return None
+    kept = tuple(tuple(values) for values in processes if values)
+    return _combined(kept) if kept else None
+
+
+@lru_cache(maxsize=16)  # a run's samples are asked about by every summary, and a comparison asks once more
+def _combined(kept: tuple[tuple[float, ...], ...]) -> Centre:
     centres = [median(values) for values in kept]
     intervals = [interval(values) for values in kept]
     n = sum(len(values) for values in kept)
-    n_eff = sum(min(float(len(values)), effective_size(values)) for values in kept)
+    n_eff = sum(
+        found.effective if found is not None else min(float(len(values)), effective_size(values))
+        for values, found in zip(kept, intervals, strict=True)
+    )
     centre = median(centres)
     if len(kept) == 1:
         alone = intervals[0]
@@ -286,7 +293,8 @@ def _centred(values: Sequence[float]) -> list[float]:
 
 
 def _autocorrelation(centred: Sequence[float], lag: int, power: float) -> float:
-    return sum(a * b for a, b in zip(centred, centred[lag:], strict=False)) / power
+    products: Iterable[float] = map(mul, centred, centred[lag:])
+    return sum(products) / power
 
 
 def _without_trend(values: Sequence[float]) -> list[float]:
