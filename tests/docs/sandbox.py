@@ -23,7 +23,7 @@ from tests.reports.test_renderers import judged
 
 DATA = ROOT / "tests" / "data"
 NCU, NSYS = DATA / "cuda" / "ncu" / "truths.gate.ncu-rep", DATA / "cuda" / "nsys" / "truths.sqlite"
-# Under the names of the pages what was recorded; placeholders in capitals are names, too.
+# What was recorded, under the names that the pages use; a name in capitals stands for a file of the reader's own.
 FILES = {
     "out.ncu-rep": NCU,
     "kernels.ncu-rep": NCU,
