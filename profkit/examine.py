@@ -104,7 +104,7 @@ def document_of(report: Report, path: Path) -> RunDocument:
     command = report.facts.get("command")
     return RunDocument(
         name=path.name,
-        backend="cuda" if device else "cpu",
+        backend="mps" if report.metal is not None else "cuda" if device else "cpu",
         state="complete",
         workload=Workload(_words(command), path.stem, ""),
         started=datetime.fromtimestamp(path.stat().st_mtime, timezone.utc).isoformat(timespec="seconds"),
@@ -113,6 +113,7 @@ def document_of(report: Report, path: Path) -> RunDocument:
         readings=readings,
         gpus=report.gpus,
         trace=report.trace,
+        metal=report.metal,
         facts=report.facts if device else {},
         profiles=report.profiles,
         notes=report.warnings if device else (*_told(report), *report.warnings),

@@ -193,6 +193,7 @@ class LiveRun:
             passes=(*known.passes, replace(result, artifacts=(*result.artifacts, *findings.artifacts))),
             gpus=_same_devices(known.gpus, findings.gpus),
             trace=known.trace or findings.trace,
+            metal=known.metal or findings.metal,
             triton=(*known.triton, *read_triton(plan)),
             facts=_facts(known.facts, findings.facts, plan.tool),
             counters=(*known.counters, *findings.counters),

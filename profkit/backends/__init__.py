@@ -17,6 +17,7 @@ from profkit.model import (
     Gpu,
     GpuTrace,
     Machine,
+    MetalTrace,
     PassPlan,
     PassResult,
     Plan,
@@ -69,6 +70,7 @@ class Findings:
     allocations: Allocations | None = None
     gpus: tuple[Gpu, ...] = ()
     trace: GpuTrace | None = None
+    metal: MetalTrace | None = None
     facts: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     artifacts: tuple[str, ...] = ()  # files made from what the pass left

@@ -45,6 +45,13 @@ from profkit.model.machine import DeviceMoment as DeviceMoment
 from profkit.model.machine import Machine as Machine
 from profkit.model.machine import Moment as Moment
 from profkit.model.machine import Peaks as Peaks
+from profkit.model.metal import MetalAbsent as MetalAbsent
+from profkit.model.metal import MetalCounter as MetalCounter
+from profkit.model.metal import MetalProcess as MetalProcess
+from profkit.model.metal import MetalState as MetalState
+from profkit.model.metal import MetalTrace as MetalTrace
+from profkit.model.metal import MetalWork as MetalWork
+from profkit.model.metal import Spread as Spread
 from profkit.model.night import Calibration as Calibration
 from profkit.model.night import DecisionStep as DecisionStep
 from profkit.model.night import Incident as Incident

@@ -14,7 +14,7 @@ from profkit.model.words import Backend, Depth, PassName, PassState
 class Switch:
     """How `profkit.region` turns the instrument of this pass on and off."""
 
-    kind: Literal["perf-control", "valgrind", "cuda", "torch-profiler"]
+    kind: Literal["perf-control", "valgrind", "cuda", "torch-profiler", "signpost"]
     control: str | None = None  # perf: the fifo that takes `enable` and `disable`
     ack: str | None = None  # perf: the fifo that answers `ack`
     output: str | None = None  # torch-profiler: path prefix of the traces, one per process

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from profkit.model.gpu import Gpu, GpuTrace
+from profkit.model.metal import MetalTrace
 from profkit.model.values import Counter, Profile, Stacks
 
 
@@ -21,5 +22,6 @@ class Report:
     profiles: tuple[Profile, ...] = ()
     stacks: tuple[Stacks, ...] = ()
     trace: GpuTrace | None = None
+    metal: MetalTrace | None = None
     gpus: tuple[Gpu, ...] = ()
     warnings: tuple[str, ...] = ()

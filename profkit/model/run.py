@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from profkit.model.answers import Summary, Verdict
 from profkit.model.gpu import Gpu, GpuTrace, KernelClass
 from profkit.model.machine import Machine, Moment, Peaks
+from profkit.model.metal import MetalTrace
 from profkit.model.plan import PassResult, Plan
 from profkit.model.time import Timing
 from profkit.model.triton import TritonWork
@@ -55,6 +56,7 @@ class RunDocument:
     timings: tuple[Timing, ...] = ()
     gpus: tuple[Gpu, ...] = ()
     trace: GpuTrace | None = None
+    metal: MetalTrace | None = None
     triton: tuple[TritonWork, ...] = ()  # one for each process that told of it, in the order of the passes
     kernels: tuple[KernelClass, ...] = ()  # what limits each, largest share of GPU time first
     facts: Mapping[str, str] = field(

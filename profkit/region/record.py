@@ -52,6 +52,8 @@ class RegionRecord:
     notes: tuple[str, ...] = ()
     triton: TritonWork | None = None
     packages: Mapping[str, str] = field(default_factory=dict)  # versions of what the process had loaded
+    # Outermost entries of regions on the clock of a trace (macOS: mach absolute time), begin and end in ns.
+    spans: tuple[tuple[int, int], ...] = ()
 
 
 def encode(record: RegionRecord) -> str:

@@ -1,0 +1,113 @@
+"""What Instruments saw of an Apple GPU: whose work it did and when, in which state it was, and what was counted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Many times of one kind, in seconds."""
+
+    count: int
+    median: float
+    p95: float
+    longest: float
+    total: float
+
+
+@dataclass(frozen=True)
+class MetalWork:
+    """All work of one name on the GPU, of the process that counts. Times in seconds.
+
+    `seconds` adds up what may have run side by side, `busy` is the union of it.
+    """
+
+    name: str
+    kind: Literal["encoder", "shader", "channel"]
+    count: int
+    seconds: float
+    busy: float | None = None
+    median: float | None = None
+    longest: float | None = None
+
+
+@dataclass(frozen=True)
+class MetalProcess:
+    """One process that used the GPU. `busy` is the union of its intervals, in seconds; `pid` None: not told."""
+
+    name: str
+    pid: int | None
+    busy: float
+    intervals: int
+    target: bool = False  # it is what was profiled
+
+
+@dataclass(frozen=True)
+class MetalState:
+    """How long the GPU (or the machine) was in one state: "Minimum", "Nominal"."""
+
+    name: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class MetalCounter:
+    """One counter of the GPU over the part that counts; it speaks of the whole device, not of a process.
+
+    `mean` is weighted by how long each sample held. `unit` is as the table's own label says it, in base units ("%",
+    "B/s"), "" where it says none. `covered` is the share of the time (0..1) that samples speak of.
+    """
+
+    name: str
+    unit: str
+    mean: float
+    least: float
+    most: float
+    samples: int
+    covered: float | None = None
+    description: str | None = None
+
+
+@dataclass(frozen=True)
+class MetalAbsent:
+    """What the trace does not give: `what` is the schema of the table, with the reason and the way to get it."""
+
+    what: str
+    reason: str
+    fix: str | None = None
+
+
+@dataclass(frozen=True)
+class MetalTrace:
+    """A Metal System Trace, restricted to the part that counts. Times in seconds; None: not in the trace.
+
+    `span` is the length of that part. `device_busy` is the union of the device's Active intervals, whoever caused
+    them; `process_busy` that of the intervals of the process that was profiled; `others` the time in which that process
+    had nothing on the GPU while somebody else had.
+    """
+
+    span: float | None = None
+    device_busy: float | None = None
+    process_busy: float | None = None
+    others: float | None = None
+    longest_gap: float | None = None  # in which the process had nothing on the GPU
+    processes: tuple[MetalProcess, ...] = ()  # busiest first
+    channels: tuple[MetalWork, ...] = ()
+    encoders: tuple[MetalWork, ...] = ()  # largest first
+    shaders: tuple[MetalWork, ...] = ()  # largest first
+    command_buffers: Spread | None = None  # GPU time of each
+    completion: Spread | None = None  # of each, from when it was submitted until it was completed
+    latency: Spread | None = None  # from the host's submission to the begin on the GPU: a queue, no stall
+    queue_depth: float | None = None  # command buffers submitted and not yet completed, mean over the span
+    queue_most: int | None = None
+    frames: Spread | None = None  # from one frame to the next
+    performance: tuple[MetalState, ...] = ()  # performance states of the GPU, longest first
+    thermal: tuple[MetalState, ...] = ()  # thermal states of the device, longest first
+    induced: str | None = None  # the performance state that the recording asked for; None: the default
+    counters: tuple[MetalCounter, ...] = ()
+    memory_peak: int | None = None  # bytes that Metal had allocated for the process, at most
+    absent: tuple[MetalAbsent, ...] = ()
+    marked: bool = False  # only what happened in a marked region is counted
+    entries: int = 0  # of the region
