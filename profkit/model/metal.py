@@ -46,10 +46,14 @@ class MetalProcess:
 
 @dataclass(frozen=True)
 class MetalState:
-    """How long the GPU (or the machine) was in one state: "Minimum", "Nominal"."""
+    """How long the GPU (or the machine) was in one state: "Minimum", "Nominal".
+
+    `busy` is the part of it in which the process had work on the GPU: one with nothing to do rests in a low state.
+    """
 
     name: str
     seconds: float
+    busy: float | None = None
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,8 @@ class MetalCounter:
     """One counter of the GPU over the part that counts; it speaks of the whole device, not of a process.
 
     `mean` is weighted by how long each sample held. `unit` is as the table's own label says it, in base units ("%",
-    "B/s"), "" where it says none. `covered` is the share of the time (0..1) that samples speak of.
+    "B/s"), "" where it says none. `covered` is the share of the time (0..1) that samples speak of. `active` is the mean
+    over those samples alone in which the process had work on the GPU; None where the recording does not tell when.
     """
 
     name: str
@@ -68,6 +73,7 @@ class MetalCounter:
     samples: int
     covered: float | None = None
     description: str | None = None
+    active: float | None = None
 
 
 @dataclass(frozen=True)
@@ -85,14 +91,17 @@ class MetalTrace:
 
     `span` is the length of that part. `device_busy` is the union of the device's Active intervals, whoever caused
     them; `process_busy` that of the intervals of the process that was profiled; `others` the time in which that process
-    had nothing on the GPU while somebody else had.
+    had nothing on the GPU while somebody else had. `window` is the part of the span from the first submission (or work)
+    of the process to its last: what lies around it is start-up and end. Of the time in the window in which the process
+    had nothing on the GPU, `unsubmitted` is that in which the host had submitted nothing, and `blocked` that in which
+    it had, and somebody else had the GPU.
     """
 
     span: float | None = None
     device_busy: float | None = None
     process_busy: float | None = None
     others: float | None = None
-    longest_gap: float | None = None  # in which the process had nothing on the GPU
+    longest_gap: float | None = None  # in the window, in which the process had nothing on the GPU
     processes: tuple[MetalProcess, ...] = ()  # busiest first
     channels: tuple[MetalWork, ...] = ()
     encoders: tuple[MetalWork, ...] = ()  # largest first
@@ -111,3 +120,8 @@ class MetalTrace:
     absent: tuple[MetalAbsent, ...] = ()
     marked: bool = False  # only what happened in a marked region is counted
     entries: int = 0  # of the region
+    window: float | None = None
+    unsubmitted: float | None = None
+    blocked: float | None = None
+    memory_recommended: int | None = None  # bytes: Metal's recommendedMaxWorkingSetSize
+    low_power: bool | None = None  # low power mode was on
