@@ -41,7 +41,9 @@ def labels(names: Iterable[tuple[str, str]], width: int = WIDTH) -> Mapping[tupl
     pairs = list(dict.fromkeys(names))
     plain = {pair: short_name(pair[0], width) for pair in pairs}
     twins = _several(plain)
-    told = {pair: _with_shape(pair, width) if plain[pair] in twins else plain[pair] for pair in pairs}
+    told = {
+        pair: _with_shape(pair, width) if plain[pair] in twins and pair[1] else plain[pair] for pair in pairs
+    }
     twins = _several(told)
     seen: dict[str, int] = {}
     for pair in pairs:  # other instances of one template in one shape, told apart only by what was left out

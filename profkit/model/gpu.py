@@ -30,7 +30,10 @@ class Gpu:
 
 @dataclass(frozen=True)
 class Kernel:
-    """One launch configuration: what is launched, in which shape. Grid in blocks, block in threads (x, y, z)."""
+    """One launch configuration: what is launched, in which shape. Grid in blocks, block in threads (x, y, z).
+
+    Both are empty where a trace tells no shape: an encoder of Metal has a name alone.
+    """
 
     name: str  # demangled, whole
     grid: tuple[int, ...]
@@ -41,13 +44,15 @@ class Kernel:
 
     @property
     def id(self) -> str:
-        """`132x1x1 of 384x1x1`: what tells configurations of one kernel apart."""
+        """`132x1x1 of 384x1x1`: what tells configurations of one kernel apart; nothing where no shape is told."""
+        if not self.grid and not self.block:
+            return ""
         return f"{'x'.join(map(str, self.grid))} of {'x'.join(map(str, self.block))}"
 
     @property
     def scope(self) -> Scope:
         """The scope of everything that is said of this configuration."""
-        return Scope("kernel", self.name, self.id)
+        return Scope("kernel", self.name, self.id or None)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from profkit.kernel_names import labels, same_name, shape, short_name
+from profkit.model import Kernel, Scope
 
 COPY = (
     "at::native::direct_copy_kernel_cuda(at::TensorIteratorBase&)::{lambda()#3}::operator()() const"
@@ -209,6 +210,15 @@ def test_no_two_configurations_have_one_label() -> None:
     assert [told[pair] for pair in pairs[:3]] == ["silu_mul (16384 of 128)", "silu_mul (64x2 of 128)", "gemm"]
     assert len(set(told.values())) == len(pairs)
     assert all(len(label) <= 34 for label in told.values())
+
+
+def test_what_has_no_shape_is_told_apart_without_one() -> None:
+    encoder = Kernel("sgemm<float>(device float*)", (), ())
+    assert (encoder.id, encoder.scope) == ("", Scope("kernel", "sgemm<float>(device float*)"))
+    told = labels(
+        [(encoder.name, encoder.id), ("sgemm<float>(texture2d)", ""), ("sgemm<float>(int)", "4x1x1 of 2")]
+    )
+    assert list(told.values()) == ["sgemm<float> #1", "sgemm<float> #2", "sgemm<float> (4 of 2)"]
 
 
 def test_a_shape_is_said_without_its_ones() -> None:
