@@ -1,0 +1,192 @@
+"""Sets of time: unions of intervals, what two of them share, the gaps between, and how many things were under way.
+
+A set is two columns of ns, begins and ends, in order, with a gap before each: 16 bytes for each stretch, however many
+intervals it is the union of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_FOLD = 1 << 18  # stretches that wait before they are merged
+
+
+@dataclass(frozen=True)
+class Spans:
+    """A set of time. Stretches that touch are one."""
+
+    begins: NDArray[np.int64]
+    ends: NDArray[np.int64]
+
+    @property
+    def total(self) -> int:
+        """Its length in ns."""
+        return int((self.ends - self.begins).sum())
+
+    @property
+    def extent(self) -> tuple[int, int] | None:
+        """From its first begin to its last end, in ns; None of an empty one."""
+        return (int(self.begins[0]), int(self.ends[-1])) if len(self.begins) else None
+
+    def __len__(self) -> int:
+        return len(self.begins)
+
+    def __and__(self, other: Spans) -> Spans:
+        import numpy as np
+
+        return _where(self, other, np.logical_and)
+
+    def __sub__(self, other: Spans) -> Spans:
+        return _where(self, other, lambda own, others: own & ~others)
+
+    def __or__(self, other: Spans) -> Spans:
+        import numpy as np
+
+        return union(np.r_[self.begins, other.begins], np.r_[self.ends, other.ends])
+
+    def holds(self, times: Any) -> Any:
+        """For each time (ns) whether it is in the set: at or after a begin, before its end."""
+        import numpy as np
+
+        return np.searchsorted(self.begins, times, side="right") > np.searchsorted(
+            self.ends, times, side="right"
+        )
+
+
+def empty() -> Spans:
+    """No time at all."""
+    import numpy as np
+
+    return Spans(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
+
+
+def spans_of(bounds: Iterable[tuple[int, int]]) -> Spans:
+    """The union of pairs of begin and end in ns, in any order."""
+    import numpy as np
+
+    pairs = list(bounds)
+    return union(
+        np.array([begin for begin, _ in pairs], dtype=np.int64),
+        np.array([end for _, end in pairs], dtype=np.int64),
+    )
+
+
+def union(starts: Any, ends: Any) -> Spans:
+    """The union of intervals in any order. One that ends before it starts, or at once, is no time."""
+    import numpy as np
+
+    real = ends > starts
+    if not real.all():
+        starts, ends = starts[real], ends[real]
+    if not len(starts):
+        return empty()
+    if (starts[1:] < starts[:-1]).any():
+        order = np.argsort(starts, kind="stable")
+        starts, ends = starts[order], ends[order]
+    reached = np.maximum.accumulate(ends)
+    first = np.flatnonzero(np.r_[True, starts[1:] > reached[:-1]])
+    return Spans(starts[first], np.r_[reached[first[1:] - 1], reached[-1]])
+
+
+@dataclass
+class Union:
+    """The union of intervals that come in blocks. Memory is that of the stretches, not of the intervals."""
+
+    _waiting: list[Spans] = field(default_factory=list)
+    _size: int = 0
+
+    def add(self, starts: Any, ends: Any) -> None:
+        """Columns of ns, in any order; blocks that are in order cost no sorting."""
+        one = union(starts, ends)
+        self._waiting.append(one)
+        self._size += len(one)
+        if self._size > _FOLD:
+            whole = self.spans()
+            # What was merged counts as none, so that merging again waits for as much news.
+            self._waiting, self._size = [whole], 0
+
+    def spans(self) -> Spans:
+        """The set so far."""
+        import numpy as np
+
+        if not self._waiting:
+            return empty()
+        if len(self._waiting) == 1:
+            return self._waiting[0]
+        return union(
+            np.concatenate([one.begins for one in self._waiting]),
+            np.concatenate([one.ends for one in self._waiting]),
+        )
+
+
+def gaps(busy: Spans, within: Spans) -> Spans:
+    """What of `within` is not in `busy`: a gap goes on over the end of a stretch of `within` only where that does."""
+    return within - busy
+
+
+def longest(spans: Spans) -> int:
+    """The longest stretch in ns, 0 of none."""
+    return int((spans.ends - spans.begins).max()) if len(spans) else 0
+
+
+def clipped(starts: Any, ends: Any, within: Spans) -> Any:
+    """For each interval the ns of it that are in `within`."""
+    import numpy as np
+
+    return _measure(within, ends) - _measure(within, np.minimum(starts, ends))
+
+
+def _measure(spans: Spans, times: Any) -> Any:
+    """For each time the length of the set before it."""
+    import numpy as np
+
+    lengths = np.r_[0, np.cumsum(spans.ends - spans.begins)]
+    at = np.searchsorted(spans.begins, times, side="right")
+    ends = np.r_[0, spans.ends]
+    return lengths[at] - np.maximum(np.where(at > 0, ends[at] - times, 0), 0)
+
+
+@dataclass(frozen=True)
+class Depth:
+    """How many intervals were open at once: on average over the time asked about, and at most."""
+
+    mean: float
+    most: int
+
+
+def depth(starts: Any, ends: Any, within: Spans) -> Depth | None:
+    """How many of the intervals were open in `within`; None where that is no time. One that ends as another begins
+    was not open with it."""
+    import numpy as np
+
+    if not within.total:
+        return None
+    inside = clipped(starts, ends, within)
+    touching = inside > 0
+    if not touching.any():
+        return Depth(0.0, 0)
+    begins, stops = starts[touching], ends[touching]
+    times = np.r_[begins, stops]
+    steps = np.r_[np.ones(len(begins), dtype=np.int64), -np.ones(len(stops), dtype=np.int64)]
+    order = np.lexsort((steps, times))
+    times, level = times[order], np.cumsum(steps[order])
+    # A level holds until the next change: it counts where that stretch reaches into the time asked about.
+    lasted = clipped(times[:-1], times[1:], within) > 0
+    return Depth(float(inside.sum()) / within.total, int(level[:-1][lasted].max(initial=0)))
+
+
+def _where(own: Spans, other: Spans, rule: Callable[[Any, Any], Any]) -> Spans:
+    """The time for which the rule holds of both memberships."""
+    import numpy as np
+
+    edges = np.unique(np.r_[own.begins, own.ends, other.begins, other.ends])
+    if len(edges) < 2:
+        return empty()
+    kept = rule(own.holds(edges[:-1]), other.holds(edges[:-1]))
+    return union(edges[:-1][kept], edges[1:][kept])
