@@ -20,6 +20,7 @@ _FILES: Mapping[str, tuple[str, ...]] = {
     "perf": ("intel", "amd", "arm", "generic"),
     "valgrind": ("valgrind",),
     "ncu": ("ncu",),
+    "xctrace": ("apple", "intel", "generic"),
 }
 
 
@@ -54,7 +55,7 @@ def has_formulas(tool: str) -> bool:
 
 @lru_cache(maxsize=16)
 def formula_table(tool: str, chip: str | None = None) -> FormulaTable:
-    """The table of `tool` for `chip` (intel, amd, arm, generic); without a chip, for a report of anybody's.
+    """The table of `tool` for `chip` (intel, amd, arm, apple, generic); without a chip, for a report of anybody's.
 
     Event names differ between vendors, so an unknown report is read with all of them. Only where vendors mean
     different things by one name (`cache-misses`) a formula needs its chip to be known.
@@ -87,6 +88,11 @@ def formula_table(tool: str, chip: str | None = None) -> FormulaTable:
         for metric, rows in content["metrics"].items():
             ways = [_formula(row, terms) for row in rows if chip is not None or not row.get("chip_only")]
             formulas.setdefault(metric, []).extend(ways)
+    for metric in [name for name in absent if name in formulas]:
+        if chip is None or formulas[metric]:  # what one chip never has another one may
+            del absent[metric]
+        else:
+            del formulas[metric]
     order = [info.name for info in all_metrics()]
     in_order = {name: tuple(formulas[name]) for name in sorted(formulas, key=order.index)}
     return FormulaTable(tool, chip, quality, in_order, absent, aliases, frozenset(optional), missing)
