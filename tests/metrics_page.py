@@ -33,6 +33,7 @@ FAMILIES = (
     ),
     ("What warps wait for", ("stall.",)),
     ("Launches, copies, replays", ("launch.", "transfer.", "nvlink.", "replay.")),
+    ("Command buffers, queue and frames of Metal", ("queue.", "buffer.", "frame.")),
     ("The system around it", ("",)),
 )
 BETTER = {"lower": "lower", "higher": "higher", "none": "-"}

@@ -5,14 +5,17 @@ from __future__ import annotations
 from profkit.metrics.catalogue import MetricInfo, all_metrics, metric, nearest
 from profkit.metrics.derive import derive
 from profkit.metrics.formulas import FormulaTable, formula_table, has_formulas
+from profkit.metrics.metal_counters import MetalCounterNames, metal_counter_names
 
 __all__ = [
     "FormulaTable",
+    "MetalCounterNames",
     "MetricInfo",
     "all_metrics",
     "derive",
     "formula_table",
     "has_formulas",
+    "metal_counter_names",
     "metric",
     "nearest",
 ]
