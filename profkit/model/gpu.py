@@ -26,6 +26,7 @@ class Gpu:
     virtual: str | None = None  # "wsl", "vgpu", where it is
     power_limit: float | None = None  # W, as enforced
     clock_lock: float | None = None  # Hz that the SMs are set to (application clocks), where below the most
+    cores: int | None = None  # GPU cores, as Apple counts them
 
 
 @dataclass(frozen=True)

@@ -86,6 +86,20 @@ class MetalAbsent:
 
 
 @dataclass(frozen=True)
+class MetalOverTime:
+    """What was recorded in slices of one length, from the begin of the first part that counts to the end of the last.
+
+    `device` and `process` are shares of each slice (0..1) in which they were busy, `performance` the state that the GPU
+    was in for most of it ("" where none is told). What is not in the trace is empty.
+    """
+
+    seconds: float  # of all slices together
+    device: tuple[float, ...] = ()
+    process: tuple[float, ...] = ()
+    performance: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class MetalTrace:
     """A Metal System Trace, restricted to the part that counts. Times in seconds; None: not in the trace.
 
@@ -125,3 +139,4 @@ class MetalTrace:
     blocked: float | None = None
     memory_recommended: int | None = None  # bytes: Metal's recommendedMaxWorkingSetSize
     low_power: bool | None = None  # low power mode was on
+    over_time: MetalOverTime | None = None

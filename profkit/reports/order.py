@@ -142,6 +142,7 @@ def _device(gpu: Gpu, number: int) -> str:
     parts = [
         f"{number} x {gpu.name}" if number > 1 else gpu.name,
         plural(gpu.multiprocessors, "SM") if gpu.multiprocessors else None,
+        plural(gpu.cores, "GPU core") if gpu.cores else None,
         f"{gpu.memory_bytes / 1e9:.0f} GB" if gpu.memory_bytes else None,
         f"{quantity(gpu.bandwidth, 'B/s')} peak" if gpu.bandwidth else None,
         f"driver {gpu.driver}" if gpu.driver else None,
