@@ -47,6 +47,7 @@ from profkit.model.machine import Moment as Moment
 from profkit.model.machine import Peaks as Peaks
 from profkit.model.metal import MetalAbsent as MetalAbsent
 from profkit.model.metal import MetalCounter as MetalCounter
+from profkit.model.metal import MetalDevice as MetalDevice
 from profkit.model.metal import MetalOverTime as MetalOverTime
 from profkit.model.metal import MetalProcess as MetalProcess
 from profkit.model.metal import MetalState as MetalState

@@ -45,6 +45,15 @@ class MetalProcess:
 
 
 @dataclass(frozen=True)
+class MetalDevice:
+    """One of several GPUs: how long it was active, and worked for the process that counts. Times in seconds."""
+
+    name: str
+    busy: float | None
+    process_busy: float
+
+
+@dataclass(frozen=True)
 class MetalState:
     """How long the GPU (or the machine) was in one state: "Minimum", "Nominal".
 
@@ -140,3 +149,9 @@ class MetalTrace:
     memory_recommended: int | None = None  # bytes: Metal's recommendedMaxWorkingSetSize
     low_power: bool | None = None  # low power mode was on
     over_time: MetalOverTime | None = None
+    device: str | None = None  # the GPU that all of this speaks of: the one that the process used most
+    devices: tuple[MetalDevice, ...] = ()  # where several were seen, each of them
+    window_busy: float | None = None  # part of `device_busy` in the window
+    failed: int | None = None  # command buffers that ended with an error, whoever submitted them
+    compiled: float | None = None  # Metal's compiler worked for the process in the part that counts
+    counter_set: str | None = None  # as the recording was set: "Performance Limiters"; None: none, or not told
