@@ -101,10 +101,12 @@ def _status(step: Step, outcome: process.Outcome) -> int:
 
 
 def _make_ready(step: Step, folder: Path) -> None:
-    """The folders, which an earlier step of the workload may have removed, and the pipes."""
+    """The folders, which an earlier step of the workload may have removed, the files of options, and the pipes."""
     try:
         for name in ("logs", "artifacts"):
             (folder / name).mkdir(parents=True, exist_ok=True)
+        for path, text in step.files.items():
+            Path(path).write_text(text, encoding="utf-8")
         for path in step.fifos:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
