@@ -13,13 +13,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from time import perf_counter
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from profkit.errors import ProfkitError
 from profkit.model import Directive, SampleSet, TritonWork
-from profkit.region import DIRECTIVE, HOST
+from profkit.region import DIRECTIVE
 from profkit.region.packages import loaded_packages
 from profkit.region.record import BenchmarkTimes, RegionRecord, RegionTimes, directive_of, save
+from profkit.region.switches import Switch, spans_of, switches
 
 MOST_SECONDS = (
     65_536  # entries whose time is kept; beyond, every second one is dropped and the stride doubled
@@ -30,16 +31,6 @@ SAVE_PAUSE = 0.5  # seconds between two saves at region exits, and
 SAVE_SHARE = 20  # at least this many times what the last save took: saving stays below 5 %
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-class Switch(Protocol):
-    """What turns an instrument on and off; may also have `prepare()`, `iteration(i)` and `forget()`."""
-
-    def enter(self, name: str) -> None:
-        """Measure from here."""
-
-    def exit(self, name: str) -> None:
-        """Measure no further."""
 
 
 class _Tally:
@@ -80,7 +71,7 @@ class Session:
         self._thread = _Thread()
         self._complained = False
         self._begin()
-        self._switches = _switches(directive, self.note)
+        self._switches = switches(directive, self.note)
         # where regions are timed, each end of each waits for the work that was left to a device
         self._waits = [wait for switch in self._switches if (wait := getattr(switch, "wait", None))]
         os.register_at_fork(after_in_child=self._begin_child)
@@ -211,6 +202,7 @@ class Session:
     def record(self) -> RegionRecord:
         """What this process has recorded so far, without regions around a benchmark: that says it better."""
         directive = self.directive
+        spans, left_out = spans_of(self._switches)
         return RegionRecord(
             pid=self._pid,
             pass_name=directive.pass_name if directive else "",
@@ -224,6 +216,8 @@ class Session:
             notes=tuple(self._notes),
             triton=self._triton,
             packages=loaded_packages(),
+            spans=spans,
+            spans_left_out=left_out,
         )
 
     def _end(self) -> None:
@@ -260,37 +254,6 @@ def _optional(switch: Switch, action: str) -> None:
             method()
         except Exception as error:
             print(f"profkit: {type(switch).__name__}.{action} failed: {error}", file=sys.stderr)
-
-
-def _switches(directive: Directive | None, note: Callable[[str], None]) -> list[Switch]:
-    found: list[Switch] = []
-    host = sys.modules.get(HOST)
-    if host is not None:
-        found.append(cast("Switch", host.switch))
-    asked = directive.switch if directive else None
-    if directive is None or asked is None:
-        return found
-    try:
-        if asked.kind == "perf-control" and asked.control is not None:
-            from profkit.region.perf_control import PerfControl
-
-            found.append(PerfControl(asked.control, asked.ack, f"{directive.record}.switch"))
-        elif asked.kind == "valgrind":
-            from profkit.region.valgrind import ValgrindSwitch
-
-            found.append(ValgrindSwitch())
-        elif asked.kind == "cuda":
-            from profkit.region.cuda import CudaSwitch, DeviceWait
-
-            # no instrument is there to be switched while time is measured
-            found.append(DeviceWait() if directive.pass_name == "timing" else CudaSwitch())
-        elif asked.kind == "torch-profiler" and asked.output is not None:
-            from profkit.region.torch_profiler import TorchProfiler
-
-            found.append(TorchProfiler(asked.output))
-    except Exception as error:
-        note(f"the {asked.kind} switch cannot be used: {error}")
-    return found
 
 
 def _read_directive() -> Directive | None:

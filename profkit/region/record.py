@@ -54,6 +54,7 @@ class RegionRecord:
     packages: Mapping[str, str] = field(default_factory=dict)  # versions of what the process had loaded
     # Outermost entries of regions on the clock of a trace (macOS: mach absolute time), begin and end in ns.
     spans: tuple[tuple[int, int], ...] = ()
+    spans_left_out: int = 0  # later entries, of which only the number is kept
 
 
 def encode(record: RegionRecord) -> str:
@@ -93,6 +94,8 @@ def decode(text: str, origin: str = "region record") -> RegionRecord:
             if data.get("triton")
             else None,
             packages={str(name): str(version) for name, version in dict(data.get("packages") or {}).items()},
+            spans=tuple(_span(span) for span in data.get("spans", ())),
+            spans_left_out=int(data.get("spans_left_out", 0)),
         )
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise UnreadableReport(f"{origin} is damaged: {type(error).__name__}: {error}") from error
@@ -106,6 +109,13 @@ def _region(entry: dict[str, Any]) -> RegionTimes:
     if entries < len(seconds) or iterations < 0 or every < 1:
         raise ValueError("entries that do not add up")
     return RegionTimes(str(entry["name"]), entries, iterations, seconds, every)
+
+
+def _span(entry: Any) -> tuple[int, int]:
+    begin, end = entry
+    if type(begin) is not int or type(end) is not int or not 0 <= begin <= end:
+        raise ValueError("a span that is no span")
+    return begin, end
 
 
 def _positive(value: object) -> float | None:

@@ -1,0 +1,135 @@
+"""Stands in for torch with MPS in tests: an asynchronous device whose work takes known times, on the host's real clock.
+
+`torch.work(us)` is a launch. As torch does, it is only put down: the device begins when torch commits, which is after
+COMMITS launches, at an event, and when somebody waits. `$STAND_IN_MPS` (words) makes it behave in ways that were seen:
+"absent" no device, "reversed" the second event's callback came first, "no-events", "bad-fork", "fast-events" for a
+clock that runs wrong, "broken" for a wait that raises. A call that would hang the real one raises AssertionError here.
+"""
+
+import os
+import sys
+from time import perf_counter
+from types import SimpleNamespace
+
+__version__ = "2.13.0"
+COMMITS = 16
+LATENCY = 150e-6  # of a wait for a device that has nothing to do
+SAID = os.environ.get("STAND_IN_MPS", "").split()
+state = SimpleNamespace(
+    pending=0.0, put=0, free=0.0, memory=0, waits=0, launches=0, compiled=set(), pid=os.getpid()
+)
+
+
+def said(word):
+    return word in SAID
+
+
+def spin(until):
+    while perf_counter() < until:
+        pass
+
+
+def use(count=4096):
+    """The first tensor on the device."""
+    state.memory += count
+
+
+def work(microseconds):
+    """A launch that costs the host little and the device this."""
+    state.memory = state.memory or 4096
+    state.pending += microseconds * 1e-6
+    state.put += 1
+    state.launches += 1
+    if state.put >= COMMITS:
+        commit()
+
+
+def compiled(microseconds, first):
+    """A launch whose first one has to be compiled, which takes the host `first` microseconds."""
+    if first not in state.compiled:
+        state.compiled.add(first)
+        spin(perf_counter() + first * 1e-6)
+    work(microseconds)
+
+
+def host(microseconds):
+    """Keeps the host busy."""
+    spin(perf_counter() + microseconds * 1e-6)
+
+
+def commit():
+    if state.put:
+        state.free = max(perf_counter(), state.free) + state.pending
+        state.pending, state.put = 0.0, 0
+
+
+def synchronize():
+    assert os.getpid() == state.pid, "Metal hangs in a forked child"
+    if said("broken"):
+        raise RuntimeError("command buffer exited with error status")
+    state.waits += 1
+    commit()
+    spin(max(perf_counter(), state.free) + LATENCY)
+
+
+class Event:
+    def __init__(self, enable_timing=False):
+        if said("no-events"):
+            raise RuntimeError("Cannot execute acquireEvent() without MPS backend.")
+        self.at = None
+        self.consumed = not enable_timing
+
+    def record(self):
+        commit()
+        self.at = max(perf_counter(), state.free)
+
+    def query(self):
+        return self.at is not None and perf_counter() >= self.at
+
+    def synchronize(self):
+        spin(self.at)
+        self.consumed = True
+
+    def elapsed_time(self, end):
+        synchronize()
+        assert not end.consumed, "elapsed_time waits for ever for an event that was waited for"
+        end.consumed = True
+        if said("reversed"):
+            raise RuntimeError("End event 2 was not recorded after start event 1")
+        return (end.at - self.at) * 1e3 * (3 if said("fast-events") else 1)
+
+
+class Buffer:
+    """A tensor on the device; writing it takes 300 microseconds."""
+
+    def __init__(self, count):
+        use(count)
+        self.count = count
+
+    def zero_(self):
+        state.flushed = getattr(state, "flushed", 0) + 1
+        work(300)
+        return self
+
+    def __del__(self):
+        state.memory -= self.count
+
+
+def empty(count, *, dtype=None, device=None):
+    assert str(device) == "mps"
+    return Buffer(count)
+
+
+uint8 = "uint8"
+mps = SimpleNamespace(
+    synchronize=synchronize,
+    Event=Event,
+    current_allocated_memory=lambda: state.memory,
+    driver_allocated_memory=lambda: state.memory and state.memory + (1 << 20),
+    recommended_max_memory=lambda: 8 << 30,
+    _is_in_bad_fork=lambda: said("bad-fork") or os.getpid() != state.pid,
+)
+backends = SimpleNamespace(
+    mps=SimpleNamespace(is_available=lambda: not said("absent"), is_built=lambda: True)
+)
+this = sys.modules[__name__]
