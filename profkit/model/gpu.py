@@ -27,6 +27,7 @@ class Gpu:
     power_limit: float | None = None  # W, as enforced
     clock_lock: float | None = None  # Hz that the SMs are set to (application clocks), where below the most
     cores: int | None = None  # GPU cores, as Apple counts them
+    flops: float | None = None  # FLOP/s in float32 that the chip is specified with
 
 
 @dataclass(frozen=True)
