@@ -1,0 +1,235 @@
+"""The CPU's side of an export: what the samples of the profiled process fell on, and what its cores counted.
+
+Tables of Time Profiler (`time-profile`, or raw `time-sample`), CPU Profiler (`cpu-profile`: sampled by cycles) and CPU
+Counters (`counters-profile`: sampled by time or by an event, with counts since the thread's sample before).
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from profkit.model import Counter, Profile, Stacks
+from profkit.stacks.merge import FrameTable
+from profkit.tools.xctrace.cpu_frames import frame_of
+from profkit.tools.xctrace.cpu_notes import CpuNotes
+from profkit.tools.xctrace.cpu_samples import CYCLES, RUNNING, SAMPLES, TIME, SampleTally, Unit, Windows
+from profkit.tools.xctrace.table import Table
+from profkit.tools.xctrace.values import Backtrace, Frame, Process, Thread
+
+SYMBOLS = ("time-profile", "counters-profile", "cpu-profile")
+RAW = "time-sample"
+SCHEMAS = (*SYMBOLS, RAW)
+
+_WANTED = ("time", "thread", "process", "thread-state", "weight", "stack", "counters-array", "weight/@fmt")
+_WANTED_RAW = ("time", "thread", "process", "thread-state", "cp-kernel-callstack", "cp-user-callstack")
+_TIMES = re.compile(r".*\d\s*(ns|µs|μs|us|ms|s|sec|min|h)\b.*", re.DOTALL)
+_KNOWN = 200_000  # stacks, and frames, whose numbers are kept; a 500 MB table has some 100,000 stacks
+
+
+@dataclass(frozen=True)
+class CpuParts:
+    """What the CPU's tables of one export come to; each part is empty where there was no table of it."""
+
+    profiles: tuple[Profile, ...] = ()
+    stacks: tuple[Stacks, ...] = ()
+    counters: tuple[Counter, ...] = ()
+    facts: dict[str, str] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+
+class CpuReader:
+    """Takes the tables of an export one by one; `answer` is what they came to.
+
+    `target` is the process that was profiled, as the table of contents names it; only its samples count. Without one
+    all do. `windows` are stretches of trace time in ns: where given, only samples within them count.
+    """
+
+    def __init__(
+        self, target: Process | None = None, windows: Iterable[tuple[int, int]] | None = None
+    ) -> None:
+        self._target = target
+        self._windows = Windows(windows)
+        self._restricted = windows is not None
+        self._tables: list[tuple[str, SampleTally, CpuNotes]] = []
+        # By identity, which costs no look at the frames; what is in the value keeps that identity from being reused.
+        self._stacks: dict[int, tuple[Backtrace, tuple[int, ...]]] = {}
+        self._functions: dict[int, tuple[Frame, int]] = {}
+        self._frames = FrameTable()
+
+    def read(self, table: Table) -> bool:
+        """Take all rows of `table` where it is one of the CPU's; whether it was. Raises UnreadableReport as rows do."""
+        if table.schema not in SCHEMAS:
+            return False
+        samples = _raw_rows(table) if table.schema == RAW else _rows(table)
+        tally: SampleTally | None = None
+        notes = CpuNotes(table, self._target)
+        for time, thread, process, state, weight, stack, counts, shown in samples:
+            if tally is None:
+                tally = SampleTally(self._frames, _unit(table, shown), _events(table))
+            if not notes.counts(process, weight, tally.unit) or not self._windows.hold(time):
+                continue
+            if weight is None:
+                notes.weightless += 1
+            ids = () if stack is None else self._stack(stack)
+            tally.add(ids, weight or 0, notes.thread(thread, process), state, counts)
+        if tally is None:
+            tally = SampleTally(self._frames, _unit(table, None), _events(table))
+        self._tables.append((table.schema, tally, notes))
+        return True
+
+    def _stack(self, stack: Backtrace) -> tuple[int, ...]:
+        """The numbers of its frames, innermost first; equal stacks of one export are one object, looked at once."""
+        known = self._stacks.get(id(stack))
+        if known is not None:
+            return known[1]
+        ids = tuple([self._function(frame) for frame in stack.frames])
+        if len(self._stacks) < _KNOWN:
+            self._stacks[id(stack)] = stack, ids
+        return ids
+
+    def _function(self, frame: Frame) -> int:
+        known = self._functions.get(id(frame))
+        if known is not None:
+            return known[1]
+        binary = frame.binary
+        number = self._frames.add(frame_of(frame.name, (binary.name or binary.path) if binary else None))
+        if len(self._functions) < _KNOWN:
+            self._functions[id(frame)] = frame, number
+        return number
+
+    def answer(self) -> CpuParts:
+        """What all tables came to: of several of one kind that with most samples, raw ones for want of others only."""
+        chosen: dict[str, tuple[SampleTally, CpuNotes]] = {}
+        repeated: dict[str, int] = {}
+        for schema, tally, notes in self._tables:
+            repeated[schema] = repeated.get(schema, 0) + 1
+            if schema not in chosen or tally.samples > chosen[schema][0].samples:
+                chosen[schema] = tally, notes
+        if any(
+            chosen[name][0].samples for name in SYMBOLS if name in chosen and chosen[name][0].unit == TIME
+        ):
+            chosen.pop(RAW, None)
+        profiles: list[Profile] = []
+        stacks: list[Stacks] = []
+        counters: list[Counter] = []
+        warnings: list[str] = []
+        for schema in SCHEMAS:
+            if schema not in chosen:
+                continue
+            tally, notes = chosen[schema]
+            profiles += tally.profiles()
+            stacks += tally.stacks()
+            counters += _counters(tally)
+            warnings += notes.warnings(tally, restricted=self._restricted)
+            if repeated[schema] > 1:
+                warnings.append(
+                    f"there are {repeated[schema]} tables of {schema}: the one with most samples is told"
+                )
+        if self._frames.full:
+            warnings.append("too many different functions: the later ones are not told apart")
+        samples = max((tally.samples for tally, _ in chosen.values()), default=0)
+        facts = {"samples": str(samples)} if samples else {}
+        return CpuParts(
+            tuple(profiles), tuple(stacks), tuple(counters), facts, tuple(dict.fromkeys(warnings))
+        )
+
+
+_Sample = tuple[
+    int | None,  # time, ns
+    Thread | None,
+    Process | None,
+    str | None,  # state of the thread
+    int | None,  # weight
+    Backtrace | None,
+    tuple[int, ...] | None,  # counts
+    str | None,  # the weight as Instruments shows it
+]
+
+
+def _rows(table: Table) -> Iterator[_Sample]:
+    for time, thread, process, state, weight, stack, counts, shown in table.rows(_WANTED):
+        owner = process if isinstance(process, Process) else None
+        yield (
+            time if isinstance(time, int) else None,
+            thread if isinstance(thread, Thread) else None,
+            owner or (thread.process if isinstance(thread, Thread) else None),
+            state if isinstance(state, str) else None,
+            weight if isinstance(weight, int) and weight >= 0 else None,
+            stack if isinstance(stack, Backtrace) else None,
+            counts if isinstance(counts, tuple) else None,  # type: ignore[misc]
+            shown if isinstance(shown, str) else None,
+        )
+
+
+def _raw_rows(table: Table) -> Iterator[_Sample]:
+    """Samples as the kernel took them: addresses without names, and no weight; each stands for itself.
+
+    A state other than running is of a stack shot taken of all threads at once, no sample of time.
+    """
+    for time, thread, process, state, kernel, user in table.rows(_WANTED_RAW):
+        owner = process if isinstance(process, Process) else None
+        stack = user if isinstance(user, Backtrace) else None
+        if isinstance(kernel, Backtrace):
+            stack = Backtrace((*kernel.frames, *(stack.frames if stack is not None else ())))
+        if isinstance(state, str) and state != RUNNING:
+            continue
+        yield (
+            time if isinstance(time, int) else None,
+            thread if isinstance(thread, Thread) else None,
+            owner or (thread.process if isinstance(thread, Thread) else None),
+            state if isinstance(state, str) else None,
+            1,
+            stack,
+            None,
+            None,
+        )
+
+
+def _unit(table: Table, shown: str | None) -> Unit:
+    """What the weights of `table` are: by its entry in the table of contents, else as Instruments shows them."""
+    if table.schema == RAW:
+        return SAMPLES
+    if table.schema == "cpu-profile":
+        return CYCLES
+    if table.schema == "counters-profile":
+        trigger, event = table.attributes.get("trigger"), _names(table.attributes.get("pmi-event"))
+        by_time = trigger == "time" if trigger else shown is None or _TIMES.fullmatch(shown) is not None
+        if not by_time:
+            name = event[0] if event else "events"
+            return Unit(name, name)
+    return TIME
+
+
+def _events(table: Table) -> tuple[str, ...]:
+    return _names(table.attributes.get("pmc-events")) if table.schema == "counters-profile" else ()
+
+
+def _names(attribute: str | None) -> tuple[str, ...]:
+    """The names in an attribute of a table of contents, each in quotes: `"INST_ALL" "CORE_ACTIVE_CYCLE"`."""
+    try:
+        return tuple(name for name in shlex.split((attribute or "").replace(",", " ")) if name)
+    except ValueError:
+        return ()
+
+
+# A thread that ran for a millisecond has counted these; a 0 is a counter that was not on.
+_NEVER_ZERO = re.compile(
+    r"FIXED_\w+|INST_ALL|CORE_ACTIVE_CYCLE|Cycles|Instructions|INST_RETIRED\..*|CPU_CLK_.*"
+)
+
+
+def _counters(tally: SampleTally) -> Iterator[Counter]:
+    """What was counted over all samples, and the event that took them, where it was one."""
+    counts: dict[str, float] = dict(tally.counts())
+    if tally.unit.unit not in ("s", "cycles", "samples", "events") and tally.samples:
+        counts[tally.unit.unit] = tally.weight
+    for name, value in counts.items():
+        if not tally.samples:
+            yield Counter(name, None, "not-counted", reason="no sample of the profiled process")
+        elif value == 0 and _NEVER_ZERO.fullmatch(name):
+            yield Counter(name, None, "hard-zero", reason="a program that ran has counted some")
+        else:
+            yield Counter(name, float(value), "measured")
