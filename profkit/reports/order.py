@@ -137,7 +137,10 @@ def gpu_lines(document: RunDocument) -> list[str]:
 
 
 def _device(gpu: Gpu, number: int) -> str:
-    chip = [gpu.chip, f"compute capability {gpu.capability}" if gpu.capability else None]
+    chip = [
+        gpu.chip if gpu.chip and gpu.chip not in gpu.name else None,
+        f"compute capability {gpu.capability}" if gpu.capability else None,
+    ]
     inside = ", ".join(part for part in chip if part)
     parts = [
         f"{number} x {gpu.name}" if number > 1 else gpu.name,
@@ -183,7 +186,10 @@ def time_line(document: RunDocument) -> str | None:
     return f"{quantity(median, 's')}{f' ±{percent(half)} %' if half is not None else ''} per {kind}{cold}"
 
 
-FIRST, LAST = ("kernels", "ranges", "gpu"), ("unknown", "cost")  # concerns with a place of their own
+FIRST, LAST = (
+    ("kernels", "ranges", "gpu", "encoders"),
+    ("unknown", "cost"),
+)  # concerns with a place of their own
 TITLES = {"gpu": "GPU", "access": "Memory access", "execution": "Warps", "unknown": "What is not known"}
 
 

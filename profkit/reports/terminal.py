@@ -30,6 +30,7 @@ BRIEF = (
     "Kernels by GPU time",
     "Timeline",
     "Copies",
+    "Encoders by GPU time",
 )  # tables that are shown where details were not asked for
 IN_KERNELS = ("occupancy", "bandwidth", "access", "execution")  # what the table of kernels has in a column
 FACT = 64  # characters of a fact about the tool's session: longer ones (lists of metrics) stand in report.md alone

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from profkit.model import RUN, PassName, Reading, RunDocument, Summary
+from profkit.model import RUN, Backend, PassName, Reading, RunDocument, Summary
 from profkit.summaries import counted
 from profkit.summaries.bandwidth import bandwidth_readings, summarize_bandwidth
 from profkit.summaries.functions import function_readings, summarize_functions
 from profkit.summaries.gpu import enrich_gpu, summarize_gpu_run
 from profkit.summaries.memory import summarize_memory
+from profkit.summaries.metal import enrich_metal, summarize_metal_run
 from profkit.summaries.pick import absent, best, main_scopes, merged, need, surer, unavailable
 from profkit.summaries.python import TITLES, summarize_python
 from profkit.summaries.roofline import roofline_readings, summarize_roofline
@@ -32,8 +33,11 @@ def enrich(document: RunDocument) -> RunDocument:
     document = replace(document, readings=merged(document.readings, brought.readings if brought else ()))
     fresh = [reading for timing in document.timings for reading in time_readings(timing)]
     document = replace(document, readings=merged(document.readings, fresh))
-    if document.backend == "cuda":
-        return _with_python(enrich_gpu(document))
+    return _with_python(_BACKENDS[document.backend].enrich(document))
+
+
+def _enrich_cpu(document: RunDocument) -> RunDocument:
+    """What follows from the counters of a processor: functions, bandwidth, roofline."""
     if not any(r.scope.kind == "function" for r in document.readings):
         fresh = list(function_readings(document.profiles))
         document = replace(document, readings=merged(document.readings, fresh))
@@ -50,7 +54,7 @@ def enrich(document: RunDocument) -> RunDocument:
         # What a simulation told stays; what follows from measured counters stands beside it and is preferred.
         finer = [r for r in limits if r.metric in known and surer(r, known[r.metric])]
         document = replace(document, readings=(*merged(document.readings, fresh), *finer))
-    return _with_python(document)
+    return document
 
 
 def _with_python(document: RunDocument) -> RunDocument:
@@ -100,28 +104,52 @@ def summarize(document: RunDocument) -> tuple[Summary, ...]:
     `document` should be enriched first. Summaries that a pass brought itself are kept.
     """
     is_run = document.plan is not None or bool(document.passes)
-    found: list[Summary | None]
-    if document.backend == "cuda":
-        found = [_time(document), *summarize_gpu_run(document), _python(document), _memory(document)]
-    else:
-        found = [
-            _time(document),
-            *_counted(document),
-            *_limits(document),
-            summarize_functions(document.profiles),
-            _python(document),
-            _memory(document),
-            _trace(document),
-        ]
+    found: list[Summary | None] = [_time(document), *_BACKENDS[document.backend].summarize(document)]
     found.append(summarize_triton(document.triton, document.timings, document.trace))
     made = [s for s in found if s is not None and (is_run or _says_something(s))]
     concerns = {summary.concern for summary in made}
     return (*made, *(s for s in document.summaries if s.concern not in concerns))
 
 
+def _summarize_cpu(document: RunDocument) -> list[Summary | None]:
+    return [
+        *_counted(document),
+        *_limits(document),
+        summarize_functions(document.profiles),
+        _python(document),
+        _memory(document),
+        _trace(document),
+    ]
+
+
+def _summarize_cuda(document: RunDocument) -> list[Summary | None]:
+    return [*summarize_gpu_run(document), _python(document), _memory(document)]
+
+
+def _summarize_mps(document: RunDocument) -> list[Summary | None]:
+    """The GPU, then the CPU's hot spots of the same recording."""
+    functions = summarize_functions(document.profiles)
+    return [*summarize_metal_run(document), functions, _python(document), _memory(document), _trace(document)]
+
+
+@dataclass(frozen=True)
+class _Concerns:
+    """What follows from the readings of one backend, and the summaries of a document beside that of its time."""
+
+    enrich: Callable[[RunDocument], RunDocument]
+    summarize: Callable[[RunDocument], list[Summary | None]]
+
+
+_BACKENDS: Mapping[Backend, _Concerns] = {
+    "cpu": _Concerns(_enrich_cpu, _summarize_cpu),
+    "cuda": _Concerns(enrich_gpu, _summarize_cuda),
+    "mps": _Concerns(enrich_metal, _summarize_mps),
+}
+
+
 def _says_something(summary: Summary) -> bool:
     return (
-        summary.concern in ("unknown", "cost")
+        summary.concern in ("unknown", "cost", "shaders")
         or bool(summary.tables)
         or any(r.value is not None for r in summary.readings)
     )

@@ -17,7 +17,7 @@ from profkit.words import plural, quantity, shortened
 CONCERN = "memory"
 ROWS = 5  # lines worth a row; the file has fifty
 RESIDENT = "Memory of the process"  # title of the table that psutil fills
-METRICS = ("memory.rss_peak", "memory.rss_growth", "memory.device_peak")
+METRICS = ("memory.rss_peak", "memory.rss_growth", "memory.device_peak", "memory.device_recommended")
 
 
 def allocation_readings(allocations: Allocations) -> tuple[Reading, ...]:

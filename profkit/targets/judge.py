@@ -113,6 +113,13 @@ def verdict_on(target: Target, reading: Reading, readings: Sequence[Reading], co
     if target.credible is not None and reading.value > target.credible:
         why = reading.reason or f"more than {target.credible:g} {target.unit} cannot be"
         return said("unknown", f"{_said(target, reading)}; {why}")
+    for condition in asked(target.guard, reading.scope, readings):
+        holds, value = look(condition, reading.scope, readings, context)
+        if holds is False:
+            why = _otherwise(condition, value, context).replace("{why}", _why(condition, readings) or value)
+            return said(
+                "unknown", f"{_said(target, reading)}, but {why}", (condition.fix,) * bool(condition.fix)
+            )
     doubt = _doubt(reading, threshold)
     if doubt is None and target.timed:
         doubt = _noise(reading, threshold, readings)
@@ -139,7 +146,10 @@ def verdict_on(target: Target, reading: Reading, readings: Sequence[Reading], co
     for condition in asked(target.doubted, reading.scope, readings):
         holds, value = look(condition, reading.scope, readings, context)
         if holds is not True:
-            return said("unknown", f"{_said(target, reading)}, but {_otherwise(condition, value, context)}")
+            fix = (target.unknown,) if target.unknown else ()
+            return said(
+                "unknown", f"{_said(target, reading)}, but {_otherwise(condition, value, context)}", fix
+            )
     values = {r.metric: r.value for r in readings if r.scope == reading.scope and r.value is not None}
     if why := why_missed(target.metric, values):
         reason += f"; {why}"
@@ -153,8 +163,14 @@ def _otherwise(condition: Condition, value: str, context: Context) -> str:
     return condition.otherwise.replace("{value}", value).replace("{class}", evidence)
 
 
+def _why(condition: Condition, readings: Sequence[Reading]) -> str | None:
+    """The remark of what a condition looks at: why it is so."""
+    return next((r.reason for r in readings if r.metric == condition.metric and r.value is not None), None)
+
+
 def _said(target: Target, reading: Reading) -> str:
     says = (target.says or "{value}").replace("{value}", _number(reading.value, reading.unit))
+    says = says.replace("{what}", reading.reason or "no cause is told")
     return says if reading.quality == "measured" else f"{says} ({_how(reading)})"
 
 

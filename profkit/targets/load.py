@@ -29,6 +29,7 @@ _TARGET = (
     "doubted",
     "tolerated",
     "moot",
+    "guard",
     "gain",
     "always",
     "advice",
@@ -52,6 +53,7 @@ _CONDITION = (
     "limiter",
     "stall",
     "otherwise",
+    "fix",
 )
 _ADVICE = ("text", "when", "quality")
 _SCOPES = ("run", "region", "function", "kernel")
@@ -141,7 +143,7 @@ def _changed(target: Target, value: Value) -> Target:
         target = replace(target, scopes=cast("tuple[ScopeKind, ...]", tuple(words)))
     if "says" in keys:
         target = replace(target, says=keys["says"].text("says"))
-    for name in ("applies", "excused", "doubted", "tolerated", "moot"):
+    for name in ("applies", "excused", "doubted", "tolerated", "moot", "guard"):
         if name in keys:
             conditions = tuple(_condition(item) for item in keys[name].items(name))
             target = replace(target, **{name: conditions})  # type: ignore[arg-type]
@@ -206,6 +208,7 @@ def _condition(value: Value) -> Condition:
         otherwise=keys["otherwise"].text("otherwise")
         if "otherwise" in keys
         else "its condition does not hold",
+        fix=keys["fix"].text("fix") if "fix" in keys else "",
     )
 
 

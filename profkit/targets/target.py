@@ -43,6 +43,7 @@ class Condition:
     limiter: str | None = None  # holds where this is among what limits the kernel's theoretical occupancy
     stall: str | None = None  # holds where this is what warps wait for most
     otherwise: str = ""
+    fix: str = ""  # of what is doubted or guarded: what to try where it does not hold
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,8 @@ class Advice:
 @dataclass(frozen=True)
 class Target:
     """A threshold of one metric in the metric's unit; None is the one that the run asked for.
+
+    In `says`, `{value}` is the value and `{what}` the remark of its reading: which shader, which cause.
 
     Where a condition of `applies` does not hold the target is not applicable; one of `excused` is only
     looked at after a miss. `missed`: is a miss a fault of the workload, or a doubt about the measurement.
@@ -80,6 +83,8 @@ class Target:
     doubted: tuple[Condition, ...] = ()
     # Only looked at where there is no value: where one holds there is nothing to judge.
     moot: tuple[Condition, ...] = ()
+    # Looked at before the threshold: where one does not hold, the value says nothing of the workload, and is unknown.
+    guard: tuple[Condition, ...] = ()
     gain: Gain = "none"
     always: bool = False  # of kernels: spoken of, as unknown, also where no report has the metric at all
     credible: float | None = (

@@ -42,8 +42,8 @@ def test_every_default_says_its_value_and_what_to_try() -> None:
 
 
 def test_a_backend_without_targets_is_said() -> None:
-    with pytest.raises(UsageError, match="no targets for the mps backend"):
-        load_targets("mps")
+    with pytest.raises(UsageError, match="no targets for the abacus backend"):
+        load_targets("abacus")
 
 
 @pytest.mark.parametrize("text", ["", "targets:\n", "# nothing\n", "targets: {}\nworkloads: {}\n"])

@@ -1,0 +1,87 @@
+"""All concerns of a Metal run or report: what follows from its trace and counters, and a summary of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from profkit.model import RUN, Reading, RunDocument, Summary
+from profkit.summaries.metal_counted import counter_readings
+from profkit.summaries.metal_gpu import CONCERN as GPU
+from profkit.summaries.metal_gpu import summarize_metal_gpu
+from profkit.summaries.metal_limits import (
+    ARITHMETIC,
+    BANDWIDTH,
+    OCCUPANCY,
+    summarize_metal_bandwidth,
+    summarize_metal_occupancy,
+)
+from profkit.summaries.metal_readings import trace_readings
+from profkit.summaries.metal_state import CONCERN as STATE
+from profkit.summaries.metal_state import summarize_metal_state
+from profkit.summaries.metal_work import summarize_encoders, summarize_shaders
+from profkit.summaries.pick import absent, best
+from profkit.summaries.tables import remarks
+
+ELSEWHERE = (
+    *OCCUPANCY,
+    *BANDWIDTH,
+    *ARITHMETIC,
+    "gpu.slowed",
+    "memory.device_peak",
+    "memory.device_recommended",
+)
+# Of a run without a trace these say why; what a trace alone tells, and nobody misses without one, says nothing.
+WITHOUT = ("gpu.utilization", "gpu.utilization.device", "time.gpu", "gpu.longest", "gpu.slowed")
+WITHOUT_COUNTERS = ("gpu.occupancy", "bandwidth.gpu", "bandwidth.gpu.share")
+
+
+def enrich_metal(document: RunDocument) -> RunDocument:
+    """The document with all that its Metal trace says; what an earlier, smaller trace said is replaced."""
+    metal = document.metal
+    if metal is None:
+        return document
+    fresh = (*trace_readings(metal, document.trace), *counter_readings(document, metal))
+    names = {reading.metric for reading in fresh}
+    kept = [r for r in document.readings if r.scope != RUN or r.metric not in names]
+    return replace(document, readings=(*kept, *fresh))
+
+
+def summarize_metal_run(document: RunDocument) -> list[Summary]:
+    """The GPU first, then encoders, shaders, occupancy, bandwidth and state; of a run also why one is not known."""
+    metal = document.metal
+    if metal is None:
+        return _untraced(document)
+    fresh = {r.metric for r in (*trace_readings(metal, document.trace), *counter_readings(document, metal))}
+    told = [r for name in fresh if (r := best(document.readings, name, (RUN,))) is not None]
+    order = {reading.metric: number for number, reading in enumerate(document.readings)}
+    told.sort(key=lambda reading: order.get(reading.metric, 0))
+    slowed = next(r for r in told if r.metric == "gpu.slowed")
+    found: list[Summary | None] = [
+        summarize_metal_gpu(metal, [r for r in told if r.metric not in ELSEWHERE]),
+        summarize_encoders(metal),
+        summarize_shaders(metal),
+        summarize_metal_occupancy(metal, told),
+        summarize_metal_bandwidth(document, told),
+        summarize_metal_state(metal, slowed),
+    ]
+    return [summary for summary in found if summary is not None]
+
+
+def _untraced(document: RunDocument) -> list[Summary]:
+    """Why nothing is known of the GPU, for a run of which that was to be expected."""
+    if document.plan is None and not document.passes:
+        return []
+
+    def missing(concern: str, what: str, readings: Sequence[Reading]) -> Summary:
+        line = f"{what} not known: {readings[0].reason}."
+        return Summary(concern, line, tuple(readings), (), remarks(readings))
+
+    of_trace = [absent(document, name, "trace", RUN) for name in WITHOUT]
+    counted = [absent(document, name, "counters", RUN) for name in WITHOUT_COUNTERS]
+    return [
+        missing(GPU, "Where the GPU's time goes is", of_trace[:-1]),
+        missing("occupancy", "Threadgroup occupancy is", counted[:1]),
+        missing("bandwidth", "What the GPU moves is", counted[1:]),
+        missing(STATE, "Whether heat or power slowed the GPU down is", of_trace[-1:]),
+    ]

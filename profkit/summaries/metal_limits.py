@@ -1,0 +1,124 @@
+"""What limits an Apple GPU: occupancy, bandwidth against the chip's specification, arithmetic, and all counters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from profkit.model import Gpu, MetalTrace, Reading, RunDocument, Summary, Table
+from profkit.summaries.metal_counted import BEYOND, FROM_CACHE, known_counters
+from profkit.summaries.tables import metric_table, remarks
+from profkit.words import figures, percent, quantity, shortened
+
+OCCUPANCY = ("gpu.occupancy", "gpu.occupancy.total", "gpu.occupancy.target", "gpu.limiter", "gpu.alu")
+BANDWIDTH = ("bandwidth.gpu", "bandwidth.gpu.share", "bandwidth.gpu.read", "bandwidth.gpu.write")
+ARITHMETIC = ("flops.gpu.rate", "flops.gpu.share", "arithmetic_intensity")
+WHOLE_DEVICE = (
+    "Counters speak of the whole device: what other programs did on the GPU at that time is in them."
+)
+SLC = (
+    "GPU bandwidth may be served by the system level cache: near 100 % is not certain to be memory, and the processor"
+    " shares the same memory."
+)
+DECLARED = (
+    "Estimated: what the workload declares over the time that the process had work on the GPU. It is as true as what is"
+    " declared, and knows nothing of caches."
+)
+DILUTED = (
+    "Estimated: the recording does not tell when the process worked, so the means over all samples are divided by the"
+    " share of the time in which the GPU was active."
+)
+COUNTERS = 40  # in the table: an M1 has 32, later chips 86 and more
+
+
+def summarize_metal_occupancy(metal: MetalTrace, readings: Sequence[Reading]) -> Summary:
+    """How full the GPU was, what its own manager allowed, and how near its busiest unit was to its limit."""
+    told = {r.metric: r for r in readings if r.metric in OCCUPANCY}
+    compute, whole = told["gpu.occupancy"], told["gpu.occupancy.total"]
+    shown = compute if compute.value is not None else whole
+    if shown.value is None:
+        headline = f"Threadgroup occupancy is not known: {shown.reason}."
+    else:
+        what = "compute work" if shown is compute else "work"
+        headline = f"{percent(shown.value)} % of the SIMD groups that the GPU can hold were there with {what}"
+        limit = told["gpu.limiter"].value
+        headline += f"; its top limiter is at {percent(limit)} %." if limit is not None else "."
+    table = metric_table("Occupancy and limits, while the process had work on the GPU", list(told.values()))
+    tables = [found for found in (table, _counters(metal)) if found is not None]
+    notes = [WHOLE_DEVICE] if metal.counters else []
+    if any(r.quality == "estimated" for r in told.values()):
+        notes.append(DILUTED)
+    rest = [r for r in told.values() if r.value is None] if shown.value is None else []
+    return Summary("occupancy", headline, tuple(told.values()), tuple(tables), (*notes, *remarks(rest)))
+
+
+def _counters(metal: MetalTrace) -> Table | None:
+    known = known_counters(metal)
+    if not known:
+        return None
+    rows = tuple(
+        (
+            shortened(one.name, 32),
+            _number(one.active, one.unit),
+            _number(one.mean, one.unit),
+            _number(one.most, one.unit),
+            str(one.samples),
+        )
+        for one in known[:COUNTERS]
+    )
+    rest = len(known) - COUNTERS
+    covered = [one.covered for one in known if one.covered is not None]
+    notes = [f"and {rest} further counters in run.json"] if rest > 0 else []
+    if covered:
+        least, most = percent(100 * min(covered)), percent(100 * max(covered))
+        notes.append(f"samples cover {least if least == most else f'{least} to {most}'} % of the time")
+    title = "All counters, of the whole device"
+    return Table(title, ("counter", "at work", "mean", "most", "samples"), rows, "; ".join(notes) or None)
+
+
+def _number(value: float | None, unit: str) -> str:
+    return "-" if value is None else quantity(value, unit) if unit else figures(value)
+
+
+def summarize_metal_bandwidth(document: RunDocument, readings: Sequence[Reading]) -> Summary:
+    """What the GPU moved against what the chip is specified with, and the arithmetic that the workload declares."""
+    told = {r.metric: r for r in readings if r.metric in (*BANDWIDTH, *ARITHMETIC)}
+    gpu = document.gpus[0] if document.gpus else None
+    rate, part = told["bandwidth.gpu"], told["bandwidth.gpu.share"]
+    shown = [r for r in told.values() if r.value is not None]
+    table = metric_table("GPU bandwidth and arithmetic", shown, _specification(gpu))
+    notes = [SLC] if part.value is not None else []
+    if any(r.quality == "estimated" and "declared" in (r.reason or "") for r in shown):
+        notes.append(DECLARED)
+    elif any(r.quality == "estimated" for r in (rate, part)):
+        notes.append(DILUTED)
+    missing = [r for r in (rate, part) if r.value is None]
+    return Summary(
+        "bandwidth",
+        _headline(rate, part, gpu),
+        tuple(told.values()),
+        (table,) if table is not None else (),
+        (*notes, *remarks(missing)),
+    )
+
+
+def _headline(rate: Reading, part: Reading, gpu: Gpu | None) -> str:
+    if rate.value is None and part.value is None:
+        return f"What the GPU moves is not known: {rate.reason}."
+    how = "" if rate.quality == "measured" else " (estimated)"
+    peak = quantity(gpu.bandwidth, "B/s") if gpu is not None and gpu.bandwidth else None
+    if part.value is None:
+        return f"The GPU moves {quantity(rate.value, 'B/s')}{how}; {part.reason}."
+    if rate.value is None:
+        return f"The GPU moves {percent(part.value)} % of what it can (estimated); {rate.reason}."
+    more = f": {FROM_CACHE}" if part.value > BEYOND else ""
+    return (
+        f"The GPU moves {quantity(rate.value, 'B/s')}{how}, {percent(part.value)} % of the {peak} that the chip is"
+        f" specified with{more}."
+    )
+
+
+def _specification(gpu: Gpu | None) -> str | None:
+    if gpu is None or gpu.bandwidth is None:
+        return None
+    arithmetic = f", {quantity(gpu.flops, 'FLOP/s')} in float32" if gpu.flops else ""
+    return f"specification of {gpu.name}: {quantity(gpu.bandwidth, 'B/s')}{arithmetic}"

@@ -1,0 +1,215 @@
+"""What a Metal trace says in numbers: how busy the GPU was and for whom, its gaps, queue, command buffers, frames."""
+
+from __future__ import annotations
+
+from profkit.model import GpuTrace, MetalTrace, MetalWork, Reading, Spread
+from profkit.summaries.metal_told import (
+    ALLOCATED,
+    COMPLETED,
+    ENCODERS,
+    INTERVALS,
+    PERFORMANCE,
+    SHADERS,
+    STATES,
+    SUBMITTED,
+    THERMAL,
+    idle_of,
+    share,
+    told,
+    window_of,
+)
+from profkit.words import percent
+
+LOWEST = "minimum"  # the name of the lowest performance state, lower case
+NOMINAL = ("nominal", "none")  # a thermal state in which nothing is slowed down
+NOTHING_RAN = "the process had nothing on the GPU"
+
+
+def trace_readings(metal: MetalTrace, trace: GpuTrace | None = None) -> tuple[Reading, ...]:
+    """All readings of the time line, for the run; times in s, shares in %.
+
+    gpu.utilization is the union of the intervals of the process over its window, gpu.utilization.device the union
+    of the device's Active intervals over the whole part that counts, whoever caused them.
+    """
+    return (
+        *_busy(metal, trace),
+        *_queue(metal),
+        *_frames(metal),
+        longest(metal),
+        slowed(metal),
+        *_memory(metal),
+    )
+
+
+def _busy(metal: MetalTrace, trace: GpuTrace | None) -> list[Reading]:
+    window, busy, idle = window_of(metal), metal.process_busy, idle_of(metal)
+    waiting = metal.blocked if metal.blocked is not None else metal.others
+    most = None if busy is None or waiting is None else busy + waiting
+    starved = share(metal.unsubmitted, idle)
+    if starved is None and trace is not None and trace.starved is not None and idle:
+        starved = 100 * trace.starved
+    total = sum(work.seconds for work in metal.encoders) if metal.encoders else None
+    tables = (INTERVALS,)
+    where = "region" if metal.marked else "window of the process"
+    nothing = NOTHING_RAN if busy == 0 else "the process's own intervals are not in the trace"
+    found = [
+        told(
+            metal,
+            "gpu.utilization",
+            share(busy, window),
+            tables,
+            f"100 * union of the process / {where}",
+            otherwise=nothing,
+        ),
+        told(
+            metal,
+            "gpu.utilization.device",
+            share(metal.device_busy, metal.span),
+            (STATES,),
+            "100 * union of Active / span",
+        ),
+        told(
+            metal,
+            "gpu.utilization.alone",
+            share(most, window),
+            tables,
+            "100 * (union of the process + time in which others had the GPU instead) / window",
+        ),
+        told(
+            metal, "gpu.others", share(metal.others, window), tables, "100 * others alone on the GPU / window"
+        ),
+        told(metal, "gpu.window", window, tables, where),
+        told(metal, "time.gpu", total, (ENCODERS, INTERVALS), "sum of all encoders' times"),
+        told(metal, "time.gpu.idle", idle, tables, "window - union of the process"),
+        told(
+            metal,
+            "gpu.starved",
+            starved,
+            (SUBMITTED, INTERVALS),
+            "100 * idle time in which the host had submitted nothing / idle time",
+            otherwise="the GPU did not idle" if idle == 0 else "the submissions are not in the trace",
+        ),
+        told(metal, "gpu.gap", metal.longest_gap, tables, "longest time without an interval of the process"),
+    ]
+    if metal.marked:
+        found.append(told(metal, "gpu.entries", float(metal.entries), tables, "entries of the marked region"))
+    return found
+
+
+def _queue(metal: MetalTrace) -> list[Reading]:
+    buffers, latency, done = metal.command_buffers, metal.latency, metal.completion
+    submitted, intervals = (SUBMITTED, COMPLETED), (INTERVALS,)
+    return [
+        told(metal, "queue.latency", _median(latency), intervals, "median of start-latency"),
+        told(
+            metal, "queue.depth", metal.queue_depth, submitted, "mean of submitted - completed over the time"
+        ),
+        told(
+            metal,
+            "buffer.count",
+            float(buffers.count) if buffers is not None else None,
+            intervals,
+            "command buffers of the process",
+        ),
+        told(
+            metal, "buffer.time", _median(buffers), intervals, "median of the union of each one's intervals"
+        ),
+        told(metal, "buffer.completion", _median(done), submitted, "median of completion - submission"),
+    ]
+
+
+def _median(spread: Spread | None) -> float | None:
+    return spread.median if spread is not None and spread.count else None
+
+
+def _frames(metal: MetalTrace) -> list[Reading]:
+    """Only where there are frames: compute work has none, and nobody misses them."""
+    if metal.frames is None or not metal.frames.count:
+        return []
+    return [told(metal, "frame.time", metal.frames.median, (INTERVALS,), "median from frame to frame")]
+
+
+def top_work(metal: MetalTrace) -> tuple[MetalWork, float] | None:
+    """The shader, else the encoder, with most of the process's GPU time, and its share of all of them (0..1)."""
+    works = metal.shaders or metal.encoders
+    total = sum(work.seconds for work in works)
+    if total <= 0:
+        return None
+    top = max(works, key=lambda work: work.seconds)
+    return top, top.seconds / total
+
+
+def longest(metal: MetalTrace) -> Reading:
+    """gpu.longest: the share of the GPU time in one shader (or encoder); which one stands in its remark."""
+    top = top_work(metal)
+    table = SHADERS if metal.shaders else ENCODERS
+    name = f"{top[0].kind} {top[0].name}" if top is not None else None
+    return told(
+        metal,
+        "gpu.longest",
+        100 * top[1] if top is not None else None,
+        (table, INTERVALS),
+        "100 * its time / the time of all of them",
+        remark=name,
+        otherwise=NOTHING_RAN,
+    )
+
+
+def slowed(metal: MetalTrace) -> Reading:
+    """gpu.slowed: the larger one of the shares of its lowest performance state and of thermal states but Nominal.
+
+    A GPU without work rests in its lowest state; so the time in which the process had work there counts, where the
+    trace tells it. A recording that asked for that state, and low power mode, slow it down all the time.
+    """
+    causes: list[tuple[float, str]] = []
+    known = metal.low_power is not None
+    if metal.low_power:
+        causes.append((100.0, "low power mode was on"))
+    if metal.induced is not None and metal.induced.strip().lower() == LOWEST:
+        known = True
+        causes.append((100.0, f"the recording asked for the performance state {metal.induced}"))
+    if metal.performance:
+        known = True
+        counted = all(state.busy is not None for state in metal.performance)
+        times = [(s.name, (s.busy or 0.0) if counted else s.seconds) for s in metal.performance]
+        total = sum(seconds for _, seconds in times)
+        low = sum(seconds for name, seconds in times if name.strip().lower() == LOWEST)
+        if total > 0 and low > 0:
+            part = 100 * low / total
+            of = "its work" if counted else "the time"
+            causes.append(
+                (part, f"the GPU was in the performance state Minimum for {percent(part)} % of {of}")
+            )
+    if metal.thermal:
+        known = True
+        total = sum(state.seconds for state in metal.thermal)
+        hot = [s for s in metal.thermal if s.name.strip().lower() not in NOMINAL and s.seconds > 0]
+        if total > 0 and hot:
+            part = 100 * sum(state.seconds for state in hot) / total
+            names = " and ".join(state.name for state in hot[:2])
+            causes.append((part, f"the thermal state was {names} for {percent(part)} % of the time"))
+    causes.sort(reverse=True)
+    return told(
+        metal,
+        "gpu.slowed",
+        (causes[0][0] if causes else 0.0) if known else None,
+        (PERFORMANCE, THERMAL),
+        "the larger share: lowest performance state, thermal state other than Nominal",
+        remark="; ".join(text for _, text in causes) or "nothing slowed it down",
+        otherwise="the trace has no performance and thermal states",
+    )
+
+
+def _memory(metal: MetalTrace) -> list[Reading]:
+    found = []
+    if metal.memory_peak is not None or any(one.what == ALLOCATED for one in metal.absent):
+        peak = float(metal.memory_peak) if metal.memory_peak is not None else None
+        found.append(told(metal, "memory.device_peak", peak, (ALLOCATED,), "largest size allocated by Metal"))
+    if metal.memory_recommended is not None:
+        most = float(metal.memory_recommended)
+        found.append(
+            told(
+                metal, "memory.device_recommended", most, ("metal-gpu-info",), "recommendedMaxWorkingSetSize"
+            )
+        )
+    return found

@@ -1,0 +1,72 @@
+"""Readings of a Metal trace: where each comes from, and why one is not there."""
+
+from __future__ import annotations
+
+from profkit.metrics import metric
+from profkit.model import RUN, MetalTrace, Quality, Reading, Source
+from profkit.summaries.pick import unavailable
+
+TOOL = "xctrace"
+# The tables of Instruments, by the names that `xctrace export` knows.
+STATES, INTERVALS = "metal-gpu-state-intervals", "metal-gpu-intervals"
+ENCODERS, SHADERS = "metal-application-encoders-list", "metal-shader-profiler-intervals"
+SUBMITTED, COMPLETED = "metal-application-command-buffer-submissions", "metal-command-buffer-completed"
+COUNTERS, SAMPLES = "metal-gpu-counter-intervals", "gpu-counter-value"
+PERFORMANCE, THERMAL = "gpu-performance-state-intervals", "device-thermal-state-intervals"
+ALLOCATED = "metal-current-allocated-size"
+NOT_TOLD = "the trace does not tell it"
+
+
+def told(
+    metal: MetalTrace,
+    name: str,
+    value: float | None,
+    tables: tuple[str, ...],
+    formula: str,
+    *,
+    quality: Quality = "measured",
+    remark: str | None = None,
+    otherwise: str = NOT_TOLD,
+) -> Reading:
+    """The reading of `name` out of `tables`; unavailable, with the reason of the first missing table, for None.
+
+    `remark` is what must be known of a value, `otherwise` the reason where the trace gives none.
+    """
+    source = Source(TOOL, counter=", ".join(tables), formula=formula)
+    if value is None:
+        reason, fix = why_absent(metal, tables, otherwise)
+        return unavailable(name, RUN, reason, fix, source)
+    return Reading(name, value, metric(name).unit, quality, RUN, source, remark)
+
+
+def why_absent(
+    metal: MetalTrace, tables: tuple[str, ...], otherwise: str = NOT_TOLD
+) -> tuple[str, str | None]:
+    """Why the trace has none of what these tables tell, and the way to get it."""
+    for table in tables:
+        for absent in metal.absent:
+            if absent.what == table:
+                return absent.reason, absent.fix
+    return otherwise, None
+
+
+def share(part: float | None, whole: float | None) -> float | None:
+    """`part` of `whole` in per cent, at most 100; None where one is not known or there is no whole."""
+    if part is None or not whole:
+        return None
+    return 100 * min(1.0, max(0.0, part) / whole)
+
+
+def window_of(metal: MetalTrace) -> float | None:
+    """The time that the process's share of the GPU is taken of, in seconds: its window, else the whole span."""
+    if metal.marked:
+        return metal.span
+    return metal.window if metal.window is not None else metal.span
+
+
+def idle_of(metal: MetalTrace) -> float | None:
+    """Seconds of the window in which the process had nothing on the GPU."""
+    window = window_of(metal)
+    if window is None or metal.process_busy is None:
+        return None
+    return max(0.0, window - metal.process_busy)
