@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from profkit.comparability.command import arguments_of, program_of
+from profkit.comparability.metal import metal_values
 from profkit.model import Gpu, Machine, RunDocument, Timing
 
 GIB = 1 << 30
-_VERSIONED = ("perf", "valgrind", "ncu", "nsys")
+_VERSIONED = ("perf", "valgrind", "ncu", "nsys", "xctrace")
 
 
 def values_of(document: RunDocument) -> dict[str, str]:
@@ -19,6 +20,7 @@ def values_of(document: RunDocument) -> dict[str, str]:
     else:
         told["machine.caches"] = _simulated(document.notes)
     told |= _gpus(document.gpus, document.facts)
+    told |= metal_values(document)
     told |= _workload(document)
     told |= _mode(document)
     told |= _tools(document.tools)
@@ -41,6 +43,11 @@ def _machine(machine: Machine) -> dict[str, str | None]:
             f"L{cache.level} {cache.size >> 10} KiB {cache.ways}-way" for cache in machine.caches
         ),
         "machine.governor": machine.governor,
+        "machine.translated": None
+        if machine.system != "Darwin"
+        else "yes"
+        if "rosetta" in machine.features
+        else "no",
         "machine.kernel": machine.release,
     }
 
@@ -65,6 +72,7 @@ def _gpus(gpus: tuple[Gpu, ...], facts: Mapping[str, str]) -> dict[str, str | No
         "gpu.name": _alike(gpu.name for gpu in gpus),
         "gpu.count": str(len(gpus)),
         "gpu.multiprocessors": _alike(_text(gpu.multiprocessors) for gpu in gpus),
+        "gpu.cores": _alike(_text(gpu.cores) for gpu in gpus),
         "gpu.mig": _alike({True: "on", False: "off", None: None}[gpu.mig] for gpu in gpus),
         "gpu.virtual": _alike(gpu.virtual for gpu in gpus),
         "gpu.power_limit": _alike(f"{gpu.power_limit:.0f} W" if gpu.power_limit else None for gpu in gpus),
@@ -145,6 +153,7 @@ def _state(document: RunDocument) -> dict[str, str | None]:
     clocks = [d.clock for m in moments for d in m.devices if d.clock is not None]
     clocks = clocks or [m.clock for m in moments if m.clock is not None]
     reasons = [reason for m in moments for d in m.devices for reason in d.throttle]
+    reasons += [reason for m in moments for reason in m.slowed]
     reasons += [r for t in document.timings for p in t.processes for r in p.throttle_reasons]
     return {
         "state.load": f"{max(loads):.2f}" if loads else None,

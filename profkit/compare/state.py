@@ -69,6 +69,7 @@ def throttled(document: RunDocument) -> tuple[str, ...]:
     """Why the hardware held its clock down while it was timed."""
     reasons = [r for t in document.timings for p in t.processes for r in p.throttle_reasons]
     reasons += [reason for moment in document.moments for d in moment.devices for reason in d.throttle]
+    reasons += [reason for moment in document.moments for reason in moment.slowed]
     counts = [moment.throttled for moment in document.moments if moment.throttled is not None]
     if len(counts) > 1 and counts[-1] > counts[0]:
         reasons.append(f"heat, {counts[-1] - counts[0]} times")

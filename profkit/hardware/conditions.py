@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import platform
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from profkit.hardware import container, tree
+from profkit.hardware import apple_power, container, tree
 from profkit.hardware.jitter import Jitter, measure_jitter
 from profkit.hardware.machine import usable_cores
+from profkit.hardware.macos import memory_available
 
 _ROOT = Path("/")
 
@@ -32,6 +35,7 @@ class Conditions:
     memory: int | None = None  # bytes that may still be taken
     swapped: int | None = None  # pages moved to or from swap in the window
     on_battery: bool | None = None
+    slowed: tuple[str, ...] | None = None  # why the system holds all clocks down; None where it does not tell
 
 
 def read_conditions(root: Path = _ROOT, window: float = 0.5) -> Conditions:
@@ -40,6 +44,7 @@ def read_conditions(root: Path = _ROOT, window: float = 0.5) -> Conditions:
     On a recorded tree nothing moves: what needs two looks (others, stolen, swapped) and the jitter are None.
     """
     live = root == _ROOT
+    power = apple_power.read_power() if live and platform.system() == "Darwin" else None
     before, own, start = _activity(root), _own_seconds(), time.monotonic()
     jitter = measure_jitter(limit=max(window, 0.25)) if live else None
     if live:
@@ -61,9 +66,10 @@ def read_conditions(root: Path = _ROOT, window: float = 0.5) -> Conditions:
         turbo=_turbo(root),
         smt=_switch(tree.number(root, "sys/devices/system/cpu/smt/active")),
         aslr=tree.number(root, "proc/sys/kernel/randomize_va_space"),
-        memory=container.available_memory(root),
+        memory=container.available_memory(root) if power is None else memory_available(),
         swapped=max(0, after.swapped - before.swapped) if passed > 0 else None,
-        on_battery=_on_battery(root),
+        on_battery=_on_battery(root) if power is None else power.source == "battery",
+        slowed=None if power is None or power.pressure is None else power.slowed,
     )
 
 
@@ -78,6 +84,8 @@ class _Activity:
 
 
 def _activity(root: Path) -> _Activity:
+    if root == _ROOT and platform.system() == "Darwin":
+        return _activity_macos()
     first = (tree.text(root, "proc/stat") or "").split("\n", 1)[0].split()
     # user nice system idle iowait irq softirq steal (proc(5)); guest time is already inside user
     ticks = [int(word) for word in first[1:9] if word.isdigit()]
@@ -87,6 +95,18 @@ def _activity(root: Path) -> _Activity:
     swapped = sum(int(pages[name]) for name in ("pswpin", "pswpout") if pages.get(name, "").isdigit())
     user, nice, system, _idle, _iowait, irq, softirq, steal = ticks
     return _Activity(user + nice + system + irq + softirq, steal, sum(ticks), swapped)
+
+
+def _activity_macos() -> _Activity:
+    """The same by psutil, from the kernel's host_statistics. What it calls swapped are file pages, too: left out."""
+    try:
+        import psutil  # here: heavy
+
+        seconds = psutil.cpu_times()
+    except (ImportError, OSError, RuntimeError):
+        return _Activity()
+    ticks, busy = _ticks_per_second(), seconds.user + seconds.nice + seconds.system
+    return _Activity(busy=int(busy * ticks), total=int((busy + seconds.idle) * ticks))
 
 
 def _own_seconds() -> float:
@@ -103,6 +123,10 @@ def _ticks_per_second() -> int:
 
 def load_of(root: Path = _ROOT) -> float | None:
     """The mean number of runnable tasks over the last minute."""
+    if root == _ROOT and platform.system() == "Darwin":
+        with contextlib.suppress(OSError, AttributeError):
+            return os.getloadavg()[0]
+        return None
     words = (tree.text(root, "proc/loadavg") or "").split()
     try:
         return float(words[0]) if words else None

@@ -59,6 +59,8 @@ def read_machine(root: Path = _ROOT) -> Machine:
 
 def cache_doubts(root: Path = _ROOT) -> tuple[str, ...]:
     """What of the machine's cache geometry was not believed and what is assumed instead, in words."""
+    if root == _ROOT and platform.system() == "Darwin":
+        return ("macOS does not tell the ways of its caches: those are assumed",)
     allowed = usable_cores(root)
     report, _ = _caches(root, read_processor(root, allowed[0] if allowed else 0), allowed)
     return report.doubts

@@ -4,10 +4,11 @@ nothing, so that it costs a run some milliseconds."""
 from __future__ import annotations
 
 import os
+import platform
 from collections.abc import Mapping
 from pathlib import Path
 
-from profkit.hardware import tree
+from profkit.hardware import apple_power, tree
 from profkit.hardware.conditions import load_of, pressure_of
 from profkit.hardware.gpu import listed, within
 from profkit.hardware.gpu_visible import visible_devices
@@ -24,6 +25,8 @@ _TEMPERATURE_GPU = 0  # nvmlTemperatureSensors_t
 
 def look(when: str, devices: bool = False, root: Path = _ROOT) -> Moment:
     """The machine as it is now; `devices`: its visible GPUs too. Never raises: what is not told is None."""
+    if root == _ROOT and platform.system() == "Darwin":
+        return _look_macos(when, devices)
     cores = usable_cores(root)[:_CORES]
     governor = f"sys/devices/system/cpu/cpu{cores[0] if cores else 0}/cpufreq/scaling_governor"
     return Moment(
@@ -36,6 +39,16 @@ def look(when: str, devices: bool = False, root: Path = _ROOT) -> Moment:
         throttled=_throttled(root, cores),
         devices=(within(_DEVICE_SECONDS, lambda: _devices(os.environ)) or ()) if devices else (),
     )
+
+
+def _look_macos(when: str, devices: bool) -> Moment:
+    """macOS tells no clock and no temperature without root, but whether it holds the clocks down.
+
+    It does so for the whole chip: the reasons are those of its GPU, too.
+    """
+    power = apple_power.read_power()
+    device = (DeviceMoment(0, throttle=power.slowed),) if devices else ()
+    return Moment(when, load=load_of(), slowed=power.slowed, power=power.source, devices=device)
 
 
 def _clock(root: Path, cores: tuple[int, ...]) -> float | None:

@@ -102,7 +102,15 @@ def _neighbours(seen: Conditions) -> Check:
 
 
 def _clock(seen: Conditions) -> Iterator[Check]:
-    if seen.governor is not None:
+    if seen.slowed is not None:
+        held = "; ".join(seen.slowed)
+        yield Check(
+            "clocks",
+            "limited" if held else "ok",
+            f"held down: {held}" if held else "macOS holds none down: no thermal pressure, no low power mode",
+            "let the Mac cool down; System Settings > Battery > Low Power Mode: Never" if held else None,
+        )
+    elif seen.governor is not None:
         steady = seen.governor == "performance"
         yield Check(
             "frequency governor",

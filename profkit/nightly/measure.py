@@ -152,6 +152,7 @@ def throttled(document: RunDocument) -> str | None:
                     f"throttled: {process.throttled} samples thrown away, {len(process.seconds)} left ({why})"
                 )
     hot = [r for m in document.moments for d in m.devices for r in d.throttle if r != _POWER]
+    hot += [reason for moment in document.moments for reason in moment.slowed]
     if hot:
         return f"throttled: {hot[0]}"
     counts = [m.throttled for m in document.moments if m.throttled is not None]
