@@ -23,7 +23,7 @@ LATE = ("profkit.process_tree",)
 STANDARD_ONLY = ("region/", "passes/host/")  # what is loaded into somebody's program
 # In a tool's folder these start the tool, and those need to know where it is; all other files read, or build command
 # lines out of what they are given.
-RUNNERS = {"find.py", "probe.py"}
+RUNNERS = {"find.py", "probe.py", "export.py"}
 CALLERS = RUNNERS | {"recipe.py", "convert.py"}
 
 

@@ -1,0 +1,93 @@
+"""How xctrace is called. The one place with its flags.
+
+Pure: nothing here runs or reads. From the texts of `xctrace help` of Xcode 13 to 27 and from recordings of others; none
+of it has run on a Mac by this project yet.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+SUFFIX = ".trace"
+METAL = "Metal System Trace"
+TIME_PROFILER = "Time Profiler"
+CPU_COUNTERS = "CPU Counters"
+GPU_COUNTERS = "Metal GPU Counters"  # an instrument, no template
+
+# What xctrace ends with when its time limit ended a launched program; the document is whole (Xcode 16 to 27).
+CUT = 54
+# The option by which the launched program is told a variable: it is started by a service of Instruments, and whether
+# it gets the environment of xctrace differs between versions.
+TELL = "--env"
+# Seconds that the document may take after the recording: on an M1 4 s of GPU counters took 115 s, others up to 70 s.
+FINISH, FINISH_COUNTERS = 180.0, 600.0
+
+
+def record_argv(
+    command: Sequence[str],
+    document: Path | str,
+    *,
+    template: str | None = None,
+    instruments: Sequence[str] = (),
+    limit: float | None = None,
+    options: Path | str | None = None,
+    xctrace: str = "xctrace",
+) -> tuple[str, ...]:
+    """The command that launches `command` and records it into `document` (`.trace`, which must not be there yet).
+
+    `template` and `instruments` by the names that `xctrace list` tells; one of both at least. `limit`: seconds after
+    which xctrace ends the program and the recording. `options`: a JSON file for --recording-options (Xcode 16). The
+    program is launched and not attached to: an attached one shows no Metal work in some versions. What it prints comes
+    out of xctrace. `command[0]` is best an absolute path. Nothing is put between xctrace and the program, no shell and
+    no `env`: tables that hold one process only would hold that one.
+    """
+    argv = [xctrace, "record"]
+    if template is not None:
+        argv += ["--template", template]
+    for instrument in instruments:
+        argv += ["--instrument", instrument]
+    if options is not None:
+        argv += ["--recording-options", str(options)]
+    if limit is not None:
+        argv += ["--time-limit", time_limit(limit)]
+    argv += ["--no-prompt", "--output", str(document), "--target-stdout", "-"]
+    return (*argv, "--launch", "--", *command)
+
+
+def time_limit(seconds: float) -> str:
+    """A time as xctrace takes it, whole milliseconds or seconds: "1500ms", "60s"."""
+    milliseconds = max(1, math.ceil(seconds * 1000))
+    return f"{milliseconds // 1000}s" if milliseconds % 1000 == 0 else f"{milliseconds}ms"
+
+
+def toc_argv(document: Path | str, output: Path | str, *, xctrace: str = "xctrace") -> tuple[str, ...]:
+    """The command that writes the table of contents of a document."""
+    return (xctrace, "export", "--input", str(document), "--toc", "--output", str(output))
+
+
+def table_argv(
+    document: Path | str, schema: str, output: Path | str, *, run: int = 1, xctrace: str = "xctrace"
+) -> tuple[str, ...]:
+    """The command that writes all tables of one schema.
+
+    Where there is none it ends with 0 all the same and leaves an empty result of 65 bytes.
+    """
+    return (
+        xctrace,
+        "export",
+        "--input",
+        str(document),
+        "--xpath",
+        xpath(schema, run),
+        "--output",
+        str(output),
+    )
+
+
+def xpath(schema: str, run: int = 1) -> str:
+    """All tables of `schema` of one run. Raises ValueError for a schema that is no plain name."""
+    if not schema or any(character in "\"'<>&[]" for character in schema):
+        raise ValueError(f"{schema!r} is no name of a schema")
+    return f'/trace-toc/run[@number="{run}"]/data/table[@schema="{schema}"]'
