@@ -19,7 +19,8 @@ Owner = Literal["machine", "workload", "mode", "tool", "software", "state"]
 class Field:
     """One field: how much it weighs, what it is of, and why.
 
-    `tools`: it concerns only what these measured; `metrics`: and of that only what begins so.
+    `tools`: it concerns only what these measured; `metrics`: and of that only what begins so. `backends` alone can
+    tell it, and that of no other is missed.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Field:
     why: str
     tools: tuple[str, ...] = ()
     metrics: tuple[str, ...] = ()
+    backends: tuple[str, ...] = ()  # that tell it; empty: all
 
 
 @lru_cache(maxsize=1)
@@ -44,6 +46,7 @@ def all_fields() -> Mapping[str, Field]:
             row["why"],
             tuple(row.get("tools", ())),
             tuple(row.get("metrics", ())),
+            tuple(row.get("backends", ())),
         )
         for name, row in rows.items()
     }

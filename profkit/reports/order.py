@@ -186,10 +186,8 @@ def time_line(document: RunDocument) -> str | None:
     return f"{quantity(median, 's')}{f' ±{percent(half)} %' if half is not None else ''} per {kind}{cold}"
 
 
-FIRST, LAST = (
-    ("kernels", "ranges", "gpu", "encoders"),
-    ("unknown", "cost"),
-)  # concerns with a place of their own
+# Concerns with a place of their own.
+FIRST, LAST = ("kernels", "ranges", "gpu", "encoders"), ("unknown", "cost")
 TITLES = {"gpu": "GPU", "access": "Memory access", "execution": "Warps", "unknown": "What is not known"}
 
 

@@ -36,7 +36,14 @@ def part(document: RunDocument, extras: Extras) -> Part | None:
     for tier, title in TIERS.items():
         of = [feature for feature in print_.features if feature.tier == tier and feature.name in fields]
         known = [Told(fields[f.name].title, f.value, fields[f.name].why) for f in of if f.value is not None]
-        tiers.append((title, known, [fields[f.name].title for f in of if f.value is None]))
+        missing = [fields[f.name] for f in of if f.value is None]
+        tiers.append(
+            (
+                title,
+                known,
+                [one.title for one in missing if not one.backends or document.backend in one.backends],
+            )
+        )
     groups = [("Machine", _machine(document)), ("Measured peaks", _peaks(document))]
     told = list(conditions(document).items())
     if not any(known for _, known, _ in tiers) and not told:

@@ -30,7 +30,12 @@ class Extras:
     _rows: list[tuple[RunDocument, tuple[KernelRow, ...]]] = field(default_factory=list, repr=False)
 
     def kernels(self, document: RunDocument) -> tuple[KernelRow, ...]:
-        """`kernel_rows` of the document, made once for all parts: of 10,000 kernels that takes seconds."""
+        """`kernel_rows` of the document, made once for all parts: of 10,000 kernels that takes seconds.
+
+        None of an Apple GPU: its encoders are no launch configurations, and have parts of their own.
+        """
+        if document.metal is not None or document.backend == "mps":
+            return ()
         if not self._rows or self._rows[0][0] is not document:
             self._rows[:] = [(document, kernel_rows(document))]
         return self._rows[0][1]

@@ -8,6 +8,7 @@ from profkit.reports.charts.stacked import Piece, stacked_bar
 from profkit.reports.html.chart_figures import figures, sentence, summary_of
 from profkit.reports.html.part import Extras, Part
 from profkit.reports.html.sources import Sources
+from profkit.summaries.where_metal import where_metal_goes
 from profkit.summaries.where_time import Whole, where_time_goes
 from profkit.words import percent, quantity
 
@@ -16,13 +17,16 @@ TITLE = "Where time goes"
 
 def part(document: RunDocument, extras: Extras) -> Part | None:
     """A bar for each whole that is known; why there is none where a trace was to tell it."""
-    charts = [_bar(whole, extras.sources) for whole in where_time_goes(document, extras.kernels(document))]
+    wholes = where_metal_goes(document.metal) if document.metal is not None else ()
+    wholes += where_time_goes(document, extras.kernels(document))
+    charts = [_bar(whole, extras.sources) for whole in wholes]
     if document.trace is not None and document.trace.device_busy:
         charts.append(_devices(document.trace.device_busy))
-    summary = summary_of(document, "gpu" if document.backend == "cuda" else "trace")
+    summary = summary_of(document, "trace" if document.backend == "cpu" else "gpu")
+    headline = summary.headline if summary is not None and document.metal is None else None  # told above it
     if charts:
-        return Part("where-time", TITLE, figures(charts), summary.headline if summary is not None else None)
-    if summary is None:
+        return Part("where-time", TITLE, figures(charts), headline)
+    if summary is None or document.backend == "mps":
         return None
     fix = next(
         (note.removeprefix("To have it: ") for note in summary.notes if note.startswith("To have it")), None

@@ -41,7 +41,7 @@ def part(document: RunDocument, extras: Extras) -> Part | None:
         actions=[(a, SIGNS[a.verdict], WORDS[a.verdict]) for a in actions(document)],
         rows=_rows(whole, known, extras),
         inner=[_row(v, known, extras) for v in worst_first(inner)[:MOST]],
-        kind="kernels" if document.backend == "cuda" else "functions",
+        kind={"cuda": "kernels", "mps": "encoders"}.get(document.backend, "functions"),
         counted=counts(inner),
         left=max(0, len(inner) - MOST),
     )

@@ -1,0 +1,112 @@
+"""What the counters of an Apple GPU say, on the page of a run: shares of their peak, and rates against the chip's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from profkit.model import RUN, MetalCounter, MetalTrace, Reading, RunDocument, Source
+from profkit.reports.charts.bars import Bar, Mark, bar_chart
+from profkit.reports.html.chart_figures import figures, sentence
+from profkit.reports.html.metal_table import finished, table
+from profkit.reports.html.part import Extras, Part
+from profkit.summaries.where_metal import TOOL
+from profkit.words import percent, plural, quantity
+
+TITLE = "GPU counters"
+MOST = 16  # bars of a chart
+ROWS = 200
+TABLES = ("metal-gpu-counter-intervals", "gpu-counter-value")
+WHOLE = "Counters speak of the whole GPU, whoever used it."
+
+
+def part(document: RunDocument, extras: Extras) -> Part | None:
+    """The counters as bars and as a table; why there are none of a trace that has none."""
+    trace = document.metal
+    if trace is None:
+        return None
+    if not trace.counters:
+        missing = next((one for one in trace.absent if one.what in TABLES), None)
+        if missing is None:
+            return None
+        words = f"{missing.reason[:1].upper()}{missing.reason[1:].rstrip('.')}."
+        return Part("gpu-counters", TITLE, sentence("", missing.fix) if missing.fix else "", words)
+    charts = [chart for chart in (_shares(trace, extras), _rates(document, trace, extras)) if chart]
+    body = figures(charts, WHOLE) if charts else ""
+    shown = f" of the set {trace.counter_set}" if trace.counter_set else ""
+    headline = f"{plural(len(trace.counters), 'counter')}{shown}{_covered(trace.counters)}."
+    return Part("gpu-counters", TITLE, body + _table(trace.counters, extras), headline)
+
+
+def _covered(counters: Sequence[MetalCounter]) -> str:
+    told = [one.covered for one in counters if one.covered is not None]
+    if not told:
+        return ""
+    low, high = percent(100 * min(told)), percent(100 * max(told))
+    return f"; their samples cover {low if low == high else f'{low} to {high}'} % of the time"
+
+
+def _value(one: MetalCounter) -> tuple[float, str]:
+    """The mean while the process had work on the GPU, where that is known; else over the time."""
+    if one.active is not None:
+        return one.active, "mean by sample duration, while the process worked on the GPU"
+    return one.mean, "mean by sample duration"
+
+
+def _reading(one: MetalCounter) -> Reading:
+    value, formula = _value(one)
+    return Reading(one.name, value, one.unit, "measured", RUN, Source(TOOL, one.name, formula=formula))
+
+
+def _shares(trace: MetalTrace, extras: Extras) -> str | None:
+    found = sorted((one for one in trace.counters if one.unit == "%"), key=lambda one: -_value(one)[0])
+    bars = [_bar(one, extras) for one in found[:MOST]]
+    if not bars:
+        return None
+    more = len(found) - len(bars)
+    legend = "Light: the highest sample." + (f" {more} more in the table." if more > 0 else "")
+    told = ". ".join(bar.told for bar in bars[:8])
+    return bar_chart("gpu-counters", "Counters, in % of what there is", f"{told}.", bars, 100.0, legend)
+
+
+def _bar(one: MetalCounter, extras: Extras, marks: tuple[Mark, ...] = ()) -> Bar:
+    value, formula = _value(one)
+    words = quantity(value, one.unit)
+    told = (
+        f"{one.name}: {words} ({formula}), {quantity(one.least, one.unit)} to {quantity(one.most, one.unit)}"
+    )
+    source = extras.sources.number(_reading(one))
+    return Bar(one.name, value, words, told, one.most, marks, source=source)
+
+
+def _rates(document: RunDocument, trace: MetalTrace, extras: Extras) -> str | None:
+    found = [one for one in trace.counters if one.unit == "B/s"]
+    if not found:
+        return None
+    peak = next((gpu.bandwidth for gpu in document.gpus if gpu.bandwidth), None)
+    marks = (Mark(peak, "peak", f"specified: {quantity(peak, 'B/s')}"),) if peak is not None else ()
+    bars = [_bar(one, extras, marks) for one in found[:MOST]]
+    line = (
+        f"Dashed line: what the chip is specified with, {quantity(peak, 'B/s')}."
+        if peak is not None
+        else "What the chip is specified with is not known."
+    )
+    told = ". ".join(bar.told for bar in bars[:6])
+    return bar_chart("gpu-rates", "Bandwidth", f"{told}.", bars, None, f"Light: the highest sample. {line}")
+
+
+def _table(counters: Sequence[MetalCounter], extras: Extras) -> str:
+    rows = []
+    for one in counters[:ROWS]:
+        shown = [
+            finished(extras.sources.link(_reading(one))),
+            quantity(one.mean, one.unit),
+            quantity(one.least, one.unit),
+            quantity(one.most, one.unit),
+            str(one.samples),
+        ]
+        name = f"{one.name}: {one.description}" if one.description else one.name
+        rows.append((name, *shown))
+    more = len(counters) - len(rows)
+    worked = any(one.active is not None for one in counters)
+    columns = ("counter", "while it worked" if worked else "value", "mean", "least", "most", "samples")
+    return table("Counters of the GPU", columns, rows, f"{more} more stand in run.json." if more > 0 else "")
