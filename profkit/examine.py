@@ -76,7 +76,9 @@ def _convert(found: Format, path: Path, output: Path) -> None:
             f"{path} is {found.title}, which only {found.tool} can read: {error.message}",
             _by_hand(found, path),
         ) from error
-    if not outcome.ok or not output.is_file() or output.stat().st_size == 0:
+    if found.holds is not None and not outcome.ok:  # its exporter is our own, and says why in our words
+        raise _not_exported(found, path, outcome.output_tail)
+    if not outcome.ok or not _written(output):
         fault = explain(found.tool, outcome.output_tail, outcome.returncode)
         if fault is not None:
             raise MachineError(f"{found.tool} cannot read {path}: {fault.reason}", fault.fix)
@@ -87,6 +89,21 @@ def _convert(found: Format, path: Path, output: Path) -> None:
             )
         last = outcome.output_tail.strip().splitlines()[-1:] or ["it printed nothing"]
         raise UnreadableReport(f"{found.tool} cannot read {path}: {last[0]}")
+
+
+def _written(output: Path) -> bool:
+    return any(output.iterdir()) if output.is_dir() else output.is_file() and output.stat().st_size > 0
+
+
+def _not_exported(found: Format, path: Path, tail: str) -> MachineError:
+    lines = [line.strip() for line in tail.splitlines()]
+    why = next(
+        (line.removeprefix("error: ") for line in lines if line.startswith("error: ")), "it printed nothing"
+    )
+    fix = next((line.removeprefix("fix: ") for line in lines if line.startswith("fix: ")), None)
+    return MachineError(
+        f"{path} is a {found.title}, which only {found.tool} can read: {why}", fix or _by_hand(found, path)
+    )
 
 
 def _by_hand(found: Format, path: Path) -> str | None:

@@ -27,8 +27,9 @@ class Format:
     """One kind of report.
 
     `read` takes the file. Where only the tool itself can read it, `convert` gives (and does not run) the argv that
-    turns the file into one called `converted` that `read` takes, and `by_hand` is the line that does so where the
-    tool is: with {name} for the file's name and {stem} for that without its suffix.
+    turns the file into one (or a folder) called `converted` that `read` takes, and `by_hand` is the line that does so
+    where the tool is: with {name} for the file's name and {stem} for that without its suffix. `holds` is for reports
+    that are folders: whether the folder at a path is one.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Format:
     convert: Callable[[Path, Path], tuple[str, ...]] | None = None
     converted: str = "converted.txt"
     by_hand: str | None = None
+    holds: Callable[[Path], bool] | None = None
 
 
 def later(module: str, function: str) -> Callable[..., Any]:
@@ -61,7 +63,10 @@ def all_formats() -> Iterator[Format]:
 
 
 def sniff(path: Path) -> Format:
-    """The format of the file at `path`. Raises UnreadableReport where it is none that profkit knows."""
+    """The format of the file or folder at `path`. Raises UnreadableReport where it is none that profkit knows."""
+    folder = _sniff_folder(path)
+    if folder is not None:
+        return folder
     head = read_head(path)
     for candidate in all_formats():
         if candidate.looks_like(head):
@@ -77,6 +82,20 @@ def sniff(path: Path) -> Format:
         f"{path} is no report that profkit knows (it knows: {known})",
         "profkit record --help says how one is made",
     )
+
+
+def _sniff_folder(path: Path) -> Format | None:
+    try:
+        if not path.is_dir():
+            return None
+    except (OSError, ValueError):
+        return None  # `read_head` says what is wrong with it
+    return next((f for f in all_formats() if f.holds is not None and f.holds(path)), None)
+
+
+def no_file(_: bytes) -> bool:
+    """What the `looks_like` of a format is that has folders alone."""
+    return False
 
 
 def _complain_of_faults(path: Path, head: bytes) -> None:
@@ -95,7 +114,7 @@ def read_head(path: Path) -> bytes:
     try:
         if path.is_dir():
             raise UnreadableReport(
-                f"{path} is a folder, but no run's folder: there is no run.json in it",
+                f"{path} is a folder, but no run's folder and no report: there is no run.json in it",
                 f"ls {shlex.quote(str(path))}",
             )
         if not path.is_file():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -17,7 +17,7 @@ from profkit.tools.xctrace.toc import Run
 from profkit.tools.xctrace.values import Value
 
 
-def tables(path: Path, runs: Sequence[Run] = ()) -> Iterator[Table]:
+def tables(path: Path, runs: Sequence[Run] = ()) -> Generator[Table, None, None]:
     """The tables of one exported XML, each to be read before the next is asked for; what is not read is skipped.
 
     `runs` are those of the recording's table of contents: with them a table has its `attributes`. An export without

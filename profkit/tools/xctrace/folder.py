@@ -1,0 +1,182 @@
+"""Which exports belong together: the files of one folder by what is in them, however they are called."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from profkit.errors import UnreadableReport
+from profkit.tools.formats import read_head
+from profkit.tools.xctrace.kinds import head_of, is_pointer, looks_like_table, looks_like_toc
+from profkit.tools.xctrace.stream import tables
+from profkit.tools.xctrace.toc import Run, read_toc
+from profkit.words import plural
+
+MOST_FILES = 10_000
+_NAMED = 5  # of a kind, in a sentence
+NOTHING_FIX = "xctrace export --input X.trace --toc   (lists the tables that there are)"
+APART_FIX = "put the exports of each recording into a folder of its own"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One table in one file."""
+
+    path: Path
+    schema: str
+    run: int | None
+    position: int | None
+
+
+@dataclass(frozen=True)
+class Exports:
+    """The exports of one recording. `run` is the run that is read (None: not told), the last of several."""
+
+    runs: tuple[Run, ...]
+    entries: tuple[Entry, ...]
+    run: int | None
+    notes: tuple[str, ...]
+
+    @property
+    def schemas(self) -> frozenset[str]:
+        """The tables of that run."""
+        return frozenset(entry.schema for entry in self.entries if entry.run in (None, self.run))
+
+    def files(self, schemas: Sequence[str]) -> Iterator[Path]:
+        """Each file that has a table of these schemas once, in the order of the schemas."""
+        done: set[Path] = set()
+        for schema in schemas:
+            for entry in self.entries:
+                if entry.schema == schema and entry.path not in done:
+                    done.add(entry.path)
+                    yield entry.path
+
+
+def find_exports(path: Path) -> Exports:
+    """What is at `path`: one XML, or a folder. Raises UnreadableReport where there is nothing of xctrace's to read."""
+    if path.is_dir():
+        return _gathered(path)
+    if looks_like_toc(read_head(path)):
+        runs = read_toc(path)
+        note = "a table of contents alone: it tells how it was recorded, and no table is beside it"
+        return Exports(runs, (), runs[-1].number if runs else None, (note,))
+    entries = tuple(_entries(path))
+    if not entries:
+        raise UnreadableReport(
+            f"{path} is an export without a table: nothing in the recording matched what was asked for",
+            NOTHING_FIX,
+        )
+    return _chosen((), list(entries), [])
+
+
+def _gathered(folder: Path) -> Exports:
+    try:
+        names = sorted(entry for entry in folder.iterdir() if entry.is_file())[: MOST_FILES + 1]
+    except OSError as error:
+        raise UnreadableReport(f"{folder} cannot be read: {error.strerror}") from error
+    if len(names) > MOST_FILES:
+        raise UnreadableReport(f"{folder} has more than {MOST_FILES} files: no folder of exports", APART_FIX)
+    contents: dict[str, Path] = {}
+    entries: list[Entry] = []
+    empty: list[str] = []
+    pointers: list[str] = []
+    for file in names:
+        head = head_of(file)
+        if looks_like_toc(head):
+            contents.setdefault(_digest(file), file)
+        elif looks_like_table(head):
+            found = list(_entries(file))
+            entries += found
+            if not found:
+                empty.append(file.name)
+        elif is_pointer(head):
+            pointers.append(file.name)
+    if len(contents) > 1:
+        raise UnreadableReport(
+            f"{folder} has exports of {len(contents)} recordings: {_some([p.name for p in contents.values()])}",
+            APART_FIX,
+        )
+    runs = tuple(run for file in contents.values() for run in read_toc(file))
+    if not entries and not runs:
+        why = (
+            f"{plural(len(empty), 'export')} in {folder}, none with a table"
+            if empty
+            else f"{folder} has no export"
+        )
+        raise UnreadableReport(f"{why}: nothing in the recording matched what was asked for", NOTHING_FIX)
+    notes = []
+    if empty:
+        notes.append(f"{plural(len(empty), 'export')} without a table (nothing matched): {_some(empty)}")
+    if pointers:
+        notes.append(
+            f"{plural(len(pointers), 'file')} not there, only pointers of Git LFS: {_some(pointers)}"
+        )
+    return _chosen(runs, entries, notes)
+
+
+def _chosen(runs: tuple[Run, ...], entries: list[Entry], notes: list[str]) -> Exports:
+    """One run, each of its tables once. Raises UnreadableReport where one is there twice, and not the same."""
+    numbers = sorted({entry.run for entry in entries if entry.run is not None})
+    run = numbers[-1] if numbers else runs[-1].number if runs else None
+    if len(numbers) > 1:
+        notes.append(f"of the runs {', '.join(map(str, numbers))} of this recording, the last is read")
+    first: dict[tuple[str, int | None, int | None], Entry] = {}
+    kept: list[Entry] = []
+    for entry in entries:
+        key = (entry.schema, entry.run, entry.position)
+        other = first.setdefault(key, entry)
+        if other.path == entry.path:
+            kept.append(entry)
+        elif _same(other.path, entry.path):
+            notes.append(f"{entry.path.name} is the same as {other.path.name}")
+        else:
+            raise UnreadableReport(
+                f"{other.path} and {entry.path.name} are both the table {entry.schema}, and differ: "
+                "exports of several recordings",
+                APART_FIX,
+            )
+    return Exports(runs, tuple(kept), run, tuple(notes))
+
+
+def _entries(path: Path) -> Iterator[Entry]:
+    """The tables of one file; of most files the first is all, and no further look is taken."""
+    several = _several(path)
+    with closing(tables(path)) as found:
+        for table in found:
+            yield Entry(path, table.schema, table.run, table.position)
+            if not several:
+                return
+
+
+def _several(path: Path) -> bool:
+    """Whether `<node` comes twice: one scan of the bytes, much faster than reading."""
+    seen, tail = 0, b""
+    with path.open("rb") as file:
+        while chunk := file.read(1 << 22):
+            seen += (tail + chunk).count(b"<node")
+            if seen > 1 or b"\0" in chunk[:64]:
+                return True
+            tail = chunk[-4:]
+    return False
+
+
+def _same(one: Path, other: Path) -> bool:
+    if one.stat().st_size != other.stat().st_size:
+        return False
+    return _digest(one) == _digest(other)
+
+
+def _digest(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(1 << 20):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")

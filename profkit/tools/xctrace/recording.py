@@ -1,0 +1,51 @@
+"""What is known of a recording before its tables are read, and what the readers of its tables look like."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from profkit.model import Report
+from profkit.tools.xctrace.alignment import Alignment
+from profkit.tools.xctrace.table import Table
+from profkit.tools.xctrace.toc import Run
+from profkit.tools.xctrace.values import Process
+
+
+@dataclass(frozen=True)
+class Recording:
+    """One run of a recording, as far as its exports tell it.
+
+    `run` is its entry in the table of contents (None where there is none), `target` the process that was profiled,
+    `alignment` the part of it that counts. `exported` are the schemas that were exported with a table, whether it has
+    rows or not; `left_out` those that were to be exported and could not be, with the reason.
+    """
+
+    run: Run | None = None
+    target: Process | None = None
+    alignment: Alignment = field(default_factory=Alignment)
+    exported: frozenset[str] = frozenset()
+    left_out: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def windows(self) -> tuple[tuple[int, int], ...] | None:
+        """What counts, as stretches of trace time in ns; None where the whole recording does."""
+        return self.alignment.windows or None
+
+
+class Piece(Protocol):
+    """Reads tables of one kind, and says at the end what they come to.
+
+    `schemas` are those that it reads, in the order in which it wants them.
+    """
+
+    @property
+    def schemas(self) -> tuple[str, ...]:
+        """Names of tables."""
+
+    def read(self, table: Table) -> None:
+        """Take the rows of one table; of a schema there may be several, or none."""
+
+    def finish(self, report: Report) -> Report:
+        """The report with what the tables came to. Called once, after the last table; also where none came."""
