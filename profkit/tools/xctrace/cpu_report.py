@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import replace
 
-from profkit.model import Counter, Profile, Stacks
+from profkit.model import Counter, Report
 from profkit.stacks.merge import FrameTable
 from profkit.tools.xctrace.cpu_frames import frame_of
 from profkit.tools.xctrace.cpu_notes import CpuNotes
 from profkit.tools.xctrace.cpu_samples import CYCLES, RUNNING, SAMPLES, TIME, SampleTally, Unit, Windows
+from profkit.tools.xctrace.recording import Recording
 from profkit.tools.xctrace.table import Table
 from profkit.tools.xctrace.values import Backtrace, Frame, Process, Thread
+from profkit.words import plural
 
 SYMBOLS = ("time-profile", "counters-profile", "cpu-profile")
 RAW = "time-sample"
@@ -29,40 +31,32 @@ _TIMES = re.compile(r".*\d\s*(ns|µs|μs|us|ms|s|sec|min|h)\b.*", re.DOTALL)
 _KNOWN = 200_000  # stacks, and frames, whose numbers are kept; a 500 MB table has some 100,000 stacks
 
 
-@dataclass(frozen=True)
-class CpuParts:
-    """What the CPU's tables of one export come to; each part is empty where there was no table of it."""
+class CpuPiece:
+    """Takes the CPU's tables of a recording one by one, and adds what they came to to its report.
 
-    profiles: tuple[Profile, ...] = ()
-    stacks: tuple[Stacks, ...] = ()
-    counters: tuple[Counter, ...] = ()
-    facts: dict[str, str] = field(default_factory=dict)
-    warnings: tuple[str, ...] = ()
-
-
-class CpuReader:
-    """Takes the tables of an export one by one; `answer` is what they came to.
-
-    `target` is the process that was profiled, as the table of contents names it; only its samples count. Without one
-    all do. `windows` are stretches of trace time in ns: where given, only samples within them count.
+    Only samples of the process that was profiled count, where the recording names it; else all do. Where a part of the
+    recording counts, only samples within it do.
     """
 
-    def __init__(
-        self, target: Process | None = None, windows: Iterable[tuple[int, int]] | None = None
-    ) -> None:
-        self._target = target
-        self._windows = Windows(windows)
-        self._restricted = windows is not None
+    schemas = SCHEMAS
+
+    def __init__(self, recording: Recording) -> None:
+        self._target = recording.target
+        self._windows = Windows(recording.windows)
+        self._entries = recording.alignment.entries if recording.windows is not None else 0
         self._tables: list[tuple[str, SampleTally, CpuNotes]] = []
         # By identity, which costs no look at the frames; what is in the value keeps that identity from being reused.
         self._stacks: dict[int, tuple[Backtrace, tuple[int, ...]]] = {}
         self._functions: dict[int, tuple[Frame, int]] = {}
         self._frames = FrameTable()
 
-    def read(self, table: Table) -> bool:
-        """Take all rows of `table` where it is one of the CPU's; whether it was. Raises UnreadableReport as rows do."""
-        if table.schema not in SCHEMAS:
-            return False
+    def read(self, table: Table) -> None:
+        """Take all rows of one of the CPU's tables. Raises UnreadableReport as they do.
+
+        Raw samples are read for want of named ones only: they are the same, and hold nothing more.
+        """
+        if table.schema == RAW and self._has_time():
+            return
         samples = _raw_rows(table) if table.schema == RAW else _rows(table)
         tally: SampleTally | None = None
         notes = CpuNotes(table, self._target)
@@ -78,7 +72,9 @@ class CpuReader:
         if tally is None:
             tally = SampleTally(self._frames, _unit(table, None), _events(table))
         self._tables.append((table.schema, tally, notes))
-        return True
+
+    def _has_time(self) -> bool:
+        return any(tally.samples and tally.unit == TIME for _, tally, _ in self._tables)
 
     def _stack(self, stack: Backtrace) -> tuple[int, ...]:
         """The numbers of its frames, innermost first; equal stacks of one export are one object, looked at once."""
@@ -100,40 +96,38 @@ class CpuReader:
             self._functions[id(frame)] = frame, number
         return number
 
-    def answer(self) -> CpuParts:
-        """What all tables came to: of several of one kind that with most samples, raw ones for want of others only."""
+    def finish(self, report: Report) -> Report:
+        """The report with the samples' profiles and stacks, the counts, and what is to be said of both.
+
+        Of several tables of one kind the one with most samples is told: they hold the same.
+        """
         chosen: dict[str, tuple[SampleTally, CpuNotes]] = {}
         repeated: dict[str, int] = {}
         for schema, tally, notes in self._tables:
             repeated[schema] = repeated.get(schema, 0) + 1
             if schema not in chosen or tally.samples > chosen[schema][0].samples:
                 chosen[schema] = tally, notes
-        if any(
-            chosen[name][0].samples for name in SYMBOLS if name in chosen and chosen[name][0].unit == TIME
-        ):
-            chosen.pop(RAW, None)
-        profiles: list[Profile] = []
-        stacks: list[Stacks] = []
-        counters: list[Counter] = []
+        told = [(schema, *chosen[schema]) for schema in SCHEMAS if schema in chosen]
         warnings: list[str] = []
-        for schema in SCHEMAS:
-            if schema not in chosen:
-                continue
-            tally, notes = chosen[schema]
-            profiles += tally.profiles()
-            stacks += tally.stacks()
-            counters += _counters(tally)
-            warnings += notes.warnings(tally, restricted=self._restricted)
+        for schema, tally, notes in told:
+            warnings += notes.warnings(tally, restricted=bool(self._entries))
             if repeated[schema] > 1:
                 warnings.append(
                     f"there are {repeated[schema]} tables of {schema}: the one with most samples is told"
                 )
         if self._frames.full:
             warnings.append("too many different functions: the later ones are not told apart")
-        samples = max((tally.samples for tally, _ in chosen.values()), default=0)
+        samples = max((tally.samples for _, tally, _ in told), default=0)
         facts = {"samples": str(samples)} if samples else {}
-        return CpuParts(
-            tuple(profiles), tuple(stacks), tuple(counters), facts, tuple(dict.fromkeys(warnings))
+        if told and self._entries:
+            facts["region"] = f"counted in {plural(self._entries, 'entry', 'entries')}"
+        return replace(
+            report,
+            profiles=(*report.profiles, *(profile for _, tally, _ in told for profile in tally.profiles())),
+            stacks=(*report.stacks, *(stacks for _, tally, _ in told for stacks in tally.stacks())),
+            counters=(*report.counters, *(counter for _, tally, _ in told for counter in _counters(tally))),
+            facts={**report.facts, **facts},
+            warnings=(*report.warnings, *dict.fromkeys(warnings)),
         )
 
 

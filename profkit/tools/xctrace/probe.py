@@ -82,3 +82,16 @@ def names(text: str) -> tuple[str, ...]:
     """The names in what `xctrace list` prints: one a line, below headings like `== Standard Templates ==`."""
     lines = (line.strip() for line in text.splitlines())
     return tuple(dict.fromkeys(line for line in lines if line and not line.startswith("==")))
+
+
+@lru_cache(maxsize=4)
+def recording_options(template: str) -> str:
+    """What can be set for a recording by `template`, as xctrace prints it: a JSON document (Xcode 16 and later).
+
+    The text of a refusal where xctrace is older, "" where there is none. Nothing is recorded.
+    """
+    ability = probe_xctrace()
+    if not ability.works:
+        return ""
+    argv = (str(ability.path), "record", "--template", template, "--show-recording-options")
+    return answer(argv, _SECONDS)[1]

@@ -1,17 +1,21 @@
 import pytest
 
+from profkit.model import Report
 from profkit.stacks.labels import KERNEL, PYTHON
-from profkit.tools.xctrace.cpu_report import CpuReader
+from profkit.tools.xctrace.alignment import Alignment
+from profkit.tools.xctrace.cpu_report import CpuPiece
+from profkit.tools.xctrace.recording import Recording
 from tests.tools.xctrace.cpu_tables import MAIN, ME, MS, OTHER, WORKER, frame, sample, stack, table
 
 HOT = stack(("cblas_sgemm", "libBLAS.dylib"), ("mlp", "mlp.so"), ("main", "python3.12"))
 
 
-def read(*tables, target=ME, windows=None):
-    reader = CpuReader(target, windows)
+def read(*tables, target=ME, windows=()):
+    piece = CpuPiece(Recording(target=target, alignment=Alignment(tuple(windows), len(windows))))
     for one in tables:
-        assert reader.read(one)
-    return reader.answer()
+        assert one.schema in piece.schemas
+        piece.read(one)
+    return piece.finish(Report("xctrace", "xctrace-export"))
 
 
 def own(parts, ending=" by function"):
@@ -178,9 +182,12 @@ def test_of_a_process_without_samples_nothing_was_counted():
 
 def test_only_samples_within_the_region_count():
     samples = [sample(time, calls=stack(f"f{time}")) for time in (0, 10, 19, 20, 35)]
-    parts = read(table(samples), windows=[(30, 40), (10, 20)])
+    parts = read(table(samples), windows=[(10, 20), (30, 40)])
     assert set(own(parts)) == {"f10", "f19", "f35"}
-    assert read(table(samples), windows=[]).profiles == ()
+    assert parts.facts == {"samples": "3", "region": "counted in 2 entries"}
+    assert "no sample of python3.12 (812) in the marked region" in "".join(
+        read(table([sample(50), sample(51, process=OTHER)]), windows=[(10, 20)]).warnings
+    )
 
 
 def test_raw_samples_count_for_want_of_named_ones_only():
@@ -200,10 +207,6 @@ def test_the_same_samples_twice_are_not_twice_the_time():
     parts = read(table([sample(calls=HOT)] * 2), table([sample(calls=HOT)] * 2))
     assert parts.profiles[0].total == 0.002
     assert "2 tables of time-profile" in parts.warnings[0]
-
-
-def test_another_table_is_none_of_the_cpus():
-    assert not CpuReader().read(table([], "metal-gpu-intervals"))
 
 
 def test_a_table_without_rows_says_so():
