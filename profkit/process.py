@@ -76,12 +76,15 @@ def run(
     timeout: float | None = None,
     tick: Callable[[float], None] | None = None,
     cancel: threading.Event | None = None,
+    finish: float = 0.0,
 ) -> Outcome:
     """Run `argv` to its end and say how it went.
 
     `env` is set on top of the caller's environment. `log` takes stdout and stderr together (first 4 MiB; the
     tail is always in the outcome). `tick` is called a few times a second with the seconds gone, for progress.
     `cancel`, once set by another thread, ends the tree and raises Interrupted (a Ctrl-C reaches only the main thread).
+    `finish`: seconds that the child has to end what it started and to finish its files, after a SIGINT to it alone;
+    only then is the rest of the tree asked. Another Ctrl-C ends that patience.
     stdin is empty: a workload runs several times and a pipe can be read only once.
     Raises UsageError when `argv[0]` cannot be started; KeyboardInterrupt passes through after the tree is ended.
     """
@@ -102,13 +105,13 @@ def run(
             raise KeyboardInterrupt
         timed_out = _wait(child, tree, start, timeout, tick, cancel)
         if timed_out:
-            tree.end()
+            _end(child, tree, finish, start, tick)
             child.wait()
         seconds = time.monotonic() - start
         left = tree.end(grace=0.5)
     except BaseException:
         try:
-            tree.end()
+            _end(child, tree, finish, start, tick)
         finally:
             child.wait()
             drain.finish()
@@ -183,6 +186,32 @@ def _wait(
                 raise Interrupted("interrupted") from None
             if tick is not None:
                 tick(time.monotonic() - start)
+
+
+def _end(
+    child: subprocess.Popen[bytes],
+    tree: Tree,
+    finish: float,
+    start: float,
+    tick: Callable[[float], None] | None,
+) -> None:
+    """End the tree; first ask the child alone and give it `finish` seconds, unless a Ctrl-C ends that patience."""
+    hurried_on = False
+    if finish > 0 and child.poll() is None:
+        with hurried() as hurry:
+            deadline = time.monotonic() + finish
+            with contextlib.suppress(OSError):
+                child.send_signal(signal.SIGINT)
+            while child.poll() is None and not hurry.is_set() and time.monotonic() < deadline:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    child.wait(0.1)
+                if tick is not None:
+                    tick(time.monotonic() - start)
+        hurried_on = hurry.is_set()
+    if hurried_on:
+        tree.end(grace=0.5)
+        raise KeyboardInterrupt
+    tree.end()
 
 
 class _Drain(threading.Thread):

@@ -57,6 +57,13 @@ class Step:
     tool: str | None = None
     workload_status: str | None = None  # file in which the wrapped workload's own wait status is written
     after: tuple[tuple[str, ...], ...] = ()  # conversions to run afterwards (perf inject), each an argv
+    after_limit: float = 300.0  # seconds that one of them may take
+    # How long the tool takes to finish its report once its own time limit came, or once it is asked to end: then SIGINT
+    # goes to it alone, since it ends the workload itself. 0: the whole tree is asked, as of a workload without a tool.
+    finish: float = 0.0
+    fine: tuple[int, ...] = ()  # exit codes of the tool, beside 0, after which all is there
+    # The option by which the tool is told a variable (`--env`), where somebody else starts the workload for it.
+    tells: str | None = None
 
 
 @dataclass(frozen=True)

@@ -140,7 +140,7 @@ def _fault(recorded: Recorded, folder: Path) -> Fault | None:
         return Fault(
             f"the workload {describe_status(recorded.status)} in {step.name}", f"see {recorded.log.name}"
         )
-    if outcome.returncode != 0:
+    if outcome.returncode != 0 and outcome.returncode not in step.fine:
         return known or Fault(f"{step.tool or step.name} {outcome.ending()}", f"see {recorded.log.name}")
     if known is not None and step.artifacts and not any((folder / path).exists() for path in step.artifacts):
         return known  # nsys and ncu end with 0 where they left nothing

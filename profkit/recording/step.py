@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from pathlib import Path
 from profkit import process
 from profkit.errors import MachineError, UsageError
 from profkit.model import Directive, Step
+from profkit.recording.tell import told_argv
 from profkit.status import read_status
 
 DIRECTIVE = "PROFKIT_DIRECTIVE"
@@ -48,26 +50,41 @@ def record_step(
     tick: Callable[[float], None] | None = None,
     cancel: threading.Event | None = None,
 ) -> Recorded:
-    """Run `step`; its log goes to `folder/logs`. Conversions in `step.after` run only after a step that ended well.
+    """Run `step`; its log goes to `folder/logs`. Conversions in `step.after` run only after a step that ended in time.
 
-    Raises UsageError when the command cannot be started, MachineError when the folder cannot be written.
+    A tool with a time limit of its own has `step.finish` on top of `timeout` for its report. Raises UsageError when the
+    command cannot be started, MachineError when the folder cannot be written.
     """
     _make_ready(step, folder)
     log = folder / "logs" / f"{step.name}.log"
+    env = environment(step)
+    deadline = timeout + step.finish if timeout is not None else None
+    begin = time.monotonic()
     try:
         outcome = process.run(
-            step.argv, env=environment(step), cwd=cwd, log=log, timeout=timeout, tick=tick, cancel=cancel
+            told_argv(step, env),
+            env=env,
+            cwd=cwd,
+            log=log,
+            timeout=deadline,
+            tick=tick,
+            cancel=cancel,
+            finish=step.finish,
         )
     finally:
         _clear(step)
-    status = _status(step, outcome)
     for number, argv in enumerate(step.after):
         if outcome.timed_out:
             break
         with contextlib.suppress(UsageError):
             process.run(
-                argv, log=folder / "logs" / f"{step.name}.after{number}.log", timeout=300, cancel=cancel
+                argv,
+                log=folder / "logs" / f"{step.name}.after{number}.log",
+                timeout=step.after_limit,
+                tick=(lambda _: tick(time.monotonic() - begin)) if tick is not None else None,
+                cancel=cancel,
             )
+    status = _status(step, outcome)  # last: a conversion may be what brings it
     return Recorded(step, outcome, status, log)
 
 
@@ -97,7 +114,9 @@ def require_space(folder: Path, needed: int = 64 * 1024 * 1024) -> None:
 def _status(step: Step, outcome: process.Outcome) -> int:
     """The workload's own status: profilers hide it (perf returns 0 when its child was killed)."""
     told = read_status(step.workload_status) if step.workload_status is not None else None
-    return told if told is not None else outcome.returncode
+    if told is not None:
+        return told
+    return 0 if outcome.returncode in step.fine else outcome.returncode
 
 
 def _make_ready(step: Step, folder: Path) -> None:
