@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from profkit.compare.decide import MORE, share, signed
 from profkit.kernel_names import short_name
 from profkit.model import Change, ComparisonOutcome, KernelChange
-from profkit.words import figures, plural, quantity
+from profkit.words import figures, plural, quantity, work_word
 
 _SHARE = 0.02  # of the GPU time: kernels that vanished or appeared and take less change nothing
 COLLAPSE = 0.1  # of the time before: an improvement as large as that is doubted
@@ -135,18 +135,20 @@ def _primary(decisive: Sequence[Change]) -> list[Change]:
 
 
 def _by_kernels(kernels: Sequence[KernelChange]) -> tuple[ComparisonOutcome, str]:
+    # What has no shape is an encoder of Metal.
+    what = work_word("mps" if kernels and not any(k.launch for k in kernels) else "cuda")
     slower = [k for k in kernels if k.word == "slower" and k.share >= _SHARE]
     faster = [k for k in kernels if k.word == "faster" and k.share >= _SHARE]
     other = [k for k in kernels if k.word in ("appeared", "vanished") and k.share >= _SHARE]
     if slower:
-        return "regressed", f"{plural(len(slower), 'kernel')} became slower."
+        return "regressed", f"{plural(len(slower), what)} became slower."
     if other:
-        return "changed", f"{plural(len(other), 'kernel')} appeared or vanished."
+        return "changed", f"{plural(len(other), what)} appeared or vanished."
     if faster:
-        return "improved", f"{plural(len(faster), 'kernel')} became faster."
+        return "improved", f"{plural(len(faster), what)} became faster."
     if any(k.word == "ambiguous" and k.share >= _SHARE for k in kernels):
-        return "ambiguous", "Cannot decide: kernels differ by no more than one trace does from the next."
-    return "same", "No change: every kernel takes what it took."
+        return "ambiguous", f"Cannot decide: {what}s differ by no more than one trace does from the next."
+    return "same", f"No change: every {what} takes what it took."
 
 
 def _collapsed(change: Change) -> bool:

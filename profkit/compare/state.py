@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from math import log
 
 from profkit.compare.decide import share, signed
+from profkit.compare.metal_state import explains
 from profkit.model import Change, RunDocument
 from profkit.words import quantity
 
@@ -102,7 +103,16 @@ def doubted(changes: Sequence[Change], baseline: RunDocument, candidate: RunDocu
     work = [
         c for c in changes if c.metric == "instructions" and c.word == "different" and c.ratio is not None
     ]
-    return tuple(_doubted(change, clocks, occupied, work) for change in changes)
+    told = (_doubted(change, clocks, occupied, work) for change in changes)
+    return tuple(_by_state(change, baseline, candidate) for change in told)
+
+
+def _by_state(change: Change, baseline: RunDocument, candidate: RunDocument) -> Change:
+    """A time of an Apple GPU that its performance state may have made what it is."""
+    if change.word != "different" or change.unit != "s" or not change.ratio:
+        return change
+    reason = explains(baseline, candidate, change.ratio)
+    return _ambiguous(change, f"{change.reason}; but {reason}") if reason is not None else change
 
 
 def _doubted(

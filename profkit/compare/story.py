@@ -10,6 +10,7 @@ from profkit.compare.causes import causes_of
 from profkit.compare.functions import function_changes
 from profkit.compare.kernels import kernel_changes
 from profkit.compare.match import KernelPair, Matched, match_kernels
+from profkit.compare.metal_state import unsure
 from profkit.compare.metrics import changes_of, tested
 from profkit.compare.outcome import outcome_of, worst_first
 from profkit.compare.pairs import SHARE, Pair, pairs_of
@@ -53,6 +54,7 @@ def compare(
     traced = not whole & _tracers(baseline, candidate)
     matched = match_kernels(baseline, candidate) if traced else Matched((), (), ())
     kernels = kernel_changes(baseline, candidate, matched, floor) if not metrics else ()
+    kernels = unsure(kernels, baseline, candidate)
     pairs = pairs_of(baseline, candidate, _weighty(matched, kernels), metrics, barred)
     if metrics:
         pairs = tuple(replace(pair, rule=replace(pair.rule, role="decides")) for pair in pairs)

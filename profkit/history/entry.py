@@ -24,7 +24,7 @@ CONTRADICTS = 0.01  # half of the smallest change of a time that counts; of a ru
 # Of a kernel is kept what is good in one direction, and these, which tell why that moved.
 _CAUSES = ("launch.registers", "launch.shared", "launch.blocks", "clock.sm", "instructions", "flops.tensor")
 # Sums over all that was traced, and a trace repeats the work as often as fits its budget: kept for one iteration.
-_SUMS = ("time.gpu", "time.gpu.idle", "launch.count", "transfer.bytes", "transfer.seconds")
+_SUMS = ("time.gpu", "time.gpu.idle", "launch.count", "buffer.count", "transfer.bytes", "transfer.seconds")
 
 
 def entry_of(

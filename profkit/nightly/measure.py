@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from profkit.compare.metal_state import heat
 from profkit.errors import ProfkitError
 from profkit.history import History, entry_of
 from profkit.model import Entry, RunDocument
@@ -153,6 +154,8 @@ def throttled(document: RunDocument) -> str | None:
                 )
     hot = [r for m in document.moments for d in m.devices for r in d.throttle if r != _POWER]
     hot += [reason for moment in document.moments for reason in moment.slowed]
+    if (metal := heat(document)) is not None:
+        hot.append(metal)
     if hot:
         return f"throttled: {hot[0]}"
     counts = [m.throttled for m in document.moments if m.throttled is not None]

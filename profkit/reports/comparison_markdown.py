@@ -24,7 +24,7 @@ from profkit.reports.comparison_words import (
     side_line,
 )
 from profkit.reports.markdown_text import code, escaped, fitted, folded, grid_of
-from profkit.words import plural
+from profkit.words import plural, work_word
 
 
 def render(comparison: Comparison, limit: int | None = None) -> str:
@@ -51,10 +51,11 @@ def render(comparison: Comparison, limit: int | None = None) -> str:
         lines = [escaped(c.sentence) + _evidence(c.evidence) for c in causes]
         parts += [f"### {heading}", _list(lines)]
     if comparison.kernels:
-        parts.append(f"### Kernels: {escaped(kernel_line(comparison.kernels))}")
+        what = work_word(comparison.baseline.backend)
+        parts.append(f"### {what.capitalize()}s: {escaped(kernel_line(comparison.kernels))}")
         rows = kernel_rows(comparison.kernels)
         if rows:
-            parts.append(_table(KERNEL_COLUMNS, rows, first=code))
+            parts.append(_table((what, *KERNEL_COLUMNS), rows, first=code))
     for title, rows in function_tables(comparison.functions):
         body = _table(FUNCTION_COLUMNS, rows, first=code)
         parts.append(folded(f"Changed {escaped(title)}", body))

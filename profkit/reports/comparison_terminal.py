@@ -22,7 +22,7 @@ from profkit.reports.comparison_words import (
     side_line,
 )
 from profkit.reports.screen import Screen
-from profkit.words import plural
+from profkit.words import plural, work_word
 
 STYLES: dict[ComparisonOutcome, str] = {
     "regressed": "bold red",
@@ -79,10 +79,11 @@ def _causes(screen: Screen, comparison: Comparison) -> None:
 def _kernels(screen: Screen, comparison: Comparison) -> None:
     if not comparison.kernels:
         return
-    screen.heading(f"Kernels: {kernel_line(comparison.kernels)}")
+    what = work_word(comparison.baseline.backend)
+    screen.heading(f"{what.capitalize()}s: {kernel_line(comparison.kernels)}")
     rows = kernel_rows(comparison.kernels)
     if rows:
-        screen.table(KERNEL_COLUMNS, tuple(rows))
+        screen.table((what, *KERNEL_COLUMNS), tuple(rows))
 
 
 def _functions(screen: Screen, comparison: Comparison) -> None:

@@ -19,7 +19,7 @@ from profkit.model import (
     Sample,
     Side,
 )
-from profkit.words import figures, moment, plural, quantity
+from profkit.words import figures, moment, plural, quantity, work_word
 
 SIGNS: dict[ComparisonOutcome, str] = {
     "regressed": "✗",
@@ -33,7 +33,7 @@ COURSES: dict[Course, str] = {"better": "▲", "worse": "✗", "neither": "~"}
 _TIMES = 10.0  # a change as large as that is told as a factor
 _COMMIT = 12  # digits of a commit
 _SHARE = 0.005  # of the GPU time: kernels below it are counted, not listed
-DOUBTS = ("neighbours",)  # kinds of causes that say how well it was measured, not why it changed
+DOUBTS = ("neighbours", "state")  # kinds of causes that say how well it was measured, not why it changed
 MOST = 12  # rows of a table; the document has all
 
 
@@ -156,7 +156,7 @@ def same_line(comparison: Comparison) -> str | None:
     told = [f"{title_of(c)}{_seen(c)}" for c in run]
     inside = len(same) - len(run)
     if inside:
-        told.append(f"{plural(inside, 'metric')} of kernels")
+        told.append(f"{plural(inside, 'metric')} of {work_word(comparison.baseline.backend)}s")
     return ", ".join(told)
 
 
@@ -167,7 +167,7 @@ def _seen(change: Change) -> str:
     return f" ({figures(100 * change.detectable, 2)} %)"
 
 
-KERNEL_COLUMNS = ("kernel", "baseline", "candidate", "change", "")
+KERNEL_COLUMNS = ("baseline", "candidate", "change", "")  # behind what it is
 
 
 def kernel_rows(kernels: Sequence[KernelChange]) -> list[tuple[str, ...]]:

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.model import DeviceMoment, Moment, RunDocument, SampleSet, Timing, Workload
+from profkit.model import DeviceMoment, MetalState, Moment, RunDocument, SampleSet, Timing, Workload
 from profkit.nightly.measure import throttled
+from tests import metal_documents
 
 SECONDS = (1e-3, 1e-3, 1e-3)
 
@@ -41,3 +42,10 @@ def test_more_samples_thrown_away_than_kept_are_no_measurement() -> None:
         throttled(run(throttled=4, throttle_reasons=("power limit",)))
     )
     assert throttled(run(throttled=2, throttle_reasons=("power limit",))) is None
+
+
+def test_a_mac_that_was_hot_while_it_was_traced_decides_nothing() -> None:
+    cool = metal_documents.run()
+    hot = metal_documents.metal(thermal=(MetalState("Nominal", 0.4), MetalState("Fair", 0.6)))
+    assert throttled(cool) is None
+    assert throttled(metal_documents.run(hot)) == "throttled: thermal state Fair in 60.0 % of the trace"

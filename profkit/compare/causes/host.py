@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from profkit.compare.causes.words import became
+from profkit.compare.causes.words import became, kernels
 from profkit.compare.view import View
 from profkit.model import Cause
 
@@ -17,11 +17,12 @@ def find(view: View) -> Iterator[Cause]:
     evidence = [became("GPU busy", fall.baseline.value, fall.candidate.value, "%")]
     for side, trace in (("baseline", view.baseline.trace), ("candidate", view.candidate.trace)):
         if trace is not None and trace.starved is not None:
-            evidence.append(f"of its idle time, nothing was launched: {100 * trace.starved:.0f} % ({side})")
+            word = "submitted" if trace.tool == "xctrace" else "launched"
+            evidence.append(f"of its idle time, nothing was {word}: {100 * trace.starved:.0f} % ({side})")
     after = view.candidate.trace.starved if view.candidate.trace is not None else None
     waits = after is not None and after > 0.5
     sentence = (
-        "The GPU waits more for the host between its kernels."
+        f"The GPU waits more for the host between its {kernels(view)}."
         if waits
         else "The GPU is idle for more of the time."
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from profkit.compare.causes.words import kernel
+from profkit.compare.causes.words import kernel, kernels
 from profkit.compare.view import View
 from profkit.model import Cause
 from profkit.words import figures
@@ -24,6 +24,6 @@ def find(view: View) -> Iterator[Cause]:
         named = [f"{kernel(name)} {size:+.3g}" for name, size in differ[:_NAMED] if abs(size) > 0.1]
         yield Cause(
             "launches",
-            f"Each iteration launches {figures(abs(after - before))} kernels {word}.",
+            f"Each iteration launches {figures(abs(after - before))} {kernels(view)} {word}.",
             evidence=(f"launches per iteration {figures(before)} -> {figures(after)}", *named),
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from profkit.compare.causes.words import kernel
+from profkit.compare.causes.words import kernel, kernels
 from profkit.compare.view import View
 from profkit.model import Cause
 from profkit.words import percent, quantity
@@ -24,7 +24,7 @@ def find(view: View) -> Iterator[Cause]:
     evidence += [f"new: {kernel(k.name)}, {quantity(k.candidate_seconds, 's')}" for k in new[:_NAMED]]
     yield Cause(
         "algorithm",
-        f"Other kernels do the work: {percent(100 * before)} % of the GPU time was in kernels that are gone, "
+        f"Other {kernels(view)} do the work: {percent(100 * before)} % of the GPU time was in such that are gone, "
         f"{percent(100 * after)} % is in new ones.",
         evidence=tuple(evidence),
     )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from profkit.compare.view import View
 from profkit.kernel_names import short_name
-from profkit.words import figures, quantity
+from profkit.words import figures, quantity, work_word
 
 
 def became(title: str, before: float, after: float, unit: str = "") -> str:
@@ -19,6 +20,11 @@ def by(before: float, after: float) -> str:
     if part >= 1:
         return f"{figures(after / before)} times as much"
     return f"{figures(abs(100 * part), 2)} % {'more' if part >= 0 else 'less'}"
+
+
+def kernels(view: View) -> str:
+    """What the work of the device is called: `kernels`, on Metal `encoders`."""
+    return f"{work_word(view.candidate.backend)}s"
 
 
 def kernel(name: str) -> str:
