@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import shutil
 import sys
@@ -38,12 +39,36 @@ def python_checks() -> Iterator[Check]:
         if other.path is not None and other.version is not None:
             major, minor = other.version.split(".")[:2]
             theirs, version = other.path, (int(major), int(minor))
-    yield frames_check(version)
+    yield frames_check(version) if platform.system() != "Darwin" else FRAMES_ON_A_MAC
+    yield from signed_checks(theirs)
     homes = {name: sys.executable if needed else theirs for name, _, needed in _PACKAGES}
     trials = _import_all(homes)
     for name, purpose, needed in _PACKAGES:
         line = f"{homes[name]} -m pip install {name}"
         yield package_check(name, purpose, line, needed, trials[name])
+
+
+FRAMES_ON_A_MAC = Check(
+    "python frames in Instruments",
+    "limited",
+    "Time Profiler shows native frames, of Python the interpreter's own; cProfile shows the Python functions",
+)
+
+
+def signed_checks(python: str) -> Iterator[Check]:
+    """One line for a Python that macOS protects: Instruments may not look into programs that Apple has signed."""
+    if platform.system() != "Darwin":
+        return
+    real = os.path.realpath(python)
+    if real.startswith(("/usr/bin/", "/System/", "/Library/Developer/")) or "/Xcode" in real:
+        detail = "it is Apple's own: Instruments may not be allowed to look into it, nor into what it starts"
+        yield Check(
+            "python for Instruments",
+            "limited",
+            detail,
+            "use a Python of python.org, Homebrew, uv or conda",
+            real,
+        )
 
 
 def _interpreter() -> Check:

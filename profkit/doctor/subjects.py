@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -29,9 +30,14 @@ def subjects_for(backend: str) -> tuple[Subject, ...]:
         Subject("storage", _storage),
         Subject("python", _python),
     )
-    cpu = (Subject("peaks", _peaks), Subject("perf", _perf), Subject("valgrind", _valgrind))
-    cuda, mps = (Subject("cuda", _cuda),), (Subject("mps", _mps),)
-    chosen = {"cpu": cpu, "cuda": cuda, "mps": mps}.get(backend, (*cpu, *cuda, *mps))
+    instruments = Subject(
+        "instruments", _instruments
+    )  # in the place of perf and valgrind, which macOS has not
+    mac = platform.system() == "Darwin"
+    profilers = (instruments,) if mac else (Subject("perf", _perf), Subject("valgrind", _valgrind))
+    cpu = (Subject("peaks", _peaks), *profilers)
+    cuda, mps = (Subject("cuda", _cuda),), (*((instruments,) if mac else ()), Subject("mps", _mps))
+    chosen = {"cpu": cpu, "cuda": cuda, "mps": mps}.get(backend, tuple(dict.fromkeys((*cpu, *cuda, *mps))))
     return (*common, *chosen)
 
 
@@ -77,6 +83,12 @@ def _valgrind() -> Iterable[Check]:
     return valgrind_checks()
 
 
+def _instruments() -> Iterable[Check]:
+    from profkit.doctor.xcode import instruments_checks
+
+    return instruments_checks()
+
+
 def _cuda() -> Iterable[Check]:
     from profkit.doctor.cuda import cuda_checks
 
@@ -84,6 +96,6 @@ def _cuda() -> Iterable[Check]:
 
 
 def _mps() -> Iterable[Check]:
-    from profkit.doctor.accelerators import mps_checks
+    from profkit.doctor.mps import mps_checks
 
     return mps_checks()
