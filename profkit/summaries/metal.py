@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from profkit.model import RUN, Reading, RunDocument, Summary
+from profkit.summaries.metal_chip import specified
 from profkit.summaries.metal_counted import counter_readings
 from profkit.summaries.metal_gpu import CONCERN as GPU
 from profkit.summaries.metal_gpu import summarize_metal_gpu
@@ -52,17 +53,15 @@ def summarize_metal_run(document: RunDocument) -> list[Summary]:
     metal = document.metal
     if metal is None:
         return _untraced(document)
-    fresh = {r.metric for r in (*trace_readings(metal, document.trace), *counter_readings(document, metal))}
-    told = [r for name in fresh if (r := best(document.readings, name, (RUN,))) is not None]
-    order = {reading.metric: number for number, reading in enumerate(document.readings)}
-    told.sort(key=lambda reading: order.get(reading.metric, 0))
+    fresh = (*trace_readings(metal, document.trace), *counter_readings(document, metal))
+    told = [best(document.readings, reading.metric, (RUN,)) or reading for reading in fresh]
     slowed = next(r for r in told if r.metric == "gpu.slowed")
     found: list[Summary | None] = [
         summarize_metal_gpu(metal, [r for r in told if r.metric not in ELSEWHERE]),
         summarize_encoders(metal),
         summarize_shaders(metal),
         summarize_metal_occupancy(metal, told),
-        summarize_metal_bandwidth(document, told),
+        summarize_metal_bandwidth(specified(document, metal), told),
         summarize_metal_state(metal, slowed),
     ]
     return [summary for summary in found if summary is not None]

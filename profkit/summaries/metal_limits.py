@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from profkit.model import Gpu, MetalTrace, Reading, RunDocument, Summary, Table
-from profkit.summaries.metal_counted import BEYOND, FROM_CACHE, known_counters
+from profkit.model import MetalTrace, Reading, Summary, Table
+from profkit.summaries.metal_chip import Specified
+from profkit.summaries.metal_counted import known_counters
+from profkit.summaries.metal_declared import BEYOND, FROM_CACHE
 from profkit.summaries.tables import metric_table, remarks
 from profkit.words import figures, percent, quantity, shortened
 
@@ -79,13 +81,12 @@ def _number(value: float | None, unit: str) -> str:
     return "-" if value is None else quantity(value, unit) if unit else figures(value)
 
 
-def summarize_metal_bandwidth(document: RunDocument, readings: Sequence[Reading]) -> Summary:
+def summarize_metal_bandwidth(chip: Specified, readings: Sequence[Reading]) -> Summary:
     """What the GPU moved against what the chip is specified with, and the arithmetic that the workload declares."""
     told = {r.metric: r for r in readings if r.metric in (*BANDWIDTH, *ARITHMETIC)}
-    gpu = document.gpus[0] if document.gpus else None
     rate, part = told["bandwidth.gpu"], told["bandwidth.gpu.share"]
     shown = [r for r in told.values() if r.value is not None]
-    table = metric_table("GPU bandwidth and arithmetic", shown, _specification(gpu))
+    table = metric_table("GPU bandwidth and arithmetic", shown, _specification(chip))
     notes = [SLC] if part.value is not None else []
     if any(r.quality == "estimated" and "declared" in (r.reason or "") for r in shown):
         notes.append(DECLARED)
@@ -94,18 +95,18 @@ def summarize_metal_bandwidth(document: RunDocument, readings: Sequence[Reading]
     missing = [r for r in (rate, part) if r.value is None]
     return Summary(
         "bandwidth",
-        _headline(rate, part, gpu),
+        _headline(rate, part, chip),
         tuple(told.values()),
         (table,) if table is not None else (),
         (*notes, *remarks(missing)),
     )
 
 
-def _headline(rate: Reading, part: Reading, gpu: Gpu | None) -> str:
+def _headline(rate: Reading, part: Reading, chip: Specified) -> str:
     if rate.value is None and part.value is None:
         return f"What the GPU moves is not known: {rate.reason}."
     how = "" if rate.quality == "measured" else " (estimated)"
-    peak = quantity(gpu.bandwidth, "B/s") if gpu is not None and gpu.bandwidth else None
+    peak = quantity(chip.bandwidth, "B/s")
     if part.value is None:
         return f"The GPU moves {quantity(rate.value, 'B/s')}{how}; {part.reason}."
     if rate.value is None:
@@ -117,8 +118,9 @@ def _headline(rate: Reading, part: Reading, gpu: Gpu | None) -> str:
     )
 
 
-def _specification(gpu: Gpu | None) -> str | None:
-    if gpu is None or gpu.bandwidth is None:
+def _specification(chip: Specified) -> str | None:
+    if chip.bandwidth is None:
         return None
-    arithmetic = f", {quantity(gpu.flops, 'FLOP/s')} in float32" if gpu.flops else ""
-    return f"specification of {gpu.name}: {quantity(gpu.bandwidth, 'B/s')}{arithmetic}"
+    arithmetic = f", {quantity(chip.flops, 'FLOP/s')} in float32" if chip.flops else ""
+    sure = "" if chip.bandwidth_checked and (chip.flops_checked or not chip.flops) else " (of one report)"
+    return f"specification of {chip.name}: {quantity(chip.bandwidth, 'B/s')}{arithmetic}{sure}"

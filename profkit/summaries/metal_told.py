@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from profkit.metrics import metric
 from profkit.model import RUN, MetalTrace, Quality, Reading, Source
 from profkit.summaries.pick import unavailable
@@ -70,3 +72,8 @@ def idle_of(metal: MetalTrace) -> float | None:
     if window is None or metal.process_busy is None:
         return None
     return max(0.0, window - metal.process_busy)
+
+
+def missing(metal: MetalTrace, name: str, why: str, fix: str | None) -> Reading:
+    """A reading that is not there for a reason of its own."""
+    return replace(told(metal, name, None, (), "", otherwise=why), fix=fix)

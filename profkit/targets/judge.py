@@ -146,10 +146,8 @@ def verdict_on(target: Target, reading: Reading, readings: Sequence[Reading], co
     for condition in asked(target.doubted, reading.scope, readings):
         holds, value = look(condition, reading.scope, readings, context)
         if holds is not True:
-            fix = (target.unknown,) if target.unknown else ()
-            return said(
-                "unknown", f"{_said(target, reading)}, but {_otherwise(condition, value, context)}", fix
-            )
+            why = f"{_said(target, reading)}, but {_otherwise(condition, value, context)}"
+            return said("unknown", why, (condition.fix,) * bool(condition.fix))
     values = {r.metric: r.value for r in readings if r.scope == reading.scope and r.value is not None}
     if why := why_missed(target.metric, values):
         reason += f"; {why}"

@@ -1,0 +1,264 @@
+"""What a Metal trace and its counters say in numbers, and why a number is not there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from profkit.metrics import all_metrics, metal_counter_names
+from profkit.model import RUN, Gpu, MetalState, MetalTrace, MetalWork, Reading, RunDocument, Spread
+from profkit.summaries import enrich, summarize
+from profkit.summaries.metal_readings import slowed, trace_readings
+from tests import metal_documents as metal
+
+
+def told(document: RunDocument) -> dict[str, Reading]:
+    return {r.metric: r for r in enrich(document).readings if r.scope == RUN}
+
+
+def values(trace: MetalTrace, **changes: object) -> dict[str, float | None]:
+    return {name: r.value for name, r in told(metal.run(trace, **changes)).items()}
+
+
+def test_process_and_device_are_told_side_by_side() -> None:
+    found = values(metal.metal())
+    assert found["gpu.utilization"] == pytest.approx(70.0)
+    assert found["gpu.utilization.device"] == pytest.approx(75.0)
+    assert found["gpu.utilization.alone"] == pytest.approx(72.5)  # 50 ms its work waited for others
+    assert found["gpu.others"] == pytest.approx(5.0)
+
+
+def test_an_unmarked_process_is_held_against_its_own_window_and_the_device_against_the_whole_trace() -> None:
+    found = values(metal.metal(marked=False, entries=0, span=10.0, window=2.0))
+    assert found["gpu.utilization"] == pytest.approx(70.0)
+    assert found["gpu.utilization.device"] == pytest.approx(15.0)
+    assert found["gpu.window"] == 2.0
+    assert "gpu.entries" not in found
+    assert values(metal.metal(marked=False, window=None, span=10.0))["gpu.utilization"] == pytest.approx(14.0)
+
+
+def test_idle_time_is_told_by_what_it_waited_for() -> None:
+    found = values(metal.metal())
+    assert found["time.gpu.idle"] == pytest.approx(0.6)
+    assert found["gpu.starved"] == pytest.approx(75.0)
+    assert found["gpu.gap"] == 0.02
+
+
+def test_the_starved_share_of_the_generic_trace_stands_in() -> None:
+    document = metal.report(metal.metal(unsubmitted=None))
+    assert document.trace is not None
+    assert told(document)["gpu.starved"].value is None
+    document = replace(document, trace=replace(document.trace, starved=0.25))
+    assert told(document)["gpu.starved"].value == pytest.approx(25.0)
+
+
+def test_queue_and_command_buffers() -> None:
+    found = values(metal.metal())
+    assert found["queue.latency"] == 4e-3
+    assert found["queue.depth"] == 1.8
+    assert found["buffer.count"] == 300
+    assert found["buffer.time"] == 4.5e-3
+    assert found["buffer.completion"] == 9e-3
+
+
+def test_frames_are_told_only_where_there_are_some() -> None:
+    assert "frame.time" not in values(metal.metal())
+    frames = Spread(120, 16.7e-3, 17e-3, 33e-3, 2.0)
+    assert values(metal.metal(frames=frames))["frame.time"] == 16.7e-3
+
+
+def test_memory_of_metal_is_device_memory() -> None:
+    found = values(metal.metal())
+    assert found["memory.device_peak"] == 3 << 30
+    assert found["memory.device_recommended"] == 16 << 30
+    assert "memory.device_peak" not in values(metal.metal(memory_peak=None))
+
+
+def test_the_longest_is_a_shader_where_shaders_are_told_and_an_encoder_else() -> None:
+    assert told(metal.report())["gpu.longest"].value == pytest.approx(100 * 0.9 / 1.4)
+    assert told(metal.report())["gpu.longest"].reason == "encoder MPSMatrixMultiplication"
+    shaders = (MetalWork("softmax", "shader", 1, 0.3), MetalWork("rope", "shader", 1, 0.1))
+    found = told(metal.report(metal.metal(shaders=shaders)))["gpu.longest"]
+    assert (found.value, found.reason) == (pytest.approx(75.0), "shader softmax")
+
+
+def test_an_empty_trace_invents_nothing() -> None:
+    for reading in told(metal.report(MetalTrace())).values():
+        assert reading.value is None, reading.metric
+        assert reading.reason
+
+
+def test_a_trace_of_nothing_divides_by_nothing() -> None:
+    nothing = MetalTrace(span=0.0, device_busy=0.0, process_busy=0.0, others=0.0, window=0.0, unsubmitted=0.0)
+    found = told(metal.report(nothing))
+    assert found["gpu.utilization"].value is None
+    assert found["gpu.utilization"].reason == "the process had nothing on the GPU"
+    assert found["gpu.starved"].reason == "the GPU did not idle"
+
+
+def test_each_reading_names_its_table_and_every_metric_is_in_the_catalogue() -> None:
+    known = {info.name: info.unit for info in all_metrics()}
+    for reading in trace_readings(metal.metal()):
+        assert reading.unit == known[reading.metric]
+        assert reading.source.tool == "xctrace"
+        assert reading.source.counter
+        assert reading.source.formula
+    assert set(metal_counter_names().counters) <= set(known)
+
+
+def test_a_table_that_is_missing_gives_its_reason_and_the_way_to_get_it() -> None:
+    found = told(metal.report())["gpu.occupancy"]
+    assert found.reason == metal.NO_COUNTERS.reason
+    assert found.fix == metal.NO_COUNTERS.fix
+
+
+# ---------------------------------------------------------------- slowed down
+
+
+LOW = (MetalState("Minimum", 1.5, 1.2), MetalState("Maximum", 0.5, 0.2))
+
+
+@pytest.mark.parametrize(
+    ("changes", "value", "why"),
+    [
+        ({}, 100 * 0.05 / 1.4, "Minimum for 3.6 % of its work"),
+        ({"performance": LOW}, 100 * 1.2 / 1.4, "Minimum for 85.7 % of its work"),
+        # A GPU that mostly rests is in Minimum then: where the work is not told apart, the time has to do.
+        ({"performance": (MetalState("Minimum", 1.5), MetalState("Maximum", 0.5))}, 75.0, "75.0 % of the time"),
+        ({"thermal": (MetalState("Serious", 0.5), MetalState("Nominal", 1.5))}, 25.0, "thermal state was Serious"),
+        ({"induced": "Minimum"}, 100.0, "asked for the performance state Minimum"),
+        ({"low_power": True}, 100.0, "low power mode was on"),
+        ({"performance": (), "thermal": metal.NOMINAL}, 0.0, "nothing slowed it down"),
+        ({"performance": (), "thermal": (), "low_power": False}, 0.0, "nothing slowed it down"),
+    ],
+)  # fmt: skip
+def test_what_slows_a_gpu_down(changes: dict[str, object], value: float, why: str) -> None:
+    found = slowed(metal.metal(**changes))
+    assert found.value == pytest.approx(value)
+    assert why in (found.reason or "")
+
+
+def test_without_states_nobody_knows_whether_it_was_slowed_down() -> None:
+    found = slowed(metal.metal(performance=(), thermal=(), low_power=None, induced="Default"))
+    assert found.value is None
+    assert found.reason == "the trace has no performance and thermal states"
+
+
+# ---------------------------------------------------------------- counters
+
+
+def test_counters_at_work_are_measured_and_read_and_write_add_up() -> None:
+    found = told(metal.run(metal.metal(counters=metal.counters())))
+    assert found["gpu.occupancy"].value == 40.0
+    assert found["gpu.occupancy"].quality == "measured"
+    assert found["bandwidth.gpu"].value == pytest.approx(150e9)
+    assert found["bandwidth.gpu.share"].value == pytest.approx(100 * 150 / 273)
+    assert found["bandwidth.gpu.share"].quality == "measured"
+
+
+def test_a_mean_over_all_time_is_an_estimate_of_that_at_work() -> None:
+    counter = metal.counter("Compute Occupancy", None, mean=30.0, most=90.0)
+    found = told(metal.run(metal.metal(counters=(counter,))))["gpu.occupancy"]
+    assert (found.value, found.quality) == (pytest.approx(40.0), "estimated")  # active for three quarters
+    low = replace(counter, most=35.0)
+    assert told(metal.run(metal.metal(counters=(low,))))["gpu.occupancy"].value == 35.0
+    blind = told(metal.run(metal.metal(counters=(counter,), device_busy=None)))["gpu.occupancy"]
+    assert blind.value is None
+    assert "nobody knows how long the GPU worked" in (blind.reason or "")
+
+
+def test_percentages_are_of_the_chips_bandwidth_and_estimates() -> None:
+    counters = metal.counters(read=32.0, unit="%")
+    found = told(metal.run(metal.metal(counters=counters)))
+    assert found["bandwidth.gpu.read"].value == pytest.approx(0.32 * 273e9)
+    assert found["bandwidth.gpu.share"].value == pytest.approx(40.0)
+    assert found["bandwidth.gpu.share"].quality == "estimated"
+    unknown = told(metal.run(metal.metal(counters=counters), gpus=()))
+    assert unknown["bandwidth.gpu"].value is None
+    assert unknown["bandwidth.gpu.share"].value == pytest.approx(40.0)
+
+
+@pytest.mark.parametrize("unit", ["", "ms"])
+def test_a_counter_in_a_unit_of_its_own_is_no_bandwidth(unit: str) -> None:
+    found = told(metal.run(metal.metal(counters=metal.counters(unit=unit))))
+    assert found["bandwidth.gpu"].value is None
+    assert found["bandwidth.gpu.share"].value is None
+    assert "not in bytes per second" in (found["bandwidth.gpu.read"].reason or "")
+
+
+def test_a_counter_that_is_always_zero_is_a_hard_zero_and_no_value() -> None:
+    zero = metal.counter("Compute Occupancy", 0.0, mean=0.0, most=0.0)
+    found = told(metal.run(metal.metal(counters=(zero,))))["gpu.occupancy"]
+    assert found.value is None
+    assert found.reason == "Compute Occupancy is a hard zero: 0 in all of 1000 samples"
+
+
+def test_the_largest_limiter_stands_for_the_top_one_but_not_that_of_launches() -> None:
+    counters = (
+        metal.counter("Compute Shader Launch Limiter", 99.0),
+        metal.counter("ALU Limiter", 61.0),
+        metal.counter("LLC Limiter", 12.0),
+    )
+    found = told(metal.run(metal.metal(counters=counters)))["gpu.limiter"]
+    assert (found.value, found.reason) == (61.0, "ALU Limiter")
+
+
+def test_without_counters_declared_work_gives_an_estimate() -> None:
+    document = metal.run(timings=(metal.timing(flops=14e9, bytes=0.7e9),))
+    found = told(document)
+    assert found["bandwidth.gpu"].value == pytest.approx(0.7e9 * 300 / 1.4)
+    assert found["bandwidth.gpu"].quality == "estimated"
+    assert found["flops.gpu.share"].value == pytest.approx(100 * 14e9 * 300 / 1.4 / 8.2e12)
+    assert found["arithmetic_intensity"].value == pytest.approx(20.0)
+    counted = told(metal.run(metal.metal(counters=metal.counters()), timings=document.timings))
+    assert counted["bandwidth.gpu"].value == pytest.approx(150e9)  # what is counted is not estimated
+
+
+def test_of_an_unmarked_trace_nobody_knows_how_often_the_work_was_done() -> None:
+    document = metal.run(
+        metal.metal(marked=False, entries=0), timings=(metal.timing(flops=14e9, bytes=0.7e9),)
+    )
+    found = told(document)
+    assert "how many iterations were traced" in (found["bandwidth.gpu"].reason or "")
+    assert "how many iterations were traced" in (found["flops.gpu.rate"].reason or "")
+    assert "flops.gpu.rate" not in told(metal.run())  # nothing is declared: nothing is missed
+
+
+def test_the_chip_is_known_by_the_name_in_the_trace() -> None:
+    counters = metal.counters(read=20e9)
+    found = told(metal.report(metal.metal(counters=counters, device="Apple M1")))
+    assert found["bandwidth.gpu.share"].value == pytest.approx(100 * 25 / 68)
+    several = told(metal.report(metal.metal(counters=counters, device="Apple M3 Max")))["bandwidth.gpu.share"]
+    assert several.value is None
+    assert "GPU cores" in (several.reason or "")
+    foreign = told(metal.report(metal.metal(counters=counters), gpus=(Gpu("AMD Radeon Pro 5500M"),)))
+    assert "not Apple's" in (foreign["bandwidth.gpu.share"].reason or "")
+
+
+# ---------------------------------------------------------------- again, and with more
+
+
+def test_doing_it_again_changes_nothing() -> None:
+    for document in (metal.run(), metal.report(), metal.run(metal.metal(counters=metal.counters()))):
+        once = enrich(document)
+        once = replace(once, summaries=summarize(once))
+        assert enrich(once) == once
+        assert summarize(once) == once.summaries
+
+
+def test_what_a_later_pass_counted_takes_the_place_of_an_estimate() -> None:
+    before = enrich(metal.run(timings=(metal.timing(bytes=0.7e9),)))
+    after = told(replace(before, metal=metal.metal(counters=metal.counters())))
+    assert after["bandwidth.gpu"].quality == "measured"
+    assert [r.metric for r in enrich(before).readings].count("bandwidth.gpu") == 1
+
+
+def test_the_names_of_the_table_are_those_of_a_recorded_m1(fixtures: Path) -> None:
+    rows = (fixtures / "xctrace/m1-metal-system-trace/gpu_hardware_counters.csv").read_text().splitlines()
+    recorded = {row.split(",")[0] for row in rows[1:]}
+    names = metal_counter_names()
+    known = {metric for metric, ways in names.counters.items() if recorded & set(ways)}
+    assert known == set(names.counters) - {"gpu.occupancy.target"}  # that came with the M3
+    assert "ALU Limiter" in names.limiters(recorded)
