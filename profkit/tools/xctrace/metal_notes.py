@@ -1,0 +1,58 @@
+"""What has to be said of a recording of Metal beside its numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from profkit.model import MetalTrace
+from profkit.tools.xctrace.metal_read import MetalTables
+from profkit.tools.xctrace.metal_work import INTERVALS, STATES
+from profkit.tools.xctrace.recording import Recording
+from profkit.words import plural, quantity
+
+if TYPE_CHECKING:
+    from profkit.tools.xctrace.metal_part import Part
+
+
+def notes_of(tables: MetalTables, recording: Recording, part: Part, metal: MetalTrace) -> Iterator[str]:
+    """Sentences, the most important first."""
+    if part.target.note is not None and tables.rows.get(INTERVALS):
+        yield part.target.note
+    if recording.windows is None and metal.span is not None and metal.window is not None:
+        yield (
+            f"nothing is marked: all {quantity(metal.span, 's')} count for which the GPU was recorded, of which"
+            f" {quantity(metal.window, 's')} lie between the first work of {part.target.name} and its last"
+        )
+    if part.active is None and metal.device_busy is not None:
+        yield f"without {STATES} the GPU counts as active while any process had work on it"
+    if len(part.gpus) > 1:
+        others = ", ".join(name for name in part.gpus if name != part.gpu)
+        yield f"of {plural(len(part.gpus), 'GPU')} {part.gpu} counts, which the process used most; beside it: {others}"
+    if metal.failed:
+        codes = sorted({code for _, _, code in tables.errors.best.failed if code is not None})
+        which = f" (code {', '.join(map(str, codes[:5]))})" if codes else ""
+        yield f"{plural(metal.failed, 'command buffer')} ended with an error{which}: what they were to do is not done"
+    if metal.induced is not None:
+        yield f"the GPU was held in the performance state {metal.induced} while it was recorded"
+    skipped = sum(
+        one.skipped
+        for one in (
+            tables.gpu_work.best,
+            tables.gpu_states.best,
+            tables.encoders.best,
+            tables.submissions.best,
+            tables.counters,
+            tables.shaders,
+        )
+    )
+    if skipped:
+        yield f"{plural(skipped, 'row')} without a time, a value or an id left out"
+    yield from _repeated(tables)
+
+
+def _repeated(tables: MetalTables) -> Iterator[str]:
+    for kept in (tables.gpu_work, tables.gpu_states, tables.encoders):
+        if kept.tables > 1:
+            yield f"there are {kept.tables} tables with the same rows: the longest counts"
+            return

@@ -1,0 +1,48 @@
+"""The GPU's side of an export: the tables of Metal System Trace and of GPU counters, read one by one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from profkit.model import Report
+from profkit.timeline.spool import Spool
+from profkit.tools.xctrace.metal_counters import COUNTERS
+from profkit.tools.xctrace.metal_read import MetalTables
+from profkit.tools.xctrace.metal_report import metal_parts
+from profkit.tools.xctrace.metal_work import INTERVALS
+from profkit.tools.xctrace.recording import Recording
+from profkit.tools.xctrace.table import Table
+
+
+class MetalPiece:
+    """Takes the tables of an export that speak of the GPU; the report gets what they come to."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+        self._tables = MetalTables(Spool())
+        self.schemas = tuple(self._tables.takers())
+        self._read = False
+
+    def read(self, table: Table) -> None:
+        """One table of `schemas`."""
+        self._read = True
+        self._tables.read(table)
+
+    def finish(self, report: Report) -> Report:
+        """The report with the trace, as Metal has it and as other tools have theirs, and the GPUs."""
+        with self._tables.spool:
+            if not self._read and not _expected(self._recording):
+                return report
+            parts = metal_parts(self._tables, self._recording)
+        return replace(
+            report,
+            metal=parts.metal,
+            trace=parts.trace or report.trace,
+            gpus=parts.gpus or report.gpus,
+            warnings=(*report.warnings, *parts.warnings),
+        )
+
+
+def _expected(recording: Recording) -> bool:
+    """Whether the recording was one of the GPU, though no table of that was exported."""
+    return recording.run is not None and (recording.run.has(INTERVALS) or recording.run.has(COUNTERS))
