@@ -154,4 +154,9 @@ class MetalTrace:
     window_busy: float | None = None  # part of `device_busy` in the window
     failed: int | None = None  # command buffers that ended with an error, whoever submitted them
     compiled: float | None = None  # Metal's compiler worked for the process in the part that counts
-    counter_set: str | None = None  # as the recording was set: "Performance Limiters"; None: none, or not told
+    counter_set: str | None = (
+        None  # as the recording was set: "Performance Limiters"; None: none, or not told
+    )
+    notice: Spread | None = (
+        None  # of command buffers, from their end on the GPU until the host was told of it
+    )

@@ -24,11 +24,18 @@ class Buffers:
     busy: Any
     commit: Any
     done: Any
+    told: Any  # whether completion is told, and not taken for the end on the GPU
 
-    def in_flight(self) -> Spans | None:
-        """When something was committed and not completed; None where no commit is told."""
-        known = (self.commit >= 0) & (self.done >= 0)
-        return union(self.commit[known], self.done[known]) if known.any() else None
+    def pending(self) -> Spans | None:
+        """When something was committed and not done on the GPU; None where no commit is told.
+
+        What is done and whose completion has not come to the host yet is no work that the GPU could do.
+        """
+        import numpy as np
+
+        end = np.where(self.end >= 0, self.end, self.done)
+        known = (self.commit >= 0) & (end >= 0)
+        return union(self.commit[known], end[known]) if known.any() else None
 
     def queue(self, part: Spans) -> Depth | None:
         """How many were committed and not completed; None where no commit is told."""
@@ -42,8 +49,13 @@ class Buffers:
 
     def completions(self, part: Spans) -> Any:
         """From commit to completion, of those committed in the part that counts."""
-        known = (self.commit >= 0) & (self.done >= self.commit) & part.holds(self.commit)
+        known = (self.commit >= 0) & self.told & (self.done >= self.commit) & part.holds(self.commit)
         return (self.done - self.commit)[known]
+
+    def notices(self, part: Spans) -> Any:
+        """From the end on the GPU to completion, of those that ended there in the part that counts."""
+        known = (self.end >= 0) & self.told & (self.done >= self.end) & part.holds(self.end)
+        return (self.done - self.end)[known]
 
     def times(self, part: Spans) -> Any:
         """The GPU time of each that began there in the part that counts."""
@@ -86,7 +98,7 @@ def buffers_of(
     commit = np.where(commit < 0, looked_up(keys, *made, -1), commit)
     done = completions.at(keys)
     busy = np.r_[_busy(start, end, cuts), np.zeros(len(more), dtype=np.int64)]
-    return Buffers(begin, last, busy, commit, np.where(done < 0, last, done))
+    return Buffers(begin, last, busy, commit, np.where(done < 0, last, done), done >= 0)
 
 
 def _own(

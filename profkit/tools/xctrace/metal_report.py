@@ -62,7 +62,7 @@ def _metal(
     seen = part.active if part.active is not None else union(rows["start"], rows["end"]) if told else None
     known = told and bool(part.target.numbers or part.target.name)
     working = busy if len(busy) else None
-    flight = part.buffers.in_flight()
+    pending = part.buffers.pending()
     idle = window - busy
     others = None if seen is None else seen - busy
     queue = part.buffers.queue(window)
@@ -91,6 +91,7 @@ def _metal(
         command_buffers=sums.spread(part.buffers.times(counted)),
         completion=sums.spread(part.buffers.completions(counted)),
         latency=sums.spread(part.buffers.latencies(counted)),
+        notice=sums.spread(part.buffers.notices(counted)),
         queue_depth=None if queue is None else queue.mean,
         queue_most=None if queue is None else queue.most,
         frames=frames_in(
@@ -103,12 +104,12 @@ def _metal(
         induced=None if induced == _DEFAULT else induced,
         counters=() if useless(counters) else counters,
         memory_peak=tables.memory.best.peak(part.whose, counted),
-        absent=absences(absent, counters, shaders=bool(shaders), commits=flight is not None),
+        absent=absences(absent, counters, shaders=bool(shaders), commits=pending is not None),
         marked=recording.windows is not None,
         entries=recording.alignment.entries,
         window=_seconds(window.total) or None,
-        unsubmitted=None if flight is None else _seconds((idle - flight).total),
-        blocked=None if flight is None or others is None else _seconds((idle & flight & others).total),
+        unsubmitted=None if pending is None else _seconds((idle - pending).total),
+        blocked=None if pending is None or others is None else _seconds((idle & pending & others).total),
         memory_recommended=recommended(tables.infos.best, part.gpu),
         over_time=_over_time(part, seen, performance),
         device=full_name(part.gpu) if part.gpu else None,
