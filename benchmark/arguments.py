@@ -72,7 +72,7 @@ def _parser(kind: type[Workload], script: str) -> argparse.ArgumentParser:
     parser.add_argument(
         "--cold",
         action="store_true",
-        help="on CUDA: flush the GPU's L2 before each timed call, as where other work runs in between (default: warm)",
+        help="on a GPU: flush its caches before each timed call, as where other work runs in between (default: warm)",
     )
     return parser
 

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from benchmark.arguments import Request
-from benchmark.engines import Engine, NumpyEngine, TorchEngine
+from benchmark.engines import Backend, Engine, NumpyEngine, TorchEngine
 from benchmark.refusal import MACHINE, USAGE, Refusal, install
 
 OLDEST_TORCH = (2, 5)  # the first with grouped heads in scaled_dot_product_attention
@@ -60,13 +60,14 @@ def _import_torch() -> Any:
     return torch
 
 
-def _backend(torch: Any, asked: str) -> str:
-    missing = {"cuda": _no_cuda(torch), "mps": _no_mps(torch), "cpu": None}
+def _backend(torch: Any, asked: str) -> Backend:
+    missing: dict[Backend, str | None] = {"cuda": _no_cuda(torch), "mps": _no_mps(torch), "cpu": None}
     if asked == "auto":
         return next(name for name, why in missing.items() if why is None)
-    if (why := missing[asked]) is not None:
-        raise Refusal(MACHINE, f"no {asked.upper()} device here: {why}; try --backend cpu")
-    return asked
+    backend: Backend = "cuda" if asked == "cuda" else "mps" if asked == "mps" else "cpu"
+    if (why := missing[backend]) is not None:
+        raise Refusal(MACHINE, f"no {backend.upper()} device here: {why}; try --backend cpu")
+    return backend
 
 
 def _no_cuda(torch: Any) -> str | None:
@@ -82,7 +83,10 @@ def _no_mps(torch: Any) -> str | None:
         return None
     if not torch.backends.mps.is_built():
         return f"torch {torch.__version__} has no MPS, it needs a Mac with Apple silicon"
-    return "it needs macOS 12.3 or newer on Apple silicon"
+    return (
+        f"torch {torch.__version__} finds no GPU that it can use (it needs Apple silicon, macOS 14 or newer, and a"
+        " session that may use Metal)"
+    )
 
 
 def _need_triton(backend: str) -> None:

@@ -7,18 +7,19 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from benchmark.workload import Array
 
 SEED = 20
+Backend: TypeAlias = Literal["cuda", "mps", "cpu"]
 
 
 class Engine(ABC):
     """An array library on a device, with a dtype. `library` is how the output names it."""
 
     library: str
-    backend: str
+    backend: Backend
     dtype: str
 
     @abstractmethod
@@ -46,7 +47,8 @@ class Engine(ABC):
 class NumpyEngine(Engine):
     """NumPy in float32 on the CPU."""
 
-    backend, dtype = "cpu", "float32"
+    backend: Backend = "cpu"
+    dtype = "float32"
 
     def __init__(self) -> None:
         import numpy
@@ -72,7 +74,7 @@ class NumpyEngine(Engine):
 class TorchEngine(Engine):
     """torch on a CUDA, MPS or CPU device."""
 
-    def __init__(self, torch: Any, backend: str, dtype: str) -> None:
+    def __init__(self, torch: Any, backend: Backend, dtype: str) -> None:
         self.library, self.backend, self.dtype = f"torch {torch.__version__}", backend, dtype
         self._torch = torch
         self._random = torch.Generator(backend).manual_seed(SEED)
@@ -88,6 +90,8 @@ class TorchEngine(Engine):
     def memory(self) -> int | None:
         if self.backend == "cuda":
             return int(self._torch.cuda.mem_get_info()[0])
+        if self.backend == "mps":
+            return int(self._torch.mps.recommended_max_memory())
         return _installed_memory()
 
     @property

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from io import TextIOWrapper
 from pathlib import Path
+from time import perf_counter
 
 from benchmark.arguments import Request, parse
 from benchmark.check import compare
@@ -17,7 +18,7 @@ from benchmark.choice import choose
 from benchmark.engines import Engine
 from benchmark.measure import measure, need_profkit, profiled
 from benchmark.refusal import MACHINE, USAGE, Refusal
-from benchmark.workload import DTYPES, Workload
+from benchmark.workload import DTYPES, Array, Step, Workload
 
 
 def main(kind: type[Workload], argv: Sequence[str] | None = None) -> int:
@@ -55,7 +56,7 @@ def _run(kind: type[Workload], request: Request) -> None:
         with engine.computing():
             inputs = workload.inputs(engine.draw)
             step = getattr(workload, impl)(*inputs)
-            result = engine.exact(step())
+            first, result = _first(step, engine)
             print(
                 "  " + compare(workload, engine.dtype, tuple(map(engine.exact, inputs)), result), flush=True
             )
@@ -63,7 +64,8 @@ def _run(kind: type[Workload], request: Request) -> None:
             measure(
                 step,
                 engine.wait,
-                device="cuda" if engine.backend == "cuda" else "cpu" if engine.backend == "cpu" else None,
+                device=engine.backend,
+                first=first,
                 cold=request.cold,
                 name=workload.name,
                 flops=workload.flops(),
@@ -77,6 +79,17 @@ def _run(kind: type[Workload], request: Request) -> None:
         raise
 
 
+def _first(step: Step, engine: Engine) -> tuple[float | None, Array]:
+    """The first iteration, whose result is checked: its seconds on MPS, where it compiles, and the result."""
+    begin = perf_counter()
+    result = step()
+    seconds = None
+    if engine.backend == "mps" and engine.wait is not None:
+        engine.wait()
+        seconds = perf_counter() - begin
+    return seconds, engine.exact(result)
+
+
 def _sized(kind: type[Workload], request: Request, engine: Engine) -> Workload:
     workload = kind.sized(request.sizes, gpu=engine.backend != "cpu")
     if (fault := workload.fault()) is not None:
@@ -85,8 +98,8 @@ def _sized(kind: type[Workload], request: Request, engine: Engine) -> Workload:
 
 
 def _can_be_cold(request: Request, engine: Engine) -> None:
-    if engine.backend != "cuda":
-        raise Refusal(USAGE, f"--cold flushes the L2 of a CUDA device, and this runs on {engine.backend}")
+    if engine.backend == "cpu":
+        raise Refusal(USAGE, "--cold flushes the caches of a GPU, and this runs on cpu")
     if request.iters is not None and not profiled():
         raise Refusal(USAGE, "--cold is timed by profkit, call by call; leave out --iters")
 

@@ -5,11 +5,16 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 from benchmark.refusal import MACHINE, Refusal, install
 from benchmark.workload import Step
+
+EACH_WAITED_FOR = (
+    "each call is waited for, and the wait is in these times; without --iters they are known better"
+)
 
 
 def profiled() -> bool:
@@ -30,7 +35,8 @@ def measure(
     step: Step,
     wait: Callable[[], object] | None,
     *,
-    device: Literal["cuda", "cpu"] | None,
+    device: Literal["cuda", "mps", "cpu"],
+    first: float | None,
     cold: bool,
     name: str,
     flops: int,
@@ -40,13 +46,23 @@ def measure(
 ) -> None:
     """Measure `step` and print its time, FLOP/s and bytes/s; `wait` waits for what it left to a device.
 
-    `device` says whose clock counts (None: profkit looks for itself), `cold` has its L2 flushed before each timed call.
+    `device` says whose clock counts, `cold` has its caches flushed before each timed call. `first` are the seconds of a
+    call that was made already.
     `warmup` calls (None: profkit's choice) come before `iters` timed ones (None: until the time is known).
     """
     from profkit import benchmark
 
     def by_profkit() -> None:
-        benchmark(step, name=name, flops=flops, bytes=bytes, synchronize=wait, device=device, cold=cold)
+        benchmark(
+            step,
+            name=name,
+            flops=flops,
+            bytes=bytes,
+            synchronize=wait,
+            device=device,
+            cold=cold,
+            first=first,
+        )
 
     if profiled() or (warmup is None and iters is None):
         by_profkit()
@@ -61,5 +77,9 @@ def measure(
     if iters is None:
         by_profkit()
         return
+    if first is not None:
+        warm = (first, *warm)
     samples = SampleSet(tuple(calls.sample() for _ in range(iters)), warmup=warm, pid=os.getpid())
+    if device == "mps":
+        samples = replace(samples, clock="mps-synchronized", cache="warm", remarks=(EACH_WAITED_FOR,))
     print(BenchmarkResult(name, samples, PRECISION, flops, bytes))

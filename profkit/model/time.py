@@ -20,10 +20,13 @@ class SampleSet:
     precise: bool = True  # the interval became as narrow as asked before the budget ended
     pid: int | None = None
     spent: float = 0.0  # wall seconds for warm-up and samples together
-    clock: Literal["wall", "cuda-events"] = "wall"  # which clock the seconds are of
+    # Which clock the seconds are of; "mps-synchronized": the wall clock, with the GPU waited for at both ends.
+    clock: Literal["wall", "cuda-events", "mps-synchronized"] = "wall"
     # Wall seconds per iteration over the clock's, from the same samples: 1.2 says that the host added a fifth.
     wall_ratio: float | None = None
-    cache: Literal["warm", "cold"] | None = None  # the device's L2 before each iteration; None: not a device
+    cache: Literal["warm", "cold"] | None = (
+        None  # the device's caches before each iteration; None: not a device
+    )
     batching: str | None = (
         None  # how launch overhead was amortised: "100 calls queued before the first begins"
     )
@@ -31,6 +34,7 @@ class SampleSet:
     # only launches it. `seconds` is about the larger of the two; None where that could not be told.
     device_seconds: float | None = None
     host_seconds: float | None = None
+    single_seconds: float | None = None  # one call that is launched to an idle device and waited for
     graph_seconds: float | None = (
         None  # one iteration of many in a CUDA graph, where the benchmark asks for it
     )

@@ -21,7 +21,7 @@ from profkit.passes.clocks import Device, time_function
 from profkit.passes.device_words import device_words
 from profkit.passes.device_words import duration as duration
 from profkit.passes.timing import Calls, Progress
-from profkit.region import DIRECTIVE, HOST
+from profkit.region import DIRECTIVE, HOST, mps
 from profkit.region.cuda_driver import driver_in_use
 
 if TYPE_CHECKING:
@@ -101,6 +101,7 @@ def benchmark(
     device: Device | None = None,
     cold: bool = False,
     graph: bool = False,
+    first: float | None = None,
     precision: float = PRECISION,
     budget: float = BUDGET,
 ) -> BenchmarkResult:
@@ -108,31 +109,45 @@ def benchmark(
 
     `flops` and `bytes` are per call, and show as GFLOP/s and GB/s. `setup()` runs before every call, outside what
     is measured. `synchronize()` waits for work that `fn` leaves to a device: it is called before the wall clock is
-    read. CUDA needs none: where this process has a CUDA context, events on the current stream are the clock
-    (`device="cuda"` says so where there is none, `device="cpu"` keeps to the wall clock), checked against the wall
-    clock. Then `samples.seconds` are what a call costs back to back, `samples.device_seconds` what it costs the
-    device without the launches, and with `cold` each call finds a flushed L2. `graph` also times it as torch
-    records it in a CUDA graph (`samples.graph_seconds`), for functions that can be recorded. `precision` is the
-    relative half-width asked of the median's 95 % interval, `budget` the seconds that may be spent by hand; under
-    profkit the pass decides both. Garbage collection stays on: a workload that pays for it in production pays for
-    it here.
+    read. CUDA and torch's MPS need none.
+
+    CUDA: where this process has a CUDA context, events on the current stream are the clock (`device="cuda"` says so
+    where there is none, `device="cpu"` keeps to the wall clock), checked against the wall clock. Then
+    `samples.seconds` are what a call costs back to back, `samples.device_seconds` what it costs the device without
+    the launches, and with `cold` each call finds a flushed L2. `graph` also times it as torch records it in a CUDA
+    graph (`samples.graph_seconds`), for functions that can be recorded.
+
+    MPS: where this process has memory on torch's MPS device (`device="mps"` says so where it has none), the device is
+    waited for. `samples.seconds` are calls back to back with one wait for many, `samples.single_seconds` is one call
+    that is waited for. With `cold` calls are timed singly, each behind a write of more than the caches hold.
+
+    `first` are the seconds of a first call that was made already, to check its result for one: it is told as the
+    first time. `precision` is the relative half-width asked of the median's 95 % interval, `budget` the seconds that
+    may be spent by hand; under profkit the pass decides both. Garbage collection stays on: a workload that pays for it
+    in production pays for it here.
 
     Prints one line when run by hand; quiet under profkit. What `fn` raises passes through.
-    Raises ValueError for flops, bytes, precision or budget that are no positive finite numbers, and for another
+    Raises ValueError for flops, bytes, first, precision or budget that are no positive finite numbers, and for another
     device.
     """
-    for word, value in (("flops", flops), ("bytes", bytes), ("precision", precision), ("budget", budget)):
+    for word, value in (
+        ("flops", flops),
+        ("bytes", bytes),
+        ("first", first),
+        ("precision", precision),
+        ("budget", budget),
+    ):
         if value is not None and not (value > 0 and math.isfinite(value)):
             raise ValueError(f"{name}: {word} must be a positive finite number, not {value!r}")
-    if device not in (None, "cuda", "cpu"):
-        raise ValueError(f"{name}: device must be 'cuda', 'cpu' or None, not {device!r}")
+    if device not in (None, "cuda", "mps", "cpu"):
+        raise ValueError(f"{name}: device must be 'cuda', 'mps', 'cpu' or None, not {device!r}")
     calls = Calls(fn, setup, synchronize)
     if DIRECTIVE not in os.environ and HOST not in sys.modules:
         show = _shown(name, budget) if sys.stderr is not None and sys.stderr.isatty() else None
         samples = time_function(
             calls, device=device, cold=cold, graph=graph, precision=precision, budget=budget, progress=show
         )
-        result = BenchmarkResult(name, samples, precision, flops, bytes)
+        result = BenchmarkResult(name, _after(first, samples), precision, flops, bytes)
         if show is not None:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
         print(result)
@@ -151,11 +166,15 @@ def benchmark(
                 budget=directive.budget,
                 warmup=directive.warmup,
             )
-        samples = replace(samples, pid=os.getpid())
+        samples = replace(_after(first, samples), pid=os.getpid())
         session.add_benchmark(name, samples, flops, bytes)
         return BenchmarkResult(name, samples, directive.precision, flops, bytes)
     samples = _feed(calls, device, name, directive, session)
     return BenchmarkResult(name, samples, directive.precision, flops, bytes, directive.pass_name)
+
+
+def _after(first: float | None, samples: SampleSet) -> SampleSet:
+    return samples if first is None else replace(samples, warmup=(first, *samples.warmup))
 
 
 def _feed(
@@ -167,6 +186,8 @@ def _feed(
         warm = [calls.sample() for _ in range(directive.warmup)]
     if device != "cpu" and (driver := driver_in_use()) is not None:
         calls.wait_for(driver.synchronize)
+    if device in (None, "mps") and (found := mps.device()) is not None:
+        calls.wait_for(found.synchronize)
     region = _OneRegion(session, name, calls)
     hooks = session.iteration_hooks()
     with region:

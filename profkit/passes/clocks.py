@@ -1,16 +1,23 @@
-"""Which clock times a function: CUDA events where it leaves its work to a CUDA device, else the wall clock."""
+"""Which clock times a function: CUDA events where it leaves its work to a CUDA device, else the wall clock.
+
+On torch's MPS device that is the wall clock, too, with the device waited for.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal
+from time import perf_counter
+from typing import Any, Literal
 
 from profkit.model import SampleSet
 from profkit.passes.timing import Calls, Progress, time_calls
+from profkit.region import mps
 from profkit.region.cuda_driver import Driver, DriverError, driver_in_use, uses_cuda
 
-Device = Literal["cuda", "cpu"]
+Device = Literal["cuda", "mps", "cpu"]
 NO_DEVICE = "no CUDA device is in use in this process"
+NO_MPS = "no MPS device is in use in this process"
+NO_GRAPH = "not timed in a graph: torch records none for MPS"
 
 
 def time_function(
@@ -26,13 +33,25 @@ def time_function(
 ) -> SampleSet:
     """Samples of `calls` by the clock that fits it; `remarks` say why it is not the one that was asked for.
 
-    `device` None looks for itself: whether this process has a CUDA context, before the first call or after it.
+    `device` None looks for itself: whether this process has a CUDA context or memory on torch's MPS device, before the
+    first call or after it.
     """
     asked = {"precision": precision, "budget": budget}
-    driver, first = _driver(calls, device)
+    driver, first = _driver(calls, device) if device != "mps" else (None, None)
+    on_mps: Any = None
+    if driver is None and device != "cuda":
+        on_mps, first = _mps(calls, device, first)
+    if on_mps is not None:
+        from profkit.passes.mps_timing import time_on_mps
+
+        samples = time_on_mps(
+            calls, on_mps, first=first, cold=cold, warmup=warmup, progress=progress, **asked
+        )
+        return replace(samples, remarks=(*samples.remarks, NO_GRAPH)) if graph else samples
     if first is not None and first >= budget:  # a call that takes the budget alone is the only one
         return SampleSet((first,), precise=False, warm=False, spent=first)
-    remark = f"{NO_DEVICE}: the L2 was not flushed" if cold else NO_DEVICE if device == "cuda" else None
+    missing, cache = (NO_MPS, "caches were") if device == "mps" else (NO_DEVICE, "L2 was")
+    remark = f"{missing}: the {cache} not flushed" if cold else missing if device in ("cuda", "mps") else None
     if driver is not None:
         from profkit.passes.device_clock import open_clock
         from profkit.passes.device_samples import DeviceCalls
@@ -48,7 +67,9 @@ def time_function(
         except (NotByEvents, DriverError) as error:
             remark = f"by the wall clock, the L2 as it is: {error}" if cold else f"by the wall clock: {error}"
         calls.wait_for(driver.synchronize)
-    samples = time_calls(calls, warmup=warmup, progress=progress, **asked)
+    # what a device was given by the first call is not in its seconds: then that is no first time
+    before = () if first is None or driver is not None else (first,)
+    samples = time_calls(calls, warmup=warmup, progress=progress, before=before, **asked)
     return replace(samples, remarks=(remark,)) if remark is not None else samples
 
 
@@ -61,3 +82,25 @@ def _driver(calls: Calls, device: Device | None) -> tuple[Driver | None, float |
         return driver, None
     first = calls.sample()
     return driver_in_use(), first
+
+
+def _mps(calls: Calls, device: Device | None, first: float | None) -> tuple[Any, float | None]:
+    """The module torch.mps where the calls use its device, and the seconds of the first call where one was made.
+
+    `first` is of one that was made already, and not waited for.
+    """
+    if device == "cpu":
+        return None, first
+    found = mps.device()
+    if found is not None and first is None:
+        return found, None
+    if first is None:
+        if not mps.could_be_used():
+            return None, None
+        first = calls.sample()
+    begin = perf_counter()
+    found = found or mps.device()
+    if found is not None:
+        found.synchronize()  # what the first call left there is part of it
+        first += perf_counter() - begin
+    return found, first

@@ -24,6 +24,7 @@ _NOTHING_TO_RUN = frozenset("hV?")
 _ENVIRONMENTS = frozenset({"uv", "poetry", "pipenv", "pdm", "hatch", "rye", "conda", "mamba", "micromamba"})
 _LAUNCHERS = _ENVIRONMENTS | {"env", "nice", "ionice", "taskset", "numactl", "setarch", "stdbuf", "timeout"}
 _LAUNCHERS |= {"time", "chrt", "setsid", "nohup", "xvfb-run"}
+_LAUNCHERS |= {"arch", "caffeinate", "taskpolicy"}  # of macOS
 
 
 @dataclass(frozen=True)

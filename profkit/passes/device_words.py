@@ -14,6 +14,10 @@ def device_words(samples: SampleSet) -> Iterator[str]:
     """Which clock, which cache, who is waited for, and what the device did meanwhile."""
     if samples.clock == "cuda-events":
         yield f"CUDA events, {samples.cache} L2"
+    if samples.clock == "mps-synchronized":
+        yield "MPS, waited for" + (", cold caches" if samples.cache == "cold" else "")
+    if samples.single_seconds is not None:
+        yield f"a single call, waited for, takes {duration(samples.single_seconds)}"
     if samples.seconds and samples.cache != "cold":
         yield from _sides(samples, median(samples.seconds))
     if samples.graph_seconds is not None:

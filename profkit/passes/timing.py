@@ -5,7 +5,7 @@ Imports only what timing needs: no profiler, no tracer and no library that start
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import repeat
 from math import ceil
 from time import perf_counter
@@ -53,6 +53,8 @@ class Calls:
     def wait_for(self, synchronize: Callable[[], object]) -> None:
         """Wait for a device as well, in every sample from now on."""
         before = self._synchronize
+        if before == synchronize:  # to wait twice costs twice
+            return
 
         def both() -> None:
             if before is not None:
@@ -97,16 +99,24 @@ def calibrate(calls: Calls, least: float, most: float) -> list[float]:
 
 
 def time_calls(
-    calls: Calls, *, precision: float, budget: float, warmup: int = 1, progress: Progress | None = None
+    calls: Calls,
+    *,
+    precision: float,
+    budget: float,
+    warmup: int = 1,
+    progress: Progress | None = None,
+    before: Sequence[float] = (),
+    least: float = 0.0,
 ) -> SampleSet:
     """Samples of `calls` until the median's 95 % interval is ±`precision` (relative) or `budget` seconds are gone.
 
     The first call is never a sample, unless it alone takes the budget: then it is the only one. Asks first
     after SPREAD_SECONDS and 16 samples, then on a geometric schedule. A KeyboardInterrupt passes through.
+    `before` are calls that the caller has timed already, and `least` how long a sample lasts at least (seconds).
     """
     begin = perf_counter()
-    least = max(SAMPLE_SECONDS, CLOCK_STEPS * clock_step(), budget / MOST_SAMPLES)
-    warm = calibrate(calls, least, budget / 4)
+    least = max(SAMPLE_SECONDS, least, CLOCK_STEPS * clock_step(), budget / MOST_SAMPLES)
+    warm = [*before, *calibrate(calls, least, budget / 4)]
     while len(warm) < warmup and perf_counter() - begin < budget / 2:
         warm.append(calls.sample())
     samples: list[float] = []

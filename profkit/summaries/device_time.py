@@ -11,6 +11,7 @@ from profkit.words import figures, percent, plural, quantity
 # Device and host alone nearer to each other than this share neither side clearly, and the wall clock's own noise.
 SIDES_APART = 0.1
 WALL_APART = 1.05  # wall over device clock; below it they say the same
+MPS = "mps-synchronized"
 CLOCKS_APART = 0.02  # largest over smallest SM clock - 1; cards step in 15 MHz, about 1 %
 
 
@@ -19,8 +20,10 @@ def device_words(timing: Timing) -> str:
     sets = _on_device(timing)
     if not sets:
         return ""
-    cold = " with a cold L2" if any(one.cache == "cold" for one in sets) else ""
-    return f" (CUDA events{cold})"
+    cold = any(one.cache == "cold" for one in sets)
+    if any(one.clock == MPS for one in sets):
+        return f" (GPU waited for{', with cold caches' if cold else ''})"
+    return f" (CUDA events{' with a cold L2' if cold else ''})"
 
 
 def device_notes(timing: Timing) -> list[str]:
@@ -29,7 +32,7 @@ def device_notes(timing: Timing) -> list[str]:
     if not sets:
         return []
     name = timing.name
-    notes = [*_sides(name, sets), *_cache(name, sets)]
+    notes = [*_single(name, sets), *_sides(name, sets), *_cache(name, sets)]
     batched = list(dict.fromkeys(one.batching for one in sets if one.batching))
     if batched:
         notes.append(f"{name}: launches amortised: {'; '.join(batched)}.")
@@ -64,8 +67,19 @@ def _sides(name: str, sets: Sequence[SampleSet]) -> list[str]:
     return []
 
 
+def _single(name: str, sets: Sequence[SampleSet]) -> list[str]:
+    single = _middle([one.single_seconds for one in sets])
+    if single is None:
+        return []
+    return [f"{name}: one call that is launched to an idle GPU and waited for takes {quantity(single, 's')}."]
+
+
 def _cache(name: str, sets: Sequence[SampleSet]) -> list[str]:
     states = {one.cache for one in sets if one.cache is not None}
+    if any(one.clock == MPS for one in sets):
+        if states == {"cold"}:
+            return [f"{name}: more than the GPU's caches hold was written before each iteration (cold)."]
+        return [f"{name}: the GPU's caches were left as they were (warm)."]
     if states == {"cold"}:
         return [f"{name}: the L2 was flushed before each iteration (cold)."]
     if states == {"warm"}:

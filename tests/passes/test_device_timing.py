@@ -316,7 +316,7 @@ def test_a_process_without_cuda_is_timed_by_the_wall_clock_and_says_what_it_coul
 
 def test_an_unknown_device_is_refused(tmp_path: Path, nvidia: Path) -> None:
     done = run(tmp_path, nvidia, "profkit.benchmark(lambda: 0, name='a', device='gpu')")
-    assert "ValueError: a: device must be 'cuda', 'cpu' or None, not 'gpu'" in done.stderr
+    assert "ValueError: a: device must be 'cuda', 'mps', 'cpu' or None, not 'gpu'" in done.stderr
 
 
 @pytest.mark.parametrize("cold", [False, True])

@@ -1,4 +1,7 @@
-"""Stands in for torch with MPS in tests: an asynchronous device whose work takes known times, on the host's real clock.
+"""Stands in for torch with MPS in tests: an asynchronous device whose work takes known times.
+
+They are times of the host's real clock, or of a simulated one (`state.now`, seconds): then nothing else that runs here
+shows in them, and nobody waits.
 
 `torch.work(us)` is a launch. As torch does, it is only put down: the device begins when torch commits, which is after
 COMMITS launches, at an event, and when somebody waits. `$STAND_IN_MPS` (words) makes it behave in ways that were seen:
@@ -15,8 +18,19 @@ __version__ = "2.13.0"
 COMMITS = 16
 LATENCY = 150e-6  # of a wait for a device that has nothing to do
 SAID = os.environ.get("STAND_IN_MPS", "").split()
+READING = 50e-9  # of the simulated clock, for whoever looks at it
+LAUNCH = 1e-6
 state = SimpleNamespace(
-    pending=0.0, put=0, free=0.0, memory=0, waits=0, launches=0, compiled=set(), pid=os.getpid()
+    now=None,
+    flushed=0,
+    pending=0.0,
+    put=0,
+    free=0.0,
+    memory=0,
+    waits=0,
+    launches=0,
+    compiled=set(),
+    pid=os.getpid(),
 )
 
 
@@ -24,8 +38,17 @@ def said(word):
     return word in SAID
 
 
+def clock():
+    if state.now is None:
+        return perf_counter()
+    state.now += READING
+    return state.now
+
+
 def spin(until):
-    while perf_counter() < until:
+    if state.now is not None:
+        state.now = max(state.now, until)
+    while clock() < until:
         pass
 
 
@@ -37,6 +60,8 @@ def use(count=4096):
 def work(microseconds):
     """A launch that costs the host little and the device this."""
     state.memory = state.memory or 4096
+    if state.now is not None:
+        state.now += LAUNCH
     state.pending += microseconds * 1e-6
     state.put += 1
     state.launches += 1
@@ -48,18 +73,18 @@ def compiled(microseconds, first):
     """A launch whose first one has to be compiled, which takes the host `first` microseconds."""
     if first not in state.compiled:
         state.compiled.add(first)
-        spin(perf_counter() + first * 1e-6)
+        spin(clock() + first * 1e-6)
     work(microseconds)
 
 
 def host(microseconds):
     """Keeps the host busy."""
-    spin(perf_counter() + microseconds * 1e-6)
+    spin(clock() + microseconds * 1e-6)
 
 
 def commit():
     if state.put:
-        state.free = max(perf_counter(), state.free) + state.pending
+        state.free = max(clock(), state.free) + state.pending
         state.pending, state.put = 0.0, 0
 
 
@@ -69,7 +94,7 @@ def synchronize():
         raise RuntimeError("command buffer exited with error status")
     state.waits += 1
     commit()
-    spin(max(perf_counter(), state.free) + LATENCY)
+    spin(max(clock(), state.free) + LATENCY)
 
 
 class Event:
@@ -81,10 +106,10 @@ class Event:
 
     def record(self):
         commit()
-        self.at = max(perf_counter(), state.free)
+        self.at = max(clock(), state.free)
 
     def query(self):
-        return self.at is not None and perf_counter() >= self.at
+        return self.at is not None and clock() >= self.at
 
     def synchronize(self):
         spin(self.at)
@@ -107,7 +132,7 @@ class Buffer:
         self.count = count
 
     def zero_(self):
-        state.flushed = getattr(state, "flushed", 0) + 1
+        state.flushed += 1
         work(300)
         return self
 
