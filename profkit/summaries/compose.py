@@ -106,7 +106,8 @@ def summarize(document: RunDocument) -> tuple[Summary, ...]:
     is_run = document.plan is not None or bool(document.passes)
     found: list[Summary | None] = [_time(document), *_BACKENDS[document.backend].summarize(document)]
     found.append(summarize_triton(document.triton, document.timings, document.trace))
-    made = [s for s in found if s is not None and (is_run or _says_something(s))]
+    told = _BACKENDS[document.backend].always
+    made = [s for s in found if s is not None and (is_run or s.concern in told or _says_something(s))]
     concerns = {summary.concern for summary in made}
     return (*made, *(s for s in document.summaries if s.concern not in concerns))
 
@@ -128,28 +129,34 @@ def _summarize_cuda(document: RunDocument) -> list[Summary | None]:
 
 def _summarize_mps(document: RunDocument) -> list[Summary | None]:
     """The GPU, then the CPU's hot spots of the same recording."""
-    functions = summarize_functions(document.profiles)
-    return [*summarize_metal_run(document), functions, _python(document), _memory(document), _trace(document)]
+    functions, samples = summarize_functions(document.profiles), _trace(document)
+    if samples is not None and samples.tables:
+        samples = replace(samples, headline=f"On the CPU {samples.headline}")
+    return [*summarize_metal_run(document), functions, _python(document), _memory(document), samples]
 
 
 @dataclass(frozen=True)
 class _Concerns:
-    """What follows from the readings of one backend, and the summaries of a document beside that of its time."""
+    """What follows from the readings of one backend, and the summaries of a document beside that of its time.
+
+    Of those in `always` a report says also why it does not know them: a trace of Metal lacks them more often than not.
+    """
 
     enrich: Callable[[RunDocument], RunDocument]
     summarize: Callable[[RunDocument], list[Summary | None]]
+    always: frozenset[str] = frozenset()
 
 
 _BACKENDS: Mapping[Backend, _Concerns] = {
     "cpu": _Concerns(_enrich_cpu, _summarize_cpu),
     "cuda": _Concerns(enrich_gpu, _summarize_cuda),
-    "mps": _Concerns(enrich_metal, _summarize_mps),
+    "mps": _Concerns(enrich_metal, _summarize_mps, frozenset({"shaders", "occupancy", "bandwidth", "state"})),
 }
 
 
 def _says_something(summary: Summary) -> bool:
     return (
-        summary.concern in ("unknown", "cost", "shaders")
+        summary.concern in ("unknown", "cost")
         or bool(summary.tables)
         or any(r.value is not None for r in summary.readings)
     )

@@ -39,7 +39,7 @@ def waits(metal: MetalTrace) -> list[tuple[str, float]]:
         if metal.blocked is not None:
             parts.append(("others had the GPU, with work queued", min(idle, metal.blocked)))
         rest = idle - sum(seconds for _, seconds in parts)
-        parts.append(("work was queued and had not begun", max(0.0, rest)))
+        parts.append(("work was submitted and had not begun", max(0.0, rest)))
     elif metal.others is not None:
         parts.append(("others had the GPU", min(idle, metal.others)))
     return sorted((part for part in parts if part[1] > 0), key=lambda part: -part[1])
@@ -67,7 +67,8 @@ def _headline(metal: MetalTrace) -> str:
     told = f"{percent(part)} % of the time"
     if name.startswith("the host"):
         return f"{busy}. It is host-bound: {told} {name}."
-    return f"{busy}. {told[0].upper()}{told[1:]} {name}."
+    alone = ", one command buffer at a time" if metal.queue_most == 1 and name.startswith("work") else ""
+    return f"{busy}. {told[0].upper()}{told[1:]} {name}{alone}."
 
 
 def _timeline(metal: MetalTrace) -> Table:
@@ -90,6 +91,8 @@ def _timeline(metal: MetalTrace) -> Table:
     if metal.queue_depth is not None:
         most = f", at most {metal.queue_most}" if metal.queue_most is not None else ""
         rows.append(("Queue", f"{figures(metal.queue_depth)} command buffers (mean){most}"))
+    if metal.compiled:
+        rows.append(("Compiling", f"{quantity(metal.compiled, 's')} of Metal's compiler for the process"))
     return Table(TIMELINE, ("what", "value"), tuple(rows))
 
 
@@ -145,6 +148,13 @@ def _notes(metal: MetalTrace) -> list[str]:
         notes.append(
             f"The device's utilization is not the program's: {percent(own)} of its {percent(whole)} % of the traced"
             " time are of the process, the rest is the screen's and other programs'."
+        )
+    if metal.failed:
+        notes.append(f"{plural(metal.failed, 'command buffer')} ended with an error, whoever submitted them.")
+    if len(metal.devices) > 1 and metal.device is not None:
+        others = ", ".join(one.name for one in metal.devices if one.name != metal.device)
+        notes.append(
+            f"All of this is of {metal.device}, which the process used most; seen besides: {others}."
         )
     if metal.marked:
         notes.append("Only what happened in the marked region is counted.")

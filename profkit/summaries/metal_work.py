@@ -13,8 +13,8 @@ ENCODER_TABLE, SHADER_TABLE = "Encoders by GPU time", "Shaders by GPU time"
 TOP = 10  # more than anybody works on at once
 NAME = 34
 SHADER_FIX = (
-    "an Apple GPU of M3 or later, and a template in which Metal Application has Shader Timeline switched on (in"
-    " Instruments: Metal System Trace, its recording options, File > Save as Template), for xctrace record --template"
+    "an Apple GPU of M3 or later, recorded with a template in which Metal Application has Shader Timeline switched on"
+    " (in Instruments: Metal System Trace, its recording options, File > Save as Template; xctrace record --template)"
 )
 SHADER_REASON = "the recording has no time of single shaders"
 
@@ -44,9 +44,9 @@ def summarize_encoders(metal: MetalTrace) -> Summary | None:
 def summarize_shaders(metal: MetalTrace) -> Summary:
     """Time by shader; without any why, and how to get it."""
     if not metal.shaders:
-        reason, fix = why_absent(metal, (SHADERS,), SHADER_REASON)
+        reason, _ = why_absent(metal, (SHADERS,), SHADER_REASON)
         line = f"Time by shader is not known: {reason}."
-        return Summary("shaders", line, (), (), (f"To have it: {fix or SHADER_FIX}",))
+        return Summary("shaders", line, (), (), (f"To have it: {SHADER_FIX}",))
     total = sum(work.seconds for work in metal.shaders)
     top = max(metal.shaders, key=lambda work: work.seconds)
     headline = f"{shortened(top.name, 48)} takes {share(top.seconds, total)} of the time of all shaders."

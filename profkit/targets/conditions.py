@@ -47,6 +47,8 @@ def look(
     condition: Condition, scope: Scope, readings: Sequence[Reading], context: Context
 ) -> tuple[bool | None, str]:
     """Whether the condition holds (None: cannot be told), and the value that was looked at, in words."""
+    if condition.unless is not None and look(condition.unless, scope, readings, context)[0] is True:
+        return True, ""
     if condition.roof is not None:
         return (None if context.roof is None else context.roof == condition.roof), ""
     if condition.limiter is not None or condition.stall is not None:

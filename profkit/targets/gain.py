@@ -42,6 +42,8 @@ def _bound(gain: Gain, values: Mapping[str, float], kernel: KernelClass | None) 
     if gain == "lanes":
         return _left(values.get("warp.execution_efficiency"))
     if gain == "idle":
+        if "gpu.window" in values and "gpu.entries" not in values:
+            return None  # of an unmarked process on an Apple GPU: its window is not the run
         return _left(values.get("gpu.utilization"))
     if gain == "copying":
         return _times(values.get("gpu.copying"), 0.01)

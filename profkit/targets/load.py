@@ -53,6 +53,7 @@ _CONDITION = (
     "limiter",
     "stall",
     "otherwise",
+    "unless",
     "fix",
 )
 _ADVICE = ("text", "when", "quality")
@@ -208,6 +209,7 @@ def _condition(value: Value) -> Condition:
         otherwise=keys["otherwise"].text("otherwise")
         if "otherwise" in keys
         else "its condition does not hold",
+        unless=_condition(keys["unless"]) if "unless" in keys else None,
         fix=keys["fix"].text("fix") if "fix" in keys else "",
     )
 

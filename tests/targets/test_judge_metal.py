@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from profkit.judgement import judge_document
-from profkit.model import MetalState, MetalTrace, MetalWork, RunDocument, Verdict, VerdictWord
+from profkit.model import MetalState, MetalTrace, MetalWork, RunDocument, Spread, Verdict, VerdictWord
 from profkit.targets import load_targets
 from tests import metal_documents as metal
 
@@ -60,6 +60,7 @@ SHORT = {
     "process_busy": 0.1,
     "unsubmitted": 0.25,
     "blocked": 0.0,
+    "command_buffers": Spread(12, 8e-3, 9e-3, 9e-3, 0.1),
 }
 
 
@@ -71,8 +72,9 @@ SHORT = {
         # 1.4 s alone, and 0.05 s in which its work waited for somebody else: 72.5 %.
         (metal.metal(), "unknown", "other processes had the GPU: without them it could have been 72.5 %"),
         (metal.metal(blocked=None, others=0.3), "unknown", "without them it could have been 85.0 %"),
-        (metal.metal(**SHORT), "unknown", "no region is marked, and 400 ms of work are mostly start-up"),
+        (metal.metal(**SHORT), "unknown", "no region is marked, and 400 ms of few command buffers may be start-up"),
         (metal.metal(**(SHORT | {"window": 4.0})), "fail", "target > 70 %"),
+        (metal.metal(**(SHORT | {"command_buffers": Spread(100, 1e-3, 1e-3, 1e-3, 0.1)})), "fail", "> 70 %"),
         (metal.idle(span=4e-3, process_busy=1e-3, blocked=0.0), "unknown", "4.00 ms are too short to tell"),
         (metal.idle(others=None, blocked=None), "unknown", "other processes had the GPU: without them"),
         (MetalTrace(), "unknown", "GPU utilization not known: the process's own intervals are not in the trace"),
@@ -92,6 +94,7 @@ def test_advice_is_of_metal_and_by_what_the_gpu_waited_for() -> None:
     queued = on("gpu-busy", metal.idle(unsubmitted=0.1))
     assert queued.advice[0].startswith("Work was submitted and had not begun")
     assert host.gain == pytest.approx(0.8)
+    assert on("gpu-busy", metal.metal(**(SHORT | {"window": 4.0}))).gain is None  # its window is not the run
     for target in TARGETS:
         for line in (one.text for one in target.advice):
             assert not any(word in line for word in ("CUDA", "nvidia", "warp", "kernel launch", "stream")), (
