@@ -119,7 +119,7 @@ def maker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Run]
         )
         monkeypatch.setattr("profkit.live_run.record_peaks", lambda *_: (PEAKS, None))
         if not probe:  # trying all that perf can do is told true by one test, and takes a second
-            monkeypatch.setattr("profkit.backends.cpu.probe_perf", lambda: _ability(scenario))
+            monkeypatch.setattr("profkit.backends.cpu.linux.probe_perf", lambda: _ability(scenario))
             if not TELLING & set(scenario) and scenario.get("pmus"):
                 monkeypatch.setattr("profkit.backends.cpu.choice.refused_events", lambda *_: {})
         (tmp_path / "steps.py").write_text(STEPS)

@@ -84,7 +84,6 @@ def names(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(line for line in lines if line and not line.startswith("==")))
 
 
-@lru_cache(maxsize=4)
 def recording_options(template: str) -> str:
     """What can be set for a recording by `template`, as xctrace prints it: a JSON document (Xcode 16 and later).
 

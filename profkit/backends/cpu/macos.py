@@ -1,0 +1,47 @@
+"""macOS: Time Profiler and CPU Counters of Instruments, recorded by xctrace.
+
+Built from its exports and help texts, and against a stand-in: it has not run on a Mac yet.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from profkit.backends import Findings, Known, Site
+from profkit.backends.cpu.macos_counting import Counting, choose_counting, find_counting, plan_counting
+from profkit.backends.cpu.macos_trace import find_trace, plan_trace
+from profkit.model import PassPlan, PassResult
+from profkit.tools.xctrace.probe import XctraceAbility, probe_xctrace
+
+
+class MacRecorder:
+    """xctrace is asked once, when the first plan asks for it."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+
+    def tools(self, wanted: tuple[str, ...]) -> dict[str, str | None]:
+        """Instruments' version, where it is used."""
+        return {"xctrace": self._xctrace.version} if {"trace", "counters"} & set(wanted) else {}
+
+    def trace(self, known: Known) -> PassPlan:
+        """Time Profiler."""
+        return plan_trace(self._site, self._xctrace, known)
+
+    def counters(self, known: Known) -> list[PassPlan]:
+        """CPU Counters. There is no simulation on macOS: valgrind does not run there."""
+        return [plan_counting(self._site, self._xctrace, known, self._counting)]
+
+    def findings(self, plan: PassPlan, result: PassResult) -> Findings:  # noqa: ARG002
+        """What xctrace left."""
+        if plan.name == "trace":
+            return find_trace(self._site, plan)
+        return find_counting(self._site, plan, self._counting)
+
+    @cached_property
+    def _xctrace(self) -> XctraceAbility:
+        return probe_xctrace()
+
+    @cached_property
+    def _counting(self) -> Counting:
+        return choose_counting(self._site.machine, self._xctrace)

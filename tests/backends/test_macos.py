@@ -1,0 +1,143 @@
+"""The CPU backend as it runs on a Mac: xctrace is a stand-in that runs the workload for real."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from profkit.model import Machine, Peaks
+from profkit.profile import Request, profile_workload
+from profkit.progress import Silent
+from profkit.run import read_run
+from profkit.tools.xctrace import probe
+
+STAND_IN = Path(__file__).resolve().parents[1] / "stand_ins" / "xctrace" / "xctrace"
+MAC = Machine(
+    "Darwin",
+    "25.3.0",
+    "arm64",
+    "Apple M1",
+    "Apple",
+    None,
+    None,
+    None,
+    8,
+    (),
+    16 << 30,
+    None,
+    None,
+    None,
+    "3.12",
+)
+MARKED = """
+import time
+import profkit
+
+time.sleep(0.15)
+for _ in range(4):
+    with profkit.region("step"):
+        time.sleep(0.05)
+"""
+PLAIN = "import time; time.sleep(0.1)"
+
+
+@pytest.fixture
+def mac_run(tmp_path, monkeypatch):
+    """`mac_run(script, passes, scenario)`: the document of a run on a Mac, and its folder."""
+
+    def make(script=MARKED, passes="trace,counters", plan=False, **scenario):
+        file = tmp_path / "scenario.json"
+        log = tmp_path / "calls.txt"
+        file.write_text(json.dumps({**scenario, "log": str(log)}))
+        monkeypatch.setenv("XCTRACE_SCENARIO", str(file))
+        monkeypatch.setenv("PROFKIT_XCTRACE", str(STAND_IN))
+        monkeypatch.setattr("profkit.profile.read_machine", lambda: MAC)
+        monkeypatch.setattr(
+            "profkit.live_run.record_peaks", lambda *_: (Peaks(1e9, 2e9, 5e9, 1e10, 2, "set"), None)
+        )
+        workload = tmp_path / "workload.py"
+        workload.write_text(script)
+        request = Request(
+            (sys.executable, str(workload)),
+            passes=tuple(passes.split(",")),
+            output=tmp_path / "runs",
+            backend="cpu",
+        )
+        _, folder = profile_workload(request, Silent())
+        calls = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+        return read_run(folder), folder, calls
+
+    probe._asked.cache_clear()
+    yield make
+    probe._asked.cache_clear()
+
+
+def readings(document):
+    return {r.metric: r for r in document.readings if r.scope.kind == "run"}
+
+
+def test_a_mac_is_sampled_by_time_profiler_and_counted_by_cpu_counters(mac_run):
+    document, folder, calls = mac_run()
+    assert {p.name: (p.tool, p.state) for p in document.passes} == {
+        "trace": ("xctrace", "finished"),
+        "counters": ("xctrace", "finished"),
+    }
+    assert document.tools["xctrace"].startswith("16.0")
+    told = readings(document)
+    assert told["ipc"].value == pytest.approx(3.0)
+    assert told["branch.miss_rate"].value == pytest.approx(0.5)
+    assert told["cache.l1.miss_rate"].value == pytest.approx(2.0)
+    assert told["tlb.data.miss_rate"].value == pytest.approx(0.2)
+    assert "system level cache" in told["cache.l3.miss_rate"].reason
+    assert (folder / "artifacts" / "trace.speedscope.json").is_file()
+    assert any(p.title == "CPU time by function" for p in document.profiles)
+    recorded = [call for call in calls if "--launch" in call]
+    assert [call[call.index("--template") + 1] for call in recorded] == [
+        "Time Profiler",
+        *["CPU Counters"] * 2,
+    ]
+    assert all(call[call.index("--launch") + 1 :][1] == sys.executable for call in recorded)
+
+
+def test_counts_are_those_of_the_region_and_of_one_iteration(mac_run):
+    document, _, _ = mac_run(passes="counters")
+    cycles = next(c for c in document.counters if c.name == "Cycles")
+    assert cycles.value == pytest.approx(50 * 3_200_000, rel=0.2)  # one entry is 50 ms
+    busy = readings(document)["cpu.utilization"]
+    assert (busy.quality, busy.value) == ("estimated", pytest.approx(100, rel=0.1))
+    assert "region" not in document.facts
+
+
+def test_without_a_region_the_whole_process_counts(mac_run):
+    document, _, _ = mac_run(PLAIN, passes="counters")
+    cycles = next(c for c in document.counters if c.name == "Cycles")
+    assert cycles.value > 100 * 3_200_000 * 0.9
+    assert readings(document)["ipc"].quality == "measured"
+
+
+def test_an_older_xctrace_takes_no_list_of_events_and_says_so(mac_run):
+    document, _, _ = mac_run(passes="counters", cpu_events=None)
+    (counters,) = document.passes
+    assert counters.state == "skipped"
+    assert "takes no list of CPU events" in counters.reason
+    assert "Xcode 16" in counters.fix
+    assert not any(r.metric == "ipc" and r.value is not None for r in document.readings)
+
+
+def test_a_recording_without_counts_is_unavailable_and_not_zero(mac_run):
+    document, _, _ = mac_run(passes="counters", rows="empty")
+    assert all(c.value is None for c in document.counters)
+    assert readings(document)["ipc"].value is None
+
+
+def test_without_xctrace_both_passes_say_why(mac_run, monkeypatch):
+    monkeypatch.setattr(
+        "profkit.backends.cpu.macos.probe_xctrace",
+        lambda: probe.XctraceAbility(
+            None, None, False, "only the command line tools are selected", "install Xcode"
+        ),
+    )
+    document, _, _ = mac_run(passes="timing,trace,counters")
+    assert [p.state for p in document.passes] == ["finished", "skipped", "skipped"]
+    assert {p.fix for p in document.passes[1:]} == {"install Xcode"}
