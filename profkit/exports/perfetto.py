@@ -12,7 +12,7 @@ from typing import IO
 
 from profkit.codec import valid_text
 from profkit.errors import UnreadableReport, UsageError
-from profkit.exports.sources import Sources
+from profkit.exports.sources import XCTRACE, Sources
 from profkit.model import RunDocument, Timing
 from profkit.progress import Progress
 from profkit.timeline.trace_events import TraceEvents, microseconds
@@ -26,13 +26,16 @@ _PASSES, _SAMPLES = 1, 2  # numbers of the two processes of a run without a trac
 def pieces(sources: Sources, document: Callable[[], RunDocument], progress: Progress) -> Iterator[str]:
     """The trace events in pieces; memory does not grow with the trace. `document` is asked for where there is none.
 
-    Of a device's trace: kernels, copies, the host's calls, ranges. Torch's own trace is such a file already, and is
+    Of a device's trace: kernels, copies, the host's calls, ranges; of exports of xctrace what the GPU did for each
+    process, what the host encoded and drove, states, CPU samples. Torch's own trace is such a file already, and is
     given as it is. A run without either has its passes, and the samples of the timing pass. Raises UsageError where
     there is no time at all.
     """
     found = sources.time_line
     if found is not None and found.form == "torch-chrome-trace":
         return _as_it_is(found.path)
+    if found is not None and found.form in XCTRACE:
+        return _of_xctrace(found.path, progress)
     if found is not None:
         return _of_nsys(found.path, progress)
     told = document()
@@ -62,6 +65,20 @@ def _of_nsys(path: Path, progress: Progress) -> Iterator[str]:
     with open_recording(path) as recording:
         yield from TraceEvents(recording, told).pieces()
     progress.end("written")
+
+
+def _of_xctrace(path: Path, progress: Progress) -> Iterator[str]:
+    from profkit.timeline.marks import written
+    from profkit.tools.xctrace.time_line import open_time_line
+
+    marks = open_time_line(path)  # here: what has no times is told before anything is written
+
+    def pieces() -> Iterator[str]:
+        progress.begin("time line", str(path))
+        yield from written(marks, "xctrace", lambda events: progress.note(f"{events:,} events"))
+        progress.end("written")
+
+    return pieces()
 
 
 def _as_it_is(path: Path) -> Iterator[str]:

@@ -10,9 +10,17 @@ from profkit.run import FILE_NAME
 from profkit.tools.formats import sniff
 
 # Of several in one run the first is taken: nsys' export is smaller than torch's trace, and has the driver's calls.
-TIME_LINES = ("nsys-sqlite", "torch-chrome-trace")
-STACKS = ("perf-script",)
-_NAMES = ("trace.sqlite", "trace.torch.*.json*", "trace.script.txt", "*.sqlite", "*.script.txt")
+XCTRACE = ("xctrace-folder", "xctrace-table")
+TIME_LINES = ("nsys-sqlite", *XCTRACE, "torch-chrome-trace")
+STACKS = ("perf-script", *XCTRACE)
+_NAMES = (
+    "trace.xctrace",
+    "trace.sqlite",
+    "trace.torch.*.json*",
+    "trace.script.txt",
+    "*.sqlite",
+    "*.script.txt",
+)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from profkit.errors import UsageError
-from profkit.exports.sources import Sources
+from profkit.exports.sources import XCTRACE, Sources
 from profkit.model import Frame, GpuTrace, Profile, RunDocument, Stacks
 from profkit.progress import Progress
 from profkit.stacks.speedscope import write_speedscope
@@ -17,9 +17,9 @@ HINT = "profkit profile --backend cpu --passes trace,cprofile -- COMMAND"
 
 
 def pieces(sources: Sources, document: Callable[[], RunDocument], progress: Progress) -> Iterator[str]:
-    """The file in pieces: whole stacks first (perf), then GPU time by range and kernel, then each table of functions.
+    """The file in pieces: whole stacks first (perf, Instruments), then GPU time, then each table of functions.
 
-    A table of functions knows no callers: its stacks are library and function, and its name says so. Raises UsageError
+    GPU time is by range and kernel, of Metal by encoder. A table of functions knows no callers: its stacks are library and function, and its name says so. Raises UsageError
     where there is neither.
     """
     told = document()
@@ -43,10 +43,15 @@ def _written(stacks: list[Stacks], name: str) -> Iterator[str]:
 def _stacks(sources: Sources, progress: Progress) -> tuple[Stacks, ...]:
     if sources.stacks is None:
         return ()
-    from profkit.tools.perf.script import read_script
-
     progress.begin("stacks", str(sources.stacks.path))
-    stacks = read_script(sources.stacks.path).stacks
+    if sources.stacks.form in XCTRACE:
+        from profkit.tools.xctrace.report import read_exports
+
+        stacks = read_exports(sources.stacks.path).stacks
+    else:
+        from profkit.tools.perf.script import read_script
+
+        stacks = read_script(sources.stacks.path).stacks
     progress.end("read")
     return stacks
 
@@ -54,9 +59,17 @@ def _stacks(sources: Sources, progress: Progress) -> tuple[Stacks, ...]:
 def _device(trace: GpuTrace | None) -> list[Stacks]:
     weights: dict[tuple[Frame, ...], float] = {}
     for one in trace.kernels if trace is not None else ():
-        stack = (*(Frame(name, "range") for name in one.ranges), Frame(one.kernel.name, one.kernel.id))
+        stack = (
+            *(Frame(name, "range") for name in one.ranges),
+            Frame(one.kernel.name, one.kernel.id or None),
+        )
         weights[stack] = weights.get(stack, 0.0) + one.total
-    return [Stacks("GPU time by range and kernel", "s", weights)] if weights else []
+    title = (
+        "GPU time by encoder"
+        if trace is not None and trace.tool == "xctrace"
+        else "GPU time by range and kernel"
+    )
+    return [Stacks(title, "s", weights)] if weights else []
 
 
 def _table(profile: Profile) -> Stacks | None:
