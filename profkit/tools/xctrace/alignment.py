@@ -27,7 +27,9 @@ from profkit.words import plural, quantity
 
 Window = tuple[int, int]  # begin and end in ns since the begin of the trace
 
-CLOCK_TABLE, CLOCK_COLUMNS = "time-info", ("mabs-epoch", "timebase-info", "mct-epoch")
+CLOCK_TABLE = "time-info"
+# The timebase by its two fields, and as Instruments shows it: a reader has one of them at least.
+CLOCK_COLUMNS = ("mabs-epoch", "timebase-info/*", "timebase-info", "mct-epoch")
 SIGNPOST_TABLE = "kdebug-signpost-interval"
 SIGNPOST_COLUMNS = ("start", "duration", "start-arg2")
 # A signpost is set within microseconds of its span; the thread may lose its core in between.
@@ -74,11 +76,12 @@ class Alignment:
 def read_clock(rows: Iterable[Sequence[object]]) -> TraceClock:
     """The clock of a trace from the rows of `time-info`, each with the cells of CLOCK_COLUMNS. Raises NoClock.
 
-    Several rows are fine where they say the same. The timebase is text ("125/3"), two numbers, or both in one (the high
-    32 bits over the low ones).
+    Several rows are fine where they say the same. The timebase is two numbers, a text ("125/3"), or both numbers in one
+    (the high 32 bits over the low ones).
     """
     anchors, apart = set(), set()
-    for epoch, timebase, continuous in rows:
+    for epoch, fields, shown, continuous in rows:
+        timebase = fields if fields else shown
         if epoch is None or timebase is None:
             continue
         if type(epoch) is not int or not 0 <= epoch < LARGEST:
@@ -95,11 +98,8 @@ def read_clock(rows: Iterable[Sequence[object]]) -> TraceClock:
 
 def _timebase(cell: object) -> tuple[int, int]:
     parts: tuple[object, ...] = ()
-    if isinstance(cell, str):
-        words = cell.split("/")
-        parts = tuple(int(word) if word.strip().isdecimal() and len(word) < 12 else None for word in words)
-    elif isinstance(cell, tuple):
-        parts = cell
+    if isinstance(cell, (str, tuple)):
+        parts = tuple(_number(word) for word in (cell.split("/") if isinstance(cell, str) else cell))
     elif type(cell) is int and cell >= 0:
         parts = (cell >> 32, cell & 0xFFFFFFFF)
     if len(parts) == 2:
@@ -107,6 +107,11 @@ def _timebase(cell: object) -> tuple[int, int]:
         if isinstance(numerator, int) and isinstance(denominator, int) and numerator > 0 and denominator > 0:
             return numerator, denominator
     raise NoClock(f"its {CLOCK_TABLE} has {str(cell)[:40]!r} for the timebase")
+
+
+def _number(word: object) -> object:
+    plain = isinstance(word, str) and len(word) < 12 and word.strip().isascii() and word.strip().isdecimal()
+    return int(str(word)) if plain else word
 
 
 def read_signposts(rows: Iterable[Sequence[object]]) -> tuple[Window, ...]:

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from profkit.region.record import RegionRecord, RegionTimes
 from profkit.region.signpost import MARK
-from profkit.tools.xctrace.alignment import NoClock, TraceClock, align, read_clock, read_signposts
+from profkit.tools.xctrace.alignment import (
+    CLOCK_COLUMNS,
+    CLOCK_TABLE,
+    NoClock,
+    TraceClock,
+    align,
+    read_clock,
+    read_signposts,
+)
+from profkit.tools.xctrace.stream import tables
 
 EPOCH = 2_897_656_234_073
 HOST = EPOCH * 125 // 3  # host ns at the begin of the trace
@@ -22,11 +33,18 @@ def record(*spans: tuple[int, int], left_out: int = 0, pid: int = 7) -> RegionRe
     return RegionRecord(pid, "trace", regions, spans=told, spans_left_out=left_out)
 
 
+def clock_of(*rows: tuple[object, ...]) -> TraceClock:
+    """Of rows whose timebase has no fields of its own, where it is no tuple."""
+    return read_clock(
+        [(e, t if isinstance(t, tuple) else (), None if isinstance(t, tuple) else t, c) for e, t, c in rows]
+    )
+
+
 # ---------------------------------------------------------------- the clock
 
 
 def test_ticks_become_nanoseconds_without_losing_one() -> None:
-    clock = read_clock([(EPOCH, "125/3", EPOCH)])
+    clock = clock_of((EPOCH, "125/3", EPOCH))
     assert clock == CLOCK
     assert clock.in_trace(HOST + 123_456_789) == 123_456_789
     # an epoch of 25 days of uptime: a float would be off by hundreds of ns
@@ -34,48 +52,85 @@ def test_ticks_become_nanoseconds_without_losing_one() -> None:
     assert late.in_trace(2_160_000_000_000_041 + 5) == 5
 
 
-@pytest.mark.parametrize("timebase", ["125/3", " 125 / 3 ", (125, 3), (125 << 32) + 3])
+@pytest.mark.parametrize("timebase", ["125/3", " 125 / 3 ", (125, 3), ("125", "3"), (125 << 32) + 3])
 def test_the_timebase_is_read_in_every_form_it_has(timebase: object) -> None:
-    assert read_clock([(EPOCH, timebase, None)]) == CLOCK
+    assert clock_of((EPOCH, timebase, None)) == CLOCK
 
 
 def test_an_intel_mac_counts_nanoseconds() -> None:
-    assert read_clock([(5_000, "1/1", 5_000)]).in_trace(5_300) == 300
+    assert clock_of((5_000, "1/1", 5_000)).in_trace(5_300) == 300
 
 
 @pytest.mark.parametrize(
     "timebase",
-    ["", "125", "125/0", "0/3", "a/b", "125/3/2", "-125/3", (125,), ("125", 3), 3, 1.5, "9" * 30 + "/1"],
+    ["", "125", "125/0", "0/3", "a/b", "125/3/2", "-125/3", (125,), ("x", 3), 3, 1.5, "9" * 30 + "/1"],
 )
 def test_a_timebase_that_is_none_is_refused(timebase: object) -> None:
     with pytest.raises(NoClock, match="for the timebase"):
-        read_clock([(EPOCH, timebase, EPOCH)])
+        clock_of((EPOCH, timebase, EPOCH))
 
 
 @pytest.mark.parametrize("epoch", [-1, 1.5, "soon", True, 1 << 64])
 def test_an_epoch_that_is_none_is_refused(epoch: object) -> None:
     with pytest.raises(NoClock, match="for the begin"):
-        read_clock([(epoch, "125/3", None)])
+        clock_of((epoch, "125/3", None))
 
 
 @pytest.mark.parametrize("rows", [[], [(None, None, None)], [(EPOCH, None, None)]])
 def test_a_table_without_a_row_is_no_clock(rows: list[tuple[object, ...]]) -> None:
     with pytest.raises(NoClock, match="has no row in time-info"):
-        read_clock(rows)
+        clock_of(*rows)
 
 
 def test_rows_that_say_the_same_are_one_and_rows_that_differ_are_refused() -> None:
-    assert read_clock([(EPOCH, "125/3", EPOCH)] * 3) == CLOCK
+    assert clock_of(*[(EPOCH, "125/3", EPOCH)] * 3) == CLOCK
     with pytest.raises(NoClock, match="begins the clock anew: 2 rows that differ"):
-        read_clock([(EPOCH, "125/3", EPOCH), (EPOCH + 1, "125/3", EPOCH)])
+        clock_of((EPOCH, "125/3", EPOCH), (EPOCH + 1, "125/3", EPOCH))
 
 
 def test_a_sleep_before_the_trace_is_nothing_and_one_in_it_is_told() -> None:
-    assert not read_clock([(EPOCH, "125/3", EPOCH + 10**12)]).slept
-    clock = read_clock([(EPOCH, "125/3", EPOCH), (EPOCH, "125/3", EPOCH + 10**9)])
+    assert not clock_of((EPOCH, "125/3", EPOCH + 10**12)).slept
+    clock = clock_of((EPOCH, "125/3", EPOCH), (EPOCH, "125/3", EPOCH + 10**9))
     found = align([record((0, SECOND))], clock, LENGTH)
     assert found.windows == ((0, SECOND),)
     assert found.notes == ("the machine slept while it recorded; the clock of the trace stood still with it",)
+
+
+TIME_INFO = """<?xml version="1.0"?>
+<trace-query-result><node xpath='//trace-toc[1]/run[1]/data[1]/table[7]'><schema name="time-info">
+<col><mnemonic>update-time</mnemonic><name>Update Time</name><engineering-type>sample-time</engineering-type></col>
+<col><mnemonic>mabs-epoch</mnemonic><name>Run Epoch</name><engineering-type>mach-absolute-time</engineering-type></col>
+<col><mnemonic>mct-epoch</mnemonic><name>C</name><engineering-type>mach-continuous-time</engineering-type></col>
+<col><mnemonic>timebase-info</mnemonic><name>T</name><engineering-type>mach-timebase-info</engineering-type></col>
+<col><mnemonic>trace-start-time</mnemonic><name>S</name><engineering-type>time-since-epoch</engineering-type></col>
+</schema><row><sample-time id="1" fmt="00:00.000.000">0</sample-time>
+<mach-absolute-time id="2" fmt="2897656234073">2897656234073</mach-absolute-time>
+<mach-continuous-time id="3" fmt="2897656234073">2897656234073</mach-continuous-time>
+{timebase}<time-since-epoch id="7" fmt="25/9/26">1790291896751000000</time-since-epoch></row>
+</node></trace-query-result>
+"""
+FIELDS = (
+    '<mach-timebase-info-field id="5" fmt="125">125</mach-timebase-info-field>'
+    '<mach-timebase-info-field id="6" fmt="3">3</mach-timebase-info-field>'
+)
+
+
+@pytest.mark.parametrize(
+    "timebase",
+    [
+        f'<mach-timebase-info id="4" fmt="125/3">{FIELDS}</mach-timebase-info>',
+        f'<mach-timebase-info id="4">{FIELDS}</mach-timebase-info>',
+        '<mach-timebase-info id="4" fmt="125/3"/>',
+        '<mach-timebase-info id="4" fmt="125/3">125/3</mach-timebase-info>',
+    ],
+)
+def test_an_exported_table_is_read_whichever_way_it_tells_the_timebase(tmp_path: Path, timebase: str) -> None:
+    path = tmp_path / "time-info.xml"
+    path.write_text(TIME_INFO.format(timebase=timebase))
+    (clock,) = [
+        read_clock(table.rows(CLOCK_COLUMNS)) for table in tables(path) if table.schema == CLOCK_TABLE
+    ]
+    assert clock == CLOCK
 
 
 # ---------------------------------------------------------------- windows
