@@ -95,8 +95,11 @@ def test_every_mac_has_a_way_to_what_its_cores_count(chip, name):
     assert formula_table("xctrace", chip).formulas[name]
 
 
-def test_instruments_names_of_the_anchors_are_one():
-    table = formula_table("xctrace")
+@pytest.mark.parametrize("chip", [None, "apple"])
+def test_instruments_names_of_the_anchors_are_one(chip):
+    table = formula_table("xctrace", chip)
+    intel = formula_table("xctrace", "intel")
+    assert (intel.resolve("INST_ALL"), intel.resolve("CORE_ACTIVE_CYCLE")) == ("instructions", "cycles")
     assert table.resolve("FIXED_CYCLES") == table.resolve("CORE_ACTIVE_CYCLE") == table.resolve("Cycles")
     assert table.resolve("INST_ALL") == table.resolve("FIXED_INSTRUCTIONS") == table.resolve("Instructions")
     assert table.resolve("ReferenceCycles") != table.resolve("Cycles")

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from xml.parsers.expat import ExpatError
 
 from profkit.metrics.formulas import FormulaTable, formula_table
 
@@ -99,7 +100,16 @@ def _read_table(path: Path) -> tuple[Event, ...]:
             Event(str(name), _mask(entry, chosen), aliases.get(str(name)))
             for name, entry in cpu["events"].items()
         )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError):
+    except (
+        OSError,
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        OverflowError,
+        RecursionError,
+        ExpatError,
+    ):
         return ()
 
 
