@@ -98,7 +98,8 @@ class Careful:
                 self._row = None
         elif self._header is not None:
             if self._depth == 1:
-                self._show()
+                if self._header.schema is not None:
+                    self._show()
                 self._header = None
             else:
                 self._header.end(tag)

@@ -74,6 +74,10 @@ INTEGERS = frozenset(
 )
 DECIMALS = frozenset(("fixed-decimal", "percent", "double", "float", "decimal"))
 LISTS = frozenset(("pmc-events", "text-addresses"))  # whole numbers with blanks between them
+# Tags whose value has parts of its own.
+STRUCTURES = frozenset(
+    ("process", "thread", "binary", "frame", "backtrace", "text-backtrace", "kperf-bt", "source")
+)
 
 _NOTHING = frozenset(("", "n/a", "nan", "-nan", "inf", "-inf", "+inf", "infinity", "-infinity", "(null)"))
 _INTEGER = re.compile(r"-?[0-9]{1,20}")

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
-from typing import IO
 
 from profkit.errors import UnreadableReport
 from profkit.tools.xctrace.careful import Careful, Cells
-from profkit.tools.xctrace.cells import Cell
+from profkit.tools.xctrace.definitions import Irregular
+from profkit.tools.xctrace.fast_columns import split_wanted
 from profkit.tools.xctrace.header import Header
+from profkit.tools.xctrace.quick import Quick, pick
 from profkit.tools.xctrace.table import Column as Column
 from profkit.tools.xctrace.table import Row
 from profkit.tools.xctrace.table import Table as Table
 from profkit.tools.xctrace.toc import Run
-from profkit.tools.xctrace.values import Value
 
 
 def tables(path: Path, runs: Sequence[Run] = ()) -> Generator[Table, None, None]:
@@ -24,71 +25,147 @@ def tables(path: Path, runs: Sequence[Run] = ()) -> Generator[Table, None, None]
     tables (xctrace writes one, and exits with 0, where nothing matched) gives none.
     Raises UnreadableReport for what is no export of xctrace; `Table.rows` raises it for what is damaged further on.
     """
-    try:
-        with path.open("rb") as file:
-            yield from _tables(file, runs)
-    except UnreadableReport as error:
-        raise UnreadableReport(f"{path}: {error.message}", error.fix) from error
-    except OSError as error:
-        raise UnreadableReport(f"{path} cannot be read: {error.strerror}") from error
+    yield from _tables(path, runs, _Quickly)
 
 
-def _tables(file: IO[bytes], runs: Sequence[Run]) -> Iterator[Table]:
-    items = Careful(file).items()
-    item = next(items, None)
-    before: Header | None = None
-    while item is not None:
-        if not isinstance(item, Header):
-            item = next(items, None)  # a row that nobody asked for
-            continue
-        header = item
-        if header.schema is None and before is not None:
-            header.schema, header.columns = before.schema, before.columns
-        if header.schema is None:
-            raise UnreadableReport("not an export of a table by xctrace: it has no schema")
-        before = header
-        ended: list[Header | Cells | None] = []
-        yield _table(header, items, ended, runs)
-        item = ended[0] if ended else next(items, None)
+def tables_carefully(path: Path, runs: Sequence[Run] = ()) -> Generator[Table, None, None]:
+    """The same, element by element: slow, in memory that grows, and right for whatever XML it is."""
+    yield from _tables(path, runs, _Carefully)
 
 
-def _table(
-    header: Header, items: Iterator[Header | Cells], ended: list[Header | Cells | None], runs: Sequence[Run]
-) -> Table:
+def _tables(
+    path: Path, runs: Sequence[Run], how: Callable[[Path], _Quickly | _Carefully]
+) -> Generator[Table, None, None]:
+    with _named(path):
+        way = how(path)
+    with way:
+        before: Header | None = None
+        while True:
+            with _named(path):
+                header = way.header()
+            if header is None:
+                return
+            if header.schema is None and before is not None:
+                header.schema, header.columns = before.schema, before.columns
+            if header.schema is None:
+                raise UnreadableReport(f"{path}: not an export of a table by xctrace: it has no schema")
+            before = header
+            yield _table(path, header, way, runs)
+
+
+def _table(path: Path, header: Header, way: _Quickly | _Carefully, runs: Sequence[Run]) -> Table:
     columns = tuple(header.columns)
 
     def open_rows(wanted: Sequence[str]) -> Iterator[Row]:
-        pickers = [_picker(columns, name) for name in wanted]
-        for item in items:
-            if isinstance(item, Header):
-                ended.append(item)
-                return
-            if len(item) != len(columns):
-                raise UnreadableReport(
-                    f"damaged: a row with {len(item)} cells in a table of {len(columns)} columns"
-                )
-            yield tuple([pick(item) for pick in pickers])
-        ended.append(None)
+        with _named(path):
+            yield from way.rows(columns, wanted)
 
     run, position = header.place
     entry = next((r.table(header.schema or "", position) for r in runs if run in (None, r.number)), {})
     return Table(header.schema or "", columns, open_rows, run, position, entry)
 
 
-def _picker(columns: Sequence[Column], wanted: str) -> Callable[[Cells], Value | tuple[Value, ...]]:
-    mnemonic, _, what = wanted.rpartition("/") if wanted.endswith(("/@fmt", "/*")) else (wanted, "", "")
-    at = next((n for n, column in enumerate(columns) if column.mnemonic == mnemonic), None)
-    if at is None:
-        return lambda _: None
+class _named:  # noqa: N801 (a context, not a thing)
+    """Puts the name of the file before what is wrong with it."""
 
-    def pick(cells: Cells) -> Value | tuple[Value, ...]:
-        cell: Cell | None = cells[at]
-        if cell is None:
-            return None
-        if what == "@fmt":
-            return cell.fmt
-        if what == "*":
-            return tuple([None if part is None else part.value for part in cell.parts])
-        return cell.value
+    def __init__(self, path: Path) -> None:
+        self._path = path
 
-    return pick
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if isinstance(error, UnreadableReport):
+            raise UnreadableReport(f"{self._path}: {error.message}", error.fix) from error
+        if isinstance(error, OSError):
+            raise UnreadableReport(f"{self._path} cannot be read: {error.strerror}") from error
+
+
+class _Carefully:
+    """Headers and rows of a file by `careful`."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("rb")
+        self._items = Careful(self._file).items()
+        self._next: Header | None = None
+
+    def __enter__(self) -> _Carefully:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def header(self) -> Header | None:
+        """The next node's; rows that nobody took are passed over."""
+        if self._next is not None:
+            header, self._next = self._next, None
+            return header
+        return next((item for item in self._items if isinstance(item, Header)), None)
+
+    def rows(self, columns: Sequence[Column], wanted: Sequence[str]) -> Iterator[Row]:
+        """The rows of this node."""
+        asked = split_wanted(columns, wanted)
+        for cells in self._cells():
+            yield pick(cells, asked, len(columns))
+
+    def _cells(self) -> Iterator[Cells]:
+        for item in self._items:
+            if isinstance(item, Header):
+                self._next = item
+                return
+            yield item
+
+
+class _Quickly:
+    """The same by `quick`, and by `careful` from where that cannot go on."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file, self._again = path.open("rb"), path.open("rb")
+        self._slow: _Carefully | None = None
+        self._headers = 0
+        try:
+            self._quick = Quick(self._file, self._again)
+        except Irregular:
+            self._slow = _Carefully(path)
+
+    def __enter__(self) -> _Quickly:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+        self._again.close()
+        if self._slow is not None:
+            self._slow.__exit__()
+
+    def header(self) -> Header | None:
+        """The next node's; rows that nobody took are passed over."""
+        if self._slow is None:
+            try:
+                header = self._quick.header()
+                self._headers += 1
+                return header
+            except Irregular:
+                self._slow = self._skipped(self._headers)
+        return self._slow.header()
+
+    def rows(self, columns: Sequence[Column], wanted: Sequence[str]) -> Iterator[Row]:
+        """The rows of this node."""
+        if self._slow is not None:
+            yield from self._slow.rows(columns, wanted)
+            return
+        given = 0
+        try:
+            for batch in self._quick.batches(columns, wanted):
+                yield from batch
+                given += len(batch)
+            return
+        except Irregular:
+            self._slow = self._skipped(self._headers)
+        yield from islice(self._slow.rows(columns, wanted), given, None)
+
+    def _skipped(self, headers: int) -> _Carefully:
+        slow = _Carefully(self._path)
+        for _ in range(headers):
+            slow.header()
+        return slow
