@@ -55,7 +55,10 @@ class Run:
         return _ready([self._head() | row for timing in self.document.timings for row in _samples(timing)])
 
     def kernels(self) -> list[Row]:
-        """One row for each launch configuration of a GPU's trace: launches, times, share, and what limits it."""
+        """One row for each launch configuration of a GPU's trace: launches, times, share, and what limits it.
+
+        Of an Apple GPU one for each label of an encoder, which has no grid and no block.
+        """
         return _ready([self._head() | row for row in _kernels(self.document)])
 
     def verdicts(self) -> list[Row]:
@@ -228,8 +231,8 @@ def _kernels(document: RunDocument) -> Iterator[Row]:
         yield {
             "kernel": one.kernel.name,
             "label": short_name(one.kernel.name),
-            "grid": "x".join(map(str, one.kernel.grid)),
-            "block": "x".join(map(str, one.kernel.block)),
+            "grid": "x".join(map(str, one.kernel.grid)) or None,
+            "block": "x".join(map(str, one.kernel.block)) or None,
             "launches": one.launches,
             "seconds": _number(one.total),
             "median": _number(one.median),

@@ -15,7 +15,7 @@ import profkit
 from profkit.errors import ProfkitError
 from profkit.loading import Row, Run, Runs, _ready
 from profkit.run import write_run
-from tests import documents
+from tests import documents, metal_documents
 from tests.conftest import ROOT
 from tests.reports.test_renderers import hostile, judged
 
@@ -88,6 +88,16 @@ def test_kernels_have_their_share_and_what_limits_them() -> None:
     assert sum(float(row["share"] or 0) for row in rows) == pytest.approx(1)
     assert rows[0]["bound"] == "launch"
     assert (rows[0]["launches"], rows[0]["block"]) == (1000, "128x1x1")
+
+
+def test_encoders_of_an_apple_gpu_are_kernels_without_a_shape(tmp_path: Path) -> None:
+    write_run(tmp_path / "run", metal_documents.run())
+    rows = profkit.load(tmp_path / "run").kernels()
+    assert [(row["kernel"], row["label"], row["grid"], row["block"]) for row in rows[:2]] == [
+        ("MPSMatrixMultiplication", "MPSMatrixMultiplication", None, None),
+        ("silu_mul", "silu_mul", None, None),
+    ]
+    assert sum(float(row["share"] or 0) for row in rows) == pytest.approx(1)
 
 
 def test_verdicts_come_worst_first(folder: Path) -> None:

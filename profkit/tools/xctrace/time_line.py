@@ -27,7 +27,9 @@ INTERVALS, STATES = "metal-gpu-intervals", "metal-gpu-state-intervals"
 PERFORMANCE, THERMAL = "gpu-performance-state-intervals", "device-thermal-state-intervals"
 DRIVER = "metal-driver-intervals"
 SIGNPOSTS = ("OSSignpostIntervals", "os-signpost-interval")
-SAMPLED = ("time-profile", "time-sample")  # the first that is there: both hold the same samples
+# The first that is there: they hold the same samples. Weights of the first two are times, those of others counts.
+SAMPLED = ("time-profile", "time-sample", "cpu-profile", "counters-profile")
+TIMED = SAMPLED[:2]
 MACHINE = "the machine"
 
 
@@ -61,7 +63,7 @@ class TimeLine:
             THERMAL: ((*span, "thermal-state", "track-label"), _states("thermal state")),
             DRIVER: ((*span, "process", "thread", "event-type", "event-label/@fmt"), _driver),
             **dict.fromkeys(SIGNPOSTS, ((*span, "process", "subsystem", "name"), _signposts)),
-            sampled: (("time", "thread", "weight", "stack"), _samples),
+            sampled: (("time", "thread", "weight" if sampled in TIMED else "-", "stack"), _samples),
         }  # fmt: skip
 
     def marks(self) -> Iterator[Mark]:
