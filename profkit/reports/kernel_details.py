@@ -18,6 +18,8 @@ def kernel_details(document: RunDocument) -> list[str]:
 
 
 def _names(document: RunDocument) -> str:
+    if document.backend == "mps":
+        return ""  # encoders have a table of their own, and no grid
     scopes = [one.kernel.scope for one in document.trace.kernels] if document.trace is not None else []
     scopes += [reading.scope for reading in document.readings if reading.scope.kind == "kernel"]
     known = list(dict.fromkeys(scopes))

@@ -150,7 +150,9 @@ class _Concerns:
 _BACKENDS: Mapping[Backend, _Concerns] = {
     "cpu": _Concerns(_enrich_cpu, _summarize_cpu),
     "cuda": _Concerns(enrich_gpu, _summarize_cuda),
-    "mps": _Concerns(enrich_metal, _summarize_mps, frozenset({"shaders", "occupancy", "bandwidth", "state"})),
+    "mps": _Concerns(
+        enrich_metal, _summarize_mps, frozenset({"gpu", "shaders", "occupancy", "bandwidth", "state"})
+    ),
 }
 
 

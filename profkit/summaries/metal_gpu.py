@@ -58,7 +58,7 @@ def _headline(metal: MetalTrace) -> str:
         also = f"; {device} is active, for others" if device else ""
         return f"The process had nothing on the GPU in {quantity(window, 's')}{also}."
     busy = f"The process keeps the GPU busy {percent(share(metal.process_busy, window) or 0.0)} % of"
-    busy += f" {quantity(window, 's')}" + (f" ({device})" if device else "")
+    busy += f" {quantity(window, 's')}" + _beside(metal, window)
     found = waits(metal)
     name, seconds = found[0] if found else ("", 0.0)
     part = share(seconds, window) or 0.0
@@ -71,6 +71,17 @@ def _headline(metal: MetalTrace) -> str:
     return f"{busy}. {told[0].upper()}{told[1:]} {name}{alone}."
 
 
+def _beside(metal: MetalTrace, window: float) -> str:
+    """What the whole device was active, of the same time where that is known: only then the two can be compared."""
+    if metal.window_busy is not None and not metal.marked:
+        return f" (the whole device {percent(share(metal.window_busy, window) or 0.0)} %)"
+    whole = share(metal.device_busy, metal.span)
+    if whole is None:
+        return ""
+    same = metal.span is not None and abs(metal.span - window) <= 1e-9 * window
+    return f" (the whole device {percent(whole)} %" + (")" if same else f" of {quantity(metal.span, 's')})")
+
+
 def _timeline(metal: MetalTrace) -> Table:
     rows: list[tuple[str, str]] = []
     span, window, idle = metal.span, window_of(metal), idle_of(metal)
@@ -81,9 +92,11 @@ def _timeline(metal: MetalTrace) -> Table:
     if metal.process_busy is not None:
         rows.append(("Process", f"{quantity(metal.process_busy, 's')} busy{_of(metal.process_busy, window)}"))
     if metal.device_busy is not None:
-        rows.append(
-            ("Device", f"{quantity(metal.device_busy, 's')} active{_of(metal.device_busy, span)}, for all")
-        )
+        inside = ""
+        if metal.window_busy is not None and window is not None and not metal.marked:
+            inside = f"; {quantity(metal.window_busy, 's')}{_of(metal.window_busy, window)} in the window"
+        active = f"{quantity(metal.device_busy, 's')} active{_of(metal.device_busy, span)} for all"
+        rows.append(("Device", active + inside))
     if idle is not None:
         gap = f"; longest gap {quantity(metal.longest_gap, 's')}" if metal.longest_gap else ""
         rows.append(("Idle", f"{quantity(idle, 's')}{_of(idle, window)} without the process{gap}"))
