@@ -1,7 +1,8 @@
 """The processes that descend from one child, however they hide: found, measured, and ended to the last.
 
 A member may have left the child's session, or lost its parent (a daemon forks twice). Since profkit adopts orphans
-(Linux), it stays below profkit, and what started after the child and belongs to no other child is the child's.
+(Linux), it stays below profkit, and what started after the child and belongs to no other child is the child's. Where
+nobody can adopt them (macOS), an orphan is found while it is in the child's session, or was seen before.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ import contextlib
 import os
 import signal
 import subprocess
+import sys
 import threading
 import time
+from collections.abc import Iterator
 
 import psutil
 
@@ -86,12 +89,21 @@ class Tree:
 
     def _alive(self) -> list[psutil.Process]:
         below = {process.pid: process for process in psutil.Process().children(recursive=True)}
+        if sys.platform != "linux":
+            below |= {process.pid: process for process in self._orphans() if process.pid not in below}
         found = []
         for process in below.values():
-            with contextlib.suppress(psutil.Error, ProcessLookupError):
+            with contextlib.suppress(psutil.Error, OSError):
                 if process.status() != psutil.STATUS_ZOMBIE and self._is_member(process, below):
                     found.append(process)
         return found
+
+    def _orphans(self) -> Iterator[psutil.Process]:
+        """What the system took over from us: in the child's session still, or seen as a member before."""
+        for pid in psutil.pids():
+            with contextlib.suppress(psutil.Error, OSError):
+                if os.getsid(pid) == self._pid or pid in self._seen:
+                    yield psutil.Process(pid)
 
     def _is_member(self, process: psutil.Process, below: dict[int, psutil.Process]) -> bool:
         session = os.getsid(process.pid)
@@ -111,7 +123,7 @@ class Tree:
 
 def _end_group(leader: int, grace: float) -> None:
     for number, wait in ((signal.SIGINT, grace), (signal.SIGTERM, grace / 3), (signal.SIGKILL, 0.0)):
-        with contextlib.suppress(ProcessLookupError):
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # macOS: EPERM for a group of zombies
             os.killpg(leader, number)
         deadline = time.monotonic() + wait
         while time.monotonic() < deadline and _group_there(leader):
@@ -121,8 +133,10 @@ def _end_group(leader: int, grace: float) -> None:
 def _group_there(leader: int) -> bool:
     try:
         os.killpg(leader, 0)
+        if not hasattr(os, "waitid"):  # macOS before Python 3.13
+            return True
         ended = os.waitid(os.P_PID, leader, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-    except (ProcessLookupError, ChildProcessError):
+    except (ProcessLookupError, ChildProcessError, PermissionError):
         return False
     return ended is None
 

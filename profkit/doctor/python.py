@@ -22,6 +22,7 @@ _PACKAGES = (
     ("torch", "workloads written in torch", False),
     ("triton", "workloads written in triton", False),
 )
+_NOT_ON_A_MAC = ("capstone", "triton")  # nothing is simulated there, and there is no Triton for it
 _IMPORT = (
     "import importlib, sys\n"
     "module = importlib.import_module(sys.argv[1])\n"
@@ -41,9 +42,10 @@ def python_checks() -> Iterator[Check]:
             theirs, version = other.path, (int(major), int(minor))
     yield frames_check(version) if platform.system() != "Darwin" else FRAMES_ON_A_MAC
     yield from signed_checks(theirs)
-    homes = {name: sys.executable if needed else theirs for name, _, needed in _PACKAGES}
+    packages = [row for row in _PACKAGES if platform.system() != "Darwin" or row[0] not in _NOT_ON_A_MAC]
+    homes = {name: sys.executable if needed else theirs for name, _, needed in packages}
     trials = _import_all(homes)
-    for name, purpose, needed in _PACKAGES:
+    for name, purpose, needed in packages:
         line = f"{homes[name]} -m pip install {name}"
         yield package_check(name, purpose, line, needed, trials[name])
 

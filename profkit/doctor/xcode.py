@@ -167,12 +167,15 @@ def _session(session: str | None, environ: Mapping[str, str], root: bool) -> Ite
 
 def room_checks(output: Path = Path("reports")) -> Iterator[Check]:
     """Room for a document, where runs land and where Instruments keeps it while it records."""
-    for place in dict.fromkeys((_there(output), _there(Path(tempfile.gettempdir())))):
+    disks: set[int] = set()
+    for place in (_there(output), _there(Path(tempfile.gettempdir()))):
         try:
-            free = shutil.disk_usage(place).free
+            disk, free = place.stat().st_dev, shutil.disk_usage(place).free
         except OSError:
             continue  # the storage checks say what is wrong with it
-        yield judge_room(place, free)
+        if disk not in disks:
+            yield judge_room(place, free)
+        disks.add(disk)
 
 
 def judge_room(place: Path, free: int) -> Check:

@@ -12,7 +12,6 @@ from pathlib import Path
 from profkit.hardware import apple_power, container, tree
 from profkit.hardware.jitter import Jitter, measure_jitter
 from profkit.hardware.machine import usable_cores
-from profkit.hardware.macos import memory_available
 
 _ROOT = Path("/")
 
@@ -44,7 +43,8 @@ def read_conditions(root: Path = _ROOT, window: float = 0.5) -> Conditions:
     On a recorded tree nothing moves: what needs two looks (others, stolen, swapped) and the jitter are None.
     """
     live = root == _ROOT
-    power = apple_power.read_power() if live and platform.system() == "Darwin" else None
+    mac = live and platform.system() == "Darwin"
+    power = apple_power.read_power() if mac else None
     before, own, start = _activity(root), _own_seconds(), time.monotonic()
     jitter = measure_jitter(limit=max(window, 0.25)) if live else None
     if live:
@@ -60,14 +60,14 @@ def read_conditions(root: Path = _ROOT, window: float = 0.5) -> Conditions:
         load=load_of(root),
         pressure=pressure_of(root),
         others=min(1.0, max(0.0, after.busy - before.busy - ours) / passed) if passed > 0 else None,
-        stolen=min(1.0, max(0, after.stolen - before.stolen) / passed) if passed > 0 else None,
+        stolen=min(1.0, max(0, after.stolen - before.stolen) / passed) if passed > 0 and not mac else None,
         jitter=jitter,
         governor=tree.text(root, f"{first}/scaling_governor") or None,
         turbo=_turbo(root),
         smt=_switch(tree.number(root, "sys/devices/system/cpu/smt/active")),
         aslr=tree.number(root, "proc/sys/kernel/randomize_va_space"),
-        memory=container.available_memory(root) if power is None else memory_available(),
-        swapped=max(0, after.swapped - before.swapped) if passed > 0 else None,
+        memory=container.available_memory(root),
+        swapped=max(0, after.swapped - before.swapped) if passed > 0 and not mac else None,
         on_battery=_on_battery(root) if power is None else power.source == "battery",
         slowed=None if power is None or power.pressure is None else power.slowed,
     )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from profkit.hardware import tree
+from profkit.hardware.macos import memory_available
 
 UNLIMITED = 1 << 60  # cgroup v1 writes "no limit" as the largest page-aligned signed number
 _CONTAINER_WORDS = ("kubepods", "docker", "podman", "libpod", "lxc", "containerd", "garden")
@@ -61,6 +63,8 @@ def read_limits(root: Path = Path("/")) -> Limits:
 
 def available_memory(root: Path = Path("/")) -> int | None:
     """Bytes this process may still take: what the kernel calls available, within the group's limit."""
+    if root == Path("/") and platform.system() == "Darwin":
+        return memory_available()
     line = tree.fields(tree.text(root, "proc/meminfo")).get("MemAvailable", "").split()
     free = int(line[0]) * 1024 if line and line[0].isdigit() else None
     limits = read_limits(root)

@@ -8,6 +8,7 @@ import os
 import shlex
 import shutil
 import sqlite3
+import sys
 import tempfile
 from pathlib import Path
 from urllib.parse import quote_from_bytes
@@ -25,6 +26,8 @@ _NETWORKED = (
     "nfs",
     "cifs",
     "smb",
+    "afp",
+    "webdav",
     "9p",
     "lustre",
     "gpfs",
@@ -185,14 +188,23 @@ def _link(temporary: Path, path: Path) -> None:
 
 
 def networked(folder: Path) -> bool:
-    """Whether `folder` lies on a file system of the network, as far as Linux tells."""
+    """Whether `folder` lies on a file system of the network, as far as Linux and macOS tell."""
     try:
         real = os.path.realpath(folder)
-        rows = [line.split() for line in Path("/proc/self/mounts").read_text(errors="replace").splitlines()]
+        rows = [(place, kind) for place, kind in _mounts() if f"{real}/".startswith(place.rstrip("/") + "/")]
     except OSError:
         return False
-    inside = [row for row in rows if len(row) > 2 and f"{real}/".startswith(row[1].rstrip("/") + "/")]
-    return bool(inside) and max(inside, key=lambda row: len(row[1]))[2].startswith(_NETWORKED)
+    return bool(rows) and max(rows, key=lambda row: len(row[0]))[1].startswith(_NETWORKED)
+
+
+def _mounts() -> list[tuple[str, str]]:
+    """Every mounted file system: where, and of which kind. Raises OSError where the system does not tell."""
+    if sys.platform == "darwin":
+        import psutil  # here: heavy
+
+        return [(part.mountpoint, part.fstype) for part in psutil.disk_partitions(all=True)]
+    lines = Path("/proc/self/mounts").read_text(errors="replace").splitlines()
+    return [(row[1], row[2]) for row in (line.split() for line in lines) if len(row) > 2]
 
 
 # ---------------------------------------------------------------- opened
