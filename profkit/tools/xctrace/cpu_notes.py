@@ -19,6 +19,8 @@ class CpuNotes:
         self._target = target
         self._seen: dict[str, list[float]] = {}  # process -> samples, weight; of those that count or not
         self._unit: Unit | None = None
+        # Such a table holds samples of what was profiled only, whatever name that had when the recording ended.
+        self._single = table.attributes.get("target-pid") == "SINGLE"
         self.weightless = 0
 
     def counts(self, process: Process | None, weight: float | None, unit: Unit) -> bool:
@@ -38,7 +40,7 @@ class CpuNotes:
         row = self._seen.setdefault(name, [0, 0])
         row[0] += 1
         row[1] += weight or 0
-        return same
+        return same or self._single
 
     def thread(self, thread: Thread | None, process: Process | None) -> str:
         """How a thread is called in tables."""
@@ -103,6 +105,11 @@ class CpuNotes:
         ordered = sorted(self._seen.items(), key=lambda one: (-one[1][1], one[0]))
         names = ", ".join(name for name, _ in ordered[:_NAMED]) + (", ..." if len(ordered) > _NAMED else "")
         samples = int(sum(row[0] for row in self._seen.values()))
+        if self._target is not None and self._single:
+            return [
+                f"{schema}: its samples are of {names}, and the table of contents names {_named(self._target)}: they "
+                "are counted, since the table is of one process"
+            ]
         if self._target is not None:
             return [f"{schema}: not counted: {plural(samples, 'sample')} of other processes ({names})"]
         if len(ordered) > 1:

@@ -48,6 +48,12 @@ def test_only_the_profiled_process_counts_and_the_rest_is_told():
     assert parts.warnings == ("time-profile: not counted: 1 sample of other processes (WindowServer (401))",)
 
 
+def test_a_table_of_one_process_counts_whatever_that_is_called():
+    parts = read(table([sample(calls=HOT, process=OTHER)], target_pid="SINGLE"))
+    assert parts.profiles[0].total == 0.001
+    assert "the table of contents names python3.12 (812)" in parts.warnings[0]
+
+
 def test_a_process_of_the_same_name_is_another_one():
     twin = type(ME)(ME.name, 813)
     assert read(table([sample(calls=HOT), sample(calls=HOT, process=twin)])).profiles[0].total == 0.001
