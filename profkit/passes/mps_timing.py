@@ -29,6 +29,7 @@ from time import perf_counter
 from typing import Any
 
 from profkit.model import SampleSet
+from profkit.passes.mps_watch import pressed, thermal_pressure
 from profkit.passes.timing import Calls, Progress, time_calls
 from profkit.statistics import median
 from profkit.words import quantity
@@ -83,7 +84,7 @@ def time_on_mps(
     `mps` is the module torch.mps; `first` are the seconds of a first call that was made already, waited for.
     Raises what the function raises, and what torch does where the device has failed.
     """
-    begin = perf_counter()
+    begin, before = perf_counter(), thermal_pressure()
     calls.wait_for(mps.synchronize)
     spent = 0.0 if first is None else first
     warm = [calls.sample() if first is None else first]
@@ -104,6 +105,8 @@ def time_on_mps(
     found = time_calls(
         calls, precision=precision, budget=left, warmup=warmup, progress=progress, before=warm, least=least
     )
+    if (heat := pressed(before, thermal_pressure())) is not None:
+        remarks.append(heat)
     if single:
         remarks.append(SINGLY.format(wait=quantity(wait, "s")))
         return _told(replace(found, remarks=tuple(remarks)), begin, spent, cold=cold)

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from profkit.model import SampleSet
+from profkit.passes import mps_timing, mps_watch
 from profkit.passes.clocks import Device, time_function
 from profkit.passes.device_words import device_words
 from profkit.passes.read_records import read_record, timings
@@ -207,6 +208,69 @@ def test_a_torch_without_events_is_timed(torch: Torch) -> None:
     del fake.mps.Event
     found = timed(lambda: fake.work(1000))
     assert (found.device_seconds, found.remarks) == (None, ())
+
+
+# ---------------------------------------------------------------- heat
+
+
+def test_heat_before_or_after_is_told(torch: Torch, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = torch()
+    levels = iter(["nominal", "heavy"])
+    monkeypatch.setattr(mps_timing, "thermal_pressure", lambda: next(levels))
+    assert timed(lambda: fake.work(1000)).remarks == (
+        "thermal pressure was heavy: the GPU may have been slowed",
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ("nominal", "nominal", None),
+        (None, None, None),
+        ("moderate", "heavy", "moderate and heavy"),
+        ("heavy", "heavy", "heavy"),
+    ],
+)
+def test_pressure_is_told_once_for_each_level(
+    before: str | None, after: str | None, said: str | None
+) -> None:
+    told = said and f"thermal pressure was {said}: the GPU may have been slowed"
+    assert mps_watch.pressed(before, after) == told
+
+
+class Notify:
+    """libSystem's notify(3), as far as it is asked."""
+
+    def __init__(self, level: int, *failing: str) -> None:
+        self.level, self.failing, self.calls = level, failing, []  # type: ignore[var-annotated]
+
+    def notify_register_check(self, name: Any, token: Any) -> int:
+        self.calls.append(name.value)
+        token._obj.value = 7
+        return int("register" in self.failing)
+
+    def notify_get_state(self, token: Any, level: Any) -> int:
+        level._obj.value = self.level
+        return int("get" in self.failing)
+
+    def notify_cancel(self, token: Any) -> int:
+        self.calls.append(token.value)
+        return 0
+
+
+@pytest.mark.parametrize(
+    ("library", "said"),
+    [(Notify(0), "nominal"), (Notify(2), "heavy"), (Notify(2, "register"), None), (Notify(2, "get"), None)],
+)
+def test_the_level_is_asked_for_by_name_and_the_token_given_back(library: Notify, said: str | None) -> None:
+    assert mps_watch._asked(library) == said  # type: ignore[arg-type]
+    assert library.calls[0] == b"com.apple.system.thermalpressurelevel"
+    assert (7 in library.calls) == ("register" not in library.failing)
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="a Mac tells")
+def test_elsewhere_nothing_is_told() -> None:
+    assert mps_watch.thermal_pressure() is None
 
 
 # ---------------------------------------------------------------- whether it is MPS
