@@ -50,7 +50,9 @@ def part_that_counts(tables: MetalTables, recording: Recording) -> Part:
     rows = work.table()
     processes = work.processes.all
     recorded = {*tables.encoders.best.processes.all, *tables.submissions.best.processes.all}
-    target = choose_target(processes, _busy_by(rows, "process", len(processes)), recording.run, recorded)
+    target = choose_target(
+        processes, _busy_by(rows, "process", len(processes)), recording.run, recorded, recording.pids
+    )
     own = _isin(rows["process"], target.numbers)
     gpus = tuple(dict.fromkeys((*states.gpus, *work.gpus.all)))
     gpu = _main(
@@ -60,7 +62,7 @@ def part_that_counts(tables: MetalTables, recording: Recording) -> Part:
         numbers = [n for n, name in enumerate(work.gpus.all) if name == gpu]
         there = _isin(rows["gpu"], frozenset(numbers))
         rows, own = {name: column[there] for name, column in rows.items()}, own[there]
-    whose = frozenset(processes[number] for number in target.numbers)
+    whose = frozenset(processes[number] for number in target.numbers) | frozenset(target.others)
     mine = {name: column[own] for name, column in rows.items()}
     buffers = buffers_of(mine, tables.submissions.best, tables.encoders.best, tables.completions.best, whose)
     active = states.active(gpu or "").spans() if gpu is not None and gpu in states.gpus else None

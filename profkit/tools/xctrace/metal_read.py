@@ -115,8 +115,6 @@ class MetalTables:
         wanted, take = self.takers()[table.schema]
         rows = _Count(table.rows(wanted))  # type: ignore[arg-type]
         take(rows)
-        for _ in rows:  # those that nobody took: the table may be cut off further on
-            pass
         self.rows[table.schema] = max(self.rows.get(table.schema, 0), rows.rows)
 
     # What follows is summed up as it comes, so of several tables that hold the same the first with rows is taken.

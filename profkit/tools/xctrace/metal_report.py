@@ -9,6 +9,7 @@ from typing import Any
 from profkit.model import Gpu, GpuTrace, MetalOverTime, MetalTrace
 from profkit.timeline.slices import shares, states
 from profkit.timeline.spans import Spans, longest, spans_of, union
+from profkit.timeline.windows import EVER
 from profkit.tools.xctrace import metal_sums as sums
 from profkit.tools.xctrace.metal_absent import NO_SET, Seen, absences, useless
 from profkit.tools.xctrace.metal_counter_sums import counters_in
@@ -103,7 +104,9 @@ def _metal(
         ),
         induced=None if induced == _DEFAULT else induced,
         counters=() if useless(counters) else counters,
-        memory_peak=tables.memory.best.peak(part.whose, counted),
+        memory_peak=tables.memory.best.peak(
+            part.whose, counted if recording.windows is not None else spans_of([EVER])
+        ),
         absent=absences(absent, counters, shaders=bool(shaders), commits=pending is not None),
         marked=recording.windows is not None,
         entries=recording.alignment.entries,

@@ -14,11 +14,15 @@ COMPOSITORS = frozenset(("WindowServer", "backboardd"))
 
 @dataclass(frozen=True)
 class Target:
-    """`numbers` are those of the processes whose work counts; `name` tells them; `note`: what has to be said."""
+    """`numbers` are those of the processes whose work counts; `name` tells them; `note`: what has to be said.
+
+    `others` is a process that counts and had nothing on the GPU.
+    """
 
     numbers: frozenset[int] = frozenset()
     name: str | None = None
     note: str | None = None
+    others: tuple[Process, ...] = ()
 
 
 def choose_target(
@@ -54,9 +58,8 @@ def choose_target(
         )
         return Target(found.numbers, found.name, note)
     if launched is not None:
-        return Target(
-            frozenset(), told(launched), f"{told(launched)} was launched and had nothing on the GPU"
-        )
+        note = f"{told(launched)} was launched and had nothing on the GPU"
+        return Target(frozenset(), told(launched), note, (launched,))
     others = {p for p in processes if p is not None and p.name not in COMPOSITORS}
     found = _busiest(processes, busy, others or {p for p in processes if p is not None})
     if found is None:

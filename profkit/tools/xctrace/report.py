@@ -47,6 +47,7 @@ def read_exports(path: Path, records: Iterable[RegionRecord] = ()) -> Report:
     of several recordings, or nothing of xctrace's.
     """
     exports = find_exports(path)
+    records = tuple(records)
     number = exports.run
     run = next((one for one in exports.runs if one.number == number), None)
     recording = Recording(
@@ -55,6 +56,7 @@ def read_exports(path: Path, records: Iterable[RegionRecord] = ()) -> Report:
         _alignment(exports, run, records),
         exports.schemas,
         {one.schema: one.reason for one in read_left_out(path)} if path.is_dir() else {},
+        frozenset(record.pid for record in records),
     )
     version = run.summary.get("instruments-version") if run is not None else None
     report = Report("xctrace", "xctrace-export", version or None, _facts(run))
