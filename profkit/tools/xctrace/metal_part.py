@@ -71,7 +71,7 @@ def part_that_counts(tables: MetalTables, recording: Recording) -> Part:
     if recording.windows is not None:
         counted = window = spans_of(recording.windows)
     else:
-        counted = _whole(known | busy)
+        counted = _whole(known | busy) if known or busy else _recorded(recording)
         window = _window(busy, buffers) & counted
     return Part(gpu, gpus, target, whose, rows, own, active, counted, window, busy, buffers)
 
@@ -79,6 +79,16 @@ def part_that_counts(tables: MetalTables, recording: Recording) -> Part:
 def _whole(spans: Spans) -> Spans:
     extent = spans.extent
     return spans_of([extent]) if extent is not None else empty()
+
+
+def _recorded(recording: Recording) -> Spans:
+    """All of it, as long as it was: a recording of the counters alone has no table of the GPU's states or work."""
+    told = recording.run.summary.get("duration", "") if recording.run is not None else ""
+    try:
+        seconds = float(told)
+    except ValueError:
+        return empty()
+    return spans_of([(0, int(seconds * 1e9))]) if 0 < seconds < 1e9 else empty()
 
 
 def _window(busy: Spans, buffers: Buffers) -> Spans:
