@@ -23,6 +23,7 @@ from profkit.recording.usage import usage_readings
 from profkit.run import write_run
 from profkit.signals import hurried
 from profkit.summaries.memory import summarize_allocations
+from profkit.timeline.metal_passes import merged
 from profkit.words import percent, plural
 from profkit.workload import seems_marked
 
@@ -193,7 +194,7 @@ class LiveRun:
             passes=(*known.passes, replace(result, artifacts=(*result.artifacts, *findings.artifacts))),
             gpus=_same_devices(known.gpus, findings.gpus),
             trace=known.trace or findings.trace,
-            metal=known.metal or findings.metal,
+            metal=merged(known.metal, findings.metal),
             triton=(*known.triton, *read_triton(plan)),
             facts=_facts(known.facts, findings.facts, plan.tool),
             counters=(*known.counters, *findings.counters),

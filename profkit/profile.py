@@ -6,6 +6,7 @@ Every step is written to run.json before the next begins, so that a run which di
 from __future__ import annotations
 
 import contextlib
+import platform
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -25,7 +26,7 @@ from profkit.reports.markdown import render as render_markdown
 from profkit.run import create_run_folder, hand_over, release_space, reserve_space, write_run
 from profkit.signals import hurried, interruptible
 from profkit.targets import Target, load_targets
-from profkit.workload import describe, seems_gpu, seems_marked
+from profkit.workload import describe, seems_gpu, seems_marked, seems_mps
 
 PASSES = get_args(PassName)
 # Wall seconds for warm-up and samples in one process, where the user names none.
@@ -169,6 +170,7 @@ def _site(request: Request, folder: Path, workload: Workload, choice: _Choice) -
         precision=request.precision,
         budget=request.budget if request.budget is not None else budgets[depth],
         cold=request.cold,
+        timeout=request.timeout,
     )
 
 
@@ -182,19 +184,24 @@ class _Choice:
 
 
 def _choose(request: Request, workload: Workload) -> _Choice:
-    """The backend asked for; with `auto` cuda where a device is here that the workload seems to use, else cpu.
+    """The backend asked for; with `auto` cuda or mps where a device is here that the workload seems to use, else cpu.
 
     Raises MachineError where the one that was asked for cannot be profiled here.
     """
     choice = _find(request, workload)
     if request.cold and choice.name == "cpu":
-        raise UsageError("--cold flushes the L2 of a GPU, and this run is on the CPU", "--backend cuda")
+        gpu = "mps" if platform.system() == "Darwin" else "cuda"
+        raise UsageError("--cold flushes the L2 of a GPU, and this run is on the CPU", f"--backend {gpu}")
     return choice
 
 
 def _find(request: Request, workload: Workload) -> _Choice:
     if request.backend == "cpu":
         return _Choice("cpu")
+    if request.backend == "mps":
+        return _mps()
+    if request.backend == "auto" and platform.system() == "Darwin":
+        return _auto_on_macos(workload)
     from profkit.hardware import gpu as hardware_gpu  # a run on the CPU asks no driver
 
     if request.backend == "auto":
@@ -207,16 +214,38 @@ def _find(request: Request, workload: Workload) -> _Choice:
             missing = fault.reason if fault is not None else "no CUDA device is visible"
             return _Choice("cpu", why=f"backend cpu: {from_workload}, but {missing}")
         return _Choice("cuda", gpus, f"backend cuda: {from_workload} (--backend cpu profiles the host)")
-    if request.backend == "cuda":
-        gpus = hardware_gpu.read_gpus()
-        if gpus:
-            return _Choice("cuda", gpus)
-        fault = hardware_gpu.driver_fault()
-        reason = fault.reason if fault is not None else "no device is visible"
+    gpus = hardware_gpu.read_gpus()
+    if gpus:
+        return _Choice("cuda", gpus)
+    fault = hardware_gpu.driver_fault()
+    reason = fault.reason if fault is not None else "no device is visible"
+    raise MachineError(
+        f"--backend cuda: {reason}", (fault.fix if fault is not None else None) or "--backend cpu"
+    )
+
+
+def _mps() -> _Choice:
+    """The backend mps with the GPUs of this Mac. Raises MachineError elsewhere."""
+    system = platform.system()
+    if system != "Darwin":
         raise MachineError(
-            f"--backend cuda: {reason}", (fault.fix if fault is not None else None) or "--backend cpu"
+            f"--backend mps: Metal exists only on macOS, and this is {system or 'another system'}",
+            "record on a Mac (wrappers/xctrace.sh), bring the exported tables, then: profkit summarize FOLDER",
         )
-    raise MachineError(f"profkit does not profile the {request.backend} backend yet", "--backend cpu")
+    from profkit.hardware.apple import read_apple_gpus
+
+    return _Choice("mps", read_apple_gpus())
+
+
+def _auto_on_macos(workload: Workload) -> _Choice:
+    """mps where the workload seems to use it and this is Apple silicon, whose GPU torch and mlx use; else cpu."""
+    from_workload = seems_mps(workload)
+    if from_workload is None:
+        return _Choice("cpu")
+    choice = _mps()
+    if not any(gpu.name.startswith("Apple") for gpu in choice.gpus):
+        return _Choice("cpu", why=f"backend cpu: {from_workload}, but this Mac has no GPU of Apple's")
+    return replace(choice, why=f"backend mps: {from_workload} (--backend cpu profiles the host)")
 
 
 def _room(choice: _Choice, site: Site) -> BackendRoom:
@@ -224,6 +253,10 @@ def _room(choice: _Choice, site: Site) -> BackendRoom:
         from profkit.backends.cuda import Cuda
 
         return Cuda(site, choice.gpus)
+    if choice.name == "mps":
+        from profkit.backends.mps import Mps
+
+        return Mps(site, choice.gpus)
     from profkit.backends.cpu import Cpu
 
     return Cpu(site)

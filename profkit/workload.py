@@ -93,6 +93,27 @@ def seems_gpu(workload: Workload) -> str | None:
     return None
 
 
+# What a program that uses an Apple GPU names. `torch` alone runs on the CPU.
+_MPS = re.compile(r"\b(?:mps|mlx(?:_lm)?|coremltools|metal|MTLDevice|current_accelerator)\b|\bMetal\b")
+
+
+def seems_mps(workload: Workload) -> str | None:
+    """Why the workload seems to use the GPU of a Mac, in words; None where nothing says so. A guess: nothing is run."""
+    for word in workload.command[1:]:
+        if re.fullmatch(r"(?:-\w|--[\w-]+=)?(?:cpu|cuda(?::\d+)?)", word):
+            return None
+        if re.fullmatch(r"(?:--[\w-]+=)?(?:mps(?::0)?|gpu)", word):
+            return f"its arguments say {word}"
+    for word in workload.command:
+        path = Path(workload.folder, word)
+        if word.endswith(".py") and path.is_file() and (match := _MPS.search(_text(path))) is not None:
+            return f"{path.name} names {match[0]}"
+    for before, word in zip(workload.command, workload.command[1:], strict=False):
+        if before == "-c" and (match := _MPS.search(word)) is not None:
+            return f"its program names {match[0]}"
+    return None
+
+
 def _text(path: Path) -> str:
     try:
         with path.open("rb") as file:

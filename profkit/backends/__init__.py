@@ -42,6 +42,9 @@ class Site:
     precision: float  # half-width of the median's interval as a share
     budget: float  # wall seconds for timing in one process
     cold: bool = False  # timing on a device flushes its L2 before each call
+    timeout: float | None = (
+        None  # wall seconds that one step may take: for a tool with a time limit of its own
+    )
 
 
 @dataclass(frozen=True)

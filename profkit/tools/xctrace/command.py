@@ -15,6 +15,7 @@ METAL = "Metal System Trace"
 TIME_PROFILER = "Time Profiler"
 CPU_COUNTERS = "CPU Counters"
 GPU_COUNTERS = "Metal GPU Counters"  # an instrument, no template
+POINTS = "Points of Interest"  # an instrument: signposts
 
 # What xctrace ends with when its time limit ended a launched program; the document is whole (Xcode 16 to 27).
 CUT = 54

@@ -1,7 +1,7 @@
 """A document of Instruments (`.trace`) as XML that can be read anywhere: its table of contents and the tables in use.
 
 Runs xctrace, on the Mac that has it. As a program (`python -m profkit.tools.xctrace.export DOCUMENT FOLDER`) it is a
-step of a plan like any other conversion.
+conversion like any other: what a step of a plan runs after its recording.
 """
 
 from __future__ import annotations
@@ -32,6 +32,9 @@ TOC = "toc.xml"
 MOST_BYTES = 2 << 30  # of one table: GPU counters have 3 to 6 GB for 15 s of recording
 TABLE_SECONDS = 900.0  # what one table may take; to open a large document alone takes half a minute
 _LOOK = 0.1  # seconds between two looks at a table that grows
+# `python -m` would look for modules in the workload's folder first, where a `signal.py` may lie.
+_START = "import sys; sys.path[0] = sys.argv.pop(1); from profkit.tools.xctrace.export import main; sys.exit(main())"
+_ROOT = str(Path(__file__).resolve().parents[3])
 _SAFE = re.compile(r"[A-Za-z0-9._-]+")
 
 
@@ -209,8 +212,11 @@ def export_argv(
     may_be_cut: bool = False,
     xctrace: str | None = None,
 ) -> tuple[str, ...]:
-    """The command that exports a document, as a step of a plan."""
-    argv = [sys.executable, "-m", "profkit.tools.xctrace.export", str(document), str(folder)]
+    """The command that exports a document, as a step of a plan.
+
+    `status` is the file for how the workload ended; with `may_be_cut` a time limit that ended it is no failure.
+    """
+    argv = [sys.executable, "-c", _START, _ROOT, str(document), str(folder)]
     if schemas:
         argv.append(f"--schemas={','.join(schemas)}")
     if xctrace is not None:

@@ -1,0 +1,115 @@
+"""One execution of the workload under Instruments, as a step: recorded by xctrace, exported, and read back."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from profkit.backends import Site
+from profkit.errors import UnreadableReport
+from profkit.model import Directive, Report, Step
+from profkit.passes.read_records import read_records
+from profkit.tools.xctrace.command import CUT, FINISH, TELL, record_argv
+from profkit.tools.xctrace.export import TOC, export_argv
+from profkit.tools.xctrace.faults import explain
+from profkit.tools.xctrace.probe import XctraceAbility
+from profkit.tools.xctrace.report import read_exports
+
+EXPORT_SECONDS = 1800.0  # of one recording: a dozen tables, of which a large one takes minutes
+
+
+def instruments_step(
+    site: Site,
+    xctrace: XctraceAbility,
+    directive: Directive,
+    name: str,
+    schemas: Sequence[str],
+    *,
+    template: str | None = None,
+    instruments: Sequence[str] = (),
+    options: Mapping[str, str] | None = None,
+    limit: float | None = None,
+    finish: float = FINISH,
+) -> Step:
+    """The step `name`: the workload launched by xctrace, nothing in between, and those of `schemas` that come, as XML.
+
+    The recording is whole; a region is found in it afterwards, by the clock. `options` is one file (path and text) for
+    --recording-options. `limit`: seconds after which this plan itself ends the workload, so that the document stays in
+    bounds; the user's own limit (`site.timeout`), where it comes first, is a failure as in any other step.
+    """
+    folder = site.folder / "artifacts"
+    document, exports, status = (folder / f"{name}{end}" for end in (".trace", ".xctrace", ".status"))
+    asked = site.timeout
+    planned = limit is not None and (asked is None or limit < asked)
+    program = str(xctrace.path)
+    return Step(
+        name,
+        record_argv(
+            absolute(site.workload.command, site.workload.folder),
+            document,
+            template=template,
+            instruments=instruments,
+            limit=limit if planned else asked,
+            options=next(iter(options), None) if options else None,
+            xctrace=program,
+        ),
+        (f"artifacts/{name}.trace", f"artifacts/{name}.xctrace"),
+        directive=directive,
+        files=dict(options or {}),
+        tool="xctrace",
+        workload_status=str(status),
+        after=(export_argv(document, exports, schemas, status=status, may_be_cut=planned, xctrace=program),),
+        after_limit=EXPORT_SECONDS,
+        finish=finish,
+        fine=(CUT,),
+        tells=TELL,
+    )
+
+
+def absolute(command: Sequence[str], folder: str) -> tuple[str, ...]:
+    """The command with its program as a whole path, as a service that knows neither PATH nor folder has to be told.
+
+    Links are left as they are: the `python` of a virtual environment knows by its own path that it is one.
+    """
+    first = command[0]
+    if os.sep in first:
+        found: str | None = os.path.normpath(os.path.join(folder, first))
+    else:
+        found = shutil.which(first)
+        found = os.path.abspath(found) if found is not None else None
+    return (found or first, *command[1:])
+
+
+def read_step(folder: Path, step: Step) -> Report:
+    """The exports of a step, restricted to what the workload marked.
+
+    Raises UnreadableReport, with xctrace's own reason where it could not open or export what it had recorded.
+    """
+    exports = folder / step.artifacts[1]
+    if not (exports / TOC).is_file():
+        raise _why_not(folder, step)
+    records = read_records(sorted((folder / "artifacts").glob(f"{step.name}.region.*.json")))
+    return read_exports(exports, [record for record in records if record.regions or record.benchmarks])
+
+
+def _why_not(folder: Path, step: Step) -> UnreadableReport:
+    recorded = (folder / step.artifacts[0]).exists()
+    for log in (f"{step.name}.after0.log", f"{step.name}.log"):
+        fault = explain(said(folder, log), 0)
+        if fault is not None:
+            return UnreadableReport(f"xctrace left nothing that can be read: {fault.reason}", fault.fix)
+    if not recorded:
+        return UnreadableReport("xctrace left no document", f"see {step.name}.log")
+    return UnreadableReport(
+        f"xctrace recorded {step.name}.trace, but it could not be exported", f"see {step.name}.after0.log"
+    )
+
+
+def said(folder: Path, log: str) -> str:
+    """What a step printed, as far as its log has it; "" where there is none."""
+    try:
+        return (folder / "logs" / log).read_text("utf-8", "replace")
+    except OSError:
+        return ""
