@@ -53,8 +53,8 @@ class Buffers:
         return (self.done - self.commit)[known]
 
     def notices(self, part: Spans) -> Any:
-        """From the end on the GPU to completion, of those that ended there in the part that counts."""
-        known = (self.end >= 0) & self.told & (self.done >= self.end) & part.holds(self.end)
+        """From the end on the GPU to completion, of those that began there in the part that counts."""
+        known = (self.end >= 0) & self.told & (self.done >= self.end) & part.holds(self.begin)
         return (self.done - self.end)[known]
 
     def times(self, part: Spans) -> Any:

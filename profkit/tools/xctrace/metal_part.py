@@ -71,8 +71,8 @@ def part_that_counts(tables: MetalTables, recording: Recording) -> Part:
     if recording.windows is not None:
         counted = window = spans_of(recording.windows)
     else:
-        counted = _whole(known | busy) if known or busy else _recorded(recording)
-        window = _window(busy, buffers) & counted
+        window = _window(busy, buffers)
+        counted = _whole(known | window) if known or window else _recorded(recording)
     return Part(gpu, gpus, target, whose, rows, own, active, counted, window, busy, buffers)
 
 
