@@ -12,6 +12,7 @@ from profkit.words import figures, percent, plural, quantity
 SIDES_APART = 0.1
 WALL_APART = 1.05  # wall over device clock; below it they say the same
 MPS = "mps-synchronized"
+FIRST_APART = 2.0  # times a later iteration: below it the first is no news
 CLOCKS_APART = 0.02  # largest over smallest SM clock - 1; cards step in 15 MHz, about 1 %
 
 
@@ -32,7 +33,7 @@ def device_notes(timing: Timing) -> list[str]:
     if not sets:
         return []
     name = timing.name
-    notes = [*_single(name, sets), *_sides(name, sets), *_cache(name, sets)]
+    notes = [*_first(name, sets), *_sides(name, sets), *_cache(name, sets)]
     batched = list(dict.fromkeys(one.batching for one in sets if one.batching))
     if batched:
         notes.append(f"{name}: launches amortised: {'; '.join(batched)}.")
@@ -67,11 +68,18 @@ def _sides(name: str, sets: Sequence[SampleSet]) -> list[str]:
     return []
 
 
-def _single(name: str, sets: Sequence[SampleSet]) -> list[str]:
-    single = _middle([one.single_seconds for one in sets])
-    if single is None:
+def _first(name: str, sets: Sequence[SampleSet]) -> list[str]:
+    """What compiling for these shapes adds to the first iteration, where that is worth a word."""
+    both = [(one.warmup[0], statistics.median(one.seconds)) for one in sets if one.warmup and one.seconds]
+    if not both or any(one.clock != MPS for one in sets):
         return []
-    return [f"{name}: one call that is launched to an idle GPU and waited for takes {quantity(single, 's')}."]
+    first, later = _middle([first for first, _ in both]), _middle([later for _, later in both])
+    if first is None or later is None or first < FIRST_APART * later:
+        return []
+    return [
+        f"{name}: the first iteration took {quantity(first, 's')}, in which Metal and MPSGraph compile for these"
+        " shapes; no sample has that in it."
+    ]
 
 
 def _cache(name: str, sets: Sequence[SampleSet]) -> list[str]:

@@ -59,6 +59,10 @@ def time_readings(timing: Timing) -> tuple[Reading, ...]:
     if first:
         formula = "median of the processes' first iterations"
         found.append(told("time.first", statistics.median(first), "s", formula))
+    single = [process.single_seconds for process in timing.processes if process.single_seconds is not None]
+    if single:
+        formula = "median of the processes' calls that were launched to an idle device and waited for"
+        found.append(told("time.single", statistics.median(single), "s", formula))
     if centre.between_spread is not None:
         formula = "100 * (largest - smallest median of a process) / median"
         found.append(told("time.processes", 100 * centre.between_spread, "%", formula))
@@ -130,6 +134,7 @@ def _table(timing: Timing, readings: Sequence[Reading]) -> Table | None:
         "time.p99",
         "time.maximum",
         "time.first",
+        "time.single",
         "time.spread",
         "time.outliers",
         "time.processes",

@@ -85,3 +85,34 @@ def test_a_report_without_timing_shows_its_own_times() -> None:
     summary = summarize_time([], [elapsed])
     assert summary.headline.startswith("No iteration was timed.")
     assert summary.tables[0].rows == (("Time under the tool", "2.50 s"),)
+
+
+def mps(cache: str = "warm", **more: object) -> Timing:
+    samples = SampleSet((1e-3,) * 40, 32, (0.25, 1e-3), clock="mps-synchronized", cache=cache, **more)  # type: ignore[arg-type]
+    return Timing("mlp", "benchmark", (samples,), 0.01)
+
+
+def test_on_mps_the_first_use_the_wait_and_a_single_call_are_told() -> None:
+    summary = summarize_time([mps(single_seconds=1.2e-3)])
+    assert summary.headline.startswith("mlp takes 1.00 ms")
+    assert "per iteration (GPU waited for): 40 samples" in summary.headline
+    told = values(mps(single_seconds=1.2e-3))
+    assert (told["time.single"], told["time.first"]) == (1.2e-3, 0.25)
+    assert any(
+        "the first iteration took 250 ms, in which Metal and MPSGraph compile" in n for n in summary.notes
+    )
+    assert not any(word in note for note in summary.notes for word in ("CUDA", "L2", "SM clock"))
+
+
+def test_on_mps_cold_caches_are_told_by_what_was_done() -> None:
+    summary = summarize_time([mps("cold")])
+    assert "(GPU waited for, with cold caches)" in summary.headline
+    assert any(
+        "more than the GPU's caches hold was written before each iteration" in n for n in summary.notes
+    )
+
+
+def test_a_first_iteration_like_the_others_is_no_news() -> None:
+    samples = SampleSet((1e-3,) * 40, warmup=(1.1e-3,), clock="mps-synchronized", cache="warm")
+    notes = summarize_time([Timing("mlp", "benchmark", (samples,), 0.01)]).notes
+    assert not any("first iteration" in note for note in notes)
