@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 from datetime import datetime, timezone
 from pathlib import Path
@@ -116,6 +117,7 @@ def _by_hand(found: Format, path: Path) -> str | None:
 def document_of(report: Report, path: Path) -> RunDocument:
     """A report as a run of which nothing more is known."""
     device = report.trace is not None or report.gpus or any(c.scope.kind == "kernel" for c in report.counters)
+    kept = device or report.tool == "xctrace"  # what decides whether two may be compared
     known = report.counters and has_formulas(report.tool)
     readings = derive(report.counters, formula_table(report.tool), report.tool, path.name) if known else ()
     command = report.facts.get("command")
@@ -124,17 +126,26 @@ def document_of(report: Report, path: Path) -> RunDocument:
         backend="mps" if report.metal is not None else "cuda" if device else "cpu",
         state="complete",
         workload=Workload(_words(command), path.stem, ""),
-        started=datetime.fromtimestamp(path.stat().st_mtime, timezone.utc).isoformat(timespec="seconds"),
+        started=_started(report, path),
         tools={report.tool: report.version} if report.version else {},
         counters=report.counters,
         readings=readings,
         gpus=report.gpus,
         trace=report.trace,
         metal=report.metal,
-        facts=report.facts if device else {},
+        facts=report.facts if kept else {},
         profiles=report.profiles,
-        notes=report.warnings if device else (*_told(report), *report.warnings),
+        notes=report.warnings if kept else (*_told(report), *report.warnings),
     )
+
+
+def _started(report: Report, path: Path) -> str:
+    """When it was recorded, where the report says so; else when the file was written last. In UTC."""
+    told = datetime.fromtimestamp(path.stat().st_mtime, timezone.utc)
+    with contextlib.suppress(ValueError, OverflowError):
+        recorded = datetime.fromisoformat(report.facts.get("recorded", ""))
+        told = recorded.astimezone(timezone.utc) if recorded.tzinfo is not None else told
+    return told.isoformat(timespec="seconds")
 
 
 def _told(report: Report) -> tuple[str, ...]:

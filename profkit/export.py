@@ -80,7 +80,7 @@ def export(wish: Wish, progress: Progress | None = None) -> Export:
             if len(wish.sources) == 1:
                 raise
             faults.append(fault)
-    return Export(_rendered(wish, documents, faults), faults)
+    return Export(_rendered(wish, documents, faults, progress or Silent()), faults)
 
 
 def _for_viewer(wish: Wish, progress: Progress) -> Iterator[str]:
@@ -94,7 +94,9 @@ def _for_viewer(wish: Wish, progress: Progress) -> Iterator[str]:
     return pieces(find_sources(source), lambda: as_judged(source, wish.targets), progress)
 
 
-def _rendered(wish: Wish, documents: Sequence[RunDocument], faults: Sequence[ProfkitError]) -> Iterator[str]:
+def _rendered(
+    wish: Wish, documents: Sequence[RunDocument], faults: Sequence[ProfkitError], progress: Progress
+) -> Iterator[str]:
     match wish.form:
         case "json":
             yield _json(documents, faults, alone=len(wish.sources) == 1)
@@ -109,7 +111,7 @@ def _rendered(wish: Wish, documents: Sequence[RunDocument], faults: Sequence[Pro
             for document in documents:
                 yield markdown(document, STEP_SUMMARY // max(1, len(documents)))
         case "html":
-            yield _page(documents[0], wish)
+            yield _page(documents[0], wish, progress)
         case _:
             from profkit.reports.terminal import render as terminal
 
@@ -117,14 +119,22 @@ def _rendered(wish: Wish, documents: Sequence[RunDocument], faults: Sequence[Pro
                 yield ("\n" if number else "") + terminal(document)
 
 
-def _page(document: RunDocument, wish: Wish) -> str:
-    """A page that will lie in the run's folder links the files beside it; elsewhere there are none."""
+def _page(document: RunDocument, wish: Wish, progress: Progress) -> str:
+    """A page that will lie in the run's folder links the files beside it; elsewhere there are none.
+
+    Of a report that sampled stacks it has the flame graph: a document holds sums alone, so they are read once more.
+    """
+    from profkit.exports.sources import find_sources
+    from profkit.exports.speedscope import stacks_of
     from profkit.reports.html.collect import extras_of
     from profkit.reports.html.page import render
 
     source = wish.sources[0]
     folder = source.parent if source.name == FILE_NAME else source
-    extras = extras_of(folder if (folder / FILE_NAME).is_file() else None, document)
+    is_run = (folder / FILE_NAME).is_file()
+    extras = extras_of(folder if is_run else None, document)
+    if not is_run:
+        extras = replace(extras, stacks=stacks_of(find_sources(source), progress))
     beside = wish.output is not None and wish.output.absolute().parent == folder.absolute()
     return render(document, extras if beside else replace(extras, files=()))
 

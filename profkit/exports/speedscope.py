@@ -19,11 +19,11 @@ HINT = "profkit profile --backend cpu --passes trace,cprofile -- COMMAND"
 def pieces(sources: Sources, document: Callable[[], RunDocument], progress: Progress) -> Iterator[str]:
     """The file in pieces: whole stacks first (perf, Instruments), then GPU time, then each table of functions.
 
-    GPU time is by range and kernel, of Metal by encoder. A table of functions knows no callers: its stacks are library and function, and its name says so. Raises UsageError
-    where there is neither.
+    GPU time is by range and kernel, of Metal by encoder. A table of functions knows no callers: its stacks are library
+    and function, and its name says so. Raises UsageError where there is neither.
     """
     told = document()
-    found = [*_stacks(sources, progress), *_device(told.trace)]
+    found = [*stacks_of(sources, progress), *_device(told.trace)]
     found += [stacks for profile in told.profiles if (stacks := _table(profile)) is not None]
     if not found:
         raise UsageError(f"{sources.name} has no stacks and no profile by function", HINT)
@@ -40,7 +40,8 @@ def _written(stacks: list[Stacks], name: str) -> Iterator[str]:
                 yield piece
 
 
-def _stacks(sources: Sources, progress: Progress) -> tuple[Stacks, ...]:
+def stacks_of(sources: Sources, progress: Progress) -> tuple[Stacks, ...]:
+    """The stacks that were sampled, read once more from what holds them; none where nothing was."""
     if sources.stacks is None:
         return ()
     progress.begin("stacks", str(sources.stacks.path))

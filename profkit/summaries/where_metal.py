@@ -74,9 +74,12 @@ def _whole(
 
 
 def works(title: str, found: tuple[MetalWork, ...]) -> Whole | None:
-    """GPU time by encoder, shader or channel: shares of their sum, since some may run side by side."""
+    """GPU time by encoder, shader or channel: shares of their sum, since some may run side by side.
+
+    None of one alone, and of no time.
+    """
     total = sum(one.seconds for one in found)
-    if total <= 0:
+    if total <= 0 or len(found) < 2:
         return None
     formula = "its time / the time of all of them"
     largest = sorted(found, key=lambda one: -one.seconds)

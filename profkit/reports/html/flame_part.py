@@ -8,6 +8,7 @@ from profkit.reports.html.chart_figures import sentence, summary_of
 from profkit.reports.html.escape import text
 from profkit.reports.html.part import Extras, Part
 from profkit.stacks.flame import Flame, flame_of
+from profkit.summaries.trace import is_traced
 from profkit.words import percent
 
 SEEN = 0.001  # of all samples: less that no box shows is not worth a sentence
@@ -28,6 +29,8 @@ def part(document: RunDocument, extras: Extras) -> Part | None:
         told = "Widths are shares of the samples; callers stand above what they call."
         return Part("flame-graph", TITLE, drawn, told, data={"flame-data": data})
     timed = document.trace is not None and document.trace.span is not None
+    if extras.of_metal(document) and any(is_traced(profile) for profile in document.profiles):
+        return None  # it was sampled, and the page of a run folder without its stacks has its hot spots alone
     if document.backend != "cpu" and (document.plan is not None or timed):
         why = "Stacks are sampled of a program on the CPU, and this run was on the GPU."
         return Part("flame-graph", TITLE, sentence("Where its host spends the time is not known.", HOST), why)

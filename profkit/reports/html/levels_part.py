@@ -41,7 +41,7 @@ def part(document: RunDocument, extras: Extras) -> Part | None:
     ]
     told = [one for concern in ("bandwidth", "cache") if (one := summary_of(document, concern)) is not None]
     headlines = [one.headline for one in told]
-    if not charts and not headlines:
+    if not charts and (not headlines or extras.of_metal(document)):
         return None
     fix = next((reading.fix for one in told for reading in one.readings if reading.fix), None)
     body = figures(charts) if charts else sentence("", fix) if fix else ""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from profkit.metrics.metal_counters import metal_counter_names
 from profkit.model import RUN, MetalCounter, MetalTrace, Reading, RunDocument, Source
 from profkit.reports.charts.bars import Bar, Mark, bar_chart
-from profkit.reports.html.chart_figures import figures, sentence
+from profkit.reports.html.chart_figures import figures, sentence, threshold
 from profkit.reports.html.metal_table import finished, table
 from profkit.reports.html.part import Extras, Part
+from profkit.summaries.pick import best, main_scopes
 from profkit.summaries.where_metal import TOOL
 from profkit.words import percent, plural, quantity
 
@@ -30,7 +32,7 @@ def part(document: RunDocument, extras: Extras) -> Part | None:
             return None
         words = f"{missing.reason[:1].upper()}{missing.reason[1:].rstrip('.')}."
         return Part("gpu-counters", TITLE, sentence("", missing.fix) if missing.fix else "", words)
-    charts = [chart for chart in (_shares(trace, extras), _rates(document, trace, extras)) if chart]
+    charts = [chart for chart in (_shares(document, trace, extras), _rates(document, trace, extras)) if chart]
     body = figures(charts, WHOLE) if charts else ""
     shown = f" of the set {trace.counter_set}" if trace.counter_set else ""
     headline = f"{plural(len(trace.counters), 'counter')}{shown}{_covered(trace.counters)}."
@@ -57,13 +59,25 @@ def _reading(one: MetalCounter) -> Reading:
     return Reading(one.name, value, one.unit, "measured", RUN, Source(TOOL, one.name, formula=formula))
 
 
-def _shares(trace: MetalTrace, extras: Extras) -> str | None:
+def _held_to(document: RunDocument) -> dict[str, tuple[Mark, ...]]:
+    """The targets by the names of the counters that tell what they are on."""
+    found: dict[str, tuple[Mark, ...]] = {}
+    for metric, names in metal_counter_names().counters.items():
+        target = threshold(document, metric)
+        if target is not None:
+            found |= {name: (Mark(target[0], "target", target[1]),) for name in names}
+    return found
+
+
+def _shares(document: RunDocument, trace: MetalTrace, extras: Extras) -> str | None:
     found = sorted((one for one in trace.counters if one.unit == "%"), key=lambda one: -_value(one)[0])
-    bars = [_bar(one, extras) for one in found[:MOST]]
+    held = _held_to(document)
+    bars = [_bar(one, extras, held.get(one.name, ())) for one in found[:MOST]]
     if not bars:
         return None
     more = len(found) - len(bars)
     legend = "Light: the highest sample." + (f" {more} more in the table." if more > 0 else "")
+    legend += " Dotted line: target." if any(bar.marks for bar in bars) else ""
     told = ". ".join(bar.told for bar in bars[:8])
     return bar_chart("gpu-counters", "Counters, in % of what there is", f"{told}.", bars, 100.0, legend)
 
@@ -85,6 +99,12 @@ def _rates(document: RunDocument, trace: MetalTrace, extras: Extras) -> str | No
     peak = next((gpu.bandwidth for gpu in document.gpus if gpu.bandwidth), None)
     marks = (Mark(peak, "peak", f"specified: {quantity(peak, 'B/s')}"),) if peak is not None else ()
     bars = [_bar(one, extras, marks) for one in found[:MOST]]
+    both = best(document.readings, "bandwidth.gpu", main_scopes(document))
+    if both is not None and both.value is not None:
+        words = quantity(both.value, both.unit)
+        told = f"Read and written: {words}"
+        source = extras.sources.number(both)
+        bars.insert(0, Bar("Read and written", both.value, words, told, marks=marks, source=source))
     line = (
         f"Dashed line: what the chip is specified with, {quantity(peak, 'B/s')}."
         if peak is not None

@@ -62,7 +62,7 @@ def _name(one: MetalWork) -> str:
 
 def _chart(found: Sequence[MetalWork], title: str, source: str, extras: Extras) -> str:
     total = sum(one.seconds for one in found)
-    if total <= 0:
+    if total <= 0 or len(found) < 2:
         return ""
     bars = []
     for one in found[:MOST]:

@@ -21,7 +21,7 @@ def part(document: RunDocument, extras: Extras) -> Part | None:
     rows = [row for row in extras.kernels(document) if any(row.value(name) is not None for name in names)]
     headline = summary.headline if summary is not None else None
     if not rows:
-        if summary is None:
+        if summary is None or extras.of_metal(document):
             return None
         reading = next((r for r in summary.readings if r.fix), None)
         return Part("occupancy", "Occupancy", sentence("", reading.fix) if reading else "", headline)

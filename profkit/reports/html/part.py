@@ -34,11 +34,15 @@ class Extras:
 
         None of an Apple GPU: its encoders are no launch configurations, and have parts of their own.
         """
-        if document.metal is not None or document.backend == "mps":
+        if self.of_metal(document):
             return ()
         if not self._rows or self._rows[0][0] is not document:
             self._rows[:] = [(document, kernel_rows(document))]
         return self._rows[0][1]
+
+    def of_metal(self, document: RunDocument) -> bool:
+        """Whether this is the page of an Apple GPU, whose counters and encoders have parts of their own."""
+        return document.metal is not None or document.backend == "mps"
 
     @property
     def paths(self) -> frozenset[str]:
