@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from profkit.model import MetalCounter
-from profkit.timeline.spans import Spans, clipped
+from profkit.timeline.spans import Spans, Union, clipped
 from profkit.tools.xctrace.metal_counters import TOP_LIMITER, Counted, CounterSamples
 
 _NEVER = 1 << 61
@@ -27,6 +27,10 @@ class _Sums:
     count: Any
     covered: Any
     reached: Any
+    begun: Any  # the latest start so far
+    unordered: set[int] = field(
+        default_factory=set
+    )  # counters whose samples came in another order than they began
 
 
 def counters_in(
@@ -88,15 +92,8 @@ def _summed(samples: CounterSamples, part: Spans, busy: Spans | None, size: int)
     longest = np.full(size, _NEVER, dtype=np.int64)
     for number, hold in samples.longest.items():
         longest[number] = hold
-    for block in samples.spool:
-        counter, start = block["counter"], block["start"]
-        end = np.minimum(block["end"], start + longest[counter])
+    for counter, start, end, value in _blocks(samples, part, longest):
         held = clipped(start, end, part)
-        inside = held > 0
-        counter, start, end, held = counter[inside], start[inside], end[inside], held[inside]
-        value = block["value"][inside]
-        if not len(counter):
-            continue
         sums.weight += np.bincount(counter, held, size)
         sums.total += np.bincount(counter, held * value, size)
         sums.count += np.bincount(counter, minlength=size)
@@ -106,7 +103,23 @@ def _summed(samples: CounterSamples, part: Spans, busy: Spans | None, size: int)
             sums.active_total += np.bincount(counter, active * value, size)
         _extremes(sums, counter, value)
         _cover(sums, counter, start, end, part)
+    for at in sums.unordered:
+        whole = Union()
+        for counter, start, end, _ in _blocks(samples, part, longest):
+            whole.add(start[counter == at], end[counter == at])
+        sums.covered[at] = (whole.spans() & part).total
     return sums
+
+
+def _blocks(samples: CounterSamples, part: Spans, longest: Any) -> Iterator[tuple[Any, Any, Any, Any]]:
+    """Counter, begin, end and value of the samples that touch the part that counts."""
+    import numpy as np
+
+    for block in samples.spool:
+        end = np.minimum(block["end"], block["start"] + longest[block["counter"]])
+        inside = clipped(block["start"], end, part) > 0
+        if inside.any():
+            yield block["counter"][inside], block["start"][inside], end[inside], block["value"][inside]
 
 
 def _nothing(size: int) -> _Sums:
@@ -122,6 +135,7 @@ def _nothing(size: int) -> _Sums:
         count=np.zeros(size, dtype=np.int64),
         covered=np.zeros(size),
         reached=np.full(size, -_NEVER, dtype=np.int64),
+        begun=np.full(size, -_NEVER, dtype=np.int64),
     )
 
 
@@ -141,6 +155,10 @@ def _cover(sums: _Sums, counter: Any, start: Any, end: Any, part: Spans) -> None
 
     for at in np.unique(counter).tolist():
         own = counter == at
+        begun = np.r_[sums.begun[at], start[own]]
+        if (begun[1:] < begun[:-1]).any():
+            sums.unordered.add(at)
+        sums.begun[at] = begun.max()
         reached = np.maximum.accumulate(np.r_[sums.reached[at], end[own]])
         sums.covered[at] += clipped(
             np.maximum(start[own], reached[:-1]), np.maximum(end[own], reached[:-1]), part

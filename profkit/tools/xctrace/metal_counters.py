@@ -53,6 +53,7 @@ class CounterSamples:
     units: dict[int, UnitOfCounter] = field(default_factory=dict)
     rows: int = 0
     skipped: int = 0
+    extent: tuple[int, int] | None = None  # from the begin of the first sample to the end of the last, ns
     longest: dict[int, int] = field(default_factory=dict)  # ns that a sample of a counter holds at most
     _names: dict[int, tuple[str, str, str]] = field(default_factory=dict)
     _times: tuple[array[int], array[int], array[int]] = field(default_factory=lambda: _empty())
@@ -151,6 +152,10 @@ class CounterSamples:
         block = np.zeros(len(self._values), dtype=SAMPLES)
         block["start"], block["end"], block["counter"] = (np.frombuffer(c, dtype="q") for c in self._times)
         block["value"] = np.frombuffer(self._values, dtype="d")
+        if len(block):
+            first, last = int(block["start"].min()), int(block["end"].max())
+            before = self.extent or (first, last)
+            self.extent = min(first, before[0]), max(last, before[1])
         self.spool.add(block)
         self._times, self._values = _empty(), array("d")
 

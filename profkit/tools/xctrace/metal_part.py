@@ -72,7 +72,7 @@ def part_that_counts(tables: MetalTables, recording: Recording) -> Part:
         counted = window = spans_of(recording.windows)
     else:
         window = _window(busy, buffers)
-        counted = _whole(known | window) if known or window else _recorded(recording)
+        counted = _whole(known | window) if known or window else _recorded(tables, recording)
     return Part(gpu, gpus, target, whose, rows, own, active, counted, window, busy, buffers)
 
 
@@ -81,14 +81,17 @@ def _whole(spans: Spans) -> Spans:
     return spans_of([extent]) if extent is not None else empty()
 
 
-def _recorded(recording: Recording) -> Spans:
+def _recorded(tables: MetalTables, recording: Recording) -> Spans:
     """All of it, as long as it was: a recording of the counters alone has no table of the GPU's states or work."""
+    samples = tables.counters.extent
     told = recording.run.summary.get("duration", "") if recording.run is not None else ""
     try:
         seconds = float(told)
     except ValueError:
-        return empty()
-    return spans_of([(0, int(seconds * 1e9))]) if 0 < seconds < 1e9 else empty()
+        seconds = 0.0
+    if 0 < seconds < 1e9:
+        return spans_of([(0, int(seconds * 1e9))])
+    return spans_of([samples]) if samples is not None else empty()
 
 
 def _window(busy: Spans, buffers: Buffers) -> Spans:
