@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from profkit.errors import Fault
+from profkit.hardware.apple_chips import all_chips, configurations_of, find_chip
 from profkit.metrics import all_metrics, metal_counter_names
-from profkit.model import RUN, Gpu, MetalState, MetalTrace, MetalWork, Reading, RunDocument, Spread
+from profkit.model import RUN, Gpu, MetalState, MetalTrace, MetalWork, Reading, RunDocument, Spread, Table
 from profkit.summaries import enrich, summarize
 from profkit.summaries.metal_readings import slowed, trace_readings
 from tests import metal_documents as metal
@@ -188,6 +190,20 @@ def test_a_counter_in_a_unit_of_its_own_is_no_bandwidth(unit: str) -> None:
     assert "not in bytes per second" in (found["bandwidth.gpu.read"].reason or "")
 
 
+def test_declared_work_stands_in_for_a_counter_of_no_use() -> None:
+    document = metal.run(metal.metal(counters=metal.counters(unit="")), timings=(metal.timing(bytes=0.7e9),))
+    found = told(document)["bandwidth.gpu"]
+    assert found.value == pytest.approx(0.7e9 * 300 / 1.4)
+    assert found.quality == "estimated"
+
+
+def test_tables_that_differ_by_a_hair_make_no_more_than_the_whole() -> None:
+    found = values(metal.metal(process_busy=2.0000001, device_busy=2.0000002))
+    assert found["gpu.utilization"] == 100.0
+    assert found["gpu.utilization.device"] == 100.0
+    assert found["time.gpu.idle"] == 0.0
+
+
 def test_a_counter_that_is_always_zero_is_a_hard_zero_and_no_value() -> None:
     zero = metal.counter("Compute Occupancy", 0.0, mean=0.0, most=0.0)
     found = told(metal.run(metal.metal(counters=(zero,))))["gpu.occupancy"]
@@ -235,6 +251,58 @@ def test_the_chip_is_known_by_the_name_in_the_trace() -> None:
     assert "GPU cores" in (several.reason or "")
     foreign = told(metal.report(metal.metal(counters=counters), gpus=(Gpu("AMD Radeon Pro 5500M"),)))
     assert "not Apple's" in (foreign["bandwidth.gpu.share"].reason or "")
+
+
+def test_a_figure_of_one_report_makes_an_estimate() -> None:
+    doubtful = [name for name in all_chips() if _bandwidth_is_one_reports(name)]
+    counters = metal.counters(read=20e9)
+    for name in doubtful[:1]:
+        gpu = Gpu(name, cores=configurations_of(name)[0])
+        found = told(metal.report(metal.metal(counters=counters), gpus=(gpu,)))["bandwidth.gpu.share"]
+        assert (found.quality, found.reason) == ("estimated", "the figure of the chip is one report's")
+    assert doubtful
+
+
+def _bandwidth_is_one_reports(name: str) -> bool:
+    chip = find_chip(name, configurations_of(name)[0])
+    return not isinstance(chip, Fault) and not chip.bandwidth_checked
+
+
+def test_of_several_gpus_the_one_that_the_trace_names_is_held_against_its_own_figure() -> None:
+    gpus = (Gpu("AMD Radeon Pro 5500M"), replace(metal.M4, name="Apple M4 Pro"))
+    trace = metal.metal(counters=metal.counters(), device="Apple M4 Pro")
+    assert told(metal.report(trace, gpus=gpus))["bandwidth.gpu.share"].value == pytest.approx(100 * 150 / 273)
+
+
+# ---------------------------------------------------------------- tables
+
+
+def tables(trace: MetalTrace, concern: str) -> dict[str, Table]:
+    (found,) = [s for s in summarize(enrich(metal.run(trace))) if s.concern == concern]
+    return {table.title: table for table in found.tables}
+
+
+def test_without_labels_the_channels_are_told() -> None:
+    (found,) = [s for s in summarize(enrich(metal.run(metal.metal(encoders=())))) if s.concern == "encoders"]
+    assert found.headline == "Compute takes 100.0 % of 1.40 s in 610 channels."
+    assert "Encoders are not told apart" in found.notes[0]
+
+
+def test_a_table_shows_the_largest_and_counts_the_rest() -> None:
+    works = tuple(MetalWork(f"op {n}", "encoder", 1, 1.0 + n) for n in range(14))
+    table = tables(metal.metal(encoders=works), "encoders")["Encoders by GPU time"]
+    assert len(table.rows) == 10
+    assert table.rows[0][:4] == ("op 13", "1", "14.0 s", "13.3 %")
+    assert table.note == "and 4 further encoders, 9.5 % of the time"
+    counters = tuple(metal.counter(f"c{n}", 1.0) for n in range(86))
+    counted = tables(metal.metal(counters=counters), "occupancy")["All counters, of the whole device"]
+    assert (counted.note or "").startswith("and 46 further counters in run.json; samples cover 50.0 %")
+
+
+def test_states_without_work_have_no_column_for_it() -> None:
+    found = tables(metal.metal(), "state")
+    assert found["Performance states of the GPU"].columns == ("state", "time", "share", "at work")
+    assert found["Thermal states"].columns == ("state", "time", "share")
 
 
 # ---------------------------------------------------------------- again, and with more

@@ -170,6 +170,7 @@ def test_bandwidth_is_held_against_the_chip_where_memory_may_limit(
         (1e9, 0.95e9, "pass", "not-applicable"),  # 178 GB/s of 273, 0.19 TFLOP/s
         (1e9, 0.6e9, "fail", "not-applicable"),
         (30e9, 0.1e9, "not-applicable", "pass"),  # 5.6 TFLOP/s of 8.2
+        (30e9, 0.6e9, "not-applicable", "pass"),  # 69 % of the arithmetic, and 41 % of the memory
         (10e9, 0.1e9, "not-applicable", "fail"),
         (50e9, 0.1e9, "not-applicable", "unknown"),  # 9.4 TFLOP/s: more than the chip can do in float32
         (None, 0.95e9, "pass", None),
@@ -185,6 +186,19 @@ def test_declared_work_stands_in_for_counters(
     if bytes and bandwidth != "not-applicable":
         assert found["memory-bandwidth"].quality == "estimated"
         assert "(estimated)" in found["memory-bandwidth"].reason
+
+
+def test_where_the_gpu_waits_neither_memory_nor_arithmetic_is_what_it_waits_for() -> None:
+    found = verdicts(metal.run(metal.idle(), timings=(metal.timing(flops=3e9, bytes=0.3e9),)))
+    for name in ("memory-bandwidth", "arithmetic"):
+        assert found[name].verdict == "not-applicable"
+        assert "the GPU waits for most of the time (busy for 20.0 %)" in found[name].reason
+
+
+def test_more_arithmetic_than_the_chip_has_in_float32_is_no_pass_and_says_what_may_do_it() -> None:
+    found = verdicts(metal.run(BUSY, timings=(metal.timing(flops=50e9),)))["arithmetic"]
+    assert found.verdict == "unknown"
+    assert "numbers narrower than float32" in found.reason
 
 
 # ---------------------------------------------------------------- occupancy
@@ -254,6 +268,13 @@ def test_the_longest_shader_is_named_and_judged_by_what_it_keeps_busy(
 ) -> None:
     found = on("longest-shader", trace)
     assert (found.verdict, why in found.reason) == (word, True), found.reason
+
+
+def test_a_shader_that_keeps_the_arithmetic_units_busy_is_no_fault() -> None:
+    document = metal.run(counted(limiter=70.0, alu=50.0), timings=(metal.timing(flops=30e9),))
+    found = verdicts(document)["longest-shader"]
+    assert found.verdict == "not-applicable"
+    assert "it keeps the arithmetic units busy (68.6 % of the chip's float32 rate)" in found.reason
 
 
 # ---------------------------------------------------------------- laws
