@@ -10,6 +10,10 @@ and `profkit.region` notes host ns (region/signpost.py). Rows of the table as th
 them: an M3 Ultra of Instruments 27 (2897656234073, 125/3), and readers of others' tools; the column `mct-epoch` is the
 clock that goes on while the machine sleeps. mach absolute time stops with the trace's, so a sleep shifts nothing.
 
+Of the templates Metal System Trace has that table (79 of 79 recordings of an M1 by Instruments 26), Time Profiler and
+a recording of the GPU counters alone have it not (0 of 13, 0 of 22): there the signposts of the region decide, which
+Time Profiler records by itself, and other recordings with the instrument Points of Interest.
+
 Nothing here is silently wrong: what does not lie in the trace is told, and where nothing does, or the clock is not
 known, the signposts of the region decide where the trace has them, else the whole trace counts, and that is told, too.
 """
