@@ -1,9 +1,9 @@
 """What the counters of an Apple GPU say: occupancy, limiter, and bandwidth against the chip's specification.
 
 Counters speak of the whole device. Their plain means hold the time in which nothing ran, so what is judged is the mean
-over the samples in which the profiled process had work there; where the recording does not tell when that was, the
-mean over all, divided by the share of the time in which the device was active: an estimate, since it takes every sample
-of an idle device for 0.
+over the samples in which the profiled process had work there. Where the recording does not tell when that was, it is
+the mean over all samples, times the share of the time that they cover (a GPU that sleeps is not sampled), over that in
+which the device was active: an estimate, since it takes the samples of an idle device for 0.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from profkit.summaries.metal_declared import (
 from profkit.summaries.metal_told import missing, share, told
 
 AT_WORK = "mean of the samples in which the process had work on the GPU"
-DILUTED = "mean over all samples / the share of the time in which the GPU was active"
+DILUTED = "mean over all samples * share of the time that they cover / share in which the GPU was active"
 RATES = ("bandwidth.gpu.read", "bandwidth.gpu.write")
 SHARES = ("gpu.occupancy", "gpu.occupancy.total", "gpu.occupancy.target", "gpu.limiter", "gpu.alu")
 
@@ -96,8 +96,9 @@ def _while_working(metal: MetalTrace, counter: MetalCounter) -> _Value | str:
     active = share(metal.device_busy, metal.span)
     if not active:
         return f"{counter.name} is a mean over a time of which nobody knows how long the GPU worked"
-    # More than was ever counted is no mean of anything: the samples of an idle device were not all 0.
-    value = min(counter.most, counter.mean / (active / 100))
+    # Fewer samples than work: then they are of the work alone. And more than was ever counted is no mean of anything.
+    stretched = max(1.0, (1.0 if counter.covered is None else counter.covered) / (active / 100))
+    value = min(counter.most, counter.mean * stretched)
     return _Value(value, counter.unit, "estimated", counter.name, DILUTED)
 
 

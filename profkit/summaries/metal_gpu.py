@@ -119,6 +119,7 @@ def _buffers(metal: MetalTrace) -> Table:
         ("On the GPU", metal.command_buffers),
         ("Submission to start", metal.latency),
         ("Submission to completion", metal.completion),
+        ("End until the host is told", metal.notice),
         ("Frame to frame", metal.frames),
     )
     rows = tuple(

@@ -26,8 +26,8 @@ DECLARED = (
     " declared, and knows nothing of caches."
 )
 DILUTED = (
-    "Estimated: the recording does not tell when the process worked, so the means over all samples are divided by the"
-    " share of the time in which the GPU was active."
+    "Estimated: the recording of the counters does not tell when the process worked, so their means are taken as if all"
+    " of it fell into the time in which the GPU was active."
 )
 COUNTERS = 40  # in the table: an M1 has 32, later chips 86 and more
 

@@ -161,9 +161,13 @@ def test_counters_at_work_are_measured_and_read_and_write_add_up() -> None:
 
 
 def test_a_mean_over_all_time_is_an_estimate_of_that_at_work() -> None:
-    counter = metal.counter("Compute Occupancy", None, mean=30.0, most=90.0)
+    counter = metal.counter("Compute Occupancy", None, mean=30.0, most=90.0, covered=1.0)
     found = told(metal.run(metal.metal(counters=(counter,))))["gpu.occupancy"]
     assert (found.value, found.quality) == (pytest.approx(40.0), "estimated")  # active for three quarters
+    asleep = replace(counter, covered=0.9)  # no sample of a tenth of the time: the GPU slept
+    assert told(metal.run(metal.metal(counters=(asleep,))))["gpu.occupancy"].value == pytest.approx(36.0)
+    few = replace(counter, covered=0.4)
+    assert told(metal.run(metal.metal(counters=(few,))))["gpu.occupancy"].value == 30.0
     low = replace(counter, most=35.0)
     assert told(metal.run(metal.metal(counters=(low,))))["gpu.occupancy"].value == 35.0
     blind = told(metal.run(metal.metal(counters=(counter,), device_busy=None)))["gpu.occupancy"]
