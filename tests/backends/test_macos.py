@@ -106,7 +106,19 @@ def test_counts_are_those_of_the_region_and_of_one_iteration(mac_run):
     assert cycles.value == pytest.approx(50 * 3_200_000, rel=0.2)  # one entry is 50 ms
     busy = readings(document)["cpu.utilization"]
     assert (busy.quality, busy.value) == ("estimated", pytest.approx(100, rel=0.1))
-    assert "region" not in document.facts
+    assert set(document.facts) == {"Instruments", "device model", "system"}
+
+
+def test_counts_of_short_entries_are_estimates_and_their_ratios_are_not(mac_run):
+    script = MARKED.replace("range(4)", "range(30)").replace("0.05", "0.008")
+    document, _, _ = mac_run(script, passes="counters")
+    told = readings(document)
+    assert told["instructions"].quality == "estimated"
+    assert (
+        "an entry of the region begins and ends within samples of a millisecond"
+        in told["instructions"].reason
+    )
+    assert told["branch.miss_rate"].quality == "measured"
 
 
 def test_without_a_region_the_whole_process_counts(mac_run):

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from profkit.backends import Findings, Known, Site
-from profkit.backends.cpu.macos_step import START_SECONDS, instruments_step, of_region, read_step
+from profkit.backends.cpu.macos_step import START_SECONDS, cpu_step, kept_facts, of_region
+from profkit.backends.instruments import read_step
 from profkit.backends.per_iteration import Done, done_in_region, per_iteration
 from profkit.errors import UnreadableReport
 from profkit.hardware import sysctl
@@ -22,6 +23,7 @@ from profkit.tools.xctrace.probe import XctraceAbility, recording_options
 NATIVE_SECONDS = 1.0  # of region for each group: a thousand samples
 MOST_ITERATIONS = 1_000_000
 TABLES = ("counters-profile",)
+MOST_EDGES = 0.02  # as far as counts of several runs may lie apart
 _KIND = ("hw.cputype", "hw.cpusubtype", "hw.cpufamily")  # by which macOS names its table of a core's events
 _WHOLE = "of the whole process: the region could not be found in the recording"
 _NO_LIST = "this xctrace takes no list of CPU events on its command line (that of Xcode 16 and later does)"
@@ -64,7 +66,7 @@ def plan_counting(site: Site, xctrace: XctraceAbility, known: Known, counting: C
     if counting.reason is not None:
         return PassPlan("counters", "xctrace", skipped=counting.reason, fix=counting.fix)
     steps = tuple(
-        instruments_step(
+        cpu_step(
             site,
             xctrace,
             known,
@@ -112,6 +114,7 @@ def find_counting(site: Site, plan: PassPlan, counting: Counting) -> Findings:
     facts: dict[str, str] = {}
     busy: Reading | None = None
     whole = shared = False
+    edges = 0.0
     for step in plan.steps:
         try:
             report, done = read_step(site.folder, step), done_in_region(site.folder, step.name)
@@ -122,7 +125,8 @@ def find_counting(site: Site, plan: PassPlan, counting: Counting) -> Findings:
             done, whole = Done(), True
         shared = shared or done.shared
         notes += [*done.notes, *([done.odd] if done.odd is not None else [])]
-        facts = facts or {n: v for n, v in report.facts.items() if n not in ("command", "region", "samples")}
+        facts = facts or kept_facts(report)
+        edges = max(edges, _edges(report, done))
         kept.append(step)
         busy = busy or _busy(report, done.seconds, step.artifacts[1])
         reports.append(replace(report, counters=per_iteration(report.counters, done.iterations)))
@@ -140,9 +144,21 @@ def find_counting(site: Site, plan: PassPlan, counting: Counting) -> Findings:
         notes.append(f"counts are {_WHOLE}")
     if shared:
         readings = tuple(_estimated(reading, None) for reading in readings)
+    if edges > MOST_EDGES:
+        why = f"an entry of the region begins and ends within samples of a millisecond: known to {edges:.0%}"
+        readings = tuple(_estimated(r, why) if r.unit == "count" else r for r in readings)
     notes += [*merged.warnings, *([drift.warning] if drift.warning is not None else [])]
     found = (*readings, busy) if busy is not None else readings
     return Findings(counters=counters, readings=found, facts=facts, notes=tuple(dict.fromkeys(notes)))
+
+
+def _edges(report: Report, done: Done) -> float:
+    """How much of the counts (0..1) may belong outside the region: a sample for each entry, at its begin and end.
+
+    Ratios of what was counted in the same samples are not touched by it.
+    """
+    samples = int(report.facts.get("samples", "0"))
+    return done.entries * done.processes / samples if of_region(report) and samples else 0.0
 
 
 def _as_formulas_name(counters: Sequence[Counter], table: FormulaTable) -> list[Counter]:

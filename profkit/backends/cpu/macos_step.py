@@ -1,24 +1,20 @@
-"""One execution of the workload under a template of Instruments, exported, and read back."""
+"""One execution of the workload under a template of Instruments that looks at the CPU."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from profkit.backends import Known, Site
+from profkit.backends.instruments import instruments_step
 from profkit.model import Directive, PassName, Report, Step, Switch
-from profkit.passes.read_records import read_records
-from profkit.tools.xctrace.alignment import CLOCK_TABLE, SIGNPOST_TABLE
-from profkit.tools.xctrace.command import CUT, FINISH, TELL, record_argv
-from profkit.tools.xctrace.export import export_argv
 from profkit.tools.xctrace.probe import XctraceAbility
-from profkit.tools.xctrace.report import read_exports
+from profkit.tools.xctrace.report import REGION_TABLES
 
-EXPORT_SECONDS = 900.0  # of one recording; a table of a minute of samples is some 100 MB
 START_SECONDS = 10.0  # until xctrace records, has ended, and has exported: 2 to 3 s each on an M5, by others
+_KEPT = ("Instruments", "device model", "system")
 
 
-def instruments_step(
+def cpu_step(
     site: Site,
     xctrace: XctraceAbility,
     known: Known,
@@ -31,54 +27,21 @@ def instruments_step(
     seconds: float | None = None,
     options: Mapping[str, str] | None = None,
 ) -> Step:
-    """The step `name`: the workload launched by xctrace, without a shell in between, and its tables as XML.
-
-    The recording is whole; a region is found in it afterwards, by the clock. `options` is one file (path and text) for
-    --recording-options.
-    """
-    folder = site.folder / "artifacts"
-    document, exports, status = (
-        folder / f"{name}.trace",
-        folder / f"{name}.xctrace",
-        folder / f"{name}.status",
+    """The step `name`: the whole process, of which a marked region is picked out afterwards."""
+    directive = Directive(
+        pass_name,
+        str(site.folder / "artifacts" / f"{name}.region"),
+        switch=Switch("signpost") if known.marked else None,
+        iterations=iterations,
+        seconds=seconds,
     )
-    program = str(xctrace.path)
-    return Step(
-        name,
-        record_argv(
-            site.workload.command,
-            document,
-            template=template,
-            options=next(iter(options), None) if options else None,
-            xctrace=program,
-        ),
-        (f"artifacts/{name}.trace", f"artifacts/{name}.xctrace"),
-        directive=Directive(
-            pass_name,
-            str(folder / f"{name}.region"),
-            switch=Switch("signpost") if known.marked else None,
-            iterations=iterations,
-            seconds=seconds,
-        ),
-        files=dict(options or {}),
-        tool="xctrace",
-        workload_status=str(status),
-        after=(
-            export_argv(
-                document, exports, (*schemas, CLOCK_TABLE, SIGNPOST_TABLE), status=status, xctrace=program
-            ),
-        ),
-        after_limit=EXPORT_SECONDS,
-        finish=FINISH,
-        fine=(CUT,),
-        tells=TELL,
-    )
+    tables = (*schemas, *REGION_TABLES)
+    return instruments_step(site, xctrace, directive, name, tables, template=template, options=options)
 
 
-def read_step(folder: Path, step: Step) -> Report:
-    """The exports of a step, restricted to what the workload marked. Raises UnreadableReport."""
-    records = read_records(sorted((folder / "artifacts").glob(f"{step.name}.region.*.json")))
-    return read_exports(folder / step.artifacts[1], [r for r in records if r.regions or r.benchmarks])
+def kept_facts(report: Report) -> dict[str, str]:
+    """What decides whether two runs may be compared; the rest of the facts is the run's own, or a GPU's."""
+    return {name: report.facts[name] for name in _KEPT if name in report.facts}
 
 
 def of_region(report: Report) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from profkit.backends import Findings, Known, Site
-from profkit.backends.cpu.macos_step import START_SECONDS, instruments_step, read_step
+from profkit.backends.cpu.macos_step import START_SECONDS, cpu_step, kept_facts
+from profkit.backends.instruments import read_step
 from profkit.model import PassPlan
 from profkit.stacks.collapsed import write_collapsed
 from profkit.stacks.speedscope import write_speedscope
@@ -22,7 +23,7 @@ def plan_trace(site: Site, xctrace: XctraceAbility, known: Known) -> PassPlan:
     reason = xctrace.lacks(template=TIME_PROFILER)
     if reason is not None:
         return PassPlan("trace", "xctrace", skipped=reason, fix=xctrace.fix)
-    step = instruments_step(site, xctrace, known, "trace", "trace", TIME_PROFILER, TABLES, seconds=SECONDS)
+    step = cpu_step(site, xctrace, known, "trace", "trace", TIME_PROFILER, TABLES, seconds=SECONDS)
     plain = known.plain_seconds
     return PassPlan(
         "trace",
@@ -38,7 +39,7 @@ def plan_trace(site: Site, xctrace: XctraceAbility, known: Known) -> PassPlan:
 def find_trace(site: Site, plan: PassPlan) -> Findings:
     """Functions, libraries and stacks; leaves a speedscope and a collapsed-stack file beside the exports."""
     report = read_step(site.folder, plan.steps[0])
-    facts = {name: value for name, value in report.facts.items() if name not in ("command", "region")}
+    facts = kept_facts(report)
     if not report.stacks:
         return Findings(facts=facts, notes=report.warnings)
     folder = site.folder / "artifacts"

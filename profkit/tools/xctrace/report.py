@@ -10,7 +10,7 @@ from pathlib import Path
 
 from profkit.model import Report
 from profkit.region.record import RegionRecord
-from profkit.tools.xctrace import alignment
+from profkit.tools.xctrace import alignment, raw_signposts
 from profkit.tools.xctrace.alignment import Alignment
 from profkit.tools.xctrace.folder import Exports, find_exports
 from profkit.tools.xctrace.left_out import read_left_out
@@ -26,6 +26,8 @@ PIECES = (
     ("profkit.tools.xctrace.metal_tables", "MetalPiece"),
     ("profkit.tools.xctrace.cpu_report", "CpuPiece"),
 )
+# What a region is found by: a clock, or signposts.
+REGION_TABLES = (alignment.CLOCK_TABLE, alignment.SIGNPOST_TABLE, raw_signposts.TABLE)
 _FACTS = (
     ("instruments-version", "Instruments"),
     ("template-name", "template"),
@@ -72,7 +74,7 @@ def read_exports(path: Path, records: Iterable[RegionRecord] = ()) -> Report:
 def wanted_schemas() -> tuple[str, ...]:
     """Every table that a report is made of: what is worth exporting."""
     named = [schema for make in _ready() for schema in make(Recording()).schemas]
-    return tuple(dict.fromkeys((*named, alignment.CLOCK_TABLE, alignment.SIGNPOST_TABLE)))
+    return tuple(dict.fromkeys((*named, *REGION_TABLES)))
 
 
 def _ready() -> tuple[Callable[[Recording], Piece], ...]:
@@ -109,6 +111,9 @@ def _alignment(exports: Exports, run: Run | None, records: Iterable[RegionRecord
             clock = error
     for table in _tables(exports, (alignment.SIGNPOST_TABLE,)):
         signposts += alignment.read_signposts(table.rows(alignment.SIGNPOST_COLUMNS))
+    if not signposts:
+        for table in _tables(exports, (raw_signposts.TABLE,)):
+            signposts += raw_signposts.pair_signposts(table.rows(raw_signposts.COLUMNS))
     return alignment.align(records, clock, _length(run), sorted(signposts))
 
 
