@@ -1,0 +1,116 @@
+"""What a recording does not give: the reason that it shows, and the way to get it. And shaders, where it has some."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+
+from tests.tools.xctrace.metal_cases import ME, SCREEN, SEC, read, run, work
+
+INTERVALS, COUNTERS = "metal-gpu-intervals", "metal-gpu-counter-intervals"
+SHADERS, THERMAL = "metal-shader-profiler-intervals", "device-thermal-state-intervals"
+ROWS = [work(0, 10)]
+
+
+def absent(report, what):
+    (one,) = [one for one in report.metal.absent if one.what == what]
+    return one
+
+
+@pytest.mark.parametrize(
+    ("contents", "tables", "reason", "fix"),
+    [
+        (run(), {}, "Counter Set: (null)", "--instrument 'Metal GPU Counters'"),
+        (
+            run(("Counter Set: Performance Limiters",)),
+            {COUNTERS: []},
+            "not supported on target device",
+            "template",
+        ),
+        (run((), schemas=[COUNTERS]), {}, "was not exported", "xctrace export"),
+        (run((), schemas=[COUNTERS]), {COUNTERS: []}, "has no rows", "--instrument 'Metal GPU Counters'"),
+        (run(()), {}, "has no such table (template Metal System Trace)", "--template 'Metal System Trace'"),
+        ((), {}, "was not exported", "xctrace export"),
+    ],
+)
+def test_counters_are_absent_for_the_reason_that_the_recording_shows(contents, tables, reason, fix):
+    found = absent(read({INTERVALS: ROWS, **tables}, contents=contents), COUNTERS)
+    assert reason in found.reason
+    assert fix in found.fix
+
+
+def test_shaders_are_absent_for_the_reason_that_the_recording_shows():
+    assert "Shader Timeline: Disabled" in absent(read({INTERVALS: ROWS, SHADERS: []}), SHADERS).reason
+    enabled = run(("Shader Timeline: Enabled",), schemas=[SHADERS])
+    assert "has no rows" in absent(read({INTERVALS: ROWS, SHADERS: []}, contents=enabled), SHADERS).reason
+
+
+def test_what_the_export_left_out_is_absent_for_its_reason():
+    report = read({INTERVALS: ROWS}, left_out={COUNTERS: "it is larger than 2.0 GB as XML"}, contents=run(()))
+    assert "larger than 2.0 GB" in absent(report, COUNTERS).reason
+
+
+def test_rows_outside_of_the_region_are_no_counters_in_it():
+    rows = [
+        {"start": 0, "duration": 5000, "name": "ALU Utilization", "value": 5.0, "gpu": "M1", "label": "5%"}
+    ]
+    report = read({INTERVALS: ROWS, COUNTERS: rows}, windows=[(6, 9)], contents=run(()))
+    assert report.metal.counters == ()
+    assert "none of its rows lies in the part that counts" in absent(report, COUNTERS).reason
+
+
+def test_the_line_that_exports_a_table_is_one_that_a_shell_reads():
+    line = absent(read({INTERVALS: ROWS}, contents=()), THERMAL).fix
+    assert shlex.split(line)[:2] == ["xctrace", "export"]
+    assert f'table[@schema="{THERMAL}"]' in line
+
+
+def test_what_is_there_is_not_absent():
+    rows = [{"start": 0, "duration": 9000, "thermal-state": "Nominal", "track-label": "Current"}]
+    told = [one.what for one in read({INTERVALS: ROWS, THERMAL: rows}).metal.absent]
+    assert INTERVALS not in told
+    assert THERMAL not in told
+    assert len(told) == len(set(told))
+
+
+def test_nothing_but_a_table_of_contents_is_a_trace_that_lacks_everything():
+    contents = run(schemas=[INTERVALS, "metal-gpu-state-intervals"])
+    report = read({}, contents=contents)
+    metal = report.metal
+    assert (metal.span, metal.device_busy, metal.process_busy, report.trace) == (None, None, None, None)
+    assert {INTERVALS, "metal-gpu-state-intervals", COUNTERS} <= {one.what for one in metal.absent}
+    assert read({}, contents=run()).metal is None  # a recording of the CPU
+
+
+def shader(start, duration, name, process=ME):
+    return {"start": start * 1000, "duration": duration * 1000, "name": name, "process": process}
+
+
+def test_shaders_of_the_process_are_summed_up_by_name():
+    rows = [
+        shader(0, 10, "gemm (45)"),
+        shader(5, 10, "gemm (45)"),
+        shader(20, 30, "silu (3)"),
+        shader(0, 99, "blur", SCREEN),
+    ]
+    metal = read({INTERVALS: [work(0, 60)], SHADERS: rows}).metal
+    assert [(one.name, one.kind, one.count) for one in metal.shaders] == [
+        ("silu (3)", "shader", 1),
+        ("gemm (45)", "shader", 2),
+    ]
+    assert metal.shaders[1].seconds == pytest.approx(20 * SEC)
+    assert metal.shaders[1].busy == pytest.approx(15 * SEC)
+    assert SHADERS not in [one.what for one in metal.absent]
+
+
+def test_program_counters_are_named_by_the_list_of_shaders():
+    listed = [
+        {"name": "gemm (45)", "pc-start": 1000, "pc-end": 1100, "process": ME},
+        {"name": "blur (9)", "pc-start": 2000, "pc-end": 2100, "process": SCREEN},
+    ]
+    pcs = [{"start": n * 1000, "duration": 1000, "pc": pc} for n, pc in enumerate((1000, 1099, 1100, 2050))]
+    tables = {INTERVALS: [work(0, 60)], "metal-shader-profiler-shader-list": listed}
+    metal = read({**tables, "gpu-shader-profiler-interval": pcs}).metal
+    assert [(one.name, one.count) for one in metal.shaders] == [("gemm (45)", 2)]
+    assert read(tables).metal.shaders == ()
