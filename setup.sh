@@ -3,7 +3,8 @@
 #
 # usage: ./setup.sh [--dev] [COMMAND [ARGUMENT...]]
 #
-#   ./setup.sh                              makes .venv with profkit, and finds or fetches perf and valgrind
+#   ./setup.sh                              makes .venv with profkit, and finds or fetches perf and valgrind; on
+#                                           macOS, which has neither, it looks for Xcode's xctrace
 #   ./setup.sh --dev                        the same with what tests, lint and types need
 #   ./setup.sh profkit doctor               the same, then a command with .venv in front of PATH
 #
@@ -63,6 +64,8 @@ if command -v flock >/dev/null; then
 else
     (make_ready)
 fi
+code=$? # the bash of macOS (3.2) goes on after a subshell that failed
+[ "$code" -eq 0 ] || exit "$code"
 
 PATH=$venv/bin:$PATH
 if [ $# -gt 0 ]; then

@@ -3,7 +3,8 @@
 
 browser_works() {
     local browser
-    for browser in "${PROFKIT_BROWSER:-}" chromium google-chrome google-chrome-stable chromium-browser; do
+    for browser in "${PROFKIT_BROWSER:-}" chromium google-chrome google-chrome-stable chromium-browser \
+        "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"; do
         [ -z "$browser" ] || ! command -v "$browser" >/dev/null || return 0
     done
     return 1

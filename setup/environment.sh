@@ -13,7 +13,7 @@ choose_interpreter() {
         new_enough "$PYTHON" || stop 3 "PYTHON=$PYTHON is no Python 3.$oldest or newer, which profkit needs"
         python=$PYTHON
     else
-        for candidate in python3 python3.13 python3.12 python3.11 python3.10; do
+        for candidate in python3 python3.14 python3.13 python3.12 python3.11 python3.10; do
             if command -v "$candidate" >/dev/null && new_enough "$candidate"; then
                 python=$candidate
                 break

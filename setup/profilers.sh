@@ -1,5 +1,6 @@
 # shellcheck shell=bash disable=SC2154 # root, venv, tools and extras are setup.sh's
-# perf and valgrind: found, installed (root) or unpacked under .tools/ (no root). profkit works without them, with less.
+# perf and valgrind: found, installed (root) or unpacked under .tools/ (no root); on macOS xctrace is looked for instead.
+# profkit works without them, with less.
 
 perf_works() {
     local perf
@@ -11,9 +12,25 @@ perf_works() {
 }
 valgrind_works() { PATH=$venv/bin:$PATH valgrind --tool=none true >/dev/null 2>&1; }
 
+on_a_mac() { [ "$(uname -s)" = Darwin ]; }
+
+# Xcode is the App Store's to install; what is missing is said.
+find_xctrace() {
+    local developer
+    if xcrun --find xctrace >/dev/null 2>&1; then return 0; fi
+    developer=$(xcode-select -p 2>/dev/null || echo none)
+    say "no xctrace (developer tools: $developer): no traces and no counters. It is a part of Xcode, not of the command"
+    say "line tools: install Xcode, open it once, sudo xcode-select -s /Applications/Xcode.app/Contents/Developer"
+}
+
 find_profilers() {
     local note=$venv/profkit-profilers
     [ -e "$note" ] && return 0
+    if on_a_mac; then
+        find_xctrace
+        : >"$note"
+        return 0
+    fi
     if [ "$(uname -s)" = Linux ] && may_use_apt; then
         perf_works || get_perf
         valgrind_works || get_valgrind

@@ -32,7 +32,8 @@ add_torch() {
     else
         say "torch is not here; looking for a build without CUDA packages"
         if reason=$(cpu_build); then
-            try "torch $torch_release (CPU build)" pip_install "torch==$torch_release" || return 0
+            # On macOS it is the build with MPS: there is one for all Macs.
+            try "torch $torch_release (without CUDA)" pip_install "torch==$torch_release" || return 0
         else
             say "torch is left out: ${reason##*$'\n'}. The workloads use NumPy. To have it: PROFKIT_TORCH=1 ./setup.sh"
         fi

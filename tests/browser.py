@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 NAMES = ("chromium", "google-chrome", "google-chrome-stable", "chromium-browser")
+NAMES += ("/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",)
 
 
 def executable() -> str | None:
