@@ -6,11 +6,18 @@
 #        analyze_multibackend.sh cpu out.data python benchmark/gated_mlp.py --backend cpu
 #        analyze_multibackend.sh cuda out.ncu-rep python benchmark/gated_mlp.py --backend cuda      ncu: counters
 #        analyze_multibackend.sh cuda out.nsys-rep python train.py                                  nsys: a trace
+#        analyze_multibackend.sh mps out.trace python train.py          on a Mac: a trace by Instruments, its document
+#        analyze_multibackend.sh mps out python train.py                the same as a folder of exported tables
 #        sudo -E analyze_multibackend.sh cpu out.data python train.py        what it leaves is yours afterwards
 #
 # Exit codes are profkit's: 0 done, 1 a target failed, 2 wrong usage, 3 this machine cannot, 4 the command failed.
 set -euo pipefail
-here=$(cd "$(dirname "$(realpath "${BASH_SOURCE[0]}")")" && pwd)
+self=${BASH_SOURCE[0]}
+while [ -L "$self" ]; do # not every macOS has realpath
+    link=$(readlink "$self")
+    case $link in /*) self=$link ;; *) self=$(dirname "$self")/$link ;; esac
+done
+here=$(cd "$(dirname "$self")" && pwd -P)
 . "$here/wrappers/lib.sh"
 
 [ $# -ge 3 ] || stop 2 "usage: ${0##*/} cuda|mps|cpu REPORT COMMAND [ARGUMENT...]"

@@ -18,7 +18,7 @@ from profkit.progress import Progress
 from profkit.recording.marks import entered_region
 from profkit.recording.step import Recorded, record_step
 from profkit.run import hand_over
-from profkit.signals import interruptible
+from profkit.signals import hurried, interruptible
 from profkit.tools.faults import explain
 from profkit.workload import describe, seems_marked
 
@@ -48,7 +48,7 @@ def record_report(
         raise UsageError(f"{tool} cannot pick one kernel", "leave --kernel out, or --tool ncu")
     if kernel is not None and not kernel.strip():
         raise UsageError("--kernel is empty: a kernel has a name", "leave --kernel out")
-    _may_write(report, force)
+    _may_write(report, force, recipe)
     version = python_version(workload.python) if workload.python is not None else None
     machine = read_machine()
     progress.begin(f"record with {tool}", " ".join(command))
@@ -66,13 +66,19 @@ def record_report(
                 python=version[:2] if version is not None else None,
                 machine=machine,
                 **({"kernel": kernel} if kernel is not None else {}),
+                **({"timeout": timeout} if "timeout" in signature(recipe.recipe).parameters else {}),
             )
             try:
                 recorded = record_step(step, scratch, timeout=timeout, tick=progress.tick)
             except KeyboardInterrupt:
                 progress.end("interrupted")
-                raise Interrupted("interrupted; the report may be incomplete") from None
-            if number == "2" or not recorded.workload_ok or entered_region([step]) == marked:
+                raise Interrupted(_left_behind(recipe, scratch, report)) from None
+            if (
+                number == "2"
+                or getattr(recipe, "WHOLE", False)
+                or not recorded.workload_ok
+                or entered_region([step]) == marked
+            ):
                 break
             progress.note("it marks a region: once more" if not marked else "it marks no region: once more")
             marked = not marked
@@ -95,9 +101,25 @@ def _collect(recipe: ModuleType, scratch: Path, report: Path, recorded: Recorded
             raise
 
 
-def _may_write(report: Path, force: bool) -> None:
+def _left_behind(recipe: ModuleType, scratch: Path, report: Path) -> str:
+    """What a Ctrl-C left, in words; what the tool had finished by then is brought to where it was asked for."""
+    if not hasattr(recipe, "keep"):
+        return "interrupted; the report may be incomplete"
+    with hurried():
+        kept: Path | None = recipe.keep(scratch, report)
+        if kept is None:
+            return "interrupted; there is no report"
+        hand_over(kept)
+    return f"interrupted; what was recorded until then is in {kept}"
+
+
+def _may_write(report: Path, force: bool, recipe: ModuleType) -> None:
     if report.exists() and not force:
         raise UsageError(f"{report} is there already", "choose another name, or add --force")
+    if hasattr(recipe, "may_replace"):
+        recipe.may_replace(report)
+    elif report.is_dir():
+        raise UsageError(f"{report} is a folder", "choose another name")
     if not report.parent.is_dir():
         raise UsageError(
             f"{report} cannot be written: there is no folder {report.parent}",
@@ -108,12 +130,13 @@ def _may_write(report: Path, force: bool) -> None:
 def _complain(recorded: Recorded, tool: str, report: Path) -> None:
     outcome = recorded.outcome
     fault = explain(tool, recorded.text(), outcome.returncode)
-    left = f"; what {tool} had written is in {report}" if report.is_file() and report.stat().st_size else ""
-    if outcome.timed_out:
-        raise WorkloadError(f"the workload {outcome.ending()}{left}", "--timeout SECONDS")
+    there = report.is_dir() or (report.is_file() and report.stat().st_size > 0)
+    left = f"; what {tool} had written is in {report}" if there else ""
+    if recorded.ran_out:
+        raise WorkloadError(f"the workload {recorded.ending()}{left}", "--timeout SECONDS")
     if fault is not None and fault.consequence and not recorded.workload_ok:
         fault = None
-    if outcome.returncode != 0 and fault is not None:
+    if outcome.returncode not in (0, *recorded.step.fine) and fault is not None:
         raise MachineError(f"{tool}: {fault.reason}", fault.fix)
     if not recorded.workload_ok:
         last = "\n".join(recorded.text().strip().splitlines()[-8:])

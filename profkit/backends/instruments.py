@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -14,6 +12,7 @@ from profkit.passes.read_records import read_records
 from profkit.tools.xctrace.command import CUT, FINISH, TELL, record_argv
 from profkit.tools.xctrace.export import TOC, export_argv
 from profkit.tools.xctrace.faults import explain
+from profkit.tools.xctrace.launched import absolute
 from profkit.tools.xctrace.probe import XctraceAbility
 from profkit.tools.xctrace.report import read_exports
 
@@ -66,20 +65,6 @@ def instruments_step(
         fine=(CUT,),
         tells=TELL,
     )
-
-
-def absolute(command: Sequence[str], folder: str) -> tuple[str, ...]:
-    """The command with its program as a whole path, as a service that knows neither PATH nor folder has to be told.
-
-    Links are left as they are: the `python` of a virtual environment knows by its own path that it is one.
-    """
-    first = command[0]
-    if os.sep in first:
-        found: str | None = os.path.normpath(os.path.join(folder, first))
-    else:
-        found = shutil.which(first)
-        found = os.path.abspath(found) if found is not None else None
-    return (found or first, *command[1:])
 
 
 def read_step(folder: Path, step: Step) -> Report:

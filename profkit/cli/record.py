@@ -14,6 +14,8 @@ from profkit.cli.options import FormatOption, OutputFormat, put
 EXAMPLES = """
 Example:  profkit record --tool perf --report out.data -- python benchmark/gated_mlp.py --backend cpu
 
+On a Mac, a trace of the GPU:  profkit record --tool xctrace --report out.trace -- python train.py
+
 One kernel:  profkit record --tool ncu --report out.ncu-rep --kernel silu_mul -- python train.py
 
 Then:  profkit summarize out.data
@@ -31,7 +33,7 @@ class ToolName(str, Enum):
 
 
 class What(str, Enum):
-    """What perf records."""
+    """What perf and xctrace record."""
 
     samples = "samples"
     counters = "counters"
@@ -45,9 +47,12 @@ def add_to(app: typer.Typer) -> None:
 def record(
     command: Annotated[list[str], typer.Argument(help="The workload, after `--`.", metavar="COMMAND")],
     tool: Annotated[ToolName, typer.Option(help="The profiler.")],
-    report: Annotated[Path, typer.Option(help="The file to leave.")],
+    report: Annotated[Path, typer.Option(help="The file to leave; of xctrace a folder.")],
     what: Annotated[
-        What, typer.Option(help="perf only: samples (perf record) or counters (perf stat).")
+        What,
+        typer.Option(
+            help="perf: samples (perf record) or counters (perf stat). xctrace: a trace, or the GPU's counters."
+        ),
     ] = What.samples,
     kernel: Annotated[
         str | None, typer.Option(help="ncu only: count this kernel alone (its name or a part of it).")

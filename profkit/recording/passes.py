@@ -122,9 +122,9 @@ def _side_by_side(
 def _fault(recorded: Recorded, folder: Path) -> Fault | None:
     """Why this step cannot be used; None when it can."""
     outcome, step = recorded.outcome, recorded.step
-    if outcome.timed_out:
+    if recorded.ran_out:
         return Fault(
-            f"{step.name} {outcome.ending()}; what it had written is kept",
+            f"{step.name} {recorded.ending()}; what it had written is kept",
             "give it more time (--timeout SECONDS) or a smaller input",
         )
     told = read_status(step.workload_status) if step.workload_status is not None else None

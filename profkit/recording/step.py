@@ -7,6 +7,7 @@ import glob
 import json
 import os
 import shutil
+import signal
 import threading
 import time
 from collections.abc import Callable
@@ -24,17 +25,35 @@ DIRECTIVE = "PROFKIT_DIRECTIVE"
 
 @dataclass(frozen=True)
 class Recorded:
-    """How a step went. `status` is the workload's own wait status where a wrapper kept it, else the child's."""
+    """How a step went. `status` is the workload's own wait status where a wrapper kept it, else the child's.
+
+    `limit` is the time in seconds that the workload had, None where it had as much as it needed.
+    """
 
     step: Step
     outcome: process.Outcome
     status: int
     log: Path
+    limit: float | None = None
 
     @property
     def workload_ok(self) -> bool:
         """True when the workload itself ended with 0 within its time."""
         return self.status == 0 and not self.outcome.timed_out
+
+    @property
+    def ran_out(self) -> bool:
+        """True when its time limit ended the workload: profkit did, or the tool that was given the limit."""
+        by_tool = self.step.finish > 0 and self.status == -signal.SIGKILL
+        return self.outcome.timed_out or (
+            by_tool and self.limit is not None and self.outcome.seconds >= self.limit
+        )
+
+    def ending(self) -> str:
+        """How the tool or the workload ended, in words."""
+        if self.ran_out and not self.outcome.timed_out:
+            return f"ran past its time limit and was ended after {self.limit:.1f} s"
+        return self.outcome.ending()
 
     def text(self) -> str:
         """What the step printed, its last 64 KiB: error texts are looked for here."""
@@ -85,7 +104,7 @@ def record_step(
                 cancel=cancel,
             )
     status = _status(step, outcome)  # last: a conversion may be what brings it
-    return Recorded(step, outcome, status, log)
+    return Recorded(step, outcome, status, log, timeout)
 
 
 def environment(step: Step) -> dict[str, str]:

@@ -11,11 +11,12 @@ import pytest
 
 from tests.shell.fronts import Project, send
 
-ANALYZE, PERF, NCU, NSYS = (
+ANALYZE, PERF, NCU, NSYS, XCTRACE = (
     "analyze_multibackend.sh",
     "wrappers/perf.sh",
     "wrappers/ncu.sh",
     "wrappers/nsys.sh",
+    "wrappers/xctrace.sh",
 )
 
 
@@ -36,6 +37,8 @@ ANALYZE, PERF, NCU, NSYS = (
         ((NSYS,), "nsys"),
         ((ANALYZE, "cpu"), "perf"),
         ((ANALYZE, "cuda"), "ncu"),
+        ((XCTRACE,), "xctrace"),
+        ((ANALYZE, "mps"), "xctrace"),
     ],
 )
 def test_the_workload_arrives_word_by_word(
