@@ -42,7 +42,7 @@ def enrich_metal(document: RunDocument) -> RunDocument:
     metal = document.metal
     if metal is None:
         return document
-    fresh = (*trace_readings(metal, document.trace), *counter_readings(document, metal))
+    fresh = (*trace_readings(metal, document.trace, document.moments), *counter_readings(document, metal))
     names = {reading.metric for reading in fresh}
     kept = [r for r in document.readings if r.scope != RUN or r.metric not in names]
     return replace(document, readings=(*kept, *fresh))
@@ -53,7 +53,7 @@ def summarize_metal_run(document: RunDocument) -> list[Summary]:
     metal = document.metal
     if metal is None:
         return _untraced(document)
-    fresh = (*trace_readings(metal, document.trace), *counter_readings(document, metal))
+    fresh = (*trace_readings(metal, document.trace, document.moments), *counter_readings(document, metal))
     told = [best(document.readings, reading.metric, (RUN,)) or reading for reading in fresh]
     slowed = next(r for r in told if r.metric == "gpu.slowed")
     found: list[Summary | None] = [

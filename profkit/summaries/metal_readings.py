@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from profkit.model import GpuTrace, MetalTrace, MetalWork, Reading, Spread
+from collections.abc import Sequence
+
+from profkit.model import GpuTrace, MetalTrace, MetalWork, Moment, Reading, Spread
 from profkit.summaries.metal_told import (
     ALLOCATED,
     COMPLETED,
@@ -25,18 +27,21 @@ NOMINAL = ("nominal", "none")  # a thermal state in which nothing is slowed down
 NOTHING_RAN = "the process had nothing on the GPU"
 
 
-def trace_readings(metal: MetalTrace, trace: GpuTrace | None = None) -> tuple[Reading, ...]:
+def trace_readings(
+    metal: MetalTrace, trace: GpuTrace | None = None, moments: Sequence[Moment] = ()
+) -> tuple[Reading, ...]:
     """All readings of the time line, for the run; times in s, shares in %.
 
     gpu.utilization is the union of the intervals of the process over its window, gpu.utilization.device the union
-    of the device's Active intervals over the whole part that counts, whoever caused them.
+    of the device's Active intervals over the whole part that counts, whoever caused them. `moments` are looks at the
+    machine around the timing pass.
     """
     return (
         *_busy(metal, trace),
         *_queue(metal),
         *_frames(metal),
         longest(metal),
-        slowed(metal),
+        slowed(metal, moments),
         *_memory(metal),
     )
 
@@ -155,16 +160,19 @@ def longest(metal: MetalTrace) -> Reading:
     )
 
 
-def slowed(metal: MetalTrace) -> Reading:
+def slowed(metal: MetalTrace, moments: Sequence[Moment] = ()) -> Reading:
     """gpu.slowed: the larger one of the shares of its lowest performance state and of thermal states but Nominal.
 
     A GPU without work rests in its lowest state; so the time in which the process had work there counts, where the
-    trace tells it. A recording that asked for that state, and low power mode, slow it down all the time.
+    trace tells it. A recording that asked for that state, low power mode, and heat or a saving mode that the system
+    tells at one of `moments`, slow it down all the time.
     """
     causes: list[tuple[float, str]] = []
-    known = metal.low_power is not None
+    known = False
     if metal.low_power:
         causes.append((100.0, "low power mode was on"))
+    held = {reason: moment.when for moment in moments for reason in moment.slowed}
+    causes += [(100.0, f"the system told of {reason} {when}") for reason, when in held.items()]
     if metal.induced is not None and metal.induced.strip().lower() == LOWEST:
         known = True
         causes.append((100.0, f"the recording asked for the performance state {metal.induced}"))
@@ -192,7 +200,7 @@ def slowed(metal: MetalTrace) -> Reading:
     return told(
         metal,
         "gpu.slowed",
-        (causes[0][0] if causes else 0.0) if known else None,
+        causes[0][0] if causes else 0.0 if known else None,
         (PERFORMANCE, THERMAL),
         "the larger share: lowest performance state, thermal state other than Nominal",
         remark="; ".join(text for _, text in causes) or "nothing slowed it down",

@@ -10,7 +10,18 @@ import pytest
 from profkit.errors import Fault
 from profkit.hardware.apple_chips import all_chips, configurations_of, find_chip
 from profkit.metrics import all_metrics, metal_counter_names
-from profkit.model import RUN, Gpu, MetalState, MetalTrace, MetalWork, Reading, RunDocument, Spread, Table
+from profkit.model import (
+    RUN,
+    Gpu,
+    MetalState,
+    MetalTrace,
+    MetalWork,
+    Moment,
+    Reading,
+    RunDocument,
+    Spread,
+    Table,
+)
 from profkit.summaries import enrich, summarize
 from profkit.summaries.metal_readings import slowed, trace_readings
 from tests import metal_documents as metal
@@ -133,7 +144,7 @@ LOW = (MetalState("Minimum", 1.5, 1.2), MetalState("Maximum", 0.5, 0.2))
         ({"induced": "Minimum"}, 100.0, "asked for the performance state Minimum"),
         ({"low_power": True}, 100.0, "low power mode was on"),
         ({"performance": (), "thermal": metal.NOMINAL}, 0.0, "nothing slowed it down"),
-        ({"performance": (), "thermal": (), "low_power": False}, 0.0, "nothing slowed it down"),
+        ({"performance": (), "thermal": (), "low_power": True}, 100.0, "low power mode was on"),
     ],
 )  # fmt: skip
 def test_what_slows_a_gpu_down(changes: dict[str, object], value: float, why: str) -> None:
@@ -142,8 +153,18 @@ def test_what_slows_a_gpu_down(changes: dict[str, object], value: float, why: st
     assert why in (found.reason or "")
 
 
-def test_without_states_nobody_knows_whether_it_was_slowed_down() -> None:
-    found = slowed(metal.metal(performance=(), thermal=(), low_power=None, induced="Default"))
+def test_what_the_system_told_around_the_timing_counts() -> None:
+    hot = Moment("after timing", slowed=("thermal pressure: heavy",))
+    found = slowed(metal.metal(), (Moment("before timing"), hot))
+    assert found.value == 100.0
+    assert (found.reason or "").startswith("the system told of thermal pressure: heavy after timing")
+    document = metal.run(moments=(hot,))
+    assert told(document)["gpu.slowed"].value == 100.0
+
+
+@pytest.mark.parametrize("low_power", [None, False])  # that alone tells nothing of heat
+def test_without_states_nobody_knows_whether_it_was_slowed_down(low_power: bool | None) -> None:
+    found = slowed(metal.metal(performance=(), thermal=(), low_power=low_power, induced="Default"))
     assert found.value is None
     assert found.reason == "the trace has no performance and thermal states"
 
