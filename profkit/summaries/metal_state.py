@@ -4,12 +4,62 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from profkit.model import MetalState, MetalTrace, Reading, Summary, Table
-from profkit.summaries.metal_told import share
+from profkit.model import MetalState, MetalTrace, Moment, Reading, Summary, Table
+from profkit.summaries.metal_told import PERFORMANCE, THERMAL, share, told
 from profkit.summaries.tables import remarks
 from profkit.words import percent, quantity
 
 CONCERN = "state"
+LOWEST = "minimum"  # the name of the lowest performance state, lower case
+NOMINAL = ("nominal", "none")  # a thermal state in which nothing is slowed down
+
+
+def slowed(metal: MetalTrace, moments: Sequence[Moment] = ()) -> Reading:
+    """gpu.slowed: the larger one of the shares of its lowest performance state and of thermal states but Nominal.
+
+    A GPU without work rests in its lowest state; so the time in which the process had work there counts, where the
+    trace tells it. A recording that asked for that state, low power mode, and heat or a saving mode that the system
+    tells at one of `moments`, slow it down all the time.
+    """
+    causes: list[tuple[float, str]] = []
+    known = False
+    if metal.low_power:
+        causes.append((100.0, "low power mode was on"))
+    held = {reason: moment.when for moment in moments for reason in moment.slowed}
+    causes += [(100.0, f"the system told of {reason} {when}") for reason, when in held.items()]
+    if metal.induced is not None and metal.induced.strip().lower() == LOWEST:
+        known = True
+        causes.append((100.0, f"the recording asked for the performance state {metal.induced}"))
+    if metal.performance:
+        known = True
+        counted = all(state.busy is not None for state in metal.performance)
+        times = [(s.name, (s.busy or 0.0) if counted else s.seconds) for s in metal.performance]
+        total = sum(seconds for _, seconds in times)
+        low = sum(seconds for name, seconds in times if name.strip().lower() == LOWEST)
+        if total > 0 and low > 0:
+            part = 100 * low / total
+            of = "its work" if counted else "the time"
+            causes.append(
+                (part, f"the GPU was in the performance state Minimum for {percent(part)} % of {of}")
+            )
+    if metal.thermal:
+        known = True
+        total = sum(state.seconds for state in metal.thermal)
+        hot = [s for s in metal.thermal if s.name.strip().lower() not in NOMINAL and s.seconds > 0]
+        if total > 0 and hot:
+            part = 100 * sum(state.seconds for state in hot) / total
+            names = " and ".join(state.name for state in hot[:2])
+            causes.append((part, f"the thermal state was {names} for {percent(part)} % of the time"))
+    causes.sort(reverse=True)
+    return told(
+        metal,
+        "gpu.slowed",
+        causes[0][0] if causes else 0.0 if known else None,
+        (PERFORMANCE, THERMAL),
+        "the larger share: lowest performance state, thermal state other than Nominal",
+        remark="; ".join(text for _, text in causes) or "nothing slowed it down",
+        otherwise="the trace has no performance and thermal states",
+    )
 
 
 def summarize_metal_state(metal: MetalTrace, slowed: Reading) -> Summary:

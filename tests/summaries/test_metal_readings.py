@@ -23,7 +23,8 @@ from profkit.model import (
     Table,
 )
 from profkit.summaries import enrich, summarize
-from profkit.summaries.metal_readings import slowed, trace_readings
+from profkit.summaries.metal_readings import trace_readings
+from profkit.summaries.metal_state import slowed
 from tests import metal_documents as metal
 
 
