@@ -121,11 +121,19 @@ def test_counts_of_short_entries_are_estimates_and_their_ratios_are_not(mac_run)
     assert told["branch.miss_rate"].quality == "measured"
 
 
+def test_where_the_region_cannot_be_found_what_was_counted_is_an_estimate(mac_run):
+    document, _, _ = mac_run(passes="counters", signposts=False)
+    told = readings(document)
+    assert told["ipc"].quality == "estimated"
+    assert "of the whole process" in told["ipc"].reason
+    assert any("the trace does not tell its clock" in note for note in document.notes)
+
+
 def test_without_a_region_the_whole_process_counts(mac_run):
     document, _, _ = mac_run(PLAIN, passes="counters")
     cycles = next(c for c in document.counters if c.name == "Cycles")
     assert cycles.value > 100 * 3_200_000 * 0.9
-    assert readings(document)["ipc"].quality == "measured"
+    assert readings(document)["branch.miss_rate"].quality == "measured"
 
 
 def test_an_older_xctrace_takes_no_list_of_events_and_says_so(mac_run):
