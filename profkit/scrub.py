@@ -14,14 +14,20 @@ from profkit.model import RunDocument
 from profkit.reports.html.write import write_page
 from profkit.reports.markdown import render as render_markdown
 from profkit.run import FILE_NAME, from_json, hand_over, read_run, to_json
-from profkit.tools.redact import COMMAND, FOLDER, OUTPUT, PATH, Redactor, Removed
+from profkit.tools.redact import COMMAND, FOLDER, OUTPUT, PATH, PROCESS, Redactor, Removed
 from profkit.tools.scrubbing import is_text, scrub_report, scrub_text
 
 # What profkit itself leaves beside the tools' reports: its own records, and the two forms of a flame graph.
 _OURS = re.compile(
     r"artifacts/(?:[\w.-]+\.(?:status|switch|speedscope\.json|collapsed\.txt)|[\w.-]*region\.[\w.]+\.json|"
-    r"timing-\d+\.\d+\.json|cprofile\.json|tracemalloc\.json)"
+    r"timing-\d+\.\d+\.json|cprofile\.json|tracemalloc\.json|\w+\.xctrace/left-out\.json)"
 )
+# A document of Instruments is a folder of many files.
+_DOCUMENT = ".trace"
+_OF_DOCUMENT = (
+    "nothing can be taken out of a document of Instruments, and it holds the process's whole environment"
+)
+_EXPORTED_FIX = "what was exported of it is there: the folder of the same name that ends in .xctrace"
 _MADE_ANEW = ("report.md", "report.html")  # of the scrubbed document
 _EXPORTED = {".nsys-rep": "its SQLite export can be: nsys export --type sqlite --lazy=false {0}"}
 
@@ -90,8 +96,14 @@ def _scrub_run(folder: Path, output: Path) -> Scrubbed:
         output.mkdir()
         for name in ("artifacts", "logs"):
             (output / name).mkdir()
+        documents = sorted(path for path in folder.rglob(f"*{_DOCUMENT}") if path.is_dir())
+        left_out += [
+            LeftOut(path.relative_to(folder).as_posix(), _OF_DOCUMENT, _EXPORTED_FIX) for path in documents
+        ]
         for file in sorted(path for path in folder.rglob("*") if path.is_file()):
             name = file.relative_to(folder).as_posix()
+            if any(document in file.parents for document in documents):
+                continue
             if name not in (FILE_NAME, *_MADE_ANEW):
                 left = _scrub_file(file, name, output, redactor)
                 left_out += [left] if left is not None else []
@@ -154,11 +166,35 @@ def _scrub_document(run: RunDocument, redactor: Redactor) -> dict[str, Any]:
     redactor.learn(str(PurePath(run.workload.python).parent) if run.workload.python else None, PATH)
     shown = _shown(command)
     redactor.note(COMMAND, int(shown != list(command)), " ".join(shown))
-    document: dict[str, Any] = _without(to_json(run), list(command), shown, redactor, names)
+    others = {
+        one.name: f"process-{one.pid}" if one.pid is not None else "another process"
+        for one in (run.metal.processes if run.metal is not None else ())
+        if not one.target
+    }
+    for name in others:
+        redactor.learn(name, PROCESS)
+        redactor.note(PROCESS, 1, others[name])
+    told = _renamed(to_json(run), others)
+    document: dict[str, Any] = _without(told, list(command), shown, redactor, names)
     document["workload"]["command"] = shown
     if document.get("revision"):
         document["revision"]["branch"] = None  # people name branches after themselves
     return document
+
+
+def _renamed(value: Any, others: dict[str, str]) -> Any:
+    """A document in which other programs that used the GPU go by their numbers."""
+    if isinstance(value, str):
+        found = others.get(value)
+        if found is None:
+            named, _, rest = value.rpartition(" (")
+            found = f"{others[named]} ({rest}" if named in others else value
+        return found
+    if isinstance(value, dict):
+        return {key: _renamed(part, others) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_renamed(part, others) for part in value]
+    return value
 
 
 def _shown(command: tuple[str, ...]) -> list[str]:

@@ -7,6 +7,7 @@ A tool's folder that can do it has a `scrub.py` with `scrub(source, output, form
 from __future__ import annotations
 
 import os
+import shutil
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -32,7 +33,7 @@ def scrub_report(source: Path, output: Path, redactor: Redactor | None = None) -
     try:
         _scrub(found, source, temporary, mine)
         try:
-            os.link(temporary, output)  # unlike rename it never replaces what came there meanwhile
+            _place(temporary, output)
         except FileExistsError as error:
             raise UsageError(f"{output} is there already", "--output ANOTHER") from error
         except OSError:  # a file system without links
@@ -40,8 +41,18 @@ def scrub_report(source: Path, output: Path, redactor: Redactor | None = None) -
     except OSError as error:
         raise MachineError(f"cannot write {output}: {error.strerror or error}", "--output PATH") from error
     finally:
-        temporary.unlink(missing_ok=True)
+        if temporary.is_dir():  # a folder of exports
+            shutil.rmtree(temporary, ignore_errors=True)
+        else:
+            temporary.unlink(missing_ok=True)
     return mine.removed()
+
+
+def _place(temporary: Path, output: Path) -> None:
+    if temporary.is_dir():
+        temporary.rename(output)  # a folder replaces none that holds anything
+    else:
+        os.link(temporary, output)  # unlike rename it never replaces what came there meanwhile
 
 
 def _scrub(found: Format, source: Path, output: Path, redactor: Redactor) -> None:
