@@ -23,6 +23,7 @@ from profkit.summaries.metal_declared import (
     of_peak,
 )
 from profkit.summaries.metal_told import missing, share, told
+from profkit.words import figures, quantity
 
 AT_WORK = "mean of the samples in which the process had work on the GPU"
 DILUTED = "mean over all samples * share of the time that they cover / share in which the GPU was active"
@@ -80,7 +81,7 @@ def _value(metal: MetalTrace, name: str) -> _Value | str:
     chosen = next((known[one] for one in table.counters[name] if one in known), None)
     if chosen is not None:
         return _while_working(metal, chosen)
-    none = f"none of the recorded counters tells it ({metric(name).title.lower()})"
+    none = f"none of the recorded counters tells it ({metric(name).title})"
     if name != "gpu.limiter":
         return none
     values = [_while_working(metal, known[one]) for one in table.limiters(known)]
@@ -95,11 +96,16 @@ def _while_working(metal: MetalTrace, counter: MetalCounter) -> _Value | str:
         return _Value(counter.active, counter.unit, "measured", counter.name, AT_WORK)
     active = share(metal.device_busy, metal.span)
     if not active:
-        return f"{counter.name} is a mean over a time of which nobody knows how long the GPU worked"
+        values = f"{_number(counter.mean, counter.unit)} in the mean and {_number(counter.most, counter.unit)} at most"
+        return f"{counter.name} is {values}, over a time of which nobody knows how long the GPU worked"
     # Fewer samples than work: then they are of the work alone. And more than was ever counted is no mean of anything.
     stretched = max(1.0, (1.0 if counter.covered is None else counter.covered) / (active / 100))
     value = min(counter.most, counter.mean * stretched)
     return _Value(value, counter.unit, "estimated", counter.name, DILUTED)
+
+
+def _number(value: float, unit: str) -> str:
+    return quantity(value, unit) if unit else figures(value)
 
 
 def _bandwidth(document: RunDocument, metal: MetalTrace, chip: Specified) -> list[Reading]:
@@ -110,7 +116,9 @@ def _bandwidth(document: RunDocument, metal: MetalTrace, chip: Specified) -> lis
     if len(known) < len(RATES) or not units <= {"B/s", "%"}:
         return [
             *found,
-            *estimated_bandwidth(document, metal, chip, next(r.reason for r in found if r.reason)),
+            *estimated_bandwidth(
+                document, metal, chip, next((r.reason for r in found if r.value is None), None)
+            ),
         ]
     quality: Quality = "measured" if all(one.quality == "measured" for one in found) else "estimated"
     names = ", ".join(one.name for one in known)

@@ -194,7 +194,9 @@ def test_a_mean_over_all_time_is_an_estimate_of_that_at_work() -> None:
     assert told(metal.run(metal.metal(counters=(low,))))["gpu.occupancy"].value == 35.0
     blind = told(metal.run(metal.metal(counters=(counter,), device_busy=None)))["gpu.occupancy"]
     assert blind.value is None
-    assert "nobody knows how long the GPU worked" in (blind.reason or "")
+    assert (blind.reason or "").startswith(
+        "Compute Occupancy is 30.0 % in the mean and 90.0 % at most, over a time"
+    )
 
 
 def test_percentages_are_of_the_chips_bandwidth_and_estimates() -> None:
@@ -214,6 +216,15 @@ def test_a_counter_in_a_unit_of_its_own_is_no_bandwidth(unit: str) -> None:
     assert found["bandwidth.gpu"].value is None
     assert found["bandwidth.gpu.share"].value is None
     assert "not in bytes per second" in (found["bandwidth.gpu.read"].reason or "")
+
+
+def test_half_of_the_traffic_is_no_bandwidth() -> None:
+    found = told(metal.run(metal.metal(counters=(metal.counter("GPU Read Bandwidth", 1e9, "B/s"),))))
+    assert found["bandwidth.gpu.read"].value == 1e9
+    assert found["bandwidth.gpu"].value is None
+    assert "none of the recorded counters tells it (GPU write bandwidth)" in (
+        found["bandwidth.gpu"].reason or ""
+    )
 
 
 def test_declared_work_stands_in_for_a_counter_of_no_use() -> None:
