@@ -94,15 +94,25 @@ give_away() {
 # Runs profkit and waits for it, also past a signal: profkit ends the workload and saves what it has, and only then
 # may the files be handed over. In the background (`wait` can be interrupted), with the terminal and Ctrl-C kept.
 profkit() {
-    local child code
+    local child code old=
+    # The bash of macOS (3.2) leaves SIGINT ignored in whatever it starts in the background, unless that is a job with a
+    # group of its own; Ctrl-C reaches such a job only through this script.
+    [ "${BASH_VERSINFO[0]}" -ge 4 ] || old=yes
+    ${old:+set -m}
     (
         trap - INT
         exec "$python" -m profkit "$@"
     ) <&0 &
     child=$!
+    ${old:+set +m}
     # shellcheck disable=SC2064  # this child, now
     trap "kill -TERM $child 2>/dev/null || true" TERM HUP
-    trap : INT
+    if [ -n "$old" ]; then
+        # shellcheck disable=SC2064
+        trap "kill -INT $child 2>/dev/null || true" INT
+    else
+        trap : INT
+    fi
     while :; do
         code=0
         wait "$child" || code=$?

@@ -14,12 +14,13 @@ ROOT = Path(__file__).resolve().parents[2]
 FRONTS = sorted(path for pattern in ("*.sh", "setup/*.sh", "wrappers/*.sh") for path in ROOT.glob(pattern))
 # What came after bash 3.2, and what GNU's or Linux's tools have and macOS has not.
 _NEWER = (
-    r"\b(?:mapfile|readarray|coproc)\b|declare -[gAn]|local -n|wait -n|&>>|\|&|\$\{\w+[,^@]|\[\[ -v |\bEPOCH(?:SEC|REAL)"
-    r"|\$\{\w+: -|printf '%\("
+    r"\b(?:mapfile|readarray|coproc)\b|declare -[gAn]|local -n|wait -n|&>>|\|&|\$\{\w+[,^@]|\[\[ -v "
+    r"|\bEPOCH(?:SEC|REAL)|\$\{\w+: -|printf '%\("
 )
 _LINUX = (
     r"\breadlink -[fem]|\bstat -c|\bdate \+\S*%N|(?<![\w-])timeout \d|\bnproc\b|\bsed -i\b|\bsed -r\b|\btac\b"
-    r"|\bgrep -\w*P|\bsha\d+sum\b|\bmd5sum\b|\bcp -a\b|\bfind [^|;]*-printf|\bxargs -\w*r|\bsort -V|\bhead -c|\bsetsid\b|\bgetent\b"
+    r"|\bgrep -\w*P|\bsha\d+sum\b|\bmd5sum\b|\bcp -a\b|\bfind [^|;]*-printf|\bxargs -\w*r|\bsort -V"
+    r"|\bhead -c|\bsetsid\b|\bgetent\b"
 )
 
 
