@@ -128,6 +128,7 @@ def furnish(
         (work / name).write_text(NIGHTLY)
     for name, source in FILES.items():
         shutil.copy(source, work / name)
+    shutil.copytree(DATA / "xctrace" / "m1", work / "exports")
     for name in RUNS:
         write_run(work / name, judged())
     (work / "out.nsys-rep").write_bytes(b"a stand-in's report")

@@ -29,6 +29,7 @@ NOT_RUN = {
     r"--tool perf ": "needs a perf that may record; tests/cli runs it where there is one",
     r"\[[A-Za-z-]|\.\.\.|\w\|\w|--tool TOOL": "shows what may be typed, and is no command",
     r"^profkit history (?:prune|trend --from FILE|export --to FILE)$": "a form; history.md has it with its arguments",
+    r"--backend mps\b|--tool xctrace|(?:check|run)\.trace|^xc(?:trace|run) ": "needs a Mac; tests/backends plays one",
     r"^pip |^git clone |^mkdocs serve": "needs a network, or goes on until it is stopped",
     r"^(?:sudo -E )?(?:\./analyze_multibackend\.sh|wrappers/)": "tests/shell runs the fronts",
 }
@@ -36,6 +37,7 @@ NOT_RUN = {
 ENDS: dict[str, int] = {
     "profkit check RUN": 1,
     "profkit check out.ncu-rep": 1,
+    "profkit check exports": 1,
     "profkit check reports/20261120-054700-train-cpu --targets ours.yaml": 1,
     "profkit check trace.sqlite --strict": 5,
     "profkit history export --to all.parquet": 0 if find_spec("pyarrow") else 3,
@@ -71,7 +73,9 @@ def test_what_is_shown_runs_as_it_stands(
 ) -> None:
     text = "\n".join(block.lines)
     libraries = request.getfixturevalue("nvidia") if ON_GPU.search(text) else None
-    peaks = libraries is None and re.search(r"profkit (?:profile|doctor)", text) is not None
+    peaks = (
+        libraries is None and re.search(r"profkit (?:profile|doctor)(?!.*--backend mps)", text) is not None
+    )
     sandbox = furnish(tmp_path, libraries, numpy=not peaks, history="profkit history" in text)
     for name in re.findall(r"--(?:report|output|out|to) (\S+)", text):
         sandbox.without(name)

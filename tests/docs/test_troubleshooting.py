@@ -12,10 +12,14 @@ from profkit.tools.ncu.permission import RESTRICTED
 from profkit.tools.nsys import faults as nsys
 from profkit.tools.perf import faults as perf
 from profkit.tools.valgrind import faults as valgrind
+from profkit.tools.xctrace import faults as xctrace
 from tests.conftest import ROOT
 
 PAGE = " ".join((ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8").split())
-REASONS = [RESTRICTED, *(known.reason for room in (ncu, nsys, perf, valgrind) for known in room.FAULTS)]
+REASONS = [
+    RESTRICTED,
+    *(known.reason for room in (ncu, nsys, perf, valgrind, xctrace) for known in room.FAULTS),
+]
 
 
 @pytest.mark.parametrize("reason", REASONS)
@@ -44,6 +48,26 @@ def test_every_fault_of_a_tool_is_explained(reason: str) -> None:
     ],
 )
 def test_what_nvidias_tools_print_is_found_by_its_own_words(text: str) -> None:
+    assert text in PAGE
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "requires Xcode, but active developer directory '/Library/Developer/CommandLineTools' is a command line tools",
+        "tool not found",
+        "Export failed: Document Missing Template Error",
+        "The log archive is corrupt or incomplete",
+        "No configuration information received, will have to guess",
+        "Selected counter profile is not supported on target device",
+        "RT Unit Active",
+        "Shader Timeline: Disabled",
+        "Counter Set: (null)",
+        "already exists",
+        "65 bytes",
+    ],
+)
+def test_what_apples_tools_print_is_found_by_its_own_words(text: str) -> None:
     assert text in PAGE
 
 

@@ -40,9 +40,12 @@ def _bars(document: RunDocument, trace: MetalTrace, extras: Extras) -> str | Non
     def add(label: str, seconds: float, whole: float, reading: Reading, marks: tuple[Mark, ...] = ()) -> None:
         share = 100 * seconds / whole
         words = f"{percent(share)} %"
-        told = f"{label}: {quantity(seconds, 's')} of {quantity(whole, 's')}, {words}"
+        part = f"{quantity(seconds, 's')} of {quantity(whole, 's')}"
+        told = f"{label}: {part}, {words}"
+        if whole != trace.span:
+            part += " in the region" if trace.marked else " from its first work to its last"
         source = extras.sources.number(reading)
-        bars.append(Bar(label, min(100.0, share), words, told, marks=marks, note=told, source=source))
+        bars.append(Bar(label, min(100.0, share), words, told, marks=marks, note=part, source=source))
 
     if trace.process_busy is not None:
         whole = trace.window or trace.span

@@ -26,7 +26,7 @@ COMPLETED = "metal-command-buffer-completed"
 INTERVALS, STATES = "metal-gpu-intervals", "metal-gpu-state-intervals"
 PERFORMANCE, THERMAL = "gpu-performance-state-intervals", "device-thermal-state-intervals"
 DRIVER = "metal-driver-intervals"
-SIGNPOSTS = ("OSSignpostIntervals", "os-signpost-interval")
+SIGNPOSTS = ("OSSignpostIntervals", "os-signpost-interval", "kdebug-signpost-interval")
 # The first that is there: they hold the same samples. Weights of the first two are times, those of others counts.
 SAMPLED = ("time-profile", "time-sample", "cpu-profile", "counters-profile")
 TIMED = SAMPLED[:2]
