@@ -21,7 +21,7 @@ from profkit.tools.xctrace.values import Value
 COUNTERS = "metal-gpu-counter-intervals"
 COUNTER_INFO = "gpu-counter-info"
 COUNTER_VALUES = "gpu-counter-value"
-SAMPLE = ("start", "duration", "name", "value", "percent-value", "is-percentage", "gpu", "label")
+SAMPLE = ("start", "duration", "name", "value", "percent-value", "is-percentage", "gpu", "label/@fmt")
 COUNTER = ("counter-id", "name", "max-value", "description", "type")
 RAW_SAMPLE = ("timestamp", "counter-id", "value", "accelerator-id", "ring-buffer-index")
 SAMPLES = [("start", "i8"), ("end", "i8"), ("value", "f8"), ("counter", "i4")]

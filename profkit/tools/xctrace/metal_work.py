@@ -23,7 +23,7 @@ WORK = (
     "process",
     "gpu",
     "channel-name",
-    "event-label",
+    "event-label/@fmt",
     "state",
     "start-latency",
     "frame-number",

@@ -65,7 +65,11 @@ def completion(buffer, at):
 
 def table(schema, rows):
     """A table of rows with cells by the mnemonic of their column."""
-    return Table(schema, (), lambda wanted: iter([tuple(row.get(name) for name in wanted) for row in rows]))
+    return Table(
+        schema,
+        (),
+        lambda wanted: iter([tuple(row.get(name.removesuffix("/@fmt")) for name in wanted) for row in rows]),
+    )
 
 
 def run(settings=SETTINGS, process=ME, schemas=(), **summary):
