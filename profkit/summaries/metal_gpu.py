@@ -47,15 +47,15 @@ def waits(metal: MetalTrace) -> list[tuple[str, float]]:
 
 def _headline(metal: MetalTrace) -> str:
     window, whole = window_of(metal), share(metal.device_busy, metal.span)
-    device = (
-        f"the whole device {percent(whole)} % of {quantity(metal.span, 's')}" if whole is not None else ""
-    )
+    device = ""
+    if whole is not None:
+        device = f"the whole device was active for {percent(whole)} % of {quantity(metal.span, 's')}"
     if metal.process_busy is None or not window:
         if device:
-            return f"What the process had of the GPU is not known; {device} is active."
+            return f"What the process had of the GPU is not known; {device}."
         return "How busy the GPU was is not in the trace."
     if metal.process_busy == 0:
-        also = f"; {device} is active, for others" if device else ""
+        also = f"; {device}, for others" if device else ""
         return f"The process had nothing on the GPU in {quantity(window, 's')}{also}."
     busy = f"The process keeps the GPU busy {percent(share(metal.process_busy, window) or 0.0)} % of"
     busy += f" {quantity(window, 's')}" + _beside(metal, window)

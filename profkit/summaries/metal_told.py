@@ -47,8 +47,8 @@ def why_absent(
     """Why the trace has none of what these tables tell, and the way to get it."""
     for table in tables:
         for absent in metal.absent:
-            if absent.what == table:
-                return absent.reason, absent.fix
+            if absent.what == table:  # by its name: of two that are missing each has a fix of its own
+                return absent.reason.replace("the table", table, 1), absent.fix
     return otherwise, None
 
 

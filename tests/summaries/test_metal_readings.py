@@ -13,6 +13,7 @@ from profkit.metrics import all_metrics, metal_counter_names
 from profkit.model import (
     RUN,
     Gpu,
+    MetalAbsent,
     MetalState,
     MetalTrace,
     MetalWork,
@@ -126,6 +127,16 @@ def test_a_table_that_is_missing_gives_its_reason_and_the_way_to_get_it() -> Non
     found = told(metal.report())["gpu.occupancy"]
     assert found.reason == metal.NO_COUNTERS.reason
     assert found.fix == metal.NO_COUNTERS.fix
+
+
+def test_of_two_missing_tables_each_is_named() -> None:
+    gone = tuple(
+        MetalAbsent(what, "the table was not exported", f"export {what}")
+        for what in ("metal-gpu-intervals", "device-thermal-state-intervals")
+    )
+    found = told(metal.report(MetalTrace(absent=gone)))
+    assert found["gpu.utilization"].reason == "metal-gpu-intervals was not exported"
+    assert found["gpu.slowed"].reason == "device-thermal-state-intervals was not exported"
 
 
 # ---------------------------------------------------------------- slowed down
