@@ -38,11 +38,9 @@ WAITS = 9  # of an idle device, for their median
 SAMPLE_SECONDS = 4e-3  # the least; as on CUDA
 WAIT_SHARE = 0.5  # of the precision asked: what the one wait may add to a sample
 MOST_OF_BUDGET = 60  # a sample takes at most this part of the budget, so that there are enough of them
-WARM_SHARE, WARM_BLOCK, FASTER = (
-    0.2,
-    4,
-    0.98,
-)  # of the budget; samples that are compared with as many before them
+# Warm-up: so long at least, since an idle GPU has a low clock and takes a while under load to raise it (how long is not
+# known); until so many samples are no faster than as many before them; and for so much of the budget at most.
+WARM_SECONDS, WARM_BLOCK, FASTER, WARM_SHARE = 0.3, 4, 0.98, 0.2
 PROBE_SHARE = 0.1  # of the budget: for single calls, and the same for events
 SINGLE, EVENTS = 15, 5
 SAME = 1.05  # two clocks are told apart from here on
@@ -153,10 +151,7 @@ def _idle_wait(calls: Calls) -> float:
 
 
 def _warmed(calls: Calls, least: float, budget: float) -> list[float]:
-    """Samples until they get no faster, for a fifth of the budget at most. They are as long as those that will count.
-
-    Also where each is a single call, as with a setup: then the call is taken as often as that.
-    """
+    """Samples until they get no faster; at the end as long as those that will count."""
     begin = perf_counter()
     taken: list[float] = []
     while perf_counter() - begin < WARM_SHARE * budget:
@@ -165,6 +160,8 @@ def _warmed(calls: Calls, least: float, budget: float) -> list[float]:
             calls.loops *= 2
             continue
         late = taken[-2 * WARM_BLOCK :]
+        if perf_counter() - begin < WARM_SECONDS:
+            continue
         if len(late) == 2 * WARM_BLOCK and median(late[WARM_BLOCK:]) >= FASTER * median(late[:WARM_BLOCK]):
             break
     return taken

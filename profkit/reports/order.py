@@ -182,7 +182,9 @@ def time_line(document: RunDocument) -> str | None:
     kind = {"process": "whole process", "region": "entry"}.get(document.timings[0].kind, "iteration")
     if half is not None and half > NOISE:
         return f"about {quantity(median, 's')} per {kind}, too noisy to say more (±{half:.0f} %)"
-    cold = ", with a cold L2" if any(one.cache == "cold" for one in document.timings[0].processes) else ""
+    sets = document.timings[0].processes
+    caches = "cold caches" if any(one.clock == "mps-synchronized" for one in sets) else "a cold L2"
+    cold = f", with {caches}" if any(one.cache == "cold" for one in sets) else ""
     return f"{quantity(median, 's')}{f' ±{percent(half)} %' if half is not None else ''} per {kind}{cold}"
 
 

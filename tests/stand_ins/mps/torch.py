@@ -89,7 +89,8 @@ def commit():
 
 
 def synchronize():
-    assert os.getpid() == state.pid, "Metal hangs in a forked child"
+    if os.getpid() != state.pid:
+        os._exit(99)  # Metal hangs in a forked child
     if said("broken"):
         raise RuntimeError("command buffer exited with error status")
     state.waits += 1
