@@ -145,6 +145,20 @@ def test_an_older_xctrace_takes_no_list_of_events_and_says_so(mac_run):
     assert not any(r.metric == "ipc" and r.value is not None for r in document.readings)
 
 
+def test_where_a_list_of_events_is_refused_the_guided_mode_tells_what_it_can(mac_run):
+    document, _, _ = mac_run(passes="counters", cpu_list=False)
+    first, second = document.passes
+    assert (first.state, second.state) == ("failed", "finished")
+    told = readings(document)
+    assert told["cycles"].value == pytest.approx(50 * 3_200_000, rel=0.3)
+    assert (told["stalls.frontend"].quality, told["stalls.frontend"].value) == (
+        "estimated",
+        pytest.approx(20),
+    )
+    assert told["stalls.backend"].value == pytest.approx(25)
+    assert told["ipc"].value is None
+
+
 def test_a_recording_without_counts_is_unavailable_and_not_zero(mac_run):
     document, _, _ = mac_run(passes="counters", rows="empty")
     assert all(c.value is None for c in document.counters)

@@ -8,8 +8,15 @@ from __future__ import annotations
 from functools import cached_property
 
 from profkit.backends import Findings, Known, Site
-from profkit.backends.cpu.macos_counting import Counting, choose_counting, find_counting, plan_counting
+from profkit.backends.cpu.macos_counting import (
+    Counting,
+    choose_counting,
+    find_counting,
+    plan_counting,
+    plan_guided,
+)
 from profkit.backends.cpu.macos_trace import find_trace, plan_trace
+from profkit.errors import UnreadableReport
 from profkit.model import PassPlan, PassResult
 from profkit.tools.xctrace.probe import XctraceAbility, probe_xctrace
 
@@ -19,6 +26,7 @@ class MacRecorder:
 
     def __init__(self, site: Site) -> None:
         self._site = site
+        self._no_list = False  # the list of events was taken, and nothing was counted
 
     def tools(self, wanted: tuple[str, ...]) -> dict[str, str | None]:
         """Instruments' version, where it is used."""
@@ -29,14 +37,27 @@ class MacRecorder:
         return plan_trace(self._site, self._xctrace, known)
 
     def counters(self, known: Known) -> list[PassPlan]:
-        """CPU Counters. There is no simulation on macOS: valgrind does not run there."""
-        return [plan_counting(self._site, self._xctrace, known, self._counting)]
+        """CPU Counters with a list of events, and in its guided mode where that left nothing.
+
+        There is no simulation on macOS: valgrind does not run there.
+        """
+        plans = [plan_counting(self._site, self._xctrace, known, self._counting)]
+        if self._no_list:
+            plans.append(plan_guided(self._site, self._xctrace, known))
+        return plans
 
     def findings(self, plan: PassPlan, result: PassResult) -> Findings:  # noqa: ARG002
         """What xctrace left."""
         if plan.name == "trace":
             return find_trace(self._site, plan)
-        return find_counting(self._site, plan, self._counting)
+        try:
+            found = find_counting(self._site, plan, self._counting)
+        except UnreadableReport:
+            self._no_list = bool(plan.counters)
+            raise
+        if plan.counters and all(counter.value is None for counter in found.counters):
+            self._no_list = True
+        return found
 
     @cached_property
     def _xctrace(self) -> XctraceAbility:

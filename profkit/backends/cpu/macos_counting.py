@@ -17,6 +17,7 @@ from profkit.model import RUN, Counter, Machine, PassPlan, Reading, Report, Sour
 from profkit.tools.perf.stat_groups import check_drift, merge_groups
 from profkit.tools.xctrace.command import CPU_COUNTERS
 from profkit.tools.xctrace.cpu_events import Event, plan_groups, read_events
+from profkit.tools.xctrace.cpu_guided import SCHEMA
 from profkit.tools.xctrace.cpu_options import counter_options
 from profkit.tools.xctrace.probe import XctraceAbility, recording_options
 
@@ -91,6 +92,31 @@ def plan_counting(site: Site, xctrace: XctraceAbility, known: Known, counting: C
         seconds=None if plain is None else count * (1.1 * plain + START_SECONDS),
         cost_note="one run for each group of events; the counters are read each millisecond, then exported",
         notes=(f"events: {source}", "only user space is counted"),
+    )
+
+
+def plan_guided(site: Site, xctrace: XctraceAbility, known: Known) -> PassPlan:
+    """The template as it is: its guided mode counts cycles, and what the pipeline was kept from doing."""
+    step = cpu_step(
+        site,
+        xctrace,
+        known,
+        "counters",
+        "count-guided",
+        CPU_COUNTERS,
+        (SCHEMA,),
+        iterations=_iterations(known.iteration_seconds),
+        seconds=NATIVE_SECONDS,
+    )
+    plain = known.plain_seconds
+    return PassPlan(
+        "counters",
+        "xctrace",
+        (step,),
+        cost=1.1,
+        seconds=None if plain is None else 1.1 * plain + START_SECONDS,
+        cost_note="one run",
+        notes=("the guided mode of CPU Counters, since its list of events left no counts",),
     )
 
 

@@ -14,6 +14,7 @@ from dataclasses import replace
 from profkit.model import Counter, Report
 from profkit.stacks.merge import FrameTable
 from profkit.tools.xctrace.cpu_frames import frame_of
+from profkit.tools.xctrace.cpu_guided import SCHEMA, GuidedTally
 from profkit.tools.xctrace.cpu_notes import CpuNotes
 from profkit.tools.xctrace.cpu_samples import CYCLES, RUNNING, SAMPLES, TIME, SampleTally, Unit, Windows
 from profkit.tools.xctrace.recording import Recording
@@ -23,7 +24,7 @@ from profkit.words import plural
 
 SYMBOLS = ("time-profile", "counters-profile", "cpu-profile")
 RAW = "time-sample"
-SCHEMAS = (*SYMBOLS, RAW)
+SCHEMAS = (*SYMBOLS, RAW, SCHEMA)
 
 _WANTED = ("time", "thread", "process", "thread-state", "weight", "stack", "counters-array", "weight/@fmt")
 _WANTED_RAW = ("time", "thread", "process", "thread-state", "cp-kernel-callstack", "cp-user-callstack")
@@ -49,12 +50,16 @@ class CpuPiece:
         self._stacks: dict[int, tuple[Backtrace, tuple[int, ...]]] = {}
         self._functions: dict[int, tuple[Frame, int]] = {}
         self._frames = FrameTable()
+        self._guided = GuidedTally(recording)
 
     def read(self, table: Table) -> None:
         """Take all rows of one of the CPU's tables. Raises UnreadableReport as they do.
 
         Raw samples are read for want of named ones only: they are the same, and hold nothing more.
         """
+        if table.schema == SCHEMA:
+            self._guided.read(table)
+            return
         if table.schema == RAW and self._has_time():
             return
         samples = _raw_rows(table) if table.schema == RAW else _rows(table)
@@ -117,15 +122,20 @@ class CpuPiece:
                 )
         if self._frames.full:
             warnings.append("too many different functions: the later ones are not told apart")
+        guided = self._guided.counters()
         samples = max((tally.samples for _, tally, _ in told), default=0)
         facts = {"samples": str(samples)} if samples else {}
-        if told and self._entries:
+        if (told or guided) and self._entries:
             facts["region"] = f"counted in {plural(self._entries, 'entry', 'entries')}"
         return replace(
             report,
             profiles=(*report.profiles, *(profile for _, tally, _ in told for profile in tally.profiles())),
             stacks=(*report.stacks, *(stacks for _, tally, _ in told for stacks in tally.stacks())),
-            counters=(*report.counters, *(counter for _, tally, _ in told for counter in _counters(tally))),
+            counters=(
+                *report.counters,
+                *(counter for _, tally, _ in told for counter in _counters(tally)),
+                *guided,
+            ),
             facts={**report.facts, **facts},
             warnings=(*report.warnings, *dict.fromkeys(warnings)),
         )
