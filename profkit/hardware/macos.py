@@ -36,8 +36,7 @@ def read_machine_macos() -> Machine:
     """The machine as macOS tells it. It tells no ways of a cache: those are assumed and the cache says so.
 
     Caches are those of the fastest kind of core (perflevel0), of which `shared` use one L2. `features` has the kinds
-    of cores, "4 performance" and "4 efficiency", and "rosetta" where this Python is translated for Intel: a run under
-    Rosetta is to be compared with no other.
+    of cores, "4 performance" and "4 efficiency", and "rosetta" where this Python is translated from Intel's instructions.
     """
     translated = is_translated()
     arm = platform.machine() == "arm64" or translated
@@ -57,7 +56,7 @@ def read_machine_macos() -> Machine:
     return Machine(
         system=platform.system(),
         release=platform.release(),
-        architecture="arm64" if arm else platform.machine(),
+        architecture=platform.machine(),  # x86_64 under Rosetta: such a run is compared with no other
         cpu=text("machdep.cpu.brand_string") or platform.processor() or "unknown",
         vendor=vendor,
         family=family,

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import platform
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -48,7 +52,7 @@ def test_a_python_under_rosetta_says_so(on_a_mac, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")
     machine = read_machine()
     assert "rosetta" in machine.features
-    assert (machine.vendor, machine.architecture) == ("Apple", "arm64")
+    assert (machine.vendor, machine.architecture) == ("Apple", "x86_64")
 
 
 def test_a_guest_says_so(on_a_mac) -> None:  # type: ignore[no-untyped-def]
@@ -121,3 +125,25 @@ def test_clocks_that_are_held_down_are_a_limit() -> None:
     assert told["clocks"].fix is not None
     calm = {check.name: check.state for check in judge_conditions(Conditions(8, slowed=()))}
     assert calm["clocks"] == "ok"
+
+
+def test_values_are_asked_of_the_c_library_where_it_has_them(tmp_path: Path) -> None:
+    """As on every real Mac, where no program is started for them."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None or sys.platform != "linux":
+        pytest.skip("needs a C compiler, and a loader that preloads")
+    library = tmp_path / "sysctl.so"
+    source = Path(__file__).resolve().parents[1] / "stand_ins" / "macos_sysctl.c"
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", str(library), str(source)], check=True)
+    code = (
+        "from profkit.hardware.sysctl import number, text\n"
+        "print(text('machdep.cpu.brand_string'), number('hw.memsize'), number('kern.hv_vmm_present'),"
+        " number('machdep.cpu.brand_string'), text('no.such.name'), number('no.such.name'), sep='|')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "LD_PRELOAD": str(library)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.strip() == "Apple M3 Max|68719476736|1|None|None|None", done.stderr
