@@ -80,12 +80,18 @@ def read_step(folder: Path, step: Step) -> Report:
 
 
 def _why_not(folder: Path, step: Step) -> UnreadableReport:
-    recorded = (folder / step.artifacts[0]).exists()
-    for log in (f"{step.name}.after0.log", f"{step.name}.log"):
-        fault = explain(said(folder, log), 0)
-        if fault is not None:
-            return UnreadableReport(f"xctrace left nothing that can be read: {fault.reason}", fault.fix)
-    if not recorded:
+    """By what the export said in our own words, else by what xctrace said while it recorded."""
+    lines = [line.strip() for line in said(folder, f"{step.name}.after0.log").splitlines()]
+    told = next((line.removeprefix("error: ") for line in lines if line.startswith("error: ")), None)
+    if told is not None:
+        fix = next((line.removeprefix("fix: ") for line in lines if line.startswith("fix: ")), None)
+        return UnreadableReport(
+            told.replace(str(folder / step.artifacts[0]), Path(step.artifacts[0]).name), fix
+        )
+    fault = explain(said(folder, f"{step.name}.log"), 0)
+    if fault is not None:
+        return UnreadableReport(f"xctrace left nothing that can be read: {fault.reason}", fault.fix)
+    if not (folder / step.artifacts[0]).exists():
         return UnreadableReport("xctrace left no document", f"see {step.name}.log")
     return UnreadableReport(
         f"xctrace recorded {step.name}.trace, but it could not be exported", f"see {step.name}.after0.log"

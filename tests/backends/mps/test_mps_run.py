@@ -1,0 +1,204 @@
+"""Whole runs of `profile --backend mps` with a stand-in for xctrace: what it is asked, and what comes of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from profkit.errors import WorkloadError
+from tests.backends.mps.conftest import Run
+
+MakeRun = Callable[..., Run]
+FULL = "Recording failed with errors. Saving output file...\nNo space left on device"
+DEVELOPER = "Developer mode is disabled"
+MISSING = "Export failed: Document Missing Template Error"
+
+
+def test_a_run_traces_the_marked_region_and_names_what_is_absent(mac_run: MakeRun) -> None:
+    run = mac_run(passes="timing,trace", every_table=True)
+    assert run.document.state == "complete"
+    assert [(p.name, p.state) for p in run.document.passes] == [("timing", "finished"), ("trace", "finished")]
+    metal = run.metal
+    assert metal.marked
+    assert metal.entries == 3
+    assert metal.process_busy is not None
+    assert metal.device_busy is not None
+    assert 0 < metal.process_busy <= metal.device_busy < (metal.span or 0)
+    assert 0.14 < (metal.span or 0) < 0.4  # three entries of 50 ms
+    assert [work.name for work in metal.encoders] == ["Compute Command 0"]
+    assert [process.target for process in metal.processes][:1] == [True]
+    assert any("counter" in absent.what for absent in metal.absent)
+    assert run.document.trace is not None
+    assert run.document.trace.tool == "xctrace"
+    assert run.document.tools["xctrace"] == "16.0 (17F42)"
+    assert run.of("trace").artifacts[:2] == ("artifacts/trace.trace", "artifacts/trace.xctrace")
+
+
+def test_the_workload_gets_its_environment_folder_and_directive(
+    mac_run: MakeRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MINE", 'it\'s "mine"\n&')
+    monkeypatch.setenv("HF_TOKEN", "hf_secret")
+    note = tmp_path / "note"
+    script = (
+        "import json, os, sys\n"
+        f"open({str(note)!r}, 'a').write(json.dumps([os.environ.get('MINE'), os.environ.get('HF_TOKEN'), os.getcwd(), "
+        "'PROFKIT_DIRECTIVE' in os.environ, sys.executable]) + '\\n')\n"
+        "import profkit\n"
+        "with profkit.region('r'): pass\n"
+    )
+    run = mac_run({}, script, "trace")
+    told = json.loads(note.read_text().splitlines()[-1])
+    assert told[0] == 'it\'s "mine"\n&'
+    assert told[1] is None
+    assert told[2] == os.getcwd()
+    assert told[3]
+    (call,) = run.xctrace.calls("record")
+    assert call[call.index("--launch") :][:2] == ["--launch", "--"]
+    assert os.path.isabs(call[call.index("--launch") + 2])
+    assert "hf_secret" not in (run.folder / "run.json").read_text()
+    assert "MINE" not in (run.folder / "run.json").read_text()
+
+
+def test_only_tables_that_are_read_are_exported_and_none_that_must_be_empty(mac_run: MakeRun) -> None:
+    run = mac_run(every_table=True)
+    asked = [call[call.index("--xpath") + 1] for call in run.xctrace.calls("export") if "--xpath" in call]
+    schemas = [path.split('"')[3] for path in asked]
+    assert "metal-gpu-intervals" in schemas
+    assert "time-info" in schemas
+    assert not [schema for schema in schemas if "counter" in schema or schema in ("kdebug", "os-log", "tick")]
+    assert len(set(schemas)) == len(schemas) < 25
+    assert len([call for call in run.xctrace.calls("export") if "--toc" in call]) == 1
+
+
+def test_the_counters_have_a_recording_of_their_own_and_join_the_trace(mac_run: MakeRun) -> None:
+    run = mac_run({"counters": True}, passes="trace,counters")
+    trace, counters = run.xctrace.calls("record")
+    assert trace[trace.index("--template") + 1] == "Metal System Trace"
+    assert "--instrument" not in trace
+    assert counters[counters.index("--instrument") + 1] == "Metal GPU Counters"
+    assert "--template" not in counters
+    assert {one.name for one in run.metal.counters} >= {"ALU Utilization", "Kernel Occupancy"}
+    assert run.metal.process_busy  # of the trace
+    assert not [absent for absent in run.metal.absent if "counter" in absent.what]
+
+
+def test_a_chip_without_a_set_of_counters_is_told_by_xctraces_own_words(mac_run: MakeRun) -> None:
+    run = mac_run({}, passes="trace,counters")
+    assert run.of("counters").state == "finished"
+    (absent,) = [absent for absent in run.metal.absent if "counter" in absent.what]
+    assert "no set of GPU counters for this chip" in absent.reason
+    assert absent.fix is not None
+    assert "template of your own" in absent.fix
+
+
+def test_a_workload_that_fails_under_xctrace_alone_is_told_with_its_code(mac_run: MakeRun) -> None:
+    script = "import os, sys\nif 'trace' in os.environ.get('PROFKIT_DIRECTIVE', ''): sys.exit(7)\n"
+    run = mac_run({}, script)
+    result = run.of("trace")
+    assert result.state == "failed"
+    assert "the workload exited with 7 in trace" in str(result.reason)
+    assert run.document.state == "complete"
+
+
+@pytest.mark.parametrize(
+    ("scenario", "reason", "fix"),
+    [
+        ({"save_fails": FULL}, "the disk is full", "df -h"),
+        (
+            {"refuse": {"verb": "record", "text": DEVELOPER, "status": 1}},
+            "developer mode is off",
+            "DevToolsSecurity",
+        ),
+        ({"refuse": {"verb": "export", "text": MISSING, "status": 10}}, "was not finished", "shorter"),
+        ({"cut_off": "metal-gpu-intervals"}, "cut off", "export it again"),
+        ({"templates": ["Time Profiler"]}, "no template called Metal System Trace", "xctrace list templates"),
+        (
+            {"refuse": {"verb": "version", "text": "", "status": 69}},
+            "licence of Xcode",
+            "xcodebuild -license",
+        ),
+    ],
+)
+def test_what_goes_wrong_with_xctrace_costs_the_trace_and_says_why(
+    mac_run: MakeRun, scenario: dict[str, object], reason: str, fix: str
+) -> None:
+    run = mac_run(scenario, "pass")
+    result = run.of("trace")
+    assert result.state in ("failed", "skipped")
+    assert reason in str(result.reason)
+    assert fix in str(result.fix)
+    assert run.document.state == "complete"
+
+
+@pytest.mark.parametrize("rows", ["empty", "none"])
+def test_a_recording_without_rows_is_unavailable_and_never_0(mac_run: MakeRun, rows: str) -> None:
+    run = mac_run({"rows": rows})
+    assert run.of("trace").state == "finished"
+    assert run.metal.process_busy is None
+    assert run.metal.device_busy is None
+    assert {absent.what for absent in run.metal.absent} >= {
+        "metal-gpu-intervals",
+        "metal-gpu-state-intervals",
+    }
+    assert not [v for v in run.document.verdicts if v.verdict == "fail"]
+
+
+def test_a_table_at_which_xctrace_crashes_costs_that_table(mac_run: MakeRun) -> None:
+    run = mac_run({"crash": "metal-gpu-state-intervals"})
+    assert run.of("trace").state == "finished"
+    assert run.metal.process_busy
+    (absent,) = [absent for absent in run.metal.absent if absent.what == "metal-gpu-state-intervals"]
+    assert "xctrace crashed" in absent.reason
+
+
+def test_the_users_time_limit_is_xctraces_own_and_ends_the_pass(mac_run: MakeRun) -> None:
+    script = "import os, time\nif 'trace' in os.environ.get('PROFKIT_DIRECTIVE', ''): time.sleep(60)\n"
+    run = mac_run({}, script, timeout=1.0)
+    (call,) = run.xctrace.calls("record")
+    assert call[call.index("--time-limit") + 1] == "1s"
+    result = run.of("trace")
+    assert result.state == "failed"
+    assert "ran past its time limit" in str(result.reason)
+    assert (run.folder / "artifacts" / "trace.xctrace" / "toc.xml").is_file()  # what was recorded is read
+    assert run.metal.process_busy
+
+
+def test_a_time_limit_of_the_plan_is_no_failure(mac_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("profkit.backends.mps.cost.longest", lambda known: 1.0)
+    script = "import os, time\nif 'trace' in os.environ.get('PROFKIT_DIRECTIVE', ''): time.sleep(60)\n"
+    run = mac_run({}, script)
+    assert run.of("trace").state == "finished"
+    assert run.metal.process_busy
+
+
+def test_a_ctrl_c_ends_with_a_finished_document(mac_run: MakeRun, tmp_path: Path) -> None:
+    began = tmp_path / "began"
+    script = f"import time\nopen({str(began)!r}, 'w').close()\ntime.sleep(60)\n"
+
+    def press() -> None:
+        while not began.exists():
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=press)
+    thread.start()
+    try:
+        run = mac_run({"save": 0.3}, script, "trace")
+    finally:
+        thread.join()
+    assert run.document.state == "interrupted"
+    assert run.of("trace").state == "interrupted"
+    assert (run.folder / "artifacts" / "trace.trace" / "form.template").is_file()
+
+
+def test_a_workload_that_fails_by_itself_fails_the_run(mac_run: MakeRun) -> None:
+    with pytest.raises(WorkloadError, match="exited with 3"):
+        mac_run({}, "raise SystemExit(3)", "timing")
