@@ -102,8 +102,10 @@ class Tree:
         """What the system took over from us: in the child's session still, or seen as a member before."""
         for pid in psutil.pids():
             with contextlib.suppress(psutil.Error, OSError):
-                if os.getsid(pid) == self._pid or pid in self._seen:
-                    yield psutil.Process(pid)
+                process = psutil.Process(pid) if pid in self._seen or os.getsid(pid) == self._pid else None
+                # A pid that was used again belongs to somebody else's process.
+                if process and (os.getsid(pid) == self._pid or self._seen[pid] == process.create_time()):
+                    yield process
 
     def _is_member(self, process: psutil.Process, below: dict[int, psutil.Process]) -> bool:
         session = os.getsid(process.pid)

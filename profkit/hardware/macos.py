@@ -36,7 +36,7 @@ def read_machine_macos() -> Machine:
     """The machine as macOS tells it. It tells no ways of a cache: those are assumed and the cache says so.
 
     Caches are those of the fastest kind of core (perflevel0), of which `shared` use one L2. `features` has the kinds
-    of cores, "4 performance" and "4 efficiency", and "rosetta" where this Python is translated from Intel's instructions.
+    of cores, "4 performance" and "4 efficiency", and "rosetta" where this Python's instructions are Intel's.
     """
     translated = is_translated()
     arm = platform.machine() == "arm64" or translated

@@ -165,3 +165,20 @@ def test_perf_is_said_to_be_linuxs(mac: Mapping[str, str], tmp_path: Path) -> No
     )
     assert done.returncode == 3
     assert "error:" in done.stderr
+
+
+def test_a_stranger_that_got_the_pid_of_a_member_is_left_alone(mac: Mapping[str, str]) -> None:
+    stranger = subprocess.Popen(["sleep", "60"], start_new_session=True)
+    try:
+        code = (
+            "import subprocess; from profkit.process_tree import Tree\n"
+            "child = subprocess.Popen(['true'], start_new_session=True)\n"
+            f"tree = Tree(child.pid); tree._seen[{stranger.pid}] = 1.0; child.wait()\n"
+            "tree._born = 0.0\n"
+            "print(tree.end(grace=0.0))\n"
+        )
+        assert run(mac, "-c", code).stdout.split() == ["0"]
+        assert stranger.poll() is None
+    finally:
+        stranger.kill()
+        stranger.wait()
