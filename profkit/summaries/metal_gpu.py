@@ -24,8 +24,12 @@ def summarize_metal_gpu(metal: MetalTrace, readings: Sequence[Reading]) -> Summa
         _headline(metal),
         tuple(readings),
         tuple(table for table in tables if table.rows),
-        (*_notes(metal), *remarks(readings)),
+        (*_doubts(readings), *_notes(metal), *remarks(readings)),
     )
+
+
+def _doubts(readings: Sequence[Reading]) -> list[str]:
+    return [f"Doubtful: {doubt}." for doubt in dict.fromkeys(r.doubt for r in readings if r.doubt)]
 
 
 def waits(metal: MetalTrace) -> list[tuple[str, float]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from profkit.model import MetalTrace, MetalWork, Summary, Table
@@ -12,6 +13,8 @@ from profkit.words import percent, plural, quantity, shortened
 ENCODER_TABLE, SHADER_TABLE = "Encoders by GPU time", "Shaders by GPU time"
 TOP = 10  # more than anybody works on at once
 NAME = 34
+# What Instruments calls an encoder without a label.
+DEFAULT = re.compile(r"|(Compute|Render|Blit|Acceleration Structure) (Command|Encoder) \d+")
 SHADER_FIX = (
     "an Apple GPU of M3 or later, recorded with a template in which Metal Application has Shader Timeline switched on"
     " (in Instruments: Metal System Trace, its recording options, File > Save as Template; xctrace record --template)"
@@ -36,8 +39,10 @@ def summarize_encoders(metal: MetalTrace) -> Summary | None:
     if columns == "channel":
         reason, fix = why_absent(metal, (ENCODERS, INTERVALS), "the trace has no labels of encoders")
         notes.append(f"Encoders are not told apart: {reason}" + (f" ({fix})" if fix else "") + ".")
-    elif len(works) == 1 and not works[0].name.strip():
-        notes.append("No encoder has a label: MTLCommandEncoder.label gives it one.")
+    elif all(DEFAULT.fullmatch(work.name.strip()) for work in works):
+        notes.append(
+            "These are Metal's own names: MTLCommandEncoder.label gives each encoder one that tells it."
+        )
     return Summary("encoders", headline, (), (_table(ENCODER_TABLE, columns, works),), tuple(notes))
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from profkit.errors import Fault
 from profkit.hardware.apple_chips import all_chips, configurations_of, find_chip
+from profkit.judgement import judge_document
 from profkit.metrics import all_metrics, metal_counter_names
 from profkit.model import (
     RUN,
@@ -26,6 +27,7 @@ from profkit.model import (
 from profkit.summaries import enrich, summarize
 from profkit.summaries.metal_readings import trace_readings
 from profkit.summaries.metal_state import slowed
+from profkit.targets import load_targets
 from tests import metal_documents as metal
 
 
@@ -137,6 +139,32 @@ def test_of_two_missing_tables_each_is_named() -> None:
     found = told(metal.report(MetalTrace(absent=gone)))
     assert found["gpu.utilization"].reason == "metal-gpu-intervals was not exported"
     assert found["gpu.slowed"].reason == "device-thermal-state-intervals was not exported"
+
+
+@pytest.mark.parametrize(
+    ("trace", "doubtful"),
+    [
+        (metal.metal(), False),
+        (metal.metal(process_busy=1.57), False),  # the clocks of two tables
+        (metal.metal(process_busy=1.7), True),
+        (metal.metal(marked=False, window_busy=1.0), True),
+        (metal.metal(marked=False, span=9.0, window_busy=1.5), False),
+        (metal.metal(device_busy=None), False),
+    ],
+)
+def test_a_process_that_works_for_longer_than_its_device_is_doubtful_and_decides_nothing(
+    trace: MetalTrace, doubtful: bool
+) -> None:
+    found = told(metal.report(trace))
+    for name in ("gpu.utilization", "gpu.utilization.device"):
+        assert (found[name].doubt is not None) is (doubtful and found[name].value is not None)
+    judged = judge_document(metal.report(trace), load_targets("mps"))
+    words = {v.target: v for v in judged.verdicts}
+    notes = next(s.notes for s in judged.summaries if s.concern == "gpu")
+    assert any(note.startswith("Doubtful: the process had work") for note in notes) is doubtful
+    if doubtful:
+        assert words["gpu-busy"].verdict == "unknown"
+        assert "is not whole" in words["gpu-busy"].reason
 
 
 # ---------------------------------------------------------------- slowed down
@@ -334,6 +362,15 @@ def test_without_labels_the_channels_are_told() -> None:
     (found,) = [s for s in summarize(enrich(metal.run(metal.metal(encoders=())))) if s.concern == "encoders"]
     assert found.headline == "Compute takes 100.0 % of 1.40 s in 610 channels."
     assert "Encoders are not told apart" in found.notes[0]
+
+
+def test_names_that_metal_gives_are_told_from_labels() -> None:
+    unnamed = (MetalWork("Compute Command 0", "encoder", 9, 1.0), MetalWork("", "encoder", 1, 0.1))
+    for works, said in ((unnamed, True), ((*unnamed, metal.SILU), False)):
+        (found,) = [
+            s for s in summarize(enrich(metal.run(metal.metal(encoders=works)))) if s.concern == "encoders"
+        ]
+        assert any("Metal's own names" in note for note in found.notes) is said
 
 
 def test_a_table_shows_the_largest_and_counts_the_rest() -> None:
