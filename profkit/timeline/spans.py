@@ -185,8 +185,10 @@ def _where(own: Spans, other: Spans, rule: Callable[[Any, Any], Any]) -> Spans:
     """The time for which the rule holds of both memberships."""
     import numpy as np
 
-    edges = np.unique(np.r_[own.begins, own.ends, other.begins, other.ends])
+    # Columns in order, one behind the other: a stable sort merges them. np.unique makes a hash table of them instead.
+    edges = np.sort(np.r_[own.begins, own.ends, other.begins, other.ends], kind="stable")
     if len(edges) < 2:
         return empty()
+    edges = edges[np.r_[True, edges[1:] != edges[:-1]]]
     kept = rule(own.holds(edges[:-1]), other.holds(edges[:-1]))
     return union(edges[:-1][kept], edges[1:][kept])

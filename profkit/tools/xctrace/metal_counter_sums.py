@@ -153,7 +153,7 @@ def _cover(sums: _Sums, counter: Any, start: Any, end: Any, part: Spans) -> None
     """What samples of a counter cover together: one that overlaps what came before adds what lies beyond it."""
     import numpy as np
 
-    for at in np.unique(counter).tolist():
+    for at in np.flatnonzero(np.bincount(counter)).tolist():
         own = counter == at
         begun = np.r_[sums.begun[at], start[own]]
         if (begun[1:] < begun[:-1]).any():

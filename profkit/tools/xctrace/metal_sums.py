@@ -93,7 +93,7 @@ def _folded(names: Sequence[str], which: Any, inside: Any) -> tuple[list[str], A
     """Names as they are; of too many those that differ in numbers alone are one, and of still too many the largest."""
     import numpy as np
 
-    used = np.unique(which)
+    used = np.flatnonzero(np.bincount(which))
     if len(used) <= MOST_TOLD:
         return list(names), which
     table: dict[str, int] = {}
