@@ -1,8 +1,10 @@
 """The pictures of docs/: pages of real runs, as a browser shows them.
 
     python -m tests.screenshots GPU_RUN CPU_RUN [NIGHT]
+    python -m tests.screenshots mac
 
-Each run is a folder that `profkit profile` left, the night one that `profkit nightly` did. What is shown of a page, in
+Each run is a folder that `profkit profile` left, the night one that `profkit nightly` did; `mac` takes those of the
+recorded exports of an M1 alone. What is shown of a page, in
 which colours, stands in SHOTS. Pictures go to docs/images/, each below 150 kB; the runs themselves are not kept.
 """
 
@@ -21,6 +23,7 @@ from tests.browser import started, why_not
 from tests.conftest import ROOT
 
 FOLDER = ROOT / "docs" / "images"
+MAC = ROOT / "tests" / "data" / "xctrace" / "m1"  # of the Mac there is a recording, and no run
 MOST = 150_000  # bytes of a picture
 
 
@@ -29,7 +32,7 @@ class Shot:
     """One picture: of which run, what of its page, after which script, how wide and in which colours."""
 
     name: str
-    run: str  # "gpu", "cpu" or "night"
+    run: str  # "gpu", "cpu", "night" or "mac"
     what: str | None  # a selector; None: the top of the page
     script: str = ""
     width: int = 1100
@@ -63,6 +66,7 @@ SHOTS = (
     ),
     Shot("report-phone", "gpu", None, width=360, height=720, scheme="dark"),
     Shot("night", "night", None, height=760),
+    Shot("report-mac", "mac", "#gpu-use", height=760),
 )
 
 
@@ -100,7 +104,8 @@ def take(browser: Any, shot: Shot, page_of: dict[str, Path]) -> Path | None:
 
 def main() -> None:
     """Take all of them; exit 1 where one is too large."""
-    if len(sys.argv) not in (3, 4):
+    mac = sys.argv[1:] == ["mac"]
+    if len(sys.argv) not in (3, 4) and not mac:
         sys.exit(__doc__)
     reason = why_not()
     if reason is not None:
@@ -109,7 +114,8 @@ def main() -> None:
     too_large = False
     with tempfile.TemporaryDirectory() as folder, started() as browser:
         page_of = {}
-        for kind, run in zip(("gpu", "cpu"), map(Path, sys.argv[1:3]), strict=True):
+        runs = {"mac": MAC} if mac else dict(zip(("gpu", "cpu"), map(Path, sys.argv[1:3]), strict=True))
+        for kind, run in runs.items():
             document = examine(run)
             page_of[kind] = Path(folder, f"{kind}.html")
             page_of[kind].write_text(render(document, extras_of(run, document)), encoding="utf-8")

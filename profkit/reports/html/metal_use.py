@@ -42,8 +42,10 @@ def _bars(document: RunDocument, trace: MetalTrace, extras: Extras) -> str | Non
         words = f"{percent(share)} %"
         part = f"{quantity(seconds, 's')} of {quantity(whole, 's')}"
         told = f"{label}: {part}, {words}"
-        if whole != trace.span:
-            part += " in the region" if trace.marked else " from its first work to its last"
+        if trace.marked:
+            part += " in the region"
+        elif whole != trace.span:
+            part += " from its first work to its last"
         source = extras.sources.number(reading)
         bars.append(Bar(label, min(100.0, share), words, told, marks=marks, note=part, source=source))
 

@@ -35,6 +35,7 @@ from profkit.summaries.compose import enrich, summarize
 from profkit.summaries.python import OWN
 from tests import documents, page_documents
 from tests.browser import visit
+from tests.reports.html import metal_pages
 
 Show = Callable[..., Any]
 # Pairs of words of one chart whose boxes overlap by more than a pixel or two, as the browser laid them out.
@@ -95,7 +96,8 @@ def extras() -> Extras:
 def test_no_words_overlap_and_letters_can_be_read_at_any_width(
     show: Show, gpu_document: RunDocument, width: int
 ) -> None:
-    for document, more in ((gpu_document, Extras()), (cpu_run(), extras())):
+    runs = ((gpu_document, Extras()), (cpu_run(), extras()), (metal_pages.document(), Extras()))
+    for document, more in runs:
         page = show(document, more, viewport={"width": width, "height": 900}).page
         assert page.locator("svg.chart").count() >= 6
         assert page.evaluate(OVERLAPS) == []
