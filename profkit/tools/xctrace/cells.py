@@ -83,8 +83,9 @@ _NOTHING = frozenset(("", "n/a", "nan", "-nan", "inf", "-inf", "+inf", "infinity
 _INTEGER = re.compile(r"-?[0-9]{1,20}")
 _DECIMAL = re.compile(r"-?[0-9]{1,20}(?:\.[0-9]{1,40})?(?:[eE][+-]?[0-9]{1,2})?")
 _PROCESS = re.compile(r"(.*) \((\d{1,20})\)\s*", re.DOTALL)
-_THREAD = re.compile(r"(.*?)\s*\(?0x[0-9a-fA-F]+\)?\s*", re.DOTALL)
-_OWNER = re.compile(r"(.*?)\s*\((.*), pid: (-?\d{1,20})\)\s*", re.DOTALL)
+# "Main Thread 0x1cbb9a (host, pid: 17804)"; Xcode 27 writes "Main Thread (0x1e9000) (TestApp, pid: 1001)".
+_THREAD = re.compile(r"(.*?)\s*\(?0x[0-9a-fA-F]+\)?\s*\((.*), pid: (-?\d{1,20})\)\s*", re.DOTALL)
+_UNNUMBERED = re.compile(r"(.*?)\s*\((.*), pid: (-?\d{1,20})\)\s*", re.DOTALL)
 
 
 @dataclass(slots=True)
@@ -170,10 +171,8 @@ class Decoder:
         return self._one(Process(told[1] if told else fmt, pid))
 
     def _thread(self, fmt: str, _: Mapping[str, str], parts: Sequence[Cell | None]) -> Thread:
-        told = _OWNER.fullmatch(fmt)
+        told = _THREAD.fullmatch(fmt) or _UNNUMBERED.fullmatch(fmt)
         name = told[1] if told else fmt
-        if (numbered := _THREAD.fullmatch(name)) is not None:
-            name = numbered[1]
         tid, process = _part(parts, "tid"), _part(parts, "process")
         if not isinstance(process, Process):
             process = self._one(Process(told[2], int(told[3]))) if told else None

@@ -51,6 +51,9 @@ class Definitions:
                 raise Irregular
             if at == 0:
                 self._next = number + data.count(b' id="')
+                last = _ID.match(data, data.rfind(b' id="'))
+                if last is None or int(last[1]) < self._next - 1:
+                    raise Irregular
             least = number + 1
             self._first.append(number)
             self._place.append(place + match.start())

@@ -91,17 +91,15 @@ class Quick:
                 raise Irregular
             end = self._data.find(_END)
             cut = end if end >= 0 else self._data.rfind(b"</row>") + 6
-            if cut > 5:
+            if end >= 0 or cut > 5:
                 piece, place = self._data[:cut], self._place
                 self._feed(cut)
                 self._definitions.note(piece, place)
                 rows = piece.count(b"<row")
-                if take is not None and rows:
-                    batch = take.rows(piece, rows)
-                    self.rows += rows
+                batch = take.rows(piece, rows) if take is not None and rows else None
+                self.rows += rows
+                if batch is not None:
                     yield batch
-                else:
-                    self.rows += rows
             if end >= 0:
                 self._in_rows = False
                 return
