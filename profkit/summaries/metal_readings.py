@@ -126,6 +126,13 @@ def _queue(metal: MetalTrace) -> list[Reading]:
         ),
         told(
             metal,
+            "queue.most",
+            float(metal.queue_most) if metal.queue_most is not None else None,
+            submitted,
+            "largest number of submitted and not completed",
+        ),
+        told(
+            metal,
             "buffer.count",
             float(buffers.count) if buffers is not None else None,
             intervals,

@@ -75,6 +75,7 @@ def test_queue_and_command_buffers() -> None:
     found = values(metal.metal())
     assert found["queue.latency"] == 4e-3
     assert found["queue.depth"] == 1.8
+    assert found["queue.most"] == 4
     assert found["buffer.count"] == 300
     assert found["buffer.time"] == 4.5e-3
     assert found["buffer.completion"] == 9e-3

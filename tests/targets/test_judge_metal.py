@@ -93,6 +93,10 @@ def test_advice_is_of_metal_and_by_what_the_gpu_waited_for() -> None:
     assert host.advice[0].startswith("The host submits too slowly")
     queued = on("gpu-busy", metal.idle(unsubmitted=0.1))
     assert queued.advice[0].startswith("Work was submitted and had not begun")
+    alone = on("gpu-busy", metal.idle(queue_depth=0.2, queue_most=1))
+    assert alone.advice[0].startswith("One command buffer at a time")
+    bursts = on("gpu-busy", metal.idle(queue_depth=0.2, queue_most=8))  # seldom full, and still a queue
+    assert bursts.advice[0].startswith("The host submits too slowly")
     assert host.gain == pytest.approx(0.8)
     assert on("gpu-busy", metal.metal(**(SHORT | {"window": 4.0}))).gain is None  # its window is not the run
     for target in TARGETS:
