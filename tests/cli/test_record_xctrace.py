@@ -1,0 +1,159 @@
+"""`record --tool xctrace` and its fronts with a stand-in: what lies at REPORT, and what may lie there before."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli_runner import Said, profkit
+from tests.conftest import ROOT
+from tests.xctrace_stand_in import STAND_INS, instruments, mac_path
+
+NOTE = "import sys; open('words', 'w').write(repr(sys.argv[1:]))"
+WORDS = ["a b", 'say "x"', "it's", "$HOME", "<script>", "--", "-x"]
+
+
+def record(
+    folder: Path, report: str, *options: str, command: list[str] | None = None, **scenario: object
+) -> Said:
+    command = command or [sys.executable, "-c", NOTE, *WORDS]
+    env = instruments(folder, **scenario).env
+    return profkit(
+        "record", "--tool", "xctrace", "--report", report, *options, "--", *command, cwd=folder, env=env
+    )
+
+
+@pytest.mark.parametrize("name", ["out.trace", "my 'out\".trace"])
+def test_a_report_called_trace_is_the_document(tmp_path: Path, name: str) -> None:
+    said = record(tmp_path, name)
+    assert said.code == 0, said.err
+    assert (tmp_path / name / "form.template").is_file()
+    assert (tmp_path / "words").read_text() == repr(WORDS)
+
+
+def test_a_report_of_any_other_name_is_a_folder_of_tables_that_profkit_reads(tmp_path: Path) -> None:
+    said = record(tmp_path, "out tables")
+    assert said.code == 0, said.err
+    names = {path.name for path in (tmp_path / "out tables").iterdir()}
+    assert names >= {"toc.xml", "metal-gpu-intervals.xml", "metal-gpu-state-intervals.xml", "time-info.xml"}
+    told = profkit("summarize", "out tables", "--format", "json", cwd=tmp_path)
+    assert told.code == 0, told.err
+    assert '"backend": "mps"' in told.out
+
+
+def test_a_recording_is_replaced_only_with_force_and_another_folder_never(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("years")
+    assert record(tmp_path, "mine").code == 2
+    said = record(tmp_path, "mine", "--force")
+    assert said.code == 2
+    assert "is not replaced" in said.err
+    assert (tmp_path / "mine" / "thesis.txt").read_text() == "years"
+    assert not (tmp_path / "words").exists()
+    assert record(tmp_path, "out.trace").code == 0
+    (tmp_path / "out.trace" / "old").write_text("old")
+    assert record(tmp_path, "out.trace").code == 2
+    assert record(tmp_path, "out.trace", "--force").code == 0
+    assert not (tmp_path / "out.trace" / "old").exists()
+
+
+def test_a_workload_that_fails_is_told_with_its_code_and_the_recording_kept(tmp_path: Path) -> None:
+    said = record(tmp_path, "out.trace", command=[sys.executable, "-c", "raise SystemExit(7)"])
+    assert said.code == 4
+    assert "exited with 7" in said.err
+    assert (tmp_path / "out.trace" / "form.template").is_file()
+
+
+def test_a_workload_past_its_time_is_told_and_what_was_recorded_kept(tmp_path: Path) -> None:
+    said = record(
+        tmp_path,
+        "out.trace",
+        "--timeout",
+        "0.5",
+        command=[sys.executable, "-c", "import time; time.sleep(60)"],
+    )
+    assert said.code == 4
+    assert "ran past its time limit" in said.err
+    assert (tmp_path / "out.trace" / "form.template").is_file()
+
+
+@pytest.mark.parametrize(
+    ("scenario", "reason", "fix"),
+    [
+        ({"save_fails": "Failed: No space left on device"}, "the disk is full", "df -h"),
+        ({"templates": ["Leaks"]}, "no template called Metal System Trace", "list templates"),
+        (
+            {"refuse": {"verb": "record", "text": "DevToolsSecurity: disabled", "status": 1}},
+            "developer mode is off",
+            "sudo DevToolsSecurity -enable",
+        ),
+    ],
+)
+def test_what_xctrace_refuses_is_a_fault_of_the_machine_with_its_fix(
+    tmp_path: Path, scenario: dict[str, object], reason: str, fix: str
+) -> None:
+    said = record(tmp_path, "out.trace", **scenario)
+    assert said.code == 3, said.err
+    assert reason in said.err
+    assert fix in said.err
+    assert "Traceback" not in said.err
+    assert not (tmp_path / "out.trace").exists()
+
+
+@pytest.mark.parametrize(
+    ("refused", "reason", "fix"),
+    [
+        ("tools", "only the command line tools are selected", "xcode-select -s"),
+        ("licence", "licence of Xcode has not been accepted", "xcodebuild -license"),
+        ("absent", "the selected developer folder has no xctrace", "xcode-select -s"),
+        ("gone", "there is no Xcode where it is looked for", "xcode-select -s"),
+    ],
+)
+def test_an_xcode_that_is_not_ready_is_told_with_the_line_that_mends_it(
+    tmp_path: Path, refused: str, reason: str, fix: str
+) -> None:
+    env = {"PATH": mac_path(), "XCRUN_REFUSES": refused}
+    said = profkit("record", "--tool", "xctrace", "--report", "o", "--", "true", cwd=tmp_path, env=env)
+    assert said.code == 3
+    assert reason in said.err
+    assert fix in said.err
+
+
+def test_xcrun_finds_the_xctrace_to_call(tmp_path: Path) -> None:
+    env = {"PATH": mac_path()}
+    said = profkit("record", "--tool", "xctrace", "--report", "o.trace", "--", "true", cwd=tmp_path, env=env)
+    assert said.code == 0, said.err
+    assert STAND_INS.is_dir()
+
+
+def test_a_ctrl_c_keeps_the_document_that_xctrace_finishes(tmp_path: Path) -> None:
+    code = "import time; open('began', 'w').close(); time.sleep(60)"
+    argv = [sys.executable, "-m", "profkit", "record", "--tool", "xctrace", "--report", "out", "--"]
+    env = {**os.environ, **instruments(tmp_path, save=0.3).env}
+    child = subprocess.Popen(
+        [*argv, sys.executable, "-c", code], cwd=tmp_path, env=env, stderr=subprocess.PIPE, text=True
+    )
+    while not (tmp_path / "began").exists() and child.poll() is None:
+        time.sleep(0.01)
+    child.send_signal(signal.SIGINT)
+    _, said = child.communicate(timeout=60)
+    assert child.returncode == 130, said
+    assert "what was recorded until then is in out.trace" in said
+    assert (tmp_path / "out.trace" / "form.template").is_file()
+
+
+def test_the_front_judges_what_it_recorded_from_any_folder_through_a_link(tmp_path: Path) -> None:
+    link = tmp_path / "my analysis.sh"
+    link.symlink_to(ROOT / "analyze_multibackend.sh")
+    env = {**os.environ, **instruments(tmp_path).env, "PROFKIT_PYTHON": sys.executable}
+    argv = [str(link), "mps", "my out", sys.executable, "-c", NOTE, *WORDS]
+    done = subprocess.run(argv, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=100)
+    assert done.returncode in (0, 1), done.stderr  # 1: a target failed
+    assert "The process keeps the GPU busy" in done.stdout
+    assert (tmp_path / "words").read_text() == repr(WORDS)
