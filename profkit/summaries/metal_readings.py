@@ -83,7 +83,11 @@ def _busy(metal: MetalTrace, trace: GpuTrace | None) -> list[Reading]:
             "100 * (union of the process + time in which others had the GPU instead) / window",
         ),
         told(
-            metal, "gpu.others", share(metal.others, window), tables, "100 * others alone on the GPU / window"
+            metal,
+            "gpu.others",
+            share(metal.others, metal.span),
+            tables,
+            "100 * others alone on the GPU / span",
         ),
         told(metal, "gpu.window", window, tables, where),
         told(metal, "time.gpu", total, (ENCODERS, INTERVALS), "sum of all encoders' times"),

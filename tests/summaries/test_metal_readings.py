@@ -51,6 +51,7 @@ def test_an_unmarked_process_is_held_against_its_own_window_and_the_device_again
     found = values(metal.metal(marked=False, entries=0, span=10.0, window=2.0))
     assert found["gpu.utilization"] == pytest.approx(70.0)
     assert found["gpu.utilization.device"] == pytest.approx(15.0)
+    assert found["gpu.others"] == pytest.approx(1.0)
     assert found["gpu.window"] == 2.0
     assert "gpu.entries" not in found
     assert values(metal.metal(marked=False, window=None, span=10.0))["gpu.utilization"] == pytest.approx(14.0)
