@@ -60,9 +60,13 @@ def look_at_xcode() -> Xcode:
 
 def instruments_checks() -> Iterator[Check]:
     """Everything that a recording by Instruments needs on this Mac."""
+    from profkit.doctor.xctrace_trial import recording_check
     from profkit.tools.xctrace.probe import probe_xctrace
 
-    yield from judge_xcode(look_at_xcode(), probe_xctrace())
+    xctrace = probe_xctrace()
+    yield from judge_xcode(look_at_xcode(), xctrace)
+    if xctrace.works and xctrace.lacks(template="Time Profiler") is None:
+        yield recording_check(str(xctrace.path))
     yield from room_checks()
 
 
@@ -116,7 +120,7 @@ def _xctrace(ability: XctraceAbility) -> Check:
         return Check(
             "xctrace", "refused", ability.reason or "it does not answer", ability.fix, path, ability.version
         )
-    return Check("xctrace", "ok", "answers (a recording is not tried)", path=path, version=ability.version)
+    return Check("xctrace", "ok", "answers", path=path, version=ability.version)
 
 
 def _templates(ability: XctraceAbility) -> Check:
