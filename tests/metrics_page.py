@@ -38,6 +38,7 @@ FAMILIES = (
 )
 BETTER = {"lower": "lower", "higher": "higher", "none": "-"}
 CHIPS = ("intel", "amd", "arm", "generic")
+MACS = ("apple", "intel")
 HEAD = """# Metrics
 
 Every number that profkit prints has one of these names, in every backend and on every screen. Where a backend, a tool
@@ -80,7 +81,9 @@ def _sources(name: str) -> str:
     perf = "perf" if len(chips) == len(CHIPS) else f"perf ({', '.join(chips)})" if chips else ""
     valgrind = "valgrind" if name in formula_table("valgrind").formulas else ""
     ncu = "ncu" if name in formula_table("ncu").formulas else ""
-    return ", ".join(part for part in (perf, valgrind, ncu) if part)
+    macs = [chip for chip in MACS if formula_table("xctrace", chip).formulas.get(name)]
+    xctrace = "xctrace" if len(macs) == len(MACS) else f"xctrace ({', '.join(macs)})" if macs else ""
+    return ", ".join(part for part in (perf, valgrind, ncu, xctrace) if part)
 
 
 if __name__ == "__main__":
