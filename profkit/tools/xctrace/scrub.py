@@ -122,6 +122,7 @@ class _Copy:
 
     def __init__(self, file: IO[str], names: Names, redactor: Redactor, *, toc: bool) -> None:
         self._write, self._names, self._redactor, self._toc = file.write, names, redactor, toc
+        self._numbers = {name: number for number, called in names.items() for name in called}
         self._tags: list[str] = []
         self._known = True  # the table that is being read is one whose words are known to be harmless
         self._words: Callable[[str], str] = lru_cache(maxsize=65536)(self._told)
@@ -155,6 +156,8 @@ class _Copy:
                 told[name] = _ZERO
         if tag in ("node", "schema", "row", "sentinel"):
             return told
+        if tag == "binary" and told.get("name") in self._numbers:
+            told["name"] = self._process(self._numbers[told["name"]])
         words = self._known or _HARMLESS.fullmatch(tag) is not None
         for name in ("fmt", "name", "path"):
             if name in told and (words or name != "fmt"):
@@ -195,6 +198,8 @@ class _Copy:
                 ):
                     if before in text:
                         text = text.replace(before, self._process(number) + after.format(number))
+                if text.startswith(f"{name} 0x"):  # a thread that is called like its process
+                    text = f"process-{number}{text.removeprefix(name)}"
         return self._redactor.text(text)
 
 
