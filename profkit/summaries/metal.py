@@ -20,6 +20,7 @@ from profkit.summaries.metal_limits import (
 from profkit.summaries.metal_readings import trace_readings
 from profkit.summaries.metal_state import CONCERN as STATE
 from profkit.summaries.metal_state import summarize_metal_state
+from profkit.summaries.metal_told import INTERVALS
 from profkit.summaries.metal_work import summarize_encoders, summarize_shaders
 from profkit.summaries.pick import absent, best
 from profkit.summaries.tables import remarks
@@ -34,6 +35,8 @@ ELSEWHERE = (
 )
 # Of a run without a trace these say why; what a trace alone tells, and nobody misses without one, says nothing.
 WITHOUT = ("gpu.utilization", "gpu.utilization.device", "time.gpu", "gpu.longest", "gpu.slowed")
+UNUSED = "nothing of the program was seen on the GPU"
+USE = 'Does it use the GPU? In torch: .to("mps") for model and data; a short one needs longer work'
 WITHOUT_COUNTERS = ("gpu.occupancy", "bandwidth.gpu", "bandwidth.gpu.share")
 
 
@@ -43,9 +46,18 @@ def enrich_metal(document: RunDocument) -> RunDocument:
     if metal is None:
         return document
     fresh = (*trace_readings(metal, document.trace, document.moments), *counter_readings(document, metal))
+    if document.plan is not None:
+        fresh = tuple(_of_run(reading) for reading in fresh)
     names = {reading.metric for reading in fresh}
     kept = [r for r in document.readings if r.scope != RUN or r.metric not in names]
     return replace(document, readings=(*kept, *fresh))
+
+
+def _of_run(reading: Reading) -> Reading:
+    """Of a run that launched the program itself no attaching is to blame for a table without rows."""
+    if reading.value is None and (reading.reason or "").startswith(f"{INTERVALS} has no rows"):
+        return replace(reading, reason=UNUSED, fix=USE)
+    return reading
 
 
 def summarize_metal_run(document: RunDocument) -> list[Summary]:

@@ -7,7 +7,16 @@ from dataclasses import replace
 import pytest
 
 from profkit.judgement import judge_document
-from profkit.model import MetalState, MetalTrace, MetalWork, RunDocument, Spread, Verdict, VerdictWord
+from profkit.model import (
+    MetalAbsent,
+    MetalState,
+    MetalTrace,
+    MetalWork,
+    RunDocument,
+    Spread,
+    Verdict,
+    VerdictWord,
+)
 from profkit.targets import load_targets
 from tests import metal_documents as metal
 
@@ -302,6 +311,16 @@ def test_a_run_without_a_trace_says_why() -> None:
     assert "the trace pass failed: xctrace is a stub" in found["gpu-busy"].reason
     assert "the counters pass failed" in found["occupancy"].reason
     assert found["gpu-busy"].advice == ("xcode-select",)
+
+
+def test_a_program_that_put_nothing_on_the_gpu_is_asked_whether_it_uses_it() -> None:
+    empty = MetalAbsent("metal-gpu-intervals", "the table has no rows", "launch the program with xctrace")
+    found = on("gpu-busy", MetalTrace(span=2.0, absent=(empty,)))
+    assert found.reason == "GPU utilization not known: nothing of the program was seen on the GPU"
+    assert found.advice[0].startswith("Does it use the GPU?")
+    brought = verdicts(metal.report(MetalTrace(span=2.0, absent=(empty,))))["gpu-busy"]
+    assert brought.reason == "GPU utilization not known: metal-gpu-intervals has no rows"
+    assert brought.advice == ("launch the program with xctrace",)
 
 
 def test_judging_again_changes_nothing() -> None:
