@@ -11,6 +11,7 @@ from benchmark.engines import Backend, Engine, NumpyEngine, TorchEngine
 from benchmark.refusal import MACHINE, USAGE, Refusal, install
 
 OLDEST_TORCH = (2, 5)  # the first with grouped heads in scaled_dot_product_attention
+OLDEST_MPS = (2, 7)  # before it these end the process on MPS (github.com/pytorch/pytorch/issues/149132)
 
 
 def choose(request: Request, implementations: tuple[str, ...]) -> tuple[Engine, str, list[str]]:
@@ -53,11 +54,14 @@ def _import_torch() -> Any:
         return "torch is not installed" if error.name == "torch" else f"torch does not load ({error})"
     except (ImportError, OSError) as error:  # a library of its own is missing or foreign
         return f"torch does not load ({str(error).splitlines()[0]})"
+    return _too_old(torch, OLDEST_TORCH) or torch
+
+
+def _too_old(torch: Any, oldest: tuple[int, int]) -> str | None:
     found = tuple(map(int, re.findall(r"\d+", torch.__version__)[:2]))
-    if found < OLDEST_TORCH:
-        oldest = ".".join(map(str, OLDEST_TORCH))
-        return f"torch {torch.__version__} is too old, {oldest} is needed"
-    return torch
+    if found >= oldest:
+        return None
+    return f"torch {torch.__version__} is too old, {'.'.join(map(str, oldest))} is needed"
 
 
 def _backend(torch: Any, asked: str) -> Backend:
@@ -80,7 +84,7 @@ def _no_cuda(torch: Any) -> str | None:
 
 def _no_mps(torch: Any) -> str | None:
     if torch.backends.mps.is_available():
-        return None
+        return _too_old(torch, OLDEST_MPS)
     if not torch.backends.mps.is_built():
         return f"torch {torch.__version__} has no MPS, it needs a Mac with Apple silicon"
     return (

@@ -157,3 +157,19 @@ def test_ctrl_c_exits_with_130(monkeypatch):
 
     monkeypatch.setattr(engines.NumpyEngine, "draw", draw)
     assert harness.main(KINDS["gated_mlp"], [*TINY, "--impl", "numpy"]) == 130
+
+
+@pytest.mark.parametrize(
+    ("version", "built", "available", "said"),
+    [
+        ("2.7.0", True, True, None),
+        ("2.6.0", True, True, "torch 2.6.0 is too old, 2.7 is needed"),
+        ("2.13.0", True, False, "finds no GPU that it can use (it needs Apple silicon, macOS 14 or newer"),
+        ("2.13.0", False, False, "has no MPS, it needs a Mac with Apple silicon"),
+    ],
+)
+def test_what_is_missing_for_mps_is_told(version, built, available, said):
+    mps = SimpleNamespace(is_available=lambda: available, is_built=lambda: built)
+    torch = SimpleNamespace(__version__=version, backends=SimpleNamespace(mps=mps))
+    why = choice._no_mps(torch)
+    assert why is None if said is None else said in why
