@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shlex
+from collections.abc import Iterator
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -55,14 +56,26 @@ def _is_run(head: bytes) -> bool:
 def read_report(path: Path) -> Report:
     """The report at `path`, told by its content; converted first where only its own tool can read it."""
     found = sniff(path)
+    with readable(path) as converted:
+        return found.read(converted)
+
+
+@contextlib.contextmanager
+def readable(path: Path) -> Iterator[Path]:
+    """The report itself, or for as long as it is looked at what its own tool converted it to.
+
+    Raises UnreadableReport where it is none, MachineError where that tool is not here or fails.
+    """
+    found = sniff(path)
     if found.convert is None:
-        return found.read(path)
+        yield path
+        return
     import tempfile  # here, as in _convert: most reports are read as they are
 
     with tempfile.TemporaryDirectory(prefix="profkit-") as folder:
         output = Path(folder) / found.converted
         _convert(found, path, output)
-        return found.read(output)
+        yield output
 
 
 def _convert(found: Format, path: Path, output: Path) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from profkit.errors import MachineError, ProfkitError, UsageError
-from profkit.examine import as_judged
+from profkit.examine import as_judged, readable
 from profkit.model import RunDocument
 from profkit.progress import Progress, Silent
 from profkit.run import FILE_NAME, hand_over, to_json
@@ -88,10 +88,18 @@ def _for_viewer(wish: Wish, progress: Progress) -> Iterator[str]:
         from profkit.exports.perfetto import pieces
     else:
         from profkit.exports.speedscope import pieces
-    from profkit.exports.sources import find_sources
+    from profkit.exports.sources import find_sources, is_document
 
     source = wish.sources[0]
-    return pieces(find_sources(source), lambda: as_judged(source, wish.targets), progress)
+    if not is_document(source):
+        return pieces(find_sources(source), lambda: as_judged(source, wish.targets), progress)
+
+    def of_document() -> Iterator[str]:
+        with readable(source) as exports:
+            sources = replace(find_sources(exports), name=source.name)
+            yield from pieces(sources, lambda: as_judged(exports, wish.targets), progress)
+
+    return of_document()
 
 
 def _rendered(
@@ -124,7 +132,7 @@ def _page(document: RunDocument, wish: Wish, progress: Progress) -> str:
 
     Of a report that sampled stacks it has the flame graph: a document holds sums alone, so they are read once more.
     """
-    from profkit.exports.sources import find_sources
+    from profkit.exports.sources import find_sources, is_document
     from profkit.exports.speedscope import stacks_of
     from profkit.reports.html.collect import extras_of
     from profkit.reports.html.page import render
@@ -133,7 +141,7 @@ def _page(document: RunDocument, wish: Wish, progress: Progress) -> str:
     folder = source.parent if source.name == FILE_NAME else source
     is_run = (folder / FILE_NAME).is_file()
     extras = extras_of(folder if is_run else None, document)
-    if not is_run:
+    if not is_run and not is_document(source):  # exporting one twice would take minutes
         extras = replace(extras, stacks=stacks_of(find_sources(source), progress))
     beside = wish.output is not None and wish.output.absolute().parent == folder.absolute()
     return render(document, extras if beside else replace(extras, files=()))

@@ -55,6 +55,12 @@ def find_sources(path: Path) -> Sources:
     return Sources(name, time_lines[0] if time_lines else None, stacks[0] if stacks else None)
 
 
+def is_document(path: Path) -> bool:
+    """Whether this is a document of Instruments, which has to be exported before anybody reads it."""
+    found = _told(path) if path.is_dir() and not (path / FILE_NAME).is_file() else None
+    return found is not None and found.form == "xctrace-document"
+
+
 def _told(path: Path) -> Found | None:
     try:
         return Found(path, sniff(path).name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import subprocess
 from collections import Counter
 from decimal import Decimal
 from pathlib import Path
@@ -117,3 +118,25 @@ def test_stacks_of_instruments_are_a_file_for_speedscope() -> None:
     names = [profile["name"] for profile in told["profiles"]]
     assert any(profile["unit"] == "seconds" and len(profile["samples"]) > 1 for profile in told["profiles"])
     assert not any("kernel" in name for name in names)
+
+
+def test_a_document_is_exported_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from profkit.export import Wish, export
+
+    stand_in = ROOT / "tests" / "stand_ins" / "xctrace" / "xctrace"
+    monkeypatch.setenv("PROFKIT_XCTRACE", str(stand_in))
+    document = tmp_path / "run.trace"
+    words = (
+        "--template",
+        "Metal System Trace",
+        "--output",
+        str(document),
+        "--launch",
+        "--",
+        "/bin/sleep",
+        "0",
+    )
+    subprocess.run([str(stand_in), "record", *words], check=True, capture_output=True)
+    told = "".join(export(Wish((document,), "perfetto")).pieces)
+    assert Counter(one["cat"] for one in check_events(json.loads(told, parse_float=Decimal)))["encoder"] > 10
+    assert "CPU" in "".join(export(Wish((document,), "speedscope")).pieces)
