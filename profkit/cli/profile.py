@@ -25,6 +25,8 @@ On a GPU, first where the time goes, then why:  profkit profile --backend cuda -
 
 See first what it would do:  profkit profile --plan -- python train.py
 
+On a Mac, the Apple GPU by Instruments:  profkit profile --backend mps -- python train.py
+
 In CI, one minute, exit 1 where a target fails:  profkit profile --depth gate --check -- python train.py
 """
 

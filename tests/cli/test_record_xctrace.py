@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -45,6 +46,22 @@ def test_a_report_of_any_other_name_is_a_folder_of_tables_that_profkit_reads(tmp
     told = profkit("summarize", "out tables", "--format", "json", cwd=tmp_path)
     assert told.code == 0, told.err
     assert '"backend": "mps"' in told.out
+
+
+def test_a_marked_region_is_found_in_the_tables_afterwards(tmp_path: Path) -> None:
+    code = "import time, profkit\ntime.sleep(0.3)\nwith profkit.region('step'): time.sleep(0.2)"
+    said = record(tmp_path, "out", command=[sys.executable, "-c", code])
+    assert said.code == 0, said.err
+    metal = json.loads(profkit("summarize", "out", "--format", "json", cwd=tmp_path).out)["metal"]
+    assert metal["marked"]
+    assert 0.19 < metal["span"] < 0.29
+
+
+def test_counters_of_a_recording_without_a_set_of_them_are_not_exported(tmp_path: Path) -> None:
+    assert record(tmp_path, "out").code == 0
+    assert not list((tmp_path / "out").glob("*gpu-counter*"))
+    assert record(tmp_path, "counted", "--what", "counters", counters=True).code == 0
+    assert (tmp_path / "counted" / "metal-gpu-counter-intervals.xml").is_file()
 
 
 def test_a_recording_is_replaced_only_with_force_and_another_folder_never(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from profkit.errors import Fault, MachineError, ProfkitError, UnreadableReport
 from profkit.tools.probe import last_line
 from profkit.tools.xctrace.command import table_argv, toc_argv
 from profkit.tools.xctrace.ending import exit_status, was_cut
+from profkit.tools.xctrace.expected import is_pointless
 from profkit.tools.xctrace.faults import explain
 from profkit.tools.xctrace.find import locate_xctrace
 from profkit.tools.xctrace.left_out import FILE, LeftOut, write_left_out
@@ -76,7 +77,11 @@ def export_document(
     if not runs:
         raise UnreadableReport(f"{document} holds no recording: its table of contents is empty")
     run = runs[-1]
-    listed = [schema for schema in schemas if run.has(schema) and _SAFE.fullmatch(schema)]
+    listed = [
+        schema
+        for schema in schemas
+        if run.has(schema) and _SAFE.fullmatch(schema) and not is_pointless(run, schema)
+    ]
     done: list[str] = []
     left_out: list[LeftOut] = []
     for number, schema in enumerate(listed, 1):

@@ -15,7 +15,10 @@ from profkit.tools.probe import answer, last_line
 from profkit.tools.xctrace.faults import explain
 
 VARIABLE = "PROFKIT_XCTRACE"
-INSTALL_FIX = "install Xcode (App Store), open it once, then: sudo xcode-select -s /Applications/Xcode.app/Contents/Developer"
+INSTALL_FIX = (
+    "install Xcode, open it once, then: sudo xcode-select -s /Applications/Xcode.app/Contents/Developer"
+)
+_ELSEWHERE = "record on a Mac, bring the folder of exported tables, then: profkit summarize FOLDER"
 _XCODES = ("Applications/Xcode*.app/Contents/Developer", "Users/*/Applications/Xcode*.app/Contents/Developer")
 _SECONDS = 60.0  # the first call of xcrun after an update of Xcode fills its caches
 
@@ -44,7 +47,10 @@ def locate_xctrace(root: Path = Path("/")) -> Found:
 @lru_cache(maxsize=8)
 def _of_xcode(xcrun: str | None, developer: str | None, root: Path) -> Found:  # noqa: ARG001 - xcrun reads DEVELOPER_DIR
     if xcrun is None:
-        return Found(None, Fault("xctrace is a part of Xcode and runs on macOS only: there is no xcrun here"))
+        return Found(
+            None,
+            Fault("xctrace is a part of Xcode and runs on macOS only: there is no xcrun here", _ELSEWHERE),
+        )
     returncode, text = answer((xcrun, "--find", "xctrace"), _SECONDS)
     path = last_line(text)
     if returncode == 0 and os.access(path, os.X_OK) and Path(path).is_file():

@@ -1,7 +1,8 @@
 """`profkit record --tool xctrace`: one recording of a workload, as a document of Instruments or as its tables.
 
 A report whose name ends in `.trace` is the document, a folder that Instruments opens. Any other name is a folder with
-the table of contents and the tables that profkit reads, as XML: smaller, and to be read on any machine.
+the table of contents and the tables that profkit reads, as XML: smaller, and to be read on any machine; with them lies
+what the program noted of its regions, so that those are found.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from profkit.tools.xctrace.export import TOC, export_argv
 from profkit.tools.xctrace.faults import COUNTERS_FIX, explain
 from profkit.tools.xctrace.launched import absolute, is_finished
 from profkit.tools.xctrace.probe import probe_xctrace
+from profkit.tools.xctrace.region_notes import leave_notes
 from profkit.tools.xctrace.report import wanted_schemas
 
 SECONDS = 0.5  # of region, where the workload uses profkit.benchmark
@@ -92,6 +94,8 @@ def collect(scratch: Path, report: Path) -> tuple[str, ...]:
     left = document if report.suffix == SUFFIX else exports
     whole = is_finished(document) if left == document else (exports / TOC).is_file()
     if whole:
+        if left == exports:
+            leave_notes(scratch, exports)
         _move(left, report)
         return ()
     text = "\n".join(_text(scratch / "logs" / name) for name in ("record.after0.log", "record.log"))

@@ -15,6 +15,7 @@ from profkit.tools.xctrace.alignment import Alignment
 from profkit.tools.xctrace.folder import Exports, find_exports
 from profkit.tools.xctrace.left_out import read_left_out
 from profkit.tools.xctrace.recording import Piece, Recording
+from profkit.tools.xctrace.region_notes import read_notes
 from profkit.tools.xctrace.stream import tables
 from profkit.tools.xctrace.table import Table
 from profkit.tools.xctrace.toc import Run
@@ -44,12 +45,12 @@ _SETTINGS = (
 def read_exports(path: Path, records: Iterable[RegionRecord] = ()) -> Report:
     """The report that the exports at `path` are: one XML of `xctrace export`, or a folder with those of one recording.
 
-    `records` are what processes noted of the region that counts: only what lies in it is counted, where the recording
-    has the table `time-info` to find it by. Raises UnreadableReport for what is empty, cut off, damaged, hostile,
-    of several recordings, or nothing of xctrace's.
+    `records` (else what lies beside the tables) are what processes noted of the region that counts: only what lies in
+    it is counted, where the recording has the table `time-info` to find it by. Raises UnreadableReport for what is
+    empty, cut off, damaged, hostile, of several recordings, or nothing of xctrace's.
     """
     exports = find_exports(path)
-    records = tuple(records)
+    records = tuple(records) or (read_notes(path) if path.is_dir() else ())
     number = exports.run
     run = next((one for one in exports.runs if one.number == number), None)
     recording = Recording(

@@ -18,6 +18,8 @@ from profkit.errors import UnreadableReport, UsageError
 from profkit.tools.redact import COMMAND, DEVICE, HOST, MESSAGE, PATH, PROCESS, Redactor
 from profkit.tools.xctrace.careful import CHUNK, broken, new_parser
 from profkit.tools.xctrace.kinds import head_of, looks_like_table, looks_like_toc
+from profkit.tools.xctrace.left_out import FILE as LEFT_OUT
+from profkit.tools.xctrace.region_notes import PATTERN
 
 if TYPE_CHECKING:
     from pyexpat import XMLParserType
@@ -60,6 +62,9 @@ def scrub(source: Path, output: Path, form: str, redactor: Redactor) -> None:
     output.mkdir()
     for file in files:
         _rewrite(file, output / file.name, names, redactor)
+    for note in sorted((*source.glob(PATTERN), *source.glob(LEFT_OUT))):
+        text = note.read_text(encoding="utf-8", errors="replace")
+        (output / note.name).write_text(redactor.text(text), encoding="utf-8")
 
 
 def _is_export(path: Path) -> bool:
