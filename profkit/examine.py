@@ -115,6 +115,8 @@ def _not_exported(found: Format, path: Path, tail: str) -> MachineError:
         (line.removeprefix("error: ") for line in lines if line.startswith("error: ")), "it printed nothing"
     )
     fix = next((line.removeprefix("fix: ") for line in lines if line.startswith("fix: ")), None)
+    if "macOS only" in why:  # then no line helps that is typed here
+        fix = _by_hand(found, path)
     return MachineError(
         f"{path} is a {found.title}, which only {found.tool} can read: {why}", fix or _by_hand(found, path)
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from pathlib import Path
 
 from profkit.errors import UnreadableReport
 from profkit.tools.formats import read_head
-from profkit.tools.xctrace.kinds import head_of, is_pointer, looks_like_table, looks_like_toc
+from profkit.tools.xctrace.kinds import head_of, is_detail, is_pointer, looks_like_table, looks_like_toc
 from profkit.tools.xctrace.stream import tables
 from profkit.tools.xctrace.toc import Run, read_toc
 from profkit.words import plural
@@ -18,6 +19,7 @@ from profkit.words import plural
 MOST_FILES = 10_000
 _NAMED = 5  # of a kind, in a sentence
 NOTHING_FIX = "xctrace export --input X.trace --toc   (lists the tables that there are)"
+_CONTENTS_ALONE = "a table of contents alone: it tells how it was recorded, and no table is beside it"
 APART_FIX = "put the exports of each recording into a folder of its own"
 
 
@@ -57,12 +59,21 @@ class Exports:
 
 def find_exports(path: Path) -> Exports:
     """What is at `path`: one XML, or a folder. Raises UnreadableReport where there is nothing of xctrace's to read."""
-    if path.is_dir():
-        return _gathered(path)
-    if looks_like_toc(read_head(path)):
+    try:
+        return _gathered(path) if path.is_dir() else _alone(path)
+    except OSError as error:
+        raise UnreadableReport(f"{path} cannot be read: {error.strerror}") from error
+
+
+def _alone(path: Path) -> Exports:
+    head = read_head(path)
+    if is_detail(head):
+        raise UnreadableReport(
+            f"{path} is what a track of Instruments lists, not a table: profkit reads tables", NOTHING_FIX
+        )
+    if looks_like_toc(head):
         runs = read_toc(path)
-        note = "a table of contents alone: it tells how it was recorded, and no table is beside it"
-        return Exports(runs, (), runs[-1].number if runs else None, (note,))
+        return Exports(runs, (), runs[-1].number if runs else None, (_CONTENTS_ALONE,))
     entries = tuple(_entries(path))
     if not entries:
         raise UnreadableReport(
@@ -73,20 +84,20 @@ def find_exports(path: Path) -> Exports:
 
 
 def _gathered(folder: Path) -> Exports:
-    try:
-        names = sorted(entry for entry in folder.iterdir() if entry.is_file())[: MOST_FILES + 1]
-    except OSError as error:
-        raise UnreadableReport(f"{folder} cannot be read: {error.strerror}") from error
+    names = sorted(entry for entry in folder.iterdir() if entry.is_file())
     if len(names) > MOST_FILES:
         raise UnreadableReport(f"{folder} has more than {MOST_FILES} files: no folder of exports", APART_FIX)
     contents: dict[str, Path] = {}
     entries: list[Entry] = []
     empty: list[str] = []
     pointers: list[str] = []
+    details: list[str] = []
     for file in names:
         head = head_of(file)
         if looks_like_toc(head):
             contents.setdefault(_digest(file), file)
+        elif is_detail(head):
+            details.append(file.name)
         elif looks_like_table(head):
             found = list(_entries(file))
             entries += found
@@ -101,15 +112,18 @@ def _gathered(folder: Path) -> Exports:
         )
     runs = tuple(run for file in contents.values() for run in read_toc(file))
     if not entries and not runs:
-        why = (
-            f"{plural(len(empty), 'export')} in {folder}, none with a table"
-            if empty
-            else f"{folder} has no export"
+        if not (empty or details):
+            raise UnreadableReport(f"{folder} has no export of xctrace that is all there", NOTHING_FIX)
+        many = plural(len(empty) + len(details), "export")
+        raise UnreadableReport(
+            f"{many} in {folder}, none with a table: nothing in the recording matched what was asked for",
+            NOTHING_FIX,
         )
-        raise UnreadableReport(f"{why}: nothing in the recording matched what was asked for", NOTHING_FIX)
-    notes = []
+    notes = [] if entries else [_CONTENTS_ALONE]
     if empty:
         notes.append(f"{plural(len(empty), 'export')} without a table (nothing matched): {_some(empty)}")
+    if details:
+        notes.append(f"{plural(len(details), 'file')} of what tracks list, no tables: {_some(details)}")
     if pointers:
         notes.append(
             f"{plural(len(pointers), 'file')} not there, only pointers of Git LFS: {_some(pointers)}"
@@ -119,10 +133,15 @@ def _gathered(folder: Path) -> Exports:
 
 def _chosen(runs: tuple[Run, ...], entries: list[Entry], notes: list[str]) -> Exports:
     """One run, each of its tables once. Raises UnreadableReport where one is there twice, and not the same."""
-    numbers = sorted({entry.run for entry in entries if entry.run is not None})
-    run = numbers[-1] if numbers else runs[-1].number if runs else None
-    if len(numbers) > 1:
-        notes.append(f"of the runs {', '.join(map(str, numbers))} of this recording, the last is read")
+    tables_of = Counter(entry.run for entry in entries if entry.run is not None)
+    run = max(tables_of, key=lambda number: (tables_of[number], number), default=None)
+    if run is None and runs:
+        run = runs[-1].number
+    if len(tables_of) > 1:
+        all_of_them = ", ".join(map(str, sorted(tables_of)))
+        notes.append(
+            f"of the runs {all_of_them} of this recording, {run} is read: the last of those with most tables"
+        )
     first: dict[tuple[str, int | None, int | None], Entry] = {}
     kept: list[Entry] = []
     for entry in entries:

@@ -11,6 +11,7 @@ from profkit.tools.formats import HEAD_BYTES
 _ROOT = re.compile(r"<(trace-query-result|trace-toc)[\s/>]")
 _LEAD = re.compile(r"\s*(?:<\?xml[^>]{0,200}\?>)?(?:\s|<!--.*?-->|<!DOCTYPE)*<", re.DOTALL)
 _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+_DETAIL = re.compile(rb"""<node xpath=["'][^<>]{0,400}/tracks\[""")
 _POINTER = b"version https://git-lfs.github.com/spec/"
 _RUN = re.compile(r"Trace\d+\.run")
 _DOCUMENT = ("form.template", "corespace", "instrument_data", "open.creq", "shared_data")
@@ -24,6 +25,11 @@ def looks_like_table(head: bytes) -> bool:
 def looks_like_toc(head: bytes) -> bool:
     """True for the XML of `xctrace export --toc`."""
     return _root(head) == "trace-toc"
+
+
+def is_detail(head: bytes) -> bool:
+    """True for an export of what a track of Instruments lists (Leaks, Allocations): rows of attributes, no table."""
+    return _DETAIL.search(head[:8192]) is not None
 
 
 def is_pointer(head: bytes) -> bool:
