@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from profkit.tools.xctrace.cpu_samples import SampleTally, Unit
+from profkit.tools.xctrace.cpu_samples import SAMPLES, SampleTally, Unit
 from profkit.tools.xctrace.table import Table
 from profkit.tools.xctrace.values import Process, Thread
 from profkit.words import percent, plural
 
 MOST_PROCESSES = 1_000  # that are told apart
+# A share of n samples is known to about sqrt(p * (1 - p) / n): with fewer than these, 10 % may be 4 or 16.
+ENOUGH_SAMPLES = 100
 _NAMED = 3  # other processes that a sentence names
 
 
@@ -91,6 +93,8 @@ class CpuNotes:
             found.append(
                 "time-sample has addresses and no names of functions: export time-profile of the same document"
             )
+        if 0 < tally.samples < ENOUGH_SAMPLES and tally.unit != SAMPLES:
+            found.append(f"{schema}: only {plural(tally.samples, 'sample')}, so shares are rough")
         return found
 
     def _nothing(self, schema: str, *, restricted: bool) -> str:

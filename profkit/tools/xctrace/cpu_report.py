@@ -16,18 +16,17 @@ from profkit.stacks.merge import FrameTable
 from profkit.tools.xctrace.cpu_frames import frame_of
 from profkit.tools.xctrace.cpu_guided import SCHEMA, GuidedTally
 from profkit.tools.xctrace.cpu_notes import CpuNotes
-from profkit.tools.xctrace.cpu_samples import CYCLES, RUNNING, SAMPLES, TIME, SampleTally, Unit, Windows
+from profkit.tools.xctrace.cpu_rows import raw_rows, rows
+from profkit.tools.xctrace.cpu_samples import CYCLES, SAMPLES, TIME, SampleTally, Unit, Windows
 from profkit.tools.xctrace.recording import Recording
 from profkit.tools.xctrace.table import Table
-from profkit.tools.xctrace.values import Backtrace, Frame, Process, Thread
+from profkit.tools.xctrace.values import Backtrace, Frame
 from profkit.words import plural
 
 SYMBOLS = ("time-profile", "counters-profile", "cpu-profile")
 RAW = "time-sample"
 SCHEMAS = (*SYMBOLS, RAW, SCHEMA)
 
-_WANTED = ("time", "thread", "process", "thread-state", "weight", "stack", "counters-array", "weight/@fmt")
-_WANTED_RAW = ("time", "thread", "process", "thread-state", "cp-kernel-callstack", "cp-user-callstack")
 _TIMES = re.compile(r".*\d\s*(ns|µs|μs|us|ms|s|sec|min|h)\b.*", re.DOTALL)
 _KNOWN = 200_000  # stacks, and frames, whose numbers are kept; a 500 MB table has some 100,000 stacks
 
@@ -62,10 +61,10 @@ class CpuPiece:
             return
         if table.schema == RAW and self._has_time():
             return
-        samples = _raw_rows(table) if table.schema == RAW else _rows(table)
+        samples = raw_rows(table) if table.schema == RAW else rows(table)
         tally: SampleTally | None = None
         notes = CpuNotes(table, self._target)
-        for time, thread, process, state, weight, stack, counts, shown in samples:
+        for time, thread, process, state, weight, stack, counts, shown, core in samples:
             if tally is None:
                 tally = SampleTally(self._frames, _unit(table, shown), _events(table))
             if not notes.counts(process, weight, tally.unit) or not self._windows.hold(time):
@@ -73,7 +72,7 @@ class CpuPiece:
             if weight is None:
                 notes.weightless += 1
             ids = () if stack is None else self._stack(stack)
-            tally.add(ids, weight or 0, notes.thread(thread, process), state, counts)
+            tally.add(ids, weight or 0, notes.thread(thread, process), state, counts, core)
         if tally is None:
             tally = SampleTally(self._frames, _unit(table, None), _events(table))
         self._tables.append((table.schema, tally, notes))
@@ -141,57 +140,6 @@ class CpuPiece:
         )
 
 
-_Sample = tuple[
-    int | None,  # time, ns
-    Thread | None,
-    Process | None,
-    str | None,  # state of the thread
-    int | None,  # weight
-    Backtrace | None,
-    tuple[int, ...] | None,  # counts
-    str | None,  # the weight as Instruments shows it
-]
-
-
-def _rows(table: Table) -> Iterator[_Sample]:
-    for time, thread, process, state, weight, stack, counts, shown in table.rows(_WANTED):
-        owner = process if isinstance(process, Process) else None
-        yield (
-            time if isinstance(time, int) else None,
-            thread if isinstance(thread, Thread) else None,
-            owner or (thread.process if isinstance(thread, Thread) else None),
-            state if isinstance(state, str) else None,
-            weight if isinstance(weight, int) and weight >= 0 else None,
-            stack if isinstance(stack, Backtrace) else None,
-            counts if isinstance(counts, tuple) else None,  # type: ignore[misc]
-            shown if isinstance(shown, str) else None,
-        )
-
-
-def _raw_rows(table: Table) -> Iterator[_Sample]:
-    """Samples as the kernel took them: addresses without names, and no weight; each stands for itself.
-
-    A state other than running is of a stack shot taken of all threads at once, no sample of time.
-    """
-    for time, thread, process, state, kernel, user in table.rows(_WANTED_RAW):
-        owner = process if isinstance(process, Process) else None
-        stack = user if isinstance(user, Backtrace) else None
-        if isinstance(kernel, Backtrace):
-            stack = Backtrace((*kernel.frames, *(stack.frames if stack is not None else ())))
-        if isinstance(state, str) and state != RUNNING:
-            continue
-        yield (
-            time if isinstance(time, int) else None,
-            thread if isinstance(thread, Thread) else None,
-            owner or (thread.process if isinstance(thread, Thread) else None),
-            state if isinstance(state, str) else None,
-            1,
-            stack,
-            None,
-            None,
-        )
-
-
 def _unit(table: Table, shown: str | None) -> Unit:
     """What the weights of `table` are: by its entry in the table of contents, else as Instruments shows them."""
     if table.schema == RAW:
@@ -226,14 +174,17 @@ _NEVER_ZERO = re.compile(
 
 
 def _counters(tally: SampleTally) -> Iterator[Counter]:
-    """What was counted over all samples, and the event that took them, where it was one."""
-    counts: dict[str, float] = dict(tally.counts())
+    """What was counted over all samples, and the event that took them, where it was one.
+
+    Kinds of cores are told apart, as perf does: a cycle of one is no cycle of another.
+    """
+    counts: dict[tuple[str, str | None], float] = dict(tally.counts())
     if tally.unit.unit not in ("s", "cycles", "samples", "events") and tally.samples:
-        counts[tally.unit.unit] = tally.weight
-    for name, value in counts.items():
+        counts |= {(tally.unit.unit, kind): weight for kind, weight in tally.weights().items()}
+    for (name, kind), value in counts.items():
         if not tally.samples:
-            yield Counter(name, None, "not-counted", reason="no sample of the profiled process")
+            yield Counter(name, None, "not-counted", pmu=kind, reason="no sample of the profiled process")
         elif value == 0 and _NEVER_ZERO.fullmatch(name):
-            yield Counter(name, None, "hard-zero", reason="a program that ran has counted some")
+            yield Counter(name, None, "hard-zero", pmu=kind, reason="a program that ran has counted some")
         else:
-            yield Counter(name, float(value), "measured")
+            yield Counter(name, float(value), "measured", pmu=kind)

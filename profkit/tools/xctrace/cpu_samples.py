@@ -65,7 +65,8 @@ class SampleTally:
         self._running = StackMerger(frames)
         self._waiting = StackMerger(frames)
         self._threads: dict[str, float] = {}
-        self._counts = [0] * len(self._events)
+        self._counts: dict[str | None, list[int]] = {}  # by kind of core
+        self._kinds: dict[str | None, float] = {}  # kind of core -> weight
         self._of_function: dict[int, list[int]] = {}
         self.without_stack = 0
         self.uneven = 0  # samples with another number of counts than there are events
@@ -77,8 +78,9 @@ class SampleTally:
         thread: str,
         state: str | None = RUNNING,
         counts: Sequence[int] | None = None,
+        core: str | None = None,
     ) -> None:
-        """Count one sample: its frames innermost first, none where the tool caught no stack."""
+        """Count one sample: its frames innermost first, none where the tool caught no stack; `core` is a kind of it."""
         if not ids:
             self.without_stack += 1
         if state is not None and state != RUNNING:
@@ -88,14 +90,17 @@ class SampleTally:
         if thread not in self._threads and len(self._threads) >= MOST_THREADS:
             thread = "[more threads]"
         self._threads[thread] = self._threads.get(thread, 0) + weight
+        self._kinds[core] = self._kinds.get(core, 0) + weight
         if counts is not None:
-            self._count(ids, counts)
+            self._count(ids, counts, core)
 
-    def _count(self, ids: tuple[int, ...], counts: Sequence[int]) -> None:
+    def _count(self, ids: tuple[int, ...], counts: Sequence[int], core: str | None) -> None:
         if len(counts) != len(self._events):
             self.uneven += 1
             return
-        totals = self._counts
+        totals = self._counts.get(core)
+        if totals is None:
+            totals = self._counts[core] = [0] * len(self._events)
         for place, count in enumerate(counts):
             totals[place] += count
         if not ids:
@@ -128,9 +133,24 @@ class SampleTally:
         """The share (0..1) of the weight whose inner frames were not kept apart."""
         return self._running.cut / self._running.weight if self._running.cut else 0.0
 
-    def counts(self) -> dict[str, int]:
-        """What each event counted over all samples of running threads; empty where the arrays do not fit the names."""
-        return {} if self.uneven else dict(zip(self._events, self._counts, strict=True))
+    def counts(self) -> dict[tuple[str, str | None], int]:
+        """What each event counted over all samples of running threads, for each kind of core that they ran on.
+
+        Empty where the arrays do not fit the names. The kind is None where there is but one.
+        """
+        if self.uneven:
+            return {}
+        kinds: list[str | None] = sorted(self._counts, key=str) or [None]
+        alone = len(kinds) == 1
+        return {
+            (event, None if alone else kind): self._counts[kind][place] if kind in self._counts else 0
+            for kind in kinds
+            for place, event in enumerate(self._events)
+        }
+
+    def weights(self) -> dict[str | None, float]:
+        """The weight of running threads for each kind of core; the kind is None where there is but one."""
+        return {None: self.weight} if len(self._kinds) < 2 else dict(self._kinds)
 
     def stacks(self) -> tuple[Stacks, ...]:
         """The stacks of running threads, then those of waiting ones."""

@@ -19,7 +19,17 @@ def stack(*frames):
     return Backtrace(tuple(frame(*f) if isinstance(f, tuple) else frame(f) for f in frames))
 
 
-def sample(time=0, weight=MS, calls=None, thread=MAIN, process=ME, state="Running", counts=None, shown=None):
+def sample(
+    time=0,
+    weight=MS,
+    calls=None,
+    thread=MAIN,
+    process=ME,
+    state="Running",
+    counts=None,
+    shown=None,
+    core=None,
+):
     return {
         "time": time,
         "thread": thread,
@@ -30,6 +40,7 @@ def sample(time=0, weight=MS, calls=None, thread=MAIN, process=ME, state="Runnin
         "stack": calls,
         "cp-user-callstack": calls,
         "counters-array": counts,
+        "core/@fmt": core,
     }
 
 

@@ -45,7 +45,8 @@ def test_only_the_profiled_process_counts_and_the_rest_is_told():
     parts = read(table([sample(calls=HOT), sample(calls=stack("draw"), process=OTHER, weight=7 * MS)]))
     assert parts.profiles[0].total == 0.001
     assert "draw" not in own(parts)
-    assert parts.warnings == ("time-profile: not counted: 1 sample of other processes (WindowServer (401))",)
+    assert parts.warnings[0] == "time-profile: not counted: 1 sample of other processes (WindowServer (401))"
+    assert parts.warnings[1:] == ("time-profile: only 1 sample, so shares are rough",)
 
 
 def test_a_table_of_one_process_counts_whatever_that_is_called():
@@ -145,6 +146,30 @@ def test_counts_are_summed_over_samples_and_charged_to_the_function_that_was_met
     assert parts.profiles[0].unit == "s"
 
 
+def test_kinds_of_cores_are_counted_apart():
+    on = [("CPU 4 (P Core)", (900, 3600)), ("CPU 7 (P Core)", (100, 400)), ("CPU 0 (E Core)", (50, 60))]
+    samples = [sample(calls=HOT, core=core, counts=counts) for core, counts in on]
+    counters = read(table(samples, "counters-profile", **COUNTED)).counters
+    assert {(c.name, c.pmu): c.value for c in counters} == {
+        ("FIXED_CYCLES", "P Core"): 1000,
+        ("FIXED_INSTRUCTIONS", "P Core"): 4000,
+        ("FIXED_CYCLES", "E Core"): 50,
+        ("FIXED_INSTRUCTIONS", "E Core"): 60,
+    }
+
+
+@pytest.mark.parametrize(
+    "cores", [("CPU 4 (P Core)", "CPU 5 (P Core)"), ("CPU 2", "CPU 3 (SMT Core)"), (None, None)]
+)
+def test_cores_of_one_kind_are_counted_together(cores):
+    samples = [sample(calls=HOT, core=core, counts=(1, 2)) for core in cores]
+    counters = read(table(samples, "counters-profile", **COUNTED)).counters
+    assert {(c.name, c.pmu): c.value for c in counters} == {
+        ("FIXED_CYCLES", None): 2,
+        ("FIXED_INSTRUCTIONS", None): 4,
+    }
+
+
 def test_samples_that_an_event_took_weigh_in_that_event():
     attributes = {"pmc_events": '"L1D_CACHE_MISS_LD"', "trigger": "pmi", "pmi_event": '"INST_ALL"'}
     parts = read(table([sample(calls=HOT, counts=(7,))] * 2, "counters-profile", **attributes))
@@ -212,7 +237,7 @@ def test_a_shot_of_all_threads_is_no_sample_of_time():
 def test_the_same_samples_twice_are_not_twice_the_time():
     parts = read(table([sample(calls=HOT)] * 2), table([sample(calls=HOT)] * 2))
     assert parts.profiles[0].total == 0.002
-    assert "2 tables of time-profile" in parts.warnings[0]
+    assert "2 tables of time-profile" in "".join(parts.warnings)
 
 
 def test_a_table_without_rows_says_so():
