@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 from pathlib import Path
 from typing import IO
@@ -35,7 +36,7 @@ def pieces(sources: Sources, document: Callable[[], RunDocument], progress: Prog
     if found is not None and found.form == "torch-chrome-trace":
         return _as_it_is(found.path)
     if found is not None and found.form in XCTRACE:
-        return _of_xctrace(found.path, progress)
+        return _of_xctrace(found.path, sources.records, progress)
     if found is not None:
         return _of_nsys(found.path, progress)
     told = document()
@@ -67,11 +68,16 @@ def _of_nsys(path: Path, progress: Progress) -> Iterator[str]:
     progress.end("written")
 
 
-def _of_xctrace(path: Path, progress: Progress) -> Iterator[str]:
+def _of_xctrace(path: Path, noted: Sequence[Path], progress: Progress) -> Iterator[str]:
+    from profkit.passes.read_records import read_record
     from profkit.timeline.marks import written
     from profkit.tools.xctrace.time_line import open_time_line
 
-    marks = open_time_line(path)  # here: what has no times is told before anything is written
+    records = []
+    for one in noted:
+        with contextlib.suppress(UnreadableReport):  # the trace is worth showing without
+            records.append(read_record(one))
+    marks = open_time_line(path, records)  # here: what has no times is told before anything is written
 
     def pieces() -> Iterator[str]:
         progress.begin("time line", str(path))

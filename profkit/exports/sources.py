@@ -13,6 +13,7 @@ from profkit.tools.formats import sniff
 XCTRACE = ("xctrace-folder", "xctrace-table")
 TIME_LINES = ("nsys-sqlite", *XCTRACE, "torch-chrome-trace")
 STACKS = ("perf-script", *XCTRACE)
+_RECORDS = "trace.region.*.json"
 _NAMES = (
     "trace.xctrace",
     "trace.sqlite",
@@ -38,12 +39,16 @@ class Sources:
     name: str
     time_line: Found | None = None
     stacks: Found | None = None
+    records: tuple[
+        Path, ...
+    ] = ()  # of a run on a Mac: what processes noted of the region while it was recorded
 
 
 def find_sources(path: Path) -> Sources:
     """The time line and the stacks in a run's folder, or the report at `path` itself; None for what is not there."""
     folder = path.parent if path.name == FILE_NAME else path
-    if (folder / FILE_NAME).is_file():
+    is_run = (folder / FILE_NAME).is_file()
+    if is_run:
         files = [file for name in _NAMES for file in sorted((folder / "artifacts").glob(name))]
         found = [one for one in map(_told, dict.fromkeys(files)) if one is not None]
         name = folder.resolve().name
@@ -52,7 +57,9 @@ def find_sources(path: Path) -> Sources:
         found, name = [report] if report is not None else [], path.name
     time_lines = [one for form in TIME_LINES for one in found if one.form == form]
     stacks = [one for one in found if one.form in STACKS]
-    return Sources(name, time_lines[0] if time_lines else None, stacks[0] if stacks else None)
+    chosen = time_lines[0] if time_lines else None
+    records = sorted(chosen.path.parent.glob(_RECORDS)) if chosen is not None else []
+    return Sources(name, chosen, stacks[0] if stacks else None, tuple(records) if is_run else ())
 
 
 def is_document(path: Path) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 import subprocess
 from collections import Counter
 from decimal import Decimal
@@ -17,6 +18,7 @@ from profkit.errors import UnreadableReport, UsageError
 from profkit.timeline.marks import Mark, written
 from tests.conftest import ROOT
 from tests.exports.test_trace_events import check_events, exported
+from tests.xctrace_tables import Spec, export, node, number
 
 M1 = ROOT / "tests" / "data" / "xctrace" / "m1"
 
@@ -121,7 +123,8 @@ def test_stacks_of_instruments_are_a_file_for_speedscope() -> None:
 
 
 def test_a_document_is_exported_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from profkit.export import Wish, export
+    from profkit.export import Wish
+    from profkit.export import export as made
 
     stand_in = ROOT / "tests" / "stand_ins" / "xctrace" / "xctrace"
     monkeypatch.setenv("PROFKIT_XCTRACE", str(stand_in))
@@ -137,6 +140,30 @@ def test_a_document_is_exported_first(tmp_path: Path, monkeypatch: pytest.Monkey
         "0",
     )
     subprocess.run([str(stand_in), "record", *words], check=True, capture_output=True)
-    told = "".join(export(Wish((document,), "perfetto")).pieces)
+    told = "".join(made(Wish((document,), "perfetto")).pieces)
     assert Counter(one["cat"] for one in check_events(json.loads(told, parse_float=Decimal)))["encoder"] > 10
-    assert "CPU" in "".join(export(Wish((document,), "speedscope")).pieces)
+    assert "CPU" in "".join(made(Wish((document,), "speedscope")).pieces)
+
+
+def test_the_region_that_counts_stands_where_the_clock_of_the_recording_puts_it(tmp_path: Path) -> None:
+    from profkit.region.record import RegionRecord, RegionTimes, encode
+    from profkit.run import write_run
+    from tests import metal_documents
+
+    run = tmp_path / "run"
+    write_run(run, metal_documents.run())
+    exports = run / "artifacts" / "trace.xctrace"
+    shutil.copytree(M1, exports)
+    epoch, at, length = 10**12, 870_000_000, 5_000_000
+    columns = [("mabs-epoch", "mach-absolute-time"), ("timebase-info", "mach-timebase-info")]
+    row = [number("mach-absolute-time", epoch), Spec("mach-timebase-info", "1/1", "1/1")]
+    clock = export(node("time-info", columns, [row]))
+    (exports / "time-info.xml").write_bytes(clock)
+    begin = epoch + at
+    record = RegionRecord(
+        1, "trace", (RegionTimes("step", 1, 1, (0.005,)),), spans=((begin, begin + length),)
+    )
+    (run / "artifacts" / "trace.region.1.json").write_text(encode(record))
+    (run / "artifacts" / "trace.region.2.json").write_text("{")
+    (region,) = [one for one in check_events(exported(run)) if one["cat"] == "region"]
+    assert (region["ts"], region["dur"]) == (Decimal(870_000), Decimal(5_000))

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 
 from profkit.errors import UnreadableReport
+from profkit.region.record import RegionRecord
 from profkit.timeline.marks import Mark
+from profkit.tools.xctrace.alignment import CLOCK_COLUMNS, CLOCK_TABLE, NoClock, TraceClock, align, read_clock
 from profkit.tools.xctrace.folder import Exports, find_exports
 from profkit.tools.xctrace.metal_host import encoder_name
 from profkit.tools.xctrace.metal_target import told
 from profkit.tools.xctrace.metal_work import label_of
 from profkit.tools.xctrace.stream import tables
-from profkit.tools.xctrace.table import Row
+from profkit.tools.xctrace.table import Row, Table
 from profkit.tools.xctrace.values import Backtrace, Process, Thread, Value
 
 KEPT = 1 << 20  # encoders and command buffers whose labels and begins are remembered
@@ -36,8 +39,9 @@ MACHINE = "the machine"
 class TimeLine:
     """The exports at a path as marks. What is read first (labels, submissions) is looked up by what comes later."""
 
-    def __init__(self, exports: Exports) -> None:
+    def __init__(self, exports: Exports, records: Iterable[RegionRecord] = ()) -> None:
         self._exports = exports
+        self._records = tuple(records)
         self._labels: dict[int, str] = {}  # of encoders, by their ids
         self._buffers: dict[int, tuple[int, str, str]] = {}  # begin, process, how the begin is known
 
@@ -68,12 +72,26 @@ class TimeLine:
 
     def marks(self) -> Iterator[Mark]:
         """All of them, table by table; raises UnreadableReport where a table is cut off or damaged."""
+        yield from self._regions()
         for schema, (columns, made) in self._readers.items():
-            for path in self._exports.files((schema,)):
-                with closing(tables(path, self._exports.runs)) as found:
-                    for table in found:
-                        if table.schema == schema and table.run in (None, self._exports.run):
-                            yield from made(table.rows(columns))
+            for table in self._tables(schema):
+                yield from made(table.rows(columns))
+
+    def _tables(self, schema: str) -> Iterator[Table]:
+        for path in self._exports.files((schema,)):
+            with closing(tables(path, self._exports.runs)) as found:
+                for table in found:
+                    if table.schema == schema and table.run in (None, self._exports.run):
+                        yield table
+
+    def _regions(self) -> Iterator[Mark]:
+        """The entries of the region that counts, where the recording tells its clock."""
+        clock: TraceClock | None = None
+        for table in self._tables(CLOCK_TABLE) if self._records else ():
+            with contextlib.suppress(NoClock):
+                clock = read_clock(table.rows(CLOCK_COLUMNS))
+        for begin, end in align(self._records, clock, None).windows if clock is not None else ():
+            yield from _mark(begin, end - begin, "the region that counts", "entries", "region", "region")
 
     def _submissions(self, rows: Iterable[Row]) -> Iterator[Mark]:
         for start, _, process, buffer in rows:
@@ -135,14 +153,14 @@ class TimeLine:
             yield from _mark(start, duration, group, _text(channel) or "GPU", shown, "gpu", told_)
 
 
-def open_time_line(path: Path) -> Iterator[Mark]:
+def open_time_line(path: Path, records: Iterable[RegionRecord] = ()) -> Iterator[Mark]:
     """Everything of the exports at `path` (one XML, or a folder) that has a begin and a length, in ns of the recording.
 
-    Raises UnreadableReport for what is no export, is damaged, or has none of these tables; while the marks are taken,
-    too, since a table is read as it is shown.
+    `records` are what processes noted of the region that counts. Raises UnreadableReport for what is no export, is
+    damaged, or has none of these tables; while the marks are taken, too, since a table is read as it is shown.
     """
     exports = find_exports(path)
-    line = TimeLine(exports)
+    line = TimeLine(exports, records)
     if not exports.schemas & set(line._readers):
         raise UnreadableReport(
             f"{path} has no table with times that could be put on a line",
