@@ -174,9 +174,9 @@ def depth(starts: Any, ends: Any, within: Spans) -> Depth | None:
     begins, stops = starts[touching], ends[touching]
     times = np.r_[begins, stops]
     steps = np.r_[np.ones(len(begins), dtype=np.int64), -np.ones(len(stops), dtype=np.int64)]
-    order = np.lexsort((steps, times))
+    order = np.argsort(times, kind="stable")
     times, level = times[order], np.cumsum(steps[order])
-    # A level holds until the next change: it counts where that stretch reaches into the time asked about.
+    # A level holds until the next change: it counts where that stretch is any time, and of the time asked about.
     lasted = clipped(times[:-1], times[1:], within) > 0
     return Depth(float(inside.sum()) / within.total, int(level[:-1][lasted].max(initial=0)))
 

@@ -81,7 +81,7 @@ class UnitOfCounter:
         """What to multiply a value with; None where label and value have nothing to do with each other."""
         if self._ratio is None:
             return self._scale
-        for candidate in (self._scale, 1.0, 100.0, *_BYTES.values()):
+        for candidate in (self._scale, 100.0, *_BYTES.values()):
             if abs(self._ratio - candidate) <= _CLOSE * candidate:
                 return candidate
         return None

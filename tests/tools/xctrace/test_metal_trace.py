@@ -131,6 +131,24 @@ def test_a_gap_waits_for_the_host_until_something_is_committed():
     assert report.trace.launch_latency == us(50)
 
 
+def test_others_take_the_gpu_from_the_process_only_while_it_waits_for_it():
+    tables = {
+        INTERVALS: [work(100, 50, latency=10, cmdbuffer_id=1), work(300, 50, latency=50, cmdbuffer_id=2)],
+        STATES: [state(100, 50), state(200, 30), state(260, 20), state(300, 50)],
+    }
+    metal = read(tables).metal
+    assert metal.others == us(50)
+    assert metal.blocked == us(20)  # the second was committed at 250
+    assert metal.unsubmitted == us(100)
+
+
+def test_a_command_buffer_ends_with_the_last_of_its_parts_to_end():
+    rows = [work(100, 100, cmdbuffer_id=1, latency=10), work(110, 20, cmdbuffer_id=1, latency=20)]
+    metal = read({INTERVALS: rows, COMPLETED: [completion(1, 260)]}).metal
+    assert metal.notice.median == us(60)
+    assert metal.command_buffers.total == us(100)
+
+
 def test_without_a_table_of_submissions_the_latency_tells_when_work_was_committed():
     rows = [work(100, 100, cmdbuffer_id=1, latency=30), work(150, 70, cmdbuffer_id=1, latency=80)]
     metal = read({INTERVALS: rows, COMPLETED: [completion(1, 260)]}).metal
@@ -230,6 +248,8 @@ def test_numbered_command_buffers_of_what_only_computes_are_no_frames():
     ]
     told = read({INTERVALS: rows, "metal-command-buffer-frame-assignment": shown}).metal.frames
     assert told == Spread(1, us(200), us(200), us(200), us(200))
+    apart = read({INTERVALS: drawn}, windows=[(50, 250), (280, 450)]).metal.frames
+    assert apart == Spread(2, us(100), us(100), us(100), us(200))  # none from one entry to the next
 
 
 def test_another_process_than_the_launched_one_counts_only_with_a_reason():
@@ -345,6 +365,7 @@ def test_memory_is_the_most_that_metal_had_allocated_for_the_process():
     tables = {**TWO, "metal-current-allocated-size": rows}
     assert read(tables).metal.memory_peak == 9000
     assert read(tables, windows=[(300, 400)]).metal.memory_peak == 4000
+    assert read(tables, windows=[(600, 700)]).metal.memory_peak is None
     assert read(TWO).metal.memory_peak is None
 
 
@@ -379,6 +400,10 @@ def test_rows_that_make_no_sense_are_left_out_and_counted():
     report = read({INTERVALS: rows})
     assert report.metal.process_busy == us(20)
     assert "3 rows without a time, a value or an id left out" in report.warnings
+
+
+def test_what_was_not_active_is_no_work():
+    assert read({INTERVALS: [work(0, 10), {**work(10, 90), "state": "Idle"}]}).metal.process_busy == us(10)
 
 
 def test_the_same_table_of_two_instruments_counts_once():
