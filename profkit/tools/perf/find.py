@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from profkit.tools.perf.faults import explain
 _VERSION = re.compile(r"perf version (\S+)")
 # Where Debian and Ubuntu keep one perf for each kernel.
 _PLACES = ("usr/lib/linux-tools-*/perf", "usr/lib/linux-tools/*/perf")
+MAC_FIX = "--tool xctrace   (on macOS; profkit profile --backend cpu samples and counts by it)"
 INSTALL_FIX = "apt-get install linux-perf   (Debian; Ubuntu: linux-tools-generic; Fedora: perf)"
 
 
@@ -34,6 +36,8 @@ def find_perf(root: Path = Path("/")) -> Found:
     Where neither is there or starts (a wrapper without a perf for this kernel), the newest one installed: a perf
     made for another kernel works, the system call between them is stable.
     """
+    if sys.platform == "darwin":
+        return Found(None, None, "perf exists only on Linux", MAC_FIX)
     named = [shutil.which("perf"), shutil.which("perf", path=str(places.BESIDE_PYTHON))]
     installed = sorted(_installed(root), key=places.newest, reverse=True)
     reason = None

@@ -21,6 +21,7 @@ from profkit.tools.valgrind.find import find_valgrind
 
 _SECONDS = 60.0  # simulating `true` takes half a second; a busy machine may take many times that
 _TINY = Cache(1, 32768, 8)
+_ON_A_MAC = "--tool xctrace   (Instruments counts on macOS)"
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ def probe_valgrind() -> ValgrindAbility:
     path = find_valgrind()
     if path is None:
         if sys.platform == "darwin":
-            return ValgrindAbility(False, reason="valgrind does not run on this macOS", fix=None)
+            return ValgrindAbility(False, reason="valgrind does not run on macOS", fix=_ON_A_MAC)
         return ValgrindAbility(False, reason="valgrind is not installed", fix=INSTALL)
     version = _version(path)
     setarch = _setarch()

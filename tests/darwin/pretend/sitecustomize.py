@@ -18,6 +18,7 @@ import signal
 import sys
 import sysconfig
 import time
+import types
 from typing import Any
 
 with contextlib.suppress(ImportError):
@@ -43,6 +44,9 @@ def _take_away() -> None:
             if hasattr(module, name):
                 delattr(module, name)
     time.CLOCK_UPTIME_RAW = time.CLOCK_MONOTONIC  # type: ignore[attr-defined]
+    proxies: Any = types.ModuleType("_scproxy")  # which urllib asks
+    proxies._get_proxy_settings = proxies._get_proxies = dict
+    sys.modules["_scproxy"] = proxies
     sys.platform = "darwin"
     platform.system = lambda: "Darwin"
     platform.machine = lambda: "arm64"
