@@ -45,12 +45,12 @@ class Counting:
 
 def choose_counting(machine: Machine, xctrace: XctraceAbility) -> Counting:
     """The groups for this Mac's cores. Asks xctrace for its options once."""
-    chip = "apple" if machine.architecture == "arm64" else "intel"
+    chip = "apple" if machine.vendor == "Apple" or machine.architecture == "arm64" else "intel"
     lacking = xctrace.lacks(template=CPU_COUNTERS)
     if lacking is not None:
         return Counting(chip, reason=lacking, fix=xctrace.fix)
     cputype, subtype, family = (sysctl.number(name) for name in _KIND)
-    events = read_events(machine.architecture, cputype, subtype, family)
+    events = read_events(chip, cputype, subtype, family)
     groups = plan_groups(events) if events is not None else ()
     if events is None or not groups:
         return Counting(chip, reason="macOS has no table of this processor's events in /usr/share/kpep")

@@ -72,13 +72,12 @@ _ALL_APPLE = Events(
 
 
 def read_events(
-    architecture: str, cputype: int | None, subtype: int | None, family: int | None, folder: Path = FOLDER
+    chip: str, cputype: int | None, subtype: int | None, family: int | None, folder: Path = FOLDER
 ) -> Events | None:
     """The events of this Mac's cores, by what `sysctl hw.cputype hw.cpusubtype hw.cpufamily` say of them.
 
-    None for an Intel Mac whose table is not there: its events differ from chip to chip.
+    `chip` is `apple` or `intel`; None for an Intel Mac whose table is not there: its events differ from chip to chip.
     """
-    chip = "apple" if architecture == "arm64" else "intel"
     if cputype is not None and subtype is not None and family is not None:
         name = f"cpu_{cputype & 0xFFFFFFFF:x}_{subtype & 0xFFFFFFFF:x}_{family & 0xFFFFFFFF:x}.plist"
         found = _read_table(folder / name)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from profkit.model import Counter, Report
-from profkit.stacks.merge import FrameTable
+from profkit.stacks.merge import MOST_SLOTS, FrameTable
 from profkit.tools.xctrace.cpu_frames import frame_of
 from profkit.tools.xctrace.cpu_guided import SCHEMA, GuidedTally
 from profkit.tools.xctrace.cpu_notes import CpuNotes
@@ -47,6 +47,7 @@ class CpuPiece:
         self._tables: list[tuple[str, SampleTally, CpuNotes]] = []
         # By identity, which costs no look at the frames; what is in the value keeps that identity from being reused.
         self._stacks: dict[int, tuple[Backtrace, tuple[int, ...]]] = {}
+        self._slots = 0  # frames in them, together
         self._functions: dict[int, tuple[Frame, int]] = {}
         self._frames = FrameTable()
         self._guided = GuidedTally(recording)
@@ -86,7 +87,8 @@ class CpuPiece:
         if known is not None:
             return known[1]
         ids = tuple([self._function(frame) for frame in stack.frames])
-        if len(self._stacks) < _KNOWN:
+        self._slots += len(ids)
+        if len(self._stacks) < _KNOWN and self._slots < MOST_SLOTS:
             self._stacks[id(stack)] = stack, ids
         return ids
 

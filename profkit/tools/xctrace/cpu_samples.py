@@ -69,7 +69,7 @@ class SampleTally:
         self._kinds: dict[str | None, float] = {}  # kind of core -> weight
         self._of_function: dict[int, list[int]] = {}
         self.without_stack = 0
-        self.uneven = 0  # samples with another number of counts than there are events
+        self.uneven = 0  # samples with another number of counts than there are events, or with less than none
 
     def add(
         self,
@@ -95,7 +95,7 @@ class SampleTally:
             self._count(ids, counts, core)
 
     def _count(self, ids: tuple[int, ...], counts: Sequence[int], core: str | None) -> None:
-        if len(counts) != len(self._events):
+        if len(counts) != len(self._events) or min(counts, default=0) < 0:
             self.uneven += 1
             return
         totals = self._counts.get(core)

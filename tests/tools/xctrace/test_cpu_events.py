@@ -29,7 +29,7 @@ def test_macos_own_table_is_read_by_the_numbers_of_the_core(tmp_path):
         },
         aliases={"Cycles": "FIXED_CYCLES"},
     )
-    found = read_events("arm64", *KIND, folder=tmp_path)
+    found = read_events("apple", *KIND, folder=tmp_path)
     assert found.told
     assert found.events == (
         Event("FIXED_CYCLES", 0b01, "Cycles"),
@@ -44,17 +44,17 @@ def test_macos_own_table_is_read_by_the_numbers_of_the_core(tmp_path):
 )
 def test_a_table_that_is_none_gives_what_all_apple_silicon_has(tmp_path, content):
     (tmp_path / FILE).write_bytes(content)
-    found = read_events("arm64", *KIND, folder=tmp_path)
+    found = read_events("apple", *KIND, folder=tmp_path)
     assert not found.told
-    assert found == read_events("arm64", None, None, None)
+    assert found == read_events("apple", None, None, None)
 
 
 def test_the_events_of_an_unknown_intel_mac_are_not_guessed(tmp_path):
-    assert read_events("x86_64", 7, 8, 0x10F817CF, tmp_path) is None
+    assert read_events("intel", 7, 8, 0x10F817CF, tmp_path) is None
 
 
 def test_every_group_has_cycles_and_instructions_and_fits_on_the_counters():
-    groups = plan_groups(read_events("arm64", None, None, None))
+    groups = plan_groups(read_events("apple", None, None, None))
     assert len(groups) == 2  # branches and cache misses both need the same three counters
     for group in groups:
         assert {"FIXED_CYCLES", "FIXED_INSTRUCTIONS"} <= {event.name for event in group}
@@ -62,7 +62,7 @@ def test_every_group_has_cycles_and_instructions_and_fits_on_the_counters():
 
 
 def test_the_events_of_one_ratio_are_counted_together():
-    groups = [set(group) for group in names(plan_groups(read_events("arm64", None, None, None)))]
+    groups = [set(group) for group in names(plan_groups(read_events("apple", None, None, None)))]
     for pair in (
         {"INST_BRANCH", "BRANCH_MISPRED_NONSPEC"},
         {"INST_LDST", "L1D_CACHE_MISS_LD_NONSPEC", "L1D_CACHE_MISS_ST_NONSPEC"},
@@ -72,7 +72,7 @@ def test_the_events_of_one_ratio_are_counted_together():
 
 
 def test_who_has_fewest_counters_to_sit_on_stands_first():
-    (group, _) = plan_groups(read_events("arm64", None, None, None))
+    (group, _) = plan_groups(read_events("apple", None, None, None))
     assert [e.name for e in group][:2] == ["FIXED_CYCLES", "FIXED_INSTRUCTIONS"]
     counts = [event.mask.bit_count() for event in group]
     assert counts == sorted(counts)

@@ -191,6 +191,10 @@ def test_counts_that_do_not_fit_the_names_are_not_told():
     assert "do not fit the events" in parts.warnings[0]
 
 
+def test_less_than_nothing_was_never_counted():
+    assert read(table([sample(calls=HOT, counts=(-1, 3))], "counters-profile", **COUNTED)).counters == ()
+
+
 def test_counts_without_names_say_where_the_names_are():
     parts = read(table([sample(calls=HOT, counts=(1, 2))], "counters-profile"))
     assert parts.counters == ()
