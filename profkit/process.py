@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from profkit.process_tree import Tree
 
 LOG_LIMIT = 4 * 1024 * 1024  # a log keeps its first 4 MiB; a workload that prints gigabytes fills no disk
+LAST_SECONDS = 10.0  # what a tool gets for its files that had a time limit of its own, and did not end by it
 TAIL_BYTES = 64 * 1024  # and always the last 64 KiB, where the error stands
 _PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 
@@ -105,7 +106,7 @@ def run(
             raise KeyboardInterrupt
         timed_out = _wait(child, tree, start, timeout, tick, cancel)
         if timed_out:
-            _end(child, tree, finish, start, tick)
+            _end(child, tree, min(finish, LAST_SECONDS), start, tick)
             child.wait()
         seconds = time.monotonic() - start
         left = tree.end(grace=0.5)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from profkit.backends import Findings, Known, Site
 from profkit.backends.instruments import instruments_step, read_step, said
 from profkit.backends.mps import cost
-from profkit.backends.mps.trace import COUNTED, directive
+from profkit.backends.mps.trace import COUNTED, cut, directive
 from profkit.model import MetalAbsent, MetalTrace, PassPlan
 from profkit.tools.xctrace.command import FINISH_COUNTERS, GPU_COUNTERS, POINTS
 from profkit.tools.xctrace.faults import COUNTERS_FIX, UNSUPPORTED_COUNTERS, explain
@@ -27,7 +27,7 @@ def plan_counters(site: Site, xctrace: XctraceAbility, known: Known) -> PassPlan
         return PassPlan("counters", "xctrace", skipped=reason, fix=xctrace.fix or COUNTERS_FIX)
     # By the signposts of its regions, since this instrument alone leaves no table of the clock.
     instruments = [GPU_COUNTERS] + ([POINTS] if known.marked and POINTS in xctrace.instruments else [])
-    limit = min(cost.longest(known), LONGEST + (known.start_seconds or 0.0))
+    limit = float(round(min(cost.longest(known), LONGEST + (known.start_seconds or 0.0))))
     step = instruments_step(
         site,
         xctrace,
@@ -35,7 +35,7 @@ def plan_counters(site: Site, xctrace: XctraceAbility, known: Known) -> PassPlan
         "counters",
         wanted_schemas(),
         instruments=instruments,
-        limit=float(round(limit)),
+        limit=limit,
         finish=FINISH_COUNTERS,
     )
     seconds = cost.recording_seconds(known, SECONDS) + cost.COUNTERS_SECONDS
@@ -46,6 +46,7 @@ def plan_counters(site: Site, xctrace: XctraceAbility, known: Known) -> PassPlan
         cost=cost.in_plain_runs(seconds, known),
         seconds=seconds if known.plain_seconds is not None else None,
         cost_note="saving 4 s of GPU counters took 115 s on an M1, by notes of others",
+        limit=limit,
         notes=("which counters there are depends on the chip and the Xcode: some give none",),
     )
 
@@ -60,7 +61,7 @@ def find_counters(site: Site, plan: PassPlan) -> Findings:
         gpus=report.gpus,
         metal=metal,
         facts={_FACT: report.facts[_FACT]} if _FACT in report.facts and metal.counters else {},
-        notes=tuple(f"counters: {note}" for note in report.warnings),
+        notes=(*(f"counters: {note}" for note in report.warnings), *cut(report, "counters")),
     )
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from profkit.backends import Findings, Known, Site
 from profkit.backends.instruments import instruments_step, read_step
 from profkit.backends.mps import cost
-from profkit.model import Directive, PassPlan, Switch
+from profkit.model import Directive, PassPlan, Report, Switch
 from profkit.stacks.collapsed import write_collapsed
 from profkit.stacks.speedscope import write_speedscope
 from profkit.tools.xctrace.command import METAL
+from profkit.tools.xctrace.ending import TIME_LIMIT
 from profkit.tools.xctrace.probe import XctraceAbility
 from profkit.tools.xctrace.report import wanted_schemas
 
@@ -36,7 +37,8 @@ def plan_trace(site: Site, xctrace: XctraceAbility, known: Known) -> PassPlan:
         cost=cost.in_plain_runs(seconds, known),
         seconds=seconds if known.plain_seconds is not None else None,
         cost_note=cost.NOTE,
-        notes=(f"the first {limit:.0f} s of a process are recorded, then it is ended",),
+        limit=limit,
+        notes=(f"at most {limit:.0f} s of the process are recorded, then it is ended",),
     )
 
 
@@ -48,6 +50,15 @@ def directive(site: Site, known: Known, name: str, seconds: float) -> Directive:
         switch=Switch("signpost") if known.marked else None,
         iterations=cost.iterations(known, seconds),
         warmup=WARMUP,
+    )
+
+
+def cut(report: Report, name: str) -> tuple[str, ...]:
+    """What to remark where the time limit ended the recording before the workload had ended."""
+    if report.facts.get("ended", "").lower() != TIME_LIMIT:
+        return ()
+    return (
+        f"{name}: the time limit ended the recording and the workload in it: what came later is not in the trace",
     )
 
 
@@ -69,6 +80,6 @@ def find_trace(site: Site, plan: PassPlan) -> Findings:
         facts={name: value for name, value in report.facts.items() if name != "counter set"},
         profiles=report.profiles,
         stacks=report.stacks,
-        notes=report.warnings,
+        notes=(*report.warnings, *cut(report, "trace")),
         artifacts=artifacts,
     )

@@ -8,10 +8,12 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from profkit.backends.instruments import instruments_step
 from profkit.errors import WorkloadError
 from tests.backends.mps.conftest import Run
 
@@ -177,6 +179,16 @@ def test_a_time_limit_of_the_plan_is_no_failure(mac_run: MakeRun, monkeypatch: p
     run = mac_run({}, script)
     assert run.of("trace").state == "finished"
     assert run.metal.process_busy
+    assert any("the time limit ended the recording" in note for note in run.document.notes)
+
+
+def test_an_xctrace_that_never_ends_is_ended(mac_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("profkit.backends.mps.cost.longest", lambda known: 0.5)
+    monkeypatch.setattr("profkit.backends.mps.trace.instruments_step", partial(instruments_step, finish=0.5))
+    monkeypatch.setattr("profkit.process_tree.GRACE_SECONDS", 0.3)
+    run = mac_run({"hang": True, "deaf": True}, "pass")
+    assert run.of("trace").state == "failed"
+    assert "ran past its time limit" in str(run.of("trace").reason)
 
 
 def test_a_ctrl_c_ends_with_a_finished_document(mac_run: MakeRun, tmp_path: Path) -> None:
