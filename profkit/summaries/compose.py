@@ -176,7 +176,7 @@ def _time(document: RunDocument) -> Summary:
     others = [r for name in names if name not in apart and (r := best(document.readings, name, scopes))]
     if not document.timings and not others:
         others = [absent(document, "time.median", "timing", scopes[0])]
-    return summarize_time(document.timings, others)
+    return summarize_time(document.timings, others, document.moments)
 
 
 def _counted(document: RunDocument) -> list[Summary]:

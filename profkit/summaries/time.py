@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from profkit import statistics
-from profkit.model import RUN, Reading, Scope, Source, Summary, Table, Timing
+from profkit.model import RUN, Moment, Reading, Scope, Source, Summary, Table, Timing
 from profkit.summaries.device_time import device_notes, device_words
 from profkit.summaries.pick import TOOL, unavailable
 from profkit.summaries.tables import metric_table, remarks
@@ -79,9 +79,12 @@ def _interval(timing: Timing, scope: Scope, centre: statistics.Centre, count: in
     return Reading("time.interval", half, "%", "measured", scope, source)
 
 
-def summarize_time(timings: Sequence[Timing], others: Sequence[Reading] = ()) -> Summary:
+def summarize_time(
+    timings: Sequence[Timing], others: Sequence[Reading] = (), moments: Sequence[Moment] = ()
+) -> Summary:
     """Median and interval of every timing; `others` are time.* readings that a tool's report told.
 
+    `moments` are looks at the machine beside the timing: a note says what held its clocks down.
     The headline is of the first timing; without one, of what the report says of time.
     """
     if not timings:
@@ -101,7 +104,15 @@ def summarize_time(timings: Sequence[Timing], others: Sequence[Reading] = ()) ->
         _headline(timings[0], per[0]),
         tuple(reading for readings in per for reading in readings),
         tuple(table for timing, readings in pairs if (table := _table(timing, readings)) is not None),
-        tuple(note for timing, readings in pairs for note in _notes(timing, readings)),
+        (*(note for timing, readings in pairs for note in _notes(timing, readings)), *_held_down(moments)),
+    )
+
+
+def _held_down(moments: Sequence[Moment]) -> tuple[str, ...]:
+    """What the system said of its clocks; macOS does."""
+    reasons = dict.fromkeys(reason for moment in moments for reason in moment.slowed)
+    return (
+        (f"The system held its clocks down while this was timed: {'; '.join(reasons)}.",) if reasons else ()
     )
 
 

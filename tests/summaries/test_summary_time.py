@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from profkit import statistics
-from profkit.model import SampleSet, Timing
+from profkit.model import Moment, SampleSet, Timing
 from profkit.summaries.time import summarize_time, time_readings
 from tests import documents
 
@@ -116,3 +116,15 @@ def test_a_first_iteration_like_the_others_is_no_news() -> None:
     samples = SampleSet((1e-3,) * 40, warmup=(1.1e-3,), clock="mps-synchronized", cache="warm")
     notes = summarize_time([Timing("mlp", "benchmark", (samples,), 0.01)]).notes
     assert not any("first iteration" in note for note in notes)
+
+
+def test_a_system_that_held_its_clocks_down_is_named_once() -> None:
+    moments = (
+        Moment("before timing", slowed=("low power mode",)),
+        Moment("after timing", slowed=("low power mode",)),
+    )
+    notes = summarize_time((documents.timing(),), (), moments).notes
+    assert [note for note in notes if "clocks" in note] == [
+        "The system held its clocks down while this was timed: low power mode."
+    ]
+    assert not [note for note in summarize_time((documents.timing(),)).notes if "clocks" in note]
