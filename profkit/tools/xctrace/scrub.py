@@ -39,6 +39,7 @@ _HARMLESS = re.compile(
     r"id|pid|tid|color|identifier)s?|u?int\d*|boolean|process|thread|sentinel|row|kdebug-.*|mach-.*|pmc-.*|"
     r"metal-.*-id|connection-.*|device-session|text-.*|kperf-.*|frame|binary|backtrace|tagged-backtrace"
 )
+_A_NUMBER = re.compile(r"[-+]?\d[\d.]*(?:[eE][-+]?\d+)?(?: [-+]?\d[\d.]*)*")
 _OF_TOC = {"device", "process", "table", "instrument", "key", "run"}
 
 
@@ -148,7 +149,7 @@ class _Copy:
         tag = self._tags[-1] if self._tags else ""
         if text.isspace() or tag in ("mnemonic", "name", "engineering-type"):
             self._write(escape(text))
-        elif self._toc or self._known or _HARMLESS.fullmatch(tag):
+        elif self._toc or self._known or _HARMLESS.fullmatch(tag) or _A_NUMBER.fullmatch(text.strip()):
             self._write(escape(self._words(text)))
         else:
             self._redactor.note(MESSAGE)
