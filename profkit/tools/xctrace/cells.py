@@ -159,7 +159,8 @@ class Decoder:
             return structure(fmt or "", attributes, parts)
         return scalar(tag, fmt if parts and fmt is not None else text, fmt)
 
-    def _one(self, value: T) -> T:
+    def one(self, value: T) -> T:
+        """The object that stands for all equal ones."""
         found: object = self._known.setdefault(value, value)
         return found  # type: ignore[return-value]
 
@@ -168,20 +169,20 @@ class Decoder:
         pid = _part(parts, "pid")
         if not isinstance(pid, int):
             pid = int(told[2]) if told else None
-        return self._one(Process(told[1] if told else fmt, pid))
+        return self.one(Process(told[1] if told else fmt, pid))
 
     def _thread(self, fmt: str, _: Mapping[str, str], parts: Sequence[Cell | None]) -> Thread:
         told = _THREAD.fullmatch(fmt) or _UNNUMBERED.fullmatch(fmt)
         name = told[1] if told else fmt
         tid, process = _part(parts, "tid"), _part(parts, "process")
         if not isinstance(process, Process):
-            process = self._one(Process(told[2], int(told[3]))) if told else None
-        return self._one(Thread(name, tid if isinstance(tid, int) else None, process))
+            process = self.one(Process(told[2], int(told[3]))) if told else None
+        return self.one(Thread(name, tid if isinstance(tid, int) else None, process))
 
     def _binary(self, _: str, attributes: Mapping[str, str], __: Sequence[Cell | None]) -> Binary:
         get = attributes.get
         address = _address(get("load-addr"))
-        return self._one(Binary(get("name", ""), get("path"), get("UUID"), get("arch"), address))
+        return self.one(Binary(get("name", ""), get("path"), get("UUID"), get("arch"), address))
 
     def _frame(self, _: str, attributes: Mapping[str, str], parts: Sequence[Cell | None]) -> Frame:
         name, address = attributes.get("name"), _address(attributes.get("addr"))
@@ -194,7 +195,7 @@ class Decoder:
                 file = path if isinstance(path, str) else None
                 line = part.value if isinstance(part.value, int) and part.value > 0 else None
         inlined = attributes.get("inlined", "").lower() in ("1", "true", "yes")
-        return self._one(
+        return self.one(
             Frame(name, address, binary if isinstance(binary, Binary) else None, file, line, inlined)
         )
 
@@ -213,7 +214,7 @@ class Decoder:
         addresses = list(more) if isinstance(more, tuple) else []
         if isinstance(pc, int) and pc not in addresses[:1]:
             addresses.insert(0, pc)
-        frames = tuple(self._one(Frame(hex(address), address)) for address in addresses if address > 0)
+        frames = tuple(self.one(Frame(hex(address), address)) for address in addresses if address > 0)
         return Backtrace(frames, process if isinstance(process, Process) else None)
 
 

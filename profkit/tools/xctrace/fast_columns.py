@@ -9,8 +9,10 @@ from typing import Generic, TypeVar
 
 from profkit.tools.xctrace.cells import DECIMALS, INTEGERS, LISTS, Cell, scalar
 from profkit.tools.xctrace.definitions import KEPT, Definitions, Irregular
+from profkit.tools.xctrace.fast_stacks import TAGS, Stacks
 from profkit.tools.xctrace.row_pattern import Kind
 from profkit.tools.xctrace.table import Column
+from profkit.tools.xctrace.text import text_of
 from profkit.tools.xctrace.values import Value
 
 V = TypeVar("V")
@@ -18,19 +20,6 @@ Found = Sequence[bytes]  # of one group, for each row
 
 _WHOLE = re.compile(rb"(?:-?[0-9]{1,20},)*")
 _DECIMAL = re.compile(rb"(?:-?[0-9]{1,20}(?:\.[0-9]{1,40})?(?:[eE][+-]?[0-9]{1,2})?,)*")
-_ENTITY = re.compile(r"&(?:#(\d{1,7})|#x([0-9a-fA-F]{1,6})|(lt|gt|amp|quot|apos));")
-_NAMED = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
-
-
-def text_of(raw: bytes) -> str:
-    """A piece of XML text as it is meant."""
-    text = raw.decode()
-    return _ENTITY.sub(_meant, text) if "&" in text else text
-
-
-def _meant(match: re.Match[str]) -> str:
-    decimal, hexadecimal, name = match.groups()
-    return _NAMED[name] if name else chr(int(decimal) if decimal else int(hexadecimal, 16))
 
 
 class Store(Generic[V]):
@@ -64,8 +53,9 @@ class Store(Generic[V]):
 class Stores:
     """What is known of the cells of one tag; columns of one tag share it, since one may refer to the other."""
 
-    def __init__(self, tag: str, definitions: Definitions) -> None:
+    def __init__(self, tag: str, definitions: Definitions, *, parts: bool) -> None:
         self.tag, self.definitions = tag, definitions
+        self._stacks = Stacks(tag, definitions) if tag in TAGS and not parts else None
         self.numeric = tag in INTEGERS or tag in DECIMALS or tag in LISTS
         self.values: Store[Value] = Store(None, self._again(lambda cell: cell.value))
         self.shown: Store[str | None] = Store(None, self._again(lambda cell: cell.fmt))
@@ -113,7 +103,9 @@ class Stores:
         """The cells among these that are said as elements."""
         said = [element for element in elements if element]
         cells: list[Cell | None] = []
-        if said:
+        if self._stacks is not None:
+            cells = self._stacks.cells(said)
+        elif said:
             self.definitions.parse(b"".join(said), cells.append)
             if len(cells) != len(said):
                 raise Irregular

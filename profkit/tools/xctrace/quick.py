@@ -179,7 +179,9 @@ class _Taker:
         if found is None:
             raise Irregular
         self._pattern: RowPattern = found
-        stores = {columns[place].type: Stores(columns[place].type, definitions) for place in kinds}
+        parts = any("*" in what_of_it for what_of_it in whats.values())
+        tags = {columns[place].type for place in kinds}
+        stores = {tag: Stores(tag, definitions, parts=parts) for tag in tags}
         self._wanted = {
             place: Wanted(stores[columns[place].type], kind, whats[place]) for place, kind in kinds.items()
         }

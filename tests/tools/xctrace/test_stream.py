@@ -275,10 +275,9 @@ def test_recorded_tables_are_read_the_quick_way_and_as_the_careful_one_does(
     count = 0
     for path in sorted((fixtures / "xctrace").glob("*/*.xml")):
         if path.name != "toc.xml":
-            found = everything(tables, path, *(["stack/*"] if "profile" in path.name else []))
-            assert found == everything(
-                tables_carefully, path, *(["stack/*"] if "profile" in path.name else [])
-            )
+            for more in ((), ("stack/*", "process/*", "event-label/*")):
+                found = everything(tables, path, *more)
+                assert found == everything(tables_carefully, path, *more)
             assert isinstance(found, list)
             count += sum(len(one[4]) for one in found)
     assert count == 8252
