@@ -61,7 +61,7 @@ def _parser(kind: type[Workload], script: str) -> argparse.ArgumentParser:
         if "numpy" in kind.implementations
         else "who computes it",
     )
-    parser.add_argument("--dtype", choices=tuple(DTYPES), help="default: float32 on a CPU, float16 on a GPU")
+    parser.add_argument("--dtype", choices=tuple(DTYPES), help="default: float16 on CUDA, else float32")
     by_hand = parser.add_argument_group("calls, when run by hand (under profkit the pass decides)")
     by_hand.add_argument(
         "--warmup", type=_at_least(0), metavar="N", help="calls before timing (default: until steady)"
