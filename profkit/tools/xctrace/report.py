@@ -10,6 +10,7 @@ from pathlib import Path
 
 from profkit.model import Report
 from profkit.region.record import RegionRecord
+from profkit.tools.formats import later
 from profkit.tools.xctrace import alignment, raw_signposts
 from profkit.tools.xctrace.alignment import Alignment
 from profkit.tools.xctrace.folder import Exports, find_exports
@@ -23,9 +24,9 @@ from profkit.tools.xctrace.values import Process
 from profkit.words import plural
 
 # What makes the reader of each kind of table; a piece sees every table that it names.
-PIECES = (
-    ("profkit.tools.xctrace.metal_tables", "MetalPiece"),
-    ("profkit.tools.xctrace.cpu_report", "CpuPiece"),
+PIECES: tuple[Callable[[Recording], Piece], ...] = (
+    later("profkit.tools.xctrace.metal_tables", "MetalPiece"),
+    later("profkit.tools.xctrace.cpu_report", "CpuPiece"),
 )
 # What a region is found by: a clock, or signposts.
 REGION_TABLES = (alignment.CLOCK_TABLE, alignment.SIGNPOST_TABLE, raw_signposts.TABLE)
@@ -63,7 +64,7 @@ def read_exports(path: Path, records: Iterable[RegionRecord] = ()) -> Report:
     )
     version = run.summary.get("instruments-version") if run is not None else None
     report = Report("xctrace", "xctrace-export", version or None, _facts(run))
-    for make in _ready():
+    for make in PIECES:
         piece = make(recording)
         for table in _tables(exports, piece.schemas):
             piece.read(table)
@@ -74,20 +75,8 @@ def read_exports(path: Path, records: Iterable[RegionRecord] = ()) -> Report:
 
 def wanted_schemas() -> tuple[str, ...]:
     """Every table that a report is made of: what is worth exporting."""
-    named = [schema for make in _ready() for schema in make(Recording()).schemas]
+    named = [schema for make in PIECES for schema in make(Recording()).schemas]
     return tuple(dict.fromkeys((*named, *REGION_TABLES)))
-
-
-def _ready() -> tuple[Callable[[Recording], Piece], ...]:
-    from importlib import import_module
-
-    found = []
-    for module, name in PIECES:
-        try:
-            found.append(getattr(import_module(module), name))
-        except (ImportError, AttributeError):
-            continue
-    return tuple(found)
 
 
 def _tables(exports: Exports, schemas: Sequence[str]) -> Iterator[Table]:
