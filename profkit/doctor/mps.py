@@ -119,10 +119,9 @@ def _counters(gpu: Gpu, ability: XctraceAbility) -> Check:
     if gpu.name in _REFUSED:
         detail = f"on {gpu.name} xctrace was reported to record none from a command line: no bandwidth, no occupancy"
         return Check(name, "limited", detail, _own_template())
-    told = "was reported to count" if gpu.name in _COUNTED else "is not known to count or not"
-    return Check(
-        name, "limited", f"{gpu.name} {told} here: only the rows of a recording show it", _own_template()
-    )
+    known = f"xctrace was reported to count on {gpu.name}"
+    told = known if gpu.name in _COUNTED else f"whether xctrace counts on {gpu.name} is not known"
+    return Check(name, "limited", f"{told}: only the rows of a recording show it", _own_template())
 
 
 def _own_template() -> str:
