@@ -115,9 +115,9 @@ class MetalTrace:
     `span` is the length of that part. `device_busy` is the union of the device's Active intervals, whoever caused
     them; `process_busy` that of the intervals of the process that was profiled; `others` the time in which that process
     had nothing on the GPU while somebody else had. `window` is the part of the span from the first submission (or work)
-    of the process to its last: what lies around it is start-up and end. Of the time in the window in which the process
-    had nothing on the GPU, `unsubmitted` is that in which the host had submitted nothing, and `blocked` that in which
-    it had, and somebody else had the GPU.
+    of the process to its last (marked: all of the span): what lies around it is start-up and end. Of the time in the
+    window in which the process had nothing on the GPU, `unsubmitted` is that in which all was done that the host had
+    submitted, and `blocked` that in which something was submitted, and somebody else had the GPU.
     """
 
     span: float | None = None
@@ -132,14 +132,16 @@ class MetalTrace:
     command_buffers: Spread | None = None  # GPU time of each
     completion: Spread | None = None  # of each, from when it was submitted until it was completed
     latency: Spread | None = None  # from the host's submission to the begin on the GPU: a queue, no stall
-    queue_depth: float | None = None  # command buffers submitted and not yet completed, mean over the span
+    queue_depth: float | None = None  # command buffers submitted and not yet completed, mean over the window
     queue_most: int | None = None
     frames: Spread | None = None  # from one frame to the next
     performance: tuple[MetalState, ...] = ()  # performance states of the GPU, longest first
     thermal: tuple[MetalState, ...] = ()  # thermal states of the device, longest first
     induced: str | None = None  # the performance state that the recording asked for; None: the default
     counters: tuple[MetalCounter, ...] = ()
-    memory_peak: int | None = None  # bytes that Metal had allocated for the process, at most
+    memory_peak: int | None = (
+        None  # bytes that Metal had allocated for the process, at most (unmarked: in all of the recording)
+    )
     absent: tuple[MetalAbsent, ...] = ()
     marked: bool = False  # only what happened in a marked region is counted
     entries: int = 0  # of the region

@@ -68,20 +68,26 @@ def _counters(
             continue
         unit = samples.units[at]
         factor, word = (1.0, "") if unit.factor is None else (unit.factor, unit.unit)
-        active = None
+        least, most = float(sums.least[at]) * factor, float(sums.most[at]) * factor
+        mean, active = sums.total[at] / sums.weight[at] * factor, None
         if with_active and sums.active_weight[at]:
-            active = float(sums.active_total[at] / sums.active_weight[at]) * factor
+            active = _between(least, sums.active_total[at] / sums.active_weight[at] * factor, most)
         yield MetalCounter(
             counted.name,
             word,
-            float(sums.total[at] / sums.weight[at]) * factor,
-            float(sums.least[at]) * factor,
-            float(sums.most[at]) * factor,
+            _between(least, mean, most),
+            least,
+            most,
             int(sums.count[at]),
             min(1.0, float(sums.covered[at]) / total),
             limiters.get(counted.gpu) if counted.name == TOP_LIMITER else unit.note or None,
             active,
         )
+
+
+def _between(least: float, mean: float, most: float) -> float:
+    """A mean without the last digit that its sums lost."""
+    return min(max(float(mean), least), most)
 
 
 def _summed(samples: CounterSamples, part: Spans, busy: Spans | None, size: int) -> _Sums:
