@@ -130,7 +130,7 @@ class _Copy:
         self._write, self._names, self._redactor, self._toc = file.write, names, redactor, toc
         self._numbers = {name: number for number, called in names.items() for name in called}
         self._tags: list[str] = []
-        self._known = True  # the table that is being read is one whose words are known to be harmless
+        self._known = False  # the table that is being read is one whose words are known to be harmless
         self._words: Callable[[str], str] = lru_cache(maxsize=65536)(self._told)
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
