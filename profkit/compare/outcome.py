@@ -146,7 +146,11 @@ def _by_kernels(kernels: Sequence[KernelChange]) -> tuple[ComparisonOutcome, str
         return "changed", f"{plural(len(other), what)} appeared or vanished."
     if faster:
         return "improved", f"{plural(len(faster), what)} became faster."
-    if any(k.word == "ambiguous" and k.share >= _SHARE for k in kernels):
+    unsure = [k for k in kernels if k.word == "ambiguous" and k.share >= _SHARE]
+    doubt = next((why for k in unsure if (why := k.reason.partition("; but ")[2])), None)
+    if doubt is not None:
+        return "ambiguous", f"Cannot decide: {doubt}."
+    if unsure:
         return "ambiguous", f"Cannot decide: {what}s differ by no more than one trace does from the next."
     return "same", f"No change: every {what} takes what it took."
 
