@@ -353,7 +353,7 @@ def test_an_instrument_gets_all_of_the_work_inside_the_region(tmp_path: Path) ->
     (path,) = tmp_path.glob("r.*.json")
     record = read_record(path)
     ((begin, end),) = record.spans
-    assert 0.02 <= (end - begin) / 1e9 < 0.04
+    assert (end - begin) / 1e9 >= 0.02  # all four, of which the last were only put down
     assert record.regions[0].iterations == 4
 
 

@@ -170,39 +170,37 @@ def test_what_the_region_launched_is_in_its_span_and_what_came_before_is_not(rec
     (record,) = records(
         """
         import torch
-        torch.work(20_000)
+        torch.work(200_000)
         with profkit.region("a"):
-            torch.work(30_000)
+            torch.work(50_000)
         with profkit.region("b"):
             pass
         """
     )
     first, second = lengths(record)
-    assert 0.03 <= first < 0.045  # 20 ms more had it begun before the device was done
-    assert second < 0.01
+    assert 0.05 <= first < 0.2  # 200 ms more had it begun before the device was done
+    assert second < 0.05
 
 
 def test_regions_of_the_timing_pass_wait_and_leave_no_spans(records: Run) -> None:
     (record,) = records(
         """
         import torch
-        torch.work(20_000)
+        torch.work(200_000)
         with profkit.region("a"):
-            torch.work(30_000)
+            torch.work(50_000)
         """,
         pass_name="timing",
     )
     assert record.spans == ()
-    assert 0.03 <= record.regions[0].seconds[0] < 0.045
+    assert 0.05 <= record.regions[0].seconds[0] < 0.2
 
 
 @pytest.mark.parametrize("said", ["absent", "bad-fork"])
 def test_a_device_that_is_not_there_or_the_parents_is_never_asked(records: Run, said: str) -> None:
-    (record,) = records(
-        "import torch\nwith profkit.region('a'):\n    torch.work(50_000)\nassert torch.state.waits == 0",
-        said=said,
-    )
-    assert lengths(record)[0] < 0.03
+    code = "import torch\nwith profkit.region('a'):\n    torch.work(300_000)\nassert torch.state.waits == 0"
+    (record,) = records(code, said=said)
+    assert lengths(record)[0] < 0.3
 
 
 def test_a_process_that_does_not_use_the_device_never_waits_for_it(records: Run) -> None:
