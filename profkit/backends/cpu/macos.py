@@ -5,6 +5,8 @@ Built from its exports and help texts, and against a stand-in: it has not run on
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
 from functools import cached_property
 
 from profkit.backends import Findings, Known, Site
@@ -18,6 +20,7 @@ from profkit.backends.cpu.macos_counting import (
 from profkit.backends.cpu.macos_trace import find_trace, plan_trace
 from profkit.errors import UnreadableReport
 from profkit.model import PassPlan, PassResult
+from profkit.tools.xctrace.leftovers import leftover_note
 from profkit.tools.xctrace.probe import XctraceAbility, probe_xctrace
 
 
@@ -46,8 +49,13 @@ class MacRecorder:
             plans.append(plan_guided(self._site, self._xctrace, known))
         return plans
 
-    def findings(self, plan: PassPlan, result: PassResult) -> Findings:  # noqa: ARG002
-        """What xctrace left."""
+    def findings(self, plan: PassPlan, result: PassResult) -> Findings:
+        """What xctrace left, and what it left lying about."""
+        found = self._found(plan)
+        note = leftover_note(time.time() - result.seconds)
+        return found if note is None else replace(found, notes=(*found.notes, note))
+
+    def _found(self, plan: PassPlan) -> Findings:
         if plan.name == "trace":
             return find_trace(self._site, plan)
         try:
