@@ -48,7 +48,8 @@ while [ $# -gt 0 ]; do
 done
 
 make_ready() {
-    trap 'say "gave up at line $LINENO of ${BASH_SOURCE[0]##*/}: $BASH_COMMAND"' ERR
+    # Not in $(...) within: bash 3.2 calls the trap there also where the failure is an answer.
+    trap '[ "$BASH_SUBSHELL" -gt 1 ] || say "gave up at line $LINENO of ${BASH_SOURCE[0]##*/}: $BASH_COMMAND"' ERR
     make_environment
     add_torch
     add_triton
