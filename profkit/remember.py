@@ -17,7 +17,7 @@ from profkit.history.imports import SOURCES, begins_like_json, import_file
 from profkit.history.times import iso, stamp
 from profkit.model import Accepted, Entry
 from profkit.run import FILE_NAME, is_run, read_run
-from profkit.tools.formats import read_head, sniff
+from profkit.tools.formats import is_folder_report, read_head, sniff
 
 
 @dataclass(frozen=True)
@@ -68,10 +68,10 @@ def entry_at(
         raise UsageError("the name of the workload is empty", "-w NAME")
     if is_run(path):
         entry = entry_of(read_run(path), path=str(path))
-    elif path.is_dir():
+    elif path.is_dir() and not is_folder_report(path):
         raise _folder(path)
     else:
-        found = _imported(path, workload, commit)
+        found = None if path.is_dir() else _imported(path, workload, commit)
         entry = found if found is not None else entry_of(examine(path), path=str(path), id=_content(path))
     entry = entry if workload is None else renamed(entry, workload)
     return replace(entry, commit=commit or entry.commit, night=night or entry.night)
@@ -122,11 +122,15 @@ def _folder(path: Path) -> UnreadableReport:
 
 
 def _content(path: Path) -> str:
-    """The id of a report: made of its bytes, so that a copy under another name is the same."""
+    """The id of a report: made of its bytes, so that a copy under another name is the same.
+
+    Of a folder, those of its files in the order of their names.
+    """
     digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while piece := file.read(1 << 20):
-            digest.update(piece)
+    for one in sorted(entry for entry in path.iterdir() if entry.is_file()) if path.is_dir() else [path]:
+        with one.open("rb") as file:
+            while piece := file.read(1 << 20):
+                digest.update(piece)
     return digest.hexdigest()[:ID_LENGTH]
 
 

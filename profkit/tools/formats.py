@@ -93,6 +93,11 @@ def _sniff_folder(path: Path) -> Format | None:
     return next((f for f in all_formats() if f.holds is not None and f.holds(path)), None)
 
 
+def is_folder_report(path: Path) -> bool:
+    """Whether the folder at `path` is a report: a document, or exports of one recording."""
+    return _sniff_folder(path) is not None
+
+
 def no_file(_: bytes) -> bool:
     """What the `looks_like` of a format is that has folders alone."""
     return False
