@@ -65,7 +65,7 @@ class CounterSamples:
         for start, duration, name, value, percentage, is_percentage, gpu, label in rows:
             when = interval(start, duration)
             amount = value if isinstance(value, (int, float)) else percentage
-            if when is None or not isinstance(amount, (int, float)) or not math.isfinite(amount):
+            if when is None or not isinstance(amount, (int, float)) or not math.isfinite(amount) or not name:
                 self.skipped += 1
                 continue
             key = (gpu, name)
