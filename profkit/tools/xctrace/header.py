@@ -11,7 +11,6 @@ from profkit.tools.xctrace.table import Column
 
 MOST_COLUMNS = 4096
 _PLACE = re.compile(r"/run\[(?:@number=[\"'])?(\d{1,9})[\"']?\].*?/table\[(\d{1,9})\]")
-_SCHEMA = re.compile(r"/table\[@schema=[\"']([^\"']+)[\"']\]")
 _COLUMN = {"mnemonic": "mnemonic", "name": "name", "engineering-type": "type"}
 
 
@@ -22,6 +21,7 @@ class Header:
     xpath: str = ""
     schema: str | None = None
     columns: list[Column] = field(default_factory=list)
+    borrowed: bool = False  # the schema is that of the node before: cells must be of its types
     _column: dict[str, str] = field(default_factory=dict)
     _text: list[str] = field(default_factory=list)
 
@@ -30,12 +30,6 @@ class Header:
         """Run and position of the table, from 1; None where the path does not tell."""
         found = _PLACE.search(self.xpath)
         return (int(found[1]), int(found[2])) if found else (None, None)
-
-    @property
-    def asked(self) -> str | None:
-        """The schema that the path asked for by name, where it did."""
-        found = _SCHEMA.search(self.xpath)
-        return found[1] if found else None
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
         """An element begins inside of the node and outside of its rows."""

@@ -18,7 +18,7 @@ from profkit.tools.xctrace.cells import Cell
 from profkit.tools.xctrace.definitions import Definitions, Irregular
 from profkit.tools.xctrace.fast_columns import Found, Stores, Wanted, part, split_wanted
 from profkit.tools.xctrace.header import Header
-from profkit.tools.xctrace.row_pattern import Kind, RowPattern, kind_of, row_pattern
+from profkit.tools.xctrace.row_pattern import ANY, Kind, RowPattern, kind_of, row_pattern
 from profkit.tools.xctrace.table import Column, Row
 
 CHUNK = 1 << 20
@@ -83,9 +83,11 @@ class Quick:
                 raise Irregular
             self._fill()
 
-    def batches(self, columns: Sequence[Column], wanted: Sequence[str]) -> Iterator[list[Row]]:
+    def batches(
+        self, columns: Sequence[Column], wanted: Sequence[str], *, strict: bool = False
+    ) -> Iterator[list[Row]]:
         """The rows of this node, as many at a time as a megabyte holds."""
-        take = _Taker(columns, wanted, self._definitions) if wanted else None
+        take = _Taker(columns, wanted, self._definitions, strict=strict) if wanted else None
         while True:
             if _may_hide(self._data):
                 raise Irregular
@@ -163,8 +165,10 @@ def _may_hide(data: bytes) -> bool:
 class _Taker:
     """Takes the wanted columns out of pieces of a table."""
 
-    def __init__(self, columns: Sequence[Column], wanted: Sequence[str], definitions: Definitions) -> None:
-        self._width = len(columns)
+    def __init__(
+        self, columns: Sequence[Column], wanted: Sequence[str], definitions: Definitions, *, strict: bool
+    ) -> None:
+        self._columns, self._strict = columns, strict
         self._definitions = definitions
         self._asked = split_wanted(columns, wanted)
         whats: dict[int, list[str]] = {}
@@ -232,11 +236,29 @@ class _Taker:
             raise Irregular from error
         if len(cells) != 1 or cells[0] is None:
             raise Irregular
-        return pick(cells[0].parts, self._asked, self._width)
+        return pick(cells[0].parts, self._asked, self._columns, strict=self._strict)
 
 
-def pick(cells: Sequence[Cell | None], asked: Sequence[tuple[int | None, str]], width: int) -> Row:
-    """What is asked for of one row. Raises UnreadableReport where it has not as many cells as the table has columns."""
-    if len(cells) != width:
-        raise UnreadableReport(f"damaged: a row with {len(cells)} cells in a table of {width} columns")
+def pick(
+    cells: Sequence[Cell | None],
+    asked: Sequence[tuple[int | None, str]],
+    columns: Sequence[Column],
+    *,
+    strict: bool,
+) -> Row:
+    """What is asked for of one row.
+
+    Raises UnreadableReport where it has not as many cells as the table has columns, or where `strict` wants them to
+    be of the columns' types and they are not.
+    """
+    if len(cells) != len(columns):
+        raise UnreadableReport(f"damaged: a row with {len(cells)} cells in a table of {len(columns)} columns")
+    if strict:
+        for cell, column in zip(cells, columns, strict=True):
+            if cell is not None and cell.tag != column.type and column.type != ANY:
+                raise UnreadableReport(
+                    f"a table without a schema, whose cells are not those of the one before it: <{cell.tag[:40]}> "
+                    f"in the column {column.mnemonic[:40]}",
+                    "export one table at a time",
+                )
     return tuple([None if place is None else part(cells[place], what) for place, what in asked])  # type: ignore[misc]

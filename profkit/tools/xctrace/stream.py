@@ -46,7 +46,7 @@ def _tables(
             if header is None:
                 return
             if header.schema is None and before is not None:
-                header.schema, header.columns = before.schema, before.columns
+                header.schema, header.columns, header.borrowed = before.schema, before.columns, True
             if header.schema is None:
                 raise UnreadableReport(f"{path}: not an export of a table by xctrace: it has no schema")
             before = header
@@ -58,7 +58,7 @@ def _table(path: Path, header: Header, way: _Quickly | _Carefully, runs: Sequenc
 
     def open_rows(wanted: Sequence[str]) -> Iterator[Row]:
         with _named(path):
-            yield from way.rows(columns, wanted)
+            yield from way.rows(columns, wanted, strict=header.borrowed)
 
     run, position = header.place
     entry = next((r.table(header.schema or "", position) for r in runs if run in (None, r.number)), {})
@@ -102,11 +102,11 @@ class _Carefully:
             return header
         return next((item for item in self._items if isinstance(item, Header)), None)
 
-    def rows(self, columns: Sequence[Column], wanted: Sequence[str]) -> Iterator[Row]:
-        """The rows of this node."""
+    def rows(self, columns: Sequence[Column], wanted: Sequence[str], *, strict: bool) -> Iterator[Row]:
+        """The rows of this node; `strict`: its cells must be of the columns' types."""
         asked = split_wanted(columns, wanted)
         for cells in self._cells():
-            yield pick(cells, asked, len(columns))
+            yield pick(cells, asked, columns, strict=strict)
 
     def _cells(self) -> Iterator[Cells]:
         for item in self._items:
@@ -149,20 +149,20 @@ class _Quickly:
                 self._slow = self._skipped(self._headers)
         return self._slow.header()
 
-    def rows(self, columns: Sequence[Column], wanted: Sequence[str]) -> Iterator[Row]:
-        """The rows of this node."""
+    def rows(self, columns: Sequence[Column], wanted: Sequence[str], *, strict: bool) -> Iterator[Row]:
+        """The rows of this node; `strict`: its cells must be of the columns' types."""
         if self._slow is not None:
-            yield from self._slow.rows(columns, wanted)
+            yield from self._slow.rows(columns, wanted, strict=strict)
             return
         given = 0
         try:
-            for batch in self._quick.batches(columns, wanted):
+            for batch in self._quick.batches(columns, wanted, strict=strict):
                 yield from batch
                 given += len(batch)
             return
         except Irregular:
             self._slow = self._skipped(self._headers)
-        yield from islice(self._slow.rows(columns, wanted), given, None)
+        yield from islice(self._slow.rows(columns, wanted, strict=strict), given, None)
 
     def _skipped(self, headers: int) -> _Carefully:
         slow = _Carefully(self._path)

@@ -198,6 +198,18 @@ def test_several_tables_of_one_file_and_a_later_one_without_schema(way: Way, tmp
 
 
 @WAYS
+def test_a_later_table_without_schema_that_is_another_is_refused(way: Way, tmp_path: Path) -> None:
+    first = node("tick", (("start", "start-time"), ("n", "uint32")), [[time(1), number("uint32", 1)]])
+    for row in ([number("uint32", 1), time(1)], [time(1)]):
+        path = written(tmp_path, first, node(None, (), [row]))
+        with pytest.raises(UnreadableReport, match=r"without a schema|a row with 1 cells in a table of 2"):
+            read(way, path, "start")
+    alone = written(tmp_path, node(None, (), [[time(1)]]))
+    with pytest.raises(UnreadableReport, match="no schema"):
+        read(way, alone, "start")
+
+
+@WAYS
 def test_rows_that_nobody_took_are_passed_over(way: Way, tmp_path: Path) -> None:
     nodes = [
         node(f"t{n}", (("start", "start-time"),), [[time(n)], [time(n + 10)]]) for n in range(0, 300, 100)
