@@ -211,10 +211,11 @@ def test_samples_without_a_value_or_a_name_are_left_out():
         sample(0, 10, 80.0),
         {**sample(10, 10, 1.0), "value": None},
         {**sample(20, 10, 1.0), "start": "x"},
+        sample(30, 10, 5.0, name=None),
     ]
     report = read({INTERVALS: [work(0, 40)], COUNTERS: rows})
     assert only(report).samples == 1
-    assert any("2 rows" in one for one in report.warnings)
+    assert any("3 rows" in one for one in report.warnings)
     assert read({INTERVALS: [work(0, 40)], VALUES: [value(0, 9, 1.0), value(1, 9, 1.0)]}).metal.counters == ()
 
 
