@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from profkit.kernel_names import narrower
 from profkit.model import Accepted, Entry, Scope, Value
 from profkit.reports.screen import Screen
-from profkit.words import moment, plural, quantity, shortened
+from profkit.words import moment, plural, quantity, shortened, work_word
 
 SHOWN = 8  # characters of an id: a thousand runs share that much with a chance of 1 in 8,000
 
@@ -88,7 +88,8 @@ def _standing(entry: Entry) -> str:
 def _values(screen: Screen, scope: Scope, values: Sequence[Value]) -> None:
     """What was measured of the run, or of one region or kernel."""
     name = narrower(scope.name, screen.console.width - 8) if scope.name else ""
-    screen.heading(f"{scope.kind} {name}".rstrip())
+    backend = values[0].key.backend if values else ""
+    screen.heading(f"{work_word(backend) if scope.kind == 'kernel' else scope.kind} {name}".rstrip())
     if scope.id:
         screen.line((scope.id, "dim"), indent=2)
     columns: tuple[str, ...] = ("metric", "value", "95 % interval", "samples", "quality")

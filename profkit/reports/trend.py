@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from profkit.model import ChangePoint, Epoch, Series, Trend
 from profkit.reports.line_plot import plot
 from profkit.reports.screen import Screen
-from profkit.words import plural, quantity, shortened
+from profkit.words import plural, quantity, shortened, work_word
 
 MOST_PLOTS = 12  # trends that are drawn; the table below has all of them
 HEIGHT = 7
@@ -41,7 +41,8 @@ def title_of(series: Series) -> str:
     """`gated_mlp time.median (region gated_mlp)`; the scope only where it says more."""
     key = series.key
     scope = key.scope
-    name = f" ({scope.kind} {scope.name}{f', {scope.id}' if scope.id else ''})" if scope.name else ""
+    kind = work_word(key.backend) if scope.kind == "kernel" else scope.kind
+    name = f" ({kind} {scope.name}{f', {scope.id}' if scope.id else ''})" if scope.name else ""
     backend = f" on {key.backend}" if key.backend else ""
     return f"{key.workload} {key.metric}{name}{backend}"
 

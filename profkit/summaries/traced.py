@@ -20,10 +20,22 @@ def traced_iterations(document: RunDocument) -> int:
     if not trace.marked:
         return trace.repeats or 1
     asked = _asked(document)
+    if trace.tool == "xctrace":
+        return _of_metal(document, asked)
     if asked is not None and _followed(document, asked):
         return asked
     entries = [found.entries for found in trace.ranges if found.domain == "profkit"]
     return max(entries, default=0) or 1
+
+
+def _of_metal(document: RunDocument, asked: int | None) -> int:
+    """What a benchmark was told to run, else the entries of the region that were found in the trace.
+
+    That the benchmark followed cannot be checked by launches: how many calls one encoder holds is torch's to say.
+    """
+    if asked is not None and any(timing.kind == "benchmark" for timing in document.timings):
+        return asked
+    return (document.metal.entries if document.metal is not None else 0) or 1
 
 
 def _followed(document: RunDocument, asked: int) -> bool:
