@@ -16,7 +16,8 @@ _BINARY = {"KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30, "TiB": 2.0**40}
 _DECIMAL = {"B": 1.0, "bytes": 1.0, "kB": 1e3, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
 _BYTES = _BINARY | _DECIMAL
 _LOOKED_AT = 256  # samples of a counter whose labels are compared with their values
-_CLOSE = 0.02  # a label is rounded to four decimals
+_CLOSE = 0.02
+_LAST_DIGIT = 0.6e-4  # half of it, and a little: labels are rounded to four decimals
 PER_CENT = "%"
 
 
@@ -68,7 +69,7 @@ class UnitOfCounter:
         self._seen += 1
         if abs(value) > self._largest or self._seen == 1:
             self.unit, self.note, self._scale = told.unit, self.note or told.note, told.scale
-            if value != 0:
+            if value != 0 and told.value != 0:  # else it was rounded to nothing
                 self._largest, self._ratio = abs(value), told.value / value
 
     def per_cent(self) -> None:
@@ -82,6 +83,7 @@ class UnitOfCounter:
         if self._ratio is None:
             return self._scale
         for candidate in (self._scale, 100.0, *_BYTES.values()):
-            if abs(self._ratio - candidate) <= _CLOSE * candidate:
+            rounded = _LAST_DIGIT * self._scale / self._largest
+            if abs(self._ratio - candidate) <= max(_CLOSE * candidate, rounded):
                 return candidate
         return None

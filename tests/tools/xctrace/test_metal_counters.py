@@ -128,6 +128,11 @@ def test_values_in_another_unit_than_their_labels_are_noticed():
     share.look(0.0, "0.0000%")
     share.look(0.42, "42.0000%")
     assert share.factor == 100.0
+    tiny = UnitOfCounter()
+    tiny.look(1e-5, "0.0000%")
+    assert (tiny.factor, tiny.unit) == (1.0, "%")
+    tiny.look(6e-5, "0.0001%")
+    assert tiny.factor == 1.0
     strange = UnitOfCounter()
     strange.look(3.0, "55.0000 GB/s")
     assert strange.factor is None
