@@ -167,3 +167,13 @@ def test_the_region_that_counts_stands_where_the_clock_of_the_recording_puts_it(
     (run / "artifacts" / "trace.region.2.json").write_text("{")
     (region,) = [one for one in check_events(exported(run)) if one["cat"] == "region"]
     assert (region["ts"], region["dur"]) == (Decimal(870_000), Decimal(5_000))
+
+
+def test_a_sample_ends_where_the_next_of_its_thread_begins(tmp_path: Path) -> None:
+    columns = [("time", "sample-time"), ("thread", "thread"), ("weight", "weight"), ("stack", "backtrace")]
+    thread = Spec("thread", "", "Main Thread 0x7 (probe, pid: 9)", (number("tid", 7, "0x7"),))
+    rows = [[number("sample-time", at), thread, number("weight", 1_000_000), None] for at in (0, 990_000)]
+    (tmp_path / "samples.xml").write_bytes(export(node("time-profile", columns, rows)))
+    document = exported(tmp_path / "samples.xml")
+    assert [(one["ts"], one["dur"]) for one in check_events(document)] == [(0, 990), (990, 1000)]
+    assert list(tracks(document).values()) == ["probe (9): CPU samples, Main Thread 0x7"]
