@@ -236,6 +236,32 @@ def test_an_export_of_nothing_has_no_table(way: Way, tmp_path: Path) -> None:
         assert everything(way, path) == []
 
 
+@pytest.mark.parametrize("hidden", ["<!-- %s -->", "<![CDATA[%s]]>", "<?x %s?>"])
+@pytest.mark.parametrize("chunk", [1 << 20, 400])
+def test_rows_in_comments_are_none(
+    hidden: str, chunk: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(quick, "CHUNK", chunk)
+    path = written(tmp_path, node("t", (("start", "start-time"),), [[time(n)] for n in range(40)]))
+    whole = path.read_text()
+    row = '<row><start-time id="990" fmt="x">990</start-time></row>\n'
+    for at in (whole.index("<row>"), whole.rindex("<row>"), whole.rindex("</node>")):
+        path.write_text(whole[:at] + hidden % (row * 30) + whole[at:])
+        assert read(tables, path, "start") == [(n,) for n in range(40)]
+
+
+@pytest.mark.usefixtures("no_fallback")
+def test_a_text_that_looks_like_an_id_is_none(tmp_path: Path) -> None:
+    said = Spec("string", 'not id="3" here', "x")
+    rows = [[said, label(number("uint32", 8))], [text("string", "a"), number("uint32", 8)]]
+    columns = (("a", "string"), ("b", "any"))
+    path = written(tmp_path, node("t", columns, rows))
+    assert b'id="3" here' in path.read_bytes()
+    assert b'<uint32 ref="3"/>' in path.read_bytes()
+    path.write_bytes(path.read_bytes().replace(b'<string id="4"', b'<string id="7"'))
+    assert read(tables, path, "b")[1] == (8,)
+
+
 @pytest.mark.usefixtures("no_fallback")
 def test_indented_exports_and_those_with_windows_line_ends_are_read_the_quick_way(tmp_path: Path) -> None:
     rows = [[time(n), duration(n % 3), HOST, label(OTHER)] for n in range(50)]
