@@ -12,6 +12,8 @@ _DANGEROUS = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 # What GitHub's runner takes for a command to itself: `::` behind any blanks (actions/runner, ActionCommand.cs), and the
 # older `##[` anywhere in a line.
 _COMMAND = re.compile(r"(?m)^[^\S\n]*(?=::)|#(?=#\[)")
+# What stands for itself or in brackets at the end. Only xctrace's are longer than a line: paths into a document.
+_TYPED = re.compile(r"(?:\((?=x[^()]*\)$)|^)((?:xcrun )?xctrace export [^;]*?)\)?$")
 _JOINER = "\N{WORD JOINER}"  # no width, and no blank to the runner
 
 
@@ -35,6 +37,18 @@ def no_command(text: str) -> str:
     if os.environ.get("GITHUB_ACTIONS") != "true":
         return text
     return _COMMAND.sub(lambda found: found[0] + _JOINER, text)
+
+
+def typed_apart(text: str) -> tuple[str, str | None]:
+    """What is said, and the line to type behind it; None where there is none, or one that may be broken.
+
+    >>> typed_apart("unavailable, the table was not exported (xctrace export --toc)")
+    ('unavailable, the table was not exported', 'xctrace export --toc')
+    """
+    found = _TYPED.search(text)
+    if found is None:
+        return text, None
+    return text[: found.start()].rstrip(), found[1]
 
 
 def _visible(character: str) -> str:

@@ -75,6 +75,12 @@ class Screen:
             wrapped.rstrip()
             self.console.print(Padding(wrapped, (0, 0, 0, indent + hang)))
 
+    def typed(self, text: str, style: str = "", indent: int = 0) -> None:
+        """A line to type in one piece, however narrow the screen: a terminal folds it, and copies it whole."""
+        from rich.text import Text
+
+        self.console.print(Text(" " * indent).append(harmless(text), style=style), soft_wrap=True)
+
     def heading(self, text: str) -> None:
         """An empty line and a bold one."""
         self.console.print()
@@ -88,7 +94,7 @@ class Screen:
 
         grid = Table.grid(padding=(0, 1, 0, 0))
         grid.add_column(width=width, no_wrap=True)
-        grid.add_column(ratio=1)
+        grid.add_column(ratio=1, overflow="fold")  # rich's default cuts a long word off
         grid.add_row(self._text(label), self._text(*parts))
         from rich.padding import Padding
 

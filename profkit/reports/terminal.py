@@ -22,6 +22,7 @@ from profkit.reports.order import (
     title_of,
     troubles,
 )
+from profkit.reports.plain_text import typed_apart
 from profkit.reports.screen import Screen
 from profkit.reports.terminal_verdicts import STYLES, show_verdicts
 
@@ -45,7 +46,7 @@ def render(
     color: bool | None = None,
     width: int | None = None,
 ) -> str:
-    """The run as text of at most `width` (80) columns.
+    """The run as text of at most `width` (80) columns; a long line to type is not broken.
 
     `folder` is the run's folder, for the closing lines. Without `details` it fits two screens: the verdicts, and of
     every concern its headline. `color` None: colour where standard output is a terminal and NO_COLOR is not set.
@@ -126,7 +127,11 @@ def _to_do(screen: Screen, document: RunDocument) -> None:
         return
     screen.heading("What to do first" if len(first) > 1 else "What to do")
     for number, action in enumerate(first, start=1):
-        screen.line(f"{number}. ", (action.what, "bold"), indent=2, hang=3)
+        words, typed = typed_apart(action.what)
+        if typed is not None and not words:
+            screen.typed(f"{number}. {typed}", "bold", indent=2)
+        else:
+            screen.line(f"{number}. ", (action.what, "bold"), indent=2, hang=3)
         screen.line((f"{SIGNS[action.verdict]} {action.why}", "dim"), indent=5, hang=2)
 
 
@@ -162,7 +167,10 @@ def _summary(screen: Screen, summary: Summary, *, details: bool = True) -> None:
     if summary.notes and summary.tables:
         screen.blank()
     for note in summary.notes[: None if details else ROWS]:
-        screen.line((f"- {note}", "dim"), indent=2, hang=2)
+        words, typed = typed_apart(note)
+        screen.line((f"- {words}", "dim"), indent=2, hang=2)
+        if typed is not None:
+            screen.typed(typed, "dim", indent=4)
 
 
 def _passes(screen: Screen, document: RunDocument) -> None:

@@ -16,6 +16,7 @@ from profkit.reports.order import (
     named,
     worst_first,
 )
+from profkit.reports.plain_text import typed_apart
 from profkit.reports.screen import Screen
 from profkit.words import percent
 
@@ -65,7 +66,7 @@ def show_verdicts(screen: Screen, document: RunDocument, *, details: bool) -> No
             width=9,
         )
         for line in dict.fromkeys(verdict.advice[0] for verdict in same if verdict.advice) if details else ():
-            screen.labelled(("", ""), (f"try: {line}", "dim"), width=9)
+            _try(screen, line)
     if not details and not kernels:
         return
     if not details:
@@ -102,4 +103,12 @@ def _verdict(screen: Screen, verdict: Verdict, place: str, *, advice: int) -> No
     screen.labelled(label, (verdict.target, "bold"), f"  {place}{verdict.reason}{gain(verdict)}", width=9)
     if verdict.verdict in ("fail", "unknown"):
         for line in verdict.advice[:advice]:
-            screen.labelled(("", ""), (f"try: {line}", "dim"), width=9)
+            _try(screen, line)
+
+
+def _try(screen: Screen, advice: str) -> None:
+    words, typed = typed_apart(advice)
+    if typed is not None and not words:
+        screen.typed(f"try: {typed}", "dim", indent=12)
+    else:
+        screen.labelled(("", ""), (f"try: {advice}", "dim"), width=9)
