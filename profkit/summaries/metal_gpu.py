@@ -107,7 +107,8 @@ def _timeline(metal: MetalTrace) -> Table:
         rows += [("", f"{quantity(seconds, 's')}: {name}") for name, seconds in waits(metal)]
     if metal.queue_depth is not None:
         most = f", at most {metal.queue_most}" if metal.queue_most is not None else ""
-        rows.append(("Queue", f"{figures(metal.queue_depth)} command buffers (mean){most}"))
+        until = "" if metal.completion is not None else ", until done on the GPU"
+        rows.append(("Queue", f"{figures(metal.queue_depth)} command buffers (mean){most}{until}"))
     if metal.compiled:
         rows.append(("Compiling", f"{quantity(metal.compiled, 's')} of Metal's compiler for the process"))
     return Table(TIMELINE, ("what", "value"), tuple(rows))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from profkit.model import GpuTrace, MetalTrace, MetalWork, Moment, Reading, Spread
+from profkit.model import GpuTrace, MetalTrace, MetalWork, Moment, Quality, Reading, Spread
 from profkit.summaries.metal_state import slowed
 from profkit.summaries.metal_told import (
     ALLOCATED,
@@ -72,8 +72,7 @@ def _busy(metal: MetalTrace, trace: GpuTrace | None) -> list[Reading]:
             metal,
             "gpu.utilization.device",
             share(metal.device_busy, metal.span),
-            (STATES,),
-            "100 * union of Active / span",
+            *_of_device(metal),
         ),
         told(
             metal,
@@ -107,6 +106,13 @@ def _busy(metal: MetalTrace, trace: GpuTrace | None) -> list[Reading]:
     return found
 
 
+def _of_device(metal: MetalTrace) -> tuple[tuple[str, ...], str]:
+    """What the device's own time was taken from: where its states are not told, from everybody's intervals."""
+    if metal.device_busy is not None and any(one.what == STATES for one in metal.absent):
+        return (INTERVALS,), "100 * union of the intervals of all processes / span"
+    return (STATES,), "100 * union of Active / span"
+
+
 def _doubted(metal: MetalTrace, readings: list[Reading]) -> list[Reading]:
     """The readings, with what contradicts them: a process cannot work for longer than its device is active."""
     device, busy = metal.device_busy if metal.marked else metal.window_busy, metal.process_busy
@@ -123,17 +129,29 @@ def _doubted(metal: MetalTrace, readings: list[Reading]) -> list[Reading]:
 def _queue(metal: MetalTrace) -> list[Reading]:
     buffers, latency, done = metal.command_buffers, metal.latency, metal.completion
     submitted, intervals = (SUBMITTED, COMPLETED), (INTERVALS,)
+    # Where no completion is told each counts until it ended on the GPU, which is 0.1 ms or so earlier.
+    whole, until = (True, "completed") if done is not None else (False, "ended on the GPU")
+    quality: Quality = "measured" if whole else "estimated"
+    remark = None if whole else "until the end on the GPU: completions are not in the trace"
     return [
         told(metal, "queue.latency", _median(latency), intervals, "median of start-latency"),
         told(
-            metal, "queue.depth", metal.queue_depth, submitted, "mean of submitted - completed over the time"
+            metal,
+            "queue.depth",
+            metal.queue_depth,
+            submitted,
+            f"mean of submitted - {until} over the time",
+            quality=quality,
+            remark=remark,
         ),
         told(
             metal,
             "queue.most",
             float(metal.queue_most) if metal.queue_most is not None else None,
             submitted,
-            "largest number of submitted and not completed",
+            f"largest number of submitted and not {until}",
+            quality=quality,
+            remark=remark,
         ),
         told(
             metal,

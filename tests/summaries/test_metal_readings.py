@@ -82,6 +82,22 @@ def test_queue_and_command_buffers() -> None:
     assert found["buffer.completion"] == 9e-3
 
 
+def test_a_queue_without_completions_is_an_estimate_and_says_so() -> None:
+    found = told(metal.report(metal.metal(completion=None)))
+    assert found["queue.depth"].quality == found["queue.most"].quality == "estimated"
+    assert "completions are not in the trace" in (found["queue.depth"].reason or "")
+    assert "ended on the GPU" in (found["queue.depth"].source.formula or "")
+    assert told(metal.report())["queue.depth"].quality == "measured"
+
+
+def test_a_device_whose_states_are_not_told_names_the_table_that_told_it() -> None:
+    absent = (MetalAbsent("metal-gpu-state-intervals", "the table was not exported"),)
+    device = told(metal.report(metal.metal(absent=absent)))["gpu.utilization.device"]
+    assert device.value == pytest.approx(75.0)
+    assert device.source.counter == "metal-gpu-intervals"
+    assert "all processes" in (device.source.formula or "")
+
+
 def test_frames_are_told_only_where_there_are_some() -> None:
     assert "frame.time" not in values(metal.metal())
     frames = Spread(120, 16.7e-3, 17e-3, 33e-3, 2.0)

@@ -114,8 +114,9 @@ def _buffers(trace: MetalTrace) -> str:
     notes = []
     if trace.queue_depth is not None:
         most = f", {trace.queue_most} at most" if trace.queue_most is not None else ""
+        until = "completed" if trace.completion is not None else "done on the GPU"
         notes.append(
-            f"On average {trace.queue_depth:.2g} command buffers were submitted and not completed{most}."
+            f"On average {trace.queue_depth:.2g} command buffers were submitted and not {until}{most}."
         )
     if trace.failed:
         notes.append(f"{plural(trace.failed, 'command buffer')} ended with an error.")

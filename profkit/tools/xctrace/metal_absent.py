@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from profkit.model import MetalAbsent, MetalCounter
 from profkit.tools.xctrace.command import GPU_COUNTERS, METAL, table_argv
 from profkit.tools.xctrace.metal_counters import COUNTER_VALUES, COUNTERS
-from profkit.tools.xctrace.metal_host import ENCODERS, SUBMISSIONS
+from profkit.tools.xctrace.metal_host import COMPLETED, ENCODERS, SUBMISSIONS
 from profkit.tools.xctrace.metal_shaders import SHADERS
 from profkit.tools.xctrace.metal_states import MEMORY, PERFORMANCE, THERMAL
 from profkit.tools.xctrace.metal_work import INTERVALS, STATES
@@ -58,6 +58,7 @@ def _absences(
         (STATES, _TEMPLATE),
         (INTERVALS, _LAUNCH),
         (ENCODERS, _LAUNCH),
+        (COMPLETED, _LAUNCH),
         (PERFORMANCE, _TEMPLATE),
         (THERMAL, _TEMPLATE),
         (MEMORY, _LAUNCH),

@@ -49,6 +49,7 @@ def trace(labels: tuple[str, ...] = LABELS) -> MetalTrace:
         ),
         encoders=encoders,
         command_buffers=Spread(1001, 8.2e-6, 1.1e-5, 5e-5, PROCESS),
+        completion=Spread(1001, 1.8e-4, 2.2e-4, 1.2e-3, 0.18),
         latency=Spread(1001, 4e-5, 9e-5, 2e-3, 0.05),
         queue_depth=1.2,
         queue_most=4,

@@ -60,6 +60,11 @@ def test_what_was_seen_is_told(words: str) -> None:
     assert words in tag_free(render(metal_pages.document()))
 
 
+def test_a_queue_without_completions_is_one_until_the_end_on_the_gpu() -> None:
+    text = tag_free(render(metal_pages.document(replace(metal_pages.trace(), completion=None))))
+    assert "On average 1.2 command buffers were submitted and not done on the GPU, 4 at most." in text
+
+
 def test_what_was_not_recorded_is_a_reason_and_no_number() -> None:
     base = metal_pages.trace()
     bare = MetalTrace(span=0.5, absent=base.absent)
