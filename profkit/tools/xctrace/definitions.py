@@ -1,7 +1,7 @@
 """Where in an export each id was said: found again in the file when a reference asks for it, so nothing need be kept.
 
-xctrace numbers the elements of an export in the order in which they stand. So the first id of every 64 KiB is enough
-to find any: an index of 20 bytes for each, some megabytes for an export of 6 GB.
+xctrace numbers the elements of an export in the order in which they stand, and leaves no number out. So the first id of
+every 64 KiB is enough to find any: an index of 20 bytes for each, some megabytes for an export of 6 GB.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ BLOCK = 1 << 16
 MOST_ELEMENT = 1 << 22  # bytes of one element that a reference names
 MANY = 8  # ids of one block that are worth a look at all of it
 KEPT = 100_000  # cells that are kept; twice as many at most
-_ID = re.compile(rb' id="(\d{1,18})"')
+_ID = re.compile(rb' id="([^"]*)"')
 _OPENING = re.compile(rb'<([A-Za-z_][\w.-]*)(?: [A-Za-z_][\w.:-]*="[^"<]*")*(/?)>')
 
 
@@ -37,25 +37,27 @@ class Definitions:
         self._file = file
         self._first = array("q")  # the first id of a block
         self._place = array("q")  # where its attribute stands in the file
-        self._next = 0  # no smaller id may follow
+        self._next: int | None = None  # the id that must follow
         self._young: dict[str, Cell] = {}
         self._old: dict[str, Cell] = {}
         self._looking: set[str] = set()
 
     def note(self, data: bytes, place: int) -> None:
-        """Index a piece that stands at `place`. Raises Irregular where ids are not in order, or one comes twice."""
-        at, least = 0, self._next
-        while (match := _ID.search(data, at)) is not None:
-            number = int(match[1])
-            if number < least:
+        """Index a piece that stands at `place`. Raises Irregular where an id does not follow upon the one before."""
+        said = _ID.findall(data)
+        if not said:
+            return
+        number = self._next
+        if number is None:
+            if not said[0].isdigit() or len(said[0]) > 18:
                 raise Irregular
-            if at == 0:
-                self._next = number + data.count(b' id="')
-                last = _ID.match(data, data.rfind(b' id="'))
-                if last is None or int(last[1]) < self._next - 1:
-                    raise Irregular
-            least = number + 1
-            self._first.append(number)
+            number = int(said[0])
+        self._next = number + len(said)
+        if said != [b"%d" % one for one in range(number, self._next)]:
+            raise Irregular
+        at = 0
+        while (match := _ID.search(data, at)) is not None:
+            self._first.append(int(match[1]))
             self._place.append(place + match.start())
             at = max(at + BLOCK, match.end())
 
@@ -121,14 +123,14 @@ class Definitions:
         if not reference.isascii() or not reference.isdecimal() or len(reference) > 18:
             raise unknown(reference, tag)
         block = bisect_right(self._first, int(reference)) - 1
-        if block < 0 or reference in self._looking:
+        if block < 0 or int(reference) >= (self._next or 0) or reference in self._looking:
             raise unknown(reference, tag)
         self._looking.add(reference)
         try:
             cells: list[Cell | None] = []
             element = self._element(block, reference)
             if element is None:
-                raise unknown(reference, tag)
+                raise Irregular
             self.parse(element, cells.append)
         except ExpatError as error:  # an element in another of its own name
             raise Irregular from error
