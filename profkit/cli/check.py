@@ -13,6 +13,7 @@ from profkit.cli.options import (
     StrictOption,
     TargetsOption,
     print_document,
+    reading,
     verdict_exit,
 )
 
@@ -37,6 +38,7 @@ def check(
     """Judge a report or a run by its targets."""
     from profkit.examine import examine
 
-    document = examine(report, targets)
+    with reading(report):
+        document = examine(report, targets)
     print_document(document, format)
     raise typer.Exit(verdict_exit(document, judged=True, strict=strict))

@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -63,6 +64,13 @@ TargetsOption = Annotated[
     Path | None, typer.Option("--targets", help="A YAML file whose targets override or add to the defaults.")
 ]
 StrictOption = Annotated[bool, typer.Option("--strict", help="Exit 5 where a verdict is unknown.")]
+
+
+def reading(report: Path) -> AbstractContextManager[None]:
+    """Tells somebody at a terminal that a large report is still being read; a log needs no such line."""
+    from profkit.cli.progress import if_long, progress_for
+
+    return if_long("read", report.name, progress=progress_for(quiet=not sys.stderr.isatty()))
 
 
 def print_document(

@@ -7,7 +7,14 @@ from typing import Annotated
 
 import typer
 
-from profkit.cli.options import FormatOption, OutputFormat, TargetsOption, print_document, print_documents
+from profkit.cli.options import (
+    FormatOption,
+    OutputFormat,
+    TargetsOption,
+    print_document,
+    print_documents,
+    reading,
+)
 
 EXAMPLES = """
 Example:  profkit summarize callgrind.out.1234
@@ -38,7 +45,8 @@ def summarize(
     faults: list[ProfkitError] = []
     for report in reports:
         try:
-            documents.append(examine(report, targets))
+            with reading(report):
+                documents.append(examine(report, targets))
         except ProfkitError as fault:  # one that cannot be read does not keep the others from being told
             if len(reports) == 1:
                 raise
