@@ -36,6 +36,7 @@ ELSEWHERE = (
 # Of a run without a trace these say why; what a trace alone tells, and nobody misses without one, says nothing.
 WITHOUT = ("gpu.utilization", "gpu.utilization.device", "time.gpu", "gpu.longest", "gpu.slowed")
 UNUSED = "nothing of the program was seen on the GPU"
+NO_COUNTER_SET = "it was recorded with Counter Set: "
 USE = 'Does it use the GPU? In torch: .to("mps") for model and data; a short one needs longer work'
 WITHOUT_COUNTERS = ("gpu.occupancy", "bandwidth.gpu", "bandwidth.gpu.share")
 
@@ -47,7 +48,7 @@ def enrich_metal(document: RunDocument) -> RunDocument:
         return document
     fresh = (*trace_readings(metal, document.trace, document.moments), *counter_readings(document, metal))
     if document.plan is not None:
-        fresh = tuple(_of_run(reading) for reading in fresh)
+        fresh = tuple(_uncounted(document, _of_run(reading)) for reading in fresh)
     names = {reading.metric for reading in fresh}
     kept = [r for r in document.readings if r.scope != RUN or r.metric not in names]
     return replace(document, readings=(*kept, *fresh))
@@ -58,6 +59,19 @@ def _of_run(reading: Reading) -> Reading:
     if reading.value is None and (reading.reason or "").startswith(f"{INTERVALS} has no rows"):
         return replace(reading, reason=UNUSED, fix=USE)
     return reading
+
+
+def _uncounted(document: RunDocument, reading: Reading) -> Reading:
+    """Of a run that was not asked to count no setting of the trace is to blame, but what was asked."""
+    planned = {one.name for one in document.plan.passes} if document.plan is not None else set()
+    reason = reading.reason or ""
+    if reading.value is not None or "counters" in planned or not reason.startswith(NO_COUNTER_SET):
+        return reading
+    left_out = absent(document, reading.metric, "counters", RUN)
+    _, _, also = reason.partition(", and ")  # that the work does not say what it moves, either
+    return replace(
+        reading, reason=f"{also}, and {left_out.reason}" if also else left_out.reason, fix=left_out.fix
+    )
 
 
 def summarize_metal_run(document: RunDocument) -> list[Summary]:

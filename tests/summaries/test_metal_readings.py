@@ -98,6 +98,22 @@ def test_a_device_whose_states_are_not_told_names_the_table_that_told_it() -> No
     assert "all processes" in (device.source.formula or "")
 
 
+def test_a_run_that_was_not_asked_to_count_says_that_and_not_how_to_set_up_a_trace() -> None:
+    reason = "it was recorded with Counter Set: (null)"
+    absent = (MetalAbsent("metal-gpu-counter-intervals", reason, "xctrace record ..."),)
+    whole = metal.run(metal.metal(counters=(), absent=absent))
+    gate = replace(whole, plan=replace(metal.plan(), passes=metal.plan().passes[:2]), passes=whole.passes[:2])
+    found = told(gate)["gpu.occupancy"]
+    assert (found.reason, found.fix) == (
+        "the counters pass was not asked for",
+        "--passes timing,trace,counters",
+    )
+    assert told(gate)["bandwidth.gpu"].reason == (
+        "the workload declares no bytes, and the counters pass was not asked for"
+    )
+    assert told(whole)["gpu.occupancy"].reason == reason
+
+
 def test_frames_are_told_only_where_there_are_some() -> None:
     assert "frame.time" not in values(metal.metal())
     frames = Spread(120, 16.7e-3, 17e-3, 33e-3, 2.0)
