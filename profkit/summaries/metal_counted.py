@@ -3,13 +3,15 @@
 Counters speak of the whole device. Their plain means hold the time in which nothing ran, so what is judged is the mean
 over the samples in which the profiled process had work there. Where the recording does not tell when that was, it is
 the mean over all samples, times the share of the time that they cover (a GPU that sleeps is not sampled), over that in
-which the device was active: an estimate, since it takes the samples of an idle device for 0.
+which the device was active: an estimate, since it takes the samples of an idle device for 0. Samples may also be short
+and far apart (seen: 20 of every 330 us), and then idle time is in them whatever they cover: where that would make a
+large difference, and where the device cannot have been active for so short a time, the estimate is doubtful.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from profkit.metrics import metal_counter_names, metric
 from profkit.model import MetalCounter, MetalTrace, Quality, Reading, RunDocument
@@ -26,6 +28,7 @@ from profkit.summaries.metal_told import missing, share, told
 from profkit.words import figures, quantity
 
 AT_WORK = "mean of the samples in which the process had work on the GPU"
+APART = 1.2  # an estimate that could be so many times itself decides nothing
 DILUTED = "mean over all samples * share of the time that they cover / share in which the GPU was active"
 RATES = ("bandwidth.gpu.read", "bandwidth.gpu.write")
 SHARES = ("gpu.occupancy", "gpu.occupancy.total", "gpu.occupancy.target", "gpu.limiter", "gpu.alu")
@@ -40,6 +43,7 @@ class _Value:
     quality: Quality
     name: str
     formula: str
+    doubt: str | None = None
 
 
 def counter_readings(document: RunDocument, metal: MetalTrace) -> tuple[Reading, ...]:
@@ -62,7 +66,8 @@ def _share(metal: MetalTrace, name: str) -> Reading:
         why = f"{value.name} is counted in {value.unit or 'no unit'} here, and not in per cent"
         return missing(metal, name, why, None)
     most = min(100.0, value.value)  # two counters that stop a moment apart pass 100 by a hair
-    return told(metal, name, most, TABLES, value.formula, quality=value.quality, remark=value.name)
+    reading = told(metal, name, most, TABLES, value.formula, quality=value.quality, remark=value.name)
+    return replace(reading, doubt=value.doubt)
 
 
 def _untold(metal: MetalTrace, name: str, why: str) -> Reading:
@@ -98,10 +103,25 @@ def _while_working(metal: MetalTrace, counter: MetalCounter) -> _Value | str:
     if not active:
         values = f"{_number(counter.mean, counter.unit)} in the mean and {_number(counter.most, counter.unit)} at most"
         return f"{counter.name} is {values}, over a time of which nobody knows how long the GPU worked"
-    # Fewer samples than work: then they are of the work alone. And more than was ever counted is no mean of anything.
+    # Fewer samples than work: then they may be of the work alone. More than was ever counted is no mean of anything.
     stretched = max(1.0, (1.0 if counter.covered is None else counter.covered) / (active / 100))
     value = min(counter.most, counter.mean * stretched)
-    return _Value(value, counter.unit, "estimated", counter.name, DILUTED)
+    doubt = _doubt(counter, counter.mean * stretched, counter.mean / (active / 100))
+    return _Value(value, counter.unit, "estimated", counter.name, DILUTED, doubt)
+
+
+def _doubt(counter: MetalCounter, value: float, undiluted: float) -> str | None:
+    """What speaks against an estimate. `undiluted`: what it is if idle time is in the samples, however few they are."""
+    if value > APART * counter.most:
+        return (
+            "the GPU of the counters worked for longer than that of the trace: the share in which it was active"
+            " is of another recording, or of another part of it"
+        )
+    most = min(counter.most, undiluted)
+    if most > APART * value:
+        could = _number(most, counter.unit)
+        return f"it may be up to {could}: whether {counter.name} was sampled while the GPU rested is not told"
+    return None
 
 
 def _number(value: float, unit: str) -> str:
@@ -110,7 +130,10 @@ def _number(value: float, unit: str) -> str:
 
 def _bandwidth(document: RunDocument, metal: MetalTrace, chip: Specified) -> list[Reading]:
     values = [_value(metal, name) for name in RATES]
-    found = [_rate(metal, name, value, chip) for name, value in zip(RATES, values, strict=True)]
+    rated = [(value, _rate(metal, name, value, chip)) for name, value in zip(RATES, values, strict=True)]
+    found = [
+        replace(r, doubt=v.doubt) if isinstance(v, _Value) and r.value is not None else r for v, r in rated
+    ]
     known = [value for value in values if isinstance(value, _Value)]
     units = {value.unit for value in known}
     if len(known) < len(RATES) or not units <= {"B/s", "%"}:
@@ -120,6 +143,7 @@ def _bandwidth(document: RunDocument, metal: MetalTrace, chip: Specified) -> lis
                 document, metal, chip, next((r.reason for r in found if r.value is None), None)
             ),
         ]
+    doubt = next((one.doubt for one in known if one.doubt is not None), None)
     quality: Quality = "measured" if all(one.quality == "measured" for one in found) else "estimated"
     names = ", ".join(one.name for one in known)
     formula = f"read + write; each: {known[0].formula}"
@@ -127,13 +151,18 @@ def _bandwidth(document: RunDocument, metal: MetalTrace, chip: Specified) -> lis
     if len(rates) == len(RATES):
         whole = sum(rates)
         rate = told(metal, "bandwidth.gpu", whole, TABLES, formula, quality=quality, remark=names)
-        return [*found, rate, of_peak(metal, whole, chip, quality, names)]
+        part = of_peak(metal, whole, chip, quality, names)
+        return [
+            *found,
+            replace(rate, doubt=doubt),
+            replace(part, doubt=doubt if part.value is not None else None),
+        ]
     unknown = missing(metal, "bandwidth.gpu", chip.reason or UNSPECIFIED, chip.fix)
     if units != {"%"}:
         return [*found, unknown, missing(metal, "bandwidth.gpu.share", chip.reason or UNSPECIFIED, chip.fix)]
-    part = sum(one.value for one in known)  # in per cent of a peak that is not known here
-    of = told(metal, "bandwidth.gpu.share", part, TABLES, formula, quality="estimated", remark=names)
-    return [*found, unknown, of]
+    whole = sum(one.value for one in known)  # in per cent of a peak that is not known here
+    of = told(metal, "bandwidth.gpu.share", whole, TABLES, formula, quality="estimated", remark=names)
+    return [*found, unknown, replace(of, doubt=doubt)]
 
 
 def _rate(metal: MetalTrace, name: str, value: _Value | str, chip: Specified) -> Reading:

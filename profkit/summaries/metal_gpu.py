@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from profkit.model import MetalTrace, Reading, Spread, Summary, Table
-from profkit.summaries.metal_told import idle_of, share, window_of
+from profkit.summaries.metal_told import doubts, idle_of, share, window_of
 from profkit.summaries.tables import remarks
 from profkit.words import figures, percent, plural, quantity, shortened
 
@@ -24,12 +24,8 @@ def summarize_metal_gpu(metal: MetalTrace, readings: Sequence[Reading]) -> Summa
         _headline(metal),
         tuple(readings),
         tuple(table for table in tables if table.rows),
-        (*_doubts(readings), *_notes(metal), *remarks(readings)),
+        (*doubts(readings), *_notes(metal), *remarks(readings)),
     )
-
-
-def _doubts(readings: Sequence[Reading]) -> list[str]:
-    return [f"Doubtful: {doubt}." for doubt in dict.fromkeys(r.doubt for r in readings if r.doubt)]
 
 
 def waits(metal: MetalTrace) -> list[tuple[str, float]]:

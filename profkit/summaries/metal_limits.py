@@ -8,6 +8,7 @@ from profkit.model import MetalTrace, Reading, Summary, Table
 from profkit.summaries.metal_chip import Specified
 from profkit.summaries.metal_counted import known_counters
 from profkit.summaries.metal_declared import BEYOND, FROM_CACHE
+from profkit.summaries.metal_told import doubts
 from profkit.summaries.tables import metric_table, remarks
 from profkit.words import figures, percent, quantity, shortened
 
@@ -49,6 +50,7 @@ def summarize_metal_occupancy(metal: MetalTrace, readings: Sequence[Reading]) ->
     notes = [WHOLE_DEVICE] if metal.counters else []
     if any(r.quality == "estimated" for r in told.values()):
         notes.append(DILUTED)
+    notes += doubts(told.values())
     rest = [r for r in told.values() if r.value is None] if shown.value is None else []
     return Summary("occupancy", headline, tuple(told.values()), tuple(tables), (*notes, *remarks(rest)))
 
@@ -92,6 +94,7 @@ def summarize_metal_bandwidth(chip: Specified, readings: Sequence[Reading]) -> S
         notes.append(DECLARED)
     elif any(r.quality == "estimated" for r in (rate, part)):
         notes.append(DILUTED)
+    notes += doubts(told.values())
     missing = [r for r in (rate, part) if r.value is None]
     return Summary(
         "bandwidth",

@@ -12,6 +12,10 @@ from profkit.words import percent, quantity
 CONCERN = "state"
 LOWEST = "minimum"  # the name of the lowest performance state, lower case
 NOMINAL = ("nominal", "none")  # a thermal state in which nothing is slowed down
+DECIDES = 10.0  # %, as of the target: what one of two tables tells is enough to say that it was slowed down
+NOTHING = "nothing slowed it down"
+NO_STATES = "the trace has no performance and thermal states"
+COOL = "the trace has no performance states, and a GPU that is cool may have been in its lowest one"
 
 
 def slowed(metal: MetalTrace, moments: Sequence[Moment] = ()) -> Reading:
@@ -19,7 +23,8 @@ def slowed(metal: MetalTrace, moments: Sequence[Moment] = ()) -> Reading:
 
     A GPU without work rests in its lowest state; so the time in which the process had work there counts, where the
     trace tells it. A recording that asked for that state, low power mode, and heat or a saving mode that the system
-    tells at one of `moments`, slow it down all the time.
+    tells at one of `moments`, slow it down all the time. Without performance states nobody knows that nothing slowed it
+    down: a cool GPU may have been in its lowest one.
     """
     causes: list[tuple[float, str]] = []
     known = False
@@ -31,11 +36,11 @@ def slowed(metal: MetalTrace, moments: Sequence[Moment] = ()) -> Reading:
         known = True
         causes.append((100.0, f"the recording asked for the performance state {metal.induced}"))
     if metal.performance:
-        known = True
         counted = all(state.busy is not None for state in metal.performance)
         times = [(s.name, (s.busy or 0.0) if counted else s.seconds) for s in metal.performance]
         total = sum(seconds for _, seconds in times)
         low = sum(seconds for name, seconds in times if name.strip().lower() == LOWEST)
+        known = known or total > 0
         if total > 0 and low > 0:
             part = 100 * low / total
             of = "its work" if counted else "the time"
@@ -43,7 +48,6 @@ def slowed(metal: MetalTrace, moments: Sequence[Moment] = ()) -> Reading:
                 (part, f"the GPU was in the performance state Minimum for {percent(part)} % of {of}")
             )
     if metal.thermal:
-        known = True
         total = sum(state.seconds for state in metal.thermal)
         hot = [s for s in metal.thermal if s.name.strip().lower() not in NOMINAL and s.seconds > 0]
         if total > 0 and hot:
@@ -51,14 +55,21 @@ def slowed(metal: MetalTrace, moments: Sequence[Moment] = ()) -> Reading:
             names = " and ".join(state.name for state in hot[:2])
             causes.append((part, f"the thermal state was {names} for {percent(part)} % of the time"))
     causes.sort(reverse=True)
+    most = causes[0][0] if causes else 0.0
+    untold = COOL if metal.thermal else NO_STATES
+    if metal.performance:
+        untold = "the trace tells no performance state of the time in which the process worked"
+    blind = (
+        "" if metal.thermal or causes else ", as far as its performance states tell: it has no thermal ones"
+    )
     return told(
         metal,
         "gpu.slowed",
-        causes[0][0] if causes else 0.0 if known else None,
-        (PERFORMANCE, THERMAL),
+        most if known or most > DECIDES else None,
+        (PERFORMANCE, THERMAL) if not metal.thermal else (PERFORMANCE,),
         "the larger share: lowest performance state, thermal state other than Nominal",
-        remark="; ".join(text for _, text in causes) or "nothing slowed it down",
-        otherwise="the trace has no performance and thermal states",
+        remark="; ".join(text for _, text in causes) or f"{NOTHING}{blind}",
+        otherwise=untold,
     )
 
 
@@ -80,7 +91,7 @@ def summarize_metal_state(metal: MetalTrace, slowed: Reading) -> Summary:
 def _headline(slowed: Reading) -> str:
     if slowed.value is None:
         return f"Whether heat or power slowed the GPU down is not known: {slowed.reason}."
-    if slowed.value == 0:
+    if slowed.value == 0 and slowed.reason == NOTHING:
         return "Nothing slowed the GPU down."
     reason = slowed.reason or f"it was slowed down for {percent(slowed.value)} % of the time"
     return f"{reason[0].upper()}{reason[1:]}."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from profkit.metrics import metric
@@ -72,6 +73,11 @@ def idle_of(metal: MetalTrace) -> float | None:
     if window is None or metal.process_busy is None:
         return None
     return max(0.0, window - metal.process_busy)
+
+
+def doubts(readings: Iterable[Reading]) -> list[str]:
+    """What speaks against the readings, as notes, each once."""
+    return [f"Doubtful: {doubt}." for doubt in dict.fromkeys(r.doubt for r in readings if r.doubt)]
 
 
 def missing(metal: MetalTrace, name: str, why: str, fix: str | None) -> Reading:

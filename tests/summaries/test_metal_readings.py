@@ -205,6 +205,7 @@ def test_a_process_that_works_for_longer_than_its_device_is_doubtful_and_decides
 
 
 LOW = (MetalState("Minimum", 1.5, 1.2), MetalState("Maximum", 0.5, 0.2))
+STATES_HIGH = (MetalState("Maximum", 2.0, 1.4),)
 
 
 @pytest.mark.parametrize(
@@ -217,7 +218,9 @@ LOW = (MetalState("Minimum", 1.5, 1.2), MetalState("Maximum", 0.5, 0.2))
         ({"thermal": (MetalState("Serious", 0.5), MetalState("Nominal", 1.5))}, 25.0, "thermal state was Serious"),
         ({"induced": "Minimum"}, 100.0, "asked for the performance state Minimum"),
         ({"low_power": True}, 100.0, "low power mode was on"),
-        ({"performance": (), "thermal": metal.NOMINAL}, 0.0, "nothing slowed it down"),
+        ({"performance": STATES_HIGH}, 0.0, "nothing slowed it down"),
+        ({"performance": STATES_HIGH, "thermal": ()}, 0.0, "as far as its performance states tell"),
+        ({"performance": (), "thermal": (MetalState("Serious", 2.0),)}, 100.0, "thermal state was Serious"),
         ({"performance": (), "thermal": (), "low_power": True}, 100.0, "low power mode was on"),
     ],
 )  # fmt: skip
@@ -243,6 +246,24 @@ def test_without_states_nobody_knows_whether_it_was_slowed_down(low_power: bool 
     assert found.reason == "the trace has no performance and thermal states"
 
 
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"performance": (), "thermal": metal.NOMINAL}, "the trace has no performance states"),
+        ({"performance": (), "thermal": (MetalState("Fair", 0.1), MetalState("Nominal", 1.9))}, "no performance"),
+        ({"performance": (MetalState("Minimum", 0.3, 0.0),)}, "no performance state of the time in which the process"),
+    ],
+)  # fmt: skip
+def test_a_cool_gpu_of_which_no_state_is_told_is_not_called_fast(
+    changes: dict[str, object], why: str
+) -> None:
+    found = slowed(metal.metal(**changes))
+    assert found.value is None
+    assert why in (found.reason or "")
+    (summary,) = (s for s in summarize(metal.report(metal.metal(**changes))) if s.concern == "state")
+    assert "not known" in summary.headline
+
+
 # ---------------------------------------------------------------- counters
 
 
@@ -261,15 +282,48 @@ def test_a_mean_over_all_time_is_an_estimate_of_that_at_work() -> None:
     assert (found.value, found.quality) == (pytest.approx(40.0), "estimated")  # active for three quarters
     asleep = replace(counter, covered=0.9)  # no sample of a tenth of the time: the GPU slept
     assert told(metal.run(metal.metal(counters=(asleep,))))["gpu.occupancy"].value == pytest.approx(36.0)
-    few = replace(counter, covered=0.4)
-    assert told(metal.run(metal.metal(counters=(few,))))["gpu.occupancy"].value == 30.0
-    low = replace(counter, most=35.0)
-    assert told(metal.run(metal.metal(counters=(low,))))["gpu.occupancy"].value == 35.0
+    assert told(metal.run(metal.metal(counters=(asleep,))))["gpu.occupancy"].doubt is None
+    low = replace(counter, most=38.0)
+    assert told(metal.run(metal.metal(counters=(low,))))["gpu.occupancy"].value == 38.0
     blind = told(metal.run(metal.metal(counters=(counter,), device_busy=None)))["gpu.occupancy"]
     assert blind.value is None
     assert (blind.reason or "").startswith(
         "Compute Occupancy is 30.0 % in the mean and 90.0 % at most, over a time"
     )
+
+
+def test_an_estimate_that_could_be_far_off_is_doubtful_and_decides_nothing() -> None:
+    """Samples of a fixed length every third of a ms cover little, and hold the idle time all the same."""
+    few = metal.counter("Compute Occupancy", None, mean=60.0, most=90.0, covered=0.06)
+    trace = metal.metal(process_busy=1.0, device_busy=1.2, counters=(few,))
+    found = told(metal.run(trace))["gpu.occupancy"]
+    assert (found.value, found.quality) == (60.0, "estimated")
+    assert (
+        found.doubt
+        == "it may be up to 90.0 %: whether Compute Occupancy was sampled while the GPU rested is not told"
+    )
+    judged = judge_document(metal.run(trace), load_targets("mps"))
+    words = {v.target: v for v in judged.verdicts}
+    assert words["occupancy"].verdict == "unknown"
+    notes = next(s.notes for s in judged.summaries if s.concern == "occupancy")
+    assert f"Doubtful: {found.doubt}." in notes
+
+
+def test_counters_of_a_gpu_that_did_more_than_the_trace_saw_do_not_go_with_it() -> None:
+    counter = metal.counter("Compute Occupancy", None, mean=60.0, most=90.0, covered=1.0)
+    found = told(metal.run(metal.metal(process_busy=0.1, device_busy=0.2, counters=(counter,))))[
+        "gpu.occupancy"
+    ]
+    assert found.value == 90.0
+    assert (found.doubt or "").startswith("the GPU of the counters worked for longer than that of the trace")
+    rates = metal.counters(read=60e9)
+    rates = tuple(
+        replace(c, active=None, mean=60e9, most=90e9, covered=1.0) if c.unit == "B/s" else c for c in rates
+    )
+    share = told(metal.run(metal.metal(process_busy=0.1, device_busy=0.2, counters=rates)))[
+        "bandwidth.gpu.share"
+    ]
+    assert share.doubt is not None
 
 
 def test_percentages_are_of_the_chips_bandwidth_and_estimates() -> None:
