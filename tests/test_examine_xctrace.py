@@ -53,3 +53,14 @@ def test_no_report_of_it_has_a_word_of_cuda() -> None:
     page = re.sub(r"<(script|style)\b.*?</\1>|<[^>]+>", " ", render(document), flags=re.DOTALL)
     for said in (page, terminal(document), markdown(document), junit([document])):
         assert FOREIGN.findall(said) == []
+
+
+def test_one_table_says_that_the_folder_tells_more_and_a_folder_does_not() -> None:
+    alone = examine(M1 / "metal-gpu-intervals.xml").notes
+    assert any(note.startswith("one table alone: the folder of all exports") for note in alone)
+    assert not any("alone" in note for note in examine(M1).notes)
+
+
+def test_a_table_of_metal_that_nobody_reads_is_no_report_of_a_processor() -> None:
+    assert examine(M1 / "metal-driver-intervals.xml").backend == "mps"
+    assert examine(M1 / "time-profile.xml").backend == "cpu"

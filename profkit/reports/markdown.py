@@ -23,6 +23,7 @@ from profkit.reports.order import (
     where,
     worst_first,
 )
+from profkit.reports.plain_text import typed_apart
 from profkit.words import plural
 
 STEP_SUMMARY = (
@@ -98,10 +99,17 @@ def _to_do(document: RunDocument) -> str:
     if not first:
         return ""
     rows = [
-        f"{n}. **{escaped(a.what)}**  \n   {SIGNS[a.verdict]} {escaped(a.why)}"
-        for n, a in enumerate(first, 1)
+        f"{n}. **{_typed(a.what)}**  \n   {SIGNS[a.verdict]} {escaped(a.why)}" for n, a in enumerate(first, 1)
     ]
     return "### What to do first\n\n" + "\n".join(rows)
+
+
+def _typed(text: str) -> str:
+    """What is said, and a line to type as code: as prose it would hold what keeps Markdown from obeying it."""
+    words, typed = typed_apart(text)
+    if typed is None:
+        return escaped(text)
+    return f"{escaped(words)}: {code(typed)}" if words else code(typed)
 
 
 def _verdicts(verdicts: Sequence[Verdict]) -> str:
@@ -137,7 +145,7 @@ def _tries(verdicts: Sequence[Verdict]) -> str:
         if verdict.verdict == "fail" and verdict.advice:
             advice.setdefault(verdict.target, {}).update(dict.fromkeys(verdict.advice))
     told = [
-        f"{code(name)}\n\n" + "\n".join(f"- {escaped(line)}" for line in lines)
+        f"{code(name)}\n\n" + "\n".join(f"- {_typed(line)}" for line in lines)
         for name, lines in advice.items()
     ]
     return folded("What to try", "\n\n".join(told)) if told else ""
@@ -154,7 +162,7 @@ def _open_summary(summary: Summary) -> str:
 def _body(summary: Summary) -> str:
     body = [escaped(summary.headline)] if summary.concern != "gpu" else []  # the head has it
     body += [_table(table) for table in summary.tables if table.rows]
-    body.append("\n".join(f"- {escaped(note)}" for note in summary.notes))
+    body.append("\n".join(f"- {_typed(note)}" for note in summary.notes))
     return "\n\n".join(part for part in body if part)
 
 

@@ -79,6 +79,9 @@ def test_a_line_to_type_is_whole_wherever_it_stands() -> None:
     assert f"            try: {line}" in lines
     assert f"    {line}" in lines
     assert all(found.endswith(line) for found in lines if "xctrace export" in found)
+    text = markdown.render(document)
+    assert f"**`{line}`**" in text
+    assert f"was not exported: `{line}`" in text
 
 
 def test_a_long_word_beside_a_label_is_not_cut_off() -> None:

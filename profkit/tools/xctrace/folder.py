@@ -20,6 +20,7 @@ MOST_FILES = 10_000
 _NAMED = 5  # of a kind, in a sentence
 NOTHING_FIX = "xctrace export --input X.trace --toc   (lists the tables that there are)"
 _CONTENTS_ALONE = "a table of contents alone: it tells how it was recorded, and no table is beside it"
+_TABLE_ALONE = "one table alone: the folder of all exports of its recording, toc.xml among them, tells more"
 APART_FIX = "put the exports of each recording into a folder of its own"
 
 
@@ -80,7 +81,7 @@ def _alone(path: Path) -> Exports:
             f"{path} is an export without a table: nothing in the recording matched what was asked for",
             NOTHING_FIX,
         )
-    return _chosen((), list(entries), [])
+    return _chosen((), list(entries), [_TABLE_ALONE])
 
 
 def _gathered(folder: Path) -> Exports:

@@ -13,6 +13,8 @@ from profkit.tools.xctrace.metal_work import INTERVALS
 from profkit.tools.xctrace.recording import Recording
 from profkit.tools.xctrace.table import Table
 
+_OF_METAL = "metal-"
+
 
 class MetalPiece:
     """Takes the tables of an export that speak of the GPU; the report gets what they come to."""
@@ -44,5 +46,7 @@ class MetalPiece:
 
 
 def _expected(recording: Recording) -> bool:
-    """Whether the recording was one of the GPU, though no table of that was exported."""
+    """Whether the recording was one of the GPU, though no table of that was exported, or none that is read."""
+    if any(schema.startswith(_OF_METAL) for schema in recording.exported):
+        return True
     return recording.run is not None and (recording.run.has(INTERVALS) or recording.run.has(COUNTERS))
