@@ -159,6 +159,7 @@ class MetalTrace:
     counter_set: str | None = (
         None  # as the recording was set: "Performance Limiters"; None: none, or not told
     )
+    guessed: str | None = None  # why the process that counts may be another than was profiled
     notice: Spread | None = (
         None  # of command buffers, from their end on the GPU until the host was told of it
     )

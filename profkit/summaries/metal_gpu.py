@@ -145,7 +145,7 @@ def _processes(metal: MetalTrace) -> Table:
         (
             shortened(one.name, 34)
             + (f" ({one.pid})" if one.pid is not None else "")
-            + (", profiled" if one.target else ""),
+            + ((", profiled" if metal.guessed is None else ", taken for it") if one.target else ""),
             quantity(one.busy, "s"),
             str(one.intervals),
         )

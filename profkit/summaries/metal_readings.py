@@ -39,10 +39,9 @@ def trace_readings(
     machine around the timing pass.
     """
     return (
-        *_doubted(metal, _busy(metal, trace)),
+        *_doubted(metal, [*_busy(metal, trace), longest(metal)]),
         *_queue(metal),
         *_frames(metal),
-        longest(metal),
         slowed(metal, moments),
         *_memory(metal),
     )
@@ -114,7 +113,17 @@ def _of_device(metal: MetalTrace) -> tuple[tuple[str, ...], str]:
 
 
 def _doubted(metal: MetalTrace, readings: list[Reading]) -> list[Reading]:
-    """The readings, with what contradicts them: a process cannot work for longer than its device is active."""
+    """The readings, with what contradicts them: a process cannot work for longer than its device is active.
+
+    Where it is a guess whose work counts, nothing that is said of it is said of the program that was profiled.
+    """
+    if metal.guessed is not None:
+        doubt = f"{metal.guessed}; the table of contents (toc.xml) tells which one was profiled"
+        of_device = ("gpu.utilization.device", "gpu.window")
+        return [
+            replace(r, doubt=doubt) if r.metric not in of_device and r.value is not None else r
+            for r in readings
+        ]
     device, busy = metal.device_busy if metal.marked else metal.window_busy, metal.process_busy
     if device is None or busy is None or busy <= device * (1 + SLACK) + CLOCKS:
         return readings

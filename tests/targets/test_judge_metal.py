@@ -84,6 +84,11 @@ SHORT = {
         (metal.metal(**SHORT), "unknown", "no region is marked, and 400 ms of few command buffers may be start-up"),
         (metal.metal(**(SHORT | {"window": 4.0})), "fail", "target > 70 %"),
         (metal.metal(**(SHORT | {"command_buffers": Spread(100, 1e-3, 1e-3, 1e-3, 0.1)})), "fail", "> 70 %"),
+        # One command buffer is busy for all of its window, however long the program did something else.
+        (metal.metal(**(SHORT | {"window": 8e-3, "process_busy": 8e-3})), "unknown", "8.00 ms of few"),
+        (metal.metal(**(SHORT | {"process_busy": 0.39})), "unknown", "400 ms of few command buffers"),
+        (metal.metal(span=8e-3, window=8e-3, process_busy=8e-3, device_busy=8e-3), "unknown", "8.00 ms are too short"),
+        (metal.metal(**(SHORT | {"window": 4.0, "process_busy": 3.9})), "pass", "97.5 %"),
         (metal.idle(span=4e-3, process_busy=1e-3, blocked=0.0), "unknown", "4.00 ms are too short to tell"),
         (metal.idle(others=None, blocked=None), "unknown", "other processes had the GPU: without them"),
         (MetalTrace(), "unknown", "GPU utilization not known: the process's own intervals are not in the trace"),
@@ -321,6 +326,15 @@ def test_a_program_that_put_nothing_on_the_gpu_is_asked_whether_it_uses_it() -> 
     brought = verdicts(metal.report(MetalTrace(span=2.0, absent=(empty,))))["gpu-busy"]
     assert brought.reason == "GPU utilization not known: metal-gpu-intervals has no rows"
     assert brought.advice == ("launch the program with xctrace",)
+
+
+@pytest.mark.parametrize("trace", [BUSY, metal.idle(), counted(read=120e9)])
+def test_of_a_process_that_is_a_guess_nothing_is_said(trace: MetalTrace) -> None:
+    why = "the recording names no process: Firefox (900) counts, the busiest on the GPU"
+    found = verdicts(metal.report(replace(trace, guessed=why)))
+    for name in ("gpu-busy", "longest-shader"):
+        assert found[name].verdict == "unknown"
+        assert f"doubtful: {why}; the table of contents (toc.xml) tells" in found[name].reason
 
 
 def test_judging_again_changes_nothing() -> None:

@@ -123,6 +123,7 @@ def _metal(
         if COMPILER in tables.rows
         else None,
         counter_set=None if chosen in NO_SET else chosen,
+        guessed=part.target.note if part.target.guessed else None,
     )
 
 

@@ -16,13 +16,14 @@ COMPOSITORS = frozenset(("WindowServer", "backboardd"))
 class Target:
     """`numbers` are those of the processes whose work counts; `name` tells them; `note`: what has to be said.
 
-    `others` is a process that counts and had nothing on the GPU.
+    `others` is a process that counts and had nothing on the GPU. `guessed`: nothing says that it is what was profiled.
     """
 
     numbers: frozenset[int] = frozenset()
     name: str | None = None
     note: str | None = None
     others: tuple[Process, ...] = ()
+    guessed: bool = False
 
 
 def choose_target(
@@ -68,6 +69,7 @@ def choose_target(
         found.numbers,
         found.name,
         f"the recording names no process: {found.name} counts, the busiest on the GPU",
+        guessed=True,
     )
 
 

@@ -273,6 +273,10 @@ def test_without_a_table_of_contents_the_busiest_counts_but_never_the_compositor
         report.warnings[0]
         == "the recording names no process: python3.12 (812) counts, the busiest on the GPU"
     )
+    assert report.metal.guessed == report.warnings[0]
+    encoders = [encoder(1, "a", process=BROWSER)]
+    assert read({INTERVALS: [work(0, 9, BROWSER)], ENCODERS: encoders}, contents=()).metal.guessed is None
+    assert read({INTERVALS: [work(0, 9)]}).metal.guessed is None
     assert read({INTERVALS: [work(0, 500, SCREEN)]}, contents=()).metal.process_busy == us(500)
 
 
