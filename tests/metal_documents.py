@@ -37,7 +37,11 @@ NO_COUNTERS = MetalAbsent(
     "the recording was set to no counter set (Counter Set: (null))",
     "xctrace record --instrument 'Metal GPU Counters'",
 )
-NO_SHADERS = MetalAbsent("metal-shader-profiler-intervals", "Shader Timeline: Disabled in the template")
+NO_SHADERS = MetalAbsent(
+    "metal-shader-profiler-intervals",
+    "Shader Timeline: Disabled in the template",
+    "an Apple GPU of M3 or later",
+)
 STATES = (MetalState("Maximum", 1.9, 1.35), MetalState("Minimum", 0.1, 0.05))
 NOMINAL = (MetalState("Nominal", 2.0),)
 

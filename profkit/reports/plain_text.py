@@ -13,7 +13,7 @@ _DANGEROUS = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 # older `##[` anywhere in a line.
 _COMMAND = re.compile(r"(?m)^[^\S\n]*(?=::)|#(?=#\[)")
 # What stands for itself or in brackets at the end. Only xctrace's are longer than a line: paths into a document.
-_TYPED = re.compile(r"(?:\((?=x[^()]*\)$)|^)((?:xcrun )?xctrace export [^;]*?)\)?$")
+_TYPED = re.compile(r"(?:\((?=x[^()]*\)$)|^|(?<=: ))((?:xcrun )?xctrace export [^;]*?)\)?$")
 _JOINER = "\N{WORD JOINER}"  # no width, and no blank to the runner
 
 

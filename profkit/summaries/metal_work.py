@@ -15,10 +15,6 @@ TOP = 10  # more than anybody works on at once
 NAME = 34
 # What Instruments calls an encoder without a label.
 DEFAULT = re.compile(r"|(Compute|Render|Blit|Acceleration Structure) (Command|Encoder) \d+")
-SHADER_FIX = (
-    "an Apple GPU of M3 or later, recorded with a template in which Metal Application has Shader Timeline switched on"
-    " (in Instruments: Metal System Trace, its recording options, File > Save as Template; xctrace record --template)"
-)
 SHADER_REASON = "the recording has no time of single shaders"
 
 
@@ -49,9 +45,9 @@ def summarize_encoders(metal: MetalTrace) -> Summary | None:
 def summarize_shaders(metal: MetalTrace) -> Summary:
     """Time by shader; without any why, and how to get it."""
     if not metal.shaders:
-        reason, _ = why_absent(metal, (SHADERS,), SHADER_REASON)
+        reason, fix = why_absent(metal, (SHADERS,), SHADER_REASON)
         line = f"Time by shader is not known: {reason}."
-        return Summary("shaders", line, (), (), (f"To have it: {SHADER_FIX}",))
+        return Summary("shaders", line, (), (), (f"To have it: {fix}",) if fix else ())
     total = sum(work.seconds for work in metal.shaders)
     top = max(metal.shaders, key=lambda work: work.seconds)
     headline = f"{shortened(top.name, 48)} takes {share(top.seconds, total)} of the time of all shaders."

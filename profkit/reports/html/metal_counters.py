@@ -30,8 +30,13 @@ def part(document: RunDocument, extras: Extras) -> Part | None:
         missing = next((one for one in trace.absent if one.what in TABLES), None)
         if missing is None:
             return None
-        words = f"{missing.reason[:1].upper()}{missing.reason[1:].rstrip('.')}."
-        return Part("gpu-counters", TITLE, sentence("", missing.fix) if missing.fix else "", words)
+        judged = best(document.readings, "gpu.occupancy", (RUN,))  # knows also what the run was asked for
+        if judged is None or judged.reason is None or judged.value is not None:
+            why, fix = missing.reason, missing.fix
+        else:
+            why, fix = judged.reason, judged.fix
+        words = f"{why[:1].upper()}{why[1:].rstrip('.')}."
+        return Part("gpu-counters", TITLE, sentence("", fix) if fix else "", words)
     charts = [chart for chart in (_shares(document, trace, extras), _rates(document, trace, extras)) if chart]
     body = figures(charts, WHOLE) if charts else ""
     shown = f" of the set {trace.counter_set}" if trace.counter_set else ""

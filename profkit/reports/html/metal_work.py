@@ -85,7 +85,7 @@ def _table(found: Sequence[MetalWork], title: str, what: str, source: str, extra
         share = extras.sources.link(reading, f"{percent(100 * one.seconds / total)} %") if total > 0 else "-"
         times = (quantity(one.seconds, "s"), finished(share))
         rows.append((one.name, str(one.count), *times, quantity(one.median, "s"), quantity(one.longest, "s")))
-    columns = (what, "times", "GPU time", "share", "median", "longest")
+    columns = (what, "count", "GPU time", "share", "median", "longest")
     more = len(found) - len(rows)
     return table(title, columns, rows, f"{more} more stand in run.json." if more > 0 else "")
 
@@ -93,10 +93,11 @@ def _table(found: Sequence[MetalWork], title: str, what: str, source: str, extra
 def _buffers(trace: MetalTrace) -> str:
     """Command buffers and the queue, as far as they are told."""
     told: list[tuple[str, Spread | None, str]] = [
-        ("Command buffer on the GPU", trace.command_buffers, ""),
+        ("On the GPU", trace.command_buffers, ""),
+        ("Submission to start", trace.latency, "a queue, no wait of the host"),
         ("Submission to completion", trace.completion, ""),
-        ("Submission to begin on the GPU", trace.latency, "a queue, no wait of the host"),
-        ("From frame to frame", trace.frames, ""),
+        ("End until the host is told", trace.notice, ""),
+        ("Frame to frame", trace.frames, ""),
     ]
     rows = [
         (
@@ -120,5 +121,5 @@ def _buffers(trace: MetalTrace) -> str:
         )
     if trace.failed:
         notes.append(f"{plural(trace.failed, 'command buffer')} ended with an error.")
-    columns = ("what", "count", "median", "95 %", "longest")
+    columns = ("what", "count", "median", "p95", "longest")
     return table("Command buffers", columns, rows, " ".join(notes))

@@ -24,6 +24,10 @@ _WITH_COUNTERS = f"xctrace record --template '{METAL}' --instrument '{GPU_COUNTE
 _BY_HAND = (
     "choose a counter set in Instruments (Metal Application, GPU), and save that as a template to record with"
 )
+_WITH_TIMELINE = (
+    "an Apple GPU of M3 or later, recorded with a template in which Metal Application has Shader Timeline switched on"
+    " (in Instruments: Metal System Trace, its recording options, File > Save as Template; xctrace record --template)"
+)
 _LAUNCH = "launch the program with xctrace; attached to, some versions record nothing of it"
 
 
@@ -91,9 +95,9 @@ def _absent(seen: Seen, schema: str, fix: str) -> MetalAbsent:
 def _shaders(seen: Seen) -> MetalAbsent:
     if seen.run is not None and seen.run.setting("Shader Timeline") == "Disabled":
         return MetalAbsent(
-            SHADERS, "it was recorded with Shader Timeline: Disabled, so no shader was timed", _WITH_COUNTERS
+            SHADERS, "it was recorded with Shader Timeline: Disabled, so no shader was timed", _WITH_TIMELINE
         )
-    return _absent(seen, SHADERS, _WITH_COUNTERS)
+    return _absent(seen, SHADERS, _WITH_TIMELINE)
 
 
 def _counters(seen: Seen, counters: tuple[MetalCounter, ...]) -> MetalAbsent:

@@ -10,6 +10,7 @@ import pytest
 
 from profkit.model import RUN, MetalTrace, Verdict
 from profkit.reports.html.page import render
+from profkit.summaries.pick import unavailable
 from profkit.summaries.where_metal import where_metal_goes
 from tests.reports.html import metal_pages
 from tests.reports.html.markup import problems
@@ -58,6 +59,13 @@ def test_every_part_is_there_in_its_order() -> None:
 )
 def test_what_was_seen_is_told(words: str) -> None:
     assert words in tag_free(render(metal_pages.document()))
+
+
+def test_a_run_that_was_not_asked_to_count_says_so_where_the_counters_would_stand() -> None:
+    told = unavailable("gpu.occupancy", RUN, "the counters pass was not asked for", "--passes trace,counters")
+    document = replace(metal_pages.document(), readings=(told,))
+    text = tag_free(render(document))
+    assert "The counters pass was not asked for. To have it: --passes trace,counters" in text
 
 
 def test_a_queue_without_completions_is_one_until_the_end_on_the_gpu() -> None:

@@ -41,7 +41,10 @@ def test_counters_are_absent_for_the_reason_that_the_recording_shows(contents, t
 
 
 def test_shaders_are_absent_for_the_reason_that_the_recording_shows():
-    assert "Shader Timeline: Disabled" in absent(read({INTERVALS: ROWS, SHADERS: []}), SHADERS).reason
+    found = absent(read({INTERVALS: ROWS, SHADERS: []}), SHADERS)
+    assert "Shader Timeline: Disabled" in found.reason
+    assert "Shader Timeline switched on" in found.fix  # counters beside it would tell no shader
+    assert "GPU Counters" not in found.fix
     enabled = run(("Shader Timeline: Enabled",), schemas=[SHADERS])
     assert "has no rows" in absent(read({INTERVALS: ROWS, SHADERS: []}, contents=enabled), SHADERS).reason
 
