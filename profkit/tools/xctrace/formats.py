@@ -8,12 +8,18 @@ _KINDS = "profkit.tools.xctrace.kinds"
 _REPORT = later("profkit.tools.xctrace.report", "read_exports")
 # The tables that most of a report is made of: `report.wanted_schemas` has all.
 TABLES = (
-    "metal-gpu-state-intervals",
     "metal-gpu-intervals",
+    "metal-gpu-state-intervals",
     "metal-application-encoders-list",
     "metal-application-command-buffer-submissions",
     "metal-command-buffer-completed",
+    "gpu-performance-state-intervals",
+    "device-thermal-state-intervals",
+    "metal-shader-profiler-intervals",
     "metal-gpu-counter-intervals",
+    "gpu-counter-info",
+    "gpu-counter-value",
+    "time-info",
     "time-profile",
     "counters-profile",
 )

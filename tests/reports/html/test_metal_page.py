@@ -63,7 +63,7 @@ def test_what_was_seen_is_told(words: str) -> None:
 
 def test_a_run_that_was_not_asked_to_count_says_so_where_the_counters_would_stand() -> None:
     told = unavailable("gpu.occupancy", RUN, "the counters pass was not asked for", "--passes trace,counters")
-    document = replace(metal_pages.document(), readings=(told,))
+    document = replace(metal_pages.document(replace(metal_pages.trace(), counters=())), readings=(told,))
     text = tag_free(render(document))
     assert "The counters pass was not asked for. To have it: --passes trace,counters" in text
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 from pathlib import Path
@@ -17,6 +18,7 @@ from profkit.tools.xctrace.formats import TABLES
 from profkit.tools.xctrace.report import read_exports, wanted_schemas
 from profkit.tools.xctrace.toc import read_toc
 from tests.cli_runner import profkit
+from tests.conftest import ROOT
 from tests.xctrace_tables import EMPTY, duration, export, node, process, text, time
 
 STATES = (("start", "start-time"), ("duration", "duration"), ("state", "gpu-state"))
@@ -202,6 +204,12 @@ def test_a_document_of_instruments_says_how_it_is_exported_where_no_xctrace_is(
         assert caught.value.fix is not None
         assert f"xctrace export --input {shlex.quote(document.name)} --toc" in caught.value.fix
         assert "[@schema=\"'$t'\"]" in caught.value.fix
+
+
+def test_the_page_on_macs_exports_the_same_tables_by_hand_as_an_error_does() -> None:
+    page = (ROOT / "docs" / "mps.md").read_text()
+    (shown,) = re.findall(r"for t in (.*?); do", page, re.DOTALL)
+    assert tuple(shown.replace("\\\n", " ").split()) == TABLES
 
 
 def test_the_tables_that_are_to_be_exported_by_hand_are_tables_that_are_read() -> None:
