@@ -35,12 +35,13 @@ _LAUNCH = "launch the program with xctrace; attached to, some versions record no
 class Seen:
     """What was read: rows by schema (0: a table without rows; not there: no table), and what the export left out.
 
-    `left_out` are the reasons by schema.
+    `left_out` are the reasons by schema, `timeless` the rows without a time of those that have too many of them.
     """
 
     run: Run | None
     rows: Mapping[str, int]
     left_out: Mapping[str, str] = field(default_factory=dict)
+    timeless: Mapping[str, int] = field(default_factory=dict)
 
 
 def absences(
@@ -67,7 +68,7 @@ def _absences(
         (THERMAL, _TEMPLATE),
         (MEMORY, _LAUNCH),
     ):
-        if not seen.rows.get(schema):
+        if not seen.rows.get(schema) or schema in seen.timeless:
             yield _absent(seen, schema, fix)
     if not commits:
         yield _absent(seen, SUBMISSIONS, _LAUNCH)
@@ -80,6 +81,11 @@ def _absences(
 def _absent(seen: Seen, schema: str, fix: str) -> MetalAbsent:
     if schema in seen.left_out:
         reason = f"the table could not be exported: {seen.left_out[schema]}"
+        return MetalAbsent(schema, reason, export_line(schema, seen.run))
+    if schema in seen.timeless:
+        reason = (
+            f"the table is damaged: {seen.timeless[schema]:,} of its {seen.rows[schema]:,} rows tell no time"
+        )
         return MetalAbsent(schema, reason, export_line(schema, seen.run))
     if seen.rows.get(schema):
         return MetalAbsent(schema, "none of its rows lies in the part that counts")

@@ -59,7 +59,7 @@ def _metal(
     tables: MetalTables, recording: Recording, part: Part, encoders: tuple[sums.Summed, ...]
 ) -> MetalTrace:
     counted, window, busy, rows, own = part.counted, part.window, part.busy, part.rows, part.columns()
-    told = tables.rows.get(INTERVALS, 0) > 0
+    told = tables.rows.get(INTERVALS, 0) > 0 and tables.gpu_work.best.tells_time
     seen = part.active if part.active is not None else union(rows["start"], rows["end"]) if told else None
     known = told and bool(part.target.numbers or part.target.name)
     working = busy if len(busy) else None
@@ -73,7 +73,8 @@ def _metal(
     channel = sums.by_name(channels, own["channel"], own["start"], own["end"], counted)
     clocks = _track(tables.performance.best.tracks, part.gpu)
     performance = tables.performance.best.spans(clocks)
-    absent = Seen(run, tables.rows, recording.left_out)
+    timeless = {} if tables.gpu_work.best.tells_time else {INTERVALS: tables.gpu_work.best.skipped}
+    absent = Seen(run, tables.rows, recording.left_out, timeless)
     chosen = run.setting("Counter Set") if run is not None else None
     induced = run.setting("Induced GPU Performance State") if run is not None else None
     processes = tables.gpu_work.best.processes.all

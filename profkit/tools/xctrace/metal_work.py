@@ -37,6 +37,7 @@ NOT_TOLD = -1
 MOST_NAMES = 4096  # kept apart; what comes after has one name
 MORE = "[more names]"
 _LATEST = 1 << 60  # ns: what lies beyond (36 years) is no time of a recording
+_MOST_SKIPPED = 0.01  # of the rows: with more of them left out a sum of the others says nothing
 _ACTIVE = "Active"
 _NUMBER = re.compile(r"-?\d{1,20}")
 _BLOCK = 1 << 14
@@ -155,6 +156,11 @@ class GpuWork:
 
     def __len__(self) -> int:
         return len(self._columns["start"])
+
+    @property
+    def tells_time(self) -> bool:
+        """Whether (nearly) all rows told when the work was: a table of others says nothing of how busy the GPU was."""
+        return self.skipped <= _MOST_SKIPPED * (len(self) + self.skipped)
 
     def table(self) -> dict[str, Any]:
         """The columns as arrays, in the order of the starts."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Generator, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
 from profkit.errors import UnreadableReport
-from profkit.tools.xctrace.careful import Careful, Cells
+from profkit.tools.xctrace.careful import EXPORT_AGAIN, Careful, Cells
 from profkit.tools.xctrace.definitions import Irregular
 from profkit.tools.xctrace.fast_columns import split_wanted
 from profkit.tools.xctrace.header import Header
@@ -48,7 +49,9 @@ def _tables(
             if header.schema is None and before is not None:
                 header.schema, header.columns, header.borrowed = before.schema, before.columns, True
             if header.schema is None:
-                raise UnreadableReport(f"{path}: not an export of a table by xctrace: it has no schema")
+                raise UnreadableReport(
+                    f"{path}: not an export of a table by xctrace: it has no schema", EXPORT_AGAIN
+                )
             before = header
             yield _table(path, header, way, runs)
 
@@ -76,9 +79,11 @@ class _named:  # noqa: N801 (a context, not a thing)
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         if isinstance(error, UnreadableReport):
-            raise UnreadableReport(f"{self._path}: {error.message}", error.fix) from error
+            raise UnreadableReport(f"{self._path}: {error.message}", error.fix or EXPORT_AGAIN) from error
         if isinstance(error, OSError):
-            raise UnreadableReport(f"{self._path} cannot be read: {error.strerror}") from error
+            raise UnreadableReport(
+                f"{self._path} cannot be read: {error.strerror}", f"ls -l {shlex.quote(str(self._path))}"
+            ) from error
 
 
 class _Carefully:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -60,16 +61,20 @@ def read_toc(path: Path) -> tuple[Run, ...]:
         with path.open("rb") as file:
             data = file.read(MOST_BYTES + 1)
     except OSError as error:
-        raise UnreadableReport(f"{path} cannot be read: {error.strerror}") from error
+        raise UnreadableReport(
+            f"{path} cannot be read: {error.strerror}", f"ls -l {shlex.quote(str(path))}"
+        ) from error
     if len(data) > MOST_BYTES:
-        raise UnreadableReport(f"{path}: no table of contents of xctrace has more than {MOST_BYTES >> 20} MB")
+        raise UnreadableReport(
+            f"{path}: no table of contents of xctrace has more than {MOST_BYTES >> 20} MB", EXPORT_AGAIN
+        )
     try:
         root = _parsed(data)
     except UnreadableReport as error:
-        raise UnreadableReport(f"{path}: {error.message}", error.fix) from error
+        raise UnreadableReport(f"{path}: {error.message}", error.fix or EXPORT_AGAIN) from error
     if root.tag != "trace-toc":
         raise UnreadableReport(
-            f"{path}: not a table of contents of xctrace: it begins with <{root.tag[:40]}>"
+            f"{path}: not a table of contents of xctrace: it begins with <{root.tag[:40]}>", EXPORT_AGAIN
         )
     return tuple(_run(element, n) for n, element in enumerate(root.findall("run"), 1))
 

@@ -34,6 +34,7 @@ def refused(way: Way, path: Path, content: bytes) -> str:
     with pytest.raises(UnreadableReport) as caught:
         taken(way, path)
     assert str(path) in caught.value.message
+    assert caught.value.fix
     return caught.value.message.replace(str(path), "")
 
 
@@ -87,8 +88,9 @@ def test_a_document_type_far_into_the_file_is_refused_too(way: Way, place: bytes
 def test_a_table_of_contents_with_a_document_type_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "toc.xml"
     path.write_bytes(b'<?xml version="1.0"?>' + BOMB + b"<trace-toc>&b;</trace-toc>")
-    with pytest.raises(UnreadableReport, match="DOCTYPE"):
+    with pytest.raises(UnreadableReport, match="DOCTYPE") as caught:
         read_toc(path)
+    assert caught.value.fix
     path.write_bytes(b"<trace-toc>" + b"<a>" * 100_000)
     with pytest.raises(UnreadableReport, match="in one another"):
         read_toc(path)

@@ -123,3 +123,25 @@ def test_program_counters_are_named_by_the_list_of_shaders():
     metal = read({**tables, "gpu-shader-profiler-interval": pcs}).metal
     assert [(one.name, one.count) for one in metal.shaders] == [("gemm (45)", 2)]
     assert read(tables).metal.shaders == ()
+
+
+@pytest.mark.parametrize(
+    "damaged", [{"duration": -5}, {"duration": None}, {"duration": 10**20}, {"start": None}]
+)
+@pytest.mark.parametrize("share", [1.0, 0.1])
+def test_rows_that_tell_no_time_are_no_idle_gpu(damaged, share):
+    """A table with many of them does not say how busy the GPU was; before, it was busy for 0 % of the time."""
+    rows = [
+        {**row, **damaged} if n < share * 100 else row
+        for n, row in enumerate([work(20 * k, 10) for k in range(100)])
+    ]
+    metal = read({INTERVALS: rows}).metal
+    assert metal.process_busy is None
+    assert metal.device_busy is None
+    assert (
+        f"{int(100 * share)} of its 100 rows tell no time"
+        in absent(read({INTERVALS: rows}), INTERVALS).reason
+    )
+    assert read({INTERVALS: [work(20 * k, 10) for k in range(100)]}).metal.process_busy == pytest.approx(
+        1000 * SEC
+    )
