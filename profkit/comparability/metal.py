@@ -8,7 +8,12 @@ from collections.abc import Sequence
 from profkit.model import MetalState, RunDocument
 
 _SYSTEM = re.compile(r"macOS (\d+(?:\.\d+)*)")
-NOMINAL = "Nominal"  # the thermal state in which nothing is held down
+_NOMINAL = ("nominal", "none")  # the thermal states in which nothing is held down
+
+
+def holds_down(thermal: str) -> bool:
+    """Whether a thermal state of this name slows the device down."""
+    return thermal.strip().lower() not in _NOMINAL
 
 
 def metal_values(document: RunDocument) -> dict[str, str | None]:

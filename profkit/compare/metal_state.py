@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from profkit.comparability.metal import NOMINAL
+from profkit.comparability.metal import holds_down
 from profkit.model import KernelChange, MetalState, RunDocument
 from profkit.words import percent
 
@@ -43,7 +43,7 @@ def heat(document: RunDocument) -> str | None:
     """`thermal state Fair in 43 % of the trace`, where another one than Nominal held for a tenth of it or more."""
     states: Sequence[MetalState] = document.metal.thermal if document.metal is not None else ()
     total = sum(one.seconds for one in states)
-    hot = [one for one in states if one.name != NOMINAL]
+    hot = [one for one in states if holds_down(one.name)]
     share = sum(one.seconds for one in hot) / total if total > 0 else 0.0
     if share < HOT:
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from profkit.comparability.metal import holds_down
 from profkit.model import MetalState, MetalTrace, Moment, Reading, Summary, Table
 from profkit.summaries.metal_told import PERFORMANCE, THERMAL, share, told
 from profkit.summaries.tables import remarks
@@ -11,7 +12,6 @@ from profkit.words import percent, quantity
 
 CONCERN = "state"
 LOWEST = "minimum"  # the name of the lowest performance state, lower case
-NOMINAL = ("nominal", "none")  # a thermal state in which nothing is slowed down
 DECIDES = 10.0  # %, as of the target: what one of two tables tells is enough to say that it was slowed down
 NOTHING = "nothing slowed it down"
 NO_STATES = "the trace has no performance and thermal states"
@@ -49,7 +49,7 @@ def slowed(metal: MetalTrace, moments: Sequence[Moment] = ()) -> Reading:
             )
     if metal.thermal:
         total = sum(state.seconds for state in metal.thermal)
-        hot = [s for s in metal.thermal if s.name.strip().lower() not in NOMINAL and s.seconds > 0]
+        hot = [s for s in metal.thermal if holds_down(s.name) and s.seconds > 0]
         if total > 0 and hot:
             part = 100 * sum(state.seconds for state in hot) / total
             names = " and ".join(state.name for state in hot[:2])

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from profkit.model import RUN, MetalTrace, MetalWork, Reading, Source
+from profkit.summaries.metal_told import INTERVALS, STATES, SUBMITTED, TOOL
 from profkit.summaries.where_time import MOST, Part, Whole
 from profkit.words import percent, quantity
 
-TOOL = "xctrace"
-INTERVALS, STATES = "metal-gpu-intervals", "metal-gpu-state-intervals"
-SUBMISSIONS = "metal-application-command-buffer-submissions"
 HOST = "the host had submitted nothing"
 WAITING = "submitted, and not begun"
 OTHERS = "others had the GPU"
@@ -28,9 +26,9 @@ def _window(trace: MetalTrace) -> Whole | None:
     rest = max(0.0, whole - busy - trace.unsubmitted - (trace.blocked or 0.0))
     told = (
         ("the process works on the GPU", busy, False, INTERVALS, "union of its intervals / window"),
-        (HOST, trace.unsubmitted, True, SUBMISSIONS, "gaps in which nothing was submitted / window"),
+        (HOST, trace.unsubmitted, True, SUBMITTED, "gaps in which nothing was submitted / window"),
         (OTHERS, trace.blocked or 0.0, True, INTERVALS, "gaps with work submitted, others on it / window"),
-        (WAITING, rest, True, SUBMISSIONS, "the rest of the gaps / window"),
+        (WAITING, rest, True, SUBMITTED, "the rest of the gaps / window"),
     )
     return _whole("From the process' first submission to its last", whole, told)
 

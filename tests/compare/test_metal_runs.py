@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from profkit.compare import compare
+from profkit.compare.metal_state import heat
 from profkit.model import (
     RUN,
     Gpu,
@@ -152,3 +153,11 @@ def test_recordings_of_one_program_differ_by_their_sum_and_not_by_their_medians(
     assert found.outcome in ("same", "ambiguous")
     assert {k.word for k in found.kernels} <= {"same", "ambiguous"}
     assert compare(timed(8.75e-6, 0.1), timed(1.2e-5, 0.1)).outcome == "regressed"
+
+
+def test_a_thermal_state_that_is_none_is_no_heat() -> None:
+    metal = run().metal or MetalTrace()
+    cool = replace(run(), metal=replace(metal, thermal=(MetalState("None", 1.0),)))
+    assert heat(cool) is None
+    hot = replace(metal, thermal=(MetalState("Serious", 0.5), MetalState("Nominal", 0.5)))
+    assert heat(replace(run(), metal=hot)) == "thermal state Serious in 50.0 % of the trace"

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from profkit.backends import Findings, Known, Site
 from profkit.backends.cpu.choice import SOFTWARE, Choice
+from profkit.backends.cpu.groups import NATIVE_SECONDS, iterations
 from profkit.backends.per_iteration import Done, done_in_region, per_iteration
 from profkit.errors import UnreadableReport
 from profkit.metrics import derive, formula_table
@@ -20,8 +21,6 @@ from profkit.tools.perf.stat_csv import read_stat_csv
 from profkit.tools.perf.stat_groups import merge_groups
 from profkit.tools.perf.stat_names import split_name
 
-NATIVE_SECONDS = 1.0  # of region for each group
-MOST_ITERATIONS = 1_000_000
 # What is held against the time of one iteration: of no use where it was counted over something else.
 _AGAINST_TIME = ("dram.bytes", "flops")
 _NO_SWITCH = "of the whole process: this perf cannot be switched by a region (perf 5.10 and later can)"
@@ -82,20 +81,13 @@ def _step(site: Site, perf: PerfAbility, known: Known, number: int, events: tupl
             "counters",
             str(folder / f"{name}.region"),
             switch=Switch("perf-control", control, ack) if switched else None,
-            iterations=_iterations(known.iteration_seconds),
+            iterations=iterations(known.iteration_seconds),
             seconds=NATIVE_SECONDS,
         ),
         fifos=(control, ack) if switched else (),
         tool="perf",
         workload_status=status,
     )
-
-
-def _iterations(seconds: float | None) -> int | None:
-    """The same number in every group, so that the anchors can be compared; None where nothing was timed yet."""
-    if seconds is None or seconds <= 0:
-        return None
-    return min(MOST_ITERATIONS, max(1, int(NATIVE_SECONDS / seconds)))
 
 
 def find_counting(site: Site, plan: PassPlan, choice: Choice) -> Findings:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from profkit.backends import Findings, Known, Site
+from profkit.backends.cpu.groups import NATIVE_SECONDS, iterations
 from profkit.backends.cpu.macos_step import START_SECONDS, cpu_step, kept_facts, of_region
 from profkit.backends.instruments import read_step
 from profkit.backends.per_iteration import Done, done_in_region, per_iteration
@@ -21,8 +22,6 @@ from profkit.tools.xctrace.cpu_guided import SCHEMA
 from profkit.tools.xctrace.cpu_options import counter_options
 from profkit.tools.xctrace.probe import XctraceAbility, recording_options
 
-NATIVE_SECONDS = 1.0  # of region for each group: a thousand samples
-MOST_ITERATIONS = 1_000_000
 TABLES = ("counters-profile",)
 MOST_EDGES = 0.02  # as far as counts of several runs may lie apart
 _KIND = ("hw.cputype", "hw.cpusubtype", "hw.cpufamily")  # by which macOS names its table of a core's events
@@ -75,7 +74,7 @@ def plan_counting(site: Site, xctrace: XctraceAbility, known: Known, counting: C
             f"count-{number}",
             CPU_COUNTERS,
             TABLES,
-            iterations=_iterations(known.iteration_seconds),
+            iterations=iterations(known.iteration_seconds),
             seconds=NATIVE_SECONDS,
             options={str(site.folder / "artifacts" / f"count-{number}.options.json"): options},
         )
@@ -105,7 +104,7 @@ def plan_guided(site: Site, xctrace: XctraceAbility, known: Known) -> PassPlan:
         "count-guided",
         CPU_COUNTERS,
         (SCHEMA,),
-        iterations=_iterations(known.iteration_seconds),
+        iterations=iterations(known.iteration_seconds),
         seconds=NATIVE_SECONDS,
     )
     plain = known.plain_seconds
@@ -118,13 +117,6 @@ def plan_guided(site: Site, xctrace: XctraceAbility, known: Known) -> PassPlan:
         cost_note="one run",
         notes=("the guided mode of CPU Counters, since its list of events left no counts",),
     )
-
-
-def _iterations(seconds: float | None) -> int | None:
-    """The same number in every group, so that the anchors can be compared; None where nothing was timed yet."""
-    if seconds is None or seconds <= 0:
-        return None
-    return min(MOST_ITERATIONS, max(1, int(NATIVE_SECONDS / seconds)))
 
 
 def find_counting(site: Site, plan: PassPlan, counting: Counting) -> Findings:

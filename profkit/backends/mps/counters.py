@@ -11,12 +11,12 @@ from profkit.backends.mps.trace import COUNTED, cut, directive
 from profkit.model import MetalAbsent, MetalTrace, PassPlan
 from profkit.tools.xctrace.command import FINISH_COUNTERS, GPU_COUNTERS, POINTS
 from profkit.tools.xctrace.faults import COUNTERS_FIX, UNSUPPORTED_COUNTERS, explain
+from profkit.tools.xctrace.metal_counters import COUNTERS
 from profkit.tools.xctrace.probe import XctraceAbility
 from profkit.tools.xctrace.report import wanted_schemas
 
 SECONDS = 1.0  # of a benchmark's region: 30 counters in 3,000 samples each
 LONGEST = 20.0  # seconds that are recorded at most, beside the start: 15 s are 3 to 6 GB of XML on an M3
-_TABLE = "metal-gpu-counter-intervals"
 _FACT = "counter set"
 
 
@@ -70,6 +70,6 @@ def _why_none(site: Site, metal: MetalTrace) -> tuple[MetalAbsent, ...]:
     fault = explain(said(site.folder, "counters.log"), 0)
     others = tuple(absent for absent in metal.absent if COUNTED not in absent.what)
     if fault is not None and fault.reason == UNSUPPORTED_COUNTERS:
-        return (*others, MetalAbsent(_TABLE, fault.reason, fault.fix))
+        return (*others, MetalAbsent(COUNTERS, fault.reason, fault.fix))
     told = tuple(absent for absent in metal.absent if COUNTED in absent.what)
-    return (*others, *(told or (MetalAbsent(_TABLE, "the recording has no counters", COUNTERS_FIX),)))
+    return (*others, *(told or (MetalAbsent(COUNTERS, "the recording has no counters", COUNTERS_FIX),)))

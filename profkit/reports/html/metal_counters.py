@@ -10,14 +10,14 @@ from profkit.reports.charts.bars import Bar, Mark, bar_chart
 from profkit.reports.html.chart_figures import figures, sentence, threshold
 from profkit.reports.html.metal_table import finished, table
 from profkit.reports.html.part import Extras, Part
+from profkit.summaries.metal_told import COUNTERS, SAMPLES, TOOL
 from profkit.summaries.pick import best, main_scopes
-from profkit.summaries.where_metal import TOOL
 from profkit.words import percent, plural, quantity
 
 TITLE = "GPU counters"
 MOST = 16  # bars of a chart
 ROWS = 200
-TABLES = ("metal-gpu-counter-intervals", "gpu-counter-value")
+TABLES = (COUNTERS, SAMPLES)
 WHOLE = "Counters speak of the whole GPU, whoever used it."
 
 

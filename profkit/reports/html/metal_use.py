@@ -7,8 +7,9 @@ from profkit.reports.charts.bars import Bar, Mark, bar_chart
 from profkit.reports.charts.over_time import over_time_chart
 from profkit.reports.html.chart_figures import figures, sentence, summary_of, threshold
 from profkit.reports.html.part import Extras, Part
+from profkit.summaries.metal_told import INTERVALS, STATES
 from profkit.summaries.pick import best, main_scopes
-from profkit.summaries.where_metal import INTERVALS, STATES, share_of
+from profkit.summaries.where_metal import share_of
 from profkit.words import percent, plural, quantity
 
 TITLE = "GPU utilization"

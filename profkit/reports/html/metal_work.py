@@ -10,12 +10,12 @@ from profkit.reports.charts.bars import Bar, bar_chart
 from profkit.reports.html.chart_figures import figures, sentence
 from profkit.reports.html.metal_table import finished, table
 from profkit.reports.html.part import Extras, Part
-from profkit.summaries.where_metal import INTERVALS, share_of
+from profkit.summaries.metal_told import INTERVALS, SHADERS
+from profkit.summaries.where_metal import share_of
 from profkit.words import percent, plural, quantity
 
 MOST = 12  # bars of a chart
 ROWS = 200  # of a table
-SHADERS = "metal-shader-profiler-intervals"
 LABEL = 60  # characters of a name in a chart
 
 

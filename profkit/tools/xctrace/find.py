@@ -64,11 +64,6 @@ def _of_xcode(xcrun: str | None, developer: str | None, root: Path) -> Found:  #
     return Found(None, Fault(reason, fix))
 
 
-def find_xctrace() -> Path | None:
-    """The xctrace to call; None where there is none."""
-    return locate_xctrace().path
-
-
 def _other_xcode(root: Path) -> Path | None:
     """The newest Xcode here that has xctrace, selected or not."""
     for pattern in _XCODES:

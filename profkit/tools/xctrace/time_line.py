@@ -12,9 +12,10 @@ from profkit.region.record import RegionRecord
 from profkit.timeline.marks import Mark
 from profkit.tools.xctrace.alignment import CLOCK_COLUMNS, CLOCK_TABLE, NoClock, TraceClock, align, read_clock
 from profkit.tools.xctrace.folder import Exports, find_exports
-from profkit.tools.xctrace.metal_host import encoder_name
+from profkit.tools.xctrace.metal_host import COMPLETED, ENCODERS, SUBMISSIONS, encoder_name
+from profkit.tools.xctrace.metal_states import PERFORMANCE, THERMAL
 from profkit.tools.xctrace.metal_target import told
-from profkit.tools.xctrace.metal_work import label_of
+from profkit.tools.xctrace.metal_work import INTERVALS, STATES, label_of
 from profkit.tools.xctrace.stream import tables
 from profkit.tools.xctrace.table import Row, Table
 from profkit.tools.xctrace.values import Backtrace, Process, Thread, Value
@@ -23,11 +24,6 @@ KEPT = 1 << 20  # encoders and command buffers whose labels and begins are remem
 DEEP = 60  # frames of a stack that are told
 SAMPLE = 1_000_000  # ns that a sample stands for where its table does not say
 
-ENCODERS = "metal-application-encoders-list"
-SUBMISSIONS = "metal-application-command-buffer-submissions"
-COMPLETED = "metal-command-buffer-completed"
-INTERVALS, STATES = "metal-gpu-intervals", "metal-gpu-state-intervals"
-PERFORMANCE, THERMAL = "gpu-performance-state-intervals", "device-thermal-state-intervals"
 DRIVER = "metal-driver-intervals"
 SIGNPOSTS = ("OSSignpostIntervals", "os-signpost-interval", "kdebug-signpost-interval")
 # The first that is there: they hold the same samples. Weights of the first two are times, those of others counts.

@@ -55,7 +55,7 @@ def test_xctrace_is_the_one_that_xcrun_names_and_never_the_stub(
     (stub / "xctrace").write_text("#!/bin/sh\necho tool not found\nexit 1\n")
     (stub / "xctrace").chmod(0o755)
     monkeypatch.setenv("PATH", f"{stub}{os.pathsep}{STAND_INS}{os.pathsep}{os.environ['PATH']}")
-    assert find.find_xctrace() == XCTRACE
+    assert find.locate_xctrace().path == XCTRACE
 
 
 def test_an_xcode_that_is_here_and_not_selected_is_named_in_the_fix(
