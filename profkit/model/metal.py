@@ -160,6 +160,7 @@ class MetalTrace:
         None  # as the recording was set: "Performance Limiters"; None: none, or not told
     )
     guessed: str | None = None  # why the process that counts may be another than was profiled
+    lost: str | None = None  # why all of the trace counts, although a region was marked
     notice: Spread | None = (
         None  # of command buffers, from their end on the GPU until the host was told of it
     )

@@ -115,10 +115,13 @@ def _of_device(metal: MetalTrace) -> tuple[tuple[str, ...], str]:
 def _doubted(metal: MetalTrace, readings: list[Reading]) -> list[Reading]:
     """The readings, with what contradicts them: a process cannot work for longer than its device is active.
 
-    Where it is a guess whose work counts, nothing that is said of it is said of the program that was profiled.
+    Where it is a guess whose work counts, nothing that is said of it is said of the program that was profiled; nor of
+    the region, where that was marked and not found.
     """
+    doubt = metal.lost
     if metal.guessed is not None:
         doubt = f"{metal.guessed}; the table of contents (toc.xml) tells which one was profiled"
+    if doubt is not None:
         of_device = ("gpu.utilization.device", "gpu.window")
         return [
             replace(r, doubt=doubt) if r.metric not in of_device and r.value is not None else r

@@ -192,7 +192,12 @@ def test_bandwidth_is_held_against_the_chip_where_memory_may_limit(
         (10e9, 0.1e9, "not-applicable", "fail"),
         (50e9, 0.1e9, "not-applicable", "unknown"),  # 9.4 TFLOP/s: more than the chip can do in float32
         (None, 0.95e9, "pass", None),
-        (None, 0.6e9, "unknown", None),  # 41 % of the memory, and the arithmetic that may limit it is not known
+        (
+            None,
+            0.6e9,
+            "unknown",
+            None,
+        ),  # 41 % of the memory, and the arithmetic that may limit it is not known
         (30e9, None, "unknown", "pass"),
     ],
 )
@@ -336,6 +341,13 @@ def test_of_a_process_that_is_a_guess_nothing_is_said(trace: MetalTrace) -> None
     for name in ("gpu-busy", "longest-shader"):
         assert found[name].verdict == "unknown"
         assert f"doubtful: {why}; the table of contents (toc.xml) tells" in found[name].reason
+
+
+@pytest.mark.parametrize("trace", [BUSY, metal.idle()])
+def test_of_a_region_that_was_not_found_nothing_is_said(trace: MetalTrace) -> None:
+    why = "the whole trace counts, not the region alone: the trace does not tell its clock"
+    found = on("gpu-busy", replace(trace, lost=why, marked=False))
+    assert (found.verdict, why in found.reason) == ("unknown", True), found.reason
 
 
 def test_judging_again_changes_nothing() -> None:

@@ -76,6 +76,11 @@ class Alignment:
         """Whether only a part of the trace counts."""
         return bool(self.windows)
 
+    @property
+    def lost(self) -> str | None:
+        """Why all of the trace counts although a region was entered; None where none was, or it was found."""
+        return self.notes[0] if self.source == "whole" and self.notes else None
+
 
 def read_clock(rows: Iterable[Sequence[object]]) -> TraceClock:
     """The clock of a trace from the rows of `time-info`, each with the cells of CLOCK_COLUMNS. Raises NoClock.

@@ -125,6 +125,7 @@ def _metal(
         else None,
         counter_set=None if chosen in NO_SET else chosen,
         guessed=part.target.note if part.target.guessed else None,
+        lost=recording.alignment.lost,
     )
 
 

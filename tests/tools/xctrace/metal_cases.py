@@ -83,13 +83,13 @@ def run(settings=SETTINGS, process=ME, schemas=(), **summary):
     )
 
 
-def read(tables, *, contents=None, windows=(), pids=(), left_out=None):
+def read(tables, *, contents=None, windows=(), pids=(), left_out=None, alignment=None):
     """The report of tables (schema to rows, or pairs of both) as a recording of ME."""
     pairs = list(tables.items()) if isinstance(tables, dict) else list(tables)
     bounds = tuple((begin * _NS, end * _NS) for begin, end in windows)
     recording = Recording(
         run() if contents is None else contents or None,
-        alignment=Alignment(bounds, len(bounds), "clock") if bounds else Alignment(),
+        alignment=alignment or (Alignment(bounds, len(bounds), "clock") if bounds else Alignment()),
         left_out=left_out or {},
         pids=frozenset(pids),
     )

@@ -163,6 +163,7 @@ def test_a_region_of_another_recording_never_counts() -> None:
     assert (found.windows, found.source) == ((), "whole")
     (note,) = found.notes
     assert note.startswith("the whole trace counts, not the region alone: 1 of 1 entry")
+    assert found.lost == note
     assert "the nearest by 40.0 s: it is of another recording, or of another clock" in note
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from profkit.tools.xctrace.alignment import Alignment
 from profkit.tools.xctrace.values import Process
 from tests.tools.xctrace.metal_cases import ME, SEC, completion, read, submission, work
 from tests.tools.xctrace.test_metal_counters import INFO, VALUES, value
@@ -15,6 +16,14 @@ PERFORMANCE, MEMORY = "gpu-performance-state-intervals", "metal-current-allocate
 
 def us(value):
     return pytest.approx(value * SEC)
+
+
+def test_a_region_that_was_not_found_is_told():
+    note = "the whole trace counts, not the region alone: the trace does not tell its clock"
+    tables = {INTERVALS: [work(0, 10)]}
+    assert read(tables, alignment=Alignment(notes=(note,))).metal.lost == note
+    assert read(tables).metal.lost is None
+    assert read(tables, windows=[(0, 5)]).metal.lost is None
 
 
 def test_another_process_of_the_same_name_is_not_the_one_that_was_launched():
