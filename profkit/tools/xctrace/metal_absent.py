@@ -20,7 +20,10 @@ USELESS = "RT Unit Active"
 NO_SET = ("(null)", "", "None")
 UNSUPPORTED = "Selected counter profile is not supported on target device"
 _TEMPLATE = f"xctrace record --template '{METAL}' ..."
-_WITH_COUNTERS = f"xctrace record --template '{METAL}' --instrument '{GPU_COUNTERS}' ..."
+# By themselves: beside the instruments of a template they often give no rows.
+_WITH_COUNTERS = (
+    f"record the counters by themselves: xctrace record --instrument '{GPU_COUNTERS}' --launch -- COMMAND"
+)
 _BY_HAND = (
     "choose a counter set in Instruments (Metal Application, GPU), and save that as a template to record with"
 )
