@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -237,3 +238,13 @@ def _public(tree: ast.Module | ast.ClassDef) -> Iterator[ast.FunctionDef | ast.C
 def test_a_relative_import_is_only_where_the_package_has_no_name_to_rely_on() -> None:
     relative = {place(path) for path in FILES for _, name in imports(parsed(path)) if name.startswith(".")}
     assert all(name.startswith("passes/host/") for name in relative)
+
+
+def test_no_two_files_of_tests_have_one_name() -> None:
+    """Folders of tests are no packages, so pytest collects neither of two that are called alike."""
+    names = Counter(
+        path.name
+        for path in (ROOT / "tests").rglob("test_*.py")
+        if not (path.parent / "__init__.py").exists()
+    )
+    assert [name for name, count in names.items() if count > 1] == []
