@@ -72,6 +72,7 @@ class MetalCounter:
     `mean` is weighted by how long each sample held. `unit` is as the table's own label says it, in base units ("%",
     "B/s"), "" where it says none. `covered` is the share of the time (0..1) that samples speak of. `active` is the mean
     over those samples alone in which the process had work on the GPU; None where the recording does not tell when.
+    `filled` is the share (0..1) of the time of those samples in which it had: the rest of it is in `active` as well.
     """
 
     name: str
@@ -83,6 +84,7 @@ class MetalCounter:
     covered: float | None = None
     description: str | None = None
     active: float | None = None
+    filled: float | None = None
 
 
 @dataclass(frozen=True)

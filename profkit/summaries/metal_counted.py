@@ -25,11 +25,12 @@ from profkit.summaries.metal_declared import (
     of_peak,
 )
 from profkit.summaries.metal_told import missing, share, told
-from profkit.words import figures, quantity
+from profkit.words import figures, percent, quantity
 
 AT_WORK = "mean of the samples in which the process had work on the GPU"
 APART = 1.2  # an estimate that could be so many times itself decides nothing
 DILUTED = "mean over all samples * share of the time that they cover / share in which the GPU was active"
+OF_PEAK = ", in % of the"
 RATES = ("bandwidth.gpu.read", "bandwidth.gpu.write")
 SHARES = ("gpu.occupancy", "gpu.occupancy.total", "gpu.occupancy.target", "gpu.limiter", "gpu.alu")
 
@@ -98,7 +99,7 @@ def _while_working(metal: MetalTrace, counter: MetalCounter) -> _Value | str:
     if counter.most <= 0:
         return f"{counter.name} is a hard zero: 0 in all of {counter.samples} samples"
     if counter.active is not None:
-        return _Value(counter.active, counter.unit, "measured", counter.name, AT_WORK)
+        return _Value(counter.active, counter.unit, "measured", counter.name, AT_WORK, _diluted(counter))
     active = share(metal.device_busy, metal.span)
     if not active:
         values = f"{_number(counter.mean, counter.unit)} in the mean and {_number(counter.most, counter.unit)} at most"
@@ -108,6 +109,14 @@ def _while_working(metal: MetalTrace, counter: MetalCounter) -> _Value | str:
     value = min(counter.most, counter.mean * stretched)
     doubt = _doubt(counter, counter.mean * stretched, counter.mean / (active / 100))
     return _Value(value, counter.unit, "estimated", counter.name, DILUTED, doubt)
+
+
+def _diluted(counter: MetalCounter) -> str | None:
+    """A sample is of all the time that it took: of work that is shorter it tells little."""
+    if counter.filled is None or counter.filled * APART >= 1:
+        return None
+    part = percent(100 * counter.filled)
+    return f"the process had work in {part} % of the time of the samples that saw it, and the rest is in them, too"
 
 
 def _doubt(counter: MetalCounter, value: float, undiluted: float) -> str | None:
@@ -176,6 +185,6 @@ def _rate(metal: MetalTrace, name: str, value: _Value | str, chip: Specified) ->
         return missing(metal, name, why, None)
     if not chip.bandwidth:
         return missing(metal, name, chip.reason or UNSPECIFIED, chip.fix)
-    formula = f"{value.formula}, in % of the {chip.name}'s bandwidth"
+    formula = f"{value.formula}{OF_PEAK} {chip.name}'s bandwidth"
     rate = value.value / 100 * chip.bandwidth
     return told(metal, name, rate, TABLES, formula, quality="estimated", remark=value.name)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from profkit.model import MetalTrace, Reading, Summary, Table
 from profkit.summaries.metal_chip import Specified
-from profkit.summaries.metal_counted import known_counters
-from profkit.summaries.metal_declared import BEYOND, FROM_CACHE
+from profkit.summaries.metal_counted import DILUTED as MEAN_OF_ALL
+from profkit.summaries.metal_counted import OF_PEAK, known_counters
+from profkit.summaries.metal_declared import BEYOND, FROM_CACHE, UNCHECKED
 from profkit.summaries.metal_told import doubts
 from profkit.summaries.tables import metric_table, remarks
 from profkit.words import figures, percent, quantity, shortened
@@ -29,6 +30,10 @@ DECLARED = (
 DILUTED = (
     "Estimated: the recording of the counters does not tell when the process worked, so their means are taken as if all"
     " of it fell into the time in which the GPU was active."
+)
+PERCENTAGES = (
+    "Estimated: the counters tell per cent, and not of what; they are taken to be of the bandwidth that the chip is"
+    " specified with, read and write alike."
 )
 COUNTERS = 40  # in the table: an M1 has 32, later chips 86 and more
 
@@ -93,7 +98,7 @@ def summarize_metal_bandwidth(chip: Specified, readings: Sequence[Reading]) -> S
     if any(r.quality == "estimated" and "declared" in (r.reason or "") for r in shown):
         notes.append(DECLARED)
     elif any(r.quality == "estimated" for r in (rate, part)):
-        notes.append(DILUTED)
+        notes += _estimated(told.values(), chip)
     notes += doubts(told.values())
     missing = [r for r in (rate, part) if r.value is None]
     return Summary(
@@ -103,6 +108,17 @@ def summarize_metal_bandwidth(chip: Specified, readings: Sequence[Reading]) -> S
         (table,) if table is not None else (),
         (*notes, *remarks(missing)),
     )
+
+
+def _estimated(readings: Iterable[Reading], chip: Specified) -> list[str]:
+    """Why a bandwidth out of counters is an estimate."""
+    formulas = " ".join(r.source.formula or "" for r in readings if r.value is not None)
+    notes = [DILUTED] if MEAN_OF_ALL in formulas else []
+    if OF_PEAK in formulas:
+        notes.append(PERCENTAGES)
+    if not chip.bandwidth_checked:
+        notes.append(f"Estimated: {UNCHECKED}.")
+    return notes
 
 
 def _headline(rate: Reading, part: Reading, chip: Specified) -> str:

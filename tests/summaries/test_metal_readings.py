@@ -309,6 +309,17 @@ def test_an_estimate_that_could_be_far_off_is_doubtful_and_decides_nothing() -> 
     assert f"Doubtful: {found.doubt}." in notes
 
 
+def test_samples_that_are_longer_than_the_work_in_them_decide_nothing() -> None:
+    counters = tuple(replace(one, filled=0.3) for one in metal.counters(read=160e9))
+    document = metal.run(metal.metal(counters=counters))
+    for name in ("gpu.occupancy", "gpu.limiter", "bandwidth.gpu.share"):
+        assert "work in 30.0 % of the time of the samples" in (told(document)[name].doubt or "")
+    words = {v.target: v for v in judge_document(document, load_targets("mps")).verdicts}
+    assert words["occupancy"].verdict == words["memory-bandwidth"].verdict == "unknown"
+    nearly = tuple(replace(one, filled=0.9) for one in metal.counters())
+    assert told(metal.run(metal.metal(counters=nearly)))["gpu.occupancy"].doubt is None
+
+
 def test_counters_of_a_gpu_that_did_more_than_the_trace_saw_do_not_go_with_it() -> None:
     counter = metal.counter("Compute Occupancy", None, mean=60.0, most=90.0, covered=1.0)
     found = told(metal.run(metal.metal(process_busy=0.1, device_busy=0.2, counters=(counter,))))[
@@ -332,6 +343,11 @@ def test_percentages_are_of_the_chips_bandwidth_and_estimates() -> None:
     assert found["bandwidth.gpu.read"].value == pytest.approx(0.32 * 273e9)
     assert found["bandwidth.gpu.share"].value == pytest.approx(40.0)
     assert found["bandwidth.gpu.share"].quality == "estimated"
+    notes = next(
+        s.notes for s in summarize(metal.run(metal.metal(counters=counters))) if s.concern == "bandwidth"
+    )
+    assert any("the counters tell per cent, and not of what" in note for note in notes)
+    assert not any("does not tell when the process worked" in note for note in notes)
     unknown = told(metal.run(metal.metal(counters=counters), gpus=()))
     assert unknown["bandwidth.gpu"].value is None
     assert unknown["bandwidth.gpu.share"].value == pytest.approx(40.0)

@@ -235,6 +235,11 @@ def test_more_arithmetic_than_the_chip_has_in_float32_is_no_pass_and_says_what_m
         (counted(occupancy=40.0), "fail", "target > 75 %"),
         (counted(occupancy=40.0, limiter=91.0), "not-applicable", "its top limiter is at 91.0 %"),
         (counted(occupancy=40.0, read=180e9), "not-applicable", "memory is kept busy"),
+        (
+            metal.idle(counters=metal.counters(occupancy=40.0)),
+            "not-applicable",
+            "busy for 20.0 %), and not for threads",
+        ),
         (BUSY, "unknown", "Compute occupancy not known"),
     ],
 )

@@ -22,6 +22,7 @@ class _Sums:
     total: Any
     active_weight: Any
     active_total: Any
+    touched: Any  # of the samples in which the process worked
     least: Any
     most: Any
     count: Any
@@ -69,8 +70,9 @@ def _counters(
         unit = samples.units[at]
         factor, word = (1.0, "") if unit.factor is None else (unit.factor, unit.unit)
         least, most = float(sums.least[at]) * factor, float(sums.most[at]) * factor
-        mean, active = sums.total[at] / sums.weight[at] * factor, None
+        mean, active, filled = sums.total[at] / sums.weight[at] * factor, None, None
         if with_active and sums.active_weight[at]:
+            filled = float(sums.active_weight[at] / sums.touched[at])
             active = _between(least, sums.active_total[at] / sums.active_weight[at] * factor, most)
         yield MetalCounter(
             counted.name,
@@ -82,6 +84,7 @@ def _counters(
             min(1.0, float(sums.covered[at]) / total),
             limiters.get(counted.gpu) if counted.name == TOP_LIMITER else unit.note or None,
             active,
+            filled,
         )
 
 
@@ -107,6 +110,7 @@ def _summed(samples: CounterSamples, part: Spans, busy: Spans | None, size: int)
             active = clipped(start, end, working)
             sums.active_weight += np.bincount(counter, active, size)
             sums.active_total += np.bincount(counter, active * value, size)
+            sums.touched += np.bincount(counter, held * (active > 0), size)
         _extremes(sums, counter, value)
         _cover(sums, counter, start, end, part)
     for at in sums.unordered:
@@ -136,6 +140,7 @@ def _nothing(size: int) -> _Sums:
         total=np.zeros(size),
         active_weight=np.zeros(size),
         active_total=np.zeros(size),
+        touched=np.zeros(size),
         least=np.full(size, np.inf),
         most=np.full(size, -np.inf),
         count=np.zeros(size, dtype=np.int64),

@@ -56,6 +56,7 @@ def test_samples_count_as_far_as_they_lie_in_the_region_and_apart_while_the_proc
     counter = only(read({INTERVALS: [work(60, 20)], COUNTERS: rows}, windows=[(40, 80)]))
     assert counter.mean == pytest.approx((10 * 10 + 30 * 90) / 40)
     assert counter.active == pytest.approx(90)
+    assert counter.filled == pytest.approx(20 / 30)  # of 50 to 80, as far as it lies in the region
     assert (counter.samples, counter.most, counter.covered) == (2, 90.0, 1.0)
 
 
