@@ -6,7 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.model import Directive, GpuRange, GpuTrace, KernelTime, PassPlan, Plan, RunDocument, Step
+from profkit.model import (
+    Directive,
+    GpuRange,
+    GpuTrace,
+    KernelTime,
+    MetalTrace,
+    PassPlan,
+    Plan,
+    RunDocument,
+    Step,
+)
 from profkit.summaries.traced import traced_iterations
 from tests.comparison_documents import kernel, run, timing
 
@@ -20,9 +30,24 @@ def marked(launches: int, *entries: int, asked: int | None = 10, skipped: str | 
     return run(trace=trace, plan=plan)
 
 
+def on_metal(kind: str, entries: int, asked: int | None = 10) -> RunDocument:
+    """The same on an Apple GPU, where how often something ran cannot be told by its launches."""
+    document = marked(1, asked=asked)
+    return replace(
+        document,
+        trace=GpuTrace("xctrace", (KernelTime(kernel("k"), 1, 1e-3),), marked=True),
+        metal=MetalTrace(marked=True, entries=entries),
+        timings=(timing(kind=kind),),
+    )
+
+
 @pytest.mark.parametrize(
     ("document", "count"),
     [
+        (on_metal("benchmark", 1), 10),
+        (on_metal("benchmark", 3, asked=None), 3),
+        (on_metal("region", 3), 3),  # only a benchmark follows a plan
+        (on_metal("region", 0), 1),
         (run(trace=None), 1),
         (marked(20), 10),  # as planned: each launched twice
         (marked(7), 1),  # no whole number of times in each

@@ -139,6 +139,7 @@ def test_what_xctrace_says_when_all_went_well_is_no_fault(text: str) -> None:
         ({"return-exit-status": "-1"}, None),
         ({"return-exit-status": "99999"}, None),
         ({"termination-reason": "exit()"}, None),
+        ({"termination-reason": "exit(5)"}, 5),
     ],
 )
 def test_how_the_program_ended_stands_in_the_table_of_contents(
