@@ -38,7 +38,6 @@ def plan_trace(site: Site, xctrace: XctraceAbility, known: Known) -> PassPlan:
         seconds=seconds if known.plain_seconds is not None else None,
         cost_note=cost.NOTE,
         limit=limit,
-        notes=(f"at most {limit:.0f} s of the process are recorded, then it is ended",),
     )
 
 
