@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,15 +58,18 @@ class Exports:
                     yield entry.path
 
 
-def find_exports(path: Path) -> Exports:
-    """What is at `path`: one XML, or a folder. Raises UnreadableReport where there is nothing of xctrace's to read."""
+def find_exports(path: Path, wanted: Collection[str] = ()) -> Exports:
+    """What is at `path`: one XML, or a folder. Raises UnreadableReport where there is nothing of xctrace's to read.
+
+    Of several runs of a recording that one counts which has most of the tables that are `wanted`.
+    """
     try:
-        return _gathered(path) if path.is_dir() else _alone(path)
+        return _gathered(path, wanted) if path.is_dir() else _alone(path, wanted)
     except OSError as error:
         raise UnreadableReport(f"{path} cannot be read: {error.strerror}") from error
 
 
-def _alone(path: Path) -> Exports:
+def _alone(path: Path, wanted: Collection[str]) -> Exports:
     head = read_head(path)
     if is_detail(head):
         raise UnreadableReport(
@@ -81,10 +84,10 @@ def _alone(path: Path) -> Exports:
             f"{path} is an export without a table: nothing in the recording matched what was asked for",
             NOTHING_FIX,
         )
-    return _chosen((), list(entries), [_TABLE_ALONE])
+    return _chosen((), list(entries), [_TABLE_ALONE], wanted)
 
 
-def _gathered(folder: Path) -> Exports:
+def _gathered(folder: Path, wanted: Collection[str]) -> Exports:
     names = sorted(entry for entry in folder.iterdir() if entry.is_file())
     if len(names) > MOST_FILES:
         raise UnreadableReport(f"{folder} has more than {MOST_FILES} files: no folder of exports", APART_FIX)
@@ -129,19 +132,24 @@ def _gathered(folder: Path) -> Exports:
         notes.append(
             f"{plural(len(pointers), 'file')} not there, only pointers of Git LFS: {_some(pointers)}"
         )
-    return _chosen(runs, entries, notes)
+    return _chosen(runs, entries, notes, wanted)
 
 
-def _chosen(runs: tuple[Run, ...], entries: list[Entry], notes: list[str]) -> Exports:
+def _chosen(
+    runs: tuple[Run, ...], entries: list[Entry], notes: list[str], wanted: Collection[str]
+) -> Exports:
     """One run, each of its tables once. Raises UnreadableReport where one is there twice, and not the same."""
     tables_of = Counter(entry.run for entry in entries if entry.run is not None)
-    run = max(tables_of, key=lambda number: (tables_of[number], number), default=None)
+    run = next(iter(tables_of), None)
     if run is None and runs:
         run = runs[-1].number
     if len(tables_of) > 1:
+        told = Counter(entry.run for entry in entries if entry.run is not None and entry.schema in wanted)
+        run = max(tables_of, key=lambda number: (told[number], tables_of[number], number))
         all_of_them = ", ".join(map(str, sorted(tables_of)))
         notes.append(
             f"of the runs {all_of_them} of this recording, {run} is read: the last of those with most tables"
+            " that profkit reads"
         )
     first: dict[tuple[str, int | None, int | None], Entry] = {}
     kept: list[Entry] = []

@@ -50,7 +50,7 @@ def read_exports(path: Path, records: Iterable[RegionRecord] = ()) -> Report:
     it is counted, where the recording has the table `time-info` to find it by. Raises UnreadableReport for what is
     empty, cut off, damaged, hostile, of several recordings, or nothing of xctrace's.
     """
-    exports = find_exports(path)
+    exports = find_exports(path, wanted_schemas())
     records = tuple(records) or (read_notes(path) if path.is_dir() else ())
     number = exports.run
     run = next((one for one in exports.runs if one.number == number), None)

@@ -16,6 +16,7 @@ from profkit.tools.xctrace.metal_host import COMPLETED, ENCODERS, SUBMISSIONS, e
 from profkit.tools.xctrace.metal_states import PERFORMANCE, THERMAL
 from profkit.tools.xctrace.metal_target import told
 from profkit.tools.xctrace.metal_work import INTERVALS, STATES, label_of
+from profkit.tools.xctrace.report import wanted_schemas
 from profkit.tools.xctrace.stream import tables
 from profkit.tools.xctrace.table import Row, Table
 from profkit.tools.xctrace.values import Backtrace, Process, Thread, Value
@@ -155,7 +156,7 @@ def open_time_line(path: Path, records: Iterable[RegionRecord] = ()) -> Iterator
     `records` are what processes noted of the region that counts. Raises UnreadableReport for what is no export, is
     damaged, or has none of these tables; while the marks are taken, too, since a table is read as it is shown.
     """
-    exports = find_exports(path)
+    exports = find_exports(path, wanted_schemas())  # so that the run is that of the report
     line = TimeLine(exports, records)
     if not exports.schemas & set(line._readers):
         raise UnreadableReport(

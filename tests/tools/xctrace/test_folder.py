@@ -126,8 +126,21 @@ def test_of_several_runs_the_one_with_most_tables_is_read(tmp_path: Path) -> Non
     exports = find_exports(tmp_path)
     assert exports.run == 1
     assert exports.notes == (
-        "of the runs 1, 2 of this recording, 1 is read: the last of those with most tables",
+        "of the runs 1, 2 of this recording, 1 is read: the last of those with most tables that profkit reads",
     )
+
+
+def test_of_several_runs_one_that_says_something_is_read(tmp_path: Path) -> None:
+    states(tmp_path / "2", run=2)
+    for position, schema in enumerate(("tick", "display-surface-swap"), 1):
+        (tmp_path / schema).write_bytes(
+            export(node(schema, STATES[:1], [[time(1)]], run=1, position=position))
+        )
+    assert find_exports(tmp_path).run == 1
+    assert find_exports(tmp_path, wanted_schemas()).run == 2
+    report = read_exports(tmp_path)
+    assert report.metal is not None
+    assert report.metal.device_busy is not None
 
 
 def test_several_tables_in_one_file_are_all_found(tmp_path: Path) -> None:
