@@ -146,7 +146,13 @@ def _queue(metal: MetalTrace) -> list[Reading]:
     quality: Quality = "measured" if whole else "estimated"
     remark = None if whole else "until the end on the GPU: completions are not in the trace"
     return [
-        told(metal, "queue.latency", _median(latency), intervals, "median of the begin on the GPU - the submission"),
+        told(
+            metal,
+            "queue.latency",
+            _median(latency),
+            intervals,
+            "median of the begin on the GPU - the submission",
+        ),
         told(
             metal,
             "queue.depth",
