@@ -19,6 +19,7 @@ from profkit.recording.marks import entered_region
 from profkit.recording.step import Recorded, record_step
 from profkit.run import hand_over
 from profkit.signals import hurried, interruptible
+from profkit.status import read_status
 from profkit.tools.faults import explain
 from profkit.workload import describe, seems_marked
 
@@ -141,6 +142,10 @@ def _complain(recorded: Recorded, tool: str, report: Path) -> None:
     if not recorded.workload_ok:
         last = "\n".join(recorded.text().strip().splitlines()[-8:])
         said = f"; it said:\n{last}" if last else ""
+        keeper = recorded.step.workload_status
+        if keeper is not None and read_status(keeper) is None:
+            untold = f"{tool} {outcome.ending()}, and how the workload ended is not known{left}{said}"
+            raise MachineError(untold, f"profkit doctor   (tries {tool})")
         raise WorkloadError(f"the workload {describe_status(recorded.status)}{left}{said}")
     if not left and fault is not None:  # ncu and nsys end with 0 where there was nothing to record
         raise MachineError(f"{tool}: {fault.reason}", fault.fix)

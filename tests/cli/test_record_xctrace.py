@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -85,6 +86,45 @@ def test_a_workload_that_fails_is_told_with_its_code_and_the_recording_kept(tmp_
     assert said.code == 4
     assert "exited with 7" in said.err
     assert (tmp_path / "out.trace" / "form.template").is_file()
+
+
+def record_with(folder: Path, export: str) -> Said:
+    """Record with an xctrace whose export is some bash; `real` is the stand-in, `out` what is to be written."""
+    env = instruments(folder).env
+    real, broken = shlex.quote(env["PROFKIT_XCTRACE"]), folder / "xctrace"
+    broken.write_text(
+        f'#!/bin/bash\nreal={real}\nfor out; do :; done\n[ "$1" = export ] || exec "$real" "$@"\n{export}\n'
+    )
+    broken.chmod(0o755)
+    env["PROFKIT_XCTRACE"] = str(broken)
+    command = ["record", "--tool", "xctrace", "--report", "my out", "--", sys.executable, "-c", "pass"]
+    return profkit(*command, cwd=folder, env=env)
+
+
+@pytest.mark.parametrize("export", ["exit 0", '"$real" "$@"; truncate -s 300 "$out"', "kill -9 $$"])
+def test_a_recording_that_cannot_be_exported_is_kept(tmp_path: Path, export: str) -> None:
+    said = record_with(tmp_path, export)
+    assert said.code == 3, said.err
+    assert "what was recorded is in my out.trace" in said.err
+    assert "fix: " in said.err
+    assert (tmp_path / "my out.trace" / "form.template").is_file()
+    assert not (tmp_path / "my out").exists()
+
+
+def test_a_recording_of_which_tables_are_missing_is_kept_too(tmp_path: Path) -> None:
+    said = record_with(tmp_path, 'case $* in *--toc*) exec "$real" "$@";; esac; kill -9 $$')
+    assert said.code == 0, said.err
+    assert "not exported" in said.err
+    assert (tmp_path / "my out" / "toc.xml").is_file()
+    assert (tmp_path / "my out.trace" / "form.template").is_file()
+
+
+def test_what_xctrace_ended_with_is_not_said_of_the_workload(tmp_path: Path) -> None:
+    refusal = {"verb": "record", "text": "something that nobody knows", "status": 1}
+    said = record(tmp_path, "out.trace", refuse=refusal)
+    assert said.code == 3, said.err
+    assert "xctrace exited with 1, and how the workload ended is not known" in said.err
+    assert "something that nobody knows" in said.err
 
 
 def test_a_workload_past_its_time_is_told_and_what_was_recorded_kept(tmp_path: Path) -> None:

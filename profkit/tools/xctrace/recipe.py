@@ -7,11 +7,12 @@ what the program noted of its regions, so that those are found.
 
 from __future__ import annotations
 
+import shlex
 import shutil
 from pathlib import Path
 from typing import Literal
 
-from profkit.errors import MachineError, UsageError
+from profkit.errors import MachineError, UnreadableReport, UsageError
 from profkit.model import Directive, Machine, Step, Switch
 from profkit.tools.xctrace.command import (
     CUT,
@@ -26,9 +27,12 @@ from profkit.tools.xctrace.command import (
 from profkit.tools.xctrace.export import TOC, export_argv
 from profkit.tools.xctrace.faults import COUNTERS_FIX, explain
 from profkit.tools.xctrace.launched import absolute, is_finished
+from profkit.tools.xctrace.left_out import read_left_out
 from profkit.tools.xctrace.probe import probe_xctrace
 from profkit.tools.xctrace.region_notes import leave_notes
 from profkit.tools.xctrace.report import wanted_schemas
+from profkit.tools.xctrace.toc import read_toc
+from profkit.words import plural
 
 SECONDS = 0.5  # of region, where the workload uses profkit.benchmark
 WHOLE = True  # a marked region changes nothing of what is recorded
@@ -89,22 +93,46 @@ def may_replace(report: Path) -> None:
 
 
 def collect(scratch: Path, report: Path) -> tuple[str, ...]:
-    """Move what xctrace left to `report`. Raises MachineError with xctrace's own reason where there is nothing."""
+    """Move what xctrace left to `report`. Raises MachineError with xctrace's own reason where there is nothing.
+
+    Where tables were asked for and cannot be exported, or not all of them, the document is kept beside `report`.
+    """
     document, exports = scratch / _DOCUMENT, scratch / _EXPORTS
     left = document if report.suffix == SUFFIX else exports
-    whole = is_finished(document) if left == document else (exports / TOC).is_file()
+    whole = is_finished(document) if left == document else _has_contents(exports)
     if whole:
         if left == exports:
             leave_notes(scratch, exports)
+        missing = read_left_out(exports) if left == exports else ()
         _move(left, report)
-        return ()
-    text = "\n".join(_text(scratch / "logs" / name) for name in ("record.after0.log", "record.log"))
-    fault = explain(text, 0)
+        kept = keep(scratch, report) if missing else None
+        if kept is None:
+            return ()
+        many = plural(len(missing), "table")
+        return (
+            f"{many} not exported ({missing[0].schema}: {missing[0].reason}); the recording itself is {kept}",
+        )
+    logs = [_text(scratch / "logs" / name) for name in ("record.after0.log", "record.log")]
+    fault = explain("\n".join(logs), 0)
+    kept = keep(scratch, report)
+    beside = f"; what was recorded is in {kept}" if kept is not None else ""
     if fault is not None:
-        raise MachineError(f"xctrace: {fault.reason}", fault.fix)
-    if document.exists() and not is_finished(document):
+        raise MachineError(f"xctrace: {fault.reason}{beside}", fault.fix)
+    if kept is not None:
+        said = [line.removeprefix("error: ") for line in logs[0].splitlines() if line.startswith("error: ")]
+        why = f": {said[-1]}" if said else ""
+        again = f"profkit summarize {shlex.quote(str(kept))}   (exports it anew)"
+        raise MachineError(f"the tables were not exported{beside}{why}", again)
+    if document.exists():
         raise MachineError("xctrace left a document that was not finished", "record again for a shorter time")
     return ()
+
+
+def _has_contents(exports: Path) -> bool:
+    try:
+        return (exports / TOC).is_file() and bool(read_toc(exports / TOC))
+    except UnreadableReport:
+        return False
 
 
 def keep(scratch: Path, report: Path) -> Path | None:
