@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from profkit.errors import MachineError
+from profkit.tools.xctrace.recipe import collect
 from tests.cli_runner import Said, profkit
 from tests.conftest import ROOT
 from tests.xctrace_stand_in import STAND_INS, instruments, mac_path
@@ -117,6 +120,25 @@ def test_a_recording_of_which_tables_are_missing_is_kept_too(tmp_path: Path) -> 
     assert "not exported" in said.err
     assert (tmp_path / "my out" / "toc.xml").is_file()
     assert (tmp_path / "my out.trace" / "form.template").is_file()
+
+
+def test_a_disk_that_is_full_is_told_in_one_sentence_and_no_half_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(left: Path, report: Path) -> None:
+        report.mkdir()
+        (report / "toc.xml").write_text("<trace-toc>")
+        why = "[Errno 28] No space left on device: 'x'"
+        raise shutil.Error([(f"{left}/{n}.xml", f"{report}/{n}.xml", why) for n in range(20)])
+
+    exports = tmp_path / "recorded.xctrace"
+    exports.mkdir()
+    (exports / "toc.xml").write_text('<trace-toc><run number="1"/></trace-toc>')
+    monkeypatch.setattr(shutil, "move", full)
+    with pytest.raises(MachineError, match="No space left on device") as caught:
+        collect(tmp_path, tmp_path / "out")
+    assert len(caught.value.message) < len(str(tmp_path)) + 100
+    assert not (tmp_path / "out").exists()
 
 
 def test_what_xctrace_ended_with_is_not_said_of_the_workload(tmp_path: Path) -> None:

@@ -155,9 +155,12 @@ def _move(left: Path, report: Path) -> None:
             report.unlink(missing_ok=True)
         shutil.move(left, report)
     except OSError as error:
-        raise MachineError(
-            f"cannot write {report}: {error.strerror or error}", "choose another place"
-        ) from error
+        if report.is_dir() and not report.is_symlink():
+            shutil.rmtree(report, ignore_errors=True)  # half of a recording is none
+        told: object = error.strerror or error
+        if isinstance(error, shutil.Error) and error.args and error.args[0]:
+            told = error.args[0][0][-1]  # of a list of all files that could not be copied
+        raise MachineError(f"cannot write {report}: {told}", "df -h   (or choose another place)") from error
 
 
 def _text(path: Path) -> str:
