@@ -29,7 +29,7 @@ NOT_RUN = {
     r"--tool perf ": "needs a perf that may record; tests/cli runs it where there is one",
     r"\[[A-Za-z-]|\.\.\.|\w\|\w|--tool TOOL": "shows what may be typed, and is no command",
     r"^profkit history (?:prune|trend --from FILE|export --to FILE)$": "a form; history.md has it with its arguments",
-    r"--backend mps\b|--tool xctrace|(?:check|run)\.trace|^xc(?:trace|run) ": "needs a Mac; tests/backends plays one",
+    r"--backend mps\b|--tool xctrace|(?:check\.xc|run\.)trace|^xc(?:trace|run) ": "needs a Mac; tests/backends has one",
     r"^pip |^git clone |^mkdocs serve": "needs a network, or goes on until it is stopped",
     r"^(?:sudo -E )?(?:\./analyze_multibackend\.sh|wrappers/)": "tests/shell runs the fronts",
 }

@@ -225,6 +225,14 @@ def test_the_page_on_macs_exports_the_same_tables_by_hand_as_an_error_does() -> 
     assert tuple(shown.replace("\\\n", " ").split()) == TABLES
 
 
+def test_what_the_page_on_macs_asks_for_keeps_the_regions_that_a_workload_marks() -> None:
+    """A document alone has no note of them; its exported tables have it beside them."""
+    page = (ROOT / "docs" / "mps.md").read_text()
+    (asked,) = re.findall(r"^ +profkit record --tool xctrace --report (\S+)", page, re.MULTILINE)
+    assert not asked.endswith(".trace")
+    assert f"profkit summarize {asked}\n" in page
+
+
 def test_the_tables_that_are_to_be_exported_by_hand_are_tables_that_are_read() -> None:
     assert set(TABLES) <= set(wanted_schemas())
 
