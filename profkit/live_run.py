@@ -38,7 +38,7 @@ class LiveRun:
         self, site: Site, backend: BackendRoom, timeout: float | None, progress: Progress, judge: Judge
     ) -> None:
         self._site, self._backend, self._progress, self._judge = site, backend, progress, judge
-        self._setting = Setting(site.folder, site.workload.folder, timeout, progress.tick)
+        self._setting = Setting(site.folder, site.workload.folder, timeout, progress.tick, progress.note)
         self.document = RunDocument(
             name=site.workload.name,
             backend=backend.name,

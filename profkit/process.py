@@ -78,6 +78,7 @@ def run(
     tick: Callable[[float], None] | None = None,
     cancel: threading.Event | None = None,
     finish: float = 0.0,
+    waits: Callable[[], None] | None = None,
 ) -> Outcome:
     """Run `argv` to its end and say how it went.
 
@@ -85,7 +86,8 @@ def run(
     tail is always in the outcome). `tick` is called a few times a second with the seconds gone, for progress.
     `cancel`, once set by another thread, ends the tree and raises Interrupted (a Ctrl-C reaches only the main thread).
     `finish`: seconds that the child has to end what it started and to finish its files, after a SIGINT to it alone;
-    only then is the rest of the tree asked. Another Ctrl-C ends that patience.
+    only then is the rest of the tree asked. Another Ctrl-C ends that patience. `waits` is called when it begins
+    after a first one.
     stdin is empty: a workload runs several times and a pipe can be read only once.
     Raises UsageError when `argv[0]` cannot be started; KeyboardInterrupt passes through after the tree is ended.
     """
@@ -112,7 +114,7 @@ def run(
         left = tree.end(grace=0.5)
     except BaseException:
         try:
-            _end(child, tree, finish, start, tick)
+            _end(child, tree, finish, start, tick, waits)
         finally:
             child.wait()
             drain.finish()
@@ -195,6 +197,7 @@ def _end(
     finish: float,
     start: float,
     tick: Callable[[float], None] | None,
+    waits: Callable[[], None] | None = None,
 ) -> None:
     """End the tree; first ask the child alone and give it `finish` seconds, unless a Ctrl-C ends that patience."""
     hurried_on = False
@@ -203,6 +206,8 @@ def _end(
             deadline = time.monotonic() + finish
             with contextlib.suppress(OSError):
                 child.send_signal(signal.SIGINT)
+            if waits is not None:
+                waits()
             while child.poll() is None and not hurry.is_set() and time.monotonic() < deadline:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     child.wait(0.1)

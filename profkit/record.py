@@ -70,7 +70,7 @@ def record_report(
                 **({"timeout": timeout} if "timeout" in signature(recipe.recipe).parameters else {}),
             )
             try:
-                recorded = record_step(step, scratch, timeout=timeout, tick=progress.tick)
+                recorded = record_step(step, scratch, timeout=timeout, tick=progress.tick, note=progress.note)
             except KeyboardInterrupt:
                 progress.end("interrupted")
                 raise Interrupted(_left_behind(recipe, scratch, report)) from None

@@ -26,6 +26,7 @@ class Setting:
     cwd: str
     timeout: float | None = None
     tick: Callable[[float], None] | None = None
+    note: Callable[[str], None] | None = None
 
 
 def skipped(plan: PassPlan) -> PassResult:
@@ -71,7 +72,14 @@ def _in_order(
     done: list[Recorded] = []
     for step in steps:
         try:
-            one = record_step(step, setting.folder, cwd=setting.cwd, timeout=limit, tick=setting.tick)
+            one = record_step(
+                step,
+                setting.folder,
+                cwd=setting.cwd,
+                timeout=limit,
+                tick=setting.tick,
+                note=setting.note,
+            )
         except (UsageError, MachineError) as error:
             return done, Fault(error.message, error.fix)
         done.append(one)

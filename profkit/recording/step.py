@@ -67,12 +67,14 @@ def record_step(
     cwd: str | None = None,
     timeout: float | None = None,
     tick: Callable[[float], None] | None = None,
+    note: Callable[[str], None] | None = None,
     cancel: threading.Event | None = None,
 ) -> Recorded:
     """Run `step`; its log goes to `folder/logs`. Conversions in `step.after` run only after a step that ended in time.
 
-    A tool with a time limit of its own has `step.finish` on top of `timeout` for its report. Raises UsageError when the
-    command cannot be started, MachineError when the folder cannot be written.
+    A tool with a time limit of its own has `step.finish` on top of `timeout` for its report; after a Ctrl-C it has that
+    too, and `note` is told that it is waited for. Raises UsageError when the command cannot be started, MachineError
+    when the folder cannot be written.
     """
     _make_ready(step, folder)
     log = folder / "logs" / f"{step.name}.log"
@@ -89,6 +91,7 @@ def record_step(
             tick=tick,
             cancel=cancel,
             finish=step.finish,
+            waits=(lambda: note(_waiting(step))) if note is not None else None,
         )
     finally:
         _clear(step)
@@ -105,6 +108,10 @@ def record_step(
             )
     status = _status(step, outcome)  # last: a conversion may be what brings it
     return Recorded(step, outcome, status, log, timeout)
+
+
+def _waiting(step: Step) -> str:
+    return f"{step.tool or step.name} saves what it recorded; a second Ctrl-C ends the wait and loses it"
 
 
 def environment(step: Step) -> dict[str, str]:

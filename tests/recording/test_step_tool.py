@@ -39,13 +39,23 @@ def step(tmp_path: Path, code: str, **told: object) -> Step:
 
 
 def test_the_tool_alone_is_asked_to_end_and_has_time_to_finish(tmp_path: Path) -> None:
-    tool = step(tmp_path, TOOL.format(saving=0.3), finish=20.0)
+    tool = step(tmp_path, TOOL.format(saving=0.3), finish=20.0, tool="xctrace")
     begin = time.monotonic()
+    told: list[str] = []
     with pytest.raises(KeyboardInterrupt):
-        _interrupted(tool, tmp_path)
+        _interrupted(tool, tmp_path, told=told)
     assert (tmp_path / "report").read_text() == "whole"
     assert not (tmp_path / "child-asked").exists()
     assert time.monotonic() - begin < 15
+    assert told == ["xctrace saves what it recorded; a second Ctrl-C ends the wait and loses it"]
+
+
+def test_a_tool_that_saves_nothing_is_not_waited_for_and_nothing_is_said(tmp_path: Path) -> None:
+    told: list[str] = []
+    code = "import time; open('began', 'w').write('x'); time.sleep(60)"
+    with pytest.raises(KeyboardInterrupt):
+        _interrupted(step(tmp_path, code), tmp_path, told=told)
+    assert told == []
 
 
 def test_a_second_ctrl_c_ends_the_patience(tmp_path: Path) -> None:
@@ -57,7 +67,7 @@ def test_a_second_ctrl_c_ends_the_patience(tmp_path: Path) -> None:
     assert time.monotonic() - begin < 20
 
 
-def _interrupted(tool: Step, folder: Path, again: float | None = None) -> None:
+def _interrupted(tool: Step, folder: Path, again: float | None = None, told: list[str] | None = None) -> None:
     """Run `tool`, with a Ctrl-C as soon as it began."""
 
     def press() -> None:
@@ -72,7 +82,7 @@ def _interrupted(tool: Step, folder: Path, again: float | None = None) -> None:
     thread = threading.Thread(target=press)
     thread.start()
     try:
-        record_step(tool, folder, cwd=str(folder))
+        record_step(tool, folder, cwd=str(folder), note=told.append if told is not None else None)
     finally:
         thread.join()
 
