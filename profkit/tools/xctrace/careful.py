@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING, TypeAlias
 from profkit.errors import UnreadableReport
 from profkit.tools.xctrace.builder import MOST_TEXT, CellBuilder
 from profkit.tools.xctrace.cells import Cell, Decoder
+from profkit.tools.xctrace.faulty import DamagedExport
 from profkit.tools.xctrace.header import Header
 
 if TYPE_CHECKING:
@@ -133,9 +134,9 @@ def _refuse(*_: object) -> None:
     raise UnreadableReport("hostile or no export of xctrace: it has a DOCTYPE, which exports never have")
 
 
-def unknown(reference: str, tag: str) -> UnreadableReport:
+def unknown(reference: str, tag: str) -> DamagedExport:
     """Why a reference cannot be followed."""
-    return UnreadableReport(
+    return DamagedExport(
         f"damaged: <{tag[:40]}> refers to id {reference[:40]}, which was not said before", EXPORT_AGAIN
     )
 
@@ -143,10 +144,10 @@ def unknown(reference: str, tag: str) -> UnreadableReport:
 EXPORT_AGAIN = "export it again from its .trace: xctrace export --input X.trace --xpath ... --output X.xml"
 
 
-def broken(error: ExpatError, rows: int, *, at_end: bool) -> UnreadableReport:
+def broken(error: ExpatError, rows: int, *, at_end: bool) -> DamagedExport:
     """What an error of expat means, with how many rows were whole before it."""
     whole = f"after {rows:,} whole row{'' if rows == 1 else 's'}"
     if at_end and errors.messages[error.code] in _CUT:
-        return UnreadableReport(f"cut off {whole}: the export ends in its middle", EXPORT_AGAIN)
+        return DamagedExport(f"cut off {whole}: the export ends in its middle", EXPORT_AGAIN)
     text = errors.messages.get(error.code, "not well-formed")
-    return UnreadableReport(f"no well-formed XML at line {error.lineno} {whole}: {text}", EXPORT_AGAIN)
+    return DamagedExport(f"no well-formed XML at line {error.lineno} {whole}: {text}", EXPORT_AGAIN)

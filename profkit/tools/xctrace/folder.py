@@ -6,11 +6,13 @@ import hashlib
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from profkit.errors import UnreadableReport
 from profkit.tools.formats import read_head
+from profkit.tools.xctrace.damaged import Broken, can_do_without, schema_in
+from profkit.tools.xctrace.faulty import DamagedExport
 from profkit.tools.xctrace.kinds import head_of, is_detail, is_pointer, looks_like_table, looks_like_toc
 from profkit.tools.xctrace.stream import tables
 from profkit.tools.xctrace.toc import Run, read_toc
@@ -36,12 +38,25 @@ class Entry:
 
 @dataclass(frozen=True)
 class Exports:
-    """The exports of one recording. `run` is the run that is read (None: not told), the last of several."""
+    """The exports of one recording. `run` is the run that is read (None: not told), the last of several.
+
+    `broken` are files of it that are damaged, and are not read.
+    """
 
     runs: tuple[Run, ...]
     entries: tuple[Entry, ...]
     run: int | None
     notes: tuple[str, ...]
+    broken: tuple[Broken, ...] = ()
+
+    def without(self, error: DamagedExport) -> Exports:
+        """The same without the file of `error`. Raises that where the rest would not say what the whole did."""
+        lost = [entry for entry in self.entries if entry.path == error.path]
+        rest = replace(self, entries=tuple(entry for entry in self.entries if entry.path != error.path))
+        broken = tuple(Broken(entry.path, entry.schema, error) for entry in lost)
+        if not broken or not can_do_without({one.schema for one in broken}, rest.schemas):
+            raise error
+        return replace(rest, broken=(*self.broken, *broken))
 
     @property
     def schemas(self) -> frozenset[str]:
@@ -96,6 +111,7 @@ def _gathered(folder: Path, wanted: Collection[str]) -> Exports:
     empty: list[str] = []
     pointers: list[str] = []
     details: list[str] = []
+    broken: list[Broken] = []
     for file in names:
         head = head_of(file)
         if looks_like_toc(head):
@@ -103,7 +119,13 @@ def _gathered(folder: Path, wanted: Collection[str]) -> Exports:
         elif is_detail(head):
             details.append(file.name)
         elif looks_like_table(head):
-            found = list(_entries(file))
+            try:
+                found = list(_entries(file))
+            except DamagedExport as error:
+                if (schema := schema_in(file, head)) is None:
+                    raise
+                broken.append(Broken(file, schema, error))
+                continue
             entries += found
             if not found:
                 empty.append(file.name)
@@ -114,6 +136,8 @@ def _gathered(folder: Path, wanted: Collection[str]) -> Exports:
             f"{folder} has exports of {len(contents)} recordings: {_some([p.name for p in contents.values()])}",
             APART_FIX,
         )
+    if broken and not can_do_without({one.schema for one in broken}, {entry.schema for entry in entries}):
+        raise broken[0].error
     runs = tuple(run for file in contents.values() for run in read_toc(file))
     if not entries and not runs:
         if not (empty or details):
@@ -132,7 +156,7 @@ def _gathered(folder: Path, wanted: Collection[str]) -> Exports:
         notes.append(
             f"{plural(len(pointers), 'file')} not there, only pointers of Git LFS: {_some(pointers)}"
         )
-    return _chosen(runs, entries, notes, wanted)
+    return replace(_chosen(runs, entries, notes, wanted), broken=tuple(broken))
 
 
 def _chosen(

@@ -38,13 +38,15 @@ _LAUNCH = "launch the program with xctrace; attached to, some versions record no
 class Seen:
     """What was read: rows by schema (0: a table without rows; not there: no table), and what the export left out.
 
-    `left_out` are the reasons by schema, `timeless` the rows without a time of those that have too many of them.
+    `left_out` are the reasons by schema, `broken` those of damaged exports, `timeless` the rows without a time of those
+    that have too many of them.
     """
 
     run: Run | None
     rows: Mapping[str, int]
     left_out: Mapping[str, str] = field(default_factory=dict)
     timeless: Mapping[str, int] = field(default_factory=dict)
+    broken: Mapping[str, str] = field(default_factory=dict)
 
 
 def absences(
@@ -85,6 +87,10 @@ def _absent(seen: Seen, schema: str, fix: str) -> MetalAbsent:
     if schema in seen.left_out:
         reason = f"the table could not be exported: {seen.left_out[schema]}"
         return MetalAbsent(schema, reason, export_line(schema, seen.run))
+    if schema in seen.broken and schema not in seen.rows:
+        return MetalAbsent(
+            schema, f"the table is damaged: {seen.broken[schema]}", export_line(schema, seen.run)
+        )
     if schema in seen.timeless:
         reason = (
             f"the table is damaged: {seen.timeless[schema]:,} of its {seen.rows[schema]:,} rows tell no time"

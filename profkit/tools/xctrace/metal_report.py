@@ -74,7 +74,7 @@ def _metal(
     clocks = _track(tables.performance.best.tracks, part.gpu)
     performance = tables.performance.best.spans(clocks)
     timeless = {} if tables.gpu_work.best.tells_time else {INTERVALS: tables.gpu_work.best.skipped}
-    absent = Seen(run, tables.rows, recording.left_out, timeless)
+    absent = Seen(run, tables.rows, recording.left_out, timeless, recording.broken)
     chosen = run.setting("Counter Set") if run is not None else None
     induced = run.setting("Induced GPU Performance State") if run is not None else None
     processes = tables.gpu_work.best.processes.all

@@ -19,8 +19,9 @@ class Recording:
 
     `run` is its entry in the table of contents (None where there is none), `target` the process that was profiled,
     `alignment` the part of it that counts. `exported` are the schemas that were exported with a table, whether it has
-    rows or not; `left_out` those that were to be exported and could not be, with the reason. `pids` are the processes
-    of the workload that said so themselves: what was launched may be a shell, and start them.
+    rows or not; `left_out` those that were to be exported and could not be, with the reason,
+    and `broken` those whose export is damaged. `pids` are the processes of the workload that said so themselves: what
+    was launched may be a shell, and start them.
     """
 
     run: Run | None = None
@@ -29,6 +30,7 @@ class Recording:
     exported: frozenset[str] = frozenset()
     left_out: Mapping[str, str] = field(default_factory=dict)
     pids: frozenset[int] = frozenset()
+    broken: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def windows(self) -> tuple[tuple[int, int], ...] | None:

@@ -13,8 +13,10 @@ from profkit.region.record import RegionRecord
 from profkit.tools.formats import later
 from profkit.tools.xctrace import alignment, raw_signposts
 from profkit.tools.xctrace.alignment import Alignment
+from profkit.tools.xctrace.faulty import DamagedExport
 from profkit.tools.xctrace.folder import Exports, find_exports
 from profkit.tools.xctrace.left_out import read_left_out
+from profkit.tools.xctrace.metal_absent import export_line
 from profkit.tools.xctrace.recording import Piece, Recording
 from profkit.tools.xctrace.region_notes import read_notes
 from profkit.tools.xctrace.stream import tables
@@ -47,11 +49,22 @@ def read_exports(path: Path, records: Iterable[RegionRecord] = ()) -> Report:
     """The report that the exports at `path` are: one XML of `xctrace export`, or a folder with those of one recording.
 
     `records` (else what lies beside the tables) are what processes noted of the region that counts: only what lies in
-    it is counted, where the recording has the table `time-info` to find it by. Raises UnreadableReport for what is
-    empty, cut off, damaged, hostile, of several recordings, or nothing of xctrace's.
+    it is counted, where the recording has the table `time-info` to find it by. A file of a folder that is cut off or
+    damaged is told and not read, where the numbers are not made of it. Raises UnreadableReport for what is empty, cut
+    off, damaged, hostile, of several recordings, or nothing of xctrace's.
     """
     exports = find_exports(path, wanted_schemas())
     records = tuple(records) or (read_notes(path) if path.is_dir() else ())
+    while True:
+        try:
+            return _report(path, exports, records)
+        except DamagedExport as error:
+            exports = exports.without(
+                error
+            )  # from the first table on: some of this one's rows were taken already
+
+
+def _report(path: Path, exports: Exports, records: tuple[RegionRecord, ...]) -> Report:
     number = exports.run
     run = next((one for one in exports.runs if one.number == number), None)
     recording = Recording(
@@ -61,6 +74,7 @@ def read_exports(path: Path, records: Iterable[RegionRecord] = ()) -> Report:
         exports.schemas,
         {one.schema: one.reason for one in read_left_out(path)} if path.is_dir() else {},
         frozenset(record.pid for record in records),
+        {one.schema: one.error.reason for one in exports.broken},
     )
     version = run.summary.get("instruments-version") if run is not None else None
     report = Report("xctrace", "xctrace-export", version or None, _facts(run))
@@ -69,8 +83,9 @@ def read_exports(path: Path, records: Iterable[RegionRecord] = ()) -> Report:
         for table in _tables(exports, piece.schemas):
             piece.read(table)
         report = piece.finish(report)
+    damaged = (f"{one.told()}; again: {export_line(one.schema, run)}" for one in exports.broken)
     notes = (*exports.notes, *recording.alignment.notes, *_unread(exports))
-    return replace(report, warnings=(*report.warnings, *notes))
+    return replace(report, warnings=(*damaged, *report.warnings, *notes))
 
 
 def wanted_schemas() -> tuple[str, ...]:

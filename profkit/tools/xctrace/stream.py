@@ -11,6 +11,7 @@ from profkit.errors import UnreadableReport
 from profkit.tools.xctrace.careful import EXPORT_AGAIN, Careful, Cells
 from profkit.tools.xctrace.definitions import Irregular
 from profkit.tools.xctrace.fast_columns import split_wanted
+from profkit.tools.xctrace.faulty import DamagedExport
 from profkit.tools.xctrace.header import Header
 from profkit.tools.xctrace.quick import Quick, pick
 from profkit.tools.xctrace.table import Column as Column
@@ -78,6 +79,8 @@ class _named:  # noqa: N801 (a context, not a thing)
         return None
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if isinstance(error, DamagedExport):
+            raise error.of(self._path, EXPORT_AGAIN) from error
         if isinstance(error, UnreadableReport):
             raise UnreadableReport(f"{self._path}: {error.message}", error.fix or EXPORT_AGAIN) from error
         if isinstance(error, OSError):

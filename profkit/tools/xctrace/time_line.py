@@ -157,6 +157,8 @@ def open_time_line(path: Path, records: Iterable[RegionRecord] = ()) -> Iterator
     damaged, or has none of these tables; while the marks are taken, too, since a table is read as it is shown.
     """
     exports = find_exports(path, wanted_schemas())  # so that the run is that of the report
+    if exports.broken:
+        raise exports.broken[0].error
     line = TimeLine(exports, records)
     if not exports.schemas & set(line._readers):
         raise UnreadableReport(
