@@ -58,10 +58,8 @@ def read_exports(path: Path, records: Iterable[RegionRecord] = ()) -> Report:
     while True:
         try:
             return _report(path, exports, records)
-        except DamagedExport as error:
-            exports = exports.without(
-                error
-            )  # from the first table on: some of this one's rows were taken already
+        except DamagedExport as error:  # once more without it: some of its rows were taken already
+            exports = exports.without(error)
 
 
 def _report(path: Path, exports: Exports, records: tuple[RegionRecord, ...]) -> Report:
