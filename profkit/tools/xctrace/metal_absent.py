@@ -10,10 +10,13 @@ from profkit.model import MetalAbsent, MetalCounter
 from profkit.tools.xctrace.command import GPU_COUNTERS, METAL, table_argv
 from profkit.tools.xctrace.metal_counters import COUNTER_VALUES, COUNTERS
 from profkit.tools.xctrace.metal_host import COMPLETED, ENCODERS, SUBMISSIONS
+from profkit.tools.xctrace.metal_read import MetalTables
 from profkit.tools.xctrace.metal_shaders import SHADERS
 from profkit.tools.xctrace.metal_states import MEMORY, PERFORMANCE, THERMAL
 from profkit.tools.xctrace.metal_work import INTERVALS, STATES
+from profkit.tools.xctrace.recording import Recording
 from profkit.tools.xctrace.toc import Run
+from profkit.words import quantity
 
 # The one counter that a recording without a counter set has on an M3 and later; nothing but ray tracing moves it.
 USELESS = "RT Unit Active"
@@ -38,14 +41,14 @@ _LAUNCH = "launch the program with xctrace; attached to, some versions record no
 class Seen:
     """What was read: rows by schema (0: a table without rows; not there: no table), and what the export left out.
 
-    `left_out` are the reasons by schema, `broken` those of damaged exports, `timeless` the rows without a time of those
-    that have too many of them.
+    `left_out` are the reasons by schema, `broken` those of damaged exports, `timeless` what is wrong with the rows
+    of those of which too many tell no time.
     """
 
     run: Run | None
     rows: Mapping[str, int]
     left_out: Mapping[str, str] = field(default_factory=dict)
-    timeless: Mapping[str, int] = field(default_factory=dict)
+    timeless: Mapping[str, str] = field(default_factory=dict)
     broken: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -92,10 +95,9 @@ def _absent(seen: Seen, schema: str, fix: str) -> MetalAbsent:
             schema, f"the table is damaged: {seen.broken[schema]}", export_line(schema, seen.run)
         )
     if schema in seen.timeless:
-        reason = (
-            f"the table is damaged: {seen.timeless[schema]:,} of its {seen.rows[schema]:,} rows tell no time"
+        return MetalAbsent(
+            schema, f"the table is damaged: {seen.timeless[schema]}", export_line(schema, seen.run)
         )
-        return MetalAbsent(schema, reason, export_line(schema, seen.run))
     if seen.rows.get(schema):
         return MetalAbsent(schema, "none of its rows lies in the part that counts")
     if schema in seen.rows:
@@ -137,6 +139,19 @@ def _counters(seen: Seen, counters: tuple[MetalCounter, ...]) -> MetalAbsent:
             _BY_HAND,
         )
     return _absent(seen, schema, _WITH_COUNTERS)
+
+
+def timeless_of(tables: MetalTables, recording: Recording) -> dict[str, str]:
+    """Why tables are not believed of which too many rows tell no time of the recording, by schema."""
+    length = recording.run.length if recording.run is not None else None
+    told = {}
+    for schema, skipped in tables.timeless.items():
+        wrong = f"{skipped:,} of its {tables.rows[schema]:,} rows"
+        if length is not None and tables.outside.get(schema):
+            told[schema] = f"{wrong} lie outside of the {quantity(length / 1e9, 's')} that were recorded"
+        else:
+            told[schema] = f"{wrong} tell no time"
+    return told
 
 
 def export_line(schema: str, run: Run | None) -> str:

@@ -40,7 +40,7 @@ def devices_in(tables: MetalTables, part: Part) -> Iterator[MetalDevice]:
     """Each GPU in the part that counts: when it was active, and when it worked for the target."""
     import numpy as np
 
-    work, states = tables.gpu_work.best, tables.gpu_states.best
+    work, states = tables.gpu_work.best, tables.told_states
     rows = work.table()
     own = np.isin(rows["process"], sorted(part.target.numbers))
     for name in part.gpus:

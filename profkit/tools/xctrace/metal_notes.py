@@ -41,6 +41,12 @@ def notes_of(tables: MetalTables, recording: Recording, part: Part, metal: Metal
         yield f"{plural(metal.failed, 'command buffer')} ended with an error{which}: what they were to do is not done"
     if metal.induced is not None:
         yield f"the GPU was held in the performance state {metal.induced} while it was recorded"
+    length = recording.run.length if recording.run is not None else None
+    for schema, outside in tables.outside.items():
+        yield (
+            f"{schema}: {plural(outside, 'row')} of {tables.rows[schema]:,} far outside of the"
+            f" {quantity((length or 0) / 1e9, 's')} that toc.xml tells do not count; is it of the same recording?"
+        )
     skipped = sum(
         one.skipped
         for one in (
@@ -52,7 +58,8 @@ def notes_of(tables: MetalTables, recording: Recording, part: Part, metal: Metal
             tables.shaders,
         )
     )
-    if skipped:
+    skipped -= sum(tables.outside.values())
+    if skipped > 0:
         yield f"{plural(skipped, 'row')} without a time, a value or an id left out"
     yield from _repeated(tables)
 

@@ -46,7 +46,7 @@ class Part:
 
 def part_that_counts(tables: MetalTables, recording: Recording) -> Part:
     """The part, of what was read."""
-    work, states = tables.gpu_work.best, tables.gpu_states.best
+    work, states = tables.gpu_work.best, tables.told_states
     rows = work.table()
     processes = work.processes.all
     recorded = {*tables.encoders.best.processes.all, *tables.submissions.best.processes.all}
@@ -84,13 +84,9 @@ def _whole(spans: Spans) -> Spans:
 def _recorded(tables: MetalTables, recording: Recording) -> Spans:
     """All of it, as long as it was: a recording of the counters alone has no table of the GPU's states or work."""
     samples = tables.counters.extent
-    told = recording.run.summary.get("duration", "") if recording.run is not None else ""
-    try:
-        seconds = float(told)
-    except ValueError:
-        seconds = 0.0
-    if 0 < seconds < 1e9:
-        return spans_of([(0, int(seconds * 1e9))])
+    length = recording.run.length if recording.run is not None else None
+    if length is not None:
+        return spans_of([(0, length)])
     return spans_of([samples]) if samples is not None else empty()
 
 

@@ -65,9 +65,13 @@ def _kept(make: Callable[[], T]) -> Kept[T]:
 
 @dataclass
 class MetalTables:
-    """All that was read. `rows`: of each schema that was there the most rows of a table."""
+    """All that was read. `rows`: of each schema that was there the most rows of a table.
+
+    What the GPU did beyond `latest` ns is no time of this recording: such rows are `outside`, and have none.
+    """
 
     spool: Spool
+    latest: int | None = None
     gpu_work: Kept[work.GpuWork] = field(default_factory=lambda: _kept(work.GpuWork))
     gpu_states: Kept[work.GpuStates] = field(default_factory=lambda: _kept(work.GpuStates))
     encoders: Kept[host.Encoders] = field(default_factory=lambda: _kept(host.Encoders))
@@ -83,6 +87,7 @@ class MetalTables:
     shaders: shading.ShaderTimes = field(default_factory=shading.ShaderTimes)
     counters: counting.CounterSamples = field(init=False)
     rows: dict[str, int] = field(default_factory=dict)
+    outside: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.counters = counting.CounterSamples(self.spool)
@@ -113,9 +118,46 @@ class MetalTables:
     def read(self, table: Table) -> None:
         """The rows of one table."""
         wanted, take = self.takers()[table.schema]
-        rows = _Count(table.rows(wanted))  # type: ignore[arg-type]
+        found: Rows = table.rows(wanted)  # type: ignore[assignment]
+        if self.latest is not None and table.schema in (work.INTERVALS, work.STATES):
+            found = self._inside(table.schema, found, self.latest)
+        rows = _Count(found)
         take(rows)
         self.rows[table.schema] = max(self.rows.get(table.schema, 0), rows.rows)
+
+    def _inside(self, schema: str, rows: Rows, latest: int) -> Iterator[Sequence[Value]]:
+        """The rows, without a start where they lie outside; the first two columns are start and duration."""
+        outside = 0
+        for row in rows:
+            start, duration = row[0], row[1]
+            if (
+                isinstance(start, int)
+                and isinstance(duration, int)
+                and not -latest <= start <= start + duration <= latest
+                and duration >= 0
+            ):
+                outside += 1
+                self.outside[schema] = max(
+                    outside, self.outside.get(schema, 0)
+                )  # of several tables, as `rows`
+                yield (None, *row[1:])
+            else:
+                yield row
+
+    @property
+    def told_states(self) -> work.GpuStates:
+        """When GPUs were active; as if nothing had been told where too many rows tell no time."""
+        states = self.gpu_states.best
+        return states if states.tells_time else work.GpuStates()
+
+    @property
+    def timeless(self) -> dict[str, int]:
+        """How many rows told no time of this recording, by schema, where those are too many to sum up the others."""
+        both: dict[str, work.GpuWork | work.GpuStates] = {
+            work.INTERVALS: self.gpu_work.best,
+            work.STATES: self.gpu_states.best,
+        }
+        return {schema: one.skipped for schema, one in both.items() if not one.tells_time}
 
     # What follows is summed up as it comes, so of several tables that hold the same the first with rows is taken.
 

@@ -11,7 +11,7 @@ from profkit.timeline.slices import shares, states
 from profkit.timeline.spans import Spans, longest, spans_of, union
 from profkit.timeline.windows import EVER
 from profkit.tools.xctrace import metal_sums as sums
-from profkit.tools.xctrace.metal_absent import NO_SET, Seen, absences, useless
+from profkit.tools.xctrace.metal_absent import NO_SET, Seen, absences, timeless_of, useless
 from profkit.tools.xctrace.metal_counter_sums import counters_in
 from profkit.tools.xctrace.metal_devices import devices_in, full_name, gpus_of, recommended
 from profkit.tools.xctrace.metal_frames import frames_in
@@ -73,8 +73,7 @@ def _metal(
     channel = sums.by_name(channels, own["channel"], own["start"], own["end"], counted)
     clocks = _track(tables.performance.best.tracks, part.gpu)
     performance = tables.performance.best.spans(clocks)
-    timeless = {} if tables.gpu_work.best.tells_time else {INTERVALS: tables.gpu_work.best.skipped}
-    absent = Seen(run, tables.rows, recording.left_out, timeless, recording.broken)
+    absent = Seen(run, tables.rows, recording.left_out, timeless_of(tables, recording), recording.broken)
     chosen = run.setting("Counter Set") if run is not None else None
     induced = run.setting("Induced GPU Performance State") if run is not None else None
     processes = tables.gpu_work.best.processes.all

@@ -21,7 +21,7 @@ class MetalPiece:
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
-        self._tables = MetalTables(Spool())
+        self._tables = MetalTables(Spool(), recording.latest)
         self.schemas = tuple(self._tables.takers())
         self._read = False
 

@@ -217,6 +217,11 @@ class GpuStates:
                 blocks, waiting = {}, 0
         self._take(blocks)
 
+    @property
+    def tells_time(self) -> bool:
+        """Whether (nearly) all rows told when that was, as of `GpuWork`."""
+        return self.skipped <= _MOST_SKIPPED * (self.rows + self.skipped)
+
     def _take(self, blocks: dict[tuple[str, bool], tuple[array[int], array[int]]]) -> None:
         import numpy as np
 

@@ -117,15 +117,7 @@ def _alignment(exports: Exports, run: Run | None, records: Iterable[RegionRecord
     if not signposts:
         for table in _tables(exports, (raw_signposts.TABLE,)):
             signposts += raw_signposts.pair_signposts(table.rows(raw_signposts.COLUMNS))
-    return alignment.align(records, clock, _length(run), sorted(signposts))
-
-
-def _length(run: Run | None) -> int | None:
-    try:
-        seconds = float(run.summary.get("duration", "")) if run is not None else 0.0
-    except ValueError:
-        return None
-    return int(seconds * 1e9) if 0 < seconds < 1e9 else None
+    return alignment.align(records, clock, run.length if run is not None else None, sorted(signposts))
 
 
 def _target(run: Run | None) -> Process | None:

@@ -42,6 +42,15 @@ class Run:
         found = [entry for entry in self.tables if entry.get("schema") == schema]
         return found[0] if len(found) == 1 else {}
 
+    @property
+    def length(self) -> int | None:
+        """How long was recorded, in ns; None where that is not told."""
+        try:
+            seconds = float(self.summary.get("duration", ""))
+        except ValueError:
+            return None
+        return int(seconds * 1e9) if 0 < seconds < 1e9 else None
+
     def has(self, schema: str) -> bool:
         """Whether the recording has a table of this schema, with rows or without."""
         return any(table.get("schema") == schema for table in self.tables)
