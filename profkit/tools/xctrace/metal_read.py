@@ -137,9 +137,7 @@ class MetalTables:
                 and duration >= 0
             ):
                 outside += 1
-                self.outside[schema] = max(
-                    outside, self.outside.get(schema, 0)
-                )  # of several tables, as `rows`
+                self.outside[schema] = max(outside, self.outside.get(schema, 0))
                 yield (None, *row[1:])
             else:
                 yield row
