@@ -40,6 +40,7 @@ def summarize(
     from profkit.errors import ProfkitError
     from profkit.examine import examine
     from profkit.model import RunDocument
+    from profkit.reports.alone import what_it_tells
 
     documents: list[RunDocument] = []
     faults: list[ProfkitError] = []
@@ -55,7 +56,8 @@ def summarize(
         print_documents(documents, faults)
     else:
         for document in documents:
-            print_document(document, format, details=True)
+            told = document if format is OutputFormat.json else what_it_tells(document)
+            print_document(told, format, details=True)
     for unread in faults:
         print_fault(unread)
     if faults:
