@@ -10,6 +10,9 @@ from profkit.reports.html.escape import text
 
 _NUMBER = re.compile(r"^[<>]=?\s*([0-9]+(?:\.[0-9]+)?)(?:\s|$)")
 
+# What begins like a sentence, or goes on like one, is nothing to type.
+_PROSE = re.compile(r"(?:an?|the|choose|record|launch) |.*[,;] (?:or|and|attached|recorded) ", re.DOTALL)
+
 
 def figures(charts: Sequence[str], note: str = "") -> str:
     """Charts side by side where the page is wide, one below the other where it is not; `note` is plain text."""
@@ -19,8 +22,9 @@ def figures(charts: Sequence[str], note: str = "") -> str:
 
 
 def sentence(words: str, fix: str | None = None) -> str:
-    """Why there is no chart, and the line that would change that."""
-    line = f' <span class="fix">To have it: <code>{text(fix)}</code></span>' if fix else ""
+    """Why there is no chart, and what would change that: a line to type as such, advice in words as words."""
+    shown = "" if not fix else text(fix) if _PROSE.match(fix) else f"<code>{text(fix)}</code>"
+    line = f' <span class="fix">To have it: {shown}</span>' if fix else ""
     return f'<p class="missing">{text(words)}{line}</p>'
 
 
