@@ -61,7 +61,8 @@ def test_every_metric_says_what_it_means_in_a_sentence():
 def test_a_share_cannot_pass_a_hundred_percent_and_has_a_bound():
     unbounded = {"time.spread", "time.interval", "time.processes", "cpu.utilization", "bandwidth.dram.share"}
     unbounded |= {"flops.share", "roofline.share", "throughput.busiest"}  # a measured peak can be passed
-    unbounded |= {"bandwidth.gpu.share", "flops.gpu.share"}  # a cache, or narrower numbers, pass a specification
+    # a cache, or narrower numbers, pass a specification
+    unbounded |= {"bandwidth.gpu.share", "flops.gpu.share"}
     for info in all_metrics():
         if info.unit == "%" and info.name not in unbounded:
             assert (info.least, info.most) == (0, 100), info.name
