@@ -73,7 +73,7 @@ def test_whatever_becomes_of_a_workload_the_others_have_their_turn(tmp_path: Pat
     }
     assert "SIGABRT" in found["crash"]["reason"]
     assert "SIGKILL" in found["kill"]["reason"]
-    assert found["tool"]["fix"] == "--backend cpu"
+    assert "on a Mac" in found["tool"]["fix"]
     assert "Traceback" not in said.err
     folder = tmp_path / "reports" / "nights" / said.json()["id"]
     assert (folder / found["flood"]["log"]).stat().st_size < 6 << 20
