@@ -145,7 +145,9 @@ def test_a_scrubbed_folder_reads_the_same_without_names(tmp_path: Path) -> None:
     assert after.metal.device_busy == before.metal.device_busy
     assert after.metal.encoders == before.metal.encoders
     assert [p.name for p in after.metal.processes][:1] == ["process-17804"]
-    assert [h.function for h in after.profiles[0].hotspots] == [h.function for h in before.profiles[0].hotspots]
+    assert [h.function for h in after.profiles[0].hotspots] == [
+        h.function for h in before.profiles[0].hotspots
+    ]
     kinds = {removed.kind for removed in done.removed}
     assert {"command line", "host name", "names of processes and threads", "paths"} <= kinds
 
