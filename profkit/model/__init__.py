@@ -75,6 +75,12 @@ from profkit.model.report import Report as Report
 from profkit.model.run import Revision as Revision
 from profkit.model.run import RunDocument as RunDocument
 from profkit.model.run import Workload as Workload
+from profkit.model.sweep import CaseResult as CaseResult
+from profkit.model.sweep import CaseState as CaseState
+from profkit.model.sweep import GridPoint as GridPoint
+from profkit.model.sweep import MeasuredRoofs as MeasuredRoofs
+from profkit.model.sweep import SweepDirection as SweepDirection
+from profkit.model.sweep import SweepDocument as SweepDocument
 from profkit.model.time import SampleSet as SampleSet
 from profkit.model.time import Timing as Timing
 from profkit.model.triton import TritonWork as TritonWork

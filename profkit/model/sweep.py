@@ -1,0 +1,91 @@
+"""A sweep: operations over shapes, dtypes and implementations, and what was found of each case."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+SweepDirection = Literal["forward", "backward"]
+# `measured` is right and timed; `wrong` was timed by nobody. `unavailable`: this implementation is not to be had here.
+CaseState = Literal["measured", "wrong", "unavailable", "too large", "failed", "crashed", "timed out"]
+
+
+@dataclass(frozen=True)
+class GridPoint:
+    """One place of the grid: what every implementation is asked to do. x has batch x sequence x dimension elements."""
+
+    operation: str
+    batch: int
+    sequence: int
+    dimension: int
+    dtype: str = "float32"
+    direction: SweepDirection = "forward"
+
+    @property
+    def name(self) -> str:
+        """`LayerNorm forward float32 16x256x64`."""
+        return f"{self.operation} {self.direction} {self.dtype} {self.shape}"
+
+    @property
+    def shape(self) -> str:
+        """`16x256x64`."""
+        return f"{self.batch}x{self.sequence}x{self.dimension}"
+
+
+@dataclass(frozen=True)
+class MeasuredRoofs:
+    """The most that the device was measured to do, right before the sweep: bytes/s and FLOP/s of float32."""
+
+    bandwidth: float | None = None
+    flops: float | None = None
+    method: str = ""
+
+
+@dataclass(frozen=True)
+class CaseResult:
+    """One implementation at one point. Times in seconds; what is None was not measured.
+
+    `seconds` are samples of single calls: the device's own time where there is a device, else the wall clock's.
+    """
+
+    point: GridPoint
+    implementation: str
+    state: CaseState
+    reason: str | None = None  # why there is no time
+    fix: str | None = None
+    median: float | None = None
+    half_width: float | None = None  # of the median's 95 % interval, as a share of it
+    samples: int = 0
+    precise: bool = False  # the interval is as narrow as was asked
+    seconds: tuple[float, ...] = ()  # some of the samples in their order, spread evenly
+    cache: Literal["cold", "warm"] | None = None
+    clock: Literal["wall", "cuda-events"] | None = None
+    first: float | None = None  # the very first call: compiling and tuning are in it
+    memory: int | None = None  # bytes: the inputs, and the most that a call allocated at a time beside them
+    flops: float | None = None  # of one call, as the operation declares them
+    bytes: float | None = None  # that one call must move
+    error: float | None = (
+        None  # the largest error as a share of what rounding explains; at most 1 where it is right
+    )
+    clocks: tuple[float, ...] = ()  # the device's clock in Hz, between samples
+    throttled: tuple[str, ...] = ()  # why the device held its clock down meanwhile
+    device: int | None = None  # which one
+    spent: float = 0.0  # wall seconds that the case took, the check included
+    remarks: tuple[str, ...] = ()
+    profile: str | None = None  # the folder of its own `profkit profile`, below the sweep's
+
+
+@dataclass(frozen=True)
+class SweepDocument:
+    """All of a sweep. `complete` is False while it goes on, and after it was interrupted."""
+
+    started: str  # ISO 8601, UTC
+    device: str
+    results: tuple[CaseResult, ...]
+    roofs: MeasuredRoofs = MeasuredRoofs()
+    versions: Mapping[str, str] = field(default_factory=dict)
+    planned: int = 0  # cases
+    complete: bool = False
+    seconds: float = 0.0  # wall time of all sittings together
+    overhead: float | None = None  # share of that in which nothing was compiled, checked or timed

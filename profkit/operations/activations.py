@@ -1,0 +1,69 @@
+"""GELU and Swish: element by element."""
+
+# ruff: noqa: D102 (the base class documents the methods)
+
+from __future__ import annotations
+
+from profkit.model import GridPoint
+from profkit.operations.operation import Draw, Operation, Tensor
+
+
+class _Elementwise(Operation):
+    roundings = 1
+    gradients = 1
+    chunked = (True,)
+
+    def inputs(self, point: GridPoint, draw: Draw) -> tuple[Tensor, ...]:
+        return (draw(point.batch, point.sequence, point.dimension),)
+
+    def elements(self, point: GridPoint) -> tuple[int, int]:
+        count = point.batch * point.sequence * point.dimension
+        return (2 if point.direction == "forward" else 3) * count, 0
+
+    def terms(self, point: GridPoint) -> int:
+        del point
+        return 1
+
+
+class Gelu(_Elementwise):
+    """x times the normal distribution's function of x, with erf: no approximation by tanh.
+
+    FLOPs: x / sqrt(2), erf, + 1, * x, / 2 forward: 5. Backward dy * (P + x * p): 4 for P, 4 for p (x^2, / 2, exp,
+    / sqrt(2 pi)), and 3. The formula: Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016. How a kernel computes
+    P is its own affair.
+    """
+
+    name = "GELU"
+
+    def apply(self, *inputs: Tensor) -> Tensor:
+        from torch.nn.functional import gelu
+
+        return gelu(inputs[0])
+
+    def condition(self, *inputs: Tensor) -> Tensor | None:
+        # 1 + erf cancels where x is negative: what erf is off by near -1, times x / 2, is all the error there is.
+        return 1 + inputs[0].abs()
+
+    def flops(self, point: GridPoint) -> float:
+        return float(
+            (5 if point.direction == "forward" else 11) * point.batch * point.sequence * point.dimension
+        )
+
+
+class Swish(_Elementwise):
+    """x * sigmoid(x). FLOPs: negate, exp, + 1, division, product: 5.
+
+    Backward dy * s * (1 + x * (1 - s)): s 4, and 5: 9.
+    """
+
+    name = "Swish"
+
+    def apply(self, *inputs: Tensor) -> Tensor:
+        from torch.nn.functional import silu
+
+        return silu(inputs[0])
+
+    def flops(self, point: GridPoint) -> float:
+        return float(
+            (5 if point.direction == "forward" else 9) * point.batch * point.sequence * point.dimension
+        )
