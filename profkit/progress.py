@@ -6,13 +6,16 @@ from typing import Protocol
 
 
 class Progress(Protocol):
-    """Told of each piece of work in turn: `begin`, any number of `tick`, then `end`."""
+    """Told of each piece of work in turn: `begin`, any number of `tick` and `move`, then `end`."""
 
     def begin(self, title: str, detail: str = "") -> None:
         """A piece of work starts."""
 
     def tick(self, seconds: float) -> None:
         """It goes on, `seconds` after it began."""
+
+    def move(self, detail: str) -> None:
+        """How far it is: a line that moves says it at once, a log now and then."""
 
     def end(self, result: str) -> None:
         """It ended: `result` in a few words."""
@@ -28,6 +31,9 @@ class Silent:
         """Say nothing."""
 
     def tick(self, seconds: float) -> None:
+        """Say nothing."""
+
+    def move(self, detail: str) -> None:
         """Say nothing."""
 
     def end(self, result: str) -> None:

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import typer
 
-from profkit.cli import check, compare, doctor, history, nightly, profile, record, report, scrub, summarize
+from profkit.cli import (
+    check,
+    compare,
+    doctor,
+    history,
+    nightly,
+    profile,
+    record,
+    report,
+    scrub,
+    summarize,
+    sweep,
+)
 
 app = typer.Typer(
     name="profkit",
@@ -25,6 +37,7 @@ report.add_to(app)
 history.add_to(app)
 nightly.add_to(app)
 doctor.add_to(app)
+sweep.add_to(app)
 scrub.add_to(app)
 
 

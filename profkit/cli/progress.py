@@ -13,6 +13,8 @@ from typing import TextIO
 from profkit.progress import Progress, Silent
 from profkit.reports.plain_text import harmless, no_command
 
+LOG_SECONDS = 30.0  # between two lines of a log that say how far it is
+
 
 def progress_for(*, quiet: bool, stream: TextIO | None = None) -> Progress:
     """What suits the stream: nothing when quiet, a moving line on a terminal, plain lines in a log."""
@@ -62,13 +64,19 @@ class _Plain:
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self._title = ""
+        self._spoken = 0.0
 
     def begin(self, title: str, detail: str = "") -> None:
-        self._title = title
+        self._title, self._spoken = title, time.monotonic()
         self._write(f"{title}: {detail}" if detail else title)
 
     def tick(self, seconds: float) -> None:
         """A log needs no clock."""
+
+    def move(self, detail: str) -> None:
+        if time.monotonic() - self._spoken >= LOG_SECONDS:
+            self._spoken = time.monotonic()
+            self._write(f"  {detail}")
 
     def end(self, result: str) -> None:
         self._write(f"  {result}")
@@ -95,6 +103,9 @@ class _Moving:
 
     def tick(self, seconds: float) -> None:
         self._line(f"  … {self._title:<12} {seconds:5.0f} s  {self._detail}")
+
+    def move(self, detail: str) -> None:
+        self._detail = detail  # the next tick shows it
 
     def end(self, result: str) -> None:
         self._line(f"  ✓ {self._title:<12} {result}")

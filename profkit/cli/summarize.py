@@ -13,6 +13,7 @@ from profkit.cli.options import (
     TargetsOption,
     print_document,
     print_documents,
+    put,
     reading,
 )
 
@@ -42,6 +43,8 @@ def summarize(
     from profkit.model import RunDocument
     from profkit.reports.alone import what_it_tells
 
+    if len(reports) == 1 and _told_as_sweep(reports[0], format):
+        return
     documents: list[RunDocument] = []
     faults: list[ProfkitError] = []
     for report in reports:
@@ -62,3 +65,15 @@ def summarize(
         print_fault(unread)
     if faults:
         raise typer.Exit(faults[0].exit_code)
+
+
+def _told_as_sweep(report: Path, format: OutputFormat) -> bool:
+    """Whether it is a sweep, and told: its cases are thousands of regions, and as a run a page for each."""
+    if not (report / "cases.jsonl").is_file() or format is OutputFormat.json:
+        return False
+    from profkit.export import sweep_view
+
+    view = sweep_view(report, format.value)
+    if view is not None:
+        put(view)
+    return view is not None

@@ -1,0 +1,38 @@
+#!/usr/bin/env python3
+"""The comprehensive benchmark: LayerNorm, GELU, Swish and the losses over batch, sequence and dimension.
+
+    python benchmark/comprehensive_benchmark.py
+    python benchmark/comprehensive_benchmark.py --operations LayerNorm --batch 16,32 --dtype float16
+    python benchmark/comprehensive_benchmark.py --plan
+
+Without options it measures the default grid. All options of `profkit sweep` are passed through; the records of all
+cases are in benchmark_results.json, or in the file that `--results` names. In Python it is one call:
+
+    from profkit.sweep import run_comprehensive_benchmark
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the project's root, wherever this is run
+
+RESULTS = "benchmark_results.json"
+
+
+def main(arguments: Sequence[str]) -> None:
+    """`profkit sweep` with these options; ends with its exit code."""
+    from profkit.cli import main as profkit
+
+    words = list(arguments)
+    named = any(word == "--results" or word.startswith("--results=") for word in words)
+    if not named and not {"--plan", "--help"} & set(words):
+        words = ["--results", RESULTS, *words]
+    sys.argv = ["profkit", "sweep", *words]
+    profkit()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

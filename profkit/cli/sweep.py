@@ -1,0 +1,215 @@
+"""`profkit sweep`: operations over shapes, dtypes and implementations."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from profkit.cli.options import FormatOption, OutputFormat, put
+
+if TYPE_CHECKING:
+    from profkit.model import SweepDocument
+    from profkit.sweep.story import SweepRequest
+
+EXAMPLES = """
+Example:  profkit sweep --operations LayerNorm,GELU --batch 16,64 --sequence 512 --dimension 64,512
+
+The default grid, all of it:  profkit sweep
+
+What it would measure, and how long that takes:  profkit sweep --plan
+
+Your own implementation beside ours:  profkit sweep --with my_kernels.py --operations GELU
+
+After a Ctrl-C:  profkit sweep --resume reports/20261120-054700-sweep-cuda
+
+The cases with most to win, each through `profkit profile`:  profkit sweep --profile farthest:2
+
+Exit codes: 0 every case was settled; 2 wrong usage; 3 this machine cannot measure, or the disk is full; 4 an
+implementation is wrong, failed, crashed or hung; 130 interrupted, what was measured is kept.
+"""
+WITH_RESUME = ("resume", "again", "profile", "profile_depth", "results", "plan", "details", "format", "quiet")
+BAD = ("wrong", "failed", "crashed", "timed out")
+
+
+class DeviceName(str, Enum):
+    """Where the sweep runs."""
+
+    auto = "auto"
+    cuda = "cuda"
+    cpu = "cpu"
+
+
+class DepthName(str, Enum):
+    """What a profile of a case may spend."""
+
+    gate = "gate"
+    standard = "standard"
+    full = "full"
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the verb."""
+    app.command("sweep", epilog=EXAMPLES)(sweep)
+
+
+def sweep(
+    context: typer.Context,
+    operations: Annotated[
+        str,
+        typer.Option(help="LayerNorm, GELU, Swish, MSE, CrossEntropy; Loss is the last two. Default: all."),
+    ] = "",
+    implementations: Annotated[
+        str,
+        typer.Option(
+            help="PyTorch, torch.compile, Triton, CUDA, or yours. Default: all on a GPU, PyTorch on the CPU."
+        ),
+    ] = "",
+    batch: Annotated[str, typer.Option(help="Batch sizes.")] = "16,32,64,128",
+    sequence: Annotated[str, typer.Option(help="Sequence lengths.")] = "256,512,1024,2048",
+    dimension: Annotated[str, typer.Option(help="Tensor dimensions.")] = "8,16,32,64,128,256,512",
+    dtype: Annotated[str, typer.Option(help="float32, float16, bfloat16.")] = "float32",
+    direction: Annotated[str, typer.Option(help="forward, backward.")] = "forward",
+    device: Annotated[DeviceName, typer.Option(help="Where.")] = DeviceName.auto,
+    gpus: Annotated[
+        str, typer.Option(help="Numbers of the GPUs that share it, a process each: 0,1,2,3.")
+    ] = "",
+    threads: Annotated[
+        int, typer.Option(help="On the CPU: torch's threads (default: as many as it takes).")
+    ] = 0,
+    with_file: Annotated[
+        list[Path] | None,
+        typer.Option("--with", help="A Python file that registers implementations.", metavar="FILE"),
+    ] = None,
+    precision: Annotated[
+        float, typer.Option(help="Half-width of each median's interval, relative: 0.01 is 1 %.")
+    ] = 0.01,
+    budget: Annotated[float, typer.Option(help="Seconds of timing per case at most.")] = 1.0,
+    warm: Annotated[
+        bool, typer.Option("--warm", help="On a GPU: leave the L2 as it is between calls.")
+    ] = False,
+    timeout: Annotated[float, typer.Option(help="Seconds that a case may take, compiling included.")] = 300.0,
+    profile: Annotated[
+        str,
+        typer.Option(
+            help="Cases that go through `profkit profile`: slowest:2, farthest:2 (from the roofline)."
+        ),
+    ] = "",
+    profile_depth: Annotated[
+        DepthName, typer.Option(help="What each of those may spend.")
+    ] = DepthName.standard,
+    output: Annotated[Path, typer.Option(help="Folder in which the sweep's own folder is made.")] = Path(
+        "reports"
+    ),
+    results: Annotated[
+        Path | None,
+        typer.Option(help="Write the records of all cases to this file, too.", metavar="FILE.json"),
+    ] = None,
+    name: Annotated[
+        str, typer.Option(help="The sweep's name in its folder, in history and in compare.")
+    ] = "sweep",
+    resume: Annotated[
+        Path | None, typer.Option(help="Go on with the sweep in this folder, by its own settings.")
+    ] = None,
+    again: Annotated[
+        bool, typer.Option("--again", help="With --resume: try what has no time once more.")
+    ] = False,
+    plan: Annotated[
+        bool,
+        typer.Option("--plan", help="Say what would be measured and what it costs, and measure nothing."),
+    ] = False,
+    details: Annotated[
+        bool, typer.Option("--details", help="In the terminal: every map with all its rows, every reason.")
+    ] = False,
+    format: FormatOption = OutputFormat.terminal,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on standard error.")] = False,
+) -> None:
+    """Check and time operations over a grid of shapes, in every implementation, and show who wins where."""
+    from profkit.cli.progress import progress_for
+    from profkit.drill import choice, profile_cases
+    from profkit.sweep.request import resumed, wanted
+    from profkit.sweep.wish import Wish
+
+    choices = choice(profile) if profile else ()
+    if resume is not None:
+        _only_goes_on(context)
+        request = resumed(resume, again=again)
+    else:
+        request = wanted(
+            operations=operations,
+            implementations=implementations,
+            batch=batch,
+            sequence=sequence,
+            dimension=dimension,
+            dtype=dtype,
+            direction=direction,
+            device=device.value,
+            gpus=gpus,
+            files=with_file or [],
+            wish=Wish(precision, budget, not warm, threads),
+            timeout=timeout,
+            output=output,
+            name=name,
+            make=not plan,
+        )
+    if plan:
+        _show_plan(request, format)
+        return
+    from profkit.sweep.outputs import write_records
+    from profkit.sweep.story import run_sweep
+
+    progress = progress_for(quiet=quiet)
+    document = run_sweep(request, progress)
+    if choices:
+        document = profile_cases(request, document, choices, profile_depth.value, progress)
+    if results is not None:
+        write_records(results, document)
+    _show(document, request.folder, format, details=details)
+    if any(result.state in BAD for result in document.results):
+        raise typer.Exit(4)
+
+
+def _only_goes_on(context: typer.Context) -> None:
+    """Raises UsageError where --resume stands beside what the sweep has settled already: it would not be heeded."""
+    from profkit.errors import UsageError
+
+    for name in context.params:
+        source = context.get_parameter_source(name)
+        if name not in WITH_RESUME and source is not None and source.name == "COMMANDLINE":
+            option = {"with_file": "with"}.get(name, name)
+            raise UsageError(
+                f"--{option} cannot be changed by --resume: a sweep goes on by its own settings",
+                f"leave out --{option}, or leave out --resume for a new sweep",
+            )
+
+
+def _show(document: SweepDocument, folder: Path, format: OutputFormat, *, details: bool) -> None:
+    if format is OutputFormat.json:
+        import json
+
+        from profkit import codec
+
+        whole = {"schema": "profkit.sweep/1", "folder": str(folder), "sweep": codec.plain(document)}
+        put(json.dumps(whole, allow_nan=False, indent=1))
+    elif format is OutputFormat.markdown:
+        from profkit.reports.sweep_markdown import render as render_markdown
+
+        put(render_markdown(document))
+    else:
+        from profkit.reports.sweep_terminal import render
+
+        put(render(document, folder, details=details))
+
+
+def _show_plan(request: SweepRequest, format: OutputFormat) -> None:
+    from profkit.sweep.plan import plan_of, plan_text
+
+    plan = plan_of(request)
+    if format is OutputFormat.json:
+        import json
+
+        put(json.dumps(plan, allow_nan=False, indent=1))
+    else:
+        put(plan_text(plan))

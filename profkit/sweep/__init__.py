@@ -1,0 +1,29 @@
+"""A sweep: operations over shapes, dtypes and implementations, each case checked, timed, kept and compared.
+
+For users' own files: `implementation` registers one, `Unavailable` says that it cannot be had here.
+`run_comprehensive_benchmark` is the sweep as one call.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from profkit.operations.registry import Unavailable as Unavailable
+    from profkit.operations.registry import implementation as implementation
+    from profkit.sweep.api import run_comprehensive_benchmark as run_comprehensive_benchmark
+
+_PLACES = {
+    "implementation": "profkit.operations.registry",
+    "Unavailable": "profkit.operations.registry",
+    "run_comprehensive_benchmark": "profkit.sweep.api",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """What a user's file imports, and the sweep as a call: loaded when first used."""
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_PLACES[name]), name)

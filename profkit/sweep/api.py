@@ -1,0 +1,115 @@
+"""The sweep as one call, as the comprehensive benchmarking guide writes it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from profkit.operations.registry import OPERATIONS
+from profkit.progress import Progress
+from profkit.standings.guide import FILE, records
+from profkit.sweep import journal as journals
+from profkit.sweep.grid import BATCHES, DIMENSIONS, SEQUENCES
+from profkit.sweep.outputs import write_records
+from profkit.sweep.request import wanted
+from profkit.sweep.story import SweepRequest, run_sweep
+from profkit.sweep.wish import Wish
+
+LINE_SECONDS = 10.0  # between two lines of progress
+
+
+def run_comprehensive_benchmark(
+    batch_sizes: Sequence[int] = BATCHES,
+    sequence_lengths: Sequence[int] = SEQUENCES,
+    tensor_dimensions: Sequence[int] = DIMENSIONS,
+    operations: Sequence[str] = tuple(OPERATIONS),
+    output_file: str | Path = FILE,
+    *,
+    implementations: Sequence[str] = (),
+    dtypes: Sequence[str] = ("float32",),
+    directions: Sequence[str] = ("forward",),
+    device: str = "auto",
+    gpus: Sequence[int | str] = (),
+    files: Sequence[str | Path] = (),
+    precision: float = 0.01,
+    budget: float = 1.0,
+    cold: bool = True,
+    threads: int = 0,
+    timeout: float = 300.0,
+    folder: str | Path = "reports",
+    progress: Progress | None = None,
+) -> list[dict[str, Any]]:
+    """Check and time every operation at every shape in every implementation: the guide's records.
+
+    They are in `output_file`, too: one per case, with the units that its keys name (`time_ms`, `memory_mb`,
+    `throughput_gbps`; docs/sweep.md). A case without a time has null there, and its `state` and `reason`. `files`
+    register implementations of your own; what was registered in this process alone is not known to the processes that
+    measure. `precision` is a share, `budget` and `timeout` are seconds per case.
+
+    The sweep has a folder of its own below `folder`. One of the same request that was interrupted there is gone on
+    with: nothing is measured twice. Progress goes to standard error, unless `progress` is given.
+
+    Raises UsageError for what makes no sense, MachineError where nothing can be measured or written, and Interrupted
+    after a Ctrl-C; what was measured until then is in `output_file`, too.
+    """
+    request = wanted(
+        operations=",".join(operations),
+        implementations=",".join(implementations),
+        batch=",".join(map(str, batch_sizes)),
+        sequence=",".join(map(str, sequence_lengths)),
+        dimension=",".join(map(str, tensor_dimensions)),
+        dtype=",".join(dtypes),
+        direction=",".join(directions),
+        device=device,
+        gpus=",".join(map(str, gpus)),
+        files=[Path(file) for file in files],
+        wish=Wish(precision, budget, cold, threads),
+        timeout=timeout,
+        output=Path(folder),
+        unfinished=True,
+    )
+    target = Path(output_file)
+    told = progress if progress is not None else _Lines()
+    try:
+        document = run_sweep(request, told)
+    finally:
+        _keep(request, target)
+    return records(document)
+
+
+def _keep(request: SweepRequest, target: Path) -> None:
+    """Whatever is known by now as records in `target`."""
+    from profkit.sweep.story import read_sweep
+
+    if (request.folder / journals.FILE).is_file():
+        write_records(target, read_sweep(request.folder))
+
+
+class _Lines:
+    """A line on standard error now and then."""
+
+    def __init__(self) -> None:
+        self._spoken = 0.0
+
+    def begin(self, title: str, detail: str = "") -> None:
+        self._say(f"{title}: {detail}" if detail else title)
+
+    def tick(self, seconds: float) -> None:
+        """A line needs no clock."""
+
+    def move(self, detail: str) -> None:
+        if monotonic() - self._spoken >= LINE_SECONDS:
+            self._say(f"  {detail}")
+
+    def end(self, result: str) -> None:
+        self._say(f"  {result}")
+
+    def note(self, text: str) -> None:
+        self._say(f"  {text}")
+
+    def _say(self, line: str) -> None:
+        self._spoken = monotonic()
+        print(line, file=sys.stderr, flush=True)

@@ -1,0 +1,79 @@
+"""A sweep as a run like any other: one timing for each case, so that history, compare and load know it already."""
+
+from __future__ import annotations
+
+from profkit.model import (
+    CaseResult,
+    Gpu,
+    Machine,
+    Reading,
+    RunDocument,
+    SampleSet,
+    Scope,
+    Source,
+    SweepDocument,
+    Timing,
+    Workload,
+)
+
+
+def run_of(
+    document: SweepDocument,
+    command: tuple[str, ...],
+    name: str,
+    folder: str,
+    machine: Machine | None,
+    gpus: tuple[Gpu, ...],
+    precision: float,
+) -> RunDocument:
+    """The run. What was not measured is told by its notes, one for each kind and reason."""
+    cuda = any(result.clock == "cuda-events" for result in document.results)
+    measured = [result for result in document.results if result.median]
+    return RunDocument(
+        name=name,
+        backend="cuda" if cuda else "cpu",
+        state="complete" if document.complete else "interrupted",
+        workload=Workload(command, name, folder),
+        started=document.started,
+        machine=machine,
+        timings=tuple(_timing(result, precision) for result in measured),
+        gpus=gpus,
+        readings=tuple(_median(result) for result in measured),
+        packages=dict(document.versions),
+        notes=_notes(document),
+    )
+
+
+def _name(result: CaseResult) -> str:
+    return f"{result.implementation}: {result.point.name}"
+
+
+def _timing(result: CaseResult, precision: float) -> Timing:
+    samples = SampleSet(
+        seconds=result.seconds,
+        precise=result.precise,
+        clock=result.clock or "wall",
+        cache=result.cache if result.clock == "cuda-events" else None,
+        clocks=result.clocks,
+        throttle_reasons=result.throttled,
+        remarks=result.remarks,
+    )
+    # What the work is stands in the command. Declared for each case it would be part of what must be alike in two runs:
+    # one case that is missing in one of them, and nothing could be compared.
+    return Timing(_name(result), "benchmark", (samples,), precision)
+
+
+def _median(result: CaseResult) -> Reading:
+    source = Source("profkit", "seconds", formula=f"median of {result.samples} samples")
+    return Reading("time.median", result.median, "s", "measured", Scope("region", _name(result)), source)
+
+
+def _notes(document: SweepDocument) -> tuple[str, ...]:
+    counts: dict[str, int] = {}
+    for result in document.results:
+        if result.state != "measured":
+            said = f"{result.implementation} {result.point.operation}: {result.state}" + (
+                f", {result.reason}" if result.reason else ""
+            )
+            counts[said] = counts.get(said, 0) + 1
+    return tuple(f"{said} ({count} cases)" if count > 1 else said for said, count in counts.items())

@@ -1,0 +1,162 @@
+"""The parent's side of one worker: start it, ask it, notice that it died or hangs, and how."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from profkit import codec
+from profkit.model import GridPoint
+from profkit.process import describe_status
+from profkit.sweep.leash import kills_for_memory
+
+TAIL = 4096
+END_SECONDS = 10.0  # for the kernel to take away a process that was killed: one that a driver holds may stay
+# The worker finds this profkit, behind whatever its own Python has: also where nothing is installed.
+_ROOT = str(Path(__file__).resolve().parents[2])
+_BOOT = (
+    "import sys; sys.path.append(sys.argv[1]); from profkit.sweep.worker import start; start(sys.argv[2:])"
+)
+
+
+class Died(Exception):
+    """The worker is gone; the sentence says how. `memory`: the kernel ended it where memory ran out."""
+
+    def __init__(self, how: str, *, memory: bool = False) -> None:
+        super().__init__(how)
+        self.memory = memory
+
+
+class TookTooLong(Exception):
+    """The worker did not answer in time, and was ended."""
+
+
+class Hand:
+    """One worker process. `python` is the interpreter that has torch; `log` takes what it prints."""
+
+    def __init__(
+        self, python: str, device: str, files: Sequence[str], env: Mapping[str, str], log: Path
+    ) -> None:
+        self._argv = [python, "-c", _BOOT, _ROOT, str(os.getpid()), device, *files]
+        self._env, self._log = dict(env), log
+        self._child: subprocess.Popen[bytes] | None = None
+        self._rest = b""
+        self._kills: int | None = None
+        self._closed = False
+
+    def start(self, about: Mapping[str, object], timeout: float) -> dict[str, Any]:
+        """Start it, and say what it is on. Raises Died with what it printed, and TookTooLong.
+
+        The thread that starts a worker must live as long as the worker does: its end is what the worker looks for.
+        """
+        self.end()
+        self._rest = b""
+        self._kills = kills_for_memory()
+        try:
+            with self._log.open("ab") as log:
+                self._child = subprocess.Popen(
+                    self._argv,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=log,
+                    env={**os.environ, **self._env},
+                    start_new_session=True,
+                )
+        except OSError as error:
+            raise Died(f"{self._argv[0]} cannot be started: {error.strerror}") from error
+        if self._closed:  # meanwhile somebody ended the sweep
+            self.end()
+            raise Died("the sweep was ended")
+        self._send({"ask": "about", **about})
+        return self._read(monotonic() + timeout)
+
+    @property
+    def running(self) -> bool:
+        """Whether there is a worker to ask."""
+        return self._child is not None and self._child.poll() is None
+
+    def ask(
+        self, point: GridPoint, implementations: Sequence[str], timeout: float
+    ) -> Iterator[dict[str, Any]]:
+        """What it says of the point, message by message; each may take `timeout` seconds. Raises Died, TookTooLong."""
+        self._send({"ask": "point", "point": codec.plain(point), "implementations": list(implementations)})
+        while (message := self._read(monotonic() + timeout))["event"] != "done":
+            yield message
+
+    def close(self) -> None:
+        """No worker any more, and none after it."""
+        self._closed = True
+        self.end()
+
+    def end(self) -> None:
+        """No worker any more, nor anything that it started."""
+        child, self._child = self._child, None
+        if child is None:
+            return
+        with contextlib.suppress(OSError):
+            os.killpg(child.pid, signal.SIGKILL)
+        for pipe in (child.stdin, child.stdout):
+            with contextlib.suppress(OSError):
+                if pipe is not None:
+                    pipe.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(END_SECONDS)
+
+    def _send(self, message: dict[str, Any]) -> None:
+        child = self._child
+        if child is None or child.stdin is None:
+            raise Died("the sweep was ended")
+        try:
+            child.stdin.write((json.dumps(message) + "\n").encode())
+            child.stdin.flush()
+        except OSError:
+            raise self._died(child) from None
+
+    def _read(self, deadline: float) -> dict[str, Any]:
+        child = self._child
+        if child is None or child.stdout is None:
+            raise Died("the sweep was ended")
+        with selectors.DefaultSelector() as ready:
+            ready.register(child.stdout, selectors.EVENT_READ)
+            while b"\n" not in self._rest:
+                if not ready.select(max(0.0, deadline - monotonic())):
+                    self.end()
+                    raise TookTooLong
+                more = os.read(child.stdout.fileno(), 1 << 16)
+                if not more:
+                    raise self._died(child)
+                self._rest += more
+        line, self._rest = self._rest.split(b"\n", 1)
+        message: dict[str, Any] = json.loads(line)
+        if message["event"] in ("fatal", "broken"):
+            self.end()
+            raise Died(message["reason"])
+        return message
+
+    def _died(self, child: subprocess.Popen[bytes]) -> Died:
+        try:
+            status = child.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            status = -signal.SIGKILL
+        self.end()
+        kills = kills_for_memory()
+        if status == -signal.SIGKILL and None not in (kills, self._kills) and kills != self._kills:
+            return Died("the kernel ended its process where memory ran out", memory=True)
+        said = self._last_words()
+        return Died(f"its process {describe_status(status)}" + (f": {said}" if said else ""))
+
+    def _last_words(self) -> str:
+        with contextlib.suppress(OSError), self._log.open("rb") as log:
+            log.seek(0, os.SEEK_END)
+            log.seek(max(0, log.tell() - TAIL))
+            lines = log.read().decode(errors="replace").strip().splitlines()
+            return lines[-1][:300] if lines else ""
+        return ""

@@ -1,0 +1,133 @@
+"""One case of a sweep as a program: `python -m profkit.sweep.one_case CASE`, for whichever instrument looks at it.
+
+It makes the inputs that the sweep made, checks the result against float64, and gives the call to `profkit.benchmark`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from profkit.errors import ProfkitError
+from profkit.model import CaseResult, GridPoint
+from profkit.operations.operation import Call
+
+TRACED = 10  # calls in a trace
+
+
+def command(result: CaseResult, device: str, files: Sequence[str], python: str) -> tuple[str, ...]:
+    """The command line of a case."""
+    point = result.point
+    words = [python, "-m", "profkit.sweep.one_case", point.operation, result.implementation, point.shape]
+    words += ["--dtype", point.dtype, "--direction", point.direction, "--device", device]
+    return (*words, *(word for file in files for word in ("--with", file)))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measure one case, or give it to the instrument of the present pass; the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m profkit.sweep.one_case",
+        description="One case of a sweep, checked against float64 and given to profkit.benchmark.",
+        epilog="example:  profkit profile -- python -m profkit.sweep.one_case GELU PyTorch 16x256x64 --device cpu",
+    )
+    parser.add_argument("operation")
+    parser.add_argument("implementation")
+    parser.add_argument("shape", help="batch x sequence x dimension: 16x256x64")
+    parser.add_argument("--dtype", default="float32")
+    parser.add_argument("--direction", default="forward", choices=("forward", "backward"))
+    parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
+    parser.add_argument("--with", dest="files", action="append", default=[], metavar="FILE", type=Path)
+    parser.add_argument(
+        "--torch-profiler",
+        type=Path,
+        metavar="FILE.json",
+        help="a trace of some calls by torch.profiler instead",
+    )
+    parser.add_argument("--cold", action="store_true", help="flush the L2 before each call")
+    asked = parser.parse_args(argv)
+    try:
+        return _run(asked)
+    except ProfkitError as error:
+        print(f"error: {error.message}", file=sys.stderr)
+        if error.fix:
+            print(f"fix:   {error.fix}", file=sys.stderr)
+        return error.exit_code
+
+
+def _run(asked: argparse.Namespace) -> int:
+    from profkit.operations.registry import canonical_implementation, canonical_operation
+    from profkit.sweep.files import register
+    from profkit.sweep.grid import checked
+
+    register(asked.files)
+    sizes = asked.shape.split("x")
+    if len(sizes) != 3 or not all(size.isdecimal() for size in sizes):
+        from profkit.errors import UsageError
+
+        raise UsageError(f"{asked.shape} is no shape", "16x256x64: batch x sequence x dimension")
+    (operation,) = canonical_operation(asked.operation)[:1]
+    grid = checked(
+        operations=(operation,),
+        implementations_=(canonical_implementation(asked.implementation),),
+        batches=(int(sizes[0]),),
+        sequences=(int(sizes[1]),),
+        dimensions=(int(sizes[2]),),
+        dtypes=(asked.dtype,),
+        directions=(asked.direction,),
+    )
+    return _measure(grid.points()[0], grid.implementations[0], asked)
+
+
+def _measure(point: GridPoint, name: str, asked: argparse.Namespace) -> int:
+    import torch
+
+    from profkit.operations.check import Wrong, compare, reference
+    from profkit.operations.registry import Unavailable, build
+    from profkit.passes.benchmark import benchmark
+    from profkit.sweep.bench import make_problem
+
+    problem = make_problem(point, torch.device("cuda:0" if asked.device == "cuda" else "cpu"))
+    try:
+        call = build(name, problem)
+        share = compare(problem, call(), reference(problem))
+    except Unavailable as missing:
+        print(
+            f"error: {name} cannot be had: {missing.reason}\nfix:   {missing.fix or 'another one'}",
+            file=sys.stderr,
+        )
+        return 3
+    except Wrong as wrong:
+        print(f"error: {name}, {point.name}: {wrong}", file=sys.stderr)
+        return 4
+    print(f"{name}: {point.name}: right, error {share:.2g} of what rounding explains", flush=True)
+    if asked.torch_profiler is not None:
+        print(_traced(call, f"{name}: {point.name}", asked.torch_profiler, asked.device))
+        return 0
+    benchmark(
+        call,
+        name=f"{name}: {point.name}",
+        flops=problem.operation.flops(point),
+        bytes=problem.operation.bytes(point),
+        cold=asked.cold and asked.device == "cuda",
+    )
+    return 0
+
+
+def _traced(call: Call, label: str, path: Path, device: str) -> str:
+    """The table of torch.profiler over some calls; its trace, which `profkit summarize` reads, is in `path`."""
+    from torch.profiler import ProfilerActivity, profile, record_function
+
+    activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if device == "cuda" else [])]
+    with profile(activities=activities, record_shapes=True, profile_memory=True) as traced:
+        for _ in range(TRACED):
+            with record_function(label):
+                call()
+    traced.export_chrome_trace(str(path))
+    table: str = traced.key_averages().table(sort_by=f"{device}_time_total", row_limit=10)
+    return table
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,200 @@
+"""Carries a grid out: a worker for each device, each case settled once, whatever happens to its worker."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
+from time import monotonic
+from typing import Any
+
+from profkit import codec
+from profkit.errors import MachineError
+from profkit.model import CaseResult, CaseState, GridPoint
+from profkit.sweep.hand import Died, Hand, TookTooLong
+from profkit.sweep.wish import Wish
+
+START_SECONDS = 300.0  # torch from a cold disk, and the roofs
+MOST_DEATHS = 3  # of a worker before it has answered anything
+TICK_SECONDS = 0.2
+Work = tuple[GridPoint, tuple[str, ...]]
+
+
+class Pool:
+    """Workers that share the points of a grid. `settle` is called for each case, by one thread at a time.
+
+    `lost` is told of a device that is gone while others go on.
+    """
+
+    def __init__(
+        self,
+        hands: Sequence[Hand],
+        wish: Wish,
+        timeout: float,
+        settle: Callable[[CaseResult], None],
+        lost: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._hands, self._wish, self._timeout, self._settle, self._lose = hands, wish, timeout, settle, lost
+        self._work: deque[Work] = deque()
+        self._lock = threading.Lock()
+        self._stop, self._go, self._known = threading.Event(), threading.Event(), threading.Event()
+        self._about: dict[str, Any] = {}
+        self._fault: BaseException | None = None
+        self._threads = [
+            threading.Thread(target=self._serve, args=(number, hand), name=f"sweep-{number}", daemon=True)
+            for number, hand in enumerate(hands)
+        ]
+
+    def about(self, tick: Callable[[], None] = lambda: None) -> dict[str, Any]:
+        """Start all workers, and let the first measure the roofs. Raises MachineError where that cannot be."""
+        for thread in self._threads:
+            thread.start()
+        while not self._known.wait(TICK_SECONDS) and self._threads[0].is_alive():
+            tick()
+        if not self._about:
+            self.end()
+            raise self._fault or MachineError("the process that measures cannot be started")
+        return self._about
+
+    def run(self, work: Sequence[Work], tick: Callable[[], None]) -> None:
+        """Settle all of it, with `tick` a few times a second. What goes wrong in a worker's thread is raised here."""
+        self._work.extend(work)
+        self._go.set()
+        try:
+            while any(thread.is_alive() for thread in self._threads):
+                for thread in self._threads:
+                    thread.join(TICK_SECONDS / len(self._threads))
+                tick()
+        finally:
+            self.end()
+            for thread in self._threads:
+                thread.join(5.0)
+        if self._fault is not None and (self._work or not isinstance(self._fault, MachineError)):
+            raise self._fault
+
+    def end(self) -> None:
+        """No more work, and no workers."""
+        self._stop.set()
+        self._go.set()
+        for hand in self._hands:
+            hand.close()
+
+    def _serve(self, number: int, hand: Hand) -> None:
+        try:
+            self._begin(number, hand)
+            self._go.wait()
+            while not self._stop.is_set():
+                try:
+                    point, names = self._work.popleft()
+                except IndexError:
+                    return
+                self._point(number, hand, point, names)
+        except MachineError as gone:
+            self._gone(number, gone)
+        except BaseException as error:
+            if not self._stop.is_set():
+                self._fault = error
+                self._stop.set()
+        finally:
+            hand.close()
+
+    def _begin(self, number: int, hand: Hand) -> None:
+        """The worker runs, on the same kind of device as the first one."""
+        try:
+            told = self._start(hand, roofs=number == 0)
+            if number == 0:
+                self._about = told
+        finally:
+            if number == 0:
+                self._known.set()
+        if number:
+            self._known.wait()
+            if self._about and told["device"] != self._about["device"]:
+                raise MachineError(
+                    f"GPU {number} of those asked is {told['device']}, and the first {self._about['device']}",
+                    "--gpus with devices of one kind",
+                )
+
+    def _gone(self, number: int, gone: MachineError) -> None:
+        """A device answers no more: the others go on without it, and the last one takes the sweep with it."""
+        if self._stop.is_set():
+            return
+        others = [t for t in self._threads if t is not threading.current_thread() and t.is_alive()]
+        with self._lock:
+            self._fault = self._fault or gone
+            if others and (number or self._about):
+                self._lose(f"worker {number} is gone, the others go on: {gone.message}")
+        if not others or (number == 0 and not self._about):
+            self._stop.set()
+
+    def _point(self, number: int, hand: Hand, point: GridPoint, names: Sequence[str]) -> None:
+        """Every implementation of the point settled; one that kills its worker is settled by that.
+
+        Raises MachineError where no worker can be started; what is left of the point is then work again.
+        """
+        left = list(names)
+        while left and not self._stop.is_set():
+            running: str | None = None
+            begin = monotonic()
+            try:
+                if not hand.running:
+                    self._start(hand, roofs=False)
+                for message in hand.ask(point, left, self._timeout):
+                    if message["event"] == "begin":
+                        running, begin = message["implementation"], monotonic()
+                        continue
+                    self._tell(_result(message["result"], number), left)
+                    running = None
+            except MachineError:
+                self._work.appendleft((point, tuple(left)))
+                raise
+            except TookTooLong:
+                why = f"it took longer than {self._timeout:g} s, and was ended"
+                self._lost(point, running, left, "timed out", why, monotonic() - begin, number)
+            except Died as died:
+                if self._stop.is_set():
+                    return
+                state: CaseState = "too large" if died.memory else "crashed"
+                self._lost(point, running, left, state, str(died), monotonic() - begin, number)
+
+    def _lost(
+        self,
+        point: GridPoint,
+        running: str | None,
+        left: list[str],
+        state: CaseState,
+        why: str,
+        spent: float,
+        device: int,
+    ) -> None:
+        """The case that was running, or all of the point where none had begun: its inputs did it."""
+        for name in [running] if running is not None else list(left):
+            self._tell(CaseResult(point, name, state, why, spent=spent, device=device), left)
+
+    def _tell(self, result: CaseResult, left: list[str]) -> None:
+        with self._lock:
+            self._settle(result)
+        left.remove(result.implementation)
+
+    def _start(self, hand: Hand, *, roofs: bool) -> dict[str, Any]:
+        about = {"wish": asdict(self._wish), "roofs": roofs, "share": 1 / len(self._hands)}
+        why = ""
+        for _ in range(MOST_DEATHS):
+            try:
+                return hand.start(about, START_SECONDS)
+            except Died as died:
+                why = str(died)
+            except TookTooLong:
+                why = f"it said nothing for {START_SECONDS:g} s"
+            if self._stop.is_set():
+                break
+        raise MachineError(f"the process that measures cannot be started: {why}", _fix(why))
+
+
+def _fix(why: str) -> str | None:
+    return "pip install torch" if "No module named 'torch'" in why else None
+
+
+def _result(body: Mapping[str, Any], device: int) -> CaseResult:
+    return replace(codec.build(CaseResult, body), device=device)

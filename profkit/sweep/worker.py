@@ -1,0 +1,77 @@
+"""The process that measures: asked by lines on stdin, answering by lines on what was its standard output.
+
+It lives through wrong results and refusals; what kills it (a segmentation fault, a device that answers no more) costs
+the case that was running, and the sweep starts another one. Answers go to a copy of the first standard output: what a
+user's code prints goes to standard error.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TextIO
+
+from profkit import codec
+from profkit.model import GridPoint
+from profkit.sweep import leash
+from profkit.sweep.files import run_file
+
+BROKEN = 17  # exit code: the device answers no more
+
+
+def start(arguments: list[str]) -> None:
+    """Be a worker until stdin ends. `arguments`: the sweep's process, the device, then files of users."""
+    leash.end_with(int(arguments[0]))
+    leash.go_first()
+    here = str(Path.cwd())  # behind everything else: a file that is called torch.py is not torch
+    sys.path[:] = [path for path in sys.path if path not in ("", here)] + [here]
+    sys.exit(serve(arguments[1], arguments[2:]))
+
+
+def serve(device: str, files: list[str]) -> int:
+    """Answer until stdin ends; the exit code."""
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # prints of others
+    try:
+        for file in files:
+            run_file(Path(file))
+        _serve(device, answers)
+    except (Exception, SystemExit) as error:
+        _say(answers, {"event": "fatal", "reason": f"{type(error).__name__}: {error}"[:2000]})
+        return 1
+    return 0
+
+
+def _serve(device: str, answers: TextIO) -> None:
+    from profkit.sweep.bench import Bench, Broken
+    from profkit.sweep.roofs import measure_roofs, versions
+    from profkit.sweep.wish import Wish
+
+    bench: Bench | None = None
+    for line in sys.stdin:
+        request = json.loads(line)
+        if request["ask"] == "about":
+            bench = Bench(device, Wish(**request["wish"]), float(request.get("share", 1.0)))
+            roofs = measure_roofs(bench.device) if request["roofs"] else None
+            about = {"event": "about", **versions(bench.device), "roofs": codec.plain(roofs)}
+            _say(answers, about)
+            continue
+        assert bench is not None
+        point = codec.build(GridPoint, request["point"])
+        try:
+            for name, result in bench.run(point, request["implementations"]):
+                if result is None:
+                    _say(answers, {"event": "begin", "implementation": name})
+                else:
+                    _say(answers, {"event": "result", "result": codec.plain(result)})
+        except Broken as broken:
+            _say(answers, {"event": "broken", "reason": str(broken)})
+            os._exit(BROKEN)  # an orderly end would wait for the device
+        _say(answers, {"event": "done"})
+
+
+def _say(answers: TextIO, message: dict[str, object]) -> None:
+    answers.write(json.dumps(message) + "\n")
+    answers.flush()

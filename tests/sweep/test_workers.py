@@ -1,0 +1,209 @@
+"""Workers end with their sweep, share its cases, and take neither the machine nor each other down."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+
+from small_sweep import request_for
+
+from profkit.errors import MachineError
+from profkit.operations import registry
+from profkit.progress import Silent
+from profkit.sweep import hand, leash, story
+from profkit.sweep import journal as journals
+from profkit.sweep.files import register
+from profkit.sweep.hand import Hand
+from profkit.sweep.story import device_names, run_sweep
+
+ROOT = Path(__file__).resolve().parents[2]
+
+HUNGRY = """
+import os
+from profkit.sweep import implementation
+
+@implementation("GELU", "hungry")
+def hungry(problem):
+    import torch
+    kept = []
+    for _ in range(1 << 14):
+        kept.append(torch.empty(1 << 28, dtype=torch.uint8))  # promised, never touched
+    os._exit(9)  # nobody refused 4 TiB
+
+@implementation("GELU", "killed")
+def killed(problem):
+    os.kill(os.getpid(), 9)
+"""
+BUSY = """
+import os
+from pathlib import Path
+from profkit.sweep import implementation
+
+@implementation("GELU", "busy")
+def busy(problem):
+    Path(__file__).with_name("pid").write_text(str(os.getpid()))
+    while True:
+        pass
+"""
+
+
+class Notes(Silent):
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.told.append(text)
+
+
+@pytest.fixture(autouse=True)
+def _no_memory_of_other_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_registered", {})
+
+
+def _until(condition: object, seconds: float = 60.0) -> bool:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if condition():  # type: ignore[operator]
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    status = Path(f"/proc/{pid}/stat")
+    return not status.is_file() or status.read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
+def test_no_worker_outlives_its_sweep_however_busy_it_is(tmp_path: Path, number: signal.Signals) -> None:
+    file = tmp_path / "busy.py"
+    file.write_text(BUSY)
+    argv = [sys.executable, "-m", "profkit", "sweep", "--device", "cpu", "--with", str(file), "--batch", "2"]
+    argv += ["--implementations", "PyTorch,busy", "--sequence", "4", "--dimension", "8", "--budget", "0.02"]
+    child = subprocess.Popen(
+        [*argv, "--output", str(tmp_path / "out")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert _until(lambda: (tmp_path / "pid").is_file() and (tmp_path / "pid").read_text())
+    worker = int((tmp_path / "pid").read_text())
+    (journal,) = (tmp_path / "out").glob("*/cases.jsonl")
+    assert _until(lambda: '"case"' in journal.read_text())
+    child.send_signal(number)
+    _, told = child.communicate(timeout=30)
+    assert _until(lambda: not _alive(worker), 10.0)
+    assert journal.read_text().count('"case"') == 1  # PyTorch's is kept
+    if number == signal.SIGKILL:
+        assert child.returncode == -9
+    else:
+        assert child.returncode == 130
+        assert f"profkit sweep --resume {journal.parent}" in told
+
+
+def test_a_case_that_wants_more_memory_than_there_is_is_refused_it_and_costs_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if leash.data_bytes() is None:
+        pytest.skip("only Linux limits what a process may take")
+    file = tmp_path / "hungry.py"
+    file.write_text(HUNGRY)
+    register([file])
+    kills = count()
+    monkeypatch.setattr(hand, "kills_for_memory", lambda: next(kills))
+    request = request_for(tmp_path / "out", "hungry", "killed", "PyTorch", files=(file,))
+    request = replace(request, grid=replace(request.grid, dimensions=(8,)))
+    found = {result.implementation: result for result in run_sweep(request, Silent()).results}
+    assert (found["hungry"].state, found["killed"].state) == ("too large", "too large")
+    assert "out of memory" in str(found["hungry"].reason)
+    assert found["killed"].reason == "the kernel ended its process where memory ran out"
+    assert found["PyTorch"].state == "measured"
+    assert found["PyTorch"].memory == 2 * (2 * 3 * 8 * 4)  # x and y
+
+
+def test_several_workers_share_a_sweep_and_one_that_cannot_start_costs_only_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = replace(request_for(tmp_path / "out", "PyTorch"), gpus=("0", "1", "2"))
+    request = replace(request, grid=replace(request.grid, dimensions=tuple(range(8, 24))))
+    made = story._hands(request)
+    assert len(made) == 3
+    made[1] = Hand("/bin/false", "cpu", (), {}, tmp_path / "log")
+    monkeypatch.setattr(story, "_hands", lambda _: made)
+    notes = Notes()
+    document = run_sweep(request, notes)
+    assert [result.state for result in document.results] == ["measured"] * 16
+    assert [result.point.dimension for result in document.results] == list(range(8, 24))
+    assert {result.device for result in document.results} <= {0, 2}
+    assert len(notes.told) == 1
+    assert notes.told[0].startswith("worker 1 is gone, the others go on: ")
+
+
+def test_a_sweep_without_a_worker_that_starts_says_so(tmp_path: Path) -> None:
+    request = replace(request_for(tmp_path / "out", "PyTorch"), python="/bin/false", gpus=("0", "1"))
+    with pytest.raises(MachineError, match="cannot be started: its process exited with 1"):
+        run_sweep(request, Silent())
+
+
+def test_a_device_has_the_name_that_the_environment_gives_it() -> None:
+    assert device_names(("0", "2"), None) == ("0", "2")
+    assert device_names(("0", "1"), "4, GPU-12ab") == ("4", "GPU-12ab")
+
+
+@pytest.fixture
+def small_files() -> Iterator[None]:
+    import resource
+
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    signal.signal(signal.SIGXFSZ, ignored)
+
+
+@pytest.mark.usefixtures("small_files")
+def test_a_disk_that_takes_no_more_ends_the_sweep_and_the_same_call_goes_on(tmp_path: Path) -> None:
+    """A limit on the size of files refuses writes in the middle of a line, as a full disk does."""
+    import resource
+
+    request = replace(request_for(tmp_path / "out", "PyTorch"))
+    request = replace(request, grid=replace(request.grid, dimensions=tuple(range(8, 20))))
+    _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8000, most))
+    with pytest.raises(MachineError, match=r"cases\.jsonl cannot be written") as fault:
+        run_sweep(request, Silent())
+    assert fault.value.exit_code == 3
+    assert f"profkit sweep --resume {request.folder}" in str(fault.value.fix)
+    kept = journals.read(request.folder / journals.FILE).results
+    assert 0 < len(kept) < 12
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+    document = run_sweep(request, Silent())
+    assert document.complete
+    assert document.results[: len(kept)] == tuple(kept)
+
+
+def test_two_sweeps_do_not_write_one_folder(tmp_path: Path) -> None:
+    from profkit.errors import UsageError
+
+    path = tmp_path / "out" / journals.FILE
+    first = journals.begin(path, {"rules": {}})
+    with pytest.raises(UsageError, match="another sweep is writing"):
+        journals.reopen(path)
+    first.close()
+    journals.reopen(path)[0].close()
