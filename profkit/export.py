@@ -17,6 +17,7 @@ from profkit.progress import Progress, Silent
 from profkit.run import FILE_NAME, hand_over, to_json
 
 FOR_VIEWERS = {"html": ".html", "perfetto": ".json", "speedscope": ".json"}  # nothing to read on a terminal
+FOR_PEOPLE = ("terminal", "markdown", "html")
 OF_ONE = ("html", "perfetto", "speedscope")  # forms that have one run's page, or its time line
 
 
@@ -71,6 +72,9 @@ def export(wish: Wish, progress: Progress | None = None) -> Export:
     """
     if wish.form in ("perfetto", "speedscope"):
         return Export(_for_viewer(wish, progress or Silent()))
+    swept = sweep_view(wish.sources[0], wish.form) if len(wish.sources) == 1 else None
+    if swept is not None:
+        return Export(iter((swept,)))
     documents: list[RunDocument] = []
     faults: list[ProfkitError] = []
     for source in wish.sources:
@@ -81,6 +85,32 @@ def export(wish: Wish, progress: Progress | None = None) -> Export:
                 raise
             faults.append(fault)
     return Export(_rendered(wish, documents, faults, progress or Silent()), faults)
+
+
+def sweep_view(source: Path, form: str) -> str | None:
+    """The folder of one sweep for people, in the views of a sweep; None of anything else.
+
+    For machines it is a run as any other. Raises UnreadableReport where its journal is broken.
+    """
+    from profkit.sweep.journal import FILE as JOURNAL
+
+    if form not in FOR_PEOPLE or not (source / JOURNAL).is_file():
+        return None
+    from profkit.sweep.story import read_sweep
+
+    document = read_sweep(source)
+    if form == "html":
+        from profkit.reports.sweep_html import render as page
+
+        return page(document)
+    if form == "markdown":
+        from profkit.reports.markdown import STEP_SUMMARY
+        from profkit.reports.sweep_markdown import render as markdown
+
+        return markdown(document, STEP_SUMMARY)
+    from profkit.reports.sweep_terminal import render as terminal
+
+    return terminal(document, source)
 
 
 def _for_viewer(wish: Wish, progress: Progress) -> Iterator[str]:

@@ -36,6 +36,7 @@
   function quantity(value, unit) {
     if (value === null) return "";
     if (typeof value === "string") return value;
+    if (unit === "n") return String(value); // sizes, as they were asked for
     if (unit === "%") return percent(value) + " %";
     if (unit === "s") {
       for (const [factor, sign] of [[1, "s"], [1e-3, "ms"], [1e-6, "µs"], [1e-9, "ns"]]) {
@@ -51,6 +52,7 @@
     return (figures(value) + " " + unit).trim();
   }
   window.profkitQuantity = quantity; // for whoever wants to check it
+  window.profkitUnpack = unpack; // for dots that lead to rows
 
   // ---- what the table holds: numbers as numbers, NaN where there is none; words each once (profkit/reports/html/packed.py)
   function unpack(told) {
@@ -111,8 +113,8 @@
     if (!haystack) {
       const { texts, at } = names(), lower = texts.map((name) => name.toLowerCase());
       const words = columns.filter((column) => column.texts).map((column) => [column.at, column.texts.map((text) => text.toLowerCase())]);
-      haystack = data.shape.map((shape, n) => {
-        let all = lower[at[n]] + "\n" + shape;
+      haystack = Array.from({ length: total }, (_, n) => {
+        let all = lower[at[n]] + "\n" + (data.shape[n] || ""); // rows that are no kernels have none
         for (const [place, told] of words) if (place[n] >= 0) all += "\n" + told[place[n]];
         return all;
       });

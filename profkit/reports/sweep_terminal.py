@@ -1,0 +1,176 @@
+"""A sweep in a terminal: what to conclude first, then who wins where panel by panel, then what is not known."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from profkit.model import SweepDocument
+from profkit.reports.plain_text import harmless
+from profkit.reports.screen import Screen
+from profkit.reports.sweep_conclusions import conclusions
+from profkit.reports.sweep_words import (
+    ALIKE,
+    BAD,
+    NOTHING,
+    case_line,
+    gaps,
+    head_line,
+    how,
+    legend,
+    letters,
+    missing,
+    profiled,
+    ratio,
+    short_titles,
+    span,
+    told_share,
+)
+from profkit.standings.guide import FILE as RESULTS
+from profkit.standings.places import by_size, places
+from profkit.standings.ranking import BASELINE, Panel, Standing, panels, standings
+from profkit.words import plural, quantity, shortened
+
+COLUMNS = ("", "time", "most mem.", "calls/s", "roof", "speed-up", "range", "alone")
+KEY = (
+    "time, speed-up: geometric means over shapes. most mem.: the largest, inputs included. roof: the median share of"
+    " the roofline. range: of the speed-ups. alone: shapes at which nobody is as fast."
+)
+FILES = ("report.html", "report.md", RESULTS)
+REASONS = 6  # of cases that were not measured, spelled out
+LONG_MAP = 8  # rows: of a longer one each is all shapes of as many vectors
+MAPS = 8  # panels with a map, where not all is asked for
+
+
+def render(
+    document: SweepDocument,
+    folder: Path,
+    *,
+    details: bool = False,
+    color: bool | None = None,
+    width: int | None = None,
+) -> str:
+    """The whole sweep; `details` spells out what is shortened: every row of a map, every reason."""
+    screen = Screen(color, width)
+    screen.line((f"{document.device}: {head_line(document)}", "bold"))
+    for line in conclusions(document):
+        label, _, rest = line.partition(":")
+        screen.line((f"{label}:", "red" if label == "Not right" else "bold"), rest, hang=2)
+    found, titles = panels(document), short_titles(document)
+    for number, panel in enumerate(found):
+        screen.heading(f"{panel.title}, {plural(len(panel.points), 'shape')}")
+        _table(screen, panel, document)
+        if details or number < MAPS:
+            _map(screen, panel, letters(document), details)
+    if found:
+        screen.blank()
+        screen.line((KEY, "dim"))
+    if len(found) > MAPS and not details:
+        without = ", ".join(titles[panel.title] for panel in found[MAPS:])
+        screen.line(f"Without a map here: {without} (--details, or report.html)", hang=2)
+    _missing(screen, document, details)
+    _profiled(screen, document, folder)
+    _how(screen, document, folder)
+    return screen.text()
+
+
+def _table(screen: Screen, panel: Panel, document: SweepDocument) -> None:
+    table = standings(panel, document.roofs)
+    screen.table(COLUMNS, tuple(_row(standing) for standing in table))
+    for standing in table:
+        if standing.why_not:
+            screen.line(
+                f"{shortened(harmless(standing.implementation), 20)}: {gaps(standing)}", indent=2, hang=2
+            )
+
+
+def _row(standing: Standing) -> tuple[str, ...]:
+    baseline = standing.implementation == BASELINE
+    return (
+        shortened(harmless(standing.implementation), 14),
+        quantity(standing.time, "s"),
+        quantity(float(standing.memory), "B") if standing.memory is not None else "-",
+        quantity(1 / standing.time) if standing.time else "-",
+        told_share(standing.efficiency),
+        "1" if baseline and standing.measured else ratio(standing.speedup),
+        span(standing.least, standing.most) or "-",
+        str(standing.wins),
+    )
+
+
+def _map(screen: Screen, panel: Panel, signs: Mapping[str, str], details: bool) -> None:
+    """Who is fastest at each shape: rows are batch x sequence, columns dimensions."""
+    best = places(panel)
+    if len(panel.implementations) < 2 or not best:
+        return
+    dimensions = sorted({point.dimension for point in panel.points})
+    at = {(point.batch, point.sequence): point for point in panel.points}
+    rows: list[tuple[str, list[str]]] = []
+    if len(at) <= LONG_MAP or details:
+        what = "batch x sequence"
+        won = {(p.batch, p.sequence, p.dimension): place.winners for p, place in best.items()}
+        for batch, sequence in sorted(at, key=lambda pair: (pair[0] * pair[1], pair)):
+            cells = [_sign(won.get((batch, sequence, d)), signs) for d in dimensions]
+            rows.append((f"{batch} x {sequence}", cells))
+    else:
+        what = "batch x sequence, multiplied"
+        for row in by_size(panel, dimensions):
+            rows.append((f"{row.batch_x_sequence:,}", [_sign(names, signs) for names in row.cells]))
+    screen.line(
+        f"fastest at {what}, by dimension: {legend(panel, signs)}, {ALIKE} several alike", indent=2, hang=2
+    )
+    _grid(screen, dimensions, rows)
+
+
+def _grid(screen: Screen, dimensions: Sequence[int], rows: Sequence[tuple[str, list[str]]]) -> None:
+    """The map, in as many parts as the screen needs."""
+    label = max(len(name) for name, _ in rows)
+    wide = max(len(str(d)) for d in dimensions) + 1
+    fits = max(1, (screen.console.width - 4 - label) // wide)
+    for first in range(0, len(dimensions), fits):
+        part = slice(first, first + fits)
+        screen.typed("".rjust(label) + " " + "".join(str(d).rjust(wide) for d in dimensions[part]), "dim", 2)
+        for name, cells in rows:
+            screen.typed(
+                name.rjust(label) + " " + "".join(cell.rjust(wide) for cell in cells[part]), indent=2
+            )
+
+
+def _sign(names: Sequence[str] | None, signs: Mapping[str, str]) -> str:
+    if names is None:
+        return NOTHING
+    return signs[names[0]] if len(names) == 1 else ALIKE
+
+
+def _missing(screen: Screen, document: SweepDocument, details: bool) -> None:
+    """What is wrong with an implementation; what merely cannot be had stands with its table."""
+    bad = [one for one in missing(document) if one.state in BAD]
+    if not bad:
+        return
+    screen.heading("Not right")
+    for one in bad if details else bad[:REASONS]:
+        what = f"{shortened(harmless(one.implementation), 30)}, {one.told}"
+        said = shortened(harmless(one.reason), 200) or "no reason is known"
+        screen.line(f"{what}: ", (one.state, "red"), f": {said}", indent=2, hang=2)
+    if len(bad) > REASONS and not details:
+        screen.line(f"and {plural(len(bad) - REASONS, 'further reason')}: --details", indent=2)
+
+
+def _profiled(screen: Screen, document: SweepDocument, folder: Path) -> None:
+    """The cases that have a run of their own, with the line that shows it."""
+    found = profiled(document)
+    if found:
+        screen.heading("Profiled")
+    for result in found:
+        screen.line(case_line(result, document), indent=2, hang=2)
+        screen.typed(f"profkit report {shlex.quote(str(folder / (result.profile or '')))}", "dim", 4)
+
+
+def _how(screen: Screen, document: SweepDocument, folder: Path) -> None:
+    screen.heading("How it was measured")
+    for name, words in how(document):
+        screen.labelled((name, "dim"), words, width=12)
+    screen.blank()
+    beside = [name for name in FILES if (folder / name).is_file()]
+    screen.typed(f"{folder}: {', '.join(beside)}" if beside else str(folder))
