@@ -15,10 +15,11 @@ def best(readings: Iterable[Reading], name: str, scopes: Sequence[Scope]) -> Rea
 
     Without any value the first unavailable one, which at least says why; None when nobody spoke of it.
     """
-    found = [r for r in readings if r.metric == name and r.scope in scopes]
+    order = {scope: place for place, scope in reversed(list(enumerate(scopes)))}
+    found = [r for r in readings if r.metric == name and r.scope in order]
     if not found:
         return None
-    return min(found, key=lambda r: (r.value is None, scopes.index(r.scope), QUALITY_ORDER[r.quality]))
+    return min(found, key=lambda r: (r.value is None, order[r.scope], QUALITY_ORDER[r.quality]))
 
 
 def surer(one: Reading, other: Reading) -> bool:

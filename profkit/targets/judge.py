@@ -56,15 +56,13 @@ def judge(
 
 def _of_run(target: Target, readings: Sequence[Reading]) -> list[Reading]:
     """The reading of every scope that has a value; without any the first that says why."""
-    scopes = dict.fromkeys(
-        r.scope
-        for r in readings
-        if r.metric == target.metric
-        and r.scope.kind in target.scopes
-        and r.scope.kind != "function"
-        and r.scope.id is None  # one PMU of a hybrid part: the reading without an id speaks for all
-    )
-    found = [r for scope in scopes if (r := best(readings, target.metric, [scope])) is not None]
+    by_scope: dict[Scope, list[Reading]] = {}
+    for one in readings:
+        scope = one.scope
+        meant = one.metric == target.metric and scope.kind in target.scopes and scope.kind != "function"
+        if meant and scope.id is None:  # one PMU of a hybrid part: the reading without an id speaks for all
+            by_scope.setdefault(scope, []).append(one)
+    found = [r for place, own in by_scope.items() if (r := best(own, target.metric, [place])) is not None]
     told = [r for r in found if r.value is not None]
     regions = {
         r.value for r in told if r.scope.kind == "region"
@@ -148,7 +146,12 @@ def verdict_on(target: Target, reading: Reading, readings: Sequence[Reading], co
         if holds is not True:
             why = f"{_said(target, reading)}, but {_otherwise(condition, value, context)}"
             return said("unknown", why, (condition.fix,) * bool(condition.fix))
-    values = {r.metric: r.value for r in readings if r.scope == reading.scope and r.value is not None}
+    name = reading.scope.name  # compared first: a sweep has thousands of scopes
+    values = {
+        r.metric: r.value
+        for r in readings
+        if r.value is not None and r.scope.name == name and r.scope == reading.scope
+    }
     if why := why_missed(target.metric, values):
         reason += f"; {why}"
     won = most_won(target.gain, values, context.kernel)
