@@ -25,6 +25,7 @@ NOT_RUN = {
     r"^dcgmi |^dyno ": "talks to a service of machines with GPUs",
     r"^(?:\w+=\S+ )?\./setup\.sh": "sets up this project, by network; tests/shell runs it",
     r"^\./check\.sh": "runs these tests",
+    r"^profkit sweep(?!.*(?:--plan|--budget))|one_case|sweep\.nsys-rep": "takes minutes; tests/sweep has small ones",
     r"^perf ": "needs a perf that may record; tests/tools/perf reads what it writes",
     r"--tool perf ": "needs a perf that may record; tests/cli runs it where there is one",
     r"\[[A-Za-z-]|\.\.\.|\w\|\w|--tool TOOL": "shows what may be typed, and is no command",
@@ -116,9 +117,12 @@ def _programs() -> list[tuple[str, str]]:
 def test_the_python_that_is_shown_runs(page: str, code: str, plain: Sandbox) -> None:
     """`step` is the reader's own function, and pandas and polars may be absent: then their blocks are left out."""
     text = f"import time\n\nstep = lambda: time.sleep(0.002)\n{code}"
-    for library in ("pandas", "polars"):
+    for library in ("pandas", "polars", "torch"):
         if plain.type(f"python -c 'import {library}'").returncode:
-            text = re.sub(rf"^import {library}\n.*?(?=^import |^from |\Z)", "", text, flags=re.M | re.S)
+            name = "profkit.sweep" if library == "torch" else library
+            text = re.sub(
+                rf"^(?:import|from) {re.escape(name)}\b.*?(?=^import |^from |\Z)", "", text, flags=re.M | re.S
+            )
     (plain.folder / "shown.py").write_text(text)
     done = plain.type("python shown.py")
     assert done.returncode == 0, f"{page}\n{text}\n{done.stderr}"
