@@ -49,7 +49,7 @@ def duration(ns: int) -> Spec:
 
 
 def process(name: str, pid: int) -> Spec:
-    parts = (number("pid", pid), text("device-session", "TODO"))
+    parts = (number("pid", pid), text("device-session", "TODO"))  # so Instruments itself writes it
     return Spec("process", "", f"{name} ({pid})", parts)
 
 

@@ -8,7 +8,8 @@ torch.utils.benchmark's blocked_autorange on the CPU, in one process. It checks 
 ends it. The sweep is `profkit sweep` as a process, from its start to its reports.
 
 Equal precision: a median of n samples is known to about 1 / sqrt(n). Where the loop knows the median of a case to h and
-the sweep's to s, the loop would have needed (h / s)^2 as many samples: its timing, and that alone, is scaled by that.
+the sweep's to s, the loop would have needed (h / s)^2 as many samples: its timing, and that alone, is scaled by that,
+each taken for no better known than was asked. A loop that was disturbed in one case makes much of this.
 The ratio of whole costs is printed plain, too. Aims: at most 1.0, and less than 10 % outside of checking, compiling
 and timing.
 """
@@ -121,7 +122,11 @@ def main() -> None:
     for key, taken in loop.taken.items():
         own = timed[key].half_width if key in timed else None
         theirs = loop.widths[key]
-        scaled += taken * ((theirs / own) ** 2 if own and theirs else 1.0)
+        if own is None or theirs is None:
+            scaled += taken
+            continue
+        # Better than was asked is no merit: times in ticks of the clock have intervals of no width at all.
+        scaled += taken * (max(theirs, asked.precision) / max(own, asked.precision)) ** 2
     equal = loop.total - loop.timing + scaled
     shifts = sorted(
         timed[key].median / median for key, median in loop.medians.items() if key in timed and median > 0
