@@ -28,10 +28,10 @@ After a Ctrl-C:  profkit sweep --resume reports/20261120-054700-sweep-cuda
 The cases with most to win, each through `profkit profile`:  profkit sweep --profile farthest:2
 
 Exit codes: 0 every case was settled; 2 wrong usage; 3 this machine cannot measure, or the disk is full; 4 an
-implementation is wrong, failed, crashed or hung; 130 interrupted, what was measured is kept.
+implementation failed, crashed or hung, or one is wrong that is not PyTorch's own (PyTorch, torch.compile: that is told
+and fails nothing); 130 interrupted, what was measured is kept.
 """
 WITH_RESUME = ("resume", "again", "profile", "profile_depth", "results", "plan", "details", "format", "quiet")
-BAD = ("wrong", "failed", "crashed", "timed out")
 
 
 class DeviceName(str, Enum):
@@ -129,6 +129,7 @@ def sweep(
     """Check and time operations over a grid of shapes, in every implementation, and show who wins where."""
     from profkit.cli.progress import progress_for
     from profkit.drill import choice, profile_cases
+    from profkit.standings.right import faulty
     from profkit.sweep.request import resumed, wanted
     from profkit.sweep.wish import Wish
 
@@ -167,7 +168,7 @@ def sweep(
     if results is not None:
         write_records(results, document)
     _show(document, request.folder, format, details=details)
-    if any(result.state in BAD for result in document.results):
+    if faulty(document):
         raise typer.Exit(4)
 
 

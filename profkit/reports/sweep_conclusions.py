@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 
-from profkit.model import SweepDocument
-from profkit.reports.sweep_words import BAD, called, counted, ratio, short_titles, told_share
+from profkit.model import CaseResult, SweepDocument
+from profkit.reports.sweep_words import called, counted, ratio, short_titles, told_share
 from profkit.standings.guide import efficiency
 from profkit.standings.overall import NEAR, Best, Overall, Score, leaders, overall
 from profkit.standings.ranking import BASELINE, farthest
+from profkit.standings.right import BAD, excused, not_right
 from profkit.words import plural, quantity
 
 NAMED = 4  # panels that a sentence names for each implementation
@@ -18,10 +20,21 @@ def conclusions(document: SweepDocument) -> tuple[str, ...]:
     """What to know before any table: who is fastest, in what, and where most is to be won; then what is not right."""
     found = overall(document)
     lines = [line for line in (_who(found), _where(document, found), _most(document, found)) if line]
-    bad = sum(result.state in BAD for result in document.results)
+    bad = not_right(document)
     if bad:
-        lines.append(f"Not right: {plural(bad, 'case')} ({counted(document, BAD)}); they are in no mean.")
+        told = f"Not right: {plural(len(bad), 'case')} ({counted(document, BAD)}); they are in no mean."
+        lines.append(told + _excused(bad))
     return tuple(lines)
+
+
+def _excused(bad: Sequence[CaseResult]) -> str:
+    """What of it fails no sweep: the framework's own arithmetic, which nobody who sweeps can mend."""
+    found = [result for result in bad if excused(result)]
+    if not found:
+        return ""
+    names = " and ".join(dict.fromkeys(called(result.implementation) for result in found))
+    which = "They are" if len(found) == len(bad) else f"{len(found)} of them are"
+    return f" {which} wrong in {names} itself, which fails no sweep."
 
 
 def _who(found: Overall) -> str:

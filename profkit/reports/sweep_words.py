@@ -11,9 +11,9 @@ from profkit.model import CaseResult, CaseState, SweepDocument
 from profkit.reports.plain_text import harmless
 from profkit.standings.guide import efficiency
 from profkit.standings.ranking import Panel, Standing
+from profkit.standings.right import BAD as BAD
 from profkit.words import figures, moment, percent, plural, quantity, shortened
 
-BAD: tuple[CaseState, ...] = ("wrong", "failed", "crashed", "timed out")
 CLOCKS = {"cuda-events": "the device's own clock", "wall": "the wall clock"}
 ALIKE, NOTHING = "=", "."
 _NUMBERS = re.compile(r"[0-9]+(?:\.[0-9]+)?")

@@ -9,8 +9,10 @@ import pytest
 
 pytest.importorskip("torch")
 
-from small_sweep import request_for, settled
+from small_sweep import MISBEHAVING, request_for, settled
 
+from profkit.model import CaseResult, CaseState
+from profkit.sweep import journal as journals
 from tests.cli_runner import profkit
 
 
@@ -82,3 +84,35 @@ def test_a_slip_is_told_before_anything_is_made(tmp_path: Path, words: list[str]
     assert done.code == 2
     assert said in done.err
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("implementation", "state", "code"),
+    [
+        ("PyTorch", "wrong", 0),
+        ("torch.compile", "wrong", 0),
+        ("PyTorch", "failed", 4),
+        ("PyTorch", "crashed", 4),
+        ("torch.compile", "timed out", 4),
+        ("wrong", "wrong", 4),
+        ("wrong", "too large", 0),
+        ("wrong", "unavailable", 0),
+    ],
+)
+def test_wrong_arithmetic_of_the_framework_is_told_and_fails_nothing(
+    tmp_path: Path, implementation: str, state: CaseState, code: int
+) -> None:
+    (tmp_path / "mine.py").write_text(MISBEHAVING)
+    request = request_for(tmp_path / "out", implementation, "raises", files=(tmp_path / "mine.py",))
+    settled(request)
+    journal, _ = journals.reopen(request.folder / journals.FILE)
+    point = next(iter(request.grid.points()))
+    journal.add(CaseResult(point, implementation, state, reason="a reason of its own"), 1.0)
+    journal.close()
+    done = profkit("sweep", "--resume", str(request.folder), "-q", cwd=tmp_path)
+    assert done.code == code, done.err
+    told = " ".join(done.out.split())
+    assert ("Not right: 1 case (1 " in told) == (state not in ("too large", "unavailable"))
+    assert ("itself, which fails no sweep" in told) == (state == "wrong" and code == 0)
+    if state == "wrong":
+        assert "a reason of its own" in told
