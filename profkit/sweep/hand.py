@@ -19,6 +19,8 @@ from profkit.process import describe_status
 from profkit.sweep.leash import kills_for_memory
 
 TAIL = 4096
+EVENTS = ("about", "begin", "result", "done", "fatal", "broken")
+LONGEST = 16 << 20  # bytes of an answer: a case with all of its samples is 10 kB
 END_SECONDS = 10.0  # for the kernel to take away a process that was killed: one that a driver holds may stay
 # The worker finds this profkit, behind whatever its own Python has: also where nothing is installed.
 _ROOT = str(Path(__file__).resolve().parents[2])
@@ -50,6 +52,7 @@ class Hand:
         self._child: subprocess.Popen[bytes] | None = None
         self._rest = b""
         self._kills: int | None = None
+        self._said = 0  # bytes of the log from workers before
         self._closed = False
 
     def start(self, about: Mapping[str, object], timeout: float) -> dict[str, Any]:
@@ -60,6 +63,7 @@ class Hand:
         self.end()
         self._rest = b""
         self._kills = kills_for_memory()
+        self._said = self._log.stat().st_size if self._log.is_file() else 0
         try:
             with self._log.open("ab") as log:
                 self._child = subprocess.Popen(
@@ -103,12 +107,12 @@ class Hand:
             return
         with contextlib.suppress(OSError):
             os.killpg(child.pid, signal.SIGKILL)
-        for pipe in (child.stdin, child.stdout):
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(END_SECONDS)
+        for pipe in (child.stdin, child.stdout):  # only now: who waits for a pipe that is closed is not woken
             with contextlib.suppress(OSError):
                 if pipe is not None:
                     pipe.close()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            child.wait(END_SECONDS)
 
     def _send(self, message: dict[str, Any]) -> None:
         child = self._child
@@ -134,12 +138,21 @@ class Hand:
                 if not more:
                     raise self._died(child)
                 self._rest += more
+                if len(self._rest) > LONGEST:
+                    raise self._confused()
         line, self._rest = self._rest.split(b"\n", 1)
-        message: dict[str, Any] = json.loads(line)
+        message = _message(line)
+        if message is None:
+            raise self._confused()
         if message["event"] in ("fatal", "broken"):
             self.end()
-            raise Died(message["reason"])
+            raise Died(str(message.get("reason")))
         return message
+
+    def _confused(self) -> Died:
+        """Code of users wrote to where the answers go: nothing is known of this worker any more."""
+        self.end()
+        return Died("its process wrote what is no answer")
 
     def _died(self, child: subprocess.Popen[bytes]) -> Died:
         try:
@@ -156,7 +169,16 @@ class Hand:
     def _last_words(self) -> str:
         with contextlib.suppress(OSError), self._log.open("rb") as log:
             log.seek(0, os.SEEK_END)
-            log.seek(max(0, log.tell() - TAIL))
+            log.seek(max(self._said, log.tell() - TAIL))
             lines = log.read().decode(errors="replace").strip().splitlines()
             return lines[-1][:300] if lines else ""
         return ""
+
+
+def _message(line: bytes) -> dict[str, Any] | None:
+    """What a worker says; None for what none of ours would."""
+    with contextlib.suppress(ValueError, RecursionError):
+        message = json.loads(line)
+        if isinstance(message, dict) and message.get("event") in EVENTS:
+            return message
+    return None

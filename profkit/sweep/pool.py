@@ -10,7 +10,7 @@ from time import monotonic
 from typing import Any
 
 from profkit import codec
-from profkit.errors import MachineError
+from profkit.errors import MachineError, UnreadableReport
 from profkit.model import CaseResult, CaseState, GridPoint
 from profkit.sweep.hand import Died, Hand, TookTooLong
 from profkit.sweep.wish import Wish
@@ -137,24 +137,33 @@ class Pool:
         while left and not self._stop.is_set():
             running: str | None = None
             begin = monotonic()
+            blamed = not hand.running  # a new worker that dies and has said nothing of the point: it did it
             try:
                 if not hand.running:
                     self._start(hand, roofs=False)
                 for message in hand.ask(point, left, self._timeout):
-                    if message["event"] == "begin":
-                        running, begin = message["implementation"], monotonic()
+                    blamed = False
+                    if message["event"] == "begin" and message.get("implementation") in left:
+                        running, begin = str(message["implementation"]), monotonic()
                         continue
-                    self._tell(_result(message["result"], number), left)
+                    self._tell(_result(message, point, left, number), left)
                     running = None
+                if left:
+                    raise Died("its process answered less than it was asked")
             except MachineError:
                 self._work.appendleft((point, tuple(left)))
                 raise
             except TookTooLong:
+                if running is None and not blamed:  # an earlier case left it so that it could not go on
+                    continue
                 why = f"it took longer than {self._timeout:g} s, and was ended"
                 self._lost(point, running, left, "timed out", why, monotonic() - begin, number)
             except Died as died:
+                hand.end()
                 if self._stop.is_set():
                     return
+                if running is None and not blamed:
+                    continue
                 state: CaseState = "too large" if died.memory else "crashed"
                 self._lost(point, running, left, state, str(died), monotonic() - begin, number)
 
@@ -196,5 +205,12 @@ def _fix(why: str) -> str | None:
     return "pip install torch" if "No module named 'torch'" in why else None
 
 
-def _result(body: Mapping[str, Any], device: int) -> CaseResult:
-    return replace(codec.build(CaseResult, body), device=device)
+def _result(message: Mapping[str, Any], point: GridPoint, left: Sequence[str], device: int) -> CaseResult:
+    """The result that the message tells. Raises Died for what was not asked: somebody's code wrote it."""
+    try:
+        found = codec.build(CaseResult, message.get("result"), "result")
+    except UnreadableReport as error:
+        raise Died(f"its process gave a wrong answer: {error.message}") from error
+    if found.point != point or found.implementation not in left:
+        raise Died("its process answered what it was not asked")
+    return replace(found, device=device)
