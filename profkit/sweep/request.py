@@ -97,12 +97,17 @@ def resumed(folder: Path, *, again: bool = False) -> SweepRequest:
 
     Raises UnreadableReport where it holds none, UsageError where a file of the user's cannot be run any more.
     """
-    header = journals.read(folder / journals.FILE).header
+    found = journals.read(folder / journals.FILE)
+    header = found.header
+    grid = codec.build(Grid, header.get("grid"), "grid")
     files = tuple(str(file) for file in header.get("files", ()))
-    register([Path(file) for file in files])
+    settled = sum(result.state == "measured" or not again for result in found.results)
+    planned = header.get("planned")
+    if not isinstance(planned, int) or settled < planned:  # what is whole is shown wherever it was copied to
+        register([Path(file) for file in files])
     rules = header.get("rules", {})
     return SweepRequest(
-        codec.build(Grid, header.get("grid"), "grid"),
+        grid,
         folder,
         str(rules.get("device", "cpu")),
         tuple(str(gpu) for gpu in header.get("gpus", ())),

@@ -182,7 +182,8 @@ def _sit_down(request: SweepRequest) -> _Sitting:
     header = request.header
     if not path.is_file():
         started = datetime.now(timezone.utc).isoformat(timespec="seconds")
-        return _Sitting(request, journals.begin(path, {"started": started, **header}), monotonic(), {})
+        begun = {"started": started, "planned": request.grid.cases, **header}
+        return _Sitting(request, journals.begin(path, begun), monotonic(), {})
     journal, notes = journals.reopen(path)
     if journal.header.get("rules") != header["rules"]:
         journal.close()
@@ -293,7 +294,9 @@ def document_of(
     )
     workers = max(1, len(header.get("gpus", ())))
     inside = sum(result.spent for result in known)
-    planned = grid.cases
+    # What a file of the user's registered is not known to who only looks, so the journal says how many cases there are.
+    told = header.get("planned")
+    planned = told if isinstance(told, int) else grid.cases
     return SweepDocument(
         started=str(header.get("started", "")),
         device=str(about.get("device", "unknown")),

@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from dataclasses import dataclass
-from pathlib import Path, PurePath
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from profkit.errors import MachineError, ProfkitError, UnreadableReport, UsageError
-from profkit.model import RunDocument
 from profkit.reports.html.write import write_page
 from profkit.reports.markdown import render as render_markdown
-from profkit.run import FILE_NAME, from_json, hand_over, read_run, to_json
-from profkit.tools.redact import COMMAND, FOLDER, OUTPUT, PATH, PROCESS, Redactor, Removed
+from profkit.run import FILE_NAME, from_json, hand_over, read_run
+from profkit.scrub import sweep as sweeps
+from profkit.scrub.document import names_of, scrub_document
+from profkit.tools.redact import OUTPUT, Redactor, Removed
 from profkit.tools.scrubbing import is_text, scrub_report, scrub_text
 
 # What profkit itself leaves beside the tools' reports: its own records, and the two forms of a flame graph.
@@ -88,26 +89,10 @@ def scrub(path: Path, output: Path | None = None) -> Scrubbed:
 
 def _scrub_run(folder: Path, output: Path) -> Scrubbed:
     redactor = Redactor()
-    left_out: list[LeftOut] = []
-    document = _scrub_document(
-        read_run(folder), redactor
-    )  # first: what is private there is so in the artifacts
+    if sweeps.is_sweep_folder(folder):
+        sweeps.learn_host(redactor)
     try:
-        output.mkdir()
-        for name in ("artifacts", "logs"):
-            (output / name).mkdir()
-        documents = sorted(path for path in folder.rglob(f"*{_DOCUMENT}") if path.is_dir())
-        left_out += [
-            LeftOut(path.relative_to(folder).as_posix(), _OF_DOCUMENT, _EXPORTED_FIX) for path in documents
-        ]
-        for file in sorted(path for path in folder.rglob("*") if path.is_file()):
-            name = file.relative_to(folder).as_posix()
-            if any(document in file.parents for document in documents):
-                continue
-            if name not in (FILE_NAME, *_MADE_ANEW):
-                left = _scrub_file(file, name, output, redactor)
-                left_out += [left] if left is not None else []
-        _write(document, output, {left.name for left in left_out})
+        left_out = _copy_run(folder, output, redactor)
     except OSError as error:
         shutil.rmtree(output, ignore_errors=True)
         raise MachineError(f"cannot write {output}: {error.strerror or error}", "--output PATH") from error
@@ -115,6 +100,47 @@ def _scrub_run(folder: Path, output: Path) -> Scrubbed:
         shutil.rmtree(output, ignore_errors=True)
         raise
     return Scrubbed(folder, output, redactor.removed(), tuple(left_out))
+
+
+def _copy_run(folder: Path, output: Path, redactor: Redactor) -> list[LeftOut]:
+    """One run's folder, and of a sweep those of its profiles."""
+    run = read_run(folder)
+    document = scrub_document(run, redactor)  # first: what is private there is so in the artifacts
+    swept = sweeps.is_sweep_folder(folder)
+    output.mkdir()
+    for name in () if swept else ("artifacts", "logs"):
+        (output / name).mkdir()
+    left_out: list[LeftOut] = []
+    documents = sorted(path for path in folder.rglob(f"*{_DOCUMENT}") if path.is_dir())
+    left_out += [
+        LeftOut(path.relative_to(folder).as_posix(), _OF_DOCUMENT, _EXPORTED_FIX) for path in documents
+    ]
+    inner = sorted((folder / sweeps.PROFILES).glob(f"*/{FILE_NAME}")) if swept else []
+    if inner:
+        (output / sweeps.PROFILES).mkdir()
+    for one in inner:
+        name = one.parent.relative_to(folder).as_posix()
+        for left in _copy_run(one.parent, output / name, redactor):
+            left_out.append(replace(left, name=f"{name}/{left.name}"))
+    passed_over = {*documents, *(one.parent for one in inner)}
+    for file in sorted(path for path in folder.rglob("*") if path.is_file()):
+        name = file.relative_to(folder).as_posix()
+        if passed_over.intersection(file.parents) or name in (FILE_NAME, *_MADE_ANEW):
+            continue
+        if swept and name in sweeps.FILES and not file.is_symlink():
+            try:
+                sweeps.scrub_file(file, output / name, redactor, names_of(run))
+            except ValueError:
+                left_out.append(
+                    LeftOut(name, "it is broken", f"profkit sweep --resume {folder} writes it again")
+                )
+            continue
+        one_left = _scrub_file(file, "logs/" * (swept and name == sweeps.OWN_LOG) + name, output, redactor)
+        left_out += [replace(one_left, name=name)] if one_left is not None else []
+    _write(document, output, {left.name for left in left_out})
+    if swept:
+        sweeps.write_views(output)
+    return left_out
 
 
 def _scrub_file(file: Path, name: str, output: Path, redactor: Redactor) -> LeftOut | None:
@@ -149,102 +175,8 @@ def _write(document: dict[str, Any], output: Path, left_out: set[str]) -> None:
     (output / FILE_NAME).write_text(
         json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1) + "\n", encoding="utf-8"
     )
+    if (output / sweeps.FILES[0]).is_file():  # its views are those of a sweep
+        return
     made = from_json(document)
     (output / "report.md").write_text(render_markdown(made), encoding="utf-8")
     write_page(output, made)
-
-
-def _scrub_document(run: RunDocument, redactor: Redactor) -> dict[str, Any]:
-    """run.json without what is private. Names of kernels, regions and metrics stay."""
-    command = run.workload.command
-    names = _names(run)
-    for word in command:
-        value = word.partition("=")[2] if word.startswith("-") else word
-        if not any(value in name for name in names):
-            redactor.learn(value, COMMAND)
-    redactor.learn(run.workload.folder, FOLDER)
-    redactor.learn(str(PurePath(run.workload.python).parent) if run.workload.python else None, PATH)
-    shown = _shown(command)
-    redactor.note(COMMAND, int(shown != list(command)), " ".join(shown))
-    others = {
-        one.name: f"process-{one.pid}" if one.pid is not None else "another process"
-        for one in (run.metal.processes if run.metal is not None else ())
-        if not one.target
-    }
-    for name in others:
-        redactor.learn(name, PROCESS)
-        redactor.note(PROCESS, 1, others[name])
-    told = _renamed(to_json(run), others)
-    document: dict[str, Any] = _without(told, list(command), shown, redactor, names)
-    document["workload"]["command"] = shown
-    if document.get("revision"):
-        document["revision"]["branch"] = None  # people name branches after themselves
-    return document
-
-
-def _renamed(value: Any, others: dict[str, str]) -> Any:
-    """A document in which other programs that used the GPU go by their numbers."""
-    if isinstance(value, str):
-        found = others.get(value)
-        if found is None:
-            named, _, rest = value.rpartition(" (")
-            found = f"{others[named]} ({rest}" if named in others else value
-        return found
-    if isinstance(value, dict):
-        return {key: _renamed(part, others) for key, part in value.items()}
-    if isinstance(value, list):
-        return [_renamed(part, others) for part in value]
-    return value
-
-
-def _shown(command: tuple[str, ...]) -> list[str]:
-    """`python train.py`: the program and the script, without folders and arguments."""
-    if not command:
-        return []
-    script = next((word for word in command[1:] if re.fullmatch(r"[\w./ -]+\.(?:py|sh)", word)), None)
-    return [PurePath(command[0]).name, *([PurePath(script).name] if script is not None else [])]
-
-
-def _names(run: RunDocument) -> frozenset[str]:
-    """What a reader looks for by name: it stays."""
-    trace = run.trace.kernels if run.trace is not None else ()
-    ranges = run.trace.ranges if run.trace is not None else ()
-    scopes = (
-        thing.scope for group in (run.counters, run.readings, run.verdicts, run.kernels) for thing in group
-    )
-    return frozenset(
-        name
-        for name in (
-            run.name,
-            run.workload.name,
-            *(scope.name for scope in scopes),
-            *(timing.name for timing in run.timings),
-            *(time.kernel.name for time in trace),
-            *(found.name for found in ranges),
-        )
-        if name
-    )
-
-
-def _without(
-    value: Any, command: list[str], shown: list[str], redactor: Redactor, names: frozenset[str]
-) -> Any:
-    def inside(part: Any) -> Any:
-        return _without(part, command, shown, redactor, names)
-
-    if isinstance(value, str):
-        return value if value in names else redactor.text(value)
-    if isinstance(value, dict):
-        return {redactor.text(key): inside(part) for key, part in value.items()}
-    if isinstance(value, list):
-        return [inside(word) for word in _instead(value, command, shown)]
-    return value
-
-
-def _instead(words: list[Any], command: list[str], shown: list[str]) -> list[Any]:
-    """A list with the workload's command, where it stands in it, replaced by what is shown of it."""
-    if command:
-        for at in range(len(words) - len(command) + 1):
-            if words[at : at + len(command)] == command:
-                return [*words[:at], *shown, *words[at + len(command) :]]
-    return words
