@@ -77,12 +77,14 @@ def fitted(parts: Sequence[str], limit: int | None = None) -> str:
 
 _SAID_ROOM = 200  # bytes for what is said of a cut, and
 _CLOSING = "\n\n</details>"
+_FENCE = re.compile(r"^`{3,}", re.MULTILINE)
 
 
 def _first_lines(part: str, room: int) -> str:
-    """As many whole lines as fit; folded text is closed again. Nothing where that would be a title alone."""
+    """As many whole lines as fit; what they open is closed again. Nothing where that would be a title alone."""
     opened = part.startswith("<details>")
     room -= len(_CLOSING) if opened else 0
+    room -= max((len(fence) + 1 for fence in _FENCE.findall(part)), default=0)
     kept: list[str] = []
     for line in part.split("\n"):
         room -= len(line.encode()) + 1
@@ -91,4 +93,6 @@ def _first_lines(part: str, room: int) -> str:
         kept.append(line)
     if sum(bool(line) for line in kept) < 5:  # title, head and rule of a table, and a row or two
         return ""
+    fences = _FENCE.findall("\n".join(kept))
+    kept += fences[-1:] if len(fences) % 2 else []
     return "\n".join(kept) + (_CLOSING if opened else "")

@@ -118,7 +118,8 @@ def _note(document: SweepDocument, roofs: MeasuredRoofs) -> str:
     reached = f"{quantity(roofs.bandwidth, 'B/s')} and {quantity(roofs.flops, 'FLOP/s')}"
     return (
         "Bytes and FLOPs are those that a call cannot do without: inputs read once, outputs written once. The roofs,"
-        f" {reached}, were measured right before; what is above 100 % was served by caches.{where}"
+        f" {reached}, were measured right before ({harmless(roofs.method)}); what is above 100 % was served by caches."
+        f"{where}"
         " Implementations stand side by side in the order of their letters above."
     )
 

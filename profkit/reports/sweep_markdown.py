@@ -8,10 +8,12 @@ from profkit.model import SweepDocument
 from profkit.reports.html.escape import link
 from profkit.reports.markdown_text import block, escaped, fitted, folded, grid_of
 from profkit.reports.sweep_conclusions import conclusions
+from profkit.reports.sweep_plots import roofline_lines, speedup_plots, time_plots
 from profkit.reports.sweep_words import (
     ALIKE,
     BAD,
     NOTHING,
+    called,
     case_line,
     gaps,
     head_line,
@@ -36,6 +38,7 @@ KEY = (
 )
 REASONS = 40  # rows of what is missing
 CELLS = 3000  # of one map: a larger one is for the page
+WIDE = 100  # characters of a plot
 
 
 def render(document: SweepDocument, limit: int | None = None) -> str:
@@ -47,8 +50,14 @@ def render(document: SweepDocument, limit: int | None = None) -> str:
         _speedups(document, found, titles),
     ]
     for panel in found:
-        parts.append(_panel(panel, document))
-    parts += [KEY if found else "", _missing(document), _profiled(document), _how(document)]
+        parts += _panel(panel, document)
+    parts += [
+        KEY if found else "",
+        _roofline(document),
+        _missing(document),
+        _profiled(document),
+        _how(document),
+    ]
     return fitted([part for part in parts if part], limit)
 
 
@@ -81,14 +90,32 @@ def _speedups(document: SweepDocument, found: Sequence[Panel], titles: dict[str,
     return "### Speed-up over PyTorch\n\n" + grid_of(["", *map(escaped, names)], rows)
 
 
-def _panel(panel: Panel, document: SweepDocument) -> str:
+def _panel(panel: Panel, document: SweepDocument) -> tuple[str, ...]:
+    """The table; the map, folded; lines along each axis, folded."""
     table = standings(panel, document.roofs)
     lines = [f"### {escaped(panel.title)}", f"{plural(len(panel.points), 'shape')}."]
     lines.append(grid_of(HEAD, [_row(standing) for standing in table]))
     if told := [f"- {escaped(one.implementation)}: {escaped(gaps(one))}" for one in table if one.why_not]:
         lines.append("\n".join(told))
-    drawn = _map(panel, letters(document))
-    return "\n\n".join([*lines, drawn] if drawn else lines)
+    signs = letters(document)
+    return "\n\n".join(lines), _map(panel, signs), _plots(panel, signs)
+
+
+def _plots(panel: Panel, signs: Mapping[str, str]) -> str:
+    """Lines along each axis, drawn with letters."""
+    found = [one for one in (speedup_plots(panel, signs, WIDE), time_plots(panel, signs, WIDE)) if one]
+    if not found:
+        return ""
+    told = "\n\n".join(f"{what}\n\n" + "\n".join(lines) for what, lines in found)
+    return folded("By batch, sequence and dimension", block(f"{legend(panel, signs)}\n\n{told}"))
+
+
+def _roofline(document: SweepDocument) -> str:
+    told = [f"{what}\n\n" + "\n".join(lines) for what, lines in roofline_lines(document, WIDE)]
+    if not told:
+        return ""
+    names = ", ".join(f"{sign} {called(name)}" for name, sign in letters(document).items())
+    return "### Roofline\n\n" + block("\n\n".join([names, *told]))
 
 
 def _row(standing: Standing) -> list[str]:

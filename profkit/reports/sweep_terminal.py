@@ -10,10 +10,12 @@ from profkit.model import SweepDocument
 from profkit.reports.plain_text import harmless
 from profkit.reports.screen import Screen
 from profkit.reports.sweep_conclusions import conclusions
+from profkit.reports.sweep_plots import roofline_lines, speedup_plots, time_plots
 from profkit.reports.sweep_words import (
     ALIKE,
     BAD,
     NOTHING,
+    called,
     case_line,
     gaps,
     head_line,
@@ -40,7 +42,8 @@ KEY = (
 FILES = ("report.html", "report.md", RESULTS)
 REASONS = 6  # of cases that were not measured, spelled out
 LONG_MAP = 8  # rows: of a longer one each is all shapes of as many vectors
-MAPS = 8  # panels with a map, where not all is asked for
+MAPS = 8  # panels with a map and plots, where not all is asked for
+LONG = 60  # lines after which the first ones have left the screen: they stand at the end once more
 
 
 def render(
@@ -54,25 +57,35 @@ def render(
     """The whole sweep; `details` spells out what is shortened: every row of a map, every reason."""
     screen = Screen(color, width)
     screen.line((f"{document.device}: {head_line(document)}", "bold"))
-    for line in conclusions(document):
-        label, _, rest = line.partition(":")
-        screen.line((f"{label}:", "red" if label == "Not right" else "bold"), rest, hang=2)
+    _conclusions(screen, document)
     found, titles = panels(document), short_titles(document)
     for number, panel in enumerate(found):
         screen.heading(f"{panel.title}, {plural(len(panel.points), 'shape')}")
         _table(screen, panel, document)
         if details or number < MAPS:
             _map(screen, panel, letters(document), details)
+            _plots(screen, panel, letters(document), details)
     if found:
         screen.blank()
         screen.line((KEY, "dim"))
     if len(found) > MAPS and not details:
         without = ", ".join(titles[panel.title] for panel in found[MAPS:])
-        screen.line(f"Without a map here: {without} (--details, or report.html)", hang=2)
+        screen.line(f"Without a map and plots here: {without} (--details, or report.html)", hang=2)
+    _roofline(screen, document)
     _missing(screen, document, details)
     _profiled(screen, document, folder)
-    _how(screen, document, folder)
+    _how(screen, document)
+    if screen.text().count("\n") > LONG:
+        screen.heading("In short")
+        _conclusions(screen, document)
+    _files(screen, folder)
     return screen.text()
+
+
+def _conclusions(screen: Screen, document: SweepDocument) -> None:
+    for line in conclusions(document):
+        label, _, rest = line.partition(":")
+        screen.line((f"{label}:", "red" if label == "Not right" else "bold"), rest, hang=2)
 
 
 def _table(screen: Screen, panel: Panel, document: SweepDocument) -> None:
@@ -143,6 +156,32 @@ def _sign(names: Sequence[str] | None, signs: Mapping[str, str]) -> str:
     return signs[names[0]] if len(names) == 1 else ALIKE
 
 
+def _plots(screen: Screen, panel: Panel, signs: Mapping[str, str], details: bool) -> None:
+    """Speed-ups along each axis, and times with `details` or where nothing can be compared."""
+    width = screen.console.width - 4
+    speedups, times = speedup_plots(panel, signs, width), time_plots(panel, signs, width)
+    for one in (speedups, times if details or speedups is None else None):
+        if one is not None:
+            screen.line(one[0], indent=2, hang=2)
+            _drawn(screen, one[1])
+
+
+def _roofline(screen: Screen, document: SweepDocument) -> None:
+    drawn = roofline_lines(document, screen.console.width - 2)
+    if drawn:
+        screen.heading("Roofline")
+        names = (f"{sign} {called(name)}" for name, sign in letters(document).items())
+        screen.line((", ".join(names), "dim"), indent=2, hang=2)
+    for told, lines in drawn:
+        screen.line(told, indent=2, hang=2)
+        _drawn(screen, lines)
+
+
+def _drawn(screen: Screen, lines: Sequence[str]) -> None:
+    for line in lines:
+        screen.typed(line, indent=2)
+
+
 def _missing(screen: Screen, document: SweepDocument, details: bool) -> None:
     """What is wrong with an implementation; what merely cannot be had stands with its table."""
     bad = [one for one in missing(document) if one.state in BAD]
@@ -167,10 +206,14 @@ def _profiled(screen: Screen, document: SweepDocument, folder: Path) -> None:
         screen.typed(f"profkit report {shlex.quote(str(folder / (result.profile or '')))}", "dim", 4)
 
 
-def _how(screen: Screen, document: SweepDocument, folder: Path) -> None:
+def _how(screen: Screen, document: SweepDocument) -> None:
     screen.heading("How it was measured")
     for name, words in how(document):
         screen.labelled((name, "dim"), words, width=12)
+
+
+def _files(screen: Screen, folder: Path) -> None:
+    """Where the rest is."""
     screen.blank()
     beside = [name for name in FILES if (folder / name).is_file()]
     screen.typed(f"{folder}: {', '.join(beside)}" if beside else str(folder))

@@ -96,7 +96,7 @@ def how(document: SweepDocument) -> tuple[tuple[str, str], ...]:
         facts.append(
             (
                 "Overhead",
-                f"{percent(100 * document.overhead)} % of the time: nothing was compiled, checked or timed",
+                f"in {percent(100 * document.overhead)} % of the time nothing was compiled, checked or timed",
             )
         )
     if document.versions:
@@ -110,8 +110,9 @@ def _precision(timed: Sequence[CaseResult]) -> str:
     if not widths:
         return "no interval is known"
     vague = sum(not result.precise for result in timed)
-    told = f"95 % intervals of the medians: ± {percent(100 * widths[len(widths) // 2])} % in the middle"
-    return told + (f"; {plural(vague, 'median')} less well known than was asked" if vague else "")
+    middle = percent(100 * widths[(len(widths) - 1) // 2])
+    told = f"half of the medians are known to ± {middle} % or better (95 % intervals)"
+    return told + (f"; {plural(vague, 'median')} less well than was asked" if vague else "")
 
 
 def missing(document: SweepDocument) -> tuple[Missing, ...]:

@@ -71,7 +71,7 @@ def test_of_many_panels_the_first_have_a_map_and_the_rest_are_named() -> None:
     document = sweeps.sweep(*(f"op{n}" for n in range(12)))
     told = terminal(document)
     assert told.count("fastest at batch") == 8
-    assert "Without a map here: op8, op9, op10, op11" in told
+    assert "Without a map and plots here: op8, op9, op10, op11" in " ".join(told.split())
     assert terminal(document, details=True).count("fastest at batch") == 12
 
 
@@ -81,6 +81,39 @@ def test_the_memory_column_says_that_it_is_the_largest() -> None:
     assert "most mem.: the largest, inputs included" in " ".join(terminal(document).split())
     assert "Largest memory" in sweep_markdown.render(document)
     assert "Largest memory" in sweep_html.render(document)
+
+
+def test_every_axis_has_its_plot_in_a_terminal_and_in_markdown() -> None:
+    document = sweeps.sweep("GELU", dimensions=(8, 64, 512))
+    for made in (terminal(document), sweep_markdown.render(document)):
+        (below,) = set(
+            re.findall(r"\n +16 +32 +256 +512 +8 +64 +512\n +batch +sequence +dimension", made)[:1]
+        )
+        assert below
+        assert re.search(r"1\.00 x │-+   -+   -+", made)
+    assert "time by batch" not in terminal(document)
+    assert "time by batch, sequence and dimension" in terminal(document, details=True)
+    assert "time by batch, sequence and dimension" in sweep_markdown.render(document)
+
+
+def test_where_nothing_is_compared_the_times_are_plotted() -> None:
+    assert "time by batch" in terminal(sweeps.odd()["one implementation"])
+    assert "time by batch" in terminal(sweeps.odd()["no baseline"])
+
+
+def test_every_view_has_all_cases_below_their_roofs() -> None:
+    document = sweeps.sweep("GELU")
+    for made in (terminal(document), sweep_markdown.render(document), sweep_html.render(document)):
+        assert "Roofline" in made
+        assert "10.0 TFLOP/s" in made.replace("\u00a0", " ")
+    assert "by bytes that a call must move" not in terminal(sweeps.odd()["no roofs"])
+
+
+def test_what_has_left_the_screen_stands_at_the_end_once_more() -> None:
+    document = sweeps.sweep("GELU", "MSE", "Swish")
+    told = terminal(document)
+    assert told.rindex("Fastest: CUDA") > told.index("How it was measured")
+    assert terminal(sweeps.odd()["one case"]).count("Fastest:") == 1
 
 
 def test_what_is_wrong_stands_first_and_one_reason_stands_once() -> None:
@@ -123,9 +156,11 @@ def test_markdown_has_a_table_for_each_panel_and_the_best_in_bold() -> None:
 
 def test_markdown_fits_into_what_a_step_may_show() -> None:
     document = sweeps.sweep(*(f"op{n}" for n in range(40)))
-    made = sweep_markdown.render(document, 20_000)
-    assert len(made.encode()) <= 20_000
-    assert made.count("<details>") == made.count("</details>")
+    for limit in range(20_000, 22_500, 100):  # cut within a table, a map, a plot, and between two
+        made = sweep_markdown.render(document, limit)
+        assert len(made.encode()) <= limit
+        assert made.count("<details>") == made.count("</details>")
+        assert len(re.findall(r"^```", made, re.MULTILINE)) % 2 == 0
 
 
 def test_names_that_are_markup_are_shown_and_obeyed_nowhere() -> None:
