@@ -53,11 +53,11 @@ def roofline_of_cases(clouds: Sequence[Cloud], frame_: Frame, bandwidth: float, 
     slope = line(x(low), y(low * bandwidth), x(ridge), y(flops), "roof")
     told = quantity(bandwidth, "B/s")
     at = exp(log(low) + 0.75 * (log(ridge) - log(low)))
-    slope += text((x(at) - 6, y(at * bandwidth) - 6), told, "note e")
+    slope += text((x(at) - 6, y(at * bandwidth) - 6), f"memory: {told}", "note e")
     drawn.append(focusable(slope, f"memory: {told}, measured"))
     told = quantity(flops, "FLOP/s")
     level = line(x(ridge), y(flops), box.right, y(flops), "roof")
-    level += text((box.right, y(flops) - 5), told, "note e")
+    level += text((box.right, y(flops) - 5), f"arithmetic: {told}", "note e")
     drawn.append(focusable(level, f"arithmetic: {told}, measured"))
     drawn += _clouds(clouds, x, y, box, frame_)
     roofs = f"{quantity(bandwidth, 'B/s')} and {told}"
