@@ -10,7 +10,7 @@ import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any
 
 from profkit import codec
@@ -22,6 +22,8 @@ TAIL = 4096
 EVENTS = ("about", "begin", "result", "done", "fatal", "broken")
 LONGEST = 16 << 20  # bytes of an answer: a case with all of its samples is 10 kB
 END_SECONDS = 10.0  # for the kernel to take away a process that was killed: one that a driver holds may stay
+TRACED_SECONDS = 300.0  # for a tracer to write down what it has, when the process that it traces ends
+LOOK_SECONDS = 0.05
 # The worker finds this profkit, behind whatever its own Python has: also where nothing is installed.
 _ROOT = str(Path(__file__).resolve().parents[2])
 _BOOT = (
@@ -94,6 +96,20 @@ class Hand:
         self._send({"ask": "point", "point": codec.plain(point), "implementations": list(implementations)})
         while (message := self._read(monotonic() + timeout))["event"] != "done":
             yield message
+
+    def finish(self) -> None:
+        """No more work: as `close`, but a worker that is traced ends by itself.
+
+        nsys writes down what it has of a process when that ends: of one that is killed it has no kernel.
+        """
+        child = self._child
+        if child is not None and child.stdin is not None and traced({**os.environ, **self._env}):
+            with contextlib.suppress(OSError):
+                child.stdin.close()
+            deadline = monotonic() + TRACED_SECONDS
+            while not self._closed and _runs(child) and monotonic() < deadline:
+                sleep(LOOK_SECONDS)
+        self.close()
 
     def close(self) -> None:
         """No worker any more, and none after it."""
@@ -173,6 +189,23 @@ class Hand:
             lines = log.read().decode(errors="replace").strip().splitlines()
             return lines[-1][:300] if lines else ""
         return ""
+
+
+def traced(env: Mapping[str, str]) -> bool:
+    """Whether processes with this environment are under a tracer that loads itself into them: nsys, ncu, a preload."""
+    return bool(env.get("LD_PRELOAD")) or any(
+        name.endswith("_INJECTION64_PATH") or name.startswith("NSYS_") or name == "PROFKIT_DIRECTIVE"
+        for name in env
+    )
+
+
+def _runs(child: subprocess.Popen[bytes]) -> bool:
+    """Whether it has not ended; one that has stays a zombie where that can be, so that its group is still its own."""
+    if hasattr(os, "waitid"):
+        with contextlib.suppress(ChildProcessError):
+            return os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+        return False
+    return child.poll() is None
 
 
 def _message(line: bytes) -> dict[str, Any] | None:

@@ -88,6 +88,7 @@ class Pool:
                 try:
                     point, names = self._work.popleft()
                 except IndexError:
+                    hand.finish()
                     return
                 self._point(number, hand, point, names)
         except MachineError as gone:

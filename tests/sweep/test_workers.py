@@ -57,6 +57,20 @@ def busy(problem):
         pass
 """
 
+LAST_WORDS = """
+import atexit
+from pathlib import Path
+from profkit.sweep import implementation
+
+@implementation("GELU", "traced")
+def traced(problem):
+    import time, torch
+    told = Path(__file__).with_name("told")
+    atexit.register(lambda: (time.sleep(0.3), told.write_text("all of it")))  # as a tracer writes its report
+    (x,) = problem.inputs
+    return lambda: torch.nn.functional.gelu(x)
+"""
+
 
 class Notes(Silent):
     def __init__(self) -> None:
@@ -115,6 +129,25 @@ def test_no_worker_outlives_its_sweep_however_busy_it_is(tmp_path: Path, number:
     else:
         assert child.returncode == 130
         assert f"profkit sweep --resume {journal.parent}" in told
+
+
+@pytest.mark.parametrize("name", ["NSYS_PROFILING_SESSION_ID", "CUDA_INJECTION64_PATH"])
+def test_a_worker_that_is_traced_ends_by_itself_so_that_its_tracer_has_all_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv(name, "1")
+    file = tmp_path / "last_words.py"
+    file.write_text(LAST_WORDS)
+    register([file])
+    document = run_sweep(request_for(tmp_path / "out", "traced", files=(file,)), Silent())
+    assert {result.state for result in document.results} == {"measured"}
+    assert (tmp_path / "told").read_text() == "all of it"
+
+
+def test_what_traces_a_worker_is_told_by_its_environment() -> None:
+    assert not hand.traced({"PATH": "/bin", "CUDA_VISIBLE_DEVICES": "0", "LD_PRELOAD": ""})
+    for name in ("LD_PRELOAD", "NVTX_INJECTION64_PATH", "NSYS_X", "PROFKIT_DIRECTIVE"):
+        assert hand.traced({name: "1"})
 
 
 def test_a_case_that_wants_more_memory_than_there_is_is_refused_it_and_costs_no_other(
