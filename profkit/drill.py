@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from profkit.errors import ProfkitError, UsageError
+from profkit.errors import Interrupted, ProfkitError, UsageError
 from profkit.model import CaseResult, SweepDocument
 from profkit.profile import Request, profile_workload
 from profkit.progress import Progress
@@ -59,7 +59,12 @@ def profile_cases(
             continue
         progress.note(f"profile of {result.implementation}, {result.point.name}")
         try:
-            _, folder = profile_workload(_profile(request, result, depth), progress)
+            run, folder = profile_workload(_profile(request, result, depth), progress)
+            if run.state == "interrupted":
+                raise Interrupted(
+                    f"interrupted; the sweep is kept, and the profiles that were finished are linked\n(run: {folder})",
+                    f"profkit sweep --resume {request.folder} --profile {_told(choices)}",
+                )
         except ProfkitError as fault:
             if fault.exit_code == 130:
                 raise
@@ -70,6 +75,10 @@ def profile_cases(
         link = os.path.relpath(folder, request.folder)
         document = amend(request, replace(result, profile=Path(link).as_posix()), progress)
     return document
+
+
+def _told(choices: tuple[tuple[str, int], ...]) -> str:
+    return ",".join(f"{name}:{count}" for name, count in choices)
 
 
 def _profile(request: SweepRequest, result: CaseResult, depth: str) -> Request:

@@ -260,7 +260,7 @@ def _transfers(trace: GpuTrace) -> Table:
 def _ranges(trace: GpuTrace) -> Table:
     rows = tuple(
         (
-            shortened(one.name, 36) + (f" [{shortened(one.domain, 12)}]" if one.domain else ""),
+            shortened(one.name, 60) + (f" [{shortened(one.domain, 12)}]" if one.domain else ""),
             str(one.entries),
             quantity(one.seconds, "s"),
             str(one.kernels),

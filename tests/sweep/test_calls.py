@@ -17,9 +17,9 @@ from small_sweep import request_for, settled
 
 from profkit import drill
 from profkit.compare import compare
-from profkit.errors import UsageError, WorkloadError
+from profkit.errors import Interrupted, UsageError, WorkloadError
 from profkit.history import open_history
-from profkit.model import CaseResult, GridPoint, MeasuredRoofs, RunDocument, SweepDocument
+from profkit.model import CaseResult, GridPoint, MeasuredRoofs, RunDocument, SweepDocument, Workload
 from profkit.operations import registry
 from profkit.profile import Request
 from profkit.progress import Silent
@@ -36,6 +36,9 @@ from profkit.sweep.story import read_sweep, run_sweep
 from profkit.sweep.wish import Wish
 
 ROOT = Path(__file__).resolve().parents[2]
+RUN = RunDocument(
+    "a case", "cpu", "complete", Workload(("true",), "a case", "/"), "2026-01-01T00:00:00+00:00"
+)
 KEYS = (
     "operation",
     "implementation",
@@ -196,13 +199,13 @@ def test_cases_that_are_profiled_are_linked_and_one_that_fails_costs_no_other(
     document = run_sweep(request, Silent())  # nothing is left
     asked: list[Request] = []
 
-    def profile(wanted: Request, progress: object) -> tuple[RunDocument | None, Path]:
+    def profile(wanted: Request, progress: object) -> tuple[RunDocument, Path]:
         asked.append(wanted)
         if len(asked) == 1:
             raise WorkloadError("it failed by itself")
         folder = wanted.output / "run"
         folder.mkdir(parents=True, exist_ok=True)
-        return None, folder
+        return RUN, folder
 
     monkeypatch.setattr(drill, "profile_workload", profile)
     choices = drill.choice("slowest:2,farthest")
@@ -214,6 +217,27 @@ def test_cases_that_are_profiled_are_linked_and_one_that_fails_costs_no_other(
     assert sorted(str(record["profile"]) for record in records) == ["None", "profiles/run"]
     drill.profile_cases(request, found, choices, "gate", Silent())
     assert len(asked) == 3  # only the one that failed is tried again
+
+
+def test_a_ctrl_c_ends_the_profiles_and_not_the_present_one_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = request_for(tmp_path / "out", "PyTorch")
+    settled(request)
+    document = run_sweep(request, Silent())
+    asked: list[Request] = []
+
+    def profile(wanted: Request, progress: object) -> tuple[RunDocument, Path]:
+        asked.append(wanted)
+        return replace(RUN, state="interrupted"), tmp_path
+
+    monkeypatch.setattr(drill, "profile_workload", profile)
+    with pytest.raises(Interrupted) as found:
+        drill.profile_cases(request, document, drill.choice("slowest:2"), "gate", Silent())
+    assert len(asked) == 1
+    assert found.value.fix == f"profkit sweep --resume {request.folder} --profile slowest:2"
+    records = json.loads((request.folder / "benchmark_results.json").read_text())
+    assert {record["profile"] for record in records} == {None}  # what is half is not linked, and tried again
 
 
 @pytest.mark.parametrize("text", ["", "fastest", "slowest:0", "slowest:x", ","])

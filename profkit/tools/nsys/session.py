@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Mapping
 
 from profkit.model import Gpu
+from profkit.status import unwrapped
 from profkit.tools.nsys.database import Database
 from profkit.tools.nsys.faults import explain
 
@@ -149,7 +150,7 @@ def _command(capture: Mapping[str, str]) -> str | None:
         for key, value in capture.items()
         if key.startswith(prefix) and key.removeprefix(prefix).isdigit()
     )
-    return shlex.join([program, *(value for _, value in numbered)])
+    return shlex.join(unwrapped([program, *(value for _, value in numbered)]))
 
 
 def _mig(text: str | None) -> dict[int, bool]:

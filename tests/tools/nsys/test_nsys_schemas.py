@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from profkit.errors import UnreadableReport
 from profkit.model import Kernel
+from profkit.status import status_wrapper
 from profkit.tools.formats import sniff
 from profkit.tools.nsys.sqlite import read_sqlite
 from tests.tools.nsys.made import (
@@ -47,6 +48,14 @@ def test_the_version_is_read_from_the_table_of_either_name(file: Path, table: st
     meta = (("name", "value"), [{"name": name, "value": value} for name, value in said])
     report = read_sqlite(export(file, {**ordinary(), table: meta}, STRINGS))
     assert (report.version, report.facts["schema"]) == ("2022.4.1.21", "3.0.0")
+
+
+def test_the_command_is_what_was_typed_without_the_shell_around_it(file: Path) -> None:
+    words = status_wrapper(("profkit", "sweep", "--name", "a b"), "/tmp/x/status")
+    said = {"PROCESS_0:COMMAND": words[0]} | {f"PROCESS_0:ARGUMENT_{n}": w for n, w in enumerate(words[1:])}
+    meta = (("name", "value"), [{"name": name, "value": value} for name, value in said.items()])
+    report = read_sqlite(export(file, {**ordinary(), "META_DATA_CAPTURE": meta}, STRINGS))
+    assert report.facts["command"] == "profkit sweep --name 'a b'"
 
 
 @pytest.mark.parametrize(
