@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TypeAlias, TypeVar
@@ -36,6 +36,13 @@ _OURS = {
     "Triton": _Own("profkit.operations.triton.calls", "Triton kernels of profkit's own"),
     "CUDA": _Own("profkit.operations.cuda.calls", "CUDA kernels of profkit's own"),
 }
+_OTHER_NAMES = {
+    "eager": "PyTorch",
+    "torch": "PyTorch",
+    "compile": "torch.compile",
+    "inductor": "torch.compile",
+}
+LONGEST_NAME = 100  # characters
 _registered: dict[tuple[str, str], Builder] = {}
 
 
@@ -51,11 +58,12 @@ def implementation(operation: str, name: str) -> Callable[[_B], _B]:
 
     What is decorated gets the problem (inputs on their device, and for a backward call the gradient from above) and
     gives the call that is timed, which returns the value, or a tuple of the gradients of the first inputs. It may raise
-    Unavailable. Raises UsageError for an operation there is not, and for a name that is taken.
+    Unavailable. Raises UsageError for an operation there is not, and for a name that is taken or is none.
     """
     known = canonical_operation(operation)
+    _ask_name(name)
     for each in known:
-        if name in _OURS or (each, name) in _registered:
+        if (each, name) in _registered:
             raise UsageError(
                 f"{each} has an implementation called {name!r} already", "give yours another name"
             )
@@ -65,6 +73,20 @@ def implementation(operation: str, name: str) -> Callable[[_B], _B]:
         return build
 
     return register
+
+
+def _ask_name(name: str) -> None:
+    """Raises UsageError for what cannot be told on a command line, and for what means another implementation there."""
+    told = isinstance(name, str) and name.isprintable() and name == name.strip() and "," not in name
+    if not told or not 0 < len(name) <= LONGEST_NAME:
+        raise UsageError(
+            f"{ascii(name)[:LONGEST_NAME]} is no name of an implementation",
+            f"a text of 1 to {LONGEST_NAME} printable characters without a comma",
+        )
+    same = next((known for known in implementations() if known.lower() == name.lower()), None)
+    taken = _OTHER_NAMES.get(name.lower()) or (same if same in _OURS or same != name else None)
+    if taken is not None:
+        raise UsageError(f"{name!r} means {taken}, which is there already", "give yours another name")
 
 
 def canonical_operation(name: str) -> tuple[str, ...]:
@@ -99,21 +121,20 @@ def registered() -> Iterator[tuple[str, str]]:
 
 def canonical_implementation(name: str) -> str:
     """The implementation that somebody means by `name`. Raises UsageError for what there is not."""
-    other = {
-        "eager": "PyTorch",
-        "torch": "PyTorch",
-        "pytorch": "PyTorch",
-        "compile": "torch.compile",
-        "inductor": "torch.compile",
-    }
     for known in implementations():
         if known.lower() == name.lower():
             return known
-    if name.lower() in other:
-        return other[name.lower()]
+    if name.lower() in _OTHER_NAMES:
+        return _OTHER_NAMES[name.lower()]
     raise UsageError(
         f"there is no implementation called {name!r}", f"--implementations {','.join(implementations())}"
     )
+
+
+def forget(registrations: Iterable[tuple[str, str]]) -> None:
+    """Take (operation, name) out again: a file of a user's that is run anew registers them anew."""
+    for each in registrations:
+        _registered.pop(each, None)
 
 
 def build(implementation: str, problem: Problem) -> Call:
@@ -121,7 +142,10 @@ def build(implementation: str, problem: Problem) -> Call:
     operation = problem.operation.name
     own = _registered.get((operation, implementation))
     if own is not None:
-        return own(problem)
+        made: object = own(problem)
+        if not callable(made):
+            raise TypeError(f"what is registered gave {type(made).__name__}, and not the call that is timed")
+        return made
     ours = _OURS.get(implementation)
     if ours is None:
         raise Unavailable(f"{implementation} does not do {operation}")

@@ -17,12 +17,14 @@ import torch
 
 from profkit import statistics
 from profkit.model import CaseResult, CaseState, GridPoint
+from profkit.operations.again import fingerprint, look_again, own_tensors, tensors
 from profkit.operations.check import Wrong, compare, reference
 from profkit.operations.operation import Call, Problem, Tensor
 from profkit.operations.registry import OPERATIONS, Unavailable, build
 from profkit.sweep.leash import limit_memory
 from profkit.sweep.memory import call_memory, free_memory
 from profkit.sweep.room import too_large
+from profkit.sweep.settings import Settings
 from profkit.sweep.wish import Wish
 
 KEPT = 100  # samples of a case that are kept: a thousand cases with all of them would be 10 MB and more
@@ -44,6 +46,7 @@ class Bench:
         if self.device.type == "cuda":
             torch.zeros(1, device=self.device)  # the context is made before anything is timed
             torch.cuda.set_device(self.device)
+        self._settings = Settings()
 
     def run(
         self, point: GridPoint, implementations: Sequence[str]
@@ -62,12 +65,23 @@ class Bench:
             reason = _memory_words(error) if state == "too large" else f"its inputs: {_words(error)}"
             yield from ((name, CaseResult(point, name, state, reason)) for name in implementations)
             return
+        numbers = fingerprint(problem)
         for name in implementations:
             yield name, None
             with self._named(f"{name}: {point.name}"):
                 found = self._case(problem, expected, name)
             if found.state == "too large":  # what the cases before left may have been in its way
                 found = self._case(problem, expected, name)
+            if changed := self._settings.put_back():
+                found = replace(
+                    found, remarks=(*found.remarks, f"it changed {', '.join(changed)}; put back after it")
+                )
+            if fingerprint(problem) != numbers:  # those after it would be measured with what it left
+                if found.state in ("measured", "wrong"):
+                    found = _without_time(
+                        found, "it changes its inputs: the next call computes something else"
+                    )
+                problem = make_problem(point, self.device)
             now = perf_counter()
             yield name, replace(found, spent=now - begin)
             begin = now
@@ -84,18 +98,20 @@ class Bench:
         )
         try:
             begin = perf_counter()
-            call = build(name, problem)
+            call = build(name, own_tensors(problem))
             result = call()
             self._wait()
             told = replace(told, first=perf_counter() - begin)
-            told = replace(told, error=compare(problem, result, expected))
+            told = replace(told, error=compare(problem, tensors(result), expected))
             del result
             told = replace(told, memory=self._memory(call, problem))
-            return self._timed(call, told)
+            told = self._timed(call, told)
+            look_again(problem, call, expected, self._wait)
+            return told
         except Unavailable as missing:
             return replace(told, state="unavailable", reason=missing.reason, fix=missing.fix)
         except Wrong as wrong:
-            return replace(told, state="wrong", reason=str(wrong))
+            return _without_time(told, str(wrong))
         except Exception as error:
             self._survive(error)
             if _is_memory(error):
@@ -185,6 +201,22 @@ class Bench:
             torch.cuda.empty_cache()
         except Exception as dead:
             raise Broken(_words(error)) from dead
+
+
+def _without_time(told: CaseResult, why: str) -> CaseResult:
+    """A wrong case has no time, measured or not."""
+    return replace(
+        told,
+        state="wrong",
+        reason=why,
+        median=None,
+        half_width=None,
+        samples=0,
+        precise=False,
+        seconds=(),
+        clocks=(),
+        throttled=(),
+    )
 
 
 def kept(seconds: Sequence[float]) -> tuple[float, ...]:

@@ -8,7 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from profkit.errors import UsageError
+from profkit.operations.registry import forget, registered
 from profkit.operations.registry import implementations as known_implementations
+
+_added: dict[Path, set[tuple[str, str]]] = {}  # by each file, in this process
 
 
 def run_file(path: Path) -> None:
@@ -21,9 +24,11 @@ def run_file(path: Path) -> None:
 
 def register(files: Sequence[Path]) -> tuple[str, ...]:
     """Run the files; the names of what they add. Raises UsageError where one cannot be run, or adds none."""
+    for file in files:  # a notebook runs them again and again
+        forget(_added.pop(file.resolve(), ()))
     before = set(known_implementations())
     for file in files:
-        known = set(known_implementations())
+        known = set(registered())
         try:
             run_file(file)
         except UsageError:
@@ -34,7 +39,9 @@ def register(files: Sequence[Path]) -> tuple[str, ...]:
             raise _cannot(file, error) from error
         except (Exception, SystemExit) as error:
             raise _cannot(file, error) from error
-        if set(known_implementations()) == known:
+        finally:
+            _added[file.resolve()] = set(registered()) - known
+        if not _added[file.resolve()]:
             raise UsageError(
                 f"{file} registers no implementation",
                 'from profkit.sweep import implementation; @implementation("GELU", "mine")',

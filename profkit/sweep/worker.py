@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TextIO
 
@@ -35,16 +36,19 @@ def serve(device: str, files: list[str]) -> int:
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # prints of others
     try:
+        from profkit.sweep.settings import Settings
+
+        settings = Settings()  # before anybody's file has run: what one replaces is put back
         for file in files:
             run_file(Path(file))
-        _serve(device, answers)
+        _serve(device, answers, settings.put_back())
     except (Exception, SystemExit) as error:
         _say(answers, {"event": "fatal", "reason": f"{type(error).__name__}: {error}"[:2000]})
         return 1
     return 0
 
 
-def _serve(device: str, answers: TextIO) -> None:
+def _serve(device: str, answers: TextIO, changed: Sequence[str]) -> None:
     from profkit.sweep.bench import Bench, Broken
     from profkit.sweep.roofs import measure_roofs, versions
     from profkit.sweep.wish import Wish
@@ -56,7 +60,7 @@ def _serve(device: str, answers: TextIO) -> None:
             bench = Bench(device, Wish(**request["wish"]), float(request.get("share", 1.0)))
             roofs = measure_roofs(bench.device) if request["roofs"] else None
             about = {"event": "about", **versions(bench.device), "roofs": codec.plain(roofs)}
-            _say(answers, about)
+            _say(answers, {**about, "changed": list(changed)})
             continue
         assert bench is not None
         point = codec.build(GridPoint, request["point"])

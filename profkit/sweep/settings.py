@@ -1,0 +1,97 @@
+"""What one implementation can change for all others in its process: seen, and put back.
+
+A number of threads, a default dtype or gradients that are off would be in everybody's times from then on; kernels that
+replace functions of torch where they are loaded have been published. Imports torch: for workers.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from types import BuiltinFunctionType
+from typing import Any
+
+import torch
+
+Knob = tuple[Callable[[], Any], Callable[[Any], object]]
+_HOLDERS: tuple[tuple[str, Any], ...] = (
+    ("torch", torch),
+    ("torch.nn.functional", torch.nn.functional),
+    ("torch.Tensor", torch.Tensor),
+    ("torch.autograd", torch.autograd),
+    ("torch.cuda", torch.cuda),
+    ("torch.linalg", torch.linalg),
+    ("time", time),
+)
+
+
+class Settings:
+    """What they are now."""
+
+    def __init__(self) -> None:
+        self._knobs = _knobs()
+        self._values = {name: get() for name, (get, _) in self._knobs.items()}
+        self._functions = [
+            (name, holder, {key: value for key, value in vars(holder).items() if _is_kept(holder, value)})
+            for name, holder in _HOLDERS
+        ]
+
+    def put_back(self) -> tuple[str, ...]:
+        """The names of what is not as it was; now it is again."""
+        changed = []
+        for name, (get, put) in self._knobs.items():
+            with suppress(OSError, RuntimeError):
+                if self._now(get) != self._values[name]:
+                    changed.append(name)
+                    put(self._values[name])
+        for name, holder, before in self._functions:
+            now = vars(holder)
+            for key, value in before.items():
+                if now.get(key) is not value:
+                    changed.append(f"{name}.{key}")
+                    setattr(holder, key, value)
+        return tuple(changed)
+
+    @staticmethod
+    def _now(get: Callable[[], Any]) -> Any:
+        with suppress(OSError):  # a working directory that is gone
+            return get()
+        return None
+
+
+def _is_kept(holder: Any, value: object) -> bool:
+    """Of torch itself only what is compiled: some of the rest Dynamo replaces, when it is first used."""
+    return isinstance(value, BuiltinFunctionType) if holder is torch else callable(value)
+
+
+def _knobs() -> dict[str, Knob]:
+    """Each by what sets it: how it is read, and how it is set."""
+    found: dict[str, Knob] = {
+        "torch.set_default_device": (_default_device, torch.set_default_device),
+        "torch.set_default_dtype": (torch.get_default_dtype, torch.set_default_dtype),
+        "torch.set_num_threads": (torch.get_num_threads, torch.set_num_threads),
+        "torch.set_grad_enabled": (torch.is_grad_enabled, torch.set_grad_enabled),
+        "torch.set_float32_matmul_precision": (
+            torch.get_float32_matmul_precision,
+            torch.set_float32_matmul_precision,
+        ),
+        "torch.use_deterministic_algorithms": (
+            torch.are_deterministic_algorithms_enabled,
+            torch.use_deterministic_algorithms,
+        ),
+        "os.chdir": (os.getcwd, os.chdir),
+    }
+    if torch.cuda.is_initialized():
+        device = torch.cuda.current_device()
+        found["torch.cuda.set_device"] = (torch.cuda.current_device, torch.cuda.set_device)
+        found["torch.cuda.set_stream"] = (partial(torch.cuda.current_stream, device), torch.cuda.set_stream)
+    return found
+
+
+def _default_device() -> Any:
+    """None where none was chosen: torch's own choice, which costs nothing at each call."""
+    chosen = torch.get_default_device()
+    return None if chosen == torch.device("cpu") else chosen
