@@ -21,7 +21,14 @@ HEAVY = {"torch", "triton", "numpy", "psutil", "yaml", "rich", "capstone", "pyar
 # typer makes the options; process_tree is itself loaded when the first child is started.
 HEAVY_AT_TOP = {"cli": {"typer"}, "process_tree.py": {"psutil"}}
 # Only the process that measures a sweep loads these: they are torch and Triton, from the first line on.
-BENCH = ("operations/cuda/", "operations/triton/", "sweep/bench", "sweep/memory", "sweep/roofs")
+BENCH = (
+    "operations/cuda/",
+    "operations/triton/",
+    "sweep/bench",
+    "sweep/memory",
+    "sweep/roofs",
+    "sweep/settings",
+)
 LATE = ("profkit.process_tree",)
 STANDARD_ONLY = ("region/", "passes/host/")  # what is loaded into somebody's program
 # In a tool's folder these start the tool, and those need to know where it is; all other files read, or build command
