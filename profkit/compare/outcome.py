@@ -127,7 +127,15 @@ def _primary(decisive: Sequence[Change]) -> list[Change]:
     sampled = [c for c in decisive if c.metric == "time.median"]
     if sampled:
         return sampled
-    for metric in ("time.total", "time.gpu", "time.kernel", "time.cpu", "cycles", "instructions"):
+    for metric in (
+        "time.geometric_mean",
+        "time.total",
+        "time.gpu",
+        "time.kernel",
+        "time.cpu",
+        "cycles",
+        "instructions",
+    ):
         found = [c for c in decisive if c.metric == metric]
         if found:
             return found

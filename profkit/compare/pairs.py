@@ -100,7 +100,9 @@ def _readings(
 ) -> Iterator[Pair]:
     counted = {d.trace.tool for d in (baseline, candidate) if d.trace is not None} == {"ncu"}
     passed = {"time.gpu"} if counted else set()  # the sum of as many launches as ncu was told to count
-    timed = passed | {"time.median"} if baseline.timings and candidate.timings else passed
+    timed = (
+        passed | {"time.median", "time.geometric_mean"} if baseline.timings and candidate.timings else passed
+    )
     same = {pair.candidate.scope: pair.baseline.scope for pair in kernels}
     after = {
         (reading.metric, same.get(reading.scope, reading.scope), reading.source.tool): reading

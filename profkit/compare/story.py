@@ -8,6 +8,8 @@ from dataclasses import replace
 from profkit.comparability import all_fields, differences, fingerprint_of
 from profkit.compare.causes import causes_of
 from profkit.compare.functions import function_changes
+from profkit.compare.grouped import METRIC, Grouped, decide_groups, is_grouped
+from profkit.compare.grouped_outcome import with_groups
 from profkit.compare.kernels import kernel_changes
 from profkit.compare.match import KernelPair, Matched, match_kernels
 from profkit.compare.metal_state import unsure
@@ -55,10 +57,18 @@ def compare(
     matched = match_kernels(baseline, candidate) if traced else Matched((), (), ())
     kernels = kernel_changes(baseline, candidate, matched, floor) if not metrics else ()
     kernels = unsure(kernels, baseline, candidate)
-    pairs = pairs_of(baseline, candidate, _weighty(matched, kernels), metrics, barred)
+    swept = is_grouped(baseline) and is_grouped(candidate)
+    wanted = {*metrics, "time.median"} if swept and METRIC in metrics else metrics
+    pairs = pairs_of(baseline, candidate, _weighty(matched, kernels), wanted, barred)
+    grouped = decide_groups(baseline, candidate, pairs, floor) if swept else Grouped(())
+    alone = _not_grouped(pairs, grouped)
+    found_alone = changes_of(alone, floor)
     if metrics:
-        pairs = tuple(replace(pair, rule=replace(pair.rule, role="decides")) for pair in pairs)
-    changes = doubted(changes_of(pairs, floor), baseline, candidate)
+        meant = [c for c in (*grouped.changes, *found_alone) if c.metric in metrics]
+        changes = tuple(replace(change, role="decides") for change in meant)
+    else:
+        changes = (*grouped.changes, *found_alone)
+    changes = doubted(changes, baseline, candidate)
     if not changes and not kernels:
         return Comparison(
             *sides,
@@ -70,6 +80,7 @@ def compare(
     functions = () if metrics or whole & {"valgrind", "perf"} else function_changes(baseline, candidate)
     causes = causes_of(view_of(baseline, candidate, changes, matched, kernels, functions))
     outcome, reason, fix = outcome_of(changes, kernels, asked=bool(metrics))
+    outcome, reason, fix = with_groups((outcome, reason, fix), grouped, changes)
     if baseline == candidate:
         outcome, reason, fix = "same", _ALIKE, None
     return Comparison(
@@ -130,6 +141,14 @@ def _said(difference: Difference) -> str:
 
 def _tracers(baseline: RunDocument, candidate: RunDocument) -> set[str]:
     return {document.trace.tool for document in (baseline, candidate) if document.trace is not None}
+
+
+def _not_grouped(pairs: tuple[Pair, ...], grouped: Grouped) -> tuple[Pair, ...]:
+    """The pairs that were not decided together: of a sweep all but the times of its cases."""
+    if not grouped.changes:
+        return pairs
+    together = {change.scope for change in grouped.changes if change.metric == "time.median"}
+    return tuple(p for p in pairs if p.metric != "time.median" or p.scope not in together)
 
 
 def _weighty(matched: Matched, kernels: Sequence[KernelChange]) -> tuple[KernelPair, ...]:

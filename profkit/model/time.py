@@ -54,3 +54,5 @@ class Timing:
     precision: float  # asked relative half-width of the interval, 0.01 is ±1 %
     flops: float | None = None  # per iteration, as the workload declares them
     bytes: float | None = None
+    # What it is a case of, where cases are held against each other together: of a sweep `Triton: GELU forward float32`.
+    group: str | None = None

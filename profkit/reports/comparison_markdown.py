@@ -11,15 +11,20 @@ from profkit.reports.comparison_words import (
     KERNEL_COLUMNS,
     MOST,
     SIGNS,
+    cases_line,
     causes_told,
     change_rows,
     difference_line,
     different,
     function_tables,
+    is_case,
     kernel_line,
     kernel_rows,
     looked_line,
     open_lines,
+    over_shapes,
+    over_shapes_rows,
+    over_shapes_title,
     same_line,
     side_line,
 )
@@ -42,9 +47,15 @@ def render(comparison: Comparison, limit: int | None = None) -> str:
             for d in comparison.differences
         ]
         parts += ["### Not alike", _list(lines)]
+    over = over_shapes(comparison)
+    if over:
+        parts += [f"### {over_shapes_title(over)}", _table(CHANGE_COLUMNS, over_shapes_rows(over))]
+    if (cases := cases_line(comparison)) is not None:
+        parts.append(escaped(cases))
     changes = different(comparison)
     if changes:
-        parts += ["### What changed", _table(CHANGE_COLUMNS, change_rows(changes[:MOST]))]
+        title = "Single cases that stand out" if all(map(is_case, changes)) else "What changed"
+        parts += [f"### {title}", _table(CHANGE_COLUMNS, change_rows(changes[:MOST]))]
         if len(changes) > MOST:
             parts.append(f"and {len(changes) - MOST} more")
     for heading, causes in causes_told(comparison):

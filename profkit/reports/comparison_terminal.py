@@ -8,16 +8,22 @@ from profkit.reports.comparison_words import (
     FUNCTION_COLUMNS,
     KERNEL_COLUMNS,
     MOST,
+    MOST_OVER_SHAPES,
     SIGNS,
+    cases_line,
     causes_told,
     change_rows,
     difference_line,
     different,
     function_tables,
+    is_case,
     kernel_line,
     kernel_rows,
     looked_line,
     open_lines,
+    over_shapes,
+    over_shapes_rows,
+    over_shapes_title,
     same_line,
     side_line,
 )
@@ -48,6 +54,7 @@ def render(comparison: Comparison, *, color: bool | None = None, width: int | No
     for name, side in (("baseline", comparison.baseline), ("candidate", comparison.candidate)):
         screen.labelled((name, "dim"), side_line(side), width=9, indent=0)
     _differences(screen, comparison)
+    _over_shapes(screen, comparison)
     _changes(screen, comparison)
     _causes(screen, comparison)
     _kernels(screen, comparison)
@@ -57,11 +64,24 @@ def render(comparison: Comparison, *, color: bool | None = None, width: int | No
     return screen.text()
 
 
+def _over_shapes(screen: Screen, comparison: Comparison) -> None:
+    """Of two sweeps what decides: every implementation of every operation."""
+    found = over_shapes(comparison)
+    if not found:
+        return
+    screen.heading(over_shapes_title(found))
+    screen.table(CHANGE_COLUMNS, tuple(over_shapes_rows(found[:MOST_OVER_SHAPES])))
+    if len(found) > MOST_OVER_SHAPES:
+        screen.line(f"and {len(found) - MOST_OVER_SHAPES} more: --format json has all of them", indent=2)
+    if (cases := cases_line(comparison)) is not None:
+        screen.line(cases, indent=2)
+
+
 def _changes(screen: Screen, comparison: Comparison) -> None:
     changes = different(comparison)
     if not changes:
         return
-    screen.heading("What changed")
+    screen.heading("Single cases that stand out" if all(map(is_case, changes)) else "What changed")
     screen.table(CHANGE_COLUMNS, tuple(change_rows(changes[:MOST])))
     if len(changes) > MOST:
         screen.line(f"and {len(changes) - MOST} more: --format json has all of them", indent=2)

@@ -10,6 +10,7 @@ from profkit.metrics import all_metrics
 from profkit.model import (
     Cause,
     Change,
+    ChangeWord,
     Comparison,
     ComparisonOutcome,
     Course,
@@ -34,6 +35,9 @@ _TIMES = 10.0  # a change as large as that is told as a factor
 _COMMIT = 12  # digits of a commit
 _SHARE = 0.005  # of the GPU time: kernels below it are counted, not listed
 DOUBTS = ("neighbours", "state")  # kinds of causes that say how well it was measured, not why it changed
+WORD_SIGNS: dict[ChangeWord, str] = {"different": "~", "same": "✓", "ambiguous": "?"}
+OVER_SHAPES = "time.geometric_mean"
+MOST_OVER_SHAPES = 40  # rows of the table that decides about two sweeps
 MOST = 12  # rows of a table; the document has all
 
 
@@ -96,8 +100,63 @@ def causes_told(comparison: Comparison) -> list[tuple[str, list[Cause]]]:
 
 
 def different(comparison: Comparison) -> list[Change]:
-    """What changed, worst first."""
-    return [change for change in comparison.changes if change.word == "different"]
+    """What changed, worst first, but for what `over_shapes` has."""
+    return [c for c in comparison.changes if c.word == "different" and c.metric != OVER_SHAPES]
+
+
+def over_shapes(comparison: Comparison) -> list[Change]:
+    """Of two sweeps each implementation of each operation over all shapes, worst first."""
+    return [change for change in comparison.changes if change.metric == OVER_SHAPES]
+
+
+def over_shapes_title(changes: Sequence[Change]) -> str:
+    """What they are, and what is the same in all: `Over 112 shapes each, forward float32: geometric means`."""
+    shapes, words = _alike(changes)
+    return (
+        f"Over {shapes + ' each' if shapes else 'all shapes'}{', ' + words if words else ''}: geometric means"
+    )
+
+
+def over_shapes_rows(changes: Sequence[Change]) -> list[tuple[str, ...]]:
+    """Which with a sign for its word, baseline, candidate, change, interval; without what the title says."""
+    shapes, words = _alike(changes)
+    rows: list[tuple[str, ...]] = []
+    for c in changes:
+        name = (c.scope.name or "").removesuffix(f", {shapes}" if shapes else "")
+        name = name.removesuffix(f" {words}" if words and shapes else "")
+        sign = COURSES[c.course] if c.word == "different" else WORD_SIGNS[c.word]
+        values = value_of(c.baseline, c.unit), value_of(c.candidate, c.unit)
+        rows.append((f"{sign} {name}", *values, _moved(c), interval_of(c)))
+    return rows
+
+
+def _alike(changes: Sequence[Change]) -> tuple[str, str]:
+    """The number of shapes, and direction and dtype, where they are the same in all; else nothing."""
+    parts = [(c.scope.name or "").rpartition(", ") for c in changes]
+    shapes = {part[2] for part in parts}
+    words = {" ".join(part[0].split(" ")[-2:]) for part in parts}
+    one = next(iter(shapes)) if len(shapes) == 1 else ""
+    return one, next(iter(words)) if one and len(words) == 1 else ""
+
+
+def is_case(change: Change) -> bool:
+    """Whether it is a single case of a sweep: there are thousands, and those that stand out are told."""
+    return change.metric == "time.median" and change.role == "supports"
+
+
+def cases_line(comparison: Comparison) -> str | None:
+    """Of two sweeps how many single cases stand out, and from what change on one does."""
+    cases = [change for change in comparison.changes if is_case(change)]
+    if not cases:
+        return None
+    seen = sorted(change.detectable for change in cases if change.detectable is not None)
+    words = [change.word for change in cases]
+    told = f"{plural(len(cases), 'single case')}, which decide nothing: {words.count('different')} stand out"
+    told += f", {words.count('same')} the same within {figures(100 * cases[0].floor, 2)} %"
+    told += f", {words.count('ambiguous')} not decided"
+    if seen:
+        told += f"; a change of {figures(100 * seen[len(seen) // 2], 2)} % would show in half of them"
+    return told
 
 
 def change_rows(changes: Sequence[Change]) -> list[tuple[str, ...]]:
@@ -106,7 +165,7 @@ def change_rows(changes: Sequence[Change]) -> list[tuple[str, ...]]:
     names = labels(kernels, 30) if kernels else {}
     rows: list[tuple[str, ...]] = []
     for change in changes:
-        title = title_of(change)
+        title = change.scope.name or "" if is_case(change) else title_of(change)
         if change.scope.kind == "kernel":
             title = f"{title}: {names[change.scope.name or '', change.scope.id or '']}"
         rows.append(
@@ -136,7 +195,7 @@ def open_lines(comparison: Comparison) -> list[str]:
     return [
         f"{title_of(change)}{_of_kernel(change)}: {change.reason}"
         for change in comparison.changes
-        if change.word == "ambiguous"
+        if change.word == "ambiguous" and not is_case(change) and change.metric != OVER_SHAPES
     ]
 
 
@@ -149,7 +208,7 @@ def _of_kernel(change: Change) -> str:
 
 def same_line(comparison: Comparison) -> str | None:
     """All that is the same in one line, each with the smallest change that would have been seen."""
-    same = [change for change in comparison.changes if change.word == "same"]
+    same = [c for c in comparison.changes if c.word == "same" and not is_case(c) and c.metric != OVER_SHAPES]
     if not same:
         return None
     run = [change for change in same if change.scope.kind != "kernel"]
@@ -250,6 +309,9 @@ def looked_line(comparison: Comparison) -> str | None:
     text = f"{plural(count, 'metric')} looked at"
     if tested:
         text += f", {tested} by samples: of those called different 5 % at most are so by chance"
-        if any(len(c.baseline.groups) == len(c.candidate.groups) == 1 for c in comparison.changes):
+        single = [c for c in comparison.changes if len(c.baseline.groups) == len(c.candidate.groups) == 1]
+        if any(not is_case(change) for change in single):
             text += ", if single processes differ by no more than is assumed"
+        elif single:
+            text += ", as far as the cases themselves tell what two sweeps differ by"
     return text

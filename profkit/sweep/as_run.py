@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
 from profkit.model import (
     CaseResult,
     Gpu,
@@ -15,6 +18,8 @@ from profkit.model import (
     Timing,
     Workload,
 )
+from profkit.standings.ranking import geometric_mean
+from profkit.words import plural
 
 
 def run_of(
@@ -38,7 +43,7 @@ def run_of(
         machine=machine,
         timings=tuple(_timing(result, precision) for result in measured),
         gpus=gpus,
-        readings=tuple(_median(result) for result in measured),
+        readings=(*_means(measured), *(_median(result) for result in measured)),
         packages=dict(document.versions),
         notes=_notes(document),
     )
@@ -46,6 +51,26 @@ def run_of(
 
 def _name(result: CaseResult) -> str:
     return f"{result.implementation}: {result.point.name}"
+
+
+def _group(result: CaseResult) -> str:
+    point = result.point
+    return f"{result.implementation}: {point.operation} {point.direction} {point.dtype}"
+
+
+def _means(measured: Sequence[CaseResult]) -> Iterator[Reading]:
+    """One implementation of one operation over all shapes that it has a time of: a series of a history by itself.
+
+    The number of shapes is part of its name, so that a mean over fewer is held against none over more.
+    """
+    groups: dict[str, list[float]] = defaultdict(list)
+    for result in measured:
+        groups[_group(result)].append(result.median or 0.0)
+    for name, medians in groups.items():
+        scope = Scope("region", f"{name}, {plural(len(medians), 'shape')}")
+        source = Source("profkit", "seconds", formula="geometric mean of the shapes' medians")
+        mean = geometric_mean(medians)
+        yield Reading("time.geometric_mean", mean, "s", "measured", scope, source)
 
 
 def _timing(result: CaseResult, precision: float) -> Timing:
@@ -60,7 +85,7 @@ def _timing(result: CaseResult, precision: float) -> Timing:
     )
     # What the work is stands in the command. Declared for each case it would be part of what must be alike in two runs:
     # one case that is missing in one of them, and nothing could be compared.
-    return Timing(_name(result), "benchmark", (samples,), precision)
+    return Timing(_name(result), "benchmark", (samples,), precision, group=_group(result))
 
 
 def _median(result: CaseResult) -> Reading:
