@@ -15,7 +15,7 @@ from profkit.errors import MachineError, ProfkitError, UsageError
 from profkit.operations.registry import registered
 from profkit.run import clean_name, create_run_folder
 from profkit.sweep import journal as journals
-from profkit.sweep.files import register as register
+from profkit.sweep.files import look_into
 from profkit.sweep.grid import Grid, checked
 from profkit.sweep.story import SweepRequest
 from profkit.sweep.wish import Wish
@@ -55,7 +55,8 @@ def wanted(
             raise UsageError(f"{option} {value} is not a time in seconds", f"{option} 60")
     if wish.threads < 0:
         raise UsageError(f"--threads {wish.threads} is no number of threads", "--threads 1")
-    own = register(files)
+    files = tuple({file.resolve(): file for file in files}.values())
+    own = look_into(files, timeout)
     place, numbers = _device(device, words(gpus))
     usual = (*(ON_GPU if place == "cuda" else ON_CPU), *own)
     grid = checked(
@@ -102,9 +103,9 @@ def resumed(folder: Path, *, again: bool = False) -> SweepRequest:
     grid = codec.build(Grid, header.get("grid"), "grid")
     files = tuple(str(file) for file in header.get("files", ()))
     settled = sum(result.state == "measured" or not again for result in found.results)
-    planned = header.get("planned")
+    planned, timeout = header.get("planned"), codec.build(float, header.get("timeout", 300.0), "timeout")
     if not isinstance(planned, int) or settled < planned:  # what is whole is shown wherever it was copied to
-        register([Path(file) for file in files])
+        look_into([Path(file) for file in files], timeout)
     rules = header.get("rules", {})
     return SweepRequest(
         grid,
@@ -113,7 +114,7 @@ def resumed(folder: Path, *, again: bool = False) -> SweepRequest:
         tuple(str(gpu) for gpu in header.get("gpus", ())),
         files,
         codec.build(Wish, rules.get("wish"), "rules.wish"),
-        float(header.get("timeout", 300.0)),
+        timeout,
         sys.executable,
         str(header.get("name", "sweep")),
         again,

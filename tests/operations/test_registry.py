@@ -71,9 +71,27 @@ def test_one_registration_for_loss_does_both() -> None:
 
 def test_a_name_that_is_taken_is_refused() -> None:
     implementation("GELU", "mine")(lambda problem: lambda: None)
-    for operation, name in (("gelu", "mine"), ("Swish", "Triton")):
+    for operation, name in (
+        ("gelu", "mine"),
+        ("Swish", "Triton"),
+        ("Swish", "triton"),
+        ("GELU", "eager"),
+        ("Swish", "Mine"),
+    ):
         with pytest.raises(UsageError, match="already"):
             implementation(operation, name)
+
+
+@pytest.mark.parametrize("name", ["", " ", "a,b", "a\nb", "half \udc80", "\x1b[31m", "x" * 101, " mine"])
+def test_what_cannot_be_told_on_a_command_line_is_no_name(name: str) -> None:
+    with pytest.raises(UsageError, match="is no name of an implementation"):
+        implementation("GELU", name)
+
+
+def test_what_is_registered_must_give_a_call() -> None:
+    implementation("GELU", "mine")(lambda problem: None)
+    with pytest.raises(TypeError, match="gave NoneType, and not the call that is timed"):
+        build("mine", _problem("GELU"))
 
 
 def test_flops_are_those_of_the_formulas() -> None:

@@ -21,7 +21,8 @@ from profkit.errors import MachineError, UnreadableReport, UsageError
 from profkit.operations import registry
 from profkit.progress import Silent
 from profkit.sweep import journal as journals
-from profkit.sweep.request import register, resumed
+from profkit.sweep.files import register
+from profkit.sweep.request import resumed
 from profkit.sweep.story import run_sweep
 from profkit.sweep.wish import Wish
 
