@@ -19,55 +19,64 @@ LEAST = 1 << 16  # elements
 FACTOR = -4.0  # exact in every format and both ways
 
 
-def look_again(problem: Problem, call: Call, expected: Sequence[Tensor], wait: Callable[[], None]) -> None:
-    """Call it with other numbers in its inputs: x, or backward the gradient from above. They are put back.
+class SecondLook:
+    """What is right with other numbers in x, or backward in the gradient from above: of a part of the batch, or of all.
 
-    Raises Wrong where the result does not follow them.
+    Known before any implementation runs: one may replace what computes it. The numbers are put back each time.
     """
-    changed = "the gradient from above" if problem.backward else "x"
-    with _others(problem, expected) as (part, ought):
-        found = call()
-        wait()
-        try:
-            if part is None:
-                compare(problem, found, ought)
-            else:
-                rows = part.point.batch
-                compare(part, tuple(one[:rows] for one in tensors(found)), ought)
-        except Wrong as wrong:
-            raise Wrong(f"once it was timed, with other numbers in {changed}: {wrong}") from None
 
+    def __init__(self, problem: Problem, expected: Sequence[Tensor]) -> None:
+        point, self._expected = problem.point, expected
+        least = -(-LEAST // (point.sequence * point.dimension))
+        share = PART_OF_MEAN if problem.operation.scalar else PART
+        self._rows = min(point.batch, max(-(-point.batch // share), least))
+        self._value: Tensor = None
+        if problem.backward:
+            return
+        part = _part(problem, self._rows)
+        before = reference(part)[0] if problem.operation.scalar else None
+        with self._others(problem):
+            self._value = reference(part)[0]
+        if before is not None:  # the mean over all of the batch
+            self._value = expected[0] + (self._value - before) * (self._rows / point.batch)
 
-@contextmanager
-def _others(
-    problem: Problem, expected: Sequence[Tensor]
-) -> Iterator[tuple[Problem | None, tuple[Tensor, ...]]]:
-    """Other numbers as long as the block lasts, and what is right then: in a part of the batch, or (None) in all."""
-    x, above, point, scalar = problem.inputs[0], problem.above, problem.point, problem.operation.scalar
-    batch, least = point.batch, -(-LEAST // (point.sequence * point.dimension))
-    rows = min(batch, max(-(-batch // (PART_OF_MEAN if scalar else PART)), least))
-    if above is not None:  # gradients are linear in it
-        above.neg_()
+    def ask(self, problem: Problem, call: Call, wait: Callable[[], None]) -> None:
+        """Call it once more. Raises Wrong where the result does not follow the numbers."""
+        with self._others(problem):
+            found = call()
+            wait()
+            try:
+                self._compare(problem, tensors(found))
+            except Wrong as wrong:
+                changed = "the gradient from above" if problem.backward else "x"
+                raise Wrong(f"once it was timed, with other numbers in {changed}: {wrong}") from None
+
+    def _compare(self, problem: Problem, found: Sequence[Tensor]) -> None:
+        rows, scalar, above = self._rows, problem.operation.scalar, problem.above
+        shape = problem.inputs[0].shape
+        if above is None and scalar:
+            compare(problem, found, (self._value,))
+        elif above is None:
+            compare(_part(problem, rows), [one[:rows] for one in found], (self._value,))
+        elif all(one.shape == shape for one in self._expected):
+            own = above * (rows / problem.point.batch) if scalar else above[:rows]
+            ought = [-one[:rows] for one in self._expected]
+            compare(_part(problem, rows, own), [one[:rows] for one in found], ought)
+        else:  # a gradient that belongs to all of the batch
+            compare(problem, found, [-one for one in self._expected])
+
+    @contextmanager
+    def _others(self, problem: Problem) -> Iterator[None]:
+        """As long as the block lasts. Gradients are linear in the one from above."""
+        if problem.above is not None:
+            changed, by = problem.above, -1.0
+        else:
+            changed, by = problem.inputs[0][: self._rows], FACTOR
+        changed.mul_(by)
         try:
-            if all(one.shape == x.shape for one in expected):
-                own = above * (rows / batch) if scalar else above[:rows]
-                yield _part(problem, rows, own), tuple(-one[:rows] for one in expected)
-            else:
-                yield None, tuple(-one for one in expected)
+            yield
         finally:
-            above.neg_()
-        return
-    part = _part(problem, rows)
-    before = reference(part) if scalar else None
-    x[:rows].mul_(FACTOR)
-    try:
-        value = reference(part)
-        if before is None:
-            yield part, value
-        else:  # the mean over all of the batch
-            yield None, (expected[0] + (value[0] - before[0]) * (rows / batch),)
-    finally:
-        x[:rows].mul_(1 / FACTOR)
+            changed.mul_(1 / by)
 
 
 def _part(problem: Problem, rows: int, above: Tensor | None = None) -> Problem:

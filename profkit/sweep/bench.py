@@ -17,7 +17,7 @@ import torch
 
 from profkit import statistics
 from profkit.model import CaseResult, CaseState, GridPoint
-from profkit.operations.again import fingerprint, look_again, own_tensors, tensors
+from profkit.operations.again import SecondLook, fingerprint, own_tensors, tensors
 from profkit.operations.check import Wrong, compare, reference
 from profkit.operations.operation import Call, Problem, Tensor
 from profkit.operations.registry import OPERATIONS, Unavailable, build
@@ -59,6 +59,7 @@ class Bench:
                 return
             problem = make_problem(point, self.device)
             expected = reference(problem)
+            second = SecondLook(problem, expected)
         except Exception as error:
             self._survive(error)
             state: CaseState = "too large" if _is_memory(error) else "failed"
@@ -69,9 +70,9 @@ class Bench:
         for name in implementations:
             yield name, None
             with self._named(f"{name}: {point.name}"):
-                found = self._case(problem, expected, name)
+                found = self._case(problem, expected, second, name)
             if found.state == "too large":  # what the cases before left may have been in its way
-                found = self._case(problem, expected, name)
+                found = self._case(problem, expected, second, name)
             if changed := self._settings.put_back():
                 found = replace(
                     found, remarks=(*found.remarks, f"it changed {', '.join(changed)}; put back after it")
@@ -86,7 +87,9 @@ class Bench:
             yield name, replace(found, spent=now - begin)
             begin = now
 
-    def _case(self, problem: Problem, expected: tuple[Tensor, ...], name: str) -> CaseResult:
+    def _case(
+        self, problem: Problem, expected: tuple[Tensor, ...], second: SecondLook, name: str
+    ) -> CaseResult:
         operation, point = problem.operation, problem.point
         told = CaseResult(
             point,
@@ -106,7 +109,7 @@ class Bench:
             del result
             told = replace(told, memory=self._memory(call, problem))
             told = self._timed(call, told)
-            look_again(problem, call, expected, self._wait)
+            second.ask(problem, call, self._wait)
             return told
         except Unavailable as missing:
             return replace(told, state="unavailable", reason=missing.reason, fix=missing.fix)
