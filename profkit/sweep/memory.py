@@ -11,7 +11,7 @@ import torch
 
 from profkit.operations.operation import Tensor
 
-os.environ.setdefault("KINETO_LOG_LEVEL", "5")  # it would tell of every look at a call
+os.environ.setdefault("KINETO_LOG_LEVEL", "6")  # at 5 its words would be the last of a worker that dies
 
 
 def free_memory(device: torch.device) -> int | None:
