@@ -57,6 +57,7 @@ class CaseResult:
     median: float | None = None
     half_width: float | None = None  # of the median's 95 % interval, as a share of it
     samples: int = 0
+    calls: int = 1  # of which each sample is the mean
     precise: bool = False  # the interval is as narrow as was asked
     seconds: tuple[float, ...] = ()  # some of the samples in their order, spread evenly
     cache: Literal["cold", "warm"] | None = None

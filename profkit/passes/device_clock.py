@@ -82,13 +82,17 @@ class DeviceClock:
         """Whether the buffer for it is there already."""
         return bool(self._buffer.value)
 
-    def flush(self) -> None:
-        """Fill the L2 with a buffer of our own, so that what comes next finds nothing of its own there."""
+    def flush(self, pieces: int = 1) -> None:
+        """Fill the L2 with a buffer of our own, so that what comes next finds nothing of its own there.
+
+        It is written in so many `pieces`, a kernel of the driver's each.
+        """
         if not self._buffer.value:
             self._flushed = self._allocate()
-        self.driver.check(
-            "cuMemsetD8Async", self._buffer, ctypes.c_ubyte(0), ctypes.c_size_t(self._flushed), self._stream
-        )
+        step, zero = self._flushed // pieces, ctypes.c_ubyte(0)
+        for piece in range(pieces):
+            place = ctypes.c_uint64(self._buffer.value + piece * step)
+            self.driver.check("cuMemsetD8Async", place, zero, ctypes.c_size_t(step), self._stream)
 
     def wait(self) -> None:
         """Until all devices of this process are idle."""

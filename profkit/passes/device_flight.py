@@ -10,7 +10,7 @@ from __future__ import annotations
 from time import perf_counter
 from typing import NamedTuple
 
-from profkit.passes.device_samples import HOLD_LEAST, HOLD_MARGIN, MOST_SINGLY, DeviceCalls
+from profkit.passes.device_samples import HOLD_LEAST, HOLD_MARGIN, MOST_SINGLY, PIECES, DeviceCalls
 
 SPARE_SECONDS = 4e-3  # a block as short as that is launched before it is known whether anybody needs it
 SHORTEST_HOLD = 20e-6
@@ -63,12 +63,12 @@ class Flight:
             hold -= self._device
         held = hold < SHORTEST_HOLD or clock.hold(hold)
         begin = perf_counter()
-        for place in range(first, first + 2 * calls, 2):
+        for index in range(calls):
             if timed.cold:
-                clock.flush()
-            clock.record(clock.event(place))
+                clock.flush(PIECES[index % len(PIECES)])
+            clock.record(clock.event(first + 2 * index))
             timed.fn()
-            clock.record(clock.event(place + 1))
+            clock.record(clock.event(first + 2 * index + 1))
         spent = (perf_counter() - begin) / calls
         self._host = min(self._host or spent, spent)
         ahead = held and clock.pending(clock.event(first))

@@ -46,6 +46,7 @@ def record(result: CaseResult, document: SweepDocument) -> dict[str, Any]:
         "reason": result.reason,
         "interval_percent": 100 * result.half_width if result.half_width is not None else None,
         "samples": result.samples,
+        "calls_per_sample": result.calls,
         "cache": result.cache,
         "clock": result.clock,
         "first_call_ms": result.first * 1e3 if result.first is not None else None,

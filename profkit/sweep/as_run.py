@@ -76,6 +76,7 @@ def _means(measured: Sequence[CaseResult]) -> Iterator[Reading]:
 def _timing(result: CaseResult, precision: float) -> Timing:
     samples = SampleSet(
         seconds=result.seconds,
+        loops=result.calls,
         precise=result.precise,
         clock=result.clock or "wall",
         cache=result.cache if result.clock == "cuda-events" else None,

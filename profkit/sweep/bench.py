@@ -136,6 +136,7 @@ class Bench:
             told = replace(
                 told,
                 clock="cuda-events",
+                calls=timed.calls,
                 cache="cold" if wish.cold else "warm",
                 clocks=timed.clocks,
                 throttled=timed.throttled,

@@ -2,29 +2,35 @@
 
 Triton's do_bench spends 100 ms on every case, whatever it knows already. Here a case ends when the median is known as
 well as was asked, and the host never stands between two samples.
+
+A sample is the mean of eight calls, which together see every state that the device goes through from kernel to kernel
+(`PIECES` in device_samples.py says more). Single calls of 5 us lie in up to four heaps, 20 % apart: their median is
+known to 1 % after 2,000 of them, and a loop that happens to see other states says another one. Means of eight need 128.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 
 from profkit.passes import sampling
 from profkit.passes.device_clock import DeviceClock
 from profkit.passes.device_flight import Flight
-from profkit.passes.device_samples import DeviceCalls
+from profkit.passes.device_samples import PIECES, DeviceCalls
 from profkit.passes.device_watch import Watch
 
 PROBES = 3
+DIGITS = 6  # of a time; what is behind them is of the events' single precision, and no noise of the device
 
 
 @dataclass(frozen=True)
 class Timed:
-    """Samples of single calls in seconds, and what must be known to believe them."""
+    """Samples in seconds per call, each of that many `calls`, and what must be known to believe them."""
 
     seconds: tuple[float, ...]
     precise: bool
+    calls: int = 1
     clocks: tuple[float, ...] = ()
     throttled: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
@@ -39,22 +45,23 @@ def time_cold(
     budget: float,
     cold: bool = True,
 ) -> Timed:
-    """Samples until the median's 95 % interval is ±`precision` (a share) or `budget` seconds are gone; 40 at least
-    where the budget allows.
+    """Samples until the median's 95 % interval is ±`precision` (a share) or `budget` seconds are gone.
 
-    `fn` was called before: nothing is compiled in here. Raises DriverError, and what `fn` raises.
+    Sixteen at least where the budget allows; of calls that take so long that eight of them make no block, forty of
+    one call. `fn` was called before: nothing is compiled in here. Raises DriverError, and what `fn` raises.
     """
     begin = perf_counter()
     calls = DeviceCalls(fn, clock, cold=cold)
     probes = [calls.back_to_back(1) for _ in range(PROBES)]
     calls.expect(min(probes, key=lambda sample: sample.wall))
+    each = len(PIECES) if calls.ahead >= len(PIECES) else 1
     flight = Flight(calls)
     seconds: list[float] = []
     clocks: list[float] = []
     reasons: dict[str, None] = {}
-    ask = sampling.FEW_SAMPLES  # with fewer nobody believes that there is no drift
+    ask = sampling.LEAST_SAMPLES if each > 1 else sampling.FEW_SAMPLES
     while True:
-        seconds += flight.block(ask - len(seconds))
+        seconds += together(flight.block((ask - len(seconds)) * each), each)
         state = watch.look()
         if state.clock is not None:
             clocks.append(state.clock)
@@ -62,16 +69,28 @@ def time_cold(
         over = perf_counter() - begin >= budget
         if not seconds or (len(seconds) < ask and not over):
             continue
-        seen = sampling.look(seconds, precision)
+        seen = _look(seconds, each, precision)
         if seen.done or over:
             break
         ask = sampling.next_look(len(seconds))
-    if rest := flight.rest():
+    if rest := together(flight.rest(), each):
         seconds += rest
-        seen = sampling.look(seconds, precision)
+        seen = _look(seconds, each, precision)
     remarks = (
         ("the host waits for the device inside the call: launches are in these times",)
         if calls.hurried
         else ()
     )
-    return Timed(tuple(seconds[seen.warmup :]), seen.precise, tuple(clocks), tuple(reasons), remarks)
+    kept = tuple(seconds[seen.warmup :])
+    return Timed(kept, seen.precise, each, tuple(clocks), tuple(reasons), remarks)
+
+
+def together(block: Sequence[float], each: int) -> list[float]:
+    """Means of `each` calls that followed one another; of a block that is shorter, its own."""
+    parts = [block[first : first + each] for first in range(0, max(1, len(block) - each + 1), each)]
+    return [float(f"{sum(part) / len(part):.{DIGITS}g}") for part in parts if part]
+
+
+def _look(seconds: Sequence[float], each: int, precision: float) -> sampling.Look:
+    """Where each sample is of several calls, sixteen are enough of them for a drift to show."""
+    return sampling.look(seconds, precision, doubt=len(seconds) * each < sampling.DOUBTED_SAMPLES)

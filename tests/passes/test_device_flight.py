@@ -94,3 +94,23 @@ def test_a_host_that_waits_for_the_device_inside_is_told_as_without_a_flight(
         found += flying.block(wanted=100)
     assert timed.hurried
     assert min(found) >= 200e-6
+
+
+def test_a_flush_in_pieces_writes_as_much_as_one_in_one(
+    device: Device, clock: DeviceClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[tuple[int, int]] = []
+    check = device.driver.check
+
+    def seen(name: str, *arguments: object) -> None:
+        if name == "cuMemsetD8Async":
+            place, _, size, _ = arguments
+            written.append((place.value, size.value))  # type: ignore[attr-defined]
+        check(name, *arguments)
+
+    clock.flush()
+    monkeypatch.setattr(device.driver, "check", seen)
+    clock.flush(4)
+    first = written[0][0]
+    assert [place - first for place, _ in written] == [0, 1 << 19, 2 << 19, 3 << 19]
+    assert sum(size for _, size in written) == 2 << 20
