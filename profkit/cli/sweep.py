@@ -21,6 +21,8 @@ The default grid, all of it:  profkit sweep
 
 What it would measure, and how long that takes:  profkit sweep --plan
 
+In seconds, on any machine:  profkit sweep --device cpu --operations GELU --batch 2 --sequence 64 --budget 0.1
+
 Your own implementation beside ours:  profkit sweep --with my_kernels.py --operations GELU
 
 After a Ctrl-C:  profkit sweep --resume reports/20261120-054700-sweep-cuda
@@ -32,6 +34,7 @@ implementation failed, crashed or hung, or one is wrong that is not PyTorch's ow
 and fails nothing); 130 interrupted, what was measured is kept.
 """
 WITH_RESUME = ("resume", "again", "profile", "profile_depth", "results", "plan", "details", "format", "quiet")
+WHAT, HOW, ON, OUT = "What is swept", "How it is measured", "Going on, and looking closer", "What comes out"
 
 
 class DeviceName(str, Enum):
@@ -59,72 +62,146 @@ def sweep(
     context: typer.Context,
     operations: Annotated[
         str,
-        typer.Option(help="LayerNorm, GELU, Swish, MSE, CrossEntropy; Loss is the last two. Default: all."),
+        typer.Option(
+            help="LayerNorm, GELU, Swish, MSE, CrossEntropy; Loss is the last two. Default: all.",
+            metavar="A,B",
+            rich_help_panel=WHAT,
+        ),
     ] = "",
     implementations: Annotated[
         str,
         typer.Option(
-            help="PyTorch, torch.compile, Triton, CUDA, or yours. Default: all on a GPU, PyTorch on the CPU."
+            help="PyTorch, torch.compile, Triton, CUDA, or yours. Default: all on a GPU, PyTorch on the CPU.",
+            metavar="A,B",
+            rich_help_panel=WHAT,
         ),
     ] = "",
-    batch: Annotated[str, typer.Option(help="Batch sizes.")] = "16,32,64,128",
-    sequence: Annotated[str, typer.Option(help="Sequence lengths.")] = "256,512,1024,2048",
-    dimension: Annotated[str, typer.Option(help="Tensor dimensions.")] = "8,16,32,64,128,256,512",
-    dtype: Annotated[str, typer.Option(help="float32, float16, bfloat16.")] = "float32",
-    direction: Annotated[str, typer.Option(help="forward, backward.")] = "forward",
-    device: Annotated[DeviceName, typer.Option(help="Where.")] = DeviceName.auto,
-    gpus: Annotated[
-        str, typer.Option(help="Numbers of the GPUs that share it, a process each: 0,1,2,3.")
-    ] = "",
-    threads: Annotated[
-        int, typer.Option(help="On the CPU: torch's threads (default: as many as it takes).")
-    ] = 0,
     with_file: Annotated[
         list[Path] | None,
-        typer.Option("--with", help="A Python file that registers implementations.", metavar="FILE"),
+        typer.Option(
+            "--with",
+            help="A Python file that registers implementations of yours.",
+            metavar="FILE.py",
+            rich_help_panel=WHAT,
+        ),
     ] = None,
+    batch: Annotated[
+        str, typer.Option(help="Batch sizes.", metavar="N,N", rich_help_panel=WHAT)
+    ] = "16,32,64,128",
+    sequence: Annotated[
+        str, typer.Option(help="Sequence lengths.", metavar="N,N", rich_help_panel=WHAT)
+    ] = "256,512,1024,2048",
+    dimension: Annotated[
+        str, typer.Option(help="Tensor dimensions.", metavar="N,N", rich_help_panel=WHAT)
+    ] = "8,16,32,64,128,256,512",
+    dtype: Annotated[
+        str, typer.Option(help="float32, float16, bfloat16.", metavar="A,B", rich_help_panel=WHAT)
+    ] = "float32",
+    direction: Annotated[
+        str, typer.Option(help="forward, backward.", metavar="A,B", rich_help_panel=WHAT)
+    ] = "forward",
+    device: Annotated[
+        DeviceName, typer.Option(help="auto is the GPU where there is one.", rich_help_panel=HOW)
+    ] = DeviceName.auto,
+    gpus: Annotated[
+        str,
+        typer.Option(
+            help="Numbers of the GPUs that share it, a process each: 0,1,2,3.",
+            metavar="N,N",
+            rich_help_panel=HOW,
+        ),
+    ] = "",
+    threads: Annotated[
+        int,
+        typer.Option(help="On the CPU: torch's threads; 0: as many as it takes.", rich_help_panel=HOW),
+    ] = 0,
     precision: Annotated[
-        float, typer.Option(help="Half-width of each median's interval, relative: 0.01 is 1 %.")
+        float,
+        typer.Option(
+            help="Half-width of each median's 95 % interval, relative: 0.01 is 1 %.", rich_help_panel=HOW
+        ),
     ] = 0.01,
-    budget: Annotated[float, typer.Option(help="Seconds of timing per case at most.")] = 1.0,
+    budget: Annotated[
+        float,
+        typer.Option(help="Seconds of timing per case at most.", metavar="SECONDS", rich_help_panel=HOW),
+    ] = 1.0,
     warm: Annotated[
-        bool, typer.Option("--warm", help="On a GPU: leave the L2 as it is between calls.")
+        bool,
+        typer.Option(
+            "--warm",
+            help="On a GPU: leave the L2 as it is between calls; else it is flushed.",
+            rich_help_panel=HOW,
+        ),
     ] = False,
-    timeout: Annotated[float, typer.Option(help="Seconds that a case may take, compiling included.")] = 300.0,
+    timeout: Annotated[
+        float,
+        typer.Option(
+            help="Seconds that a case may take, compiling included.", metavar="SECONDS", rich_help_panel=HOW
+        ),
+    ] = 300.0,
+    plan: Annotated[
+        bool,
+        typer.Option(
+            "--plan",
+            help="Say what would be measured and what it costs, and measure nothing.",
+            rich_help_panel=HOW,
+        ),
+    ] = False,
+    resume: Annotated[
+        Path | None,
+        typer.Option(
+            help="Go on with the sweep in this folder, by its own settings.",
+            metavar="FOLDER",
+            rich_help_panel=ON,
+        ),
+    ] = None,
+    again: Annotated[
+        bool,
+        typer.Option("--again", help="With --resume: try what has no time once more.", rich_help_panel=ON),
+    ] = False,
     profile: Annotated[
         str,
         typer.Option(
-            help="Cases that go through `profkit profile`: slowest:2, farthest:2 (from the roofline)."
+            help="Cases that go through `profkit profile`: slowest:2, farthest:2 (from the roofline).",
+            metavar="WHICH:N",
+            rich_help_panel=ON,
         ),
     ] = "",
     profile_depth: Annotated[
-        DepthName, typer.Option(help="What each of those may spend.")
+        DepthName, typer.Option(help="What each of those may spend.", rich_help_panel=ON)
     ] = DepthName.standard,
-    output: Annotated[Path, typer.Option(help="Folder in which the sweep's own folder is made.")] = Path(
-        "reports"
-    ),
+    output: Annotated[
+        Path,
+        typer.Option(
+            help="Folder in which the sweep's own folder is made.", metavar="FOLDER", rich_help_panel=OUT
+        ),
+    ] = Path("reports"),
     results: Annotated[
         Path | None,
-        typer.Option(help="Write the records of all cases to this file, too.", metavar="FILE.json"),
+        typer.Option(
+            help="Write the records of all cases to this file, too.", metavar="FILE.json", rich_help_panel=OUT
+        ),
     ] = None,
     name: Annotated[
-        str, typer.Option(help="The sweep's name in its folder, in history and in compare.")
+        str,
+        typer.Option(
+            help="The sweep's name in its folder, in history and in compare.",
+            metavar="NAME",
+            rich_help_panel=OUT,
+        ),
     ] = "sweep",
-    resume: Annotated[
-        Path | None, typer.Option(help="Go on with the sweep in this folder, by its own settings.")
-    ] = None,
-    again: Annotated[
-        bool, typer.Option("--again", help="With --resume: try what has no time once more.")
-    ] = False,
-    plan: Annotated[
-        bool,
-        typer.Option("--plan", help="Say what would be measured and what it costs, and measure nothing."),
-    ] = False,
     details: Annotated[
-        bool, typer.Option("--details", help="In the terminal: every map with all its rows, every reason.")
+        bool,
+        typer.Option(
+            "--details",
+            help="In the terminal: every map with all its rows, times by axis, every reason.",
+            rich_help_panel=OUT,
+        ),
     ] = False,
     format: FormatOption = OutputFormat.terminal,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on standard error.")] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="No progress on standard error.", rich_help_panel=OUT)
+    ] = False,
 ) -> None:
     """Check and time operations over a grid of shapes, in every implementation, and show who wins where."""
     from profkit.cli.progress import progress_for
@@ -134,6 +211,7 @@ def sweep(
     from profkit.sweep.wish import Wish
 
     choices = choice(profile) if profile else ()
+    _can_end(results, again=again and resume is None)
     if resume is not None:
         _only_goes_on(context)
         request = resumed(resume, again=again)
@@ -170,6 +248,20 @@ def sweep(
     _show(document, request.folder, format, details=details)
     if faulty(document):
         raise typer.Exit(4)
+
+
+def _can_end(results: Path | None, *, again: bool) -> None:
+    """Raises UsageError and MachineError for what would be told, or done, when hours have gone by."""
+    from profkit.errors import MachineError, UsageError
+
+    if again:
+        raise UsageError(
+            "--again is for a sweep that is there already", "profkit sweep --resume FOLDER --again"
+        )
+    if results is not None and not results.parent.is_dir():
+        raise MachineError(
+            f"{results} cannot be written: No such file or directory", f"mkdir -p {results.parent}"
+        )
 
 
 def _only_goes_on(context: typer.Context) -> None:

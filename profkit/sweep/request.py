@@ -50,9 +50,9 @@ def wanted(
     """
     if not 0.0001 <= wish.precision <= 0.5:
         raise UsageError(f"a precision of {wish.precision} is not between 0.0001 and 0.5", "--precision 0.01")
-    for option, value in (("--budget", wish.budget), ("--timeout", timeout)):
-        if not value > 0:
-            raise UsageError(f"{option} {value} is not a time in seconds", f"{option} 60")
+    for option, value, example in (("--budget", wish.budget, "1"), ("--timeout", timeout, "300")):
+        if not 0 < value < float("inf"):
+            raise UsageError(f"{option} {value:g} is not a time in seconds", f"{option} {example}")
     if wish.threads < 0:
         raise UsageError(f"--threads {wish.threads} is no number of threads", "--threads 1")
     files = tuple({file.resolve(): file for file in files}.values())
@@ -149,8 +149,13 @@ def _device(asked: str, gpus: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
         fault = driver_fault()
         raise MachineError(
             f"no GPU can be used: {fault.reason if fault is not None else 'none is visible'}",
-            (fault.fix if fault is not None else None) or "--device cpu",
+            _fix(fault.fix if fault is not None else None),
         )
     if unknown := [number for number in gpus if not number.isdecimal() or int(number) >= len(found)]:
         raise UsageError(f"there is no GPU {unknown[0]}; there are {len(found)}", "--gpus 0")
     return "cuda", gpus
+
+
+def _fix(said: str | None) -> str:
+    """What brings a GPU; where nothing does, the CPU, by the name that it has here."""
+    return said if said and not said.startswith("--backend") else "--device cpu"

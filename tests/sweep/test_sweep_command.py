@@ -71,7 +71,9 @@ def test_what_would_not_be_heeded_is_refused(
     [
         (["--operations", "Conv"], "there is no operation called 'Conv'"),
         (["--batch", "many"], "--batch many is no list of numbers"),
-        (["--budget", "0"], "--budget 0.0 is not a time in seconds"),
+        (["--budget", "0"], "--budget 0 is not a time in seconds"),
+        (["--timeout", "inf"], "--timeout inf is not a time in seconds"),
+        (["--again"], "--again is for a sweep that is there already"),
         (["--threads", "-1"], "--threads -1 is no number of threads"),
         (["--gpus", "0"], "--gpus are devices of cuda"),
         (["--with", "nowhere.py"], "nowhere.py is not there"),
@@ -84,6 +86,15 @@ def test_a_slip_is_told_before_anything_is_made(tmp_path: Path, words: list[str]
     assert done.code == 2
     assert said in done.err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_where_there_is_no_gpu_the_fix_is_an_option_that_the_verb_has(tmp_path: Path) -> None:
+    done = profkit("sweep", "--device", "cuda", "--plan", cwd=tmp_path, env={"CUDA_VISIBLE_DEVICES": ""})
+    if done.code == 0:
+        pytest.skip("a GPU is here")
+    assert done.code == 3
+    assert "fix: " in done.err
+    assert "--backend" not in done.err
 
 
 @pytest.mark.parametrize(
