@@ -10,8 +10,9 @@ from typing import Any
 from profkit.reports.sweep_files import write_reports
 from profkit.scrub.document import without
 from profkit.standings.guide import FILE as RESULTS
+from profkit.sweep.crew import LOG
 from profkit.sweep.journal import FILE as JOURNAL
-from profkit.sweep.story import LOG, read_sweep
+from profkit.sweep.story import read_sweep
 from profkit.tools.redact import HOST, Redactor
 
 FILES = (JOURNAL, RESULTS)

@@ -19,16 +19,14 @@ from profkit.process import describe_status
 from profkit.sweep.leash import kills_for_memory
 
 TAIL = 4096
-EVENTS = ("about", "begin", "result", "done", "fatal", "broken")
+EVENTS = ("about", "loaded", "begin", "result", "done", "fatal", "broken")
 LONGEST = 16 << 20  # bytes of an answer: a case with all of its samples is 10 kB
 END_SECONDS = 10.0  # for the kernel to take away a process that was killed: one that a driver holds may stay
 TRACED_SECONDS = 300.0  # for a tracer to write down what it has, when the process that it traces ends
 LOOK_SECONDS = 0.05
 # The worker finds this profkit, behind whatever its own Python has: also where nothing is installed.
 _ROOT = str(Path(__file__).resolve().parents[2])
-_BOOT = (
-    "import sys; sys.path.append(sys.argv[1]); from profkit.sweep.worker import start; start(sys.argv[2:])"
-)
+_BOOT = "import sys; sys.path.append(sys.argv[1]); from profkit.sweep.{} import start; start(sys.argv[2:])"
 
 
 class Died(Exception):
@@ -44,24 +42,47 @@ class TookTooLong(Exception):
 
 
 class Hand:
-    """One worker process. `python` is the interpreter that has torch; `log` takes what it prints."""
+    """One worker process. `python` is the interpreter that has torch; `log` takes what it prints.
+
+    `kind` is the module that the process runs: `worker` or `helper`.
+    """
 
     def __init__(
-        self, python: str, device: str, files: Sequence[str], env: Mapping[str, str], log: Path
+        self,
+        python: str,
+        device: str,
+        files: Sequence[str],
+        env: Mapping[str, str],
+        log: Path,
+        kind: str = "worker",
     ) -> None:
-        self._argv = [python, "-c", _BOOT, _ROOT, str(os.getpid()), device, *files]
+        self._argv = [python, "-c", _BOOT.format(kind), _ROOT, str(os.getpid()), device, *files]
         self._env, self._log = dict(env), log
         self._child: subprocess.Popen[bytes] | None = None
         self._rest = b""
         self._kills: int | None = None
         self._said = 0  # bytes of the log from workers before
-        self._closed = False
+        self._closed = self._loaded = False
 
-    def start(self, about: Mapping[str, object], timeout: float) -> dict[str, Any]:
-        """Start it, and say what it is on. Raises Died with what it printed, and TookTooLong.
+    def load(self, timeout: float) -> None:
+        """Start it, and let it load what compiles, without touching the device. Raises Died, TookTooLong.
 
         The thread that starts a worker must live as long as the worker does: its end is what the worker looks for.
         """
+        self._spawn()
+        self._send({"ask": "load"})
+        self._read(monotonic() + timeout)
+        self._loaded = True
+
+    def start(self, about: Mapping[str, object], timeout: float) -> dict[str, Any]:
+        """Start it where it is not, and say what it is on. Raises Died with what it printed, and TookTooLong."""
+        if not (self._loaded and self.running):
+            self._spawn()
+        self._loaded = False
+        self._send({"ask": "about", **about})
+        return self._read(monotonic() + timeout)
+
+    def _spawn(self) -> None:
         self.end()
         self._rest = b""
         self._kills = kills_for_memory()
@@ -81,8 +102,6 @@ class Hand:
         if self._closed:  # meanwhile somebody ended the sweep
             self.end()
             raise Died("the sweep was ended")
-        self._send({"ask": "about", **about})
-        return self._read(monotonic() + timeout)
 
     @property
     def running(self) -> bool:

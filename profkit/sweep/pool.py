@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from time import monotonic
@@ -12,19 +11,24 @@ from typing import Any
 from profkit import codec
 from profkit.errors import MachineError, UnreadableReport
 from profkit.model import CaseResult, CaseState, GridPoint
+from profkit.operations.compiled import NAME as COMPILED
+from profkit.sweep.ahead import Ahead
 from profkit.sweep.hand import Died, Hand, TookTooLong
+from profkit.sweep.order import Order, Work
+from profkit.sweep.relief import Relief
 from profkit.sweep.wish import Wish
 
 START_SECONDS = 300.0  # torch from a cold disk, and the roofs
 MOST_DEATHS = 3  # of a worker before it has answered anything
 TICK_SECONDS = 0.2
-Work = tuple[GridPoint, tuple[str, ...]]
+WAIT_SECONDS = 0.1  # for a compiler, between two looks
 
 
 class Pool:
     """Workers that share the points of a grid. `settle` is called for each case, by one thread at a time.
 
-    `lost` is told of a device that is gone while others go on.
+    `lost` is told of a device that is gone while others go on. `ahead` compiles for the workers, and `reliefs` take
+    their places when they have loaded the compilers: one for each, or none.
     """
 
     def __init__(
@@ -34,10 +38,13 @@ class Pool:
         timeout: float,
         settle: Callable[[CaseResult], None],
         lost: Callable[[str], None] = lambda _: None,
+        ahead: Ahead | None = None,
+        reliefs: Sequence[Relief] = (),
     ) -> None:
+        self._ahead, self._reliefs = ahead or Ahead((), ()), reliefs
         self._hands, self._wish, self._timeout, self._settle, self._lose = hands, wish, timeout, settle, lost
-        self._work: deque[Work] = deque()
-        self._lock = threading.Lock()
+        self._order = Order(())
+        self._lock, self._turn = threading.Lock(), threading.Lock()
         self._stop, self._go, self._known = threading.Event(), threading.Event(), threading.Event()
         self._about: dict[str, Any] = {}
         self._fault: BaseException | None = None
@@ -50,6 +57,9 @@ class Pool:
         """Start all workers, and let the first measure the roofs. Raises MachineError where that cannot be."""
         for thread in self._threads:
             thread.start()
+        for relief in self._reliefs:
+            relief.begin()
+        self._ahead.begin()
         while not self._known.wait(TICK_SECONDS) and self._threads[0].is_alive():
             tick()
         if not self._about:
@@ -59,7 +69,7 @@ class Pool:
 
     def run(self, work: Sequence[Work], tick: Callable[[], None]) -> None:
         """Settle all of it, with `tick` a few times a second. What goes wrong in a worker's thread is raised here."""
-        self._work.extend(work)
+        self._order = Order(work, COMPILED, len(self._hands))
         self._go.set()
         try:
             while any(thread.is_alive() for thread in self._threads):
@@ -70,13 +80,16 @@ class Pool:
             self.end()
             for thread in self._threads:
                 thread.join(5.0)
-        if self._fault is not None and (self._work or not isinstance(self._fault, MachineError)):
+        if self._fault is not None and (len(self._order) or not isinstance(self._fault, MachineError)):
             raise self._fault
 
     def end(self) -> None:
         """No more work, and no workers."""
         self._stop.set()
         self._go.set()
+        self._ahead.end()
+        for one in self._reliefs:
+            one.end()
         for hand in self._hands:
             hand.close()
 
@@ -84,13 +97,10 @@ class Pool:
         try:
             self._begin(number, hand)
             self._go.wait()
-            while not self._stop.is_set():
-                try:
-                    point, names = self._work.popleft()
-                except IndexError:
-                    hand.finish()
-                    return
-                self._point(number, hand, point, names)
+            while (work := self._next(number)) is not None:
+                hand = self._relieved(number, hand)
+                self._point(number, hand, *work)
+            hand.finish()
         except MachineError as gone:
             self._gone(number, gone)
         except BaseException as error:
@@ -99,6 +109,41 @@ class Pool:
                 self._stop.set()
         finally:
             hand.close()
+
+    def _next(self, number: int) -> Work | None:
+        """What this worker does next; None where nothing is left.
+
+        Where all that is left waits for a compiler it takes the last of it from the helpers, and compiles it itself.
+        """
+        while not self._stop.is_set():
+            with self._turn:
+                if not len(self._order):
+                    return None
+                if (found := self._order.take(lambda point: self._compiles(number, point))) is not None:
+                    return found
+            if self._coming(number):
+                self._reliefs[number].wait(WAIT_SECONDS)
+            elif not self._ahead.give_up_last():
+                self._ahead.wait(WAIT_SECONDS)
+        return None
+
+    def _compiles(self, number: int, point: GridPoint) -> bool:
+        """Whether this worker can measure what is compiled, and compile or find it."""
+        return not self._coming(number) and self._ahead.ready(point)
+
+    def _coming(self, number: int) -> bool:
+        return bool(self._reliefs) and self._reliefs[number].coming
+
+    def _relieved(self, number: int, hand: Hand) -> Hand:
+        """The worker that goes on: the relief when it is there. One of them at a time is on the device."""
+        if not self._reliefs or (other := self._reliefs[number].take()) is None:
+            return hand
+        hand.end()
+        try:
+            self._start(other, roofs=False)
+        except MachineError:  # then the first one, once more
+            return hand
+        return other
 
     def _begin(self, number: int, hand: Hand) -> None:
         """The worker runs, on the same kind of device as the first one."""
@@ -152,7 +197,8 @@ class Pool:
                 if left:
                     raise Died("its process answered less than it was asked")
             except MachineError:
-                self._work.appendleft((point, tuple(left)))
+                with self._turn:
+                    self._order.put_back(point, tuple(left))
                 raise
             except TookTooLong:
                 if running is None and not blamed:  # an earlier case left it so that it could not go on

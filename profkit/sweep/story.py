@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import json
-import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from time import monotonic
@@ -17,54 +15,19 @@ from profkit.errors import Interrupted, MachineError, ProfkitError, UsageError
 from profkit.model import CaseResult, GridPoint, MeasuredRoofs, SweepDocument
 from profkit.progress import Progress
 from profkit.signals import hurried, interruptible
+from profkit.sweep import crew
 from profkit.sweep import journal as journals
+from profkit.sweep.ahead import Ahead
 from profkit.sweep.forecast import seconds_left
 from profkit.sweep.grid import Grid
-from profkit.sweep.hand import Hand
 from profkit.sweep.journal import Journal
+from profkit.sweep.order import Work
 from profkit.sweep.outputs import write_all
-from profkit.sweep.pool import Pool, Work
-from profkit.sweep.wish import Wish
+from profkit.sweep.pool import TICK_SECONDS, Pool
+from profkit.sweep.sweep_request import SweepRequest as SweepRequest
 from profkit.words import plural
 
-LOG = "worker.log"
 SPEAK_SECONDS = 2.0  # between two looks at how much is left
-
-
-@dataclass(frozen=True)
-class SweepRequest:
-    """What somebody asked for. `gpus` are the devices that share it, a worker each; `timeout` is seconds per case.
-
-    `again`: cases that were settled without a time before are tried once more.
-    """
-
-    grid: Grid
-    folder: Path
-    device: str  # "cuda" or "cpu"
-    gpus: tuple[str, ...] = ()
-    files: tuple[str, ...] = ()
-    wish: Wish = field(default_factory=Wish)
-    timeout: float = 300.0
-    python: str = "python3"
-    name: str = "sweep"
-    again: bool = False
-
-    @property
-    def header(self) -> dict[str, Any]:
-        """What a journal says of it, as plain data: two requests of one header measure the same."""
-        found: dict[str, Any] = json.loads(
-            json.dumps(
-                {
-                    "name": self.name,
-                    "rules": {"device": self.device, "wish": asdict(self.wish)},
-                    "grid": asdict(self.grid),
-                    "gpus": self.gpus,
-                    "files": self.files,
-                    "timeout": self.timeout,
-                }
-            )
-        )
-        return found
 
 
 @dataclass
@@ -92,13 +55,25 @@ def run_sweep(request: SweepRequest, progress: Progress) -> SweepDocument:
             sitting.journal.add(result, monotonic() - sitting.start)
             settled.append(result)
 
-        pool = Pool(_hands(request), request.wish, request.timeout, settle, progress.note)
-        last.callback(pool.end)
         work = _left(request, sitting.journal)
+        ahead = crew.ahead(request, work)
+        last.callback(ahead.end)
+        pool = Pool(
+            crew.workers(request),
+            request.wish,
+            request.timeout,
+            settle,
+            progress.note,
+            ahead=ahead if ahead.beside else None,
+            reliefs=crew.reliefs(request, work),
+        )
+        last.callback(pool.end)
         cases = sum(len(names) for _, names in work)
         try:
             if work:
                 _look_at_device(sitting, pool, progress)
+                if not ahead.beside:
+                    _compile(sitting, ahead, progress)
                 told = _Told(progress, sitting, work, settled)
                 pool.run(work, told.tick)
             with hurried():
@@ -219,34 +194,30 @@ def _look_at_device(sitting: _Sitting, pool: Pool, progress: Progress) -> None:
     progress.end(f"{about['device']}{workers}{reached}")
 
 
+def _compile(sitting: _Sitting, ahead: Ahead, progress: Progress) -> None:
+    """Where what measures needs the processors itself, all of them compile first."""
+    begin, shapes = monotonic(), ahead.left
+    if not shapes:
+        return
+    progress.begin("compile", f"{plural(shapes, 'shape')}, by {plural(ahead.helpers, 'helper')}")
+    ahead.begin()
+    while ahead.left:
+        ahead.wait(TICK_SECONDS)
+        progress.move(f"{shapes - ahead.left} of {plural(shapes, 'shape')} compiled")
+        progress.tick(monotonic() - sitting.start)
+    ahead.end()
+    seconds = monotonic() - begin
+    sitting.about = {**sitting.about, "compiling": sitting.about.get("compiling", 0.0) + seconds}
+    sitting.journal.note(about=sitting.about)
+    progress.end(f"{plural(shapes, 'shape')} in {seconds:.0f} s")
+
+
 def _plain(value: Any) -> str:
     return (
         ", ".join(f"{name} {version}" for name, version in value.items())
         if isinstance(value, dict)
         else str(value)
     )
-
-
-def _hands(request: SweepRequest) -> list[Hand]:
-    """A worker for each device; each sees that device alone."""
-    log = request.folder / LOG
-    if request.device == "cpu":
-        hidden = {"CUDA_VISIBLE_DEVICES": ""}
-        return [Hand(request.python, "cpu", request.files, hidden, log) for _ in request.gpus or ("",)]
-    if not request.gpus:
-        return [Hand(request.python, "cuda:0", request.files, {}, log)]
-    return [
-        Hand(request.python, "cuda:0", request.files, {"CUDA_VISIBLE_DEVICES": name}, log)
-        for name in device_names(request.gpus, os.environ.get("CUDA_VISIBLE_DEVICES"))
-    ]
-
-
-def device_names(gpus: Sequence[str], visible: str | None) -> tuple[str, ...]:
-    """What CUDA_VISIBLE_DEVICES names each by: where only some are visible, number 0 is the first of these."""
-    if visible is None:
-        return tuple(gpus)
-    names = [name.strip() for name in visible.split(",")]
-    return tuple(names[int(gpu)] for gpu in gpus)
 
 
 def _left(request: SweepRequest, journal: Journal) -> list[Work]:
@@ -293,7 +264,7 @@ def document_of(
         results, key=lambda r: (order.get(r.point, len(order)), names.get(r.implementation, len(names)))
     )
     workers = max(1, len(header.get("gpus", ())))
-    inside = sum(result.spent for result in known)
+    inside = sum(result.spent for result in known) + workers * float(about.get("compiling", 0.0))
     # What a file of the user's registered is not known to who only looks, so the journal says how many cases there are.
     told = header.get("planned")
     planned = told if isinstance(told, int) else grid.cases

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TextIO
 
@@ -24,31 +24,40 @@ BROKEN = 17  # exit code: the device answers no more
 
 def start(arguments: list[str]) -> None:
     """Be a worker until stdin ends. `arguments`: the sweep's process, the device, then files of users."""
-    leash.end_with(int(arguments[0]))
+    be_a_child(int(arguments[0]))
+    sys.exit(with_answers(lambda answers: _serve(arguments[1], arguments[2:], answers)))
+
+
+def be_a_child(parent: int) -> None:
+    """What every process of a sweep does first."""
+    leash.end_with(parent)
     leash.go_first()
     here = str(Path.cwd())  # behind everything else: a file that is called torch.py is not torch
     sys.path[:] = [path for path in sys.path if path not in ("", here)] + [here]
-    sys.exit(serve(arguments[1], arguments[2:]))
 
 
-def serve(device: str, files: list[str]) -> int:
-    """Answer until stdin ends; the exit code."""
+def with_answers(serve: Callable[[TextIO], None]) -> int:
+    """Let it answer until stdin ends; the exit code."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # prints of others
     try:
-        from profkit.sweep.settings import Settings
-
-        settings = Settings()  # before anybody's file has run: what one replaces is put back
-        for file in files:
-            run_file(Path(file))
-        _serve(device, answers, settings.put_back())
+        serve(answers)
     except (Exception, SystemExit) as error:
-        _say(answers, {"event": "fatal", "reason": f"{type(error).__name__}: {error}"[:2000]})
+        say(answers, {"event": "fatal", "reason": f"{type(error).__name__}: {error}"[:2000]})
         return 1
     return 0
 
 
-def _serve(device: str, answers: TextIO, changed: Sequence[str]) -> None:
+def _serve(device: str, files: Sequence[str], answers: TextIO) -> None:
+    from profkit.sweep.settings import Settings
+
+    settings = Settings()  # before anybody's file has run: what one replaces is put back
+    for file in files:
+        run_file(Path(file))
+    _answer(device, answers, settings.put_back())
+
+
+def _answer(device: str, answers: TextIO, changed: Sequence[str]) -> None:
     from profkit.sweep.bench import Bench, Broken
     from profkit.sweep.roofs import measure_roofs, versions
     from profkit.sweep.wish import Wish
@@ -56,26 +65,33 @@ def _serve(device: str, answers: TextIO, changed: Sequence[str]) -> None:
     bench: Bench | None = None
     for line in sys.stdin:
         request = json.loads(line)
+        if request["ask"] == "load":
+            from profkit.operations.compiled import load
+
+            load()
+            say(answers, {"event": "loaded"})
+            continue
         if request["ask"] == "about":
             bench = Bench(device, Wish(**request["wish"]), float(request.get("share", 1.0)))
             roofs = measure_roofs(bench.device) if request["roofs"] else None
             about = {"event": "about", **versions(bench.device), "roofs": codec.plain(roofs)}
-            _say(answers, {**about, "changed": list(changed)})
+            say(answers, {**about, "changed": list(changed)})
             continue
         assert bench is not None
         point = codec.build(GridPoint, request["point"])
         try:
             for name, result in bench.run(point, request["implementations"]):
                 if result is None:
-                    _say(answers, {"event": "begin", "implementation": name})
+                    say(answers, {"event": "begin", "implementation": name})
                 else:
-                    _say(answers, {"event": "result", "result": codec.plain(result)})
+                    say(answers, {"event": "result", "result": codec.plain(result)})
         except Broken as broken:
-            _say(answers, {"event": "broken", "reason": str(broken)})
+            say(answers, {"event": "broken", "reason": str(broken)})
             os._exit(BROKEN)  # an orderly end would wait for the device
-        _say(answers, {"event": "done"})
+        say(answers, {"event": "done"})
 
 
-def _say(answers: TextIO, message: dict[str, object]) -> None:
+def say(answers: TextIO, message: dict[str, object]) -> None:
+    """One answer, a line."""
     answers.write(json.dumps(message) + "\n")
     answers.flush()

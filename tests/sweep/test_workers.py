@@ -21,11 +21,12 @@ from small_sweep import request_for
 from profkit.errors import MachineError
 from profkit.operations import registry
 from profkit.progress import Silent
-from profkit.sweep import hand, leash, story
+from profkit.sweep import crew, hand, leash
 from profkit.sweep import journal as journals
+from profkit.sweep.crew import device_names
 from profkit.sweep.files import register
 from profkit.sweep.hand import Hand
-from profkit.sweep.story import device_names, run_sweep
+from profkit.sweep.story import run_sweep
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -175,10 +176,10 @@ def test_several_workers_share_a_sweep_and_one_that_cannot_start_costs_only_itse
 ) -> None:
     request = replace(request_for(tmp_path / "out", "PyTorch"), gpus=("0", "1", "2"))
     request = replace(request, grid=replace(request.grid, dimensions=tuple(range(8, 24))))
-    made = story._hands(request)
+    made = crew.workers(request)
     assert len(made) == 3
     made[1] = Hand("/bin/false", "cpu", (), {}, tmp_path / "log")
-    monkeypatch.setattr(story, "_hands", lambda _: made)
+    monkeypatch.setattr(crew, "workers", lambda _: made)
     notes = Notes()
     document = run_sweep(request, notes)
     assert [result.state for result in document.results] == ["measured"] * 16

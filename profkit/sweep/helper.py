@@ -1,0 +1,51 @@
+"""A process beside the workers that compiles what they will need, and neither calls nor times anything.
+
+It speaks as a worker does (`worker.py`): what it is asked are points, what it gives is that they are done.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from contextlib import suppress
+from time import perf_counter
+from typing import TextIO
+
+from profkit import codec
+from profkit.model import GridPoint
+from profkit.sweep.worker import be_a_child, say, with_answers
+
+NICE = 10  # whoever measures has the processors first
+
+
+def start(arguments: list[str]) -> None:
+    """Be a helper until stdin ends. `arguments`: the sweep's process, and the device."""
+    be_a_child(int(arguments[0]))
+    with suppress(OSError, AttributeError):
+        os.nice(NICE)
+    sys.exit(with_answers(lambda answers: _serve(arguments[1], answers)))
+
+
+def _serve(name: str, answers: TextIO) -> None:
+    """The device's context is made first, while the workers make theirs, too, and nothing is timed yet."""
+    import torch
+
+    device = torch.device(name)
+    if device.type == "cuda":
+        torch.empty(1, device=device)
+    from profkit.operations.compile_ahead import compile_ahead
+    from profkit.operations.compiled import load
+
+    load()
+    for line in sys.stdin:
+        request = json.loads(line)
+        if request["ask"] == "about":
+            if request["threads"]:  # for a CPU they are in what is compiled
+                torch.set_num_threads(request["threads"])
+            say(answers, {"event": "about"})
+            continue
+        begin = perf_counter()
+        with suppress(Exception):  # the worker that needs it will say what is wrong
+            compile_ahead(codec.build(GridPoint, request["point"]), device)
+        say(answers, {"event": "done", "seconds": perf_counter() - begin})
