@@ -73,6 +73,7 @@ def test_a_kernel_is_right_where_a_warp_holds_a_row_and_where_blocks_walk(
 ) -> None:
     assert _share(_problem(operation, direction, "float32", (2, 61, 72))) < 0.7
     assert _share(_problem(operation, direction, "float16", (5, 17, 256))) < 0.7
+    assert _share(_problem(operation, direction, "bfloat16", (3, 41, 100))) < 0.7  # packs of 8 bytes
 
 
 @pytest.mark.usefixtures("on_cpu")
@@ -165,9 +166,9 @@ CONSTANTS = [
     ("flat.cu", {"PACK": 8, "STEPS": 1, "TAIL": 0}),
     ("flat.cu", {"PACK": 8, "STEPS": 2, "TAIL": 1}),
     ("flat.cu", {"PACK": 1, "STEPS": 1, "TAIL": 0}),
-    ("rows.cu", {"PACK": 8, "LANES": 1, "PACKS": 2, "WIDTH": 16}),
-    ("rows.cu", {"PACK": 8, "LANES": 32, "PACKS": 2, "WIDTH": 512}),
-    ("rows.cu", {"PACK": 1, "LANES": 4, "PACKS": 2, "WIDTH": 7}),
+    ("rows.cu", {"PACK": 8, "LANES": 1, "PACKS": 2, "WIDTH": 16, "WARPS": 4}),
+    ("rows.cu", {"PACK": 8, "LANES": 32, "PACKS": 2, "WIDTH": 512, "WARPS": 4}),
+    ("rows.cu", {"PACK": 1, "LANES": 4, "PACKS": 2, "WIDTH": 7, "WARPS": 4}),
     ("wide.cu", {"PACK": 8}),
 ]
 

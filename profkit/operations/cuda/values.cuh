@@ -79,15 +79,26 @@ __device__ __forceinline__ element to_element(float value) {
 #endif
 }
 
-// COUNT elements that are loaded and stored together: WIDE where all rows begin at multiples of 16 bytes, else 1.
-template <int COUNT> struct Pack;
-template <> struct __align__(16) Pack<WIDE> { element v[WIDE]; };
-template <> struct Pack<1> { element v[1]; };
+// COUNT elements that are loaded and stored together: up to 16 bytes, as many as the begin of every row allows.
+template <int COUNT> struct __align__(COUNT * sizeof(element)) Pack { element v[COUNT]; };
+
+template <int COUNT> __device__ __forceinline__ void widen(const Pack<COUNT>& pack, float* into) {
+#if ELEMENT == 2
+    if constexpr (COUNT > 1) {  // a bfloat16 is the upper half of a float32: one instruction for each of a word's two
+#pragma unroll
+        for (int i = 0; i < COUNT; i += 2) {
+            const u32 both = reinterpret_cast<const u32*>(&pack)[i / 2];
+            into[i] = __uint_as_float(both << 16);
+            into[i + 1] = __uint_as_float(both & 0xffff0000u);
+        }
+    } else
+#endif
+#pragma unroll
+        for (int i = 0; i < COUNT; ++i) into[i] = to_float(pack.v[i]);
+}
 
 template <int COUNT> __device__ __forceinline__ void load(const element* from, float* into) {
-    const Pack<COUNT> pack = *reinterpret_cast<const Pack<COUNT>*>(from);
-#pragma unroll
-    for (int i = 0; i < COUNT; ++i) into[i] = to_float(pack.v[i]);
+    widen(*reinterpret_cast<const Pack<COUNT>*>(from), into);
 }
 
 template <int COUNT> __device__ __forceinline__ void store(element* into, const float* from) {
@@ -148,12 +159,6 @@ __device__ __forceinline__ void finish(float own, float* partial, u32* done, ele
         *out = to_element(total * scale);
         *done = 0;
     }
-}
-
-// The logarithm of a row's sum of exp(x - top), less the target's x - top. A label that is no class gives NaN.
-__device__ __forceinline__ float row_loss(const element* x, long long wanted, u64 width, float top, float sum) {
-    if (u64(wanted) >= width) return NO_NUMBER;
-    return log2_of(sum) * LN_2 + (top - to_float(x[wanted]));
 }
 
 // exp(value - top), for value <= top. The difference comes first: it is exact where it matters.

@@ -118,6 +118,12 @@ __device__ __forceinline__ float raise(const element* from, u64 width, float& to
     return block_sum(sum, shared);
 }
 
+// The logarithm of a row's sum of exp(x - top), less the target's x - top. A label that is no class gives NaN.
+__device__ __forceinline__ float row_loss(const element* x, long long wanted, u64 width, float top, float sum) {
+    if (u64(wanted) >= width) return NO_NUMBER;
+    return log2_of(sum) * LN_2 + (top - to_float(x[wanted]));
+}
+
 extern "C" __global__ void cross_entropy(
     const element* x, const long long* target, float* partial, u32* done, element* out, u64 rows, u64 width, float part
 ) {
