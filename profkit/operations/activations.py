@@ -4,25 +4,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from profkit.model import GridPoint
 from profkit.operations.operation import Draw, Operation, Tensor
 
+FAR = 100.0  # where exp(x) overflows, and a formula that is careless gives a NaN
+
 
 class _Elementwise(Operation):
-    roundings = 1
     gradients = 1
     chunked = (True,)
 
     def inputs(self, point: GridPoint, draw: Draw) -> tuple[Tensor, ...]:
-        return (draw(point.batch, point.sequence, point.dimension),)
+        x = draw(point.batch, point.sequence, point.dimension)
+        flat = x.view(-1)
+        flat[flat.numel() // 2] = -FAR
+        flat[0] = flat[-1] = FAR
+        return (x,)
 
     def elements(self, point: GridPoint) -> tuple[int, int]:
         count = point.batch * point.sequence * point.dimension
         return (2 if point.direction == "forward" else 3) * count, 0
 
-    def terms(self, point: GridPoint) -> int:
-        del point
-        return 1
+    def chain(self, point: GridPoint, place: int) -> int:
+        del point, place
+        return 8
 
 
 class Gelu(_Elementwise):
@@ -40,9 +47,11 @@ class Gelu(_Elementwise):
 
         return gelu(inputs[0])
 
-    def condition(self, *inputs: Tensor) -> Tensor | None:
+    def size(self, place: int, wanted: Tensor, inputs: Sequence[Tensor], above: Tensor | None) -> Tensor:
         # 1 + erf cancels where x is negative: what erf is off by near -1, times x / 2, is all the error there is.
-        return 1 + inputs[0].abs()
+        # Backward the derivative is a sum of P and x * p, neither above 1.
+        del place, wanted
+        return inputs[0].abs() if above is None else above.abs()
 
     def flops(self, point: GridPoint) -> float:
         return float(
@@ -62,6 +71,16 @@ class Swish(_Elementwise):
         from torch.nn.functional import silu
 
         return silu(inputs[0])
+
+    def size(self, place: int, wanted: Tensor, inputs: Sequence[Tensor], above: Tensor | None) -> Tensor:
+        # What is rounded of x before exp is an error of exp as large as x times it.
+        del place
+        x = inputs[0]
+        steep = 1 + x.abs()
+        if above is None:
+            return wanted.abs() * steep
+        sigma = x.sigmoid()
+        return above.abs() * sigma * (1 + x.abs() * (1 - sigma)) * steep
 
     def flops(self, point: GridPoint) -> float:
         return float(

@@ -6,7 +6,7 @@ Nothing here imports torch when it is imported: a plan of a thousand cases needs
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, TypeAlias
 
@@ -45,13 +45,11 @@ class Draw(Protocol):
 class Operation(ABC):
     """One operation on x of batch x sequence x dimension.
 
-    `roundings` counts the results that are rounded to the dtype between inputs and output, forward and backward;
-    `gradients` how many of the first inputs have one. `chunked` of the inputs begin with the batch and can be cut
+    `gradients` is how many of the first inputs have one. `chunked` of the inputs begin with the batch and can be cut
     along it, the others belong to all of it.
     """
 
     name: ClassVar[str]
-    roundings: ClassVar[int]
     gradients: ClassVar[int]
     chunked: ClassVar[tuple[bool, ...]]
     scalar: ClassVar[bool] = False  # its value is one number, the mean over all of the batch
@@ -72,14 +70,27 @@ class Operation(ABC):
     def elements(self, point: GridPoint) -> tuple[int, int]:
         """Elements of the dtype that a call must move at least, and other bytes (labels, statistics)."""
 
-    @abstractmethod
-    def terms(self, point: GridPoint) -> int:
-        """Terms of the longest sum behind one number of the result."""
-
-    def condition(self, *inputs: Tensor) -> Tensor | None:
-        """By how much the operation enlarges a relative error, for each element of x; None: by nothing to speak of."""
+    def above(self, point: GridPoint, draw: Draw, inputs: tuple[Tensor, ...]) -> Tensor:
+        """The gradient from above, of a backward call."""
         del inputs
-        return None
+        return draw(point.batch, point.sequence, point.dimension)
+
+    @abstractmethod
+    def chain(self, point: GridPoint, place: int) -> int:
+        """Roundings in float32 one after the other, behind one number of result `place`."""
+
+    def size(self, place: int, wanted: Tensor, inputs: Sequence[Tensor], above: Tensor | None) -> Tensor:
+        """How large the numbers are that are added behind each one of `wanted`, in absolute values: what rounds.
+
+        `inputs` and `above` are float32, and the batches are those of `wanted`, which is result `place` in float64.
+        """
+        del place, inputs, above
+        return wanted.abs()
+
+    def kept(self, point: GridPoint) -> int:
+        """How many intermediate results may be kept in the dtype: what autograd keeps for a backward call."""
+        del point
+        return 0
 
     def bytes(self, point: GridPoint) -> float:
         """What one call must move at least: every input read once, every output written once."""

@@ -235,12 +235,7 @@ def make_problem(point: GridPoint, device: torch.device) -> Problem:
     draw = _Draw(point, device)
     operation = OPERATIONS[point.operation]
     inputs = operation.inputs(point, draw)
-    above = None
-    if point.direction == "backward":
-        if operation.scalar:  # as loss scaling does, so that gradients are no subnormals in half precision
-            above = torch.full((), min(2.0**15, float(inputs[0].numel())), dtype=draw.dtype, device=device)
-        else:
-            above = draw(point.batch, point.sequence, point.dimension)
+    above = operation.above(point, draw, inputs) if point.direction == "backward" else None
     return Problem(point, operation, inputs, above)
 
 

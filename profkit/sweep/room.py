@@ -8,9 +8,9 @@ from profkit.operations.operation import DTYPES
 from profkit.operations.registry import OPERATIONS
 
 SPARE = 0.9  # of the free memory that a point may take
-DOUBLES = 8  # arrays of float64 that the check holds at a time, one part of the batch each
+DOUBLES = 10  # arrays of float64 that the check holds at a time, one part of the batch each
 DOUBLE = 8  # bytes
-CONDITION = 4  # bytes of each element: by how much its error is enlarged
+JOINED = 4  # bytes of each element: the parts of the reference are there until they are one
 
 
 def needed_bytes(point: GridPoint) -> int:
@@ -20,7 +20,7 @@ def needed_bytes(point: GridPoint) -> int:
     """
     elements = point.batch * point.sequence * point.dimension
     tensors = len(OPERATIONS[point.operation].chunked) + (3 if point.direction == "backward" else 1)
-    own = elements * (DTYPES[point.dtype].itemsize * tensors + DOUBLE + CONDITION)
+    own = elements * (DTYPES[point.dtype].itemsize * tensors + DOUBLE + JOINED)
     return own + DOUBLES * DOUBLE * min(elements, max(CHUNK, point.sequence * point.dimension))
 
 
