@@ -2,10 +2,11 @@
 
     python -m tests.screenshots GPU_RUN CPU_RUN [NIGHT]
     python -m tests.screenshots mac
+    python -m tests.screenshots sweep SWEEP
 
-Each run is a folder that `profkit profile` left, the night one that `profkit nightly` did; `mac` takes those of the
-recorded exports of an M1 alone. What is shown of a page, in
-which colours, stands in SHOTS. Pictures go to docs/images/, each below 150 kB; the runs themselves are not kept.
+Each run is a folder that `profkit profile` left, the night one that `profkit nightly` did, the sweep one that
+`profkit sweep` did; `mac` takes those of the recorded exports of an M1 alone. What is shown of a page, in which
+colours, stands in SHOTS. Pictures go to docs/images/, each below 150 kB; the runs themselves are not kept.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from profkit.examine import examine
+from profkit.reports import sweep_html
 from profkit.reports.html.collect import extras_of
 from profkit.reports.html.page import render
+from profkit.sweep.story import read_sweep
 from tests.browser import started, why_not
 from tests.conftest import ROOT
 
@@ -32,7 +35,7 @@ class Shot:
     """One picture: of which run, what of its page, after which script, how wide and in which colours."""
 
     name: str
-    run: str  # "gpu", "cpu", "night" or "mac"
+    run: str  # "gpu", "cpu", "night", "mac" or "sweep"
     what: str | None  # a selector; None: the top of the page
     script: str = ""
     width: int = 1100
@@ -67,6 +70,16 @@ SHOTS = (
     Shot("report-phone", "gpu", None, width=360, height=720, scheme="dark"),
     Shot("night", "night", None, height=760),
     Shot("report-mac", "mac", "#gpu-use", height=760),
+    Shot("sweep-top", "sweep", None, height=640),
+    Shot(
+        "sweep-map",
+        "sweep",
+        "#panel-0 .charts",
+        "document.querySelector('#panel-0 g[data-at=\"2,3\"]').focus({preventScroll: true})",
+        height=740,
+    ),
+    Shot("sweep-lines", "sweep", "#panel-0 .charts + .note + .charts", height=940),
+    Shot("sweep-roofline", "sweep", "#roofline", height=560),
 )
 
 
@@ -105,6 +118,7 @@ def take(browser: Any, shot: Shot, page_of: dict[str, Path]) -> Path | None:
 def main() -> None:
     """Take all of them; exit 1 where one is too large."""
     mac = sys.argv[1:] == ["mac"]
+    sweep = sys.argv[1:2] == ["sweep"] and len(sys.argv) == 3
     if len(sys.argv) not in (3, 4) and not mac:
         sys.exit(__doc__)
     reason = why_not()
@@ -115,6 +129,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, started() as browser:
         page_of = {}
         runs = {"mac": MAC} if mac else dict(zip(("gpu", "cpu"), map(Path, sys.argv[1:3]), strict=True))
+        if sweep:
+            runs, page_of["sweep"] = {}, Path(folder, "sweep.html")
+            page_of["sweep"].write_text(sweep_html.render(read_sweep(Path(sys.argv[2]))), encoding="utf-8")
         for kind, run in runs.items():
             document = examine(run)
             page_of[kind] = Path(folder, f"{kind}.html")

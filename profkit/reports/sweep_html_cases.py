@@ -118,8 +118,8 @@ def _note(document: SweepDocument, roofs: MeasuredRoofs) -> str:
     reached = f"{quantity(roofs.bandwidth, 'B/s')} and {quantity(roofs.flops, 'FLOP/s')}"
     return (
         "Bytes and FLOPs are those that a call cannot do without: inputs read once, outputs written once. The roofs,"
-        f" {reached}, were measured right before ({harmless(roofs.method)}); what is above 100 % was served by caches."
-        f"{where}"
+        f" {reached}, were measured right before, by {harmless(roofs.method)}; what is above 100 % was served by"
+        f" caches.{where}"
         " Implementations stand side by side in the order of their letters above."
     )
 
@@ -150,7 +150,7 @@ def _columns(document: SweepDocument) -> tuple[_Column, ...]:
         _Column("By", "text", lambda r: shortened(r.implementation, 24), "The implementation"),
         _Column("Direction", "text", lambda r: r.point.direction),
         _Column("Dtype", "text", lambda r: r.point.dtype),
-        _Column("Time", "s", lambda r: r.median, "Median of single calls"),
+        _Column("Time", "s", lambda r: r.median, "Median of its samples"),
         _Column(
             "±",
             "%",

@@ -73,8 +73,9 @@ def how(document: SweepDocument) -> tuple[tuple[str, str], ...]:
     if timed:
         clocks = " and ".join(sorted({CLOCKS[r.clock] for r in timed if r.clock})) or "a clock not told"
         caches = " and ".join(sorted({f"{r.cache} cache" for r in timed if r.cache}))
-        told = f"medians of single calls by {clocks}" + (f", {caches}" if caches else "")
-        facts.append(("Times", told))
+        several = sorted({r.calls for r in timed})
+        what = "single calls" if several == [1] else f"means of {' or '.join(map(str, several))} calls"
+        facts.append(("Times", f"medians of {what} by {clocks}" + (f", {caches}" if caches else "")))
         facts.append(("Precision", _precision(timed)))
     speeds = sorted(clock for result in timed for clock in result.clocks)
     if speeds:

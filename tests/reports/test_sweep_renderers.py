@@ -215,6 +215,13 @@ def test_a_case_with_a_run_of_its_own_leads_to_it_from_every_view() -> None:
     )
 
 
+def test_of_how_many_calls_a_sample_is_stands_beside_the_times() -> None:
+    document = sweeps.sweep()
+    assert re.search(r"Times +medians of single calls by the device's own clock, cold", terminal(document))
+    eight = replace(document, results=tuple(replace(r, calls=8) for r in document.results))
+    assert re.search(r"Times +medians of means of 8 calls by the device's own clock", terminal(eight))
+
+
 def test_what_is_to_be_minded_is_told_with_its_number_of_cases() -> None:
     document = sweeps.sweep()
     marked = [
