@@ -12,7 +12,7 @@ import functools
 import math
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 from profkit.errors import UnreadableReport
@@ -34,8 +34,13 @@ def plain(value: object) -> Json:
     if isinstance(value, Mapping):
         return {valid_text(str(key)): plain(item) for key, item in value.items()}
     if isinstance(value, (tuple, list)):
-        return [plain(item) for item in value]
+        return list(value) if _all_numbers(value) else [plain(item) for item in value]
     raise TypeError(f"a document holds plain data, not {type(value).__name__}")
+
+
+def _all_numbers(values: Sequence[object]) -> bool:
+    """Whether these are finite floats and nothing else: samples are most of a document, a hundred to a region."""
+    return set(map(type, values)) == {float} and all(map(math.isfinite, cast("Sequence[float]", values)))
 
 
 def valid_text(text: str) -> str:
@@ -67,6 +72,8 @@ def _decode(kind: Any, data: Any, place: str) -> Any:
     if origin is tuple:
         if not isinstance(data, list):
             return _refuse(place, data, "a list")
+        if arguments[0] is float and _all_numbers(data):
+            return tuple(data)
         return tuple(_decode(arguments[0], item, f"{place}[{i}]") for i, item in enumerate(data))
     if origin is not None and issubclass(origin, Mapping):
         if not isinstance(data, dict):
