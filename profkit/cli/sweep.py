@@ -205,12 +205,11 @@ def sweep(
 ) -> None:
     """Check and time operations over a grid of shapes, in every implementation, and show who wins where."""
     from profkit.cli.progress import progress_for
-    from profkit.drill import choice, profile_cases
     from profkit.standings.right import faulty
     from profkit.sweep.request import resumed, wanted
     from profkit.sweep.wish import Wish
 
-    choices = choice(profile) if profile else ()
+    choices = _choices(profile)
     _can_end(results, again=again and resume is None)
     if resume is not None:
         _only_goes_on(context)
@@ -242,6 +241,8 @@ def sweep(
     progress = progress_for(quiet=quiet)
     document = run_sweep(request, progress)
     if choices:
+        from profkit.drill import profile_cases
+
         document = profile_cases(request, document, choices, profile_depth.value, progress)
     if results is not None:
         write_records(results, document)
@@ -252,16 +253,24 @@ def sweep(
 
 def _can_end(results: Path | None, *, again: bool) -> None:
     """Raises UsageError and MachineError for what would be told, or done, when hours have gone by."""
-    from profkit.errors import MachineError, UsageError
+    from profkit.errors import UsageError
+    from profkit.sweep.outputs import ask_place
 
     if again:
         raise UsageError(
             "--again is for a sweep that is there already", "profkit sweep --resume FOLDER --again"
         )
-    if results is not None and not results.parent.is_dir():
-        raise MachineError(
-            f"{results} cannot be written: No such file or directory", f"mkdir -p {results.parent}"
-        )
+    if results is not None:
+        ask_place(results)
+
+
+def _choices(text: str) -> tuple[tuple[str, int], ...]:
+    """What --profile chooses. What profiles is loaded for it alone: no worker starts before."""
+    if not text:
+        return ()
+    from profkit.drill import choice
+
+    return choice(text)
 
 
 def _only_goes_on(context: typer.Context) -> None:

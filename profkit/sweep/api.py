@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
+from profkit.errors import ProfkitError
 from profkit.operations.registry import OPERATIONS
 from profkit.progress import Progress
 from profkit.standings.guide import FILE, records
 from profkit.sweep import journal as journals
 from profkit.sweep.grid import BATCHES, DIMENSIONS, SEQUENCES
-from profkit.sweep.outputs import write_records
+from profkit.sweep.outputs import ask_place, write_records
 from profkit.sweep.request import wanted
 from profkit.sweep.story import SweepRequest, run_sweep
 from profkit.sweep.wish import Wish
@@ -55,29 +57,42 @@ def run_comprehensive_benchmark(
     Raises UsageError for what makes no sense, MachineError where nothing can be measured or written, and Interrupted
     after a Ctrl-C; what was measured until then is in `output_file`, too.
     """
+    target = Path(output_file)
+    ask_place(target)
     request = wanted(
-        operations=",".join(operations),
-        implementations=",".join(implementations),
-        batch=",".join(map(str, batch_sizes)),
-        sequence=",".join(map(str, sequence_lengths)),
-        dimension=",".join(map(str, tensor_dimensions)),
-        dtype=",".join(dtypes),
-        direction=",".join(directions),
+        operations=_words(operations),
+        implementations=_words(implementations),
+        batch=_words(batch_sizes),
+        sequence=_words(sequence_lengths),
+        dimension=_words(tensor_dimensions),
+        dtype=_words(dtypes),
+        direction=_words(directions),
         device=device,
-        gpus=",".join(map(str, gpus)),
-        files=[Path(file) for file in files],
+        gpus=_words(gpus),
+        files=[Path(files)] if isinstance(files, (str, Path)) else [Path(file) for file in files],
         wish=Wish(precision, budget, cold, threads),
         timeout=timeout,
         output=Path(folder),
         unfinished=True,
     )
-    target = Path(output_file)
     told = progress if progress is not None else _Lines()
     try:
         document = run_sweep(request, told)
-    finally:
-        _keep(request, target)
+    except BaseException:
+        with suppress(ProfkitError):  # why it ended says more
+            _keep(request, target)
+        raise
+    _keep(request, target)
     return records(document)
+
+
+def _words(values: object) -> str:
+    """As on the command line: one value, or several."""
+    return (
+        ",".join(map(str, values))
+        if isinstance(values, Iterable) and not isinstance(values, str)
+        else str(values)
+    )
 
 
 def _keep(request: SweepRequest, target: Path) -> None:

@@ -100,6 +100,8 @@ def checked(
         raise UsageError(
             "the largest case has more than 2^40 elements", "smaller --batch, --sequence or --dimension"
         )
+    if not dtypes:
+        raise UsageError("the sweep has no dtype", "--dtype float32")
     if wrong_dtype := [dtype for dtype in dtypes if dtype not in DTYPES]:
         raise UsageError(f"there is no dtype called {wrong_dtype[0]!r} here", f"--dtype {','.join(DTYPES)}")
     chosen: list[SweepDirection] = [known for known in DIRECTIONS if known in directions]

@@ -7,7 +7,7 @@ import json
 import os
 from pathlib import Path
 
-from profkit.errors import MachineError
+from profkit.errors import MachineError, UsageError
 from profkit.hardware.machine import read_machine
 from profkit.model import Gpu, SweepDocument
 from profkit.reports.sweep_files import write_reports
@@ -25,28 +25,46 @@ def write_all(
 
     Raises MachineError where the disk takes no more.
     """
-    write_records(folder / RESULTS, document)
+    again = f"make room, then: profkit sweep --resume {folder}"
+    write_records(folder / RESULTS, document, again)
     command = ("profkit", "sweep", *grid.words())
     run = run_of(document, command, name, str(Path.cwd()), read_machine(), _gpus(document), precision)
     write_run(folder, run, final=False)
     return tuple(write_reports(folder, document))
 
 
-def write_records(path: Path, document: SweepDocument) -> None:
+def ask_place(path: Path) -> None:
+    """Before hours go by: raises UsageError and MachineError where no records can be written to `path`."""
+    if path.is_dir() or not path.name:
+        raise UsageError(f"{path} is a folder", f"{path / RESULTS}")
+    if not path.parent.is_dir():
+        raise MachineError(f"{path} cannot be written: No such file or directory", f"mkdir -p {path.parent}")
+    if not os.access(path if _is_stream(path) else path.parent, os.W_OK):
+        raise MachineError(f"{path} cannot be written: no permission", f"ls -ld {path.parent}")
+
+
+def _is_stream(path: Path) -> bool:
+    """/dev/stdout, a pipe: written through, since it must not be replaced."""
+    return path.exists() and not path.is_file()
+
+
+def write_records(path: Path, document: SweepDocument, fix: str = "make room, and call it again") -> None:
     """The guide's list of records, whole or not at all. Raises MachineError where it cannot be written."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    text = json.dumps(records(document), indent=1, allow_nan=False) + "\n"
+    temporary = path.with_name(f".{path.name[:100]}.{os.getpid()}.tmp")
     try:
+        if _is_stream(path):
+            path.write_text(text, encoding="utf-8")
+            return
         with temporary.open("w", encoding="utf-8") as file:
-            file.write(json.dumps(records(document), indent=1, allow_nan=False) + "\n")
+            file.write(text)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
     except OSError as error:
         with contextlib.suppress(OSError):
             temporary.unlink()
-        raise MachineError(
-            f"{path} cannot be written: {error.strerror}", "make room, and call it again"
-        ) from error
+        raise MachineError(f"{path} cannot be written: {error.strerror}", fix) from error
 
 
 def _gpus(document: SweepDocument) -> tuple[Gpu, ...]:

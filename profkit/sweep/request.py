@@ -22,6 +22,8 @@ from profkit.sweep.wish import Wish
 
 ON_GPU = ("PyTorch", "torch.compile", "Triton", "CUDA")
 ON_CPU = ("PyTorch",)
+LONGEST = 1e7  # seconds, 116 days: clocks of the system take no infinite ones
+MOST_THREADS = 4096  # with some ten thousand torch dies while it makes them
 
 
 def wanted(
@@ -51,9 +53,9 @@ def wanted(
     if not 0.0001 <= wish.precision <= 0.5:
         raise UsageError(f"a precision of {wish.precision} is not between 0.0001 and 0.5", "--precision 0.01")
     for option, value, example in (("--budget", wish.budget, "1"), ("--timeout", timeout, "300")):
-        if not 0 < value < float("inf"):
+        if not 0 < value <= LONGEST:
             raise UsageError(f"{option} {value:g} is not a time in seconds", f"{option} {example}")
-    if wish.threads < 0:
+    if not 0 <= wish.threads <= MOST_THREADS:
         raise UsageError(f"--threads {wish.threads} is no number of threads", "--threads 1")
     files = tuple({file.resolve(): file for file in files}.values())
     own = look_into(files, timeout)
@@ -136,6 +138,8 @@ def numbers_of(axis: str, text: str) -> tuple[int, ...]:
 
 def _device(asked: str, gpus: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
     """cuda or cpu, and the numbers of the devices that share it."""
+    if asked not in ("auto", "cuda", "cpu"):
+        raise UsageError(f"there is no device called {asked!r} here", "--device cuda, with --gpus 0 for one")
     if asked == "cpu":
         if gpus:
             raise UsageError("--gpus are devices of cuda, and this sweep is on the CPU", "--device cuda")

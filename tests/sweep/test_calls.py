@@ -17,7 +17,7 @@ from small_sweep import request_for, settled
 
 from profkit import drill
 from profkit.compare import compare
-from profkit.errors import Interrupted, UsageError, WorkloadError
+from profkit.errors import Interrupted, ProfkitError, UsageError, WorkloadError
 from profkit.history import open_history
 from profkit.model import CaseResult, GridPoint, MeasuredRoofs, RunDocument, SweepDocument, Workload
 from profkit.operations import registry
@@ -185,7 +185,8 @@ def test_sweeps_are_remembered_and_compared_like_any_run(tmp_path: Path) -> None
         stored = remember(history, [tmp_path / "a", tmp_path / "b"])
         assert [one.added for one in stored] == [True, True]
         keys = {value.key.scope.name for one in stored if one.entry for value in one.entry.values}
-        assert keys == {"PyTorch: GELU forward float32 2x3x8", "PyTorch: GELU forward float32 2x3x16"}
+        cases = {"PyTorch: GELU forward float32 2x3x8", "PyTorch: GELU forward float32 2x3x16"}
+        assert keys == {None, "PyTorch: GELU forward float32, 2 shapes", *cases}
     before, after = (read_run(tmp_path / name) for name in ("a", "b"))
     found = compare(before, after)
     assert found.outcome == "regressed"
@@ -260,6 +261,28 @@ def test_one_case_runs_by_itself_and_under_torchs_profiler(
     assert read_report(trace).tool == "torch_profiler"
     assert one_case.main(["gelu", "eager", "2x4"]) == 2
     assert "error: 2x4 is no shape" in capsys.readouterr().err
+
+
+def test_records_go_through_what_is_no_file_and_a_place_that_cannot_be_is_told_first(tmp_path: Path) -> None:
+    from profkit.sweep.outputs import write_records
+
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE)
+    write_records(pipe, _document(1.0))
+    assert len(json.loads(reader.communicate(timeout=10)[0])) == 2
+    assert pipe.is_fifo()
+    for place in (tmp_path, tmp_path / "no" / "results.json"):
+        with pytest.raises(ProfkitError):
+            run_comprehensive_benchmark(output_file=place, folder=tmp_path / "reports")
+    assert not (tmp_path / "reports").exists()
+
+
+def test_one_value_is_as_good_as_a_list_of_one(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no operation called 'conv'"):
+        run_comprehensive_benchmark(16, 8, 8, "conv", tmp_path / "r.json", device="cpu")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="no device called 'mps'"):
+        run_comprehensive_benchmark(16, 8, 8, "gelu", tmp_path / "r.json", device="mps")  # type: ignore[arg-type]
 
 
 def test_a_file_that_registers_nothing_is_no_file_of_implementations(tmp_path: Path) -> None:
