@@ -8,7 +8,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from profkit.model import SweepDocument
-from profkit.reports import sweep_html, sweep_markdown
+
+
+def load() -> None:
+    """Load what renders while there is time: it takes up to a second, and is needed when nothing else is left to do."""
+    from profkit.reports import sweep_html, sweep_markdown, sweep_terminal  # noqa: F401
 
 
 def write_reports(folder: Path, document: SweepDocument) -> tuple[str, ...]:
@@ -16,6 +20,8 @@ def write_reports(folder: Path, document: SweepDocument) -> tuple[str, ...]:
 
     Never raises but for a Ctrl-C: the cases are measured and kept, whatever becomes of their reports.
     """
+    from profkit.reports import sweep_html, sweep_markdown
+
     made: Mapping[str, Callable[[], str]] = {
         "report.md": lambda: sweep_markdown.render(document),
         "report.html": lambda: sweep_html.render(document),

@@ -53,13 +53,16 @@ class Pool:
             for number, hand in enumerate(hands)
         ]
 
-    def about(self, tick: Callable[[], None] = lambda: None) -> dict[str, Any]:
-        """Start all workers, and let the first measure the roofs. Raises MachineError where that cannot be."""
+    def begin(self) -> None:
+        """Start all workers; the first measures the roofs."""
         for thread in self._threads:
             thread.start()
         for relief in self._reliefs:
             relief.begin()
         self._ahead.begin()
+
+    def about(self, tick: Callable[[], None] = lambda: None) -> dict[str, Any]:
+        """What they are on, by the first. Raises MachineError where it cannot be started."""
         while not self._known.wait(TICK_SECONDS) and self._threads[0].is_alive():
             tick()
         if not self._about:

@@ -14,6 +14,7 @@ from profkit import codec
 from profkit.errors import Interrupted, MachineError, ProfkitError, UsageError
 from profkit.model import CaseResult, GridPoint, MeasuredRoofs, SweepDocument
 from profkit.progress import Progress
+from profkit.reports import sweep_files
 from profkit.signals import hurried, interruptible
 from profkit.sweep import crew
 from profkit.sweep import journal as journals
@@ -176,6 +177,8 @@ def _about(notes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def _look_at_device(sitting: _Sitting, pool: Pool, progress: Progress) -> None:
     """Start the workers and measure the roofs. Raises UsageError where this is not what the sweep began on."""
     progress.begin("device", "what it is, and what it can do at most")
+    pool.begin()
+    sweep_files.load()  # while they load torch
     about = pool.about(lambda: progress.tick(monotonic() - sitting.start))
     for word in ("device", "versions"):
         before = sitting.about.get(word, about[word])
