@@ -12,7 +12,7 @@ from pathlib import Path
 
 from profkit.errors import MachineError, ProfkitError, UsageError
 from profkit.examine import as_judged, readable
-from profkit.model import RunDocument
+from profkit.model import RunDocument, SweepDocument
 from profkit.progress import Progress, Silent
 from profkit.run import FILE_NAME, hand_over, to_json
 
@@ -87,18 +87,25 @@ def export(wish: Wish, progress: Progress | None = None) -> Export:
     return Export(_rendered(wish, documents, faults, progress or Silent()), faults)
 
 
+def sweep_in(folder: Path) -> SweepDocument | None:
+    """What the journal in `folder` knows; None where there is none. Raises UnreadableReport where it is broken."""
+    from profkit.sweep.journal import FILE as JOURNAL
+
+    if not (folder / JOURNAL).is_file():
+        return None
+    from profkit.sweep.story import read_sweep
+
+    return read_sweep(folder)
+
+
 def sweep_view(source: Path, form: str) -> str | None:
     """The folder of one sweep for people, in the views of a sweep; None of anything else.
 
     For machines it is a run as any other. Raises UnreadableReport where its journal is broken.
     """
-    from profkit.sweep.journal import FILE as JOURNAL
-
-    if form not in FOR_PEOPLE or not (source / JOURNAL).is_file():
+    document = sweep_in(source) if form in FOR_PEOPLE else None
+    if document is None:
         return None
-    from profkit.sweep.story import read_sweep
-
-    document = read_sweep(source)
     if form == "html":
         from profkit.reports.sweep_html import render as page
 
@@ -145,16 +152,25 @@ def _rendered(
         case "markdown":
             from profkit.reports.markdown import STEP_SUMMARY
             from profkit.reports.markdown import render as markdown
+            from profkit.reports.markdown_text import block
 
             for document in documents:
-                yield markdown(document, STEP_SUMMARY // max(1, len(documents)))
+                swept = _digest(document, color=False)
+                yield block(swept) if swept else markdown(document, STEP_SUMMARY // max(1, len(documents)))
         case "html":
             yield _page(documents[0], wish, progress)
         case _:
             from profkit.reports.terminal import render as terminal
 
             for number, document in enumerate(documents):
-                yield ("\n" if number else "") + terminal(document)
+                yield ("\n" if number else "") + (_digest(document) or terminal(document))
+
+
+def _digest(document: RunDocument, *, color: bool | None = None) -> str:
+    """Of a sweep among others what fits a screen, and nothing of any other run: that is told whole."""
+    from profkit.reports import sweep_check
+
+    return sweep_check.render(document, color=color) if sweep_check.applies(document) else ""
 
 
 def _page(document: RunDocument, wish: Wish, progress: Progress) -> str:

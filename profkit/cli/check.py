@@ -12,6 +12,7 @@ from profkit.cli.options import (
     OutputFormat,
     StrictOption,
     TargetsOption,
+    digest_of_sweep,
     print_document,
     reading,
     verdict_exit,
@@ -33,12 +34,17 @@ def check(
     report: Annotated[Path, typer.Argument(help="A report or a run folder.", metavar="REPORT|RUN")],
     targets: TargetsOption = None,
     strict: StrictOption = False,
+    details: Annotated[
+        bool, typer.Option("--details", help="In the terminal: every table; of a sweep every case by itself.")
+    ] = False,
     format: FormatOption = OutputFormat.terminal,
 ) -> None:
     """Judge a report or a run by its targets."""
     from profkit.examine import examine
+    from profkit.reports.sweep_check import applies
 
     with reading(report):
         document = examine(report, targets)
-    print_document(document, format)
+    if not (applies(document) and not details and digest_of_sweep(report, document, format)):
+        print_document(document, format, details=details and not applies(document), every_case=True)
     raise typer.Exit(verdict_exit(document, judged=True, strict=strict))

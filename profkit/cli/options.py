@@ -74,9 +74,23 @@ def reading(report: Path) -> AbstractContextManager[None]:
 
 
 def print_document(
-    document: RunDocument, output: OutputFormat, folder: Path | None = None, *, details: bool = False
+    document: RunDocument,
+    output: OutputFormat,
+    folder: Path | None = None,
+    *,
+    details: bool = False,
+    every_case: bool = False,
 ) -> None:
-    """The one thing a verb puts on standard output; on a terminal with every table where `details` are wanted."""
+    """The one thing a verb puts on standard output; on a terminal with every table where `details` are wanted.
+
+    Of a sweep people get a digest, unless `every_case` is wanted by itself.
+    """
+    if output is not OutputFormat.json and not every_case:
+        from profkit.reports import sweep_check
+
+        if sweep_check.applies(document):
+            put_lines(sweep_check.render(document, color=False if output is OutputFormat.markdown else None))
+            return
     if output is OutputFormat.json:
         from profkit.reports.json import render as render_json
 
@@ -91,6 +105,19 @@ def print_document(
 
         text = render_terminal(document, folder, details=details)
     put(text)
+
+
+def digest_of_sweep(path: Path, document: RunDocument, output: OutputFormat) -> bool:
+    """Print a sweep that was judged on one screen, where that is for people; whether it was printed."""
+    if output is OutputFormat.json:
+        return False
+    from profkit.export import sweep_in
+    from profkit.reports.sweep_check import render
+
+    folder = path if path.is_dir() else path.parent
+    plain = False if output is OutputFormat.markdown else None
+    put_lines(render(document, sweep_in(folder), folder, color=plain))
+    return True
 
 
 def put(text: str) -> None:

@@ -54,6 +54,7 @@ class Grouped:
     changes: tuple[Change, ...]  # of each group, then of single cases
     controls: str | None = None
     lost: tuple[str, ...] = ()  # cases that only the baseline has a time of
+    nothing: bool = False  # no case has a time in both
 
     @property
     def looked_at(self) -> int:
@@ -72,7 +73,7 @@ def decide_groups(
     """Decide the cases of `pairs` together; those that are no case of a group in both runs are passed over."""
     groups = _groups(baseline, candidate, pairs)
     if not groups:
-        return Grouped(())
+        return Grouped((), lost=_lost(baseline, candidate), nothing=True)
     known = _controls(baseline, candidate, tuple(groups))
     spreads = _spreads(groups)
     together = _group_changes(groups, spreads, known, floor)

@@ -16,8 +16,10 @@ Outcome = tuple[ComparisonOutcome, str, str | None]
 def with_groups(outcome: Outcome, grouped: Grouped, changes: Sequence[Change]) -> Outcome:
     """The outcome of two sweeps, its reason and its fix, with what their cases say beside the means."""
     word, reason, fix = outcome
-    if word == "regressed" or not grouped.changes:
+    if word == "regressed" or not (grouped.changes or grouped.nothing):
         return outcome
+    if grouped.nothing:
+        return "ambiguous", "Cannot decide: no case has a time in both sweeps.", RESUME
     if grouped.controls is not None:
         return "ambiguous", f"Nothing can be said of the code: {grouped.controls}.", FIX
     if grouped.lost:

@@ -80,7 +80,8 @@ def compare(
     functions = () if metrics or whole & {"valgrind", "perf"} else function_changes(baseline, candidate)
     causes = causes_of(view_of(baseline, candidate, changes, matched, kernels, functions))
     outcome, reason, fix = outcome_of(changes, kernels, asked=bool(metrics))
-    outcome, reason, fix = with_groups((outcome, reason, fix), grouped, changes)
+    if not metrics or {METRIC, "time.median"} & set(metrics):
+        outcome, reason, fix = with_groups((outcome, reason, fix), grouped, changes)
     if baseline == candidate:
         outcome, reason, fix = "same", _ALIKE, None
     return Comparison(

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from profkit.model import (
+    RUN,
     CaseResult,
     Gpu,
     Machine,
@@ -19,6 +20,7 @@ from profkit.model import (
     Workload,
 )
 from profkit.standings.ranking import geometric_mean
+from profkit.standings.right import faulty
 from profkit.words import plural
 
 
@@ -43,7 +45,7 @@ def run_of(
         machine=machine,
         timings=tuple(_timing(result, precision) for result in measured),
         gpus=gpus,
-        readings=(*_means(measured), *(_median(result) for result in measured)),
+        readings=(_faulty(document), *_means(measured), *(_median(result) for result in measured)),
         packages=dict(document.versions),
         notes=_notes(document),
     )
@@ -51,6 +53,18 @@ def run_of(
 
 def _name(result: CaseResult) -> str:
     return f"{result.implementation}: {result.point.name}"
+
+
+def _faulty(document: SweepDocument) -> Reading:
+    """How many cases are not right, and which is the first."""
+    found = faulty(document)
+    told = "none"
+    if found:
+        first = found[0]
+        told = f"{first.implementation}, {first.point.name}: {first.state}"
+        told += f", {first.reason}" if first.reason else ""
+    source = Source("profkit", "cases", formula="cases that are wrong by float64, failed, crashed or hung")
+    return Reading("cases.faulty", float(len(found)), "count", "measured", RUN, source, reason=told)
 
 
 def _group(result: CaseResult) -> str:

@@ -105,6 +105,8 @@ def _of_nothing(document: RunDocument, targets: Sequence[Target]) -> tuple[Verdi
     """A report without any kernel keeps no target: the same as one of which nothing is known."""
     if document.plan is not None or document.passes or document.backend != "cuda":
         return ()  # a run says it of its passes
+    if any(timing.group is not None for timing in document.timings):
+        return ()  # a sweep times, and counts nothing: its cases have profiles of their own
     return tuple(
         Verdict(
             target.name,

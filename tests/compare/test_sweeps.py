@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from itertools import permutations
 
@@ -25,6 +26,12 @@ def twin(name: str) -> RunDocument:
 
 def stand_out(found: Comparison) -> list[Change]:
     return [c for c in found.changes if c.metric == "time.median" and c.word == "different"]
+
+
+def with_faulty(document: RunDocument, count: float) -> RunDocument:
+    """The sweep with so many cases that are not right."""
+    told = (replace(r, value=count) if r.metric == "cases.faulty" else r for r in document.readings)
+    return replace(document, readings=tuple(told))
 
 
 def against(by: Callable[[GridPoint, str], float], *, torch: str = "2.11.0", seed: int = 1) -> Comparison:
@@ -147,7 +154,7 @@ def test_the_table_that_decides_is_shown_and_thousands_of_cases_are_not() -> Non
     assert "1680 single cases, which decide nothing" in told
     assert len(told.splitlines()) < 60
     assert len(markdown(found)) < 6000
-    assert len(found.changes) == 15 + 1680
+    assert len(found.changes) == 15 + 1680 + 1
 
 
 def test_a_sweep_against_itself_is_the_same() -> None:
@@ -168,4 +175,19 @@ def test_every_measured_sweep_is_there() -> None:
 def test_sweeps_of_other_cases_have_nothing_in_common() -> None:
     one: Times = made_up(3, ("GELU",), ("CUDA",))
     other: Times = made_up(3, ("MSE",), ("CUDA",))
-    assert compare(sweep(one), sweep(other)).outcome in ("refused", "ambiguous")
+    for complete in (True, False):
+        found = compare(sweep(one), sweep(other, complete=complete))
+        assert found.outcome == "ambiguous"
+        assert "no case has a time in both" in found.reason
+    assert compare(sweep(one), sweep(other), metrics=(OVER,)).outcome == "refused"
+
+
+def test_a_case_that_is_wrong_now_is_a_regression() -> None:
+    base = made_up()
+    wrong = next(case for case in base if case[1] == "CUDA")
+    after = sweep({case: times for case, times in noisy(base, 1).items() if case != wrong})
+    found = compare(sweep(base), with_faulty(after, 1.0))
+    assert found.outcome == "regressed"
+    assert "cases.faulty rose" in found.reason
+    assert compare(with_faulty(after, 1.0), with_faulty(after, 1.0)).outcome == "same"
+    assert compare(with_faulty(after, 1.0), sweep(base)).outcome == "improved"

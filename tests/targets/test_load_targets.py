@@ -18,6 +18,7 @@ DEFAULTS = {
     "simd-utilization": ("simd.utilization", ">", 50),
     "memory-bandwidth": ("bandwidth.dram.share", ">", 60),
     "roofline": ("roofline.share", ">", 50),
+    "cases-right": ("cases.faulty", "<=", 0),
     "time-precision": ("time.interval", "<=", None),
     "no-leak": ("memory.python_growth", "<", 8),
 }
