@@ -43,7 +43,9 @@ def _interpreted(code: str) -> list[str]:
     )
     assert done.returncode == 0, done.stderr[-2000:]
     told = [line for line in done.stderr.splitlines() if "overflow encountered in exp" not in line]
-    assert "RuntimeWarning" not in "\n".join(told), done.stderr[-2000:]  # numpy's, of a division by 0 or a NaN
+    assert "RuntimeWarning" not in "\n".join(told), done.stderr[
+        -2000:
+    ]  # numpy's, of a division by 0 or a NaN
     return done.stdout.splitlines()
 
 
@@ -108,7 +110,7 @@ from profkit.operations.triton import flat, rows, wide
 def compiled(kernel, warps, sizes, /, **constants):
     kernel = getattr(kernel, "fn", kernel) if hasattr(kernel, "configs") else kernel
     kinds = {"N": sizes, "M": sizes, "SCALE": "fp32", "target": "*i64" if "entropy" in kernel.__name__ else "*bf16",
-             "done": "*i32", "H": "i32", "C": "i32", "SIZE": "i32", "EACH": "i32", "P": "i32",
+             "done": "*i32", "UNITS": "i32", "H": "i32", "C": "i32", "SIZE": "i32", "EACH": "i32", "P": "i32",
              **{name: "*fp32" for name in ("partial", "mean_out", "rstd_out", "mean_in", "rstd_in")}}
     signature = {name: "constexpr" if name in constants else kinds.get(name, "*bf16") for name in kernel.arg_names}
     values = {(kernel.arg_names.index(name),): value for name, value in constants.items()}
@@ -116,10 +118,12 @@ def compiled(kernel, warps, sizes, /, **constants):
     found = triton.compile(source, target=GPUTarget("cuda", 90, 32), options={"num_warps": warps})
     print(kernel.__name__, len(found.asm["cubin"]) > 1000)
 compiled(flat._gelu, 4, "i64", BLOCK=1024)
-compiled(flat._mse, 8, "i64", BLOCK=4096, WIDE=2048)
-compiled(rows._cross_entropy, 4, "i64", BLOCK=128, WIDE=2048, TILE=2048, STAGES=3, EACH=8)
-compiled(rows._layer_norm_backward, 4, "i64", BLOCK=128, TILE=2048, STAGES=3, EACH=4)
-compiled(wide._cross_entropy, 8, "i64", BLOCK=4096, WIDE=2048)
+compiled(flat._mse, 8, "i64", BLOCK=4096, CHUNK=1024)
+compiled(rows._layer_norm, 1, "i64", STEP=16, BLOCK=512, ROWS=4, EPS=1e-5, KEEP=True)
+compiled(rows._cross_entropy, 1, "i64", STEP=16, BLOCK=512, ROWS=2, CHUNK=1024)
+compiled(rows._cross_entropy_backward, 1, "i64", STEP=16, BLOCK=512, ROWS=2)
+compiled(rows._layer_norm_backward, 4, "i64", STEP=16, BLOCK=128, ROWS=16, AHEAD=True)
+compiled(wide._cross_entropy, 8, "i64", BLOCK=4096, CHUNK=1024)
 compiled(wide._layer_norm_columns, 4, "i64", PART=32, ACROSS=128)
 """
 
@@ -137,7 +141,9 @@ def test_the_kernels_with_loops_compile_for_a_hopper_and_for_more_than_two_to_th
         for name in (
             "_gelu",
             "_mse",
+            "_layer_norm",
             "_cross_entropy",
+            "_cross_entropy_backward",
             "_layer_norm_backward",
             "_cross_entropy",
             "_layer_norm_columns",

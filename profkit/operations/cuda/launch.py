@@ -15,8 +15,7 @@ from profkit.operations.cuda.module import Kernel, Module
 ELEMENT = {torch.float32: 0, torch.float16: 1, torch.bfloat16: 2}  # ELEMENT in values.cuh
 WIDE = {torch.float32: 4, torch.float16: 8, torch.bfloat16: 8}  # elements in 16 bytes
 FLAT, SUMMING, ROWS, COLUMNS = 128, 512, 256, 128  # threads of a block
-# Of rows.cu: for layer norm smaller blocks, of which a multiprocessor's registers hold more. On an H200, 128 x 2048 x 512
-# in float16: 131 us instead of 132.
+# Of rows.cu: for layer norm smaller blocks, of which a multiprocessor's registers hold more.
 ROWS_BY = {"layer_norm": 128, "layer_norm_backward": 128}
 WARP = 32
 # Packs that a thread loads before it uses the first (STEPS in flat.cu), where the array is large enough that every

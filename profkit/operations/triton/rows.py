@@ -1,48 +1,61 @@
-"""Layer norm and cross entropy in Triton: a program takes a tile of whole rows, so that short rows fill it, too."""
+"""Layer norm and cross entropy in Triton: a program takes a tile of whole rows, so that short rows fill it, too.
+
+A tile is laid out so that no two warps share a row: what they would tell each other goes through shared memory, with
+barriers, and cost cross entropy in 16 bits half of its speed. Only rows that one warp cannot hold are shared.
+"""
 
 # a kernel's parameters have Triton's types
 # mypy: disable-error-code="no-untyped-def,untyped-decorator,no-untyped-call"
-# sizes are in capitals, as Triton's own tutorials write them
+# sizes are in capitals, as Triton's own tutorials write them; a row has UNITS * STEP elements, so that the compiler
+# knows by how much the rows' addresses can be divided
 
 from __future__ import annotations
 
+from math import gcd
 from typing import Any
 
 import torch
 import triton
 import triton.language as tl
 
-from profkit.operations.triton.flat import PROGRAMS, finish, scratch
-from profkit.operations.triton.tuning import size_class, tuned
+from profkit.operations.triton.flat import CHUNK, PROGRAMS, finish, scratch
 
-TILE = 4096  # elements of a program's tile: 16 of each of its 256 threads
-# Programs that walk over tiles, EACH of them per multiprocessor: as many as it runs at a time. STAGES: how many tiles
-# are loaded ahead.
-WALKS = [
-    ({"TILE": 4096, "STAGES": 1, "EACH": 4}, 8),
-    ({"TILE": 4096, "STAGES": 1, "EACH": 8}, 4),
-    ({"TILE": 2048, "STAGES": 3, "EACH": 8}, 4),
-]
-BACK_WALKS = [
-    ({"TILE": 2048, "STAGES": 1, "EACH": 4}, 4),
-    ({"TILE": 2048, "STAGES": 3, "EACH": 4}, 4),
-    ({"TILE": 2048, "STAGES": 3, "EACH": 3}, 8),
-]
+WARP_LOAD = 512  # bytes that a warp loads at a time: 16 for each thread
+NARROW, NARROW_WARPS = 4096, 4  # bytes of a tile of rows no longer than that: 32 for each of 4 warps' threads
+# Bytes of a tile of longer rows, which one warp holds. Layer norm's is larger: each tile needs weight and bias, and the
+# device starts no more than 1.6 programs in a nanosecond (H200, 128 x 2048 x 512 in float16: 96 % of a copy's
+# bandwidth, with half of it 89 %). In its backward pass a thread keeps the sums for weight and bias besides.
+LAYER_NORM, LAYER_NORM_BACK, CROSS_ENTROPY = 4096, 1024, 2048
+HELD = 1024  # elements of a row that a warp holds
+# Warps of a multiprocessor, where programs walk over tiles: as many as its registers hold at a time. One more program
+# than that would run when all others are done.
+WALKERS, WALKERS_BACK = 24, 16
 
 
-def tile(rows: int, width: int, elements: int = TILE) -> tuple[int, int, int]:
-    """Rows and columns of a tile that holds whole rows, and its warps."""
-    block = triton.next_power_of_2(width)
-    height = max(1, min(elements // block, triton.next_power_of_2(rows)))
-    warps = min(max(height * block // (16 * 32), 1), 16)
-    return height, block, warps
+def tile(x: Any, elements: int) -> tuple[int, int, int]:
+    """Rows and columns of a tile that holds whole rows, and its warps. `elements`: bytes of a tile of long rows."""
+    block = triton.next_power_of_2(x.shape[-1])
+    row = block * x.element_size()
+    if row <= WARP_LOAD:
+        return NARROW // row, block, NARROW_WARPS
+    return max(1, elements // row), block, min(max(1, block // HELD), 16)
 
 
-def walking(chosen: Any, rows: int, block: int, most: int) -> tuple[int]:
-    """How many programs walk: one for each tile, at most EACH per multiprocessor. `most` is for PROGRAMS of them."""
-    return (
-        min(triton.cdiv(rows, max(1, chosen["TILE"] // block)), max(1, most * chosen["EACH"] // PROGRAMS)),
-    )
+def walking(rows: int, height: int, most: int, walkers: int, warps: int) -> int:
+    """How many programs walk: one for each tile, at most `walkers` warps per multiprocessor. `most` is `scratch`'s."""
+    return min(triton.cdiv(rows, height), max(1, most // PROGRAMS * max(1, walkers // warps)))
+
+
+def units(width: int) -> tuple[int, int]:
+    """UNITS and STEP of rows of this width."""
+    step = gcd(width, 16)
+    return width // step, step
+
+
+@triton.jit
+def _inside(first, M, ROWS: tl.constexpr):
+    """Which of a tile's rows there are; told in 32 bits, which half as many registers hold."""
+    return tl.arange(0, ROWS) < tl.maximum(tl.minimum(M - first, ROWS), 0).to(tl.int32)
 
 
 @triton.jit
@@ -54,31 +67,47 @@ def _layer_norm(
     mean_out,
     rstd_out,
     M,
-    H,
+    UNITS,
+    STEP: tl.constexpr,
     EPS: tl.constexpr,
     ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
     KEEP: tl.constexpr,
 ):
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
-    column = tl.arange(0, BLOCK)
-    there = (row < M)[:, None] & (column < H)[None, :]
-    at = row[:, None] * H + column[None, :]
-    value = tl.load(x + at, mask=there, other=0.0).to(tl.float32)
-    weight = tl.load(w + column, mask=column < H, other=0.0).to(tl.float32)
-    bias = tl.load(b + column, mask=column < H, other=0.0).to(tl.float32)
+    H = UNITS * STEP
+    first = tl.program_id(0).to(tl.int64) * ROWS
+    here = tl.arange(0, ROWS)
+    column = tl.arange(0, BLOCK)[None, :]
+    inside = _inside(first, M, ROWS)
+    there = inside[:, None] & (column < H)
+    at = here[:, None] * H + column
+    value = tl.load(x + first * H + at, mask=there, other=0.0).to(tl.float32)
+    weight = tl.load(w + column, mask=column < H, other=0.0)
+    bias = tl.load(b + column, mask=column < H, other=0.0)
     mean = tl.sum(value, axis=1) / H
     centred = tl.where(there, value - mean[:, None], 0.0)
     rstd = tl.rsqrt(tl.sum(centred * centred, axis=1) / H + EPS)
     if KEEP:
-        tl.store(mean_out + row, mean, mask=row < M)
-        tl.store(rstd_out + row, rstd, mask=row < M)
-    result = centred * rstd[:, None] * weight[None, :] + bias[None, :]
-    tl.store(y + at, result.to(y.dtype.element_ty), mask=there)
+        tl.store(mean_out + first + here, mean, mask=inside)
+        tl.store(rstd_out + first + here, rstd, mask=inside)
+    result = centred * rstd[:, None] * weight.to(tl.float32) + bias.to(tl.float32)
+    tl.store(y + first * H + at, result.to(y.dtype.element_ty), mask=there)
 
 
-@tuned(BACK_WALKS, ["SIZE", "BLOCK"])
-@triton.jit(do_not_specialize=["SIZE"])
+@triton.jit
+def _gradients(dy, x, mean_in, rstd_in, first, at, M, H, column, ROWS: tl.constexpr):
+    """What the backward pass of layer norm reads of a tile, with zeros past the end."""
+    inside = _inside(first, M, ROWS)
+    there = inside[:, None] & (column < H)
+    row = first + tl.arange(0, ROWS)
+    value = tl.load(x + first * H + at, mask=there, other=0.0)
+    grad = tl.load(dy + first * H + at, mask=there, other=0.0)
+    mean = tl.load(mean_in + row, mask=inside, other=0.0)
+    rstd = tl.load(rstd_in + row, mask=inside, other=0.0)
+    return value, grad, mean, rstd
+
+
+@triton.jit
 def _layer_norm_backward(
     dy,
     x,
@@ -88,42 +117,50 @@ def _layer_norm_backward(
     dx,
     partial,
     M,
-    H,
-    SIZE,
+    UNITS,
+    STEP: tl.constexpr,
+    ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
-    TILE: tl.constexpr,
-    STAGES: tl.constexpr,
-    EACH: tl.constexpr,
+    AHEAD: tl.constexpr,
 ):
-    # Each program walks over tiles and keeps the sums for weight and bias in registers.
-    ROWS: tl.constexpr = TILE // BLOCK if TILE > BLOCK else 1
-    steps = tl.cdiv(M, ROWS * tl.num_programs(0))
-    column = tl.arange(0, BLOCK)
-    weight = tl.load(w + column, mask=column < H, other=0.0).to(tl.float32)
+    # Each program walks over tiles and keeps the sums for weight and bias in registers. AHEAD: it asks for the next
+    # tile before it works on this one, where registers are left for that.
+    H = UNITS * STEP
+    here = tl.arange(0, ROWS)
+    column = tl.arange(0, BLOCK)[None, :]
+    at = here[:, None] * H + column
+    stride = tl.num_programs(0).to(tl.int64) * ROWS
+    first = tl.program_id(0).to(tl.int64) * ROWS
+    weight = tl.load(w + column, mask=column < H, other=0.0)
     dw = tl.zeros((ROWS, BLOCK), tl.float32)
     db = tl.zeros((ROWS, BLOCK), tl.float32)
-    first = tl.program_id(0).to(tl.int64) * steps * ROWS
-    for step in tl.range(steps, num_stages=STAGES):
-        row = first + step * ROWS + tl.arange(0, ROWS)
-        there = (row < M)[:, None] & (column < H)[None, :]
-        at = row[:, None] * H + column[None, :]
-        value = tl.load(x + at, mask=there, other=0.0).to(tl.float32)
-        grad = tl.load(dy + at, mask=there, other=0.0).to(tl.float32)
-        mean = tl.load(mean_in + row, mask=row < M, other=0.0)
-        rstd = tl.load(rstd_in + row, mask=row < M, other=0.0)
+    if AHEAD:
+        value_next, grad_next, mean_next, rstd_next = _gradients(
+            dy, x, mean_in, rstd_in, first, at, M, H, column, ROWS
+        )
+    for begin in range(first, M, stride):
+        if AHEAD:
+            value, grad, mean, rstd = value_next, grad_next, mean_next, rstd_next
+            value_next, grad_next, mean_next, rstd_next = _gradients(
+                dy, x, mean_in, rstd_in, begin + stride, at, M, H, column, ROWS
+            )
+        else:
+            value, grad, mean, rstd = _gradients(dy, x, mean_in, rstd_in, begin, at, M, H, column, ROWS)
         # Where there is no row or no column the gradient is 0, and adds nothing anywhere.
-        normal = (value - mean[:, None]) * rstd[:, None]
+        grad = grad.to(tl.float32)
+        normal = (value.to(tl.float32) - mean[:, None]) * rstd[:, None]
         dw += grad * normal
         db += grad
-        scaled = grad * weight[None, :]
+        scaled = grad * weight.to(tl.float32)
         along = tl.sum(scaled * normal, axis=1) / H
         level = tl.sum(scaled, axis=1) / H
         result = (scaled - level[:, None] - normal * along[:, None]) * rstd[:, None]
-        tl.store(dx + at, result.to(dx.dtype.element_ty), mask=there)
-    there_column = column < H
+        there = _inside(begin, M, ROWS)[:, None] & (column < H)
+        tl.store(dx + begin * H + at, result.to(dx.dtype.element_ty), mask=there)
+    flat = tl.arange(0, BLOCK)
     place = partial + tl.program_id(0).to(tl.int64) * 2 * H
-    tl.store(place + column, tl.sum(dw, axis=0), mask=there_column)
-    tl.store(place + H + column, tl.sum(db, axis=0), mask=there_column)
+    tl.store(place + flat, tl.sum(dw, axis=0), mask=flat < H)
+    tl.store(place + H + flat, tl.sum(db, axis=0), mask=flat < H)
 
 
 @triton.jit
@@ -144,10 +181,10 @@ def layer_norm(x: Any, w: Any, b: Any, eps: float, keep: tuple[Any, Any] | None 
     H = x.shape[-1]
     M = x.numel() // H
     y = torch.empty_like(x)
-    rows, block, warps = tile(M, H)
+    rows, block, warps = tile(x, LAYER_NORM)
     mean, rstd = keep if keep is not None else (y, y)
     _layer_norm[(triton.cdiv(M, rows),)](
-        x, w, b, y, mean, rstd, M, H, eps, rows, block, keep is not None, num_warps=warps
+        x, w, b, y, mean, rstd, M, *units(H), eps, rows, block, keep is not None, num_warps=warps
     )
     return y
 
@@ -157,28 +194,33 @@ def layer_norm_backward(dy: Any, x: Any, w: Any, mean: Any, rstd: Any) -> tuple[
     H = x.shape[-1]
     M = x.numel() // H
     dx, dw, db = torch.empty_like(x), torch.empty_like(w), torch.empty_like(w)
-    block, most = triton.next_power_of_2(H), scratch(x.device)[0]
-    partial = torch.empty(
-        (max(1, most // 2), 2, H), dtype=torch.float32, device=x.device
-    )  # EACH is 4 at most
-    used: list[int] = []
-
-    def grid(chosen: Any) -> tuple[int]:
-        used[:] = walking(chosen, M, block, most)
-        return (used[0],)
-
-    _layer_norm_backward[grid](dy, x, w, mean, rstd, dx, partial, M, H, size_class(M), block)
-    column_sums(partial, dw, db, used[0], H)
+    rows, block, warps = tile(x, LAYER_NORM_BACK)
+    count = walking(M, rows, scratch(x.device)[0], WALKERS_BACK, warps)
+    partial = torch.empty((count, 2, H), dtype=torch.float32, device=x.device)
+    ahead = block * x.element_size() <= WARP_LOAD  # longer rows take too many registers
+    _layer_norm_backward[(count,)](
+        dy, x, w, mean, rstd, dx, partial, M, *units(H), rows, block, ahead, num_warps=warps
+    )
+    column_sums(partial, dw, db, count, H)
     return dx, dw, db
 
 
 def column_sums(partial: Any, dw: Any, db: Any, count: int, width: int) -> None:
     """What `count` programs left as their sums for weight and bias, added up."""
-    _column_sums[(triton.cdiv(2 * width, 32),)](partial, dw, db, count, width, 64, 32, num_warps=4)
+    # 8 columns are the 32 bytes that memory gives at a time: with more of them most of the device is idle.
+    _column_sums[(triton.cdiv(2 * width, 8),)](partial, dw, db, count, width, 1024, 8, num_warps=8)
 
 
-@tuned(WALKS, ["SIZE", "BLOCK"])
-@triton.jit(do_not_specialize=["SIZE"])
+@triton.jit
+def _logits(x, target, first, at, M, C, column, ROWS: tl.constexpr):
+    """What the losses of a tile are made of, with minus infinity past the end."""
+    inside = _inside(first, M, ROWS)
+    there = inside[:, None] & (column < C)
+    value = tl.load(x + first * C + at, mask=there, other=float("-inf"))
+    return value, tl.load(target + first + tl.arange(0, ROWS), mask=inside, other=0)
+
+
+@triton.jit
 def _cross_entropy(
     x,
     target,
@@ -186,66 +228,70 @@ def _cross_entropy(
     done,
     out,
     M,
-    C,
+    UNITS,
     SCALE,
-    SIZE,
+    STEP: tl.constexpr,
+    ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
-    WIDE: tl.constexpr,
-    TILE: tl.constexpr,
-    STAGES: tl.constexpr,
-    EACH: tl.constexpr,
+    CHUNK: tl.constexpr,
 ):
-    ROWS: tl.constexpr = TILE // BLOCK if TILE > BLOCK else 1
-    steps = tl.cdiv(M, ROWS * tl.num_programs(0))
-    column = tl.arange(0, BLOCK)
+    # Each program walks over tiles, and asks for the next before it works on this one.
+    C = UNITS * STEP
+    here = tl.arange(0, ROWS)
+    column = tl.arange(0, BLOCK)[None, :]
+    at = here[:, None] * C + column
+    stride = tl.num_programs(0).to(tl.int64) * ROWS
+    first = tl.program_id(0).to(tl.int64) * ROWS
     losses = tl.zeros((ROWS,), tl.float32)
-    first = tl.program_id(0).to(tl.int64) * steps * ROWS
-    for step in tl.range(steps, num_stages=STAGES):
-        row = first + step * ROWS + tl.arange(0, ROWS)
-        inside = row < M
-        there = inside[:, None] & (column < C)[None, :]
-        value = tl.load(x + row[:, None] * C + column[None, :], mask=there, other=float("-inf")).to(
-            tl.float32
-        )
-        wanted = tl.load(target + row, mask=inside, other=0)
+    value_next, wanted_next = _logits(x, target, first, at, M, C, column, ROWS)
+    for begin in range(first, M, stride):
+        value, wanted = value_next, wanted_next
+        value_next, wanted_next = _logits(x, target, begin + stride, at, M, C, column, ROWS)
+        inside = _inside(begin, M, ROWS)
         # The target's value is loaded once more: to look for it among all of the row's costs as much as their sum.
         known = inside & (wanted >= 0) & (wanted < C)
-        chosen = tl.load(x + row * C + wanted, mask=known, other=float("nan")).to(tl.float32)
+        chosen = tl.load(x + begin * C + here * C + wanted, mask=known, other=float("nan")).to(tl.float32)
+        value = value.to(tl.float32)
         # A row past the end has nothing but -inf in it: its maximum is made finite, and its loss is left out.
         top = tl.where(inside, tl.max(value, axis=1), 0.0)
         total = tl.where(inside, tl.sum(tl.exp2((value - top[:, None]) * 1.4426950408889634), axis=1), 1.0)
         losses += tl.where(inside, tl.log(total) + (top - chosen), 0.0)
-    finish(tl.sum(losses, axis=0), partial, done, out, SCALE, WIDE)
+    finish(tl.sum(losses, axis=0), partial, done, out, SCALE, CHUNK)
 
 
 @triton.jit
-def _cross_entropy_backward(x, target, dout, dx, M, C, ROWS: tl.constexpr, BLOCK: tl.constexpr):
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
-    column = tl.arange(0, BLOCK)
-    there = (row < M)[:, None] & (column < C)[None, :]
-    at = row[:, None] * C + column[None, :]
-    value = tl.load(x + at, mask=there, other=float("-inf")).to(tl.float32)
-    wanted = tl.load(target + row, mask=row < M, other=0)
-    scale = tl.load(dout).to(tl.float32) / M
-    top = tl.where(row < M, tl.max(value, axis=1), 0.0)
-    raised = tl.exp(value - top[:, None])
-    share = raised / tl.where(row < M, tl.sum(raised, axis=1), 1.0)[:, None]
-    result = (share - tl.where(column[None, :] == wanted[:, None], 1.0, 0.0)) * scale
-    tl.store(dx + at, result.to(dx.dtype.element_ty), mask=there)
+def _cross_entropy_backward(
+    x, target, dout, dx, M, UNITS, SCALE, STEP: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr
+):
+    C = UNITS * STEP
+    first = tl.program_id(0).to(tl.int64) * ROWS
+    here = tl.arange(0, ROWS)
+    column = tl.arange(0, BLOCK)[None, :]
+    at = here[:, None] * C + column
+    value, wanted = _logits(x, target, first, at, M, C, column, ROWS)
+    value = value.to(tl.float32)
+    scale = tl.load(dout).to(tl.float32) * SCALE
+    inside = _inside(first, M, ROWS)
+    top = tl.where(inside, tl.max(value, axis=1), 0.0)
+    raised = tl.exp2((value - top[:, None]) * 1.4426950408889634)
+    share = scale / tl.where(inside, tl.sum(raised, axis=1), 1.0)
+    place = tl.where((wanted >= 0) & (wanted < C), wanted, -1).to(tl.int32)
+    result = raised * share[:, None] - tl.where(column == place[:, None], scale, 0.0)
+    there = inside[:, None] & (column < C)
+    tl.store(dx + first * C + at, result.to(dx.dtype.element_ty), mask=there)
 
 
 def cross_entropy(x: Any, target: Any) -> Any:
     """The mean loss over rows of logits, one number of x's dtype; the same at every call."""
     C = x.shape[-1]
     M = x.numel() // C
-    block = triton.next_power_of_2(C)
+    rows, block, warps = tile(x, CROSS_ENTROPY)
     most, partial, done = scratch(x.device)
     out = torch.empty((), dtype=x.dtype, device=x.device)
-
-    def grid(chosen: Any) -> tuple[int, ...]:
-        return walking(chosen, M, block, most)
-
-    _cross_entropy[grid](x, target, partial, done, out, M, C, 1.0 / M, size_class(M), block, partial.numel())
+    size, step = units(C)
+    _cross_entropy[(walking(M, rows, most, WALKERS, warps),)](
+        x, target, partial, done, out, M, size, 1.0 / M, step, rows, block, CHUNK, num_warps=warps
+    )
     return out
 
 
@@ -254,6 +300,9 @@ def cross_entropy_backward(dout: Any, x: Any, target: Any) -> Any:
     C = x.shape[-1]
     M = x.numel() // C
     dx = torch.empty_like(x)
-    rows, block, warps = tile(M, C)
-    _cross_entropy_backward[(triton.cdiv(M, rows),)](x, target, dout, dx, M, C, rows, block, num_warps=warps)
+    rows, block, warps = tile(x, CROSS_ENTROPY)
+    size, step = units(C)
+    _cross_entropy_backward[(triton.cdiv(M, rows),)](
+        x, target, dout, dx, M, size, 1.0 / M, step, rows, block, num_warps=warps
+    )
     return dx

@@ -14,7 +14,7 @@ import torch
 import triton
 import triton.language as tl
 
-from profkit.operations.triton.flat import finish, scratch
+from profkit.operations.triton.flat import CHUNK, finish, scratch
 from profkit.operations.triton.rows import column_sums
 
 BLOCK, WARPS = 4096, 8
@@ -119,7 +119,7 @@ def _raised(x, row, C, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def _cross_entropy(x, target, partial, done, out, M, C, SCALE, BLOCK: tl.constexpr, WIDE: tl.constexpr):
+def _cross_entropy(x, target, partial, done, out, M, C, SCALE, BLOCK: tl.constexpr, CHUNK: tl.constexpr):
     losses = tl.program_id(0).to(tl.float32) * 0.0
     steps = tl.cdiv(M, tl.num_programs(0))
     begin = tl.program_id(0).to(tl.int64) * steps
@@ -129,7 +129,7 @@ def _cross_entropy(x, target, partial, done, out, M, C, SCALE, BLOCK: tl.constex
         known = (wanted >= 0) & (wanted < C)
         chosen = tl.load(x + row * C + wanted, mask=known, other=float("nan")).to(tl.float32)
         losses += tl.log(total) + (top - chosen)
-    finish(losses, partial, done, out, SCALE, WIDE)
+    finish(losses, partial, done, out, SCALE, CHUNK)
 
 
 @triton.jit
@@ -177,9 +177,7 @@ def cross_entropy(x: Any, target: Any) -> Any:
     most, partial, done = scratch(x.device)
     out = torch.empty((), dtype=x.dtype, device=x.device)
     grid = (min(M, most // 2),)
-    _cross_entropy[grid](
-        x, target, partial, done, out, M, C, 1.0 / M, BLOCK, partial.numel(), num_warps=WARPS
-    )
+    _cross_entropy[grid](x, target, partial, done, out, M, C, 1.0 / M, BLOCK, CHUNK, num_warps=WARPS)
     return out
 
 
