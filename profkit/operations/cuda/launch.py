@@ -154,7 +154,7 @@ def wide_columns(x: Any, arrays: Iterable[Any]) -> tuple[Launch, int, int, int]:
 
 def pack_of(x: Any, arrays: Iterable[Any]) -> int:
     """Elements that are loaded together: the most, in 16 bytes, at whose multiples every row of every array begins."""
-    size = x.element_size()
+    size = int(x.element_size())
     step = gcd(16, x.shape[-1] * size, *(array.data_ptr() for array in arrays))
     return max(1, step // size)
 

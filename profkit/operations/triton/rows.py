@@ -34,8 +34,8 @@ WALKERS, WALKERS_BACK = 24, 16
 
 def tile(x: Any, elements: int) -> tuple[int, int, int]:
     """Rows and columns of a tile that holds whole rows, and its warps. `elements`: bytes of a tile of long rows."""
-    block = triton.next_power_of_2(x.shape[-1])
-    row = block * x.element_size()
+    block = int(triton.next_power_of_2(x.shape[-1]))
+    row = block * int(x.element_size())
     if row <= WARP_LOAD:
         return NARROW // row, block, NARROW_WARPS
     return max(1, elements // row), block, min(max(1, block // HELD), 16)
@@ -43,7 +43,7 @@ def tile(x: Any, elements: int) -> tuple[int, int, int]:
 
 def walking(rows: int, height: int, most: int, walkers: int, warps: int) -> int:
     """How many programs walk: one for each tile, at most `walkers` warps per multiprocessor. `most` is `scratch`'s."""
-    return min(triton.cdiv(rows, height), max(1, most // PROGRAMS * max(1, walkers // warps)))
+    return min(-(-rows // height), max(1, most // PROGRAMS * max(1, walkers // warps)))
 
 
 def units(width: int) -> tuple[int, int]:
