@@ -258,9 +258,10 @@ def _transfers(trace: GpuTrace) -> Table:
 
 
 def _ranges(trace: GpuTrace) -> Table:
+    several = len({one.domain for one in trace.ranges}) > 1  # a domain that all have tells nothing
     rows = tuple(
         (
-            shortened(one.name, 60) + (f" [{shortened(one.domain, 12)}]" if one.domain else ""),
+            shortened(one.name, 60) + (f" [{shortened(one.domain, 12)}]" if one.domain and several else ""),
             str(one.entries),
             quantity(one.seconds, "s"),
             str(one.kernels),

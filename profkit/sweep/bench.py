@@ -26,6 +26,7 @@ from profkit.sweep.memory import call_memory, free_memory
 from profkit.sweep.room import too_large
 from profkit.sweep.settings import Settings
 from profkit.sweep.wish import Wish
+from profkit.timeline.windows import OWN_PREFIX
 
 KEPT = 100  # samples of a case that are kept: a thousand cases with all of them would be 10 MB and more
 DIGITS = 6  # that are kept of a time: a device's clock has four
@@ -176,9 +177,13 @@ class Bench:
         return self._timer
 
     def _named(self, label: str) -> AbstractContextManager[Any]:
-        """A range for whoever traces the sweep: NVTX, which nsys shows."""
+        """A range for whoever traces the sweep: NVTX, which nsys shows.
+
+        By its prefix it is a region: else what a case does once, compiling for one, would pass for set-up of the whole
+        sweep, and the first cases with it.
+        """
         if self.device.type == "cuda":
-            found: AbstractContextManager[Any] = torch.cuda.nvtx.range(label)
+            found: AbstractContextManager[Any] = torch.cuda.nvtx.range(OWN_PREFIX + label)
             return found
         return nullcontext()
 

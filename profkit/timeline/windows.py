@@ -56,6 +56,13 @@ def own(name: str, domain: str | None) -> bool:
     return domain == OWN or name.startswith(OWN_PREFIX)
 
 
+def region_named(name: str, domain: str | None) -> tuple[str, str | None]:
+    """The name and the domain of a range; of a region that was marked without a domain those that it would have."""
+    if domain is None and name.startswith(OWN_PREFIX) and name != OWN_PREFIX:
+        return name.removeprefix(OWN_PREFIX), OWN
+    return name, domain
+
+
 def marked_windows(ranges: Iterable[Range], profiler: Sequence[tuple[int, int | None]]) -> Windows | None:
     """The regions of profkit where there are any, else where the profiler was on; None where nothing is marked."""
     regions = [(r.start, r.end) for r in ranges if own(r.name, r.domain)]

@@ -147,8 +147,15 @@ def test_the_timeline_shows_idle_copies_ranges_and_the_host() -> None:
     assert rows["Starved"].startswith("80.0 % of the idle time")
     assert rows["Compiling"] == "1.60 s before it (just in time), left out"
     assert table(summary, "Copies").rows[0] == ("host to device", "10", "160 MiB", "3.00 ms", "55.9 GB/s")
-    assert table(summary, "Ranges (NVTX)").rows[0][0] == "mlp [profkit]"
+    assert table(summary, "Ranges (NVTX)").rows[0][0] == "mlp"
     assert table(summary, "The host's calls").rows[0] == ("cudaLaunchKernel", "80", "400 µs")
+
+
+def test_a_range_has_its_domain_beside_it_where_they_have_several() -> None:
+    trace = gpu.trace()
+    mixed = replace(trace, ranges=(*trace.ranges, replace(trace.ranges[0], name="step", domain=None)))
+    rows = table(summed(replace(gpu.of_trace(), trace=mixed))["gpu"], "Ranges (NVTX)").rows
+    assert sorted(row[0] for row in rows) == ["mlp [profkit]", "step"]
 
 
 def test_a_workload_that_marks_nothing_is_told_how_it_was_understood() -> None:

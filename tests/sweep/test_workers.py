@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -27,6 +28,7 @@ from profkit.sweep.crew import device_names
 from profkit.sweep.files import register
 from profkit.sweep.hand import Hand
 from profkit.sweep.story import run_sweep
+from profkit.sweep.wish import Wish
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -143,6 +145,23 @@ def test_a_worker_that_is_traced_ends_by_itself_so_that_its_tracer_has_all_of_it
     document = run_sweep(request_for(tmp_path / "out", "traced", files=(file,)), Silent())
     assert {result.state for result in document.results} == {"measured"}
     assert (tmp_path / "told").read_text() == "all of it"
+
+
+def test_a_case_on_a_gpu_is_a_region_for_whoever_traces_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    from profkit.sweep.bench import Bench
+
+    named: list[str] = []
+    monkeypatch.setattr(
+        torch.cuda.nvtx, "range", lambda label: named.append(label) or contextlib.nullcontext()
+    )
+    bench = Bench("cpu", Wish())
+    with bench._named("Triton: GELU forward float32 16x512x64"):
+        assert named == []
+    bench.device = torch.device("cuda")
+    with bench._named("Triton: GELU forward float32 16x512x64"):
+        assert named == ["profkit:Triton: GELU forward float32 16x512x64"]
 
 
 def test_what_traces_a_worker_is_told_by_its_environment() -> None:

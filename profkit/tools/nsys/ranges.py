@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from profkit.timeline.records import Range
+from profkit.timeline.windows import region_named
 from profkit.tools.nsys.columns import CALLS
 from profkit.tools.nsys.database import Database
 
@@ -43,10 +44,14 @@ def read_ranges(
         for start, end, kind, name, text_id, domain, thread in rows:
             whole_process = _NVTXT.get(kind, kind) == _START_END
             process = processes.setdefault(thread >> 24, len(processes))
+            called, of = region_named(
+                _unnumbered(name if isinstance(name, str) else texts.get(text_id, "[unnamed]")),
+                domains.get((thread >> 24, domain)) or domains.get((0, domain)) if domain else None,
+            )
             found.append(
                 Range(
-                    _unnumbered(name if isinstance(name, str) else texts.get(text_id, "[unnamed]")),
-                    domains.get((thread >> 24, domain)) or domains.get((0, domain)) if domain else None,
+                    called,
+                    of,
                     start,
                     end if end >= start else None,
                     process,

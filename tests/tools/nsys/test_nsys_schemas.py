@@ -195,6 +195,17 @@ def test_a_region_of_profkit_restricts_the_trace_and_a_start_end_range_holds_all
     assert (trace.ranges[0].name, trace.ranges[0].domain) == ("mlp", "profkit")
 
 
+def test_what_is_marked_without_a_domain_is_a_region_by_its_prefix_and_called_without_it(file: Path) -> None:
+    """As a sweep marks its cases, in processes that have no package of NVTX but torch's."""
+    label = "Triton: GELU forward float32 16x512x64"
+    event = {"start": 1900, "end": 2500, "eventType": 59, "text": f"profkit:{label}", "globalTid": TID}
+    export(file, {**ordinary(), N: (NVTX, [event])}, STRINGS)
+    trace = read_sqlite(file).trace
+    assert trace is not None
+    assert (trace.marked, trace.launches) == (True, 1)
+    assert [(r.name, r.domain, r.kernels) for r in trace.ranges] == [(label, "profkit", 1)]
+
+
 def test_a_range_of_another_thread_holds_nothing_of_this_one(file: Path) -> None:
     event = {"start": 900, "end": 2500, "eventType": 59, "text": "x", "globalTid": TID + 1}
     export(file, {**ordinary(), N: (NVTX, [event])}, STRINGS)
