@@ -8,6 +8,7 @@ from typing import Literal
 
 SweepDirection = Literal["forward", "backward"]
 # `measured` is right and timed; `wrong` was timed by nobody. `unavailable`: this implementation is not to be had here.
+MOST = 1e30  # of any unit here
 CaseState = Literal["measured", "wrong", "unavailable", "too large", "failed", "crashed", "timed out"]
 
 
@@ -75,6 +76,13 @@ class CaseResult:
     spent: float = 0.0  # wall seconds that the case took, the check included
     remarks: tuple[str, ...] = ()
     profile: str | None = None  # the folder of its own `profkit profile`, below the sweep's
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for numbers that nobody can have measured: a file may say anything."""
+        told = (self.median, self.half_width, self.first, self.memory, self.flops, self.bytes, self.spent)
+        ends = (min(self.seconds), max(self.seconds)) if self.seconds else ()
+        if any(number is not None and not 0 <= number < MOST for number in (*told, *ends)):
+            raise ValueError("a number of the case is negative, or too large for one")
 
 
 @dataclass(frozen=True)

@@ -75,7 +75,9 @@ class Grid:
     @property
     def cases(self) -> int:
         """How many measurements that is."""
-        return sum(len(self.who(point.operation)) for point in self.points())
+        shapes = len(self.batches) * len(self.sequences) * len(self.dimensions)
+        each = shapes * len(self.dtypes) * len(self.directions)
+        return each * sum(len(self.who(operation)) for operation in self.operations)
 
 
 def checked(

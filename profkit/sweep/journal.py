@@ -16,6 +16,7 @@ from time import monotonic
 from typing import Any
 
 from profkit import codec
+from profkit.codec import short
 from profkit.errors import MachineError, ProfkitError, UnreadableReport, UsageError
 from profkit.model import CaseResult, GridPoint
 
@@ -23,6 +24,7 @@ SCHEMA = "profkit.sweep-journal/1"
 FILE = "cases.jsonl"
 SYNC_SECONDS = 1.0  # a disk may take 30 ms for each, and a worker waits meanwhile for its next point
 
+HEADER: dict[str, type] = {"rules": dict, "grid": dict, "gpus": list, "files": list}
 Key = tuple[GridPoint, str]
 
 
@@ -107,12 +109,16 @@ def reopen(path: Path) -> tuple[Journal, tuple[dict[str, Any], ...]]:
     Raises UnreadableReport where it is none, UsageError where another sweep writes it now, and MachineError where it
     cannot be written to.
     """
-    found = _read(path)
     try:
         file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
     except OSError as error:
         raise MachineError(f"{path} cannot be added to: {error.strerror}", "--output FOLDER") from error
     _alone(path, file)
+    try:
+        found = _read(path)  # only now: until then another one may have added to it
+    except ProfkitError:
+        os.close(file)
+        raise
     os.ftruncate(file, found.whole)
     journal = Journal(path, found.header, tuple(found.results), file, sum(found.sittings))
     journal.note(sitting=len(found.sittings) + 1)
@@ -140,15 +146,15 @@ def read(path: Path) -> Found:
 
 def _read(path: Path) -> Found:
     found = Found({})
-    for number, (body, end) in enumerate(_lines(path)):
-        if number == 0:
+    for number, body, end in _lines(path):
+        if not found.header:
             if not isinstance(body, dict) or body.get("schema") != SCHEMA:
                 break
-            found.header = body
+            found.header = _header(path, body)
         elif isinstance(body, dict) and "case" in body:
             found.results.append(_case(path, number, body["case"]))
             found.sittings[-1] = max(found.sittings[-1], _number(body.get("at")))
-        elif isinstance(body, dict) and isinstance(body.get("note"), dict):
+        elif isinstance(body, dict) and _is_note(body.get("note")):
             found.notes.append(dict(body["note"]))
             if "sitting" in body["note"]:
                 found.sittings.append(0.0)
@@ -159,8 +165,28 @@ def _read(path: Path) -> Found:
     return found
 
 
+def _header(path: Path, body: dict[str, Any]) -> dict[str, Any]:
+    """What others take for granted. Raises UnreadableReport for a header that no sweep has written."""
+    for word, kind in HEADER.items():
+        if not isinstance(body.get(word, kind()), kind):
+            raise UnreadableReport(
+                f"{path}, line 1: {word} is {short(body[word])}", "profkit sweep --output FOLDER"
+            )
+    return body
+
+
+def _is_note(note: object) -> bool:
+    if not isinstance(note, dict):
+        return False
+    about = note.get("about", {})
+    return isinstance(about, dict) and isinstance(about.get("versions", {}), dict)
+
+
 def _number(value: object) -> float:
-    return float(value) if isinstance(value, (int, float)) else 0.0
+    with suppress(OverflowError):
+        if isinstance(value, (int, float)) and 0 <= value < float("inf"):
+            return float(value)
+    return 0.0
 
 
 def _case(path: Path, number: int, body: Any) -> CaseResult:
@@ -185,19 +211,17 @@ def _alone(path: Path, file: int) -> None:
         return
 
 
-def _lines(path: Path) -> Iterator[tuple[Any, int]]:
-    """Each whole line as JSON, and where it ends; what follows the last whole line is left out."""
+def _lines(path: Path) -> Iterator[tuple[int, Any, int]]:
+    """Each whole line that is JSON: which it is, what it says, and where it ends."""
     try:
         with path.open("rb") as file:
             end = 0
-            for line in file:
+            for number, line in enumerate(file):
                 end += len(line)
                 if not line.endswith(b"\n"):
                     return
-                try:
-                    yield json.loads(line), end
-                except ValueError:
-                    return
+                with suppress(ValueError, RecursionError):  # damaged: its case is measured again
+                    yield number, json.loads(line), end
     except FileNotFoundError as error:
         raise UnreadableReport(
             f"there is no sweep in {path.parent}: {path.name} is not there", "profkit sweep --output FOLDER"

@@ -29,6 +29,7 @@ from profkit.sweep.sweep_request import SweepRequest as SweepRequest
 from profkit.words import plural
 
 SPEAK_SECONDS = 2.0  # between two looks at how much is left
+SPEAK_SHARE = 0.02  # of the time, for that: of a million cases one takes seconds
 
 
 @dataclass
@@ -124,7 +125,7 @@ class _Told:
     ) -> None:
         self._progress, self._sitting, self._settled = progress, sitting, settled
         self._cases = [(point, name) for point, names in work for name in names]
-        self._spoken = 0.0
+        self._next = 0.0
         known = len(sitting.journal.results)
         before = f", {known} known already" if known else ""
         progress.begin("sweep", f"{plural(len(self._cases), 'case')} to measure, {self._left()}{before}")
@@ -132,9 +133,10 @@ class _Told:
     def tick(self) -> None:
         """Called a few times a second."""
         gone = monotonic() - self._sitting.start
-        if gone - self._spoken >= SPEAK_SECONDS:
-            self._spoken = gone
+        if gone >= self._next:
             self._progress.move(f"{len(self._settled)} of {len(self._cases)} cases, {self._left()}")
+            took = monotonic() - self._sitting.start - gone
+            self._next = gone + max(SPEAK_SECONDS, took / SPEAK_SHARE)
         self._progress.tick(gone)
 
     def _left(self) -> str:
@@ -180,6 +182,8 @@ def _look_at_device(sitting: _Sitting, pool: Pool, progress: Progress) -> None:
     pool.begin()
     sweep_files.load()  # while they load torch
     about = pool.about(lambda: progress.tick(monotonic() - sitting.start))
+    if changed := about.get("changed"):
+        progress.note(f"files given by --with change {', '.join(changed)} for everybody: it was put back")
     for word in ("device", "versions"):
         before = sitting.about.get(word, about[word])
         if before != about[word]:

@@ -119,6 +119,57 @@ def test_a_file_that_is_no_journal_is_refused(tmp_path: Path, content: str) -> N
         resumed(tmp_path)
 
 
+def test_a_line_that_is_damaged_costs_its_own_case_alone(tmp_path: Path) -> None:
+    request = request_for(tmp_path / "out", "PyTorch")
+    settled(request)
+    path = request.folder / journals.FILE
+    lines = path.read_bytes().splitlines(keepends=True)
+    for bad in (
+        b"\xff\x00\n",
+        b"[" * 100_000 + b"\n",
+        b'{"note": {"about": "x"}}\n',
+        b"[1]\n",
+        lines[2][:50] + b"\n",
+    ):
+        path.write_bytes(b"".join([*lines[:2], bad, *lines[3:]]))
+        assert len(journals.read(path).results) == 1
+        journals.reopen(path)[0].close()
+        assert len(journals.read(path).results) == 1
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (("files",), 7),
+        (("gpus",), 3),
+        (("rules",), None),
+        (("rules",), [1]),
+        (("case", "median"), -1.0),
+        (("case", "median"), 1e308),
+        (("case", "seconds"), [1.0, -1.0]),
+        (("case", "memory"), 10**400),
+        (("at",), 10**400),
+    ],
+)
+def test_a_journal_that_says_what_no_sweep_does_is_refused_or_passed_over(
+    tmp_path: Path, place: tuple[str, ...], value: object
+) -> None:
+    request = request_for(tmp_path, "PyTorch")
+    settled(request)
+    path = tmp_path / journals.FILE
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    inner = lines[0] if place[0] in lines[0] else lines[2]
+    for word in place[:-1]:
+        inner = inner[word]
+    inner[place[-1]] = value
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    if place == ("at",):
+        assert journals.read(path).sittings == [1.0]
+        return
+    with pytest.raises(UnreadableReport):
+        resumed(tmp_path)
+
+
 def test_a_users_file_that_cannot_be_run_is_told_before_anything_is_measured(tmp_path: Path) -> None:
     path = tmp_path / "broken.py"
     path.write_text("import nothing_of_that_name\n")
