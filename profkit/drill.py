@@ -63,7 +63,7 @@ def profile_cases(
             if run.state == "interrupted":
                 raise Interrupted(
                     f"interrupted; the sweep is kept, and the profiles that were finished are linked\n(run: {folder})",
-                    f"profkit sweep --resume {request.folder} --profile {_told(choices)}",
+                    f"profkit sweep --resume {request.folder} --profile {_told(choices)} --profile-depth {depth}",
                 )
         except ProfkitError as fault:
             if fault.exit_code == 130:

@@ -236,7 +236,8 @@ def test_a_ctrl_c_ends_the_profiles_and_not_the_present_one_alone(
     with pytest.raises(Interrupted) as found:
         drill.profile_cases(request, document, drill.choice("slowest:2"), "gate", Silent())
     assert len(asked) == 1
-    assert found.value.fix == f"profkit sweep --resume {request.folder} --profile slowest:2"
+    wanted = f"profkit sweep --resume {request.folder} --profile slowest:2 --profile-depth gate"
+    assert found.value.fix == wanted
     records = json.loads((request.folder / "benchmark_results.json").read_text())
     assert {record["profile"] for record in records} == {None}  # what is half is not linked, and tried again
 
