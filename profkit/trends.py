@@ -14,7 +14,9 @@ from profkit.history.series_file import SeriesFile, read_series
 from profkit.model import Accepted, ChangePoint, Epoch, Point, Scope, Series, SeriesKey, Trend
 from profkit.regression.epochs import epochs
 
-USUAL = "time.median"  # what is meant where no metric is named
+# What is meant where no metric is named, the first that a workload has: of a sweep the times over all shapes, since its
+# cases are thousands.
+USUAL = ("time.geometric_mean", "time.median")
 
 
 def trends_of(
@@ -29,8 +31,8 @@ def trends_of(
 ) -> tuple[Trend, ...]:
     """The trends of the series that one of the patterns names: `WORKLOAD[:METRIC[:SCOPE]]`.
 
-    Each part may hold `*` and `?`. A metric that is left out is `time.median`, or all of them where a workload has no
-    such. Raises UsageError where a pattern names nothing.
+    Each part may hold `*` and `?`. A metric that is left out is `time.median`, of a sweep `time.geometric_mean`, or all
+    of them where a workload has no such. Raises UsageError where a pattern names nothing.
     """
     found = history.series(
         backend=backend, machine=machine, since=since, until=until, limit=limit, samples=False
@@ -100,8 +102,9 @@ def _matching(found: Sequence[Series], pattern: str) -> list[Series]:
     workload, metric, scope = _parts(found, pattern)
     near = [series for series in found if fnmatchcase(series.key.workload, workload)]
     if metric is None:
-        usual = {series.key.workload for series in near if series.key.metric == USUAL}
-        return [series for series in near if series.key.metric == USUAL or series.key.workload not in usual]
+        told = {(series.key.workload, series.key.metric) for series in near}
+        usual = {name: next((m for m in USUAL if (name, m) in told), None) for name, _ in told}
+        return [s for s in near if usual[s.key.workload] in (None, s.key.metric)]
     return [
         series
         for series in near

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from profkit.comparability.command import arguments_of, program_of
@@ -91,8 +92,15 @@ def _workload(document: RunDocument) -> dict[str, str | None]:
         "workload.arguments": arguments_of(workload),
         "workload.program": program_of(workload),
         "workload.work": "; ".join(sorted(work)),
-        "workload.regions": ", ".join(sorted(timing.name for timing in document.timings)),
+        "workload.regions": ", ".join(_regions(document)),
     }
+
+
+def _regions(document: RunDocument) -> list[str]:
+    """What was timed by name; the cases of a sweep, which are thousands, as so many of each group."""
+    cases = Counter(timing.group for timing in document.timings if timing.group is not None)
+    alone = [timing.name for timing in document.timings if timing.group is None]
+    return sorted([*alone, *(f"{group} ({count})" for group, count in cases.items())])
 
 
 def _declared(timing: Timing) -> list[str]:

@@ -15,6 +15,8 @@ Annotate = Literal["auto", "always", "never"]
 # What every workload must measure where the file names no gates of its own; what else decides then, is measured or
 # not, by the rules of the metrics (`regression/rules.yaml`).
 DECLARED = ("time.median",)
+# Of a sweep the cases, thousands of single looks, gate nothing; what they are over all shapes does.
+CASES, OVER_SHAPES = "time.median", "time.geometric_mean"
 # Watched beside it: the passes measure these anyway, and a watched metric fails no night.
 WATCHES = ("memory.rss_peak", "memory.python_peak", "memory.device_peak", "instructions", "launch.count")
 
@@ -50,7 +52,8 @@ class WorkloadSpec:
         """What decides `metric`."""
         own: dict[str, float | str | bool] = dict(self.floors.get(metric, {}))
         if self.gates is not None:
-            own["gates"] = metric in self.gates
+            # Of a sweep the time is that over all shapes.
+            own["gates"] = metric in self.gates or (metric == OVER_SHAPES and CASES in self.gates)
         return rule_for(metric, {metric: own}, scope)
 
 

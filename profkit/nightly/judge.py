@@ -20,7 +20,7 @@ from profkit.model import (
     Verdict,
     WorkloadOutcome,
 )
-from profkit.nightly.config import Anchor, WorkloadSpec
+from profkit.nightly.config import CASES, OVER_SHAPES, Anchor, WorkloadSpec
 from profkit.nightly.one_run import Ending
 from profkit.nightly.rounds import Wanted
 from profkit.nightly.state import Done
@@ -171,6 +171,7 @@ def _reason(first: MetricOutcome, gating: Sequence[MetricOutcome]) -> str:
 def _absent(spec: WorkloadSpec, outcomes: Sequence[MetricOutcome]) -> list[MetricOutcome]:
     """What was declared and is not there: never green."""
     there = {m.metric for m in outcomes}
+    there |= {CASES} if OVER_SHAPES in there else set()
     return [
         MetricOutcome(
             name, "missing", "not-measured", "declared under gates, and not measured tonight", gates=True
@@ -204,7 +205,10 @@ def _series(history: History, spec: WorkloadSpec, entry: Entry) -> list[Series]:
         found += history.series(workload=spec.name, backend=entry.backend, samples=False)
     for name in names if len(names) <= MANY else ():
         found += history.series(workload=spec.name, backend=entry.backend, metric=name, samples=False)
-    return [s for s in found if s.key.scope.kind in SCOPES and _wanted(spec, s)]
+    wanted = [s for s in found if s.key.scope.kind in SCOPES and _wanted(spec, s)]
+    if any(s.key.metric == OVER_SHAPES for s in wanted):
+        return [s for s in wanted if s.key.metric != CASES]
+    return wanted
 
 
 def _names(spec: WorkloadSpec) -> list[str]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
-from pathlib import Path
+from itertools import pairwise
+from pathlib import Path, PurePath
 from typing import NoReturn, cast, get_args
 
 from profkit.errors import UsageError
@@ -124,8 +126,20 @@ def _workloads(top: Fields, usual: WorkloadSpec, base: Path, *, profiling: bool)
         command = fields.command("command")
         if profiling and not command:
             item.refuse(f"workload {name!r} has no command", "command: [python, bench.py]")
+        if profiling and _is_sweep(command):
+            fields.refuse(
+                "command",
+                f"workload {name!r} is a sweep, which is a run by itself and is not profiled as a workload",
+                f"profkit sweep --name {shlex.quote(name)} --output sweeps, then the nightly: --runs sweeps",
+            )
         found[name] = replace(_workload(fields, usual, profiling=profiling), name=name, command=command)
     return tuple(found.values())
+
+
+def _is_sweep(command: Sequence[str]) -> bool:
+    """`profkit sweep ...` or `python -m profkit sweep ...`, whatever the path of the program."""
+    words = [PurePath(word).name for word in command[:4]]
+    return any(pair == ("profkit", "sweep") for pair in pairwise(words))
 
 
 def _workload(fields: Fields, usual: WorkloadSpec, *, profiling: bool) -> WorkloadSpec:

@@ -31,6 +31,7 @@ SIGNS: dict[ComparisonOutcome, str] = {
     "same": "✓",
 }
 COURSES: dict[Course, str] = {"better": "▲", "worse": "✗", "neither": "~"}
+_LISTED = 6  # items of a list, as of timed regions
 _TIMES = 10.0  # a change as large as that is told as a factor
 _COMMIT = 12  # digits of a commit
 _SHARE = 0.005  # of the GPU time: kernels below it are counted, not listed
@@ -296,8 +297,24 @@ def difference_line(difference: Difference) -> str:
     """`driver: 580.159 -> 590.10; a driver's update may change launch times`."""
     field = all_fields().get(difference.name)
     title = field.title if field is not None else difference.name
-    values = f"{difference.baseline or 'not told'} -> {difference.candidate or 'not told'}"
+    values = (
+        _lists(difference) or f"{difference.baseline or 'not told'} -> {difference.candidate or 'not told'}"
+    )
     return f"{title}: {values}; {difference.meaning}"
+
+
+def _lists(difference: Difference) -> str | None:
+    """Of two long lists what is in one of them alone; None where they are none."""
+    sides = [(value or "").split(", ") for value in (difference.baseline, difference.candidate)]
+    if max(map(len, sides)) <= _LISTED:
+        return None
+    told = []
+    for name, own, other in (("baseline", *sides), ("candidate", *reversed(sides))):
+        alone = [item for item in own if item not in set(other)]
+        if alone:
+            more = f" and {len(alone) - _LISTED} more" if len(alone) > _LISTED else ""
+            told.append(f"{', '.join(alone[:_LISTED])}{more} in the {name} alone")
+    return "; ".join(told) or None
 
 
 def looked_line(comparison: Comparison) -> str | None:

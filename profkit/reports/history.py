@@ -11,6 +11,7 @@ from profkit.words import moment, plural, quantity, shortened, work_word
 
 SHOWN = 8  # characters of an id: a thousand runs share that much with a chance of 1 in 8,000
 
+SCOPES = 60  # of one run that are shown; a run with 20 kernels and some regions has fewer
 _NAME = 20  # characters of a workload's name at least, and
 _BESIDE = 56  # what the other columns of the list take
 
@@ -72,8 +73,18 @@ def render_show(entry: Entry, *, color: bool | None = None, width: int | None = 
     for name, text in known.items():
         if text:
             screen.labelled((name, "dim"), text, width=24)
-    for scope in dict.fromkeys(value.key.scope for value in entry.values):
-        _values(screen, scope, [value for value in entry.values if value.key.scope == scope])
+    scopes: dict[Scope, list[Value]] = {}
+    for value in entry.values:
+        scopes.setdefault(value.key.scope, []).append(value)
+    # Of a sweep the means over all shapes first: its cases are thousands.
+    order = sorted(
+        scopes, key=lambda scope: all(value.key.metric == "time.median" for value in scopes[scope])
+    )
+    for scope in order[:SCOPES]:
+        _values(screen, scope, scopes[scope])
+    if len(order) > SCOPES:
+        screen.blank()
+        screen.line(f"and {plural(len(order) - SCOPES, 'more scope')}: --format json has all of them")
     for doubt in dict.fromkeys(value.doubt for value in entry.values if value.doubt):
         screen.line(f"doubted: {doubt}", hang=2)
     return screen.text()
