@@ -21,6 +21,7 @@ from profkit.operations.again import SecondLook, fingerprint, own_tensors, tenso
 from profkit.operations.check import Wrong, compare, reference
 from profkit.operations.operation import Call, Problem, Tensor
 from profkit.operations.registry import OPERATIONS, Unavailable, build
+from profkit.passes.device_timing import NotByEvents
 from profkit.sweep.leash import limit_memory
 from profkit.sweep.memory import call_memory, free_memory
 from profkit.sweep.room import too_large
@@ -116,6 +117,8 @@ class Bench:
             return replace(told, state="unavailable", reason=missing.reason, fix=missing.fix)
         except Wrong as wrong:
             return _without_time(told, str(wrong))
+        except NotByEvents as elsewhere:
+            return _without_time(told, str(elsewhere))
         except Exception as error:
             self._survive(error)
             if _is_memory(error):

@@ -17,10 +17,14 @@ from time import perf_counter
 from profkit.passes import sampling
 from profkit.passes.device_clock import DeviceClock
 from profkit.passes.device_flight import Flight
-from profkit.passes.device_samples import PIECES, DeviceCalls
+from profkit.passes.device_samples import PIECES, DeviceCalls, Sample
+from profkit.passes.device_timing import NotByEvents
 from profkit.passes.device_watch import Watch
+from profkit.statistics import median
 
 PROBES = 3
+# What a call may leave behind its last event: waiting for an idle device takes 10 µs on an H200, and more elsewhere.
+LEFT_SECONDS, LEFT_SHARE = 200e-6, 0.5
 DIGITS = 6  # of a time; what is behind them is of the events' single precision, and no noise of the device
 
 
@@ -48,11 +52,13 @@ def time_cold(
     """Samples until the median's 95 % interval is ±`precision` (a share) or `budget` seconds are gone.
 
     Sixteen at least where the budget allows; of calls that take so long that eight of them make no block, forty of
-    one call. `fn` was called before: nothing is compiled in here. Raises DriverError, and what `fn` raises.
+    one call. `fn` was called before: nothing is compiled in here. Raises NotByEvents where the work is elsewhere,
+    DriverError, and what `fn` raises.
     """
     begin = perf_counter()
     calls = DeviceCalls(fn, clock, cold=cold)
     probes = [calls.back_to_back(1) for _ in range(PROBES)]
+    _ask_for_all(probes)
     calls.expect(min(probes, key=lambda sample: sample.wall))
     each = len(PIECES) if calls.ahead >= len(PIECES) else 1
     flight = Flight(calls)
@@ -83,6 +89,16 @@ def time_cold(
     )
     kept = tuple(seconds[seen.warmup :])
     return Timed(kept, seen.precise, each, tuple(clocks), tuple(reasons), remarks)
+
+
+def _ask_for_all(probes: Sequence[Sample]) -> None:
+    """Raises NotByEvents where much is left to do when the last event has come: nobody would wait for that work."""
+    left, seen = min(probe.rest for probe in probes), median([probe.device for probe in probes])
+    if left > max(LEFT_SECONDS, LEFT_SHARE * seen):
+        share = seen / (seen + left)
+        raise NotByEvents(
+            f"CUDA events see {share:.0%} of it: the rest is on another stream, and nothing waits for that"
+        )
 
 
 def together(block: Sequence[float], each: int) -> list[float]:

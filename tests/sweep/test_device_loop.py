@@ -8,6 +8,7 @@ import pytest
 
 from profkit.passes.device_clock import open_clock
 from profkit.passes.device_samples import PIECES
+from profkit.passes.device_timing import NotByEvents
 from profkit.passes.device_watch import Watch
 from profkit.statistics import median
 from profkit.sweep.device_loop import Timed, time_cold, together
@@ -53,6 +54,11 @@ def test_a_budget_that_is_gone_ends_it_and_what_was_seen_is_told(device: Device)
     found = timed(device, 2000, budget=1e-3)
     assert found.seconds
     assert not found.precise
+
+
+def test_work_that_nothing_waits_for_has_no_time(device: Device) -> None:
+    with open_clock(device.driver) as clock, pytest.raises(NotByEvents, match="on another stream"):
+        time_cold(lambda: device.cuda.stand_in_elsewhere(600), clock, Watch(None), precision=0.05, budget=1.0)
 
 
 def test_what_is_left_of_a_block_behind_whole_samples_is_in_none() -> None:
