@@ -245,7 +245,7 @@ def test_what_is_public_says_what_it_is() -> None:
 
 # What `Operation` promises and says once; each operation keeps it.
 OPERATIONS = PACKAGE / "operations"
-PROMISED = {"inputs", "apply", "flops", "elements", "terms", "condition"}
+PROMISED = {"inputs", "apply", "flops", "elements", "chain", "size", "kept"}
 
 
 def _public(tree: ast.Module | ast.ClassDef) -> Iterator[ast.FunctionDef | ast.ClassDef]:

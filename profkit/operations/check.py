@@ -34,6 +34,7 @@ SAFETY = 4.0
 ACCUMULATOR = 2.0**-24
 LEAN = 1 / 8  # of the unit roundoff: a result that is cut off and not rounded leans by 2 / 3 of it
 EXACT = 1e-13  # below it float64 itself is noise, where a result is 0 by cancelling
+SMALL = 1 << 20  # elements: of fewer a GPU is done before it was told what to do
 CHUNK = 1 << 24  # elements of x that are taken at once: 128 MiB in float64
 
 
@@ -44,9 +45,29 @@ class Wrong(Exception):
 class _Part(NamedTuple):
     """Some of the batches: which, their share of all, their inputs, and the gradient from above that is theirs."""
 
-    cut: slice
+    cut: Any  # a slice; ... of what belongs to all of them
     inputs: list[Tensor]
     above: Tensor | None
+
+
+class _Limits(NamedTuple):
+    """What is allowed of each number of a part, the signs of what it ought to be, and four sums over the part.
+
+    They are of the rounding of the reference outwards, of its absolute values and its squares, and of s.
+    """
+
+    cut: Any
+    allowed: Tensor
+    sign: Tensor
+    sums: Tensor
+
+
+class Truth(tuple[Tensor, ...]):
+    """The results in float64. Of small ones what is allowed is known, too: every implementation is held against it."""
+
+    def __init__(self, results: Sequence[Tensor]) -> None:
+        del results
+        self.limits: list[tuple[_Limits, ...]] = []
 
 
 def _parts(problem: Problem, double: bool) -> Iterator[_Part]:
@@ -73,7 +94,7 @@ def _wide(tensor: Tensor, double: bool) -> Tensor:
     return tensor.detach().double() if double else tensor.detach().float()
 
 
-def reference(problem: Problem) -> tuple[Tensor, ...]:
+def reference(problem: Problem) -> Truth:
     """The value, or the gradients of the first inputs, in float64. The batch is taken in parts that fit the memory."""
     import torch
 
@@ -88,7 +109,12 @@ def reference(problem: Problem) -> tuple[Tensor, ...]:
         leaves = [t.requires_grad_() for t in own[: operation.gradients]]
         value = operation.apply(*leaves, *own[operation.gradients :])
         parts.append(torch.autograd.grad(value, leaves, above))
-    return tuple(_joined(problem, place, [part[place] for part in parts]) for place in range(len(parts[0])))
+    found = Truth(
+        [_joined(problem, place, [part[place] for part in parts]) for place in range(len(parts[0]))]
+    )
+    if problem.inputs[0].numel() <= SMALL:
+        found.limits = [tuple(_limits(problem, place, wanted)) for place, wanted in enumerate(found)]
+    return found
 
 
 def _joined(problem: Problem, place: int, parts: Sequence[Tensor]) -> Tensor:
@@ -111,61 +137,86 @@ def compare(problem: Problem, found: Any, expected: Sequence[Tensor]) -> float:
     results = found if isinstance(found, (tuple, list)) else (found,)
     if len(results) != len(expected):
         raise Wrong(f"it gave {len(results)} results, not {len(expected)}")
+    limits = expected.limits if isinstance(expected, Truth) else ()
     return max(
-        _worst(problem, place, result, wanted)
+        _worst(problem, place, result, wanted, limits[place] if limits else ())
         for place, (result, wanted) in enumerate(zip(results, expected, strict=True))
     )
 
 
-def _worst(problem: Problem, place: int, result: Tensor, wanted: Tensor) -> float:
+def _worst(problem: Problem, place: int, result: Tensor, wanted: Tensor, known: Sequence[_Limits]) -> float:
     import torch
 
-    point, operation, dtype = problem.point, problem.operation, DTYPES[problem.point.dtype]
-    what = _name(problem, place)
+    point, what = problem.point, _name(problem, place)
     if tuple(result.shape) != tuple(wanted.shape):
         raise Wrong(f"{what} has the shape {tuple(result.shape)}, not {tuple(wanted.shape)}")
     if str(result.dtype).removeprefix("torch.") != point.dtype:
         raise Wrong(f"{what} is {str(result.dtype).removeprefix('torch.')}, not {point.dtype}")
     if result.device != wanted.device:
         raise Wrong(f"{what} is on {result.device}, not on {wanted.device}")
-    kept = operation.kept(point)
-    inside = sqrt(operation.chain(point, place)) * ACCUMULATOR
-    worst, before = 0.0, 0
-    sums = torch.zeros(
-        4, dtype=torch.float64, device=wanted.device
-    )  # error outwards, |reference|, its square, s
-    for part in _parts(problem, double=False) if _has_batches(problem, place) else (None,):
-        got, true = (result, wanted) if part is None else (result[part.cut], wanted[part.cut])
-        size = operation.size(place, true, part.inputs if part else (), part.above if part else problem.above)
-        near = true.abs()
-        allowed = near * (SAFETY * dtype.roundoff) + size * (SAFETY * (kept * dtype.roundoff + inside))
-        allowed = allowed + max(dtype.least, EXACT)
-        away = got.detach().double() - true
-        share = (away.abs() / allowed).reshape(-1)
-        at = int(share.nan_to_num(nan=float("inf")).argmax())
-        if not float(share[at]) <= 1.0:  # a NaN is not
+    worst, before, outwards = 0.0, 0, 0.0
+    sums = torch.zeros(4, dtype=torch.float64, device=wanted.device)
+    for limits in known or _limits(problem, place, wanted):
+        got, true = result.detach()[limits.cut], wanted[limits.cut]
+        away = got.double() - true
+        share = away.abs() / limits.allowed
+        largest, outward = torch.stack([share.max(), (away * limits.sign).sum()]).tolist()
+        if not largest <= 1.0:  # a NaN is not
+            at = int(share.reshape(-1).nan_to_num(nan=float("inf")).argmax())
             raise Wrong(
                 f"{what}: element {before + at} is {float(got.reshape(-1)[at]):.6g}, float64 says "
-                f"{float(true.reshape(-1)[at]):.6g}, and rounding explains {float(allowed.reshape(-1)[at]):.2g}"
+                f"{float(true.reshape(-1)[at]):.6g}, and rounding explains "
+                f"{float(limits.allowed.reshape(-1)[at]):.2g}"
             )
-        worst, before = max(worst, float(share[at])), before + got.numel()
-        if part is not None:
-            away += true - true.to(got.dtype)
-            outward = (away * true.sign()).sum()
-            sums += torch.stack([outward, near.sum(), true.square().sum(), size.double().sum()])
-    outwards, whole, square, sizes = sums.tolist()
-    if whole > 0:
-        # Of rows whose statistics were kept in the dtype all numbers have an error in common.
-        together = point.dimension if kept and not operation.scalar else 1
-        count = max(1.0, whole * whole / square / together)
-        spread = dtype.roundoff * (1 + kept * sizes / whole) / sqrt(3 * count)
-        most = LEAN * dtype.roundoff + SAFETY * (spread + inside * sizes / whole)
-        if abs(outwards) > most * whole and abs(_outward_cut_off(result, wanted)) > most * whole:
+        worst, before, outwards = max(worst, largest), before + got.numel(), outwards + outward
+        sums += limits.sums
+    if _has_batches(problem, place):
+        rounded, *others = sums.tolist()
+        share_outwards = (outwards - rounded) / others[0] if others[0] > 0 else 0.0
+        most = _leaning(problem, place, *others)
+        if abs(share_outwards) > most and abs(_outward_cut_off(result, wanted)) > most * others[0]:
             raise Wrong(
-                f"{what} is on the whole {100 * abs(outwards) / whole:.2g} % too "
-                f"{'large' if outwards > 0 else 'small'}, and rounding explains {100 * most:.2g} %"
+                f"{what} is on the whole {100 * abs(share_outwards):.2g} % too "
+                f"{'large' if share_outwards > 0 else 'small'}, and rounding explains {100 * most:.2g} %"
             )
     return worst
+
+
+def _limits(problem: Problem, place: int, wanted: Tensor) -> Iterator[_Limits]:
+    """Part by part what is allowed of each number."""
+    import torch
+
+    operation, dtype = problem.operation, DTYPES[problem.point.dtype]
+    inside = operation.kept(problem.point) * dtype.roundoff + _inside(problem, place)
+    whole = _Part(..., [], problem.above)
+    for cut, inputs, above in _parts(problem, double=False) if _has_batches(problem, place) else (whole,):
+        true = wanted[cut]
+        size, near, sign = operation.size(place, true, inputs, above), true.abs(), true.sign()
+        allowed = near * (SAFETY * dtype.roundoff) + size * (SAFETY * inside) + max(dtype.least, EXACT)
+        rounded = ((true.to(getattr(torch, problem.point.dtype)) - true) * sign).sum()
+        yield _Limits(
+            cut,
+            allowed,
+            sign,
+            torch.stack([rounded, near.sum(), true.square().sum(), size.double().sum()]),
+        )
+
+
+def _inside(problem: Problem, place: int) -> float:
+    """sqrt(n) * v."""
+    return sqrt(problem.operation.chain(problem.point, place)) * ACCUMULATOR
+
+
+def _leaning(problem: Problem, place: int, whole: float, square: float, sizes: float) -> float:
+    """By how much an array may lean, as a share of the sum of its absolute values."""
+    if whole <= 0:
+        return 0.0
+    point, operation, roundoff = problem.point, problem.operation, DTYPES[problem.point.dtype].roundoff
+    kept = operation.kept(point)
+    # Of rows whose statistics were kept in the dtype all numbers have an error in common.
+    count = max(1.0, whole * whole / square / (point.dimension if kept and not operation.scalar else 1))
+    spread = roundoff * (1 + kept * sizes / whole) / sqrt(3 * count)
+    return LEAN * roundoff + SAFETY * (spread + _inside(problem, place) * sizes / whole)
 
 
 def _outward_cut_off(result: Tensor, wanted: Tensor) -> float:
