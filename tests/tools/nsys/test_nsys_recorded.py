@@ -23,6 +23,20 @@ def trace_of(path: Path) -> GpuTrace:
     return trace
 
 
+def test_every_case_of_a_sweep_is_a_region_with_what_was_launched_in_it() -> None:
+    trace = trace_of(DATA / "sweep.sqlite")
+    assert trace.marked
+    cases = {one.name: one for one in trace.ranges}
+    assert sorted(cases) == [
+        f"{name}: Swish forward float32 16x512x512" for name in ("CUDA", "PyTorch", "torch.compile")
+    ]
+    assert {one.domain for one in trace.ranges} == {"profkit"}
+    of_case = {timed.kernel.name.split("<")[0].split("(")[0]: timed for timed in trace.kernels}
+    assert of_case["swish"].ranges == ("CUDA: Swish forward float32 16x512x512",)
+    assert of_case["triton_poi_fused_silu_0"].ranges == ("torch.compile: Swish forward float32 16x512x512",)
+    assert sum(one.kernels for one in cases.values()) == sum(timed.launches for timed in trace.kernels)
+
+
 def test_the_gated_mlp_has_its_two_configurations_and_its_region(fixtures: Path) -> None:
     report = read_sqlite(fixtures / "cuda" / "h200.gated_mlp.nsys.sqlite")
     trace = report.trace
@@ -37,7 +51,7 @@ def test_the_gated_mlp_has_its_two_configurations_and_its_region(fixtures: Path)
     assert trace.busy == pytest.approx(7.434660e-3 + 3.744e-5)
     assert [(t.kind, t.count, t.bytes) for t in trace.transfers] == [("memset", 40, 160)]
     assert trace.launch_call == pytest.approx(5.236e-6)
-    assert gemm.ranges[0] == "profkit:measure"
+    assert gemm.ranges[0] == "measure"
     assert len([r for r in trace.ranges if r.name.startswith("iter") and r.kernels == 3]) == 20
     assert (report.version, report.facts["driver"], report.facts["CUDA"]) == (
         "2025.3.2.0",
