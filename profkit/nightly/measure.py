@@ -21,6 +21,7 @@ from profkit.run import clean_name, release_space, reserve_space
 # What a device at its power limit is built to do: large products of matrices run there every night. In the words of
 # hardware/nvml.py, for samples and moments alike; every other reason there is heat or a fault.
 _POWER = "power limit"
+CASES_HEATED = 0.05  # of a sweep: of fewer cases than these the means over all shapes tell nothing else
 
 
 @dataclass
@@ -143,8 +144,12 @@ def judged(entry: Entry, document: RunDocument) -> Entry:
 
 def throttled(document: RunDocument) -> str | None:
     """Why the samples cannot be believed: too hot, or thrown away for the most part; None where they can."""
+    cases = [timing for timing in document.timings if timing.group is not None]
+    heated = [r for t in cases for p in t.processes for r in sorted(set(p.throttle_reasons) - {_POWER})[:1]]
+    if len(heated) > CASES_HEATED * len(cases):
+        return f"throttled in {len(heated)} of {len(cases)} cases ({heated[0]})"
     for timing in document.timings:
-        for process in timing.processes:
+        for process in timing.processes if timing.group is None else ():
             why = ", ".join(process.throttle_reasons)
             if process.throttled == 0 and set(process.throttle_reasons) - {_POWER}:
                 return f"throttled all the time ({why})"

@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from profkit.cli.app import app
+from profkit.nightly.measure import throttled
 from profkit.run import write_run
 from tests.sweep_twins import changed, made_up, noisy, sweep
 
@@ -82,3 +83,15 @@ def test_a_history_shows_the_means_first_and_not_every_case(runs: Path, tmp_path
     shown = CliRunner().invoke(app, ["history", "show", "last", *history]).stdout
     assert shown.index("time.geometric_mean") < shown.index("time.median")
     assert "more scopes: --format json has all of them" in shown
+
+
+@pytest.mark.parametrize(("heated", "valid"), [(1, True), (3, True), (30, False)])
+def test_a_night_is_valid_where_few_cases_were_measured_in_heat(heated: int, valid: bool) -> None:
+    document = sweep(made_up(8))
+    hot = [
+        replace(t, processes=(replace(t.processes[0], throttle_reasons=("thermal slowdown",)),))
+        for t in document.timings[:heated]
+    ]
+    reason = throttled(replace(document, timings=(*hot, *document.timings[heated:])))
+    assert (reason is None) == valid
+    assert valid or f"throttled in {heated} of 72 cases" in (reason or "")

@@ -78,6 +78,12 @@ def test_verdicts_are_counted_by_implementation_and_operation() -> None:
     assert "time-precision, forward float32: 12 UNKNOWN" in told
 
 
+def test_on_the_cpu_nothing_is_asked_of_the_first_case_alone() -> None:
+    document = sweeps.sweep("GELU", factors={"PyTorch": 1.0})
+    document = sweeps.of(*(replace(r, clock="wall", cache="warm") for r in document.results))
+    assert {v.target for v in judged(document).verdicts} == {"time-precision", "cases-right"}
+
+
 def test_every_implementation_has_its_farthest_case() -> None:
     document = sweeps.sweep("GELU")
     told = render(judged(document), document, FOLDER, color=False, width=100)
