@@ -100,6 +100,16 @@ def test_a_tensor_that_begins_anywhere_is_taken_element_by_element(operation: st
         )
 
 
+def test_as_much_is_loaded_at_a_time_as_the_begin_of_every_row_allows() -> None:
+    for width, pack in ((512, 8), (1000, 8), (100, 4), (6, 2), (7, 1)):
+        assert launch.pack_of(torch.empty(3, width, dtype=torch.float16), ()) == pack
+    x = torch.empty(4 * 64 + 8, dtype=torch.float16)
+    for begin, pack in ((0, 8), (1, 1), (2, 2), (4, 4), (8, 8)):
+        moved = x[begin : begin + 4 * 64].view(4, 64)
+        assert launch.pack_of(moved, (moved,)) == pack
+    assert launch.pack_of(torch.empty(3, 512), ()) == 4  # float32
+
+
 @pytest.mark.usefixtures("on_cpu")
 def test_what_is_left_after_the_last_pack_is_done_too() -> None:
     for operation in ("GELU", "Swish", "MSE"):

@@ -98,7 +98,8 @@ template <int COUNT> __device__ __forceinline__ void widen(const Pack<COUNT>& pa
 }
 
 template <int COUNT> __device__ __forceinline__ void load(const element* from, float* into) {
-    widen(*reinterpret_cast<const Pack<COUNT>*>(from), into);
+    const Pack<COUNT> pack = *reinterpret_cast<const Pack<COUNT>*>(from);  // all of it at once
+    widen(pack, into);
 }
 
 template <int COUNT> __device__ __forceinline__ void store(element* into, const float* from) {

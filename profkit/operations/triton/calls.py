@@ -13,6 +13,7 @@ from profkit.operations.unavailable import Unavailable, ask_plain_inputs
 # Elements of a row that a program holds: 16,384 are 64 KiB in float32, a quarter of a multiprocessor's registers. The
 # backward pass of layer norm holds five numbers for each. Wider rows are gone over several times.
 WIDEST, WIDEST_BACK = 16384, 4096
+MOST_ROWS = (1 << 31) - (1 << 24)  # what 32 bits count, less those of a tile more for each program
 
 
 def build(problem: Problem) -> Call:
@@ -29,8 +30,11 @@ def build(problem: Problem) -> Call:
 
 
 def _rows(x: Tensor, widest: int) -> Any:
-    """The kernels for rows of this width."""
+    """The kernels for rows of this width. Raises Unavailable for more rows than they count."""
     from profkit.operations.triton import rows, wide
+
+    if x.numel() // x.shape[-1] > MOST_ROWS:
+        raise Unavailable(f"the Triton kernels take at most {MOST_ROWS:,} rows")
 
     return rows if x.shape[-1] <= widest else wide
 

@@ -7,7 +7,7 @@ barriers, and cost cross entropy in 16 bits half of its speed. Only rows that on
 # a kernel's parameters have Triton's types
 # mypy: disable-error-code="no-untyped-def,untyped-decorator,no-untyped-call"
 # sizes are in capitals, as Triton's own tutorials write them; a row has UNITS * STEP elements, so that the compiler
-# knows by how much the rows' addresses can be divided
+# knows by how much the rows' addresses can be divided; rows are counted in 32 bits, which take fewer registers
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ NARROW, NARROW_WARPS = 4096, 4  # bytes of a tile of rows no longer than that: 3
 # bandwidth, with half of it 89 %). In its backward pass a thread keeps the sums for weight and bias besides.
 LAYER_NORM, LAYER_NORM_BACK, CROSS_ENTROPY = 4096, 1024, 2048
 HELD = 1024  # elements of a row that a warp holds
-# Warps of a multiprocessor, where programs walk over tiles: as many as its registers hold at a time. One more program
-# than that would run when all others are done.
-WALKERS, WALKERS_BACK = 24, 16
+# Warps of a multiprocessor, where programs walk over tiles, and all of them run at a time: one program more would begin
+# when the others are done. So where 32 walk each thread must do with 64 registers.
+WALKERS, WALKERS_BACK = 32, 16
+LIGHT = 64  # bytes of a tile for each thread, with which it does
 
 
 def tile(x: Any, elements: int) -> tuple[int, int, int]:
@@ -53,12 +54,6 @@ def units(width: int) -> tuple[int, int]:
 
 
 @triton.jit
-def _inside(first, M, ROWS: tl.constexpr):
-    """Which of a tile's rows there are; told in 32 bits, which half as many registers hold."""
-    return tl.arange(0, ROWS) < tl.maximum(tl.minimum(M - first, ROWS), 0).to(tl.int32)
-
-
-@triton.jit
 def _layer_norm(
     x,
     w,
@@ -75,13 +70,13 @@ def _layer_norm(
     KEEP: tl.constexpr,
 ):
     H = UNITS * STEP
-    first = tl.program_id(0).to(tl.int64) * ROWS
+    first = tl.program_id(0) * ROWS
     here = tl.arange(0, ROWS)
     column = tl.arange(0, BLOCK)[None, :]
-    inside = _inside(first, M, ROWS)
+    inside = tl.arange(0, ROWS) < M - first
     there = inside[:, None] & (column < H)
     at = here[:, None] * H + column
-    value = tl.load(x + first * H + at, mask=there, other=0.0).to(tl.float32)
+    value = tl.load(x + first.to(tl.int64) * H + at, mask=there, other=0.0).to(tl.float32)
     weight = tl.load(w + column, mask=column < H, other=0.0)
     bias = tl.load(b + column, mask=column < H, other=0.0)
     mean = tl.sum(value, axis=1) / H
@@ -91,17 +86,17 @@ def _layer_norm(
         tl.store(mean_out + first + here, mean, mask=inside)
         tl.store(rstd_out + first + here, rstd, mask=inside)
     result = centred * rstd[:, None] * weight.to(tl.float32) + bias.to(tl.float32)
-    tl.store(y + first * H + at, result.to(y.dtype.element_ty), mask=there)
+    tl.store(y + first.to(tl.int64) * H + at, result.to(y.dtype.element_ty), mask=there)
 
 
 @triton.jit
 def _gradients(dy, x, mean_in, rstd_in, first, at, M, H, column, ROWS: tl.constexpr):
     """What the backward pass of layer norm reads of a tile, with zeros past the end."""
-    inside = _inside(first, M, ROWS)
+    inside = tl.arange(0, ROWS) < M - first
     there = inside[:, None] & (column < H)
     row = first + tl.arange(0, ROWS)
-    value = tl.load(x + first * H + at, mask=there, other=0.0)
-    grad = tl.load(dy + first * H + at, mask=there, other=0.0)
+    value = tl.load(x + first.to(tl.int64) * H + at, mask=there, other=0.0)
+    grad = tl.load(dy + first.to(tl.int64) * H + at, mask=there, other=0.0)
     mean = tl.load(mean_in + row, mask=inside, other=0.0)
     rstd = tl.load(rstd_in + row, mask=inside, other=0.0)
     return value, grad, mean, rstd
@@ -129,8 +124,8 @@ def _layer_norm_backward(
     here = tl.arange(0, ROWS)
     column = tl.arange(0, BLOCK)[None, :]
     at = here[:, None] * H + column
-    stride = tl.num_programs(0).to(tl.int64) * ROWS
-    first = tl.program_id(0).to(tl.int64) * ROWS
+    stride = tl.num_programs(0) * ROWS
+    first = tl.program_id(0) * ROWS
     weight = tl.load(w + column, mask=column < H, other=0.0)
     dw = tl.zeros((ROWS, BLOCK), tl.float32)
     db = tl.zeros((ROWS, BLOCK), tl.float32)
@@ -138,7 +133,8 @@ def _layer_norm_backward(
         value_next, grad_next, mean_next, rstd_next = _gradients(
             dy, x, mean_in, rstd_in, first, at, M, H, column, ROWS
         )
-    for begin in range(first, M, stride):
+    for step in range(tl.cdiv(M - first, stride)):
+        begin = first + step * stride
         if AHEAD:
             value, grad, mean, rstd = value_next, grad_next, mean_next, rstd_next
             value_next, grad_next, mean_next, rstd_next = _gradients(
@@ -155,8 +151,8 @@ def _layer_norm_backward(
         along = tl.sum(scaled * normal, axis=1) / H
         level = tl.sum(scaled, axis=1) / H
         result = (scaled - level[:, None] - normal * along[:, None]) * rstd[:, None]
-        there = _inside(begin, M, ROWS)[:, None] & (column < H)
-        tl.store(dx + begin * H + at, result.to(dx.dtype.element_ty), mask=there)
+        there = (here < M - begin)[:, None] & (column < H)
+        tl.store(dx + begin.to(tl.int64) * H + at, result.to(dx.dtype.element_ty), mask=there)
     flat = tl.arange(0, BLOCK)
     place = partial + tl.program_id(0).to(tl.int64) * 2 * H
     tl.store(place + flat, tl.sum(dw, axis=0), mask=flat < H)
@@ -214,9 +210,9 @@ def column_sums(partial: Any, dw: Any, db: Any, count: int, width: int) -> None:
 @triton.jit
 def _logits(x, target, first, at, M, C, column, ROWS: tl.constexpr):
     """What the losses of a tile are made of, with minus infinity past the end."""
-    inside = _inside(first, M, ROWS)
+    inside = tl.arange(0, ROWS) < M - first
     there = inside[:, None] & (column < C)
-    value = tl.load(x + first * C + at, mask=there, other=float("-inf"))
+    value = tl.load(x + first.to(tl.int64) * C + at, mask=there, other=float("-inf"))
     return value, tl.load(target + first + tl.arange(0, ROWS), mask=inside, other=0)
 
 
@@ -240,17 +236,20 @@ def _cross_entropy(
     here = tl.arange(0, ROWS)
     column = tl.arange(0, BLOCK)[None, :]
     at = here[:, None] * C + column
-    stride = tl.num_programs(0).to(tl.int64) * ROWS
-    first = tl.program_id(0).to(tl.int64) * ROWS
+    stride = tl.num_programs(0) * ROWS
+    first = tl.program_id(0) * ROWS
     losses = tl.zeros((ROWS,), tl.float32)
     value_next, wanted_next = _logits(x, target, first, at, M, C, column, ROWS)
-    for begin in range(first, M, stride):
+    for step in range(tl.cdiv(M - first, stride)):
+        begin = first + step * stride
         value, wanted = value_next, wanted_next
         value_next, wanted_next = _logits(x, target, begin + stride, at, M, C, column, ROWS)
-        inside = _inside(begin, M, ROWS)
+        inside = here < M - begin
         # The target's value is loaded once more: to look for it among all of the row's costs as much as their sum.
         known = inside & (wanted >= 0) & (wanted < C)
-        chosen = tl.load(x + begin * C + here * C + wanted, mask=known, other=float("nan")).to(tl.float32)
+        chosen = tl.load(x + begin.to(tl.int64) * C + here * C + wanted, mask=known, other=float("nan")).to(
+            tl.float32
+        )
         value = value.to(tl.float32)
         # A row past the end has nothing but -inf in it: its maximum is made finite, and its loss is left out.
         top = tl.where(inside, tl.max(value, axis=1), 0.0)
@@ -264,21 +263,21 @@ def _cross_entropy_backward(
     x, target, dout, dx, M, UNITS, SCALE, STEP: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr
 ):
     C = UNITS * STEP
-    first = tl.program_id(0).to(tl.int64) * ROWS
+    first = tl.program_id(0) * ROWS
     here = tl.arange(0, ROWS)
     column = tl.arange(0, BLOCK)[None, :]
     at = here[:, None] * C + column
     value, wanted = _logits(x, target, first, at, M, C, column, ROWS)
     value = value.to(tl.float32)
     scale = tl.load(dout).to(tl.float32) * SCALE
-    inside = _inside(first, M, ROWS)
+    inside = tl.arange(0, ROWS) < M - first
     top = tl.where(inside, tl.max(value, axis=1), 0.0)
     raised = tl.exp2((value - top[:, None]) * 1.4426950408889634)
     share = scale / tl.where(inside, tl.sum(raised, axis=1), 1.0)
     place = tl.where((wanted >= 0) & (wanted < C), wanted, -1).to(tl.int32)
     result = raised * share[:, None] - tl.where(column == place[:, None], scale, 0.0)
     there = inside[:, None] & (column < C)
-    tl.store(dx + first * C + at, result.to(dx.dtype.element_ty), mask=there)
+    tl.store(dx + first.to(tl.int64) * C + at, result.to(dx.dtype.element_ty), mask=there)
 
 
 def cross_entropy(x: Any, target: Any) -> Any:
@@ -289,8 +288,12 @@ def cross_entropy(x: Any, target: Any) -> Any:
     most, partial, done = scratch(x.device)
     out = torch.empty((), dtype=x.dtype, device=x.device)
     size, step = units(C)
-    _cross_entropy[(walking(M, rows, most, WALKERS, warps),)](
-        x, target, partial, done, out, M, size, 1.0 / M, step, rows, block, CHUNK, num_warps=warps
+    walkers = WALKERS if rows * block * x.element_size() <= LIGHT * 32 * warps else WALKERS // 2
+    options = (
+        {"maxnreg": 2048 // walkers} if torch.version.cuda else {}
+    )  # of 64 Ki registers, 32 threads a warp
+    _cross_entropy[(walking(M, rows, most, walkers, warps),)](
+        x, target, partial, done, out, M, size, 1.0 / M, step, rows, block, CHUNK, num_warps=warps, **options
     )
     return out
 
