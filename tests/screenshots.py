@@ -75,7 +75,7 @@ SHOTS = (
         "sweep-map",
         "sweep",
         "#panel-0 .charts",
-        "document.querySelector('#panel-0 g[data-at=\"2,3\"]').focus({preventScroll: true})",
+        "document.querySelector('#panel-0 g[data-at=\"5,2\"]')?.focus({preventScroll: true})",
         height=740,
     ),
     Shot("sweep-lines", "sweep", "#panel-0 .charts + .note + .charts", height=940),
