@@ -183,8 +183,13 @@ def _drawn(screen: Screen, lines: Sequence[str]) -> None:
 
 
 def _missing(screen: Screen, document: SweepDocument, details: bool) -> None:
-    """What is wrong with an implementation; what merely cannot be had stands with its table."""
-    bad = [one for one in missing(document) if one.state in BAD]
+    """What is wrong with an implementation, and what brings one that is not there; the rest stands with its table."""
+    found = missing(document)
+    for one in [one for one in found if one.state not in BAD and one.fix][:REASONS]:
+        screen.heading(f"{shortened(harmless(one.implementation), 30)} can be had")
+        screen.line(f"{one.state} in {plural(one.cases, 'case')}: {harmless(one.reason)}", indent=2, hang=2)
+        screen.typed(f"fix: {one.fix}", indent=2)
+    bad = [one for one in found if one.state in BAD]
     if not bad:
         return
     screen.heading("Not right")

@@ -126,6 +126,16 @@ def test_what_is_wrong_stands_first_and_one_reason_stands_once() -> None:
     assert "an error of 3.3" in terminal(document)
 
 
+def test_what_brings_an_implementation_is_told_once_and_in_one_piece() -> None:
+    fix = "apt-get install gcc " + "x" * 80
+    told = terminal(
+        sweeps.without(sweeps.sweep("GELU", "MSE"), "unavailable", "Triton", "no compiler", fix=fix)
+    )
+    assert told.count(f"fix: {fix}\n") == 1
+    assert "Triton can be had" in told
+    assert "unavailable in 24 cases: no compiler" in told
+
+
 def test_every_implementation_has_a_letter_of_its_own() -> None:
     assert dict(letters(sweeps.sweep())) == {"PyTorch": "P", "torch.compile": "O", "Triton": "T", "CUDA": "C"}
     many = sweeps.sweep(
