@@ -8,12 +8,11 @@ from profkit.model import SweepDocument
 from profkit.reports.html.escape import link
 from profkit.reports.markdown_text import block, escaped, fitted, folded, grid_of
 from profkit.reports.sweep_conclusions import conclusions
-from profkit.reports.sweep_plots import roofline_lines, speedup_plots, time_plots
+from profkit.reports.sweep_plots import roofline_lines, speedup_plots, time_plots, who
 from profkit.reports.sweep_words import (
     ALIKE,
     BAD,
     NOTHING,
-    called,
     case_line,
     gaps,
     head_line,
@@ -114,8 +113,7 @@ def _roofline(document: SweepDocument) -> str:
     told = [f"{what}\n\n" + "\n".join(lines) for what, lines in roofline_lines(document, WIDE)]
     if not told:
         return ""
-    names = ", ".join(f"{sign} {called(name)}" for name, sign in letters(document).items())
-    return "### Roofline\n\n" + block("\n\n".join([names, *told]))
+    return "### Roofline\n\n" + block("\n\n".join([who(document), *told]))
 
 
 def _row(standing: Standing) -> list[str]:

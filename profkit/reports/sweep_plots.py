@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from profkit.model import SweepDocument
 from profkit.reports.letter_plot import SEVERAL, Plot, letter_plots, roofline_plot
-from profkit.reports.sweep_words import letters, ratio, told_share
+from profkit.reports.sweep_words import called, letters, ratio, told_share
 from profkit.standings.along import AXES, Along, Line, along
 from profkit.standings.ranking import BASELINE, Panel
 from profkit.standings.under_roofs import by_traffic, places_under
@@ -49,6 +49,12 @@ def roofline_lines(document: SweepDocument, width: int) -> list[tuple[str, list[
     marks = {sign: tuple(size.shares.get(name) for size in sizes) for name, sign in signs.items()}
     shares = letter_plots([Plot("bytes", names, marks)], told_share, level=True, width=width)
     return [*found, (SHARES, shares)] if shares else found
+
+
+def who(document: SweepDocument) -> str:
+    """`P PyTorch, C CUDA`: the letters of those that were measured anywhere."""
+    timed = {result.implementation for result in document.results if result.median}
+    return ", ".join(f"{sign} {called(name)}" for name, sign in letters(document).items() if name in timed)
 
 
 def _views(panel: Panel) -> list[Along]:

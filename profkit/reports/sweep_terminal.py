@@ -10,12 +10,11 @@ from profkit.model import SweepDocument
 from profkit.reports.plain_text import harmless
 from profkit.reports.screen import Screen
 from profkit.reports.sweep_conclusions import conclusions
-from profkit.reports.sweep_plots import roofline_lines, speedup_plots, time_plots
+from profkit.reports.sweep_plots import roofline_lines, speedup_plots, time_plots, who
 from profkit.reports.sweep_words import (
     ALIKE,
     BAD,
     NOTHING,
-    called,
     case_line,
     gaps,
     head_line,
@@ -170,8 +169,7 @@ def _roofline(screen: Screen, document: SweepDocument) -> None:
     drawn = roofline_lines(document, screen.console.width - 2)
     if drawn:
         screen.heading("Roofline")
-        names = (f"{sign} {called(name)}" for name, sign in letters(document).items())
-        screen.line((", ".join(names), "dim"), indent=2, hang=2)
+        screen.line((who(document), "dim"), indent=2, hang=2)
     for told, lines in drawn:
         screen.line(told, indent=2, hang=2)
         _drawn(screen, lines)
