@@ -25,7 +25,7 @@ def compile_ahead(point: GridPoint, device: Any) -> None:
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     operation = OPERATIONS[point.operation]
-    shapes = operation.inputs(point, _Shapes(point))
+    shapes = operation.inputs(point, Shapes(point))
     with FakeTensorMode():
         inputs = tuple(torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=device) for t in shapes)
         leaves, others = arguments(Problem(point, operation, inputs))
@@ -48,8 +48,10 @@ def _fill(graph: Any, inputs: Sequence[Any]) -> Any:
     raise _Enough
 
 
-class _Shapes:
+class Shapes:
     """Draws inputs as the sweep does, without contents; but labels are numbers: an operation may look at one."""
+
+    # ruff: noqa: D102 (operation.Draw documents the methods)
 
     def __init__(self, point: GridPoint) -> None:
         self._dtype = point.dtype

@@ -1,4 +1,4 @@
-"""Compiling ahead: helpers fill Inductor's caches on disk for the coming points while workers measure others.
+"""Compiling ahead: helpers fill compilers' caches on disk for the coming points while workers measure others.
 
 To compile a shape takes Inductor about a second of one processor, to time it a tenth of that. A helper that cannot
 start, dies or hangs costs what it would have saved, and nothing else: the worker compiles for itself then.
@@ -11,7 +11,9 @@ from collections import deque
 from collections.abc import Sequence
 
 from profkit.model import GridPoint
+from profkit.operations.compiled import NAME as COMPILED
 from profkit.sweep.hand import Died, Hand, TookTooLong
+from profkit.sweep.order import Work
 
 MOST = 8  # helpers for each worker: they compile faster then than it measures
 MOST_IN_ALL = 32
@@ -36,16 +38,17 @@ def how_many(shapes: int, workers: int, cores: int, room: int | None, *, beside:
 class Ahead:
     """Helpers, and which points they are at: those that `ready` says no to are compiled sooner by one of them.
 
+    `tasks` are points with the implementations that are to be compiled there; only Inductor is waited for.
     `beside`: while workers measure; else before anything is measured. `threads` of torch are in what is compiled for
     a CPU; 0 is its own choice.
     """
 
     def __init__(
-        self, hands: Sequence[Hand], points: Sequence[GridPoint], *, beside: bool = True, threads: int = 0
+        self, hands: Sequence[Hand], tasks: Sequence[Work], *, beside: bool = True, threads: int = 0
     ) -> None:
         self._hands, self.beside, self._threads_of_torch = hands, beside, threads
-        self._waiting = deque(points) if hands else deque[GridPoint]()
-        self._open = set(self._waiting)
+        self._waiting = deque(tasks) if hands else deque[Work]()
+        self._open = {point for point, names in self._waiting if COMPILED in names}
         self._changed = threading.Condition()
         self._working = len(hands)
         self._stop = threading.Event()
@@ -76,10 +79,11 @@ class Ahead:
     def give_up_last(self) -> bool:
         """Take the last point that no helper has begun away from them; whether there was one."""
         with self._changed:
-            if not self._waiting:
-                return False
-            self._settle(self._waiting.pop())
-            return True
+            while self._waiting:
+                self._settle(task := self._waiting.pop())
+                if COMPILED in task[1]:
+                    return True
+            return False
 
     def wait(self, seconds: float) -> None:
         """Until a point is settled, or so long."""
@@ -98,30 +102,33 @@ class Ahead:
             hand.close()
 
     def _serve(self, hand: Hand) -> None:
-        point: GridPoint | None = None
+        task: Work | None = None
+        about = {"threads": self._threads_of_torch, "compiles": bool(self._open)}
         try:
-            hand.start({"threads": self._threads_of_torch}, START_SECONDS)
-            while (point := self._next()) is not None:
-                for _ in hand.ask(point, (), COMPILE_SECONDS):
+            hand.start(about, START_SECONDS)
+            while (task := self._next()) is not None:
+                for _ in hand.ask(*task, COMPILE_SECONDS):
                     pass
                 with self._changed:
-                    self._settle(point)
+                    self._settle(task)
         except (Died, TookTooLong):
             pass
         finally:
             hand.close()
             with self._changed:
-                self._settle(point)
+                if task is not None:
+                    self._settle(task)
                 self._working -= 1
                 while not self._working and self._waiting:  # nobody is left who would compile them
                     self._settle(self._waiting.popleft())
 
-    def _next(self) -> GridPoint | None:
+    def _next(self) -> Work | None:
         with self._changed:
             return self._waiting.popleft() if self._waiting and not self._stop.is_set() else None
 
-    def _settle(self, point: GridPoint | None) -> None:
+    def _settle(self, task: Work) -> None:
         """With the lock held."""
-        if point is not None:
+        point, names = task
+        if COMPILED in names:
             self._open.discard(point)
         self._changed.notify_all()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from profkit.hardware.container import available_memory, read_limits
@@ -19,6 +20,11 @@ from profkit.sweep.sweep_request import SweepRequest
 LOG = "worker.log"
 CONTEXT_BYTES = 0.65e9  # of the device that a helper holds (H200, CUDA 13)
 HELPER_BYTES = 1.5e9  # of the host
+OUR_KERNELS = ("Triton", "CUDA")
+LARGER, LARGEST = (
+    1 << 20,
+    1 << 24,
+)  # elements: some kernels are others from there on; a helper holds no more than these
 SHARE = 8  # one in so many of the memory is the helpers'
 
 
@@ -41,9 +47,9 @@ def reliefs(request: SweepRequest, work: Sequence[Work]) -> list[Relief]:
 
 def ahead(request: SweepRequest, work: Sequence[Work]) -> Ahead:
     """Helpers for what will be compiled, as many as there is room for."""
-    points, places = _compiles(work), _places(request)
-    beside = request.device != "cpu"
-    count = how_many(len(points), len(places), cores(), _room(beside), beside=beside)
+    beside, places = request.device != "cpu", _places(request)
+    tasks = tasks_of(work, kernels=beside)
+    count = how_many(len(tasks), len(places), cores(), _room(beside), beside=beside)
     if traced(os.environ):
         count = 0
     nowhere, device = Path(os.devnull), _device(request)  # what they have to say the worker will say, too
@@ -51,7 +57,25 @@ def ahead(request: SweepRequest, work: Sequence[Work]) -> Ahead:
         Hand(request.python, device, (), places[number % len(places)], nowhere, kind="helper")
         for number in range(count)
     ]
-    return Ahead(hands, points, beside=beside, threads=request.wish.threads)
+    return Ahead(hands, tasks, beside=beside, threads=request.wish.threads)
+
+
+def tasks_of(work: Sequence[Work], *, kernels: bool) -> list[Work]:
+    """What helpers compile, in the order of the work: Inductor each shape, and where there are `kernels` of our own
+    those of one small and one larger shape for each width of rows, which others of that width use, too.
+    """
+    tasks: list[Work] = []
+    seen = set()
+    for point, names in work:
+        elements = point.batch * point.sequence * point.dimension
+        group = replace(point, batch=0, sequence=int(elements >= LARGER))
+        own = tuple(name for name in names if name in OUR_KERNELS)
+        if kernels and own and elements <= LARGEST and group not in seen:
+            seen.add(group)
+            tasks.append((point, own))
+        if COMPILED in names:
+            tasks.append((point, (COMPILED,)))
+    return tasks
 
 
 def device_names(gpus: Sequence[str], visible: str | None) -> tuple[str, ...]:
@@ -78,13 +102,18 @@ def _device(request: SweepRequest) -> str:
 
 
 def _places(request: SweepRequest) -> list[Mapping[str, str]]:
-    """For each worker what its environment says of devices."""
+    """For each worker what its environment says of devices, and of where Triton keeps its kernels.
+
+    A process in which Inductor has run would keep them in Inductor's folder, and not find what others compiled.
+    """
     if request.device == "cpu":
         return [{"CUDA_VISIBLE_DEVICES": ""} for _ in request.gpus or ("",)]
+    home = Path(os.environ.get("TRITON_HOME") or "~").expanduser()
+    kept = {"TRITON_CACHE_DIR": os.environ.get("TRITON_CACHE_DIR") or str(home / ".triton" / "cache")}
     if not request.gpus:
-        return [{}]
+        return [kept]
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    return [{"CUDA_VISIBLE_DEVICES": name} for name in device_names(request.gpus, visible)]
+    return [{"CUDA_VISIBLE_DEVICES": name, **kept} for name in device_names(request.gpus, visible)]
 
 
 def _room(device: bool) -> int | None:

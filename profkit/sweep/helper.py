@@ -35,17 +35,23 @@ def _serve(name: str, answers: TextIO) -> None:
     if device.type == "cuda":
         torch.empty(1, device=device)
     from profkit.operations.compile_ahead import compile_ahead
-    from profkit.operations.compiled import load
+    from profkit.operations.compiled import NAME, load
+    from profkit.operations.kernels_ahead import kernels_ahead
 
-    load()
     for line in sys.stdin:
         request = json.loads(line)
         if request["ask"] == "about":
+            if request["compiles"]:
+                load()
             if request["threads"]:  # for a CPU they are in what is compiled
                 torch.set_num_threads(request["threads"])
             say(answers, {"event": "about"})
             continue
-        begin = perf_counter()
-        with suppress(Exception):  # the worker that needs it will say what is wrong
-            compile_ahead(codec.build(GridPoint, request["point"]), device)
+        begin, point = perf_counter(), codec.build(GridPoint, request["point"])
+        for name in request["implementations"]:
+            with suppress(Exception):  # the worker that needs it will say what is wrong
+                if name == NAME:
+                    compile_ahead(point, device)
+                else:
+                    kernels_ahead(name, point, device)
         say(answers, {"event": "done", "seconds": perf_counter() - begin})

@@ -16,6 +16,7 @@ from small_sweep import request_for
 
 from profkit.model import GridPoint
 from profkit.operations import compile_ahead, registry
+from profkit.operations.compiled import NAME as COMPILED
 from profkit.operations.registry import OPERATIONS
 from profkit.progress import Silent
 from profkit.sweep import crew, pool
@@ -71,7 +72,9 @@ def test_a_worker_finds_in_the_caches_what_a_helper_compiled(
 ) -> None:
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
     monkeypatch.setenv("TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS", "0")  # it pays over many kernels
-    ahead = Ahead([Hand(sys.executable, "cpu", (), {}, tmp_path / "log", kind="helper")], [POINT])
+    ahead = Ahead(
+        [Hand(sys.executable, "cpu", (), {}, tmp_path / "log", kind="helper")], [(POINT, (COMPILED,))]
+    )
     ahead.begin()
     while not ahead.ready(POINT):
         ahead.wait(1.0)
@@ -125,6 +128,17 @@ def test_helpers_are_as_many_as_pay(
     assert how_many(shapes, workers, cores, room, beside=beside) == wanted
 
 
+def test_inductor_compiles_each_shape_ahead_and_our_kernels_serve_all_of_a_width() -> None:
+    names = ("PyTorch", COMPILED, "Triton")
+    sizes = [(16, 8), (16, 64), (1 << 15, 64), (1 << 20, 64)]
+    points = [GridPoint("GELU", rows, 1, width, "float32", "forward") for rows, width in sizes]
+    work = [(each, names) for each in points]
+    inductor = [(each, (COMPILED,)) for each in points]
+    assert crew.tasks_of(work, kernels=False) == inductor
+    own = [(each, ("Triton",)) for each in points[:3]]  # the last would take too much memory
+    assert sorted(crew.tasks_of(work, kernels=True), key=str) == sorted([*own, *inductor], key=str)
+
+
 def test_what_is_not_compiled_yet_follows_when_it_is_and_the_rest_of_a_point_does_not_wait() -> None:
     both, late = ("eager", "late"), ("late",)
     order = Order([(point(1), both), (point(2), both), (point(3), late)], "late")
@@ -155,7 +169,7 @@ def test_workers_that_share_a_grid_end_with_small_points() -> None:
 
 def test_helpers_that_cannot_start_keep_nobody_waiting(tmp_path: Path) -> None:
     hands = [Hand("/bin/false", "cpu", (), {}, tmp_path / "log", kind="helper") for _ in range(2)]
-    ahead = Ahead(hands, [point(1), point(2)])
+    ahead = Ahead(hands, [(point(number), (COMPILED,)) for number in (1, 2)])
     assert not ahead.ready(point(1))
     assert ahead.ready(point(3))  # nobody would compile it
     ahead.begin()
@@ -165,7 +179,8 @@ def test_helpers_that_cannot_start_keep_nobody_waiting(tmp_path: Path) -> None:
 
 
 def test_a_worker_may_take_the_last_of_what_helpers_have_not_begun() -> None:
-    ahead = Ahead([Hand("/bin/false", "cpu", (), {}, Path(os.devnull))], [point(1), point(2)])
+    tasks = [(point(1), ("CUDA",)), (point(1), (COMPILED,)), (point(2), (COMPILED,)), (point(2), ("CUDA",))]
+    ahead = Ahead([Hand("/bin/false", "cpu", (), {}, Path(os.devnull))], tasks)
     assert ahead.give_up_last()
     assert (ahead.ready(point(1)), ahead.ready(point(2))) == (False, True)
     assert ahead.give_up_last()
@@ -192,3 +207,38 @@ def test_a_relief_takes_over_when_it_is_there_and_where_none_comes_the_first_doe
     ] * 2
     first, last = ((tmp_path / name).read_text() for name in ("at once", "late"))
     assert (first != last) == comes
+
+
+DRIVER = """
+import os, sys, torch
+from triton.backends.compiler import GPUTarget
+from triton.runtime import driver
+from profkit.model import GridPoint
+from profkit.operations.kernels_ahead import kernels_ahead
+from profkit.operations.triton import flat, rows  # compiled, though the implementation takes them for interpreted
+
+class Driver:  # of an H100, as far as a compiler asks; it loads and launches nothing
+    get_current_device = get_current_stream = lambda self, *_: 0
+    get_current_target = lambda self: GPUTarget("cuda", 90, 32)
+
+driver.set_active(Driver())
+os.environ["TRITON_INTERPRET"] = "1"
+for point in sys.argv[1:]:
+    operation, direction, batch = point.split(":")
+    kernels_ahead("Triton", GridPoint(operation, int(batch), 256, 64, "float32", direction), torch.device("cpu"))
+"""
+
+
+def test_tritons_kernels_are_built_without_a_device_and_none_is_launched(tmp_path: Path) -> None:
+    pytest.importorskip("triton")
+    done = subprocess.run(
+        [sys.executable, "-c", DRIVER, "GELU:forward:128", "LayerNorm:backward:16", "MSE:forward:16"],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "TRITON_CACHE_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    built = {path.name.partition(".")[0] for path in tmp_path.glob("*/*.cubin")}
+    assert {"_gelu", "_layer_norm", "_layer_norm_backward", "_mse"} <= built
+    assert len(list(tmp_path.glob("*/_gelu.cubin"))) > 1  # all that will be tried
