@@ -25,9 +25,13 @@ from profkit.words import plural
 
 METRIC = "time.geometric_mean"
 # How far all cases of one implementation of one operation move together from one sweep to the next of the same code, as
-# a standard deviation of the geometric mean's logarithm. On the device's clock: 0.82 % over 150 of them (10 pairs of
-# five sweeps of 1,680 cases on two machines with H200s; 0.22 % within one machine and setting).
-TOGETHER = 0.0085
+# a standard deviation of the geometric mean's logarithm. On the device's clock: 0.96 % over 110 of them (11 pairs of
+# seven sweeps on three hosts with H200s, 160 to 1,680 cases; 0.25 % within one host and setting), and
+TOGETHER = 0.01
+# 0.68 % beside the framework's own, of which most move with them: the clock, the temperature, another chip of the kind.
+BESIDE = 0.0075
+NOTABLE = 0.002
+WITNESSES = 3  # groups of the framework: of fewer no middle is taken
 # What that experience weighs beside what this pair of sweeps shows, in observations: as few as make a spread.
 WEIGHT = 4
 # A single case from one sweep to the next, likewise: 1.5 % is the middle of 30 such spreads.
@@ -55,6 +59,7 @@ class Grouped:
     controls: str | None = None
     lost: tuple[str, ...] = ()  # cases that only the baseline has a time of
     nothing: bool = False  # no case has a time in both
+    note: str | None = None  # what was taken for the machine's doing
 
     @property
     def looked_at(self) -> int:
@@ -76,9 +81,13 @@ def decide_groups(
         return Grouped((), lost=_lost(baseline, candidate), nothing=True)
     known = _controls(baseline, candidate, tuple(groups))
     spreads = _spreads(groups)
-    together = _group_changes(groups, spreads, known, floor)
-    cases = _case_changes(groups, spreads, floor)
-    return Grouped((*together, *cases), _moved(together, known), _lost(baseline, candidate))
+    means = {name: sum(map(_log, group)) / len(group) for name, group in groups.items()}
+    shift = median([means[name] for name in known]) if len(known) >= WITNESSES else 0.0
+    shifts = {name: 0.0 if name in known else shift for name in groups}
+    together = _group_changes(groups, spreads, means, shifts, known, floor)
+    cases = _case_changes(groups, spreads, shifts, floor)
+    changes = (*together, *cases)
+    return Grouped(changes, _moved(together, known), _lost(baseline, candidate), note=_note(shift, known))
 
 
 def _groups(
@@ -112,14 +121,17 @@ def _controls(baseline: RunDocument, candidate: RunDocument, names: Sequence[str
 def _group_changes(
     groups: Mapping[str, tuple[Pair, ...]],
     spreads: Mapping[Scope, float],
+    means: Mapping[str, float],
+    shifts: Mapping[str, float],
     controls: frozenset[str],
     floor: float | None,
 ) -> tuple[Change, ...]:
-    means = {name: sum(map(_log, group)) / len(group) for name, group in groups.items()}
     device = all(pair.between < BETWEEN for group in groups.values() for pair in group)
     usual = TOGETHER if device else BETWEEN * sqrt(2)
-    seen = sum(means[name] ** 2 for name in controls)
-    shown = sqrt((WEIGHT * usual**2 + seen) / (WEIGHT + len(controls)))
+    shift = next((value for name, value in shifts.items() if name not in controls), 0.0)
+    beside = usual * BESIDE / TOGETHER if len(controls) >= WITNESSES else usual
+    seen = sum((means[name] - shift) ** 2 for name in controls)
+    shown = sqrt((WEIGHT * beside**2 + seen) / (WEIGHT + len(controls)))
     # A control is no witness of itself.
     errors = {
         name: sqrt(
@@ -135,7 +147,7 @@ def _group_changes(
         sides = [_mean(pair.baseline.value for pair in group), _mean(pair.candidate.value for pair in group)]
         own = replace(rule, role="supports") if name in controls else rule
         pair = Pair(own, METRIC, "s", "lower", scope, "profkit", Sample(sides[0]), Sample(sides[1]))
-        made.append((pair, Ratio(exp(means[name]), 0.0, errors[name], inf, (), ())))
+        made.append((pair, Ratio(exp(means[name] - shifts[name]), 0.0, errors[name], inf, (), ())))
     return _decided(made, floor, FIX)
 
 
@@ -167,15 +179,29 @@ def _moved(changes: Sequence[Change], controls: frozenset[str]) -> str | None:
     )
 
 
+def _note(shift: float, controls: frozenset[str]) -> str | None:
+    """What is taken out of the changes of all others; nothing where that is next to nothing."""
+    if abs(shift) < NOTABLE:
+        return None
+    names = " and ".join(sorted({_implementation(name) for name in controls}))
+    return (
+        f"{names}, of the same version in both, moved by {100 * (exp(shift) - 1):+.2g} % (the middle of "
+        f"{len(controls)} means): that is the machine's doing, and taken out of the changes of all others."
+    )
+
+
 # ---------------------------------------------------------------- single cases
 
 
 def _case_changes(
-    groups: Mapping[str, tuple[Pair, ...]], spreads: Mapping[Scope, float], floor: float | None
+    groups: Mapping[str, tuple[Pair, ...]],
+    spreads: Mapping[Scope, float],
+    shifts: Mapping[str, float],
+    floor: float | None,
 ) -> tuple[Change, ...]:
     made = [
-        (_supporting(pair), Ratio(exp(_log(pair)), 0.0, spreads[pair.scope], TAILS, (), ()))
-        for group in groups.values()
+        (_supporting(pair), Ratio(exp(_log(pair) - shifts[name]), 0.0, spreads[pair.scope], TAILS, (), ()))
+        for name, group in groups.items()
         for pair in group
     ]
     return _decided(made, CASE_FLOOR if floor is None else floor, None)

@@ -95,7 +95,7 @@ def compare(
         functions=functions,
         causes=causes,
         looked_at=tested(changes),
-        notes=_notes(baseline, candidate, pairs, found, force=force),
+        notes=(*_notes(baseline, candidate, pairs, found, force=force), *filter(None, [grouped.note])),
         fix=fix,
     )
 
