@@ -5,8 +5,8 @@
 
 Sweeps of 5 operations in 3 implementations over 28 shapes, made up with the noise that was measured between sweeps of
 the same code (tests/data/sweeps): all cases of an implementation of an operation move together by 0.85 %, each by
-itself by 1.5 % with heavy tails (Student's t, 5 degrees of freedom). Then one of the 15 is made slower. Nothing moves all
-of them together, so the control can take nothing out: measured sweeps are nearer each other.
+itself by 1.5 % with heavy tails (Student's t, 5 degrees of freedom). Then one of the 15 is made slower. Nothing moves
+all of them together, so the control can take nothing out: measured sweeps are nearer each other.
 """
 
 # ruff: noqa: E402 (the project's own packages are found first, wherever this is run)
