@@ -58,7 +58,7 @@ def too_much(problem):
 def request_for(folder: Path, *names: str, files: tuple[Path, ...] = (), **more: object) -> SweepRequest:
     """A sweep of GELU over two shapes."""
     grid = Grid(("GELU",), names, (2,), (3,), (8, 16))
-    defaults: dict[str, object] = {"wish": Wish(0.05, 0.3), "timeout": 60.0}
+    defaults: dict[str, object] = {"wish": Wish(0.5, 0.02, threads=1), "timeout": 60.0}
     return SweepRequest(
         grid=grid,
         folder=folder,

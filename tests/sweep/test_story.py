@@ -22,6 +22,7 @@ from profkit.operations import registry
 from profkit.progress import Silent
 from profkit.sweep import journal as journals
 from profkit.sweep.files import register
+from profkit.sweep.pool import Pool
 from profkit.sweep.request import resumed
 from profkit.sweep.story import run_sweep
 from profkit.sweep.wish import Wish
@@ -46,7 +47,7 @@ def test_every_case_is_settled_though_implementations_crash_hang_and_lie(
 ) -> None:
     register([misbehaving])
     names = ("PyTorch", "wrong", "dies", "leaves", "raises", "hangs", "prints", "cannot be had", "too much")
-    request = request_for(tmp_path / "out", *names, files=(misbehaving,), timeout=4.0)
+    request = request_for(tmp_path / "out", *names, files=(misbehaving,), timeout=2.5)
     request = replace(request, grid=replace(request.grid, dimensions=(8,)))
     document = run_sweep(request, Silent())
     found = {result.implementation: result for result in document.results}
@@ -95,10 +96,12 @@ def test_a_folder_with_a_sweep_by_other_rules_is_refused(tmp_path: Path) -> None
         run_sweep(replace(request, wish=Wish(0.2, 0.02)), Silent())
 
 
-def test_a_sweep_does_not_go_on_on_another_device(tmp_path: Path) -> None:
+def test_a_sweep_does_not_go_on_on_another_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = {"device": "another device", "versions": {"torch": "0"}, "roofs": None}
+    monkeypatch.setattr(Pool, "about", lambda *_: here)
     request = request_for(tmp_path / "out", "PyTorch")
     settled(request, 1)
-    with pytest.raises(UsageError, match="began with device a device, and here it is "):
+    with pytest.raises(UsageError, match="began with device a device, and here it is another device"):
         run_sweep(request, Silent())
 
 

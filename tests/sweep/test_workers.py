@@ -106,32 +106,40 @@ def _alive(pid: int) -> bool:
     return not status.is_file() or status.read_text().rpartition(")")[2].split()[0] != "Z"
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
-def test_no_worker_outlives_its_sweep_however_busy_it_is(tmp_path: Path, number: signal.Signals) -> None:
-    file = tmp_path / "busy.py"
+def test_no_worker_outlives_its_sweep_however_busy_it_is(tmp_path: Path) -> None:
+    """Three sweeps at once, each ended in its own way."""
+    numbers = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP)
+    folders = [tmp_path / number.name for number in numbers]
+    children = [_busy_sweep(folder) for folder in folders]
+    for number, folder, child in zip(numbers, folders, children, strict=True):
+        assert _until(lambda folder=folder: (folder / "pid").is_file() and (folder / "pid").read_text())
+        worker = int((folder / "pid").read_text())
+        (journal,) = (folder / "out").glob("*/cases.jsonl")
+        assert _until(lambda journal=journal: '"case"' in journal.read_text())
+        child.send_signal(number)
+        _, told = child.communicate(timeout=30)
+        assert _until(lambda worker=worker: not _alive(worker), 10.0)
+        assert journal.read_text().count('"case"') == 1  # PyTorch's is kept
+        if number == signal.SIGKILL:
+            assert child.returncode == -9
+        else:
+            assert child.returncode == 130
+            assert f"profkit sweep --resume {journal.parent}" in told
+
+
+def _busy_sweep(folder: Path) -> subprocess.Popen[str]:
+    folder.mkdir()
+    file = folder / "busy.py"
     file.write_text(BUSY)
     argv = [sys.executable, "-m", "profkit", "sweep", "--device", "cpu", "--with", str(file), "--batch", "2"]
     argv += ["--implementations", "PyTorch,busy", "--sequence", "4", "--dimension", "8", "--budget", "0.02"]
-    child = subprocess.Popen(
-        [*argv, "--output", str(tmp_path / "out")],
+    return subprocess.Popen(
+        [*argv, "--threads", "1", "--output", str(folder / "out")],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
-    assert _until(lambda: (tmp_path / "pid").is_file() and (tmp_path / "pid").read_text())
-    worker = int((tmp_path / "pid").read_text())
-    (journal,) = (tmp_path / "out").glob("*/cases.jsonl")
-    assert _until(lambda: '"case"' in journal.read_text())
-    child.send_signal(number)
-    _, told = child.communicate(timeout=30)
-    assert _until(lambda: not _alive(worker), 10.0)
-    assert journal.read_text().count('"case"') == 1  # PyTorch's is kept
-    if number == signal.SIGKILL:
-        assert child.returncode == -9
-    else:
-        assert child.returncode == 130
-        assert f"profkit sweep --resume {journal.parent}" in told
 
 
 @pytest.mark.parametrize("name", ["NSYS_PROFILING_SESSION_ID", "CUDA_INJECTION64_PATH"])
