@@ -51,18 +51,18 @@ def _fill(graph: Any, inputs: Sequence[Any]) -> Any:
 class Shapes:
     """Draws inputs as the sweep does, without contents; but labels are numbers: an operation may look at one."""
 
-    # ruff: noqa: D102 (operation.Draw documents the methods)
-
     def __init__(self, point: GridPoint) -> None:
         self._dtype = point.dtype
 
     def __call__(self, *shape: int, scale: float = 1.0, mean: float = 0.0) -> Tensor:
+        """Numbers that are not there."""
         import torch
 
         del scale, mean
         return torch.empty(shape, dtype=getattr(torch, self._dtype), device="meta")
 
     def labels(self, count: int, classes: int) -> Tensor:
+        """Zeros, on the CPU."""
         import torch
 
         del classes
