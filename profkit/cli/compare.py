@@ -18,6 +18,8 @@ Example:  profkit compare reports/20261119-gated_mlp-cpu reports/20261120-gated_
 
 Two implementations:  profkit compare BASELINE CANDIDATE --across arguments
 
+Two sweeps, by means over all shapes; with --metric time.median single cases decide:  profkit compare BASELINE CANDIDATE
+
 Exit codes: 0 the same, improved, or changed in nothing that decides; 1 regressed; 5 it cannot be decided, or the two
 must not be compared; 2 an input that cannot be read.
 """

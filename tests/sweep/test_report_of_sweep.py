@@ -15,6 +15,7 @@ from profkit.export import Wish, export
 from profkit.sweep import journal
 from profkit.sweep.grid import Grid
 from profkit.sweep.outputs import write_all
+from profkit.sweep.story import read_sweep
 from tests import sweep_documents as sweeps
 
 
@@ -67,3 +68,15 @@ def test_a_journal_that_is_none_is_an_error_with_its_line(folder: Path, tmp_path
     done = CliRunner().invoke(app, ["report", str(tmp_path)])
     assert isinstance(done.exception, UnreadableReport)
     assert "is no journal of a sweep" in str(done.exception)
+
+
+def test_who_only_looks_knows_how_many_cases_a_file_of_the_user_adds(tmp_path: Path) -> None:
+    """What it registers is not known where it is not run: the journal says it."""
+    grid = Grid(("GELU",), ("PyTorch", "of somebody else"), (16, 32), (256, 512), (8, 64, 512))
+    header = {"started": "2026-01-01", "planned": 24, "grid": asdict(grid), "gpus": [], "rules": {}}
+    kept = journal.begin(tmp_path / "run" / journal.FILE, header)
+    for result in sweeps.sweep("GELU", factors={"PyTorch": 1.0}).results:
+        kept.add(result, 0.1)
+    kept.close()
+    found = read_sweep(tmp_path / "run")
+    assert (len(found.results), found.planned, found.complete) == (12, 24, False)
