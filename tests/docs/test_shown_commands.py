@@ -25,7 +25,7 @@ NOT_RUN = {
     r"^dcgmi |^dyno ": "talks to a service of machines with GPUs",
     r"^(?:\w+=\S+ )?\./setup\.sh": "sets up this project, by network; tests/shell runs it",
     r"^\./check\.sh": "runs these tests",
-    r"^profkit sweep(?!.*(?:--plan|--budget))|one_case|sweep\.nsys-rep": "takes minutes; tests/sweep has small ones",
+    r"^profkit sweep(?!.*(?:--plan|--budget))|one_case|sweep\.nsys-rep|nightly sweeps\.yaml": "takes minutes; tests/sweep has small ones",
     r"^perf ": "needs a perf that may record; tests/tools/perf reads what it writes",
     r"--tool perf ": "needs a perf that may record; tests/cli runs it where there is one",
     r"\[[A-Za-z-]|\.\.\.|\w\|\w|--tool TOOL": "shows what may be typed, and is no command",
