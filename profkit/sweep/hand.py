@@ -11,14 +11,18 @@ import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from profkit import codec
 from profkit.model import GridPoint
 from profkit.process import describe_status
 from profkit.sweep.leash import kills_for_memory
 
+if TYPE_CHECKING:
+    import psutil
+
 TAIL = 4096
+LOG_LIMIT = 4 << 20  # bytes
 EVENTS = ("about", "loaded", "begin", "result", "done", "fatal", "broken")
 LONGEST = 16 << 20  # bytes of an answer: a case with all of its samples is 10 kB
 END_SECONDS = 10.0  # for the kernel to take away a process that was killed: one that a driver holds may stay
@@ -112,9 +116,17 @@ class Hand:
         self, point: GridPoint, implementations: Sequence[str], timeout: float
     ) -> Iterator[dict[str, Any]]:
         """What it says of the point, message by message; each may take `timeout` seconds. Raises Died, TookTooLong."""
+        self._cut_log()
         self._send({"ask": "point", "point": codec.plain(point), "implementations": list(implementations)})
         while (message := self._read(monotonic() + timeout))["event"] != "done":
             yield message
+
+    def _cut_log(self) -> None:
+        """Code of users that prints in each call would fill the disk."""
+        with contextlib.suppress(OSError):
+            if self._log.stat().st_size > LOG_LIMIT:
+                os.truncate(self._log, 0)
+                self._said = 0
 
     def finish(self) -> None:
         """No more work: as `close`, but a worker that is traced ends by itself.
@@ -140,8 +152,11 @@ class Hand:
         child, self._child = self._child, None
         if child is None:
             return
+        elsewhere = _below(child.pid)
         with contextlib.suppress(OSError):
             os.killpg(child.pid, signal.SIGKILL)
+        for process in elsewhere:
+            _kill(process)
         with contextlib.suppress(subprocess.TimeoutExpired):
             child.wait(END_SECONDS)
         for pipe in (child.stdin, child.stdout):  # only now: who waits for a pipe that is closed is not woken
@@ -225,6 +240,22 @@ def _runs(child: subprocess.Popen[bytes]) -> bool:
             return os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
         return False
     return child.poll() is None
+
+
+def _below(pid: int) -> list[psutil.Process]:
+    """What the process has started, in sessions of their own too."""
+    import psutil
+
+    with contextlib.suppress(psutil.Error):
+        return psutil.Process(pid).children(recursive=True)
+    return []
+
+
+def _kill(process: psutil.Process) -> None:
+    import psutil
+
+    with contextlib.suppress(psutil.Error):
+        process.kill()
 
 
 def _message(line: bytes) -> dict[str, Any] | None:

@@ -50,11 +50,14 @@ def killed(problem):
 """
 BUSY = """
 import os
+import subprocess
 from pathlib import Path
 from profkit.sweep import implementation
 
 @implementation("GELU", "busy")
 def busy(problem):
+    other = subprocess.Popen(["sleep", "1000"], start_new_session=True)
+    Path(__file__).with_name("other").write_text(str(other.pid))
     Path(__file__).with_name("pid").write_text(str(os.getpid()))
     while True:
         pass
@@ -120,11 +123,14 @@ def test_no_worker_outlives_its_sweep_however_busy_it_is(tmp_path: Path) -> None
         _, told = child.communicate(timeout=30)
         assert _until(lambda worker=worker: not _alive(worker), 10.0)
         assert journal.read_text().count('"case"') == 1  # PyTorch's is kept
+        other = int((folder / "other").read_text())
         if number == signal.SIGKILL:
             assert child.returncode == -9
+            os.kill(other, signal.SIGKILL)
         else:
             assert child.returncode == 130
             assert f"profkit sweep --resume {journal.parent}" in told
+            assert not _alive(other)
 
 
 def _busy_sweep(folder: Path) -> subprocess.Popen[str]:
@@ -268,3 +274,10 @@ def test_two_sweeps_do_not_write_one_folder(tmp_path: Path) -> None:
         journals.reopen(path)
     first.close()
     journals.reopen(path)[0].close()
+
+
+def test_a_log_that_would_fill_the_disk_is_cut(tmp_path: Path) -> None:
+    log = tmp_path / "worker.log"
+    log.write_bytes(bytes(hand.LOG_LIMIT + 1))
+    Hand(sys.executable, "cpu", (), {}, log)._cut_log()
+    assert log.stat().st_size == 0
