@@ -16,6 +16,7 @@ from profkit.standings.guide import efficiency, throughput
 from profkit.statistics import median
 
 BASELINE = "PyTorch"
+UNKNOWN = 0.5  # half the interval of a single sample: who is three times as fast by one of each is faster
 
 
 @dataclass(frozen=True)
@@ -121,13 +122,23 @@ def winners(panel: Panel) -> dict[GridPoint, tuple[str, ...]]:
         if len(results) < 2:
             continue
         fastest = min(results, key=lambda r: r.median or 0.0)
-        limit = (fastest.median or 0.0) * (1 + (fastest.half_width or 0.0))
+        limit = (fastest.median or 0.0) * (1 + _half_width(fastest))
         found[point] = tuple(
             r.implementation
             for r in results
-            if r is fastest or (r.median or 0.0) * (1 - (r.half_width or 0.0)) <= limit
+            if r is fastest or (r.median or 0.0) * (1 - _half_width(r)) <= limit
         )
     return found
+
+
+def _half_width(result: CaseResult) -> float:
+    """Of its interval, as a share of the median. Of samples too few for one the farthest; of one that is not known."""
+    if result.half_width is not None:
+        return result.half_width
+    centre = result.median or 0.0
+    if len(result.seconds) < 2 or centre <= 0:
+        return UNKNOWN
+    return max(abs(seconds - centre) for seconds in result.seconds) / centre
 
 
 def farthest(document: SweepDocument, count: int) -> tuple[CaseResult, ...]:

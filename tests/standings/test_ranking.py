@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import sqrt
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from profkit.model import CaseResult, GridPoint, MeasuredRoofs, SweepDocument
 from profkit.standings.guide import efficiency, record
 from profkit.standings.ranking import farthest, geometric_mean, panels, slowest, standings, winners
+from profkit.statistics import median
 
 ROOFS = MeasuredRoofs(1e12, 1e13)
 A, B = GridPoint("GELU", 1, 1, 8), GridPoint("GELU", 1, 1, 16)
@@ -41,6 +43,26 @@ def test_those_whose_intervals_overlap_win_together() -> None:
     (panel,) = panels(document)
     assert winners(panel) == {A: ("PyTorch", "mine")}
     assert [standing.wins for standing in standings(panel, ROOFS)] == [0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "alone"),
+    [
+        ((1.2e-6,), False),
+        ((3.5e-6,), True),
+        ((1.2e-6, 1.3e-6, 1.4e-6), True),
+        ((1.0e-6, 1.3e-6, 1.4e-6), False),
+    ],
+)
+def test_who_has_too_few_samples_for_an_interval_is_told_apart_by_what_they_show(
+    seconds: tuple[float, ...], alone: bool
+) -> None:
+    slow = replace(_case(A, "mine", median(seconds)), half_width=None, seconds=seconds)
+    first = replace(
+        _case(A, "PyTorch", 1.0e-6), half_width=None, seconds=(1.0e-6,) * (1 if len(seconds) < 2 else 3)
+    )
+    (panel,) = panels(_document(first, slow))
+    assert (winners(panel)[A] == ("PyTorch",)) == alone
 
 
 def test_nobody_wins_alone_where_nobody_else_was_timed() -> None:
