@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -281,3 +282,19 @@ def test_a_log_that_would_fill_the_disk_is_cut(tmp_path: Path) -> None:
     log.write_bytes(bytes(hand.LOG_LIMIT + 1))
     Hand(sys.executable, "cpu", (), {}, log)._cut_log()
     assert log.stat().st_size == 0
+
+
+def test_bytecode_of_torch_is_kept_where_nobody_has_it_and_none_may_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    origin = tmp_path / "torch" / "__init__.py"
+    origin.parent.mkdir()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(crew, "find_spec", lambda _: SimpleNamespace(origin=str(origin)))
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    assert crew.bytecode() == {}  # Python keeps it by itself
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    own = str(tmp_path / "cache" / "profkit" / "bytecode")
+    assert crew.bytecode() == {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": own}
+    (origin.parent / "__pycache__").mkdir()
+    assert crew.bytecode() == {}
