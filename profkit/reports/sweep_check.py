@@ -15,7 +15,7 @@ from profkit.reports.sweep_conclusions import conclusions
 from profkit.reports.sweep_words import case_line, head_line, missing, told_share
 from profkit.reports.terminal_verdicts import STYLES
 from profkit.standings.guide import efficiency
-from profkit.standings.ranking import farthest
+from profkit.standings.ranking import above_roof
 from profkit.standings.right import BAD
 from profkit.words import plural, quantity, shortened
 
@@ -85,7 +85,7 @@ def _farthest(screen: Screen, sweep: SweepDocument) -> None:
     names = tuple(dict.fromkeys(result.implementation for result in sweep.results))
     each = max(1, 6 // max(1, len(names)))
     own = dict.fromkeys(names, 0)
-    for result in farthest(sweep, len(sweep.results)):
+    for result in above_roof(sweep):
         own[result.implementation] += 1
         if own[result.implementation] > each or len(rows) >= ROWS:
             continue

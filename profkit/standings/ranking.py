@@ -141,17 +141,26 @@ def _half_width(result: CaseResult) -> float:
     return max(abs(seconds - centre) for seconds in result.seconds) / centre
 
 
-def farthest(document: SweepDocument, count: int) -> tuple[CaseResult, ...]:
-    """The cases that are farthest from their roofline among those that take longest in all: most is to be won there.
-
-    Ordered by the time above the roofline, in seconds.
-    """
+def above_roof(document: SweepDocument) -> tuple[CaseResult, ...]:
+    """All cases that have a place below a roofline, by the time above the roofline's, in seconds, the longest first."""
     told = [
         (result, (1 - min(1.0, share)) * (result.median or 0.0))
         for result in document.results
         if (share := efficiency(result, document.roofs)) is not None
     ]
-    return tuple(result for result, _ in sorted(told, key=lambda pair: -pair[1])[:count])
+    return tuple(result for result, _ in sorted(told, key=lambda pair: -pair[1]))
+
+
+def farthest(document: SweepDocument, count: int) -> tuple[CaseResult, ...]:
+    """The fastest case of a shape, at those shapes where it is most time above its roofline.
+
+    Where another implementation is faster already, nothing has to be found out to win that.
+    """
+    best: dict[GridPoint, float] = {}
+    for result in document.results:
+        if result.median:
+            best[result.point] = min(result.median, best.get(result.point, result.median))
+    return tuple(result for result in above_roof(document) if result.median == best[result.point])[:count]
 
 
 def slowest(document: SweepDocument, count: int) -> tuple[CaseResult, ...]:

@@ -9,7 +9,15 @@ import pytest
 
 from profkit.model import CaseResult, GridPoint, MeasuredRoofs, SweepDocument
 from profkit.standings.guide import efficiency, record
-from profkit.standings.ranking import farthest, geometric_mean, panels, slowest, standings, winners
+from profkit.standings.ranking import (
+    above_roof,
+    farthest,
+    geometric_mean,
+    panels,
+    slowest,
+    standings,
+    winners,
+)
 from profkit.statistics import median
 
 ROOFS = MeasuredRoofs(1e12, 1e13)
@@ -102,8 +110,15 @@ def test_the_cases_to_look_at_are_those_with_most_time_to_win() -> None:
     slow_but_good, fast_and_bad = _case(A, "PyTorch", 1.0e-6), _case(B, "PyTorch", 0.9e-6)
     bad = CaseResult(B, "mine", "measured", median=5e-6, bytes=1e6, flops=1.0)
     document = _document(slow_but_good, fast_and_bad, bad)
-    assert farthest(document, 1) == (bad,)
+    assert above_roof(document)[0] == bad
     assert slowest(document, 2) == (bad, slow_but_good)
+
+
+def test_the_farthest_from_the_roofline_is_a_case_that_nobody_does_faster() -> None:
+    slow = CaseResult(A, "PyTorch", "measured", median=9e-6, bytes=1e6, flops=1.0)
+    fast = CaseResult(A, "mine", "measured", median=2e-6, bytes=1e6, flops=1.0)
+    only = CaseResult(B, "PyTorch", "measured", median=5e-6, bytes=1e6, flops=1.0)
+    assert farthest(_document(slow, fast, only), 3) == (only, fast)
 
 
 def test_a_geometric_mean_of_nothing_is_none() -> None:
