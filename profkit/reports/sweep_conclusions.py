@@ -103,6 +103,6 @@ def _most(document: SweepDocument, found: Overall) -> str:
     share = efficiency(first, document.roofs) or 0.0
     return (
         f"Most to win: {called(first.implementation)}, {first.point.name}: {quantity(first.median, 's')} at "
-        f"{told_share(share)} of its roofline, and nobody is faster there; at {100 * NEAR:.0f} % or above: {found.near} of "
-        f"{plural(found.placed, 'case')}."
+        f"{told_share(share)} of its roofline, and nobody is faster there; at {100 * NEAR:.0f} % or above: "
+        f"{found.near} of {plural(found.placed, 'case')}."
     )
