@@ -25,7 +25,8 @@ from profkit.sweep import leash
 TAIL = 4096
 _ROOT = str(Path(__file__).resolve().parents[2])
 _BOOT = (
-    "import sys; sys.path.append(sys.argv[1]); from profkit.sweep.files import answer; answer(sys.argv[2:])"
+    "import sys; sys.path[:] = [path for path in sys.path if path] + [sys.argv[1]]; "
+    "from profkit.sweep.files import answer; answer(sys.argv[2:])"
 )
 _added: dict[Path, set[tuple[str, str]]] = {}  # by each file, in this process
 
@@ -40,8 +41,9 @@ def run_file(path: Path) -> None:
 
 def own_modules_last() -> None:
     """The working directory behind everything else: a file in it that is called torch.py is not torch."""
-    here = str(Path.cwd())
-    sys.path[:] = [path for path in sys.path if path not in ("", here)] + [here]
+    with suppress(OSError):  # a directory that is gone
+        here = str(Path.cwd())
+        sys.path[:] = [path for path in sys.path if path not in ("", here)] + [here]
 
 
 def register(files: Iterable[Path]) -> tuple[str, ...]:

@@ -30,7 +30,10 @@ TRACED_SECONDS = 300.0  # for a tracer to write down what it has, when the proce
 LOOK_SECONDS = 0.05
 # The worker finds this profkit, behind whatever its own Python has: also where nothing is installed.
 _ROOT = str(Path(__file__).resolve().parents[2])
-_BOOT = "import sys; sys.path.append(sys.argv[1]); from profkit.sweep.{} import start; start(sys.argv[2:])"
+_BOOT = (
+    "import sys; sys.path[:] = [path for path in sys.path if path] + [sys.argv[1]]; "
+    "from profkit.sweep.{} import start; start(sys.argv[2:])"
+)
 
 
 class Died(Exception):

@@ -28,9 +28,15 @@ def write_all(
     again = f"make room, then: profkit sweep --resume {folder}"
     write_records(folder / RESULTS, document, again)
     command = ("profkit", "sweep", *grid.words())
-    run = run_of(document, command, name, str(Path.cwd()), read_machine(), _gpus(document), precision)
+    run = run_of(document, command, name, _here(), read_machine(), _gpus(document), precision)
     write_run(folder, run, final=False)
     return tuple(write_reports(folder, document))
+
+
+def _here() -> str:
+    with contextlib.suppress(OSError):  # a directory that is gone costs no results
+        return str(Path.cwd())
+    return ""
 
 
 def ask_place(path: Path) -> None:

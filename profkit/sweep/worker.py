@@ -17,7 +17,7 @@ from typing import TextIO
 from profkit import codec
 from profkit.model import GridPoint
 from profkit.sweep import leash
-from profkit.sweep.files import run_file
+from profkit.sweep.files import own_modules_last, run_file
 
 BROKEN = 17  # exit code: the device answers no more
 
@@ -32,8 +32,7 @@ def be_a_child(parent: int) -> None:
     """What every process of a sweep does first."""
     leash.end_with(parent)
     leash.go_first()
-    here = str(Path.cwd())  # behind everything else: a file that is called torch.py is not torch
-    sys.path[:] = [path for path in sys.path if path not in ("", here)] + [here]
+    own_modules_last()
 
 
 def with_answers(serve: Callable[[TextIO], None]) -> int:
