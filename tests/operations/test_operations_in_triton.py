@@ -74,6 +74,21 @@ for operation in ("LayerNorm", "CrossEntropy"):
     assert max(map(float, found)) < 0.7
 
 
+def test_rows_that_one_warp_holds_and_that_programs_walk_over_and_configurations_that_are_tuned() -> None:
+    found = _interpreted("""
+from profkit.operations.triton import flat
+for operation in ("LayerNorm", "CrossEntropy"):
+    for direction in BOTH:
+        for shape, dtype in (((2, 21, 200), "float32"), ((1, 40, 300), "bfloat16"), ((1, 3, 1500), "float16")):
+            print(share(problem(operation, shape, dtype, direction)))
+flat.LARGE = 8
+for operation, direction in (("GELU", "forward"), ("GELU", "backward"), ("Swish", "backward"), ("MSE", "backward")):
+    print(share(problem(operation, (2, 16, 70), "float32", direction)))
+""")
+    assert len(found) == 12 + 4
+    assert max(map(float, found)) < 0.7
+
+
 def test_what_does_not_fit_them_is_refused_and_what_is_not_aligned_is_not() -> None:
     found = _interpreted("""
 point = problem("GELU", (2, 3, 16))
@@ -83,11 +98,16 @@ for given in (x.transpose(1, 2), x[:0], x.double()):
         build("Triton", Problem(point.point, point.operation, (given,)))
     except Unavailable as refused:
         print(refused.reason)
+calls.MOST_ROWS = 5
+try:
+    build("Triton", problem("CrossEntropy", (2, 3, 16)))
+except Unavailable as refused:
+    print(refused.reason)
 shifted = torch.empty(x.numel() + 1)[1:].view(x.shape).copy_(x)
 print(share(Problem(point.point, point.operation, (shifted,))) < 0.7)
 """)
     assert ["contiguous" in found[0], "no elements" in found[1], "float64" in found[2]] == [True] * 3
-    assert found[3:] == ["True"]
+    assert found[3:] == ["the Triton kernels take at most 5 rows", "True"]
 
 
 def test_a_label_that_is_no_class_gives_no_loss_and_large_logits_lose_nothing() -> None:

@@ -27,10 +27,14 @@ NARROW, NARROW_WARPS = 4096, 4  # bytes of a tile of rows no longer than that: 3
 # bandwidth, with half of it 89 %). In its backward pass a thread keeps the sums for weight and bias besides.
 LAYER_NORM, LAYER_NORM_BACK, CROSS_ENTROPY = 4096, 1024, 2048
 HELD = 1024  # elements of a row that a warp holds
-# Warps of a multiprocessor, where programs walk over tiles, and all of them run at a time: one program more would begin
-# when the others are done. So where 32 walk each thread must do with 64 registers.
+# Warps of a multiprocessor, where programs walk over tiles. All of them run at a time, since each thread gets its share
+# of the registers and no more: one program too many would begin when the others are done.
 WALKERS, WALKERS_BACK = 32, 16
-LIGHT = 64  # bytes of a tile for each thread, with which it does
+REGISTERS = 2048  # of a multiprocessor, for each thread of a warp
+LIGHT, LIGHT_BACK = (
+    64,
+    16,
+)  # bytes, elements of a tile for each thread: with more of them half as many warps walk
 
 
 def tile(x: Any, elements: int) -> tuple[int, int, int]:
@@ -45,6 +49,11 @@ def tile(x: Any, elements: int) -> tuple[int, int, int]:
 def walking(rows: int, height: int, most: int, walkers: int, warps: int) -> int:
     """How many programs walk: one for each tile, at most `walkers` warps per multiprocessor. `most` is `scratch`'s."""
     return min(-(-rows // height), max(1, most // PROGRAMS * max(1, walkers // warps)))
+
+
+def registers(walkers: int) -> dict[str, int]:
+    """The option that gives each thread its share of the registers."""
+    return {"maxnreg": REGISTERS // walkers} if torch.version.cuda else {}
 
 
 def units(width: int) -> tuple[int, int]:
@@ -191,12 +200,14 @@ def layer_norm_backward(dy: Any, x: Any, w: Any, mean: Any, rstd: Any) -> tuple[
     M = x.numel() // H
     dx, dw, db = torch.empty_like(x), torch.empty_like(w), torch.empty_like(w)
     rows, block, warps = tile(x, LAYER_NORM_BACK)
-    count = walking(M, rows, scratch(x.device)[0], WALKERS_BACK, warps)
+    walkers = WALKERS_BACK if rows * block <= LIGHT_BACK * 32 * warps else WALKERS_BACK // 2
+    count = walking(M, rows, scratch(x.device)[0], walkers, warps)
     partial = torch.empty((count, 2, H), dtype=torch.float32, device=x.device)
     ahead = block * x.element_size() <= WARP_LOAD  # longer rows take too many registers
     _layer_norm_backward[(count,)](
-        dy, x, w, mean, rstd, dx, partial, M, *units(H), rows, block, ahead, num_warps=warps
-    )
+        dy, x, w, mean, rstd, dx, partial, M, *units(H), rows, block, ahead,
+        num_warps=warps, **registers(walkers),
+    )  # fmt: skip
     column_sums(partial, dw, db, count, H)
     return dx, dw, db
 
@@ -289,12 +300,10 @@ def cross_entropy(x: Any, target: Any) -> Any:
     out = torch.empty((), dtype=x.dtype, device=x.device)
     size, step = units(C)
     walkers = WALKERS if rows * block * x.element_size() <= LIGHT * 32 * warps else WALKERS // 2
-    options = (
-        {"maxnreg": 2048 // walkers} if torch.version.cuda else {}
-    )  # of 64 Ki registers, 32 threads a warp
     _cross_entropy[(walking(M, rows, most, walkers, warps),)](
-        x, target, partial, done, out, M, size, 1.0 / M, step, rows, block, CHUNK, num_warps=warps, **options
-    )
+        x, target, partial, done, out, M, size, 1.0 / M, step, rows, block, CHUNK,
+        num_warps=warps, **registers(walkers),
+    )  # fmt: skip
     return out
 
 
