@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -28,6 +29,7 @@ _BOOT = (
     "import sys; sys.path[:] = [path for path in sys.path if path] + [sys.argv[1]]; "
     "from profkit.sweep.files import answer; answer(sys.argv[2:])"
 )
+_lock = threading.Lock()
 _added: dict[Path, set[tuple[str, str]]] = {}  # by each file, in this process
 
 
@@ -78,14 +80,17 @@ def look_into(files: Sequence[Path], timeout: float) -> tuple[str, ...]:
 
     Raises UsageError where one cannot be run, or adds none.
     """
-    for file in files:
-        forget(_added.pop(file.resolve(), ()))
-    before = set(known_implementations())
-    for file in files:
-        found = [(str(operation), str(name)) for operation, name in _ask(file, timeout)["registered"]]
-        announce(found)
-        _added[file.resolve()] = set(found)
-    return tuple(name for name in known_implementations() if name not in before)
+    told = [
+        [(str(operation), str(name)) for operation, name in _ask(one, timeout)["registered"]] for one in files
+    ]
+    with _lock:  # two sweeps of one program may begin at once
+        for file in files:
+            forget(_added.pop(file.resolve(), ()))
+        before = set(known_implementations())
+        for file, found in zip(files, told, strict=True):
+            announce(found)
+            _added[file.resolve()] = set(found)
+        return tuple(name for name in known_implementations() if name not in before)
 
 
 def _ask(file: Path, timeout: float) -> dict[str, Any]:
@@ -137,7 +142,7 @@ def answer(arguments: Sequence[str]) -> None:
     os.dup2(2, 1)
     try:
         register([Path(arguments[1])])
-        found: dict[str, object] = {"registered": sorted(registered())}
+        found: dict[str, object] = {"registered": list(registered())}
     except UsageError as error:
         found = {"error": error.message, "fix": error.fix}
     rest = (json.dumps(found) + "\n").encode()

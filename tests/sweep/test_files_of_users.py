@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -83,7 +84,10 @@ def test_a_file_may_be_run_again_and_two_may_share_a_name(file: Path) -> None:
         assert ask([file]) == ("mine",)
     other = file.with_name("other.py")
     other.write_text((HEAD + MINE).replace("GELU", "Swish"))
-    assert look_into([file, other], 30.0) == ("mine",)
+    other.write_text(other.read_text() + MINE.replace("GELU", "Swish").replace("'mine'", "'also'"))
+    with ThreadPoolExecutor() as two:  # as two sweeps of one program
+        names = [two.submit(look_into, [file, other], 30.0) for _ in range(2)]
+        assert [one.result() for one in names] == [("mine", "also")] * 2, "in the order of the files"
     assert implementations().count("mine") == 1
     other.write_text(HEAD + MINE)
     with pytest.raises(UsageError, match="already"):
