@@ -184,7 +184,8 @@ class Hand:
         with selectors.DefaultSelector() as ready:
             ready.register(child.stdout, selectors.EVENT_READ)
             while b"\n" not in self._rest:
-                if not ready.select(max(0.0, deadline - monotonic())):
+                # The second look is for who slept meanwhile himself: a Ctrl-Z, a laptop that was closed.
+                if not ready.select(max(0.0, deadline - monotonic())) and not ready.select(0):
                     self.end()
                     raise TookTooLong
                 more = os.read(child.stdout.fileno(), 1 << 16)
