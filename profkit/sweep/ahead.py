@@ -17,7 +17,8 @@ from profkit.sweep.order import Work
 
 MOST = 8  # helpers for each worker: they compile faster then than it measures
 MOST_IN_ALL = 32
-WORTH, WORTH_BEFORE = 6, 24  # shapes for each helper, beside workers and before them: to start costs as much
+# Shapes for each helper, beside workers and before them. Before them it pays past some 100 shapes on two cores.
+WORTH, WORTH_BEFORE = 6, 64
 START_SECONDS = 120.0
 COMPILE_SECONDS = 120.0
 

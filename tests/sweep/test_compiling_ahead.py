@@ -118,7 +118,7 @@ def test_what_is_compiled_ahead_has_the_shapes_of_what_is_timed(
         (20, 1, 16, None, True, 3),
         (5, 1, 16, None, True, 0),
         (560, 1, 2, None, False, 2),  # nothing is measured meanwhile
-        (40, 1, 16, None, False, 0),  # one would only do what the worker does
+        (120, 1, 16, None, False, 0),  # one would only do what the worker does
         (560, 1, 1, None, False, 0),
     ],
 )
