@@ -59,7 +59,6 @@ class Pool:
             thread.start()
         for relief in self._reliefs:
             relief.begin()
-        self._ahead.begin()
 
     def about(self, tick: Callable[[], None] = lambda: None) -> dict[str, Any]:
         """What they are on, by the first. Raises MachineError where it cannot be started."""
@@ -68,6 +67,7 @@ class Pool:
         if not self._about:
             self.end()
             raise self._fault or MachineError("the process that measures cannot be started")
+        self._ahead.begin()  # not before: dozens of processes that load torch and open the device would hold it up
         return self._about
 
     def run(self, work: Sequence[Work], tick: Callable[[], None]) -> None:
