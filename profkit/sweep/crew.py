@@ -25,7 +25,7 @@ CONTEXT_BYTES = 0.65e9  # of the device that a helper holds (H200, CUDA 13)
 HELPER_BYTES = 1.5e9  # of the host
 OUR_KERNELS = ("Triton", "CUDA")
 LARGER, LARGEST = (
-    1 << 20,
+    1 << 21,
     1 << 24,
 )  # elements: some kernels are others from there on; a helper holds no more than these
 SHARE = 8  # one in so many of the memory is the helpers'
