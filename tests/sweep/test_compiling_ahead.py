@@ -117,7 +117,8 @@ def test_what_is_compiled_ahead_has_the_shapes_of_what_is_timed(
         (560, 1, 16, 3, True, 3),  # a device with little memory
         (20, 1, 16, None, True, 3),
         (5, 1, 16, None, True, 0),
-        (560, 1, 2, None, False, 2),  # nothing is measured meanwhile
+        (560, 1, 4, None, False, 4),  # nothing is measured meanwhile
+        (560, 1, 2, None, False, 0),  # on two cores nothing is won
         (120, 1, 16, None, False, 0),  # one would only do what the worker does
         (560, 1, 1, None, False, 0),
     ],

@@ -27,14 +27,11 @@ NARROW, NARROW_WARPS = 4096, 4  # bytes of a tile of rows no longer than that: 3
 # bandwidth, with half of it 89 %). In its backward pass a thread keeps the sums for weight and bias besides.
 LAYER_NORM, LAYER_NORM_BACK, CROSS_ENTROPY = 4096, 1024, 2048
 HELD = 1024  # elements of a row that a warp holds
-# Warps of a multiprocessor, where programs walk over tiles. All of them run at a time, since each thread gets its share
-# of the registers and no more: one program too many would begin when the others are done.
+# Warps of a multiprocessor, where programs walk over tiles. All of them should run at a time: one program too many
+# begins when the others are done. So where 32 walk each thread gets its share of the registers and no more.
 WALKERS, WALKERS_BACK = 32, 16
 REGISTERS = 2048  # of a multiprocessor, for each thread of a warp
-LIGHT, LIGHT_BACK = (
-    64,
-    16,
-)  # bytes, elements of a tile for each thread: with more of them half as many warps walk
+LIGHT = 64  # bytes of a tile for each thread: with more of them half as many warps walk
 
 
 def tile(x: Any, elements: int) -> tuple[int, int, int]:
@@ -200,14 +197,12 @@ def layer_norm_backward(dy: Any, x: Any, w: Any, mean: Any, rstd: Any) -> tuple[
     M = x.numel() // H
     dx, dw, db = torch.empty_like(x), torch.empty_like(w), torch.empty_like(w)
     rows, block, warps = tile(x, LAYER_NORM_BACK)
-    walkers = WALKERS_BACK if rows * block <= LIGHT_BACK * 32 * warps else WALKERS_BACK // 2
-    count = walking(M, rows, scratch(x.device)[0], walkers, warps)
+    count = walking(M, rows, scratch(x.device)[0], WALKERS_BACK, warps)
     partial = torch.empty((count, 2, H), dtype=torch.float32, device=x.device)
     ahead = block * x.element_size() <= WARP_LOAD  # longer rows take too many registers
     _layer_norm_backward[(count,)](
-        dy, x, w, mean, rstd, dx, partial, M, *units(H), rows, block, ahead,
-        num_warps=warps, **registers(walkers),
-    )  # fmt: skip
+        dy, x, w, mean, rstd, dx, partial, M, *units(H), rows, block, ahead, num_warps=warps
+    )
     column_sums(partial, dw, db, count, H)
     return dx, dw, db
 
