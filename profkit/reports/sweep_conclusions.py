@@ -101,8 +101,9 @@ def _most(document: SweepDocument, found: Overall) -> str:
     if first is None or first.median is None:
         return ""
     share = efficiency(first, document.roofs) or 0.0
+    others = sum(1 for result in document.results if result.point == first.point and result.median) > 1
     return (
         f"Most to win: {called(first.implementation)}, {first.point.name}: {quantity(first.median, 's')} at "
-        f"{told_share(share)} of its roofline, and nobody is faster there; at {100 * NEAR:.0f} % or above: "
+        f"{told_share(share)} of its roofline{', and nobody is faster there' if others else ''}; at {100 * NEAR:.0f} % or above: "
         f"{found.near} of {plural(found.placed, 'case')}."
     )
