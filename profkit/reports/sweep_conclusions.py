@@ -101,9 +101,10 @@ def _most(document: SweepDocument, found: Overall) -> str:
     if first is None or first.median is None:
         return ""
     share = efficiency(first, document.roofs) or 0.0
-    others = sum(1 for result in document.results if result.point == first.point and result.median) > 1
+    timed = sum(1 for result in document.results if result.point == first.point and result.median)
+    alone = ", and nobody is faster there" if timed > 1 else ""
     return (
         f"Most to win: {called(first.implementation)}, {first.point.name}: {quantity(first.median, 's')} at "
-        f"{told_share(share)} of its roofline{', and nobody is faster there' if others else ''}; at {100 * NEAR:.0f} % or above: "
-        f"{found.near} of {plural(found.placed, 'case')}."
+        f"{told_share(share)} of its roofline{alone}; at {100 * NEAR:.0f} % or above: {found.near} of "
+        f"{plural(found.placed, 'case')}."
     )
