@@ -17,15 +17,6 @@ from typing import Any
 import torch
 
 Knob = tuple[Callable[[], Any], Callable[[Any], object]]
-_HOLDERS: tuple[tuple[str, Any], ...] = (
-    ("torch", torch),
-    ("torch.nn.functional", torch.nn.functional),
-    ("torch.Tensor", torch.Tensor),
-    ("torch.autograd", torch.autograd),
-    ("torch.cuda", torch.cuda),
-    ("torch.linalg", torch.linalg),
-    ("time", time),
-)
 
 
 class Settings:
@@ -36,7 +27,7 @@ class Settings:
         self._values = {name: get() for name, (get, _) in self._knobs.items()}
         self._functions = [
             (name, holder, {key: value for key, value in vars(holder).items() if _is_kept(holder, value)})
-            for name, holder in _HOLDERS
+            for name, holder in _holders()
         ]
 
     def put_back(self) -> tuple[str, ...]:
@@ -60,6 +51,19 @@ class Settings:
         with suppress(OSError):  # a working directory that is gone
             return get()
         return None
+
+
+def _holders() -> tuple[tuple[str, Any], ...]:
+    """Where the functions are that computing, timing and checking call."""
+    return (
+        ("torch", torch),
+        ("torch.nn.functional", torch.nn.functional),
+        ("torch.Tensor", torch.Tensor),
+        ("torch.autograd", torch.autograd),
+        ("torch.cuda", torch.cuda),
+        ("torch.linalg", torch.linalg),
+        ("time", time),
+    )
 
 
 def _is_kept(holder: Any, value: object) -> bool:

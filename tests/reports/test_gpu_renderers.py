@@ -140,7 +140,7 @@ def test_a_range_is_called_as_whoever_marked_it_called_it() -> None:
     section = text[text.index("Ranges (NVTX)") : text.index("The host's calls")]
     assert re.findall(r"^  (\S+) +1 ", section, re.M) == [
         "aten::_local_scalar_dense",
-        "Stage::ExecutorOfPredic…erge.forward",
+        "Stage::ExecutorOfPredicti…merge.forward",
         "f<int>(x)",
     ]
 
