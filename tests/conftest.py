@@ -18,9 +18,14 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def pytest_configure() -> None:
-    """A shell starts what it puts into the background with SIGINT ignored, and every child would inherit that."""
+    """A shell starts what it puts into the background with SIGINT ignored, and every child would inherit that.
+
+    So it is with SIGHUP below nohup.
+    """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")
