@@ -68,9 +68,9 @@ def measure(
         by_profkit()
         return
 
-    from profkit.model import SampleSet
-    from profkit.passes.benchmark import PRECISION, BenchmarkResult
-    from profkit.passes.timing import Calls
+    from profkit.core.types import SampleSet
+    from profkit.runtime.passes.benchmark import PRECISION, BenchmarkResult
+    from profkit.runtime.passes.timing import Calls
 
     calls = Calls(step, synchronize=wait)
     warm = tuple(calls.sample() for _ in range(1 if warmup is None else warmup))

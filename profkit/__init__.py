@@ -10,16 +10,16 @@ TYPE_CHECKING = False  # what type checkers take for true; importing typing woul
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from profkit.loading import load as load
-    from profkit.loading import load_all as load_all
-    from profkit.passes.benchmark import benchmark as benchmark
-    from profkit.region import region as region
+    from profkit.profiling.api import load as load
+    from profkit.profiling.api import load_all as load_all
+    from profkit.runtime.passes.benchmark import benchmark as benchmark
+    from profkit.runtime.region import region as region
 
 _LAZY = {
-    "region": "profkit.region",
-    "benchmark": "profkit.passes.benchmark",
-    "load": "profkit.loading",
-    "load_all": "profkit.loading",
+    "region": "profkit.runtime.region",
+    "benchmark": "profkit.runtime.passes.benchmark",
+    "load": "profkit.profiling.api",
+    "load_all": "profkit.profiling.api",
 }
 
 

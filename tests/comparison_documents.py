@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
-from profkit.model import (
+from profkit.core.types import (
     RUN,
     GpuTrace,
     Kernel,

@@ -1,6 +1,6 @@
 """The JSON Schema of what `profkit compare --format json` prints, worked out from the model's types.
 
-`python -m tests.comparison_schema` writes profkit/schema/comparison.schema.json; a test holds the two together.
+`python -m tests.comparison_schema` writes profkit/core/schema/comparison.schema.json; a test holds the two together.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from profkit import model
-from profkit.reports.comparison_json import COMPARISON_SCHEMA
+from profkit.core import types as model
+from profkit.reporting.comparison_json import COMPARISON_SCHEMA
 from tests.run_schema import _object
 
-PUBLISHED = Path(__file__).resolve().parent.parent / "profkit" / "schema" / "comparison.schema.json"
+PUBLISHED = Path(__file__).resolve().parent.parent / "profkit" / "core" / "schema" / "comparison.schema.json"
 
 
 def schema() -> dict[str, Any]:

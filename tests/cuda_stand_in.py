@@ -14,13 +14,13 @@ from time import perf_counter
 
 import pytest
 
+from profkit.core.types import SampleSet
 from profkit.hardware import nvml
-from profkit.model import SampleSet
-from profkit.passes.device_clock import open_clock
-from profkit.passes.device_samples import DeviceCalls
-from profkit.passes.device_timing import time_on_device
-from profkit.passes.device_watch import Watch
-from profkit.region.cuda_driver import Driver
+from profkit.runtime.passes.device_clock import open_clock
+from profkit.runtime.passes.device_samples import DeviceCalls
+from profkit.runtime.passes.device_timing import time_on_device
+from profkit.runtime.passes.device_watch import Watch
+from profkit.runtime.region.cuda_driver import Driver
 
 SOURCES = Path(__file__).parent / "stand_ins" / "cuda"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from profkit.metrics import metric
-from profkit.model import (
+from profkit.analysis.metrics import metric
+from profkit.core.types import (
     GpuTrace,
     Kernel,
     KernelTime,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from profkit.model import (
+from profkit.core.types import (
     Gpu,
     GpuTrace,
     Hotspot,

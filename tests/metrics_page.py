@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from profkit.metrics import MetricInfo, all_metrics, formula_table
+from profkit.analysis.metrics import MetricInfo, all_metrics, formula_table
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "metrics.md"
 FAMILIES = (
@@ -43,13 +43,13 @@ HEAD = """# Metrics
 
 Every number that profkit prints has one of these names, in every backend and on every screen. Where a backend, a tool
 or a machine cannot tell one, the reading is `unavailable` and says why. This page is made from the catalogue and the
-formulas in `profkit/metrics/`, by `python -m tests.metrics_page`.
+formulas in `profkit/analysis/metrics/`, by `python -m tests.metrics_page`.
 
 - *unit*: seconds, bytes, FLOP and Hz without prefix, shares in per cent; `kinstr` is a thousand instructions. Screens
   add the prefix.
 - *better*: which way is good; `-` where it describes and does not judge.
-- *counters of*: the tools whose counters give it, by a formula in `profkit/metrics/formulas/`; `-` where it comes
-  from the clock, from Python, or from other readings, by a formula that stands with the reading.
+- *counters of*: the tools whose counters give it, by a formula in `profkit/analysis/metrics/formulas/`; `-` where it
+  comes from the clock, from Python, or from other readings, by a formula that stands with the reading.
 """
 
 

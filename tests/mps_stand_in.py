@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from profkit.passes import clocks, mps_timing, timing
+from profkit.runtime.passes import clocks, mps_timing, timing
 
 FOLDER = Path(__file__).parent / "stand_ins" / "mps"
 

@@ -1,4 +1,4 @@
-"""profkit/tools/ncu/chips.yaml: which chip lacks which metric, and the replay passes of each counter set.
+"""profkit/profilers/ncu/chips.yaml: which chip lacks which metric, and the replay passes of each counter set.
 
     python -m tests.ncu_chips LIBNVPERF_HOST.so
 
@@ -15,11 +15,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from profkit.metrics import formula_table
-from profkit.metrics.yaml_file import load_yaml
-from profkit.tools.ncu.sets import alternatives, set_names
+from profkit.analysis.metrics import formula_table
+from profkit.analysis.metrics.yaml_file import load_yaml
+from profkit.profilers.ncu.sets import alternatives, set_names
 
-TABLE = Path(__file__).resolve().parent.parent / "profkit" / "tools" / "ncu" / "chips.yaml"
+TABLE = Path(__file__).resolve().parent.parent / "profkit" / "profilers" / "ncu" / "chips.yaml"
 # NVIDIA's compute capability of each chip ("CUDA GPUs" on developer.nvidia.com; 11.0 is 10.1 before CUDA 13).
 CAPABILITY = {
     "TU1": "7.5",

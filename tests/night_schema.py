@@ -1,6 +1,6 @@
 """The JSON Schema of night.json, worked out from the model's types.
 
-`python -m tests.night_schema` writes profkit/schema/night.schema.json; a test holds the two together.
+`python -m tests.night_schema` writes profkit/core/schema/night.schema.json; a test holds the two together.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from profkit import model
-from profkit.nightly.document import SCHEMA
+from profkit.core import types as model
+from profkit.regression.nightly.document import SCHEMA
 from tests.run_schema import _object
 
-PUBLISHED = Path(__file__).resolve().parent.parent / "profkit" / "schema" / "night.schema.json"
+PUBLISHED = Path(__file__).resolve().parent.parent / "profkit" / "core" / "schema" / "night.schema.json"
 
 
 def schema() -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from profkit.model import (
+from profkit.core.types import (
     GpuTrace,
     Kernel,
     KernelTime,

@@ -1,6 +1,6 @@
 """The JSON Schema of run.json, worked out from the model's types.
 
-`python -m tests.run_schema` writes profkit/schema/run.schema.json; a test holds the two together.
+`python -m tests.run_schema` writes profkit/core/schema/run.schema.json; a test holds the two together.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import typing
 from pathlib import Path
 from typing import Any
 
-from profkit import model
-from profkit.run import SCHEMA
+from profkit.core import types as model
+from profkit.core.run_folder import SCHEMA
 
-PUBLISHED = Path(__file__).resolve().parent.parent / "profkit" / "schema" / "run.schema.json"
+PUBLISHED = Path(__file__).resolve().parent.parent / "profkit" / "core" / "schema" / "run.schema.json"
 # A number that is none (NaN) is written as null, so that a bad sample costs no run.
 _SCALARS: dict[Any, Any] = {
     str: {"type": "string"},

@@ -14,9 +14,9 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-from profkit.tools.ncu.blocks import blocks, file_header, records
-from profkit.tools.ncu.wire import LENGTH, VARINT, fields
-from tests.tools.ncu.writer import number, varint
+from profkit.profilers.ncu.blocks import blocks, file_header, records
+from profkit.profilers.ncu.wire import LENGTH, VARINT, fields
+from tests.profilers.ncu.writer import number, varint
 
 METRICS = {"kernel": 13, "range": 4, "cmdlist": 4, "graph": 4}
 BULK = {"kernel": {17, 18, 19, 28, 32, 33, 34}, "range": {7, 8, 14, 17, 18, 19, 20}}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from profkit.model import CaseResult, CaseState, GridPoint, MeasuredRoofs, SweepDocument
+from profkit.core.types import CaseResult, CaseState, GridPoint, MeasuredRoofs, SweepDocument
 
 ROOFS = MeasuredRoofs(1e12, 1e13, "copy of 1024 MiB, product of 4096 x 4096")
 HOSTILE = "</script><script>document.title='ran'</script>|`*\x1b[31m\u202e\udc80\n#1 @you"

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from math import exp, sqrt
 from pathlib import Path
 
-from profkit.model import CaseResult, GridPoint, RunDocument, SweepDocument
-from profkit.sweep.as_run import run_of
+from profkit.core.types import CaseResult, GridPoint, RunDocument, SweepDocument
+from profkit.kernels.sweep.as_run import run_of
 
 TWINS = Path(__file__).resolve().parent / "data" / "sweeps" / "twins.csv.gz"
 NAMES = ("a1", "a4", "a4b", "b1", "b4")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from profkit.model import (
+from profkit.core.types import (
     Backend,
     Counter,
     Depth,
@@ -27,7 +27,7 @@ from profkit.model import (
     Verdict,
     Workload,
 )
-from profkit.passes.read_tracemalloc import Allocations
+from profkit.runtime.passes.read_tracemalloc import Allocations
 
 
 @dataclass(frozen=True)

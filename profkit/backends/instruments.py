@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from profkit.backends import Site
-from profkit.errors import UnreadableReport
-from profkit.model import Directive, Report, Step
-from profkit.passes.read_records import read_records
-from profkit.tools.xctrace.command import CUT, FINISH, TELL, record_argv
-from profkit.tools.xctrace.export import TOC, export_argv
-from profkit.tools.xctrace.faults import explain
-from profkit.tools.xctrace.launched import absolute
-from profkit.tools.xctrace.probe import XctraceAbility
-from profkit.tools.xctrace.report import read_exports
+from profkit.core.errors import UnreadableReport
+from profkit.core.types import Directive, Report, Step
+from profkit.profilers.xctrace.command import CUT, FINISH, TELL, record_argv
+from profkit.profilers.xctrace.export import TOC, export_argv
+from profkit.profilers.xctrace.faults import explain
+from profkit.profilers.xctrace.launched import absolute
+from profkit.profilers.xctrace.probe import XctraceAbility
+from profkit.profilers.xctrace.report import read_exports
+from profkit.runtime.passes.read_records import read_records
 
 EXPORT_SECONDS = 1800.0  # of one recording: a dozen tables, of which a large one takes minutes
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from profkit.model import Counter, Profile
-from profkit.passes.read_records import read_records
-from profkit.region.perf_control import OTHER_INSIDE
+from profkit.core.types import Counter, Profile
+from profkit.runtime.passes.read_records import read_records
+from profkit.runtime.region.perf_control import OTHER_INSIDE
 
 _NOT_COUNTS = ("line_bytes",)  # properties of the machine among the counters
 

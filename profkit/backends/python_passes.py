@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Literal
 
 from profkit.backends import Findings, Known, Site
-from profkit.model import Directive, PassPlan, Step
-from profkit.passes.command import hosted
-from profkit.passes.read_tracemalloc import read_tracemalloc
-from profkit.tools.cprofile.read import read_cprofile
+from profkit.core.types import Directive, PassPlan, Step
+from profkit.profilers.cprofile.read import read_cprofile
+from profkit.runtime.passes.command import hosted
+from profkit.runtime.passes.read_tracemalloc import read_tracemalloc
 
 # Wall time against a plain run, as measured on the workloads in benchmark/: tracemalloc notes every allocation.
 _COST = {"cprofile": 1.2, "tracemalloc": 1.5, "region": 1.1}

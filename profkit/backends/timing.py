@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from profkit.backends import Site
-from profkit.model import Depth, Directive, PassPlan, Step, Switch
+from profkit.core.types import Depth, Directive, PassPlan, Step, Switch
 
 PROCESSES: dict[Depth, int] = {"gate": 1, "standard": 3, "full": 5}
 

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from types import FrameType
 
-from profkit.errors import Interrupted, MachineError, ProfkitError
+from profkit.core.errors import Interrupted, MachineError, ProfkitError
 
 INTERNAL_ERROR = (
     70  # EX_SOFTWARE of sysexits.h: a fault of profkit's own, which no input should be able to cause
@@ -135,7 +135,7 @@ def _document(fault: ProfkitError, code: int) -> str:
 
 def print_fault(fault: ProfkitError) -> None:
     """One sentence on standard error, and the line that fixes it."""
-    from profkit.reports.plain_text import harmless, no_command
+    from profkit.reporting.plain_text import harmless, no_command
 
     lines = [f"error: {fault.message}", *([f"  fix: {fault.fix}"] if fault.fix else [])]
     for line in "\n".join(lines).split("\n"):  # it may hold what a workload printed

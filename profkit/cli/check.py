@@ -40,8 +40,8 @@ def check(
     format: FormatOption = OutputFormat.terminal,
 ) -> None:
     """Judge a report or a run by its targets."""
-    from profkit.examine import examine
-    from profkit.reports.sweep_check import applies
+    from profkit.profiling.summarize import examine
+    from profkit.reporting.sweep_check import applies
 
     with reading(report):
         document = examine(report, targets)

@@ -11,7 +11,7 @@ import typer
 from profkit.cli.options import FormatOption, OutputFormat, put
 
 if TYPE_CHECKING:
-    from profkit.model import Comparison
+    from profkit.core.types import Comparison
 
 EXAMPLES = """
 Example:  profkit compare reports/20261119-gated_mlp-cpu reports/20261120-gated_mlp-cpu
@@ -59,8 +59,8 @@ def compare(
 ) -> None:
     """Say what is different between two runs, whether it is real, and why."""
     from profkit.cli.progress import if_long
-    from profkit.compare import compare as compare_documents
-    from profkit.examine import examine
+    from profkit.profiling.summarize import examine
+    from profkit.regression.compare import compare as compare_documents
 
     wanted, meant = _metrics(metric or []), _fields(across or [])
     share = _share(floor)
@@ -80,7 +80,7 @@ def compare(
 
 def exit_code(found: Comparison, *, strict: bool) -> int:
     """1 regressed; 5 ambiguous or refused, with `strict` also where a metric that decides is open; else 0."""
-    from profkit.compare import deciding
+    from profkit.regression.compare import deciding
 
     if found.outcome == "regressed":
         return 1
@@ -93,29 +93,29 @@ def exit_code(found: Comparison, *, strict: bool) -> int:
 
 def _text(found: Comparison, output: OutputFormat) -> str:
     if output is OutputFormat.json:
-        from profkit.reports.comparison_json import render as render_json
+        from profkit.reporting.comparison_json import render as render_json
 
         return render_json(found)
     if output is OutputFormat.markdown:
-        from profkit.reports.comparison_markdown import render as render_markdown
+        from profkit.reporting.comparison_markdown import render as render_markdown
 
         return render_markdown(found)
-    from profkit.reports.comparison_terminal import render as render_terminal
+    from profkit.reporting.comparison_terminal import render as render_terminal
 
     return render_terminal(found)
 
 
 def _metrics(names: list[str]) -> tuple[str, ...]:
     """The metrics by name; raises UsageError with the nearest known one where there is none of a name."""
-    from profkit.metrics import metric as known
+    from profkit.analysis.metrics import metric as known
 
     return tuple(dict.fromkeys(known(name.strip()).name for name in names))
 
 
 def _fields(names: list[str]) -> tuple[str, ...]:
     """Fields of the fingerprint by name or title; raises UsageError with all titles where there is none of a name."""
-    from profkit.comparability import all_fields
-    from profkit.errors import UsageError
+    from profkit.analysis.comparability import all_fields
+    from profkit.core.errors import UsageError
 
     known = {word.lower(): name for name, field in all_fields().items() for word in (name, field.title)}
     for name in names:
@@ -129,7 +129,7 @@ def _fields(names: list[str]) -> tuple[str, ...]:
 
 def _share(text: str | None) -> float | None:
     """`2%`, `2 %` and `0.02` as 0.02. Raises UsageError for what is no share between 0 and 1."""
-    from profkit.errors import UsageError
+    from profkit.core.errors import UsageError
 
     if text is None:
         return None

@@ -30,8 +30,8 @@ def doctor(
 ) -> None:
     """Try every tool with a tiny measurement and say what it can do here."""
     from profkit.cli.progress import progress_for
-    from profkit.doctor import blocked, diagnose
-    from profkit.reports.checks import render, render_json
+    from profkit.profiling.doctor import blocked, diagnose
+    from profkit.reporting.checks import render, render_json
 
     checks = diagnose("all" if backend is BackendName.auto else backend.value, progress_for(quiet=quiet))
     put(render_json(checks) if format is OutputFormat.json else render(checks))

@@ -11,7 +11,7 @@ from profkit.cli.history_options import CommitOption, HistoryOption, QuietOption
 from profkit.cli.options import FormatOption, OutputFormat, put, put_lines
 
 if TYPE_CHECKING:
-    from profkit.remember import Remembered
+    from profkit.regression.store import Remembered
 
 EXAMPLES = """
 Example:  profkit history add reports/*/  then  profkit history trend gated_mlp
@@ -56,8 +56,8 @@ def add(
 ) -> None:
     """Store runs, reports, and results of other benchmark tools."""
     from profkit.cli import print_fault
-    from profkit.history import open_history
-    from profkit.remember import remember
+    from profkit.regression.history import open_history
+    from profkit.regression.store import remember
 
     def say(done: Remembered) -> None:
         if done.fault is not None:
@@ -69,7 +69,7 @@ def add(
         done = remember(store, paths, workload=workload, commit=commit, night=night, told=say)
         where = str(store.path)
     if format is OutputFormat.json:
-        from profkit.reports.history_json import render_added
+        from profkit.reporting.history_json import render_added
 
         rows = [
             {
@@ -97,8 +97,8 @@ def add(
 
 
 def _line(done: Remembered) -> str:
-    from profkit.reports.plain_text import harmless
-    from profkit.words import plural
+    from profkit.core.formatting import plural
+    from profkit.reporting.plain_text import harmless
 
     assert done.entry is not None
     entry = done.entry
@@ -128,9 +128,9 @@ def list_(
 ) -> None:
     """The runs that are stored, the newest first."""
     from profkit.cli.history_options import begin
-    from profkit.history import open_history
-    from profkit.reports import history as terminal
-    from profkit.reports import history_json
+    from profkit.regression.history import open_history
+    from profkit.reporting import history as terminal
+    from profkit.reporting import history_json
 
     with open_history(history, read_only=True) as store:
         total = len(store.entries())
@@ -152,9 +152,9 @@ def show(
     format: FormatOption = OutputFormat.terminal,
 ) -> None:
     """One run with all its values."""
-    from profkit.history import open_history
-    from profkit.reports import history as terminal
-    from profkit.reports import history_json
+    from profkit.regression.history import open_history
+    from profkit.reporting import history as terminal
+    from profkit.reporting import history_json
 
     with open_history(history, read_only=True) as store:
         found = store.entry(entry)

@@ -41,9 +41,9 @@ def accept(
     format: FormatOption = OutputFormat.terminal,
 ) -> None:
     """Take a known change for the new normal: it begins an epoch, and is no regression from there on."""
-    from profkit.history import open_history
-    from profkit.remember import accept_change
-    from profkit.reports.history_json import render_change
+    from profkit.regression.history import open_history
+    from profkit.regression.store import accept_change
+    from profkit.reporting.history_json import render_change
 
     with open_history(history, make_new=False) as store:
         change, new = accept_change(store, workload, because, metric=metric, since=since, by=by)
@@ -71,9 +71,9 @@ def mark(
     format: FormatOption = OutputFormat.terminal,
 ) -> None:
     """Say of a run that its values are kept and shown, and decide nothing."""
-    from profkit.errors import UsageError
-    from profkit.history import open_history
-    from profkit.reports.history_json import render_change
+    from profkit.core.errors import UsageError
+    from profkit.regression.history import open_history
+    from profkit.reporting.history_json import render_change
 
     if valid == bool(because):
         raise UsageError("say why the run is not valid, or that it is", '--because "WORDS", or --valid')
@@ -102,11 +102,11 @@ def prune(
     format: FormatOption = OutputFormat.terminal,
 ) -> None:
     """Take runs out, and say which. What is meant must be said: --keep, --older-than, --workload."""
-    from profkit.history import open_history
-    from profkit.remember import to_prune
-    from profkit.reports.history_json import render_change
-    from profkit.reports.plain_text import harmless
-    from profkit.words import plural
+    from profkit.core.formatting import plural
+    from profkit.regression.history import open_history
+    from profkit.regression.store import to_prune
+    from profkit.reporting.history_json import render_change
+    from profkit.reporting.plain_text import harmless
 
     with open_history(history, read_only=dry_run, make_new=False) as store:
         meant = to_prune(store, keep=keep, older_than=begin(older_than), workload=workload)
@@ -131,11 +131,11 @@ def rescue(
     format: FormatOption = OutputFormat.terminal,
 ) -> None:
     """Write what is left of a damaged history into a new one, and say how much was lost."""
-    from profkit.history import default_path
-    from profkit.history.rescue import rescue as carry
-    from profkit.reports.history_json import render_change
-    from profkit.reports.plain_text import harmless
-    from profkit.words import plural
+    from profkit.core.formatting import plural
+    from profkit.regression.history import default_path
+    from profkit.regression.history.rescue import rescue as carry
+    from profkit.reporting.history_json import render_change
+    from profkit.reporting.plain_text import harmless
 
     path = history if history is not None else default_path()
     done = carry(path, to)
@@ -157,11 +157,11 @@ def export(
 ) -> None:
     """Write all values as tidy rows that pandas, polars and duckdb read: one row per value."""
     from profkit.cli.progress import progress_for
-    from profkit.history import open_history
-    from profkit.history.tables import export as write
-    from profkit.reports.history_json import render_change
-    from profkit.reports.plain_text import harmless
-    from profkit.words import plural
+    from profkit.core.formatting import plural
+    from profkit.regression.history import open_history
+    from profkit.regression.history.tables import export as write
+    from profkit.reporting.history_json import render_change
+    from profkit.reporting.plain_text import harmless
 
     progress = progress_for(quiet=quiet)
     with open_history(history, read_only=True) as store:

@@ -30,6 +30,6 @@ def begin(text: str | None) -> str | None:
         return None
     from datetime import datetime, timezone
 
-    from profkit.history.times import iso, since
+    from profkit.regression.history.times import iso, since
 
     return iso(since(text, datetime.now(timezone.utc)))

@@ -41,10 +41,10 @@ def replay(
     format: FormatOption = OutputFormat.terminal,
 ) -> None:
     """Decide the past again, night by night: what would have alarmed, and when."""
-    from profkit.history import open_history
-    from profkit.nightly.rehearsal import rehearse
-    from profkit.reports.replay import render, render_json
-    from profkit.trends import trends_of
+    from profkit.regression.history import open_history
+    from profkit.regression.nightly.rehearsal import rehearse
+    from profkit.regression.trends import trends_of
+    from profkit.reporting.replay import render, render_json
 
     with open_history(history, read_only=True) as store:
         trends = trends_of(store, tuple(series or ()), backend=backend, since=begin(since))

@@ -50,10 +50,10 @@ def trend(
     format: FormatOption = OutputFormat.terminal,
 ) -> None:
     """Plot a metric over time, with its epochs and the places where it changed."""
-    from profkit.errors import UsageError
-    from profkit.reports import trend as terminal
-    from profkit.reports import trend_json
-    from profkit.trends import trend_of_file, trends_of
+    from profkit.core.errors import UsageError
+    from profkit.regression.trends import trend_of_file, trends_of
+    from profkit.reporting import trend as terminal
+    from profkit.reporting import trend_json
 
     if source is not None:
         if series:
@@ -69,7 +69,7 @@ def trend(
         return
     if column is not None or by is not None:
         raise UsageError("--column and --by speak of a file", "--from FILE")
-    from profkit.history import open_history
+    from profkit.regression.history import open_history
 
     with open_history(history, read_only=True) as store:
         trends = trends_of(

@@ -11,10 +11,10 @@ import typer
 from profkit.cli.options import FormatOption, OutputFormat, put
 
 if TYPE_CHECKING:
-    from profkit.model import Night
-    from profkit.nightly.config import NightConfig
-    from profkit.nightly.story import Wish
-    from profkit.progress import Progress
+    from profkit.core.progress import Progress
+    from profkit.core.types import Night
+    from profkit.regression.nightly.config import NightConfig
+    from profkit.regression.nightly.story import Wish
 
 EXAMPLES = """
 Example:  profkit nightly nightly.yaml
@@ -68,8 +68,8 @@ def nightly(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on standard error.")] = False,
 ) -> None:
     """Profile a set of workloads, hold each against its past, and say in one report what changed."""
-    from profkit.errors import UsageError
-    from profkit.nightly.read_config import EXAMPLE, read_config
+    from profkit.core.errors import UsageError
+    from profkit.regression.nightly.read_config import EXAMPLE, read_config
 
     if example:
         put(EXAMPLE.read_text(encoding="utf-8"))
@@ -77,7 +77,7 @@ def nightly(
     if config is None:
         raise UsageError("no configuration was given", "profkit nightly --example > nightly.yaml")
     from profkit.cli.progress import progress_for
-    from profkit.nightly.story import Wish
+    from profkit.regression.nightly.story import Wish
 
     read = read_config(config, profiling=not runs)
     wish = Wish(night, tuple(only or ()), strict)
@@ -91,18 +91,18 @@ def nightly(
 
 
 def _plan(config: NightConfig, wish: Wish, output: OutputFormat) -> None:
-    from profkit.nightly.plan import plan_of, to_text
-    from profkit.nightly.story import NIGHTS, chosen
-    from profkit.reports.night_plan import render
+    from profkit.regression.nightly.plan import plan_of, to_text
+    from profkit.regression.nightly.story import NIGHTS, chosen
+    from profkit.reporting.night_plan import render
 
     made = plan_of(config, chosen(config, wish.only), config.output / NIGHTS)
     put(to_text(made) if output is OutputFormat.json else render(made))
 
 
 def _tonight(config: NightConfig, wish: Wish, progress: Progress, output: OutputFormat) -> int:
-    from profkit.nightly.story import run_night
-    from profkit.nightly.write import annotated
-    from profkit.signals import hurried
+    from profkit.core.signals import hurried
+    from profkit.regression.nightly.story import run_night
+    from profkit.regression.nightly.write import annotated
 
     night, folder = run_night(config, wish, progress)
     with hurried():  # a second Ctrl-C must not cost what the first one left
@@ -114,14 +114,14 @@ def _tonight(config: NightConfig, wish: Wish, progress: Progress, output: Output
 def _replay(
     config: NightConfig, wish: Wish, runs: list[Path], progress: Progress, output: OutputFormat
 ) -> int:
-    from profkit.nightly.replay import replay, worst_code
-    from profkit.nightly.write import annotated
-    from profkit.reports.night_terminal import walk
+    from profkit.regression.nightly.replay import replay, worst_code
+    from profkit.regression.nightly.write import annotated
+    from profkit.reporting.night_terminal import walk
 
     nights, folder = replay(config, wish, runs, progress)
     code = worst_code(nights)
     if output is OutputFormat.json and len(nights) > 1:
-        from profkit.nightly.document import many_to_text
+        from profkit.regression.nightly.document import many_to_text
 
         put(many_to_text(nights, code))
         return code
@@ -134,16 +134,16 @@ def _replay(
 
 def _print(night: Night, folder: Path, output: OutputFormat) -> None:
     if output is OutputFormat.json:
-        from profkit.nightly.document import to_text
+        from profkit.regression.nightly.document import to_text
 
         put(to_text(night))
     elif output is OutputFormat.markdown:
-        from profkit.reports.markdown import STEP_SUMMARY
-        from profkit.reports.night_markdown import render as render_markdown
+        from profkit.reporting.markdown import STEP_SUMMARY
+        from profkit.reporting.night_markdown import render as render_markdown
 
         put(render_markdown(night, STEP_SUMMARY))
     else:
-        from profkit.reports.night_terminal import render
+        from profkit.reporting.night_terminal import render
 
         put(render(night, _short(folder)))
 

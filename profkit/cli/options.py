@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:  # `--help` has no use for the model, which takes 10 ms
-    from profkit.errors import ProfkitError
-    from profkit.model import RunDocument
+    from profkit.core.errors import ProfkitError
+    from profkit.core.types import RunDocument
 
 
 class OutputFormat(str, Enum):
@@ -86,22 +86,22 @@ def print_document(
     Of a sweep people get a digest, unless `every_case` is wanted by itself.
     """
     if output is not OutputFormat.json and not every_case:
-        from profkit.reports import sweep_check
+        from profkit.reporting import sweep_check
 
         if sweep_check.applies(document):
             put_lines(sweep_check.render(document, color=False if output is OutputFormat.markdown else None))
             return
     if output is OutputFormat.json:
-        from profkit.reports.json import render as render_json
+        from profkit.reporting.json import render as render_json
 
         text = render_json(document)
     elif output is OutputFormat.markdown:
-        from profkit.reports.markdown import STEP_SUMMARY
-        from profkit.reports.markdown import render as render_markdown
+        from profkit.reporting.markdown import STEP_SUMMARY
+        from profkit.reporting.markdown import render as render_markdown
 
         text = render_markdown(document, STEP_SUMMARY)
     else:
-        from profkit.reports.terminal import render as render_terminal
+        from profkit.reporting.terminal import render as render_terminal
 
         text = render_terminal(document, folder, details=details)
     put(text)
@@ -111,8 +111,8 @@ def digest_of_sweep(path: Path, document: RunDocument, output: OutputFormat) -> 
     """Print a sweep that was judged on one screen, where that is for people; whether it was printed."""
     if output is OutputFormat.json:
         return False
-    from profkit.export import sweep_in
-    from profkit.reports.sweep_check import render
+    from profkit.profiling.export import sweep_in
+    from profkit.reporting.sweep_check import render
 
     folder = path if path.is_dir() else path.parent
     plain = False if output is OutputFormat.markdown else None
@@ -123,7 +123,7 @@ def digest_of_sweep(path: Path, document: RunDocument, output: OutputFormat) -> 
 def put(text: str) -> None:
     """Write a result to standard output; a reader that has gone (`| head`) changes nothing else."""
     global _told
-    from profkit.reports.plain_text import no_command
+    from profkit.reporting.plain_text import no_command
 
     _told = True
     whole = text if text.endswith("\n") else text + "\n"
@@ -137,7 +137,7 @@ def put(text: str) -> None:
 def put_lines(text: str) -> None:
     """Write what is made of lines for a terminal; as Markdown it is a block of them, without colour."""
     if _asked is OutputFormat.markdown:
-        from profkit.reports.markdown_text import block
+        from profkit.reporting.markdown_text import block
 
         text = block(_COLOUR.sub("", text))
     put(text)
@@ -156,7 +156,7 @@ def print_documents(documents: list[RunDocument], faults: list[ProfkitError]) ->
     """Several results as the one JSON document that `--format json` promises."""
     import json
 
-    from profkit.run import to_json
+    from profkit.core.run_folder import to_json
 
     whole = {
         "schema": "profkit.runs/1",

@@ -87,8 +87,8 @@ def profile(
 ) -> None:
     """Run a workload under every instrument this machine has, and judge what they say."""
     from profkit.cli.progress import progress_for
-    from profkit.profile import Request, make_plan, profile_workload
-    from profkit.signals import hurried
+    from profkit.core.signals import hurried
+    from profkit.profiling.profile import Request, make_plan, profile_workload
 
     request = Request(
         command=tuple(command),
@@ -104,7 +104,7 @@ def profile(
         cold=cold,
     )
     if plan:
-        from profkit.reports.plan import render, render_json
+        from profkit.reporting.plan import render, render_json
 
         made = make_plan(request)
         put(render_json(made) if format is OutputFormat.json else render(made))

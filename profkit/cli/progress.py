@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
-from profkit.progress import Progress, Silent
-from profkit.reports.plain_text import harmless, no_command
+from profkit.core.progress import Progress, Silent
+from profkit.reporting.plain_text import harmless, no_command
 
 LOG_SECONDS = 30.0  # between two lines of a log that say how far it is
 

@@ -64,7 +64,7 @@ def record(
 ) -> None:
     """Run a workload under one profiler, with profkit's own recipe for it."""
     from profkit.cli.progress import progress_for
-    from profkit.record import record_report
+    from profkit.profiling.record import record_report
 
     progress = progress_for(quiet=quiet)
     left = record_report(

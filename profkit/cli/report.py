@@ -72,7 +72,7 @@ def report(
 
     from profkit.cli import print_fault
     from profkit.cli.progress import progress_for
-    from profkit.export import Wish, export, may_write, write_whole
+    from profkit.profiling.export import Wish, export, may_write, write_whole
 
     wish = Wish(tuple(reports), format.value, targets, strict=strict, output=output)
     may_write(wish, force=force, terminal=sys.stdout.isatty())

@@ -29,8 +29,8 @@ def scrub(
     format: FormatOption = OutputFormat.terminal,
 ) -> None:
     """Copy a report or a run without host, user, command line, environment and paths."""
-    from profkit.reports.scrubbed import render, render_json
-    from profkit.scrub import scrub as scrubbed
+    from profkit.profiling.scrub import scrub as scrubbed
+    from profkit.reporting.scrubbed import render, render_json
 
     done = scrubbed(report, output)
     if format is OutputFormat.json:

@@ -38,10 +38,10 @@ def summarize(
 ) -> None:
     """Read reports and say what is in them."""
     from profkit.cli import print_fault
-    from profkit.errors import ProfkitError
-    from profkit.examine import examine
-    from profkit.model import RunDocument
-    from profkit.reports.alone import what_it_tells
+    from profkit.core.errors import ProfkitError
+    from profkit.core.types import RunDocument
+    from profkit.profiling.summarize import examine
+    from profkit.reporting.alone import what_it_tells
 
     if len(reports) == 1 and _told_as_sweep(reports[0], format):
         return
@@ -71,7 +71,7 @@ def _told_as_sweep(report: Path, format: OutputFormat) -> bool:
     """Whether it is a sweep, and told: its cases are thousands of regions, and as a run a page for each."""
     if not (report / "cases.jsonl").is_file() or format is OutputFormat.json:
         return False
-    from profkit.export import sweep_view
+    from profkit.profiling.export import sweep_view
 
     view = sweep_view(report, format.value)
     if view is not None:

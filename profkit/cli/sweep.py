@@ -11,8 +11,8 @@ import typer
 from profkit.cli.options import FormatOption, OutputFormat, put
 
 if TYPE_CHECKING:
-    from profkit.model import SweepDocument
-    from profkit.sweep.story import SweepRequest
+    from profkit.core.types import SweepDocument
+    from profkit.kernels.sweep.story import SweepRequest
 
 EXAMPLES = """
 Example:  profkit sweep --operations LayerNorm,GELU --batch 16,64 --sequence 512 --dimension 64,512
@@ -204,10 +204,10 @@ def sweep(
     ] = False,
 ) -> None:
     """Check and time operations over a grid of shapes, in every implementation, and show who wins where."""
+    from profkit.analysis.ranking.right import faulty
     from profkit.cli.progress import progress_for
-    from profkit.standings.right import faulty
-    from profkit.sweep.request import resumed, wanted
-    from profkit.sweep.wish import Wish
+    from profkit.kernels.sweep.request import resumed, wanted
+    from profkit.kernels.sweep.wish import Wish
 
     choices = _choices(profile)
     _can_end(results, again=again and resume is None)
@@ -235,13 +235,13 @@ def sweep(
     if plan:
         _show_plan(request, format)
         return
-    from profkit.sweep.outputs import write_records
-    from profkit.sweep.story import run_sweep
+    from profkit.kernels.sweep.outputs import write_records
+    from profkit.kernels.sweep.story import run_sweep
 
     progress = progress_for(quiet=quiet)
     document = run_sweep(request, progress)
     if choices:
-        from profkit.drill import profile_cases
+        from profkit.profiling.profile_cases import profile_cases
 
         document = profile_cases(request, document, choices, profile_depth.value, progress)
     if results is not None:
@@ -253,8 +253,8 @@ def sweep(
 
 def _can_end(results: Path | None, *, again: bool) -> None:
     """Raises UsageError and MachineError for what would be told, or done, when hours have gone by."""
-    from profkit.errors import UsageError
-    from profkit.sweep.outputs import ask_place
+    from profkit.core.errors import UsageError
+    from profkit.kernels.sweep.outputs import ask_place
 
     if again:
         raise UsageError(
@@ -268,14 +268,14 @@ def _choices(text: str) -> tuple[tuple[str, int], ...]:
     """What --profile chooses. What profiles is loaded for it alone: no worker starts before."""
     if not text:
         return ()
-    from profkit.drill import choice
+    from profkit.profiling.profile_cases import choice
 
     return choice(text)
 
 
 def _only_goes_on(context: typer.Context) -> None:
     """Raises UsageError where --resume stands beside what the sweep has settled already: it would not be heeded."""
-    from profkit.errors import UsageError
+    from profkit.core.errors import UsageError
 
     for name in context.params:
         source = context.get_parameter_source(name)
@@ -291,22 +291,22 @@ def _show(document: SweepDocument, folder: Path, format: OutputFormat, *, detail
     if format is OutputFormat.json:
         import json
 
-        from profkit import codec
+        from profkit.core import codec
 
         whole = {"schema": "profkit.sweep/1", "folder": str(folder), "sweep": codec.plain(document)}
         put(json.dumps(whole, allow_nan=False, indent=1))
     elif format is OutputFormat.markdown:
-        from profkit.reports.sweep_markdown import render as render_markdown
+        from profkit.reporting.sweep_markdown import render as render_markdown
 
         put(render_markdown(document))
     else:
-        from profkit.reports.sweep_terminal import render
+        from profkit.reporting.sweep_terminal import render
 
         put(render(document, folder, details=details))
 
 
 def _show_plan(request: SweepRequest, format: OutputFormat) -> None:
-    from profkit.sweep.plan import plan_of, plan_text
+    from profkit.kernels.sweep.plan import plan_of, plan_text
 
     plan = plan_of(request)
     if format is OutputFormat.json:

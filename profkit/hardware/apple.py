@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from profkit.errors import Fault
+from profkit.core.errors import Fault
+from profkit.core.types import Gpu
 from profkit.hardware.apple_chips import Chip, find_chip
 from profkit.hardware.asking import ask
 from profkit.hardware.sysctl import number, text
-from profkit.model import Gpu
 
 _PROFILER_SECONDS = 20.0  # system_profiler takes one second, and several right after the start of the machine
 _CORES_MOST = 1024  # twelve times as many as any chip has

@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from profkit.errors import Fault
+from profkit.core.errors import Fault
 
 ALUS = 128  # of one GPU core (github.com/philipturner/metal-benchmarks)
 _NAME = re.compile(r"(?:apple\s+)?(m\d+)(?:\s+(pro|max|ultra))?(?:\s+gpu)?", re.IGNORECASE)

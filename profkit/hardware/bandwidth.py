@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from profkit.errors import MachineError
+from profkit.core.errors import MachineError
 
 if TYPE_CHECKING:
     import numpy

@@ -11,10 +11,10 @@ import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from profkit.core.types import Cache, Machine
 from profkit.hardware import tree
 from profkit.hardware.processor import Processor
 from profkit.hardware.typical import Typical, typical_of
-from profkit.model import Cache, Machine
 
 KIB, MIB = 1024, 1024 * 1024
 

@@ -13,13 +13,13 @@ from ctypes import c_void_p
 from pathlib import Path
 from typing import TypeVar
 
-from profkit.errors import Fault
+from profkit.core.errors import Fault
+from profkit.core.types import Gpu
 from profkit.hardware import nvidia_smi, tree
 from profkit.hardware.gpu_chips import chip_of, multiprocessors_of
 from profkit.hardware.gpu_fault import NO_LIBRARY, fault_of
 from profkit.hardware.gpu_visible import Device, visible_gpus
 from profkit.hardware.nvml import MEMORY_CLOCK, SM_CLOCK, Nvml, NvmlError, nvml
-from profkit.model import Gpu
 
 # A driver answers within 50 ms; without persistence mode it first wakes every device, one or two seconds each.
 ANSWER_SECONDS = 5.0

@@ -9,7 +9,7 @@ import platform
 import re
 from pathlib import Path
 
-from profkit.errors import Fault
+from profkit.core.errors import Fault
 from profkit.hardware import nvidia_smi, tree
 from profkit.hardware.container import container_kind
 from profkit.hardware.superuser import as_superuser

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from profkit.model import Gpu
+from profkit.core.types import Gpu
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@ import os
 import platform
 from pathlib import Path
 
+from profkit.core.types import Machine
 from profkit.hardware import container, tree
 from profkit.hardware.caches import CacheReport, read_caches
 from profkit.hardware.processor import Processor, read_processor
 from profkit.hardware.python import own_python
-from profkit.model import Machine
 
 _ROOT = Path("/")
 

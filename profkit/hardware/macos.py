@@ -6,10 +6,10 @@ import os
 import platform
 from dataclasses import dataclass
 
+from profkit.core.types import Cache, Machine
 from profkit.hardware.python import own_python
 from profkit.hardware.sysctl import number, text
 from profkit.hardware.typical import typical_of
-from profkit.model import Cache, Machine
 
 _SIZES = {1: "l1dcachesize", 2: "l2cachesize", 3: "l3cachesize"}
 _LEVELS_MOST = 4  # kinds of cores; chips have two, and the M5 three

@@ -8,13 +8,13 @@ import platform
 from collections.abc import Mapping
 from pathlib import Path
 
+from profkit.core.types import DeviceMoment, Moment
 from profkit.hardware import apple_power, tree
 from profkit.hardware.conditions import load_of, pressure_of
 from profkit.hardware.gpu import listed, within
 from profkit.hardware.gpu_visible import visible_devices
 from profkit.hardware.machine import usable_cores
 from profkit.hardware.nvml import REASONS, SM_CLOCK, nvml
-from profkit.model import DeviceMoment, Moment
 
 _ROOT = Path("/")
 _CORES = 16  # whose clock is asked: on a large machine a file each would take longer than it is worth

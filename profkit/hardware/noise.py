@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from profkit.core.types import Check
 from profkit.hardware.conditions import Conditions, read_conditions
 from profkit.hardware.superuser import as_superuser
-from profkit.model import Check
 
 GIB = 1 << 30
 

@@ -7,9 +7,9 @@ import shutil
 import subprocess
 from dataclasses import dataclass
 
+from profkit.core.types import Gpu
 from profkit.hardware.gpu_chips import chip_of
 from profkit.hardware.gpu_visible import Device
-from profkit.model import Gpu
 
 FIELDS = (
     "name",

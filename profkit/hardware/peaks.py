@@ -19,13 +19,13 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 
-from profkit.errors import MachineError, UnreadableReport
+from profkit.core.errors import MachineError, UnreadableReport
+from profkit.core.types import Machine, Peaks
 from profkit.hardware.bandwidth import measure_bandwidth
 from profkit.hardware.blas import library_name, thread_environment
 from profkit.hardware.caches import data_caches
 from profkit.hardware.container import available_memory
 from profkit.hardware.machine import read_machine
-from profkit.model import Machine, Peaks
 
 SCHEMA = "profkit.peaks/1"
 SIZES = (

@@ -10,9 +10,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from profkit.errors import ProfkitError
-from profkit.model import CaseResult, GridPoint
-from profkit.operations.operation import Call
+from profkit.core.errors import ProfkitError
+from profkit.core.types import CaseResult, GridPoint
+from profkit.kernels.operations.operation import Call
 
 TRACED = 10  # calls in a trace
 
@@ -20,7 +20,14 @@ TRACED = 10  # calls in a trace
 def command(result: CaseResult, device: str, files: Sequence[str], python: str) -> tuple[str, ...]:
     """The command line of a case."""
     point = result.point
-    words = [python, "-m", "profkit.sweep.one_case", point.operation, result.implementation, point.shape]
+    words = [
+        python,
+        "-m",
+        "profkit.sweep.one_case",
+        point.operation,
+        result.implementation,
+        point.shape,
+    ]
     words += ["--dtype", point.dtype, "--direction", point.direction, "--device", device]
     return (*words, *(word for file in files for word in ("--with", file)))
 
@@ -57,14 +64,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(asked: argparse.Namespace) -> int:
-    from profkit.operations.registry import canonical_implementation, canonical_operation
-    from profkit.sweep.files import register
-    from profkit.sweep.grid import checked
+    from profkit.kernels.operations.registry import canonical_implementation, canonical_operation
+    from profkit.kernels.sweep.files import register
+    from profkit.kernels.sweep.grid import checked
 
     register(asked.files)
     sizes = asked.shape.split("x")
     if len(sizes) != 3 or not all(size.isdecimal() for size in sizes):
-        from profkit.errors import UsageError
+        from profkit.core.errors import UsageError
 
         raise UsageError(f"{asked.shape} is no shape", "16x256x64: batch x sequence x dimension")
     (operation,) = canonical_operation(asked.operation)[:1]
@@ -83,10 +90,10 @@ def _run(asked: argparse.Namespace) -> int:
 def _measure(point: GridPoint, name: str, asked: argparse.Namespace) -> int:
     import torch
 
-    from profkit.operations.check import Wrong, compare, reference
-    from profkit.operations.registry import Unavailable, build
-    from profkit.passes.benchmark import benchmark
-    from profkit.sweep.bench import make_problem
+    from profkit.kernels.operations.check import Wrong, compare, reference
+    from profkit.kernels.operations.registry import Unavailable, build
+    from profkit.kernels.sweep.bench import make_problem
+    from profkit.runtime.passes.benchmark import benchmark
 
     problem = make_problem(point, torch.device("cuda:0" if asked.device == "cuda" else "cpu"))
     try:

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
+from profkit.core.progress import Silent
+from profkit.core.run_folder import read_run
+from profkit.core.types import Counter, Peaks, Reading, RunDocument
 from profkit.hardware.machine import read_machine
-from profkit.model import Counter, Peaks, Reading, RunDocument
-from profkit.profile import Request, profile_workload
-from profkit.progress import Silent
-from profkit.run import read_run
-from profkit.tools.perf.probe import PerfAbility
+from profkit.profilers.perf.probe import PerfAbility
+from profkit.profiling.profile import Request, profile_workload
 
 TESTS = Path(__file__).resolve().parent.parent
 # 20 entries of 1 ms; the stand-in counts each as one window, so a scenario's counts are those of one iteration.
@@ -108,16 +108,16 @@ def maker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Run]
         if machine is not None:
             tree = TESTS / "data" / "hardware" / f"{machine}.tree"
             told = read_machine(unpack(tree.read_text(), tmp_path / machine))
-            monkeypatch.setattr("profkit.profile.read_machine", lambda: told)
+            monkeypatch.setattr("profkit.profiling.profile.read_machine", lambda: told)
         file = tmp_path / "scenario.json"
         file.write_text(json.dumps(scenario))
         monkeypatch.setenv("PERF_SCENARIO", str(file))
         monkeypatch.setenv("PATH", f"{TESTS / 'stand_ins'}{os.pathsep}{os.environ['PATH']}")
         monkeypatch.setattr("profkit.backends.cpu.choice.nmi_watchdog", lambda: watchdog)
         monkeypatch.setattr(
-            "profkit.tools.perf.probe.read_paranoid", lambda: 2 if scenario.get("user") else 0
+            "profkit.profilers.perf.probe.read_paranoid", lambda: 2 if scenario.get("user") else 0
         )
-        monkeypatch.setattr("profkit.live_run.record_peaks", lambda *_: (PEAKS, None))
+        monkeypatch.setattr("profkit.profiling.live_run.record_peaks", lambda *_: (PEAKS, None))
         if not probe:  # trying all that perf can do is told true by one test, and takes a second
             monkeypatch.setattr("profkit.backends.cpu.linux.probe_perf", lambda: _ability(scenario))
             if not TELLING & set(scenario) and scenario.get("pmus"):

@@ -261,7 +261,7 @@ def machine_of(monkeypatch, vendor, family, model):
     from profkit.hardware.machine import read_machine
 
     told = replace(read_machine(), vendor=vendor, family=family, model=model)
-    monkeypatch.setattr("profkit.profile.read_machine", lambda: told)
+    monkeypatch.setattr("profkit.profiling.profile.read_machine", lambda: told)
 
 
 def test_intel_server_readings_are_those_worked_out_by_hand(pmu_run, monkeypatch):

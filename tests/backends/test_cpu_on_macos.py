@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from profkit.model import Machine, Peaks
-from profkit.profile import Request, profile_workload
-from profkit.progress import Silent
-from profkit.run import read_run
-from profkit.tools.xctrace import probe
+from profkit.core.progress import Silent
+from profkit.core.run_folder import read_run
+from profkit.core.types import Machine, Peaks
+from profkit.profilers.xctrace import probe
+from profkit.profiling.profile import Request, profile_workload
 
 STAND_IN = Path(__file__).resolve().parents[1] / "stand_ins" / "xctrace" / "xctrace"
 MAC = Machine(
@@ -52,9 +52,9 @@ def mac_run(tmp_path, monkeypatch):
         file.write_text(json.dumps({**scenario, "log": str(log)}))
         monkeypatch.setenv("XCTRACE_SCENARIO", str(file))
         monkeypatch.setenv("PROFKIT_XCTRACE", str(STAND_IN))
-        monkeypatch.setattr("profkit.profile.read_machine", lambda: MAC)
+        monkeypatch.setattr("profkit.profiling.profile.read_machine", lambda: MAC)
         monkeypatch.setattr(
-            "profkit.live_run.record_peaks", lambda *_: (Peaks(1e9, 2e9, 5e9, 1e10, 2, "set"), None)
+            "profkit.profiling.live_run.record_peaks", lambda *_: (Peaks(1e9, 2e9, 5e9, 1e10, 2, "set"), None)
         )
         workload = tmp_path / "workload.py"
         workload.write_text(script)

@@ -15,7 +15,7 @@ from triton.backends.compiler import GPUTarget
 from triton.runtime.driver import driver
 
 from benchmark.kernels import triton_gated_mlp_tma, triton_lora_tma
-from profkit.region.triton_work import triton_work
+from profkit.runtime.region.triton_work import triton_work
 
 
 class Hopper:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from profkit.model import RunDocument
-from profkit.run import write_run
+from profkit.core.run_folder import write_run
+from profkit.core.types import RunDocument
 from tests.cli_runner import profkit
 from tests.comparison_documents import run
 from tests.conftest import ROOT
@@ -95,7 +95,13 @@ def test_floor_and_metric_are_taken_at_their_word(runs: tuple[Path, Path, Path],
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"{", b'{"schema": "profkit.run/1"}', b'{"schema": "profkit.run/9", "name": 1}', b"\0" * 99],
+    [
+        b"",
+        b"{",
+        b'{"schema": "profkit.run/1"}',
+        b'{"schema": "profkit.run/9", "name": 1}',
+        b"\0" * 99,
+    ],
 )
 def test_what_is_no_run_is_refused_in_a_sentence(
     content: bytes, runs: tuple[Path, Path, Path], tmp_path: Path

@@ -94,7 +94,9 @@ class Bench:
 def _validator() -> Any:
     from jsonschema import Draft202012Validator
 
-    return Draft202012Validator(json.loads((ROOT / "profkit" / "schema" / "run.schema.json").read_text()))
+    return Draft202012Validator(
+        json.loads((ROOT / "profkit" / "core" / "schema" / "run.schema.json").read_text())
+    )
 
 
 @pytest.fixture

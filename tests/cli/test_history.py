@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from profkit.history import open_history
-from profkit.run import create_run_folder, write_run
+from profkit.core.run_folder import create_run_folder, write_run
+from profkit.regression.history import open_history
 from tests.cli_runner import profkit
 from tests.conftest import ROOT
-from tests.history.entries import entry, value
-from tests.history.test_entry import document
+from tests.regression.history.entries import entry, value
+from tests.regression.history.test_entry import document
 
 DATA = ROOT / "tests" / "data" / "history"
 OTHERS = [DATA / "pytest-benchmark.json", DATA / "hyperfine.json", DATA / "google-benchmark.repetitions.json"]

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from profkit.history import open_history
-from profkit.model import Accepted
+from profkit.core.types import Accepted
+from profkit.regression.history import open_history
 from tests.cli_runner import Said, profkit
-from tests.history.entries import entry, value
+from tests.regression.history.entries import entry, value
 
 NOISE = (0.003, -0.004, 0.001, 0.005, -0.002, 0.0, -0.005, 0.004, -0.001, 0.002, -0.003)
 

@@ -16,7 +16,9 @@ import pytest
 from cli_runner import ENVIRONMENT, MARKED, PROFKIT, Said, profkit, runs
 from jsonschema import Draft202012Validator
 
-SCHEMA = json.loads((Path(__file__).parents[2] / "profkit" / "schema" / "run.schema.json").read_text())
+SCHEMA = json.loads(
+    (Path(__file__).parents[2] / "profkit" / "core" / "schema" / "run.schema.json").read_text()
+)
 QUICK = ("--passes", "timing", "--budget", "0.5", "--depth", "gate", "--precision", "0.2", "--quiet")
 
 

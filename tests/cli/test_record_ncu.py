@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from profkit.errors import MachineError, WorkloadError
-from profkit.progress import Silent
-from profkit.record import record_report
-from profkit.tools.formats import sniff
-from profkit.tools.ncu.probe import NcuAbility
+from profkit.core.errors import MachineError, WorkloadError
+from profkit.core.progress import Silent
+from profkit.profilers.formats import sniff
+from profkit.profilers.ncu.probe import NcuAbility
+from profkit.profiling.record import record_report
 from tests.conftest import ROOT
 
 STAND_IN = ROOT / "tests" / "stand_ins" / "ncu"
@@ -28,7 +28,7 @@ class Bench:
         self.folder = folder
         self._environment = monkeypatch
         ability = NcuAbility(STAND_IN, "2025.3.1", True, chips=("GH100",))
-        monkeypatch.setattr("profkit.tools.ncu.recipe.probe_ncu", lambda: ability)
+        monkeypatch.setattr("profkit.profilers.ncu.recipe.probe_ncu", lambda: ability)
         monkeypatch.chdir(folder)
 
     def record(

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from profkit.errors import MachineError
-from profkit.tools.xctrace.recipe import collect
+from profkit.core.errors import MachineError
+from profkit.profilers.xctrace.recipe import collect
 from tests.cli_runner import Said, profkit
 from tests.conftest import ROOT
 from tests.xctrace_stand_in import STAND_INS, instruments, mac_path

@@ -9,11 +9,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from profkit.run import read_run, write_run
+from profkit.core.run_folder import read_run, write_run
 from tests import documents
 from tests.cli_runner import profkit
 from tests.conftest import ROOT
-from tests.reports.test_renderers import judged
+from tests.reporting.test_renderers import judged
 
 CALLGRIND = ROOT / "tests" / "data" / "valgrind" / "kernels.l2.callgrind"
 

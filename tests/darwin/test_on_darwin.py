@@ -29,7 +29,8 @@ assert sys.platform == "darwin" and not hasattr(os, "waitid") and not os.path.ex
 names = [m.name for m in pkgutil.walk_packages(profkit.__path__, "profkit.")]
 names = [name for name in names if not name.endswith("__main__") and ".passes.host" not in name]
 # Kernels for NVIDIA's GPUs are loaded where there is one, with a torch that is no stand-in.
-names = [name for name in names if not name.startswith(("profkit.operations.cuda.", "profkit.operations.triton."))]
+gpu = ("profkit.kernels.operations.cuda.", "profkit.kernels.operations.triton.")
+names = [name for name in names if not name.startswith(gpu)]
 for name in names:
     importlib.import_module(name)
 print(len(names))
@@ -150,7 +151,7 @@ def test_what_a_workload_leaves_behind_is_ended_where_nobody_can_adopt_it(
 ) -> None:
     left = tmp_path / "pid"
     code = (
-        "import sys; from profkit.process import run\n"
+        "import sys; from profkit.core.process import run\n"
         f"done = run(['sh', '-c', 'sh -c \"echo \\\\$\\\\$ > {left}; exec sleep 60\" & sleep 0.4'])\n"
         "print(done.ok, done.left_behind)\n"
     )
@@ -175,7 +176,7 @@ def test_a_stranger_that_got_the_pid_of_a_member_is_left_alone(mac: Mapping[str,
     stranger = subprocess.Popen(["sleep", "60"], start_new_session=True)
     try:
         code = (
-            "import subprocess; from profkit.process_tree import Tree\n"
+            "import subprocess; from profkit.core.process_tree import Tree\n"
             "child = subprocess.Popen(['true'], start_new_session=True)\n"
             f"tree = Tree(child.pid); tree._seen[{stranger.pid}] = 1.0; child.wait()\n"
             "tree._born = 0.0\n"

@@ -13,13 +13,13 @@ import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from profkit.history import open_history
-from profkit.model import SampleSet
-from profkit.remember import entry_at, renamed
-from profkit.run import write_run
+from profkit.core.run_folder import write_run
+from profkit.core.types import SampleSet
+from profkit.regression.history import open_history
+from profkit.regression.store import entry_at, renamed
 from tests import documents
 from tests.conftest import ROOT
-from tests.reports.test_renderers import judged
+from tests.reporting.test_renderers import judged
 
 DATA = ROOT / "tests" / "data"
 NCU, NSYS = DATA / "cuda" / "ncu" / "truths.gate.ncu-rep", DATA / "cuda" / "nsys" / "truths.sqlite"

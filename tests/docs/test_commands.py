@@ -108,8 +108,8 @@ def test_every_environment_variable_is_in_the_design_page() -> None:
 
 
 def test_every_exit_code_of_the_command_line_is_in_both_tables() -> None:
-    from profkit import errors
     from profkit.cli import INTERNAL_ERROR
+    from profkit.core import errors
 
     kinds = [kind for kind in vars(errors).values() if hasattr(kind, "exit_code")]
     codes = {kind.exit_code for kind in kinds} | {0, 1, 5, INTERNAL_ERROR}
@@ -134,7 +134,7 @@ def test_every_schema_that_leaves_profkit_is_in_the_design_page() -> None:
 
 
 def test_the_targets_file_that_is_shown_is_one(tmp_path: Path) -> None:
-    from profkit.targets import load_targets
+    from profkit.analysis.targets import load_targets
 
     shown = re.findall(
         r"^```yaml\n(.*?)^```", (ROOT / "docs" / "design.md").read_text(), re.MULTILINE | re.DOTALL

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from profkit.metrics import all_metrics
+from profkit.analysis.metrics import all_metrics
 from tests import metrics_page
 
 

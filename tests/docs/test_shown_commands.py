@@ -27,7 +27,7 @@ NOT_RUN = {
     r"^\./check\.sh": "runs these tests",
     r"^profkit sweep(?!.*(?:--plan|--budget))|one_case|sweep\.nsys-rep": "takes minutes; tests/sweep has small ones",
     r"nightly sweeps\.yaml": "decides on sweeps, which take minutes; tests/nightly has small ones",
-    r"^perf ": "needs a perf that may record; tests/tools/perf reads what it writes",
+    r"^perf ": "needs a perf that may record; tests/profilers/perf reads what it writes",
     r"--tool perf ": "needs a perf that may record; tests/cli runs it where there is one",
     r"\[[A-Za-z-]|\.\.\.|\w\|\w|--tool TOOL": "shows what may be typed, and is no command",
     r"^profkit history (?:prune|trend --from FILE|export --to FILE)$": "a form; history.md has it with its arguments",
@@ -120,7 +120,7 @@ def test_the_python_that_is_shown_runs(page: str, code: str, plain: Sandbox) -> 
     text = f"import time\n\nstep = lambda: time.sleep(0.002)\n{code}"
     for library in ("pandas", "polars", "torch"):
         if plain.type(f"python -c 'import {library}'").returncode:
-            name = "profkit.sweep" if library == "torch" else library
+            name = "profkit.kernels.sweep" if library == "torch" else library
             text = re.sub(
                 rf"^(?:import|from) {re.escape(name)}\b.*?(?=^import |^from |\Z)", "", text, flags=re.M | re.S
             )

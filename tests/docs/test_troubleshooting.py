@@ -7,12 +7,12 @@ import re
 
 import pytest
 
-from profkit.tools.ncu import faults as ncu
-from profkit.tools.ncu.permission import RESTRICTED
-from profkit.tools.nsys import faults as nsys
-from profkit.tools.perf import faults as perf
-from profkit.tools.valgrind import faults as valgrind
-from profkit.tools.xctrace import faults as xctrace
+from profkit.profilers.ncu import faults as ncu
+from profkit.profilers.ncu.permission import RESTRICTED
+from profkit.profilers.nsys import faults as nsys
+from profkit.profilers.perf import faults as perf
+from profkit.profilers.valgrind import faults as valgrind
+from profkit.profilers.xctrace import faults as xctrace
 from tests.conftest import ROOT
 
 PAGE = " ".join((ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8").split())

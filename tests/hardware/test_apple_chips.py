@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from profkit.errors import Fault
+from profkit.core.errors import Fault
 from profkit.hardware.apple_chips import Chip, all_chips, configurations_of, find_chip
 
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from profkit.core.types import Cache
 from profkit.hardware.caches import data_cache, data_caches, instruction_cache
 from profkit.hardware.machine import cache_doubts, read_machine
 from profkit.hardware.typical import table, typical_of
-from profkit.model import Cache
 
 Tree = Callable[..., Path]
 KIB, MIB = 1024, 1024 * 1024

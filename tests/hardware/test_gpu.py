@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from profkit.core.types import Gpu
 from profkit.hardware import gpu, nvidia_smi, nvml
 from profkit.hardware.gpu import driver_fault, read_gpus
 from profkit.hardware.gpu_chips import chip_of, multiprocessors_of
-from profkit.model import Gpu
 from tests.cuda_stand_in import nvidia as nvidia
 
 H200 = Gpu(

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from profkit.errors import MachineError, UnreadableReport
+from profkit.core.errors import MachineError, UnreadableReport
+from profkit.core.types import Peaks
 from profkit.hardware.bandwidth import MIB, array_bytes
 from profkit.hardware.machine import read_machine
 from profkit.hardware.peaks import (
@@ -20,7 +21,6 @@ from profkit.hardware.peaks import (
     reachable_cache,
     read_peaks,
 )
-from profkit.model import Peaks
 
 
 @pytest.mark.parametrize(

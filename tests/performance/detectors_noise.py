@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import argparse
 
-from tests.change_points.series import noise
 from tests.performance.detectors_peers import rules
+from tests.regression.change_points.series import noise
 
 KINDS = ("gauss", "t3", "exp", "ar.3", "ar.6", "ar.8")
 SLOW = 60  # series are enough for a rule that takes seconds for each

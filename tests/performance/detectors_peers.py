@@ -13,12 +13,12 @@ from statistics import median
 
 import numpy as np
 
-from profkit.change_points import find_changes
-from profkit.change_points.audit import gather
-from profkit.change_points.energy import divide
-from profkit.change_points.noise import step_scale
-from profkit.change_points.pelt import PENALTY, partition
-from profkit.change_points.scan import scan
+from profkit.regression.change_points import find_changes
+from profkit.regression.change_points.audit import gather
+from profkit.regression.change_points.energy import divide
+from profkit.regression.change_points.noise import step_scale
+from profkit.regression.change_points.pelt import PENALTY, partition
+from profkit.regression.change_points.scan import scan
 
 Rule = Callable[[Sequence[float]], list[int]]
 RECORDED = Path(__file__).resolve().parents[1] / "data" / "timing_series"

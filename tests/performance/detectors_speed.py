@@ -8,8 +8,8 @@ from __future__ import annotations
 import time
 import tracemalloc
 
-from profkit.change_points import examine
-from tests.change_points.series import noise, with_steps
+from profkit.regression.change_points import examine
+from tests.regression.change_points.series import noise, with_steps
 
 
 def seconds(work: list[list[float]]) -> float:

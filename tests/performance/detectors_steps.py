@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from profkit.change_points import examine
+from profkit.regression.change_points import examine
 from tests.performance import detectors_peers
 from tests.performance.detectors_peers import Rule, recorded, rules
 

@@ -21,15 +21,15 @@ sys.path.insert(0, str(ROOT))
 
 import torch
 
-from profkit.model import GridPoint
-from profkit.operations.registry import build
-from profkit.passes.device_clock import DeviceClock, open_clock
-from profkit.passes.device_flight import Flight
-from profkit.passes.device_samples import PIECES, DeviceCalls
-from profkit.region.cuda_driver import driver_in_use
-from profkit.statistics import median
-from profkit.sweep.bench import make_problem
-from profkit.sweep.device_loop import together
+from profkit.core.statistics import median
+from profkit.core.types import GridPoint
+from profkit.kernels.operations.registry import build
+from profkit.kernels.sweep.bench import make_problem
+from profkit.kernels.sweep.device_loop import together
+from profkit.runtime.passes.device_clock import DeviceClock, open_clock
+from profkit.runtime.passes.device_flight import Flight
+from profkit.runtime.passes.device_samples import PIECES, DeviceCalls
+from profkit.runtime.region.cuda_driver import driver_in_use
 
 POINTS = (GridPoint("GELU", 64, 256, 16), GridPoint("GELU", 16, 256, 512), GridPoint("MSE", 64, 256, 128))
 CALLS = 960

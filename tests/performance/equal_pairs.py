@@ -5,8 +5,8 @@
 
 Each pair is compared in both orders. `--slower` makes the samples of the candidate, and the time of its kernels, so
 many per cent longer than they were: how many such pairs are then called DIFFERENT. Prints the medians' spread from
-process to process, which is what `profkit/compare/device_time.py` holds, how the words fell, and how wide the intervals
-were.
+process to process, which is what `profkit/regression/compare/device_time.py` holds, how the words fell, and how wide
+the intervals were.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from math import log
 from pathlib import Path
 from statistics import median, stdev
 
-from profkit.compare import compare
-from profkit.examine import examine
-from profkit.model import RunDocument
+from profkit.core.types import RunDocument
+from profkit.profiling.summarize import examine
+from profkit.regression.compare import compare
 
 
 def slower(document: RunDocument, by: float) -> RunDocument:

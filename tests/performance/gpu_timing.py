@@ -58,8 +58,8 @@ def kernels() -> dict[str, Work]:
 
 
 def profkit_cold(work: Work) -> float:
-    from profkit.passes.clocks import time_function
-    from profkit.passes.timing import Calls
+    from profkit.runtime.passes.clocks import time_function
+    from profkit.runtime.passes.timing import Calls
 
     found = time_function(Calls(work), device="cuda", cold=True, precision=0.005, budget=5)
     assert found.cache == "cold", found.remarks
@@ -68,11 +68,11 @@ def profkit_cold(work: Work) -> float:
 
 def profkit_warm(work: Work) -> tuple[float, float, float, float]:
     """Back to back, the device alone, the host alone, and in a graph."""
-    from profkit.passes.clocks import time_function
-    from profkit.passes.device_clock import open_clock
-    from profkit.passes.device_graph import in_a_graph
-    from profkit.passes.timing import Calls
-    from profkit.region.cuda_driver import Driver
+    from profkit.runtime.passes.clocks import time_function
+    from profkit.runtime.passes.device_clock import open_clock
+    from profkit.runtime.passes.device_graph import in_a_graph
+    from profkit.runtime.passes.timing import Calls
+    from profkit.runtime.region.cuda_driver import Driver
 
     found = time_function(Calls(work), device="cuda", cold=False, precision=0.005, budget=3)
     device, none = found.device_seconds or float("nan"), float("nan")

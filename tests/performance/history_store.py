@@ -20,10 +20,10 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from statistics import median
 
-from profkit.errors import MachineError
-from profkit.history import open_history
-from profkit.history.tables import export
-from profkit.model import Entry, Feature, Scope, SeriesKey, Value
+from profkit.core.errors import MachineError
+from profkit.core.types import Entry, Feature, Scope, SeriesKey, Value
+from profkit.regression.history import open_history
+from profkit.regression.history.tables import export
 
 NIGHTS, WORKLOADS, METRICS, PROCESSES, SAMPLES = 365, 10, 40, 3, 10
 LIMIT = 1.0  # seconds

@@ -18,10 +18,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from profkit.reports.html.kernel_columns import columns
-from profkit.reports.html.page import render
-from profkit.summaries.kernels import kernel_rows
-from profkit.words import quantity
+from profkit.analysis.summaries.kernels import kernel_rows
+from profkit.core.formatting import quantity
+from profkit.reporting.html.kernel_columns import columns
+from profkit.reporting.html.page import render
 from tests import page_documents
 from tests.browser import started, why_not
 

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from time import perf_counter
 
-from profkit.statistics import interval, median
+from profkit.core.statistics import interval, median
 
 LIMIT = 0.005
 PROGRAMS = {

@@ -11,8 +11,8 @@ import sys
 from collections.abc import Callable, Iterator
 from math import exp, log, pi, sqrt, tan
 
-from profkit.passes import sampling
-from profkit.statistics import combine, median, percentile
+from profkit.core.statistics import combine, median, percentile
+from profkit.runtime.passes import sampling
 
 CAP = 4000  # samples; stands for the time budget
 PRECISION = 0.01

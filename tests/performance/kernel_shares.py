@@ -22,10 +22,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import torch
 
-from profkit.model import GridPoint
-from profkit.operations.check import Wrong, compare, reference
-from profkit.operations.registry import OPERATIONS, Unavailable, build
-from profkit.sweep.bench import make_problem
+from profkit.core.types import GridPoint
+from profkit.kernels.operations.check import Wrong, compare, reference
+from profkit.kernels.operations.registry import OPERATIONS, Unavailable, build
+from profkit.kernels.sweep.bench import make_problem
 
 IMPLEMENTATIONS = ("PyTorch", "Triton", "CUDA")
 DTYPES = ("float32", "float16", "bfloat16")

@@ -14,11 +14,11 @@ import sys
 from time import perf_counter
 from typing import Any
 
-from profkit.passes import clocks, mps_timing, timing
-from profkit.passes.clocks import time_function
-from profkit.passes.timing import Calls
-from profkit.region.signpost import Signpost
-from profkit.statistics import median
+from profkit.core.statistics import median
+from profkit.runtime.passes import clocks, mps_timing, timing
+from profkit.runtime.passes.clocks import time_function
+from profkit.runtime.passes.timing import Calls
+from profkit.runtime.region.signpost import Signpost
 from tests.mps_stand_in import load
 
 MICROSECONDS = (10, 50, 200, 1_000, 10_000, 100_000)

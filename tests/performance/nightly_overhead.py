@@ -17,14 +17,14 @@ from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
-from profkit.history import History, open_history
-from profkit.metrics import all_metrics
-from profkit.model import Entry, Scope, SeriesKey, Value
-from profkit.nightly.config import NightConfig, WorkloadSpec
-from profkit.nightly.measure import Sitting
-from profkit.nightly.state import Done, State
-from profkit.nightly.story import finish, tell
-from profkit.progress import Silent
+from profkit.analysis.metrics import all_metrics
+from profkit.core.progress import Silent
+from profkit.core.types import Entry, Scope, SeriesKey, Value
+from profkit.regression.history import History, open_history
+from profkit.regression.nightly.config import NightConfig, WorkloadSpec
+from profkit.regression.nightly.measure import Sitting
+from profkit.regression.nightly.state import Done, State
+from profkit.regression.nightly.story import finish, tell
 
 LIMIT = 2.0  # seconds, of 10 workloads, 365 nights and 40 metrics
 FIRST = datetime(2025, 1, 1, 2, tzinfo=timezone.utc)

@@ -26,9 +26,9 @@ from time import perf_counter
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from profkit.tools.ncu.blocks import blocks, records  # noqa: E402
-from profkit.tools.ncu.wanted import wanted_names  # noqa: E402
-from tests.tools.ncu import writer as w  # noqa: E402
+from profkit.profilers.ncu.blocks import blocks, records  # noqa: E402
+from profkit.profilers.ncu.wanted import wanted_names  # noqa: E402
+from tests.profilers.ncu import writer as w  # noqa: E402
 
 AIM = 10.0  # times as fast as ncu_report
 GROWTH = 16.0  # MiB that a four times larger file may take on top
@@ -40,7 +40,7 @@ SHAPES = 24  # launch configurations in the file
 OURS = """
 import resource, sys
 from pathlib import Path
-from profkit.tools.ncu.rep import read_ncu_rep
+from profkit.profilers.ncu.rep import read_ncu_rep
 report = read_ncu_rep(Path(sys.argv[1]))
 print(len(report.counters), sum(time.launches for time in report.trace.kernels))
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)

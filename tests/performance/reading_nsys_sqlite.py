@@ -52,7 +52,7 @@ READER = """
 import json, resource, sys, time
 sys.path.insert(0, sys.argv[2])
 from pathlib import Path
-from profkit.tools.nsys.sqlite import read_sqlite
+from profkit.profilers.nsys.sqlite import read_sqlite
 wall, start = time.perf_counter(), time.process_time()
 report = read_sqlite(Path(sys.argv[1]))
 spent, wall = time.process_time() - start, time.perf_counter() - wall

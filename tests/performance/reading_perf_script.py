@@ -27,8 +27,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
-from profkit.tools.perf.record_command import CallGraph, record_argv, script_argv
-from profkit.tools.perf.script import read_script
+from profkit.profilers.perf.record_command import CallGraph, record_argv, script_argv
+from profkit.profilers.perf.script import read_script
 
 MOST_MEMORY = 256  # MB
 
@@ -44,7 +44,7 @@ READER = """
 import json, resource, sys, time
 sys.path.insert(0, sys.argv[2])
 from pathlib import Path
-from profkit.tools.perf.script import read_script
+from profkit.profilers.perf.script import read_script
 start = time.process_time()
 report = read_script(Path(sys.argv[1]))
 seconds = time.process_time() - start

@@ -46,7 +46,7 @@ OURS = (
     + """
 sys.path.insert(0, sys.argv[2])
 from pathlib import Path
-from profkit.tools.xctrace.stream import tables
+from profkit.profilers.xctrace.stream import tables
 start, count = time.process_time(), 0
 for table in tables(Path(sys.argv[1])):
     for row in table.rows(sys.argv[3].split()):

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from time import perf_counter
 
 import profkit
-from profkit.statistics import median
+from profkit.core.statistics import median
 
 LOOPS = 20_000
 ROUNDS = 41  # interleaved, so that a busy neighbour meets all of them

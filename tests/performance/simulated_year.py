@@ -2,8 +2,9 @@
 
     python -m tests.performance.simulated_year [--seeds 100:110] [--sigma 0.01]
 
-Every noise of tests/regression/years.py with every story, one series of 365 nights each and per seed. Parameters were
-chosen on the seeds 0 to 9; run it with others. A table of rules, then one of ours by noise, then one by story.
+Every noise of tests/regression/detection/years.py with every story, one series of 365 nights each and per seed.
+Parameters were chosen on the seeds 0 to 9; run it with others. A table of rules, then one of ours by noise, then one
+by story.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from profkit.regression import rule_for
-from tests.regression.peers import PEERS
-from tests.regression.scoring import Score, by_nights, same_night
-from tests.regression.years import NOISES, STORIES, Year, make_year
+from profkit.regression.detection import rule_for
+from tests.regression.detection.peers import PEERS
+from tests.regression.detection.scoring import Score, by_nights, same_night
+from tests.regression.detection.years import NOISES, STORIES, Year, make_year
 
 Alarms = Callable[[Year], Sequence[int]]
 

@@ -15,11 +15,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from time import perf_counter
 
-from profkit.model import Cache
-from profkit.tools.valgrind.callgrind_file import read_callgrind
-from profkit.tools.valgrind.command import callgrind_argv, outputs, single_thread_env
-from profkit.tools.valgrind.instructions import instruction_mix
-from profkit.tools.valgrind.levels import combine_levels
+from profkit.core.types import Cache
+from profkit.profilers.valgrind.callgrind_file import read_callgrind
+from profkit.profilers.valgrind.command import callgrind_argv, outputs, single_thread_env
+from profkit.profilers.valgrind.instructions import instruction_mix
+from profkit.profilers.valgrind.levels import combine_levels
 
 ROOT = Path(__file__).resolve().parents[2]
 TOLERANCE = 0.02
@@ -31,7 +31,7 @@ FLOATS = 1 << 22  # torch: float32 in a vector of 16 MiB
 
 RUN = """
 import sys, time
-from profkit.region.valgrind import ValgrindSwitch
+from profkit.runtime.region.valgrind import ValgrindSwitch
 switch = ValgrindSwitch()
 def measure(name, kernel):
     switch.prepare()

@@ -23,8 +23,8 @@ from time import monotonic
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from profkit.compare import compare
-from profkit.model import Comparison
+from profkit.core.types import Comparison
+from profkit.regression.compare import compare
 from tests.sweep_twins import changed, made_up, measured, noisy, sweep
 
 OPERATIONS = ("LayerNorm", "GELU", "Swish", "MSE", "CrossEntropy")

@@ -33,10 +33,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from profkit import codec, statistics
-from profkit.model import SweepDocument
-from profkit.sweep.grid import Grid
-from profkit.sweep.story import read_sweep
+from profkit.core import codec, statistics
+from profkit.core.types import SweepDocument
+from profkit.kernels.sweep.grid import Grid
+from profkit.kernels.sweep.story import read_sweep
 
 LARGEST_SCALE = 10.0
 # Where compiled things are kept. XDG_CACHE_HOME is profkit's.
@@ -56,8 +56,8 @@ def plain_loop(grid: Grid, device: str) -> Loop:
     """The cases of the grid in a loop; what cannot be had is left out."""
     import torch
 
-    from profkit.operations.registry import Unavailable, build
-    from profkit.sweep.bench import make_problem
+    from profkit.kernels.operations.registry import Unavailable, build
+    from profkit.kernels.sweep.bench import make_problem
 
     found = Loop()
     place = torch.device("cuda:0" if device == "cuda" else "cpu")

@@ -17,7 +17,7 @@ import tempfile
 from pathlib import Path
 from time import perf_counter
 
-from profkit.statistics import median, relative_half_width
+from profkit.core.statistics import median, relative_half_width
 
 SETUP = "import numpy as np; r = np.random.default_rng(0); a, b = r.random((2, 256, 256), dtype=np.float32)"
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}

@@ -11,7 +11,7 @@ from profkit.backends.cpu.macos import MacRecorder
 from profkit.backends.cpu.recorder import Recorder
 from profkit.backends.python_passes import find_cprofile, find_tracemalloc, plan_python
 from profkit.backends.timing import plan_timing
-from profkit.model import Backend, Depth, Gpu, PassPlan, PassResult, Plan
+from profkit.core.types import Backend, Depth, Gpu, PassPlan, PassResult, Plan
 
 # What each depth asks for, in the order it runs: first what needs no tool, last what takes longest.
 PASSES: dict[Depth, tuple[str, ...]] = {

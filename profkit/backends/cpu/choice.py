@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from profkit.model import Counter, Machine
-from profkit.tools.perf.events import table_for
-from profkit.tools.perf.probe import PerfAbility, nmi_watchdog, refused_events
-from profkit.tools.perf.stat_groups import plan_groups
+from profkit.core.types import Counter, Machine
+from profkit.profilers.perf.events import table_for
+from profkit.profilers.perf.probe import PerfAbility, nmi_watchdog, refused_events
+from profkit.profilers.perf.stat_groups import plan_groups
 
 SOFTWARE = ("task-clock", "page-faults", "context-switches", "cpu-migrations")
 METRICS = (

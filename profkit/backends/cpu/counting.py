@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from profkit.analysis.metrics import derive, formula_table
+from profkit.analysis.metrics.formulas import FormulaTable
 from profkit.backends import Findings, Known, Site
 from profkit.backends.cpu.choice import SOFTWARE, Choice
 from profkit.backends.cpu.groups import NATIVE_SECONDS, iterations
 from profkit.backends.per_iteration import Done, done_in_region, per_iteration
-from profkit.errors import UnreadableReport
-from profkit.metrics import derive, formula_table
-from profkit.metrics.formulas import FormulaTable
-from profkit.model import RUN, Counter, Directive, PassPlan, Reading, Report, Source, Step, Switch
-from profkit.status import status_wrapper
-from profkit.tools.perf.events import table_for
-from profkit.tools.perf.probe import PerfAbility
-from profkit.tools.perf.stat_command import STAT_ENV, events_of, stat_argv
-from profkit.tools.perf.stat_csv import read_stat_csv
-from profkit.tools.perf.stat_groups import merge_groups
-from profkit.tools.perf.stat_names import split_name
+from profkit.core.errors import UnreadableReport
+from profkit.core.status import status_wrapper
+from profkit.core.types import RUN, Counter, Directive, PassPlan, Reading, Report, Source, Step, Switch
+from profkit.profilers.perf.events import table_for
+from profkit.profilers.perf.probe import PerfAbility
+from profkit.profilers.perf.stat_command import STAT_ENV, events_of, stat_argv
+from profkit.profilers.perf.stat_csv import read_stat_csv
+from profkit.profilers.perf.stat_groups import merge_groups
+from profkit.profilers.perf.stat_names import split_name
 
 # What is held against the time of one iteration: of no use where it was counted over something else.
 _AGAINST_TIME = ("dram.bytes", "flops")

@@ -9,10 +9,10 @@ from profkit.backends.cpu.choice import Choice, choose_groups
 from profkit.backends.cpu.counting import find_counting, plan_counting
 from profkit.backends.cpu.simulation import find_simulation, plan_simulation
 from profkit.backends.cpu.trace import find_trace, plan_trace
-from profkit.model import PassPlan, PassResult
-from profkit.passes.interpreter import python_version
-from profkit.tools.perf.probe import PerfAbility, probe_perf
-from profkit.tools.valgrind.probe import ValgrindAbility, probe_valgrind
+from profkit.core.types import PassPlan, PassResult
+from profkit.profilers.perf.probe import PerfAbility, probe_perf
+from profkit.profilers.valgrind.probe import ValgrindAbility, probe_valgrind
+from profkit.runtime.passes.interpreter import python_version
 
 
 class LinuxRecorder:

@@ -18,10 +18,10 @@ from profkit.backends.cpu.macos_counting import (
     plan_guided,
 )
 from profkit.backends.cpu.macos_trace import find_trace, plan_trace
-from profkit.errors import UnreadableReport
-from profkit.model import PassPlan, PassResult
-from profkit.tools.xctrace.leftovers import leftover_note
-from profkit.tools.xctrace.probe import XctraceAbility, probe_xctrace
+from profkit.core.errors import UnreadableReport
+from profkit.core.types import PassPlan, PassResult
+from profkit.profilers.xctrace.leftovers import leftover_note
+from profkit.profilers.xctrace.probe import XctraceAbility, probe_xctrace
 
 
 class MacRecorder:

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from profkit.analysis.metrics import derive, formula_table
+from profkit.analysis.metrics.formulas import FormulaTable
 from profkit.backends import Findings, Known, Site
 from profkit.backends.cpu.groups import NATIVE_SECONDS, iterations
 from profkit.backends.cpu.macos_step import START_SECONDS, cpu_step, kept_facts, of_region
 from profkit.backends.instruments import read_step
 from profkit.backends.per_iteration import Done, done_in_region, per_iteration
-from profkit.errors import UnreadableReport
+from profkit.core.errors import UnreadableReport
+from profkit.core.types import RUN, Counter, Machine, PassPlan, Reading, Report, Source, Step
 from profkit.hardware import sysctl
-from profkit.metrics import derive, formula_table
-from profkit.metrics.formulas import FormulaTable
-from profkit.model import RUN, Counter, Machine, PassPlan, Reading, Report, Source, Step
-from profkit.tools.perf.stat_groups import check_drift, merge_groups
-from profkit.tools.xctrace.command import CPU_COUNTERS
-from profkit.tools.xctrace.cpu_events import Event, plan_groups, read_events
-from profkit.tools.xctrace.cpu_guided import SCHEMA
-from profkit.tools.xctrace.cpu_options import counter_options
-from profkit.tools.xctrace.probe import XctraceAbility, recording_options
+from profkit.profilers.perf.stat_groups import check_drift, merge_groups
+from profkit.profilers.xctrace.command import CPU_COUNTERS
+from profkit.profilers.xctrace.cpu_events import Event, plan_groups, read_events
+from profkit.profilers.xctrace.cpu_guided import SCHEMA
+from profkit.profilers.xctrace.cpu_options import counter_options
+from profkit.profilers.xctrace.probe import XctraceAbility, recording_options
 
 TABLES = ("counters-profile",)
 MOST_EDGES = 0.02  # as far as counts of several runs may lie apart

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from profkit.analysis.stacks.collapsed import write_collapsed
+from profkit.analysis.stacks.speedscope import write_speedscope
 from profkit.backends import Findings, Known, Site
 from profkit.backends.cpu.macos_step import START_SECONDS, cpu_step, kept_facts
 from profkit.backends.instruments import read_step
-from profkit.model import PassPlan
-from profkit.stacks.collapsed import write_collapsed
-from profkit.stacks.speedscope import write_speedscope
-from profkit.tools.xctrace.command import TIME_PROFILER
-from profkit.tools.xctrace.probe import XctraceAbility
+from profkit.core.types import PassPlan
+from profkit.profilers.xctrace.command import TIME_PROFILER
+from profkit.profilers.xctrace.probe import XctraceAbility
 
 SECONDS = 2.0  # of region: about 2,000 samples a core, a function of 1 % is known to a fifth of itself
 TABLES = ("time-profile",)

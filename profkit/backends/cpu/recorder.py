@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from profkit.backends import Findings, Known
-from profkit.model import PassPlan, PassResult
+from profkit.core.types import PassPlan, PassResult
 
 
 class Recorder(Protocol):

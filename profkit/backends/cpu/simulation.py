@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from profkit.analysis.metrics import derive, formula_table
 from profkit.backends import Findings, Known, Site
 from profkit.backends.per_iteration import done_in_region, per_iteration, profile_per_iteration
-from profkit.errors import UnreadableReport
+from profkit.core.errors import UnreadableReport
+from profkit.core.types import Cache, Counter, Depth, Directive, PassPlan, Report, Step, Switch
 from profkit.hardware.caches import data_cache, instruction_cache
-from profkit.metrics import derive, formula_table
-from profkit.model import Cache, Counter, Depth, Directive, PassPlan, Report, Step, Switch
-from profkit.tools.valgrind.callgrind_file import read_callgrind
-from profkit.tools.valgrind.command import (
+from profkit.profilers.valgrind.callgrind_file import read_callgrind
+from profkit.profilers.valgrind.command import (
     COST,
     COST_NOTE,
     callgrind_argv,
@@ -20,9 +20,9 @@ from profkit.tools.valgrind.command import (
     outputs,
     single_thread_env,
 )
-from profkit.tools.valgrind.instructions import instruction_mix
-from profkit.tools.valgrind.levels import combine_levels
-from profkit.tools.valgrind.probe import ValgrindAbility
+from profkit.profilers.valgrind.instructions import instruction_mix
+from profkit.profilers.valgrind.levels import combine_levels
+from profkit.profilers.valgrind.probe import ValgrindAbility
 
 # Simulated code is 50 to 100 times slower, and fused multiply-adds 3000 times (valgrind 3.19 does them in software,
 # 65 ns a lane): 2 ms of native work is up to 6 s.

@@ -7,19 +7,19 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+from profkit.analysis.stacks.collapsed import write_collapsed
+from profkit.analysis.stacks.python_only import python_only
+from profkit.analysis.stacks.speedscope import write_speedscope
+from profkit.analysis.stacks.tables import by_function, by_library
 from profkit.backends import Findings, Site
-from profkit.errors import UnreadableReport
-from profkit.model import Directive, PassPlan, PassResult, Step, Switch
-from profkit.stacks.collapsed import write_collapsed
-from profkit.stacks.python_only import python_only
-from profkit.stacks.speedscope import write_speedscope
-from profkit.stacks.tables import by_function, by_library
-from profkit.status import status_wrapper
-from profkit.tools.perf.data import recorded_pids
-from profkit.tools.perf.leftovers import clean_up
-from profkit.tools.perf.probe import PerfAbility
-from profkit.tools.perf.record_command import inject_argv, python_frames, record_argv, script_argv
-from profkit.tools.perf.script import read_script
+from profkit.core.errors import UnreadableReport
+from profkit.core.status import status_wrapper
+from profkit.core.types import Directive, PassPlan, PassResult, Step, Switch
+from profkit.profilers.perf.data import recorded_pids
+from profkit.profilers.perf.leftovers import clean_up
+from profkit.profilers.perf.probe import PerfAbility
+from profkit.profilers.perf.record_command import inject_argv, python_frames, record_argv, script_argv
+from profkit.profilers.perf.script import read_script
 
 SECONDS = 2.0  # of region: about 2,000 samples a core, a function of 1 % is known to a fifth of itself
 _DATA, _JIT, _TEXT = "trace.perf.data", "trace.jit.data", "trace.script.txt"

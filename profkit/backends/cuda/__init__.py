@@ -13,10 +13,10 @@ from profkit.backends.cuda.found import find_counters
 from profkit.backends.cuda.trace import TORCH, find_trace, plan_torch, plan_trace
 from profkit.backends.python_passes import find_cprofile, find_tracemalloc, plan_python
 from profkit.backends.timing import plan_timing
-from profkit.model import Backend, Depth, Gpu, PassPlan, PassResult, Plan, Switch
-from profkit.passes.interpreter import has_module
-from profkit.tools.ncu.probe import NcuAbility, probe_ncu
-from profkit.tools.nsys.probe import NsysAbility, probe_nsys
+from profkit.core.types import Backend, Depth, Gpu, PassPlan, PassResult, Plan, Switch
+from profkit.profilers.ncu.probe import NcuAbility, probe_ncu
+from profkit.profilers.nsys.probe import NsysAbility, probe_nsys
+from profkit.runtime.passes.interpreter import has_module
 
 # What each depth asks for, in the order it runs. docs/cuda.md does the sum in plain runs of the workload.
 PASSES: dict[Depth, tuple[str, ...]] = {

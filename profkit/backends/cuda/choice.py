@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from profkit.model import GpuTrace, KernelTime
-from profkit.words import percent, plural
+from profkit.core.formatting import percent, plural
+from profkit.core.types import GpuTrace, KernelTime
 
 # ../docs/cuda.md, "the plan": the tail beyond it is many kernels that no target can matter for.
 COVERED = 0.95  # of the GPU time of what can be counted

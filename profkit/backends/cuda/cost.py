@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from profkit.backends import Known
 from profkit.backends.cuda.launches import MATCHED_SECONDS, Group
-from profkit.model import KernelTime
+from profkit.core.types import KernelTime
 
 NSYS_SECONDS = 1.3  # start, stop and writing the report, for a trace of few seconds
 EXPORT_SECONDS = 0.4

@@ -24,8 +24,10 @@ from profkit.backends.cuda.launches import (
 from profkit.backends.cuda.trace import WARMUP
 from profkit.backends.cuda.trace import iterations as traced_iterations
 from profkit.backends.per_iteration import Done, done_in_region
-from profkit.errors import UnreadableReport
-from profkit.model import (
+from profkit.core.errors import UnreadableReport
+from profkit.core.formatting import percent, plural
+from profkit.core.status import status_wrapper
+from profkit.core.types import (
     Directive,
     GpuTrace,
     Kernel,
@@ -37,11 +39,9 @@ from profkit.model import (
     Switch,
     Verdict,
 )
-from profkit.status import status_wrapper
-from profkit.tools.ncu.command import name_filter, ncu_argv
-from profkit.tools.ncu.probe import NcuAbility
-from profkit.tools.ncu.sets import CounterSet, counter_set
-from profkit.words import percent, plural
+from profkit.profilers.ncu.command import name_filter, ncu_argv
+from profkit.profilers.ncu.probe import NcuAbility
+from profkit.profilers.ncu.sets import CounterSet, counter_set
 
 Pass = Literal["counters", "explain"]
 _BY_TRACE = "which kernels, is decided by the trace: those that make up 95 % of its GPU time, once each"

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from profkit.analysis.metrics import derive, formula_table
 from profkit.backends import Findings, Site
 from profkit.backends.cuda.names import same_kernels
 from profkit.backends.per_iteration import done_in_region
-from profkit.errors import UnreadableReport
-from profkit.metrics import derive, formula_table
-from profkit.model import Counter, PassPlan, Reading, Report
-from profkit.tools.formats import sniff
-from profkit.tools.ncu.command import function_name
-from profkit.words import percent, plural
+from profkit.core.errors import UnreadableReport
+from profkit.core.formatting import percent, plural
+from profkit.core.types import Counter, PassPlan, Reading, Report
+from profkit.profilers.formats import sniff
+from profkit.profilers.ncu.command import function_name
 
 # Facts of one pass, which differ between the counters and what explains them.
 _NAMED = 5

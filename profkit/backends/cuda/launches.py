@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from profkit.model import GpuTrace, Kernel, KernelTime
+from profkit.core.types import GpuTrace, Kernel, KernelTime
 
 WARMED = 1  # launches of a benchmark's region passed over; its warm-up came before
 SEEN = 2  # launches of each configuration after which it is taken to be warm

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from profkit.kernel_names import same_name
-from profkit.model import Kernel, Scope
+from profkit.analysis.kernel_names import same_name
+from profkit.core.types import Kernel, Scope
 
 _WORD = re.compile(r"[^<(]*?(\w+)\s*(?:<|\(|$)")
 _LONGEST = 20_000  # characters of a name that are looked at

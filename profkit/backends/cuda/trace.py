@@ -9,13 +9,13 @@ from pathlib import Path
 from profkit.backends import Findings, Known, Site
 from profkit.backends.cuda import cost
 from profkit.backends.per_iteration import done_in_region
-from profkit.errors import UnreadableReport
-from profkit.model import Directive, PassPlan, Report, Step, Switch
-from profkit.passes.command import hosted
-from profkit.status import status_wrapper
-from profkit.tools.formats import sniff
-from profkit.tools.nsys.command import export_argv, nsys_argv
-from profkit.tools.nsys.probe import NsysAbility
+from profkit.core.errors import UnreadableReport
+from profkit.core.status import status_wrapper
+from profkit.core.types import Directive, PassPlan, Report, Step, Switch
+from profkit.profilers.formats import sniff
+from profkit.profilers.nsys.command import export_argv, nsys_argv
+from profkit.profilers.nsys.probe import NsysAbility
+from profkit.runtime.passes.command import hosted
 
 SECONDS = 0.2  # of a benchmark's region: tens to hundreds of iterations, a report of some 100 kB
 LEAST, MOST = 5, 500  # iterations

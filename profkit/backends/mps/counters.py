@@ -8,12 +8,12 @@ from profkit.backends import Findings, Known, Site
 from profkit.backends.instruments import instruments_step, read_step, said
 from profkit.backends.mps import cost
 from profkit.backends.mps.trace import COUNTED, cut, directive
-from profkit.model import MetalAbsent, MetalTrace, PassPlan
-from profkit.tools.xctrace.command import FINISH_COUNTERS, GPU_COUNTERS, POINTS
-from profkit.tools.xctrace.faults import COUNTERS_FIX, UNSUPPORTED_COUNTERS, explain
-from profkit.tools.xctrace.metal_counters import COUNTERS
-from profkit.tools.xctrace.probe import XctraceAbility
-from profkit.tools.xctrace.report import wanted_schemas
+from profkit.core.types import MetalAbsent, MetalTrace, PassPlan
+from profkit.profilers.xctrace.command import FINISH_COUNTERS, GPU_COUNTERS, POINTS
+from profkit.profilers.xctrace.faults import COUNTERS_FIX, UNSUPPORTED_COUNTERS, explain
+from profkit.profilers.xctrace.metal_counters import COUNTERS
+from profkit.profilers.xctrace.probe import XctraceAbility
+from profkit.profilers.xctrace.report import wanted_schemas
 
 SECONDS = 1.0  # of a benchmark's region: 30 counters in 3,000 samples each
 LONGEST = 20.0  # seconds that are recorded at most, beside the start: 15 s are 3 to 6 GB of XML on an M3

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from profkit.analysis.stacks.collapsed import write_collapsed
+from profkit.analysis.stacks.speedscope import write_speedscope
 from profkit.backends import Findings, Known, Site
 from profkit.backends.instruments import instruments_step, read_step
 from profkit.backends.mps import cost
-from profkit.model import Directive, PassPlan, Report, Switch
-from profkit.stacks.collapsed import write_collapsed
-from profkit.stacks.speedscope import write_speedscope
-from profkit.tools.xctrace.command import METAL
-from profkit.tools.xctrace.ending import TIME_LIMIT
-from profkit.tools.xctrace.probe import XctraceAbility
-from profkit.tools.xctrace.report import wanted_schemas
+from profkit.core.types import Directive, PassPlan, Report, Switch
+from profkit.profilers.xctrace.command import METAL
+from profkit.profilers.xctrace.ending import TIME_LIMIT
+from profkit.profilers.xctrace.probe import XctraceAbility
+from profkit.profilers.xctrace.report import wanted_schemas
 
 SECONDS = 0.5  # of a benchmark's region: a document of some 10 MB
 WARMUP = 3  # calls before the region: compiling, the first growth of the heap

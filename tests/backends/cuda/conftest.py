@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
+from profkit.core.types import Gpu, RunDocument
 from profkit.hardware import gpu as hardware_gpu
-from profkit.model import Gpu, RunDocument
-from profkit.profile import Request, profile_workload
-from profkit.tools.ncu import probe as ncu_probe
-from profkit.tools.ncu.probe import probe_ncu
-from profkit.tools.nsys.probe import probe_nsys
+from profkit.profilers.ncu import probe as ncu_probe
+from profkit.profilers.ncu.probe import probe_ncu
+from profkit.profilers.nsys.probe import probe_nsys
+from profkit.profiling.profile import Request, profile_workload
 from tests.conftest import ROOT
 
 H200 = Gpu("NVIDIA H200", 0, "9.0", "GH100", 132, 150_109_880_320, driver="580.159")

@@ -9,8 +9,7 @@ import pytest
 
 from profkit.backends import Known, Site
 from profkit.backends.cuda.counters import plan_counters, plan_explain
-from profkit.hardware.machine import read_machine
-from profkit.model import (
+from profkit.core.types import (
     Depth,
     GpuTrace,
     Kernel,
@@ -22,7 +21,8 @@ from profkit.model import (
     VerdictWord,
     Workload,
 )
-from profkit.tools.ncu.probe import NcuAbility
+from profkit.hardware.machine import read_machine
+from profkit.profilers.ncu.probe import NcuAbility
 
 NCU = NcuAbility(Path("/usr/bin/ncu"), "2025.3.1", True)
 TIMED = Known(marked=True, iteration_seconds=0.001, benchmark=True, plain_seconds=5.0, start_seconds=4.0)

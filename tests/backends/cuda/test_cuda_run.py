@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from profkit.errors import MachineError, UsageError, WorkloadError
-from profkit.model import PassResult, RunDocument
-from profkit.profile import Request, make_plan
+from profkit.core.errors import MachineError, UsageError, WorkloadError
+from profkit.core.types import PassResult, RunDocument
+from profkit.profiling.profile import Request, make_plan
 from tests.backends.cuda.conftest import H200, MARKED, TRACE, Machine
 
 UNMARKED = "sum(range(1000))\n"
@@ -251,7 +251,9 @@ def test_the_run_is_a_document_of_the_schema(machine: Machine) -> None:
     from jsonschema import Draft202012Validator
 
     machine.profile(depth="gate")
-    schema = json.loads((Path(__file__).parents[3] / "profkit" / "schema" / "run.schema.json").read_text())
+    schema = json.loads(
+        (Path(__file__).parents[3] / "profkit" / "core" / "schema" / "run.schema.json").read_text()
+    )
     run = json.loads(next((machine.folder / "runs").glob("*/run.json")).read_text())
     Draft202012Validator(schema).validate(run)
 

@@ -14,7 +14,7 @@ from profkit.backends.cuda.launches import (
     windows,
 )
 from profkit.backends.cuda.names import same_kernels
-from profkit.model import GpuTrace, Kernel, KernelTime
+from profkit.core.types import GpuTrace, Kernel, KernelTime
 
 FILL = "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>>(int)"
 RANDOM = "void at::native::distribution_elementwise_grid_stride_kernel<float, 4>(long)"

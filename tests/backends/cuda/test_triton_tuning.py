@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.errors import WorkloadError
+from profkit.core.errors import WorkloadError
 from tests.backends.cuda.conftest import Machine
 
 pytestmark = pytest.mark.skipif(find_spec("triton") is None, reason="triton is not installed")

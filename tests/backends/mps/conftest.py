@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from profkit.model import Gpu, MetalTrace, PassResult, RunDocument
-from profkit.profile import Request, profile_workload
-from profkit.progress import Silent
-from profkit.run import read_run
-from profkit.tools.xctrace import probe
+from profkit.core.progress import Silent
+from profkit.core.run_folder import read_run
+from profkit.core.types import Gpu, MetalTrace, PassResult, RunDocument
+from profkit.profilers.xctrace import probe
+from profkit.profiling.profile import Request, profile_workload
 from tests.xctrace_stand_in import Instruments, instruments
 
 MARKED = """

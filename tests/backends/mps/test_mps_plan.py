@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from profkit.errors import MachineError
-from profkit.model import Gpu, MetalAbsent, MetalCounter, MetalState, MetalTrace
-from profkit.profile import Request, make_plan
-from profkit.timeline.metal_passes import merged
-from profkit.workload import describe, seems_mps
+from profkit.analysis.timeline.metal_passes import merged
+from profkit.core.errors import MachineError
+from profkit.core.types import Gpu, MetalAbsent, MetalCounter, MetalState, MetalTrace
+from profkit.profiling.profile import Request, make_plan
+from profkit.profiling.workload import describe, seems_mps
 from tests.xctrace_stand_in import instruments
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from profkit.backends.instruments import instruments_step
-from profkit.errors import WorkloadError
+from profkit.core.errors import WorkloadError
 from tests.backends.mps.conftest import Run
 
 MakeRun = Callable[..., Run]
@@ -185,7 +185,7 @@ def test_a_time_limit_of_the_plan_is_no_failure(mac_run: MakeRun, monkeypatch: p
 def test_an_xctrace_that_never_ends_is_ended(mac_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("profkit.backends.mps.cost.longest", lambda known: 0.5)
     monkeypatch.setattr("profkit.backends.mps.trace.instruments_step", partial(instruments_step, finish=0.5))
-    monkeypatch.setattr("profkit.process_tree.GRACE_SECONDS", 0.3)
+    monkeypatch.setattr("profkit.core.process_tree.GRACE_SECONDS", 0.3)
     run = mac_run({"hang": True, "deaf": True}, "pass")
     assert run.of("trace").state == "failed"
     assert "ran past its time limit" in str(run.of("trace").reason)

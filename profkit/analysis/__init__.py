@@ -1,0 +1,1 @@
+"""Readings in, answers out: metrics, summaries, targets, stacks, timelines, kernel names."""

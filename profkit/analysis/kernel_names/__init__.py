@@ -1,0 +1,88 @@
+"""Kernel names as people say them: of a C++ signature of a thousand characters the few that tell one from another.
+
+Names come from files of anybody: any text gives a name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from profkit.analysis.kernel_names.forms import fitting, forms
+from profkit.core.formatting import shortened
+
+WIDTH = 60
+_BEHIND = re.compile(r"(?: \(\d[\dx]* of \d[\dx]*\))?(?: #\d+)?$")
+
+
+def short_name(name: str, width: int = WIDTH) -> str:
+    """The name without return type, namespaces, parameters and plumbing, in at most `width` characters.
+
+    >>> short_name("void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor<float>, char*>(int)")
+    'vectorized_elementwise_kernel<4, AddFunctor<float>, char*>'
+    """
+    told, fits = fitting(name, width)
+    return told if fits else shortened(told, max(1, width))
+
+
+def same_name(name: str) -> str:
+    """The name as it is compared between tools, which demangle the same symbol with other spaces, casts and brackets.
+
+    Parameters are left out: one tool prints `T2`, the other the type that it stands for.
+    """
+    return re.sub(r"\bconst\b|\s+", "", next(forms(name))) or name
+
+
+def labels(names: Iterable[tuple[str, str]], width: int = WIDTH) -> Mapping[tuple[str, str], str]:
+    """For every (name, launch configuration) a label of at most `width` characters, no two the same.
+
+    Where the short name is not enough, grid and block stand behind it, without their ones: `silu (16384 of 128)`.
+    """
+    pairs = list(dict.fromkeys(names))
+    plain = {pair: short_name(pair[0], width) for pair in pairs}
+    twins = _several(plain)
+    told = {
+        pair: _with_shape(pair, width) if plain[pair] in twins and pair[1] else plain[pair] for pair in pairs
+    }
+    twins = _several(told)
+    seen: dict[str, int] = {}
+    for pair in pairs:  # other instances of one template in one shape, told apart only by what was left out
+        label = told[pair]
+        if label in twins:
+            seen[label] = seen.get(label, 0) + 1
+            number = f" #{seen[label]}"
+            told[pair] = shortened(label, max(1, width - len(number))) + number
+    return told
+
+
+def narrower(label: str, width: int) -> str:
+    """A label of `labels` in less room: the signature shortened as one, grid and block behind it kept."""
+    found = _BEHIND.search(label)
+    behind = found[0] if found is not None else ""
+    if len(behind) > width - 8:
+        return shortened(label, width)
+    head = label.removesuffix(behind)
+    room = width - len(behind)
+    inner = (
+        head[2:-1] if head.startswith("…<") and head.endswith(">") else None
+    )  # a functor without its launcher
+    told = f"…<{short_name(inner, room - 3)}>" if inner is not None and room > 8 else short_name(head, room)
+    return told + behind
+
+
+def shape(configuration: str) -> str:
+    """`132 of 384` for `132x1x1 of 384x1x1`: grid and block without their trailing ones."""
+    return " of ".join(re.sub(r"(x1)+$", "", part) for part in configuration.split(" of "))
+
+
+def _several(told: Mapping[tuple[str, str], str]) -> set[str]:
+    seen: set[str] = set()
+    return {label for label in told.values() if label in seen or seen.add(label)}  # type: ignore[func-returns-value]
+
+
+def _with_shape(pair: tuple[str, str], width: int) -> str:
+    name, configuration = pair
+    behind = f" ({shape(configuration)})"
+    if len(behind) > width - 8:
+        return shortened(short_name(name, width) + behind, width)
+    return short_name(name, width - len(behind)) + behind

@@ -1,0 +1,78 @@
+"""Every metric by its name: title, unit, which direction is better, possible range, and what it means."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from profkit.analysis.metrics.yaml_file import load_yaml
+from profkit.core.errors import UsageError
+from profkit.core.types import Direction
+
+
+@dataclass(frozen=True)
+class MetricInfo:
+    """What a metric is. `least` and `most` bound what is possible at all, in `unit`; None is unbounded.
+
+    A derived value outside of its bounds is a fault of the measurement and never a fact.
+    """
+
+    name: str
+    title: str
+    unit: str
+    direction: Direction
+    meaning: str
+    least: float | None = None
+    most: float | None = None
+
+
+@lru_cache(maxsize=1)
+def _catalogue() -> Mapping[str, MetricInfo]:
+    rows = load_yaml(Path(__file__).with_name("catalogue.yaml"))
+    return {
+        name: MetricInfo(
+            name=name,
+            title=row["title"],
+            unit=row["unit"],
+            direction=row["better"],
+            meaning=row["meaning"],
+            least=row.get("least"),
+            most=row.get("most"),
+        )
+        for name, row in rows.items()
+    }
+
+
+def all_metrics() -> tuple[MetricInfo, ...]:
+    """All metrics in the order of the catalogue."""
+    return tuple(_catalogue().values())
+
+
+def metric(name: str) -> MetricInfo:
+    """The metric called `name`. Raises UsageError with the nearest known name when there is none."""
+    try:
+        return _catalogue()[name]
+    except KeyError:
+        guess = nearest(name)
+        hint = f"; did you mean {guess}?" if guess else ""
+        raise UsageError(f"there is no metric called {name!r}{hint}") from None
+
+
+def nearest(name: str) -> str | None:
+    """The known name most like `name` (itself when it is known), or None when nothing is like it."""
+    import difflib  # here: only a wrong name needs it
+
+    known = _catalogue()
+    lowered = name.strip().lower()
+    if lowered in known:
+        return lowered
+    # 0.6 is difflib's own cutoff: it finds a slip of a few letters and refuses an unrelated word.
+    close = difflib.get_close_matches(lowered, known, n=1, cutoff=0.6)
+    if close:
+        return close[0]
+    # people leave the family out ("miss_rate") or write the counter's separator ("l1-miss-rate")
+    plain = lowered.replace("-", "_").replace(".", "_")
+    inside = [known_name for known_name in known if plain and plain in known_name.replace(".", "_")]
+    return min(inside, key=len) if inside else None

@@ -1,0 +1,313 @@
+"""Raw counters in, readings out: for each metric the best formula whose counters can all be used.
+
+A reading is only as good as its worst counter. What cannot be computed, or comes out where no value can lie,
+is unavailable with the names of the counters and what was wrong with each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from profkit.analysis.metrics.catalogue import MetricInfo, metric
+from profkit.analysis.metrics.formula import Formula
+from profkit.analysis.metrics.formulas import FormulaTable
+from profkit.core.types import RUN, Counter, CounterState, Quality, Reading, Scope, Source
+
+# A group that ran 99 % of the time is as good as one that ran all of it: perf truncates 99.99 % to 99.00.
+ALWAYS_ON = 0.99
+# Anchors that differ by 2 % between runs say that the runs were not the same work.
+DRIFT_LIMIT = 0.02
+
+_STATE_WORDS: Mapping[CounterState, str] = {
+    "not-supported": "not supported",
+    "not-counted": "not counted",
+    "hard-zero": "a hard zero",
+}
+
+# What tools print a count in -> the base unit that formulas are written in (s, B, J, Hz).
+_BASE_UNITS: Mapping[str, float] = {
+    "ns": 1e-9,
+    "us": 1e-6,
+    "usec": 1e-6,
+    "ms": 1e-3,
+    "msec": 1e-3,
+    "s": 1.0,
+    "sec": 1.0,
+    "KiB": 1024.0,
+    "MiB": 1024.0**2,
+    "GiB": 1024.0**3,
+    "KB": 1e3,
+    "MB": 1e6,
+    "GB": 1e9,
+}
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """What stays the same for all readings of one call."""
+
+    table: FormulaTable
+    tool: str
+    artifact: str | None
+    groups: tuple[frozenset[str], ...]
+    drift: float | None
+
+
+def derive(
+    counters: Sequence[Counter],
+    table: FormulaTable,
+    tool: str,
+    artifact: str | None = None,
+    *,
+    groups: Sequence[Sequence[str]] = (),
+    drift: float | None = None,
+) -> tuple[Reading, ...]:
+    """Readings of every metric of `table`, in its order, for every scope that the counters speak of.
+
+    `groups` are the counters that were collected together, and `drift` how far their anchors lie apart
+    (0..1): a metric whose counters come from several runs says so, and is an estimate where these differed by
+    2 % or more.
+
+    Of the run, a region and a kernel every metric is told, also as unavailable (with the tables' exceptions,
+    `FormulaTable.optional`); of a function only what has a value.
+    On a hybrid part each PMU has readings of its own (`Scope.id` names it) and nothing is summed across PMUs;
+    the reading without an id is that of the PMU that did most cycles, and says so. Cycles and not perf's run
+    time decide that: a system-wide counter also runs on an idle core.
+    """
+    facts = _Facts(
+        table=table,
+        tool=tool,
+        artifact=artifact,
+        groups=tuple(frozenset(table.resolve(name) for name in group) for group in groups),
+        drift=drift,
+    )
+    scopes: dict[Scope, list[Counter]] = {}
+    for counter in counters:
+        scopes.setdefault(counter.scope, []).append(counter)
+    if not scopes:
+        scopes[RUN] = []
+    readings: list[Reading] = []
+    for scope, members in scopes.items():
+        readings += _one_scope(members, scope, facts)
+    return tuple(readings)
+
+
+def _one_scope(members: Sequence[Counter], scope: Scope, facts: _Facts) -> Iterable[Reading]:
+    told = _all_metrics(_index(members, facts.table), scope, facts)
+    if scope.kind == "function":
+        told = [reading for reading in told if reading.value is not None]
+    pmus = sorted({c.pmu for c in members if c.pmu is not None})
+    if len(pmus) < 2:
+        return told
+    shared = [c for c in members if c.pmu is None]
+    per_pmu: dict[str, dict[str, Reading]] = {}
+    for pmu in pmus:
+        own = [c for c in members if c.pmu == pmu]
+        index = _index([*own, *shared], facts.table)
+        per_pmu[pmu] = {
+            r.metric: r
+            for r in _all_metrics(index, replace(scope, id=pmu), facts)
+            if _touches(r, own, facts.table)
+        }
+    main, share = _main_pmu(members, pmus, facts.table)
+    result: list[Reading] = []
+    alone = {r.metric: r for r in _all_metrics(_index(shared, facts.table), scope, facts)}
+    for name, without in alone.items():
+        if without.value is not None or (chosen := per_pmu[main].get(name)) is None:
+            result.append(without)
+            continue
+        word = f"of {main}, which did {share:.0%} of the cycles; other PMUs apart" if share else f"of {main}"
+        reason = f"{word}: {chosen.reason}" if chosen.reason else word
+        result.append(replace(chosen, scope=scope, reason=reason))
+    for pmu in pmus:
+        result += [r for r in per_pmu[pmu].values() if r.value is not None]
+    return result
+
+
+def _touches(reading: Reading, own: Sequence[Counter], table: FormulaTable) -> bool:
+    """Whether a PMU's own counters had a part in the reading, or are the reason that there is none."""
+    names = {table.resolve(c.name) for c in own}
+    used = {table.resolve(name) for name in (reading.source.counter or "").split(", ")}
+    return bool(names & used)
+
+
+def _main_pmu(
+    members: Sequence[Counter], pmus: Sequence[str], table: FormulaTable
+) -> tuple[str, float | None]:
+    """The PMU with most cycles (or, without cycles, most instructions) and its share of them."""
+    for anchor in ("cycles", "instructions"):
+        work = {
+            c.pmu: c.value
+            for c in members
+            if c.pmu is not None and c.value is not None and table.resolve(c.name) == anchor
+        }
+        total = sum(work.values())
+        if total > 0:
+            main = max(pmus, key=lambda pmu: work.get(pmu, 0.0))
+            return main, work.get(main, 0.0) / total
+    return pmus[-1], None
+
+
+def _index(members: Iterable[Counter], table: FormulaTable) -> dict[str, Counter]:
+    """Counters by the name that formulas know; of two with one name the usable one, then the first."""
+    index: dict[str, Counter] = {}
+    for counter in members:
+        name = table.resolve(counter.name)
+        if name not in index or (index[name].value is None and counter.value is not None):
+            index[name] = counter
+    return index
+
+
+def _all_metrics(index: Mapping[str, Counter], scope: Scope, facts: _Facts) -> list[Reading]:
+    table = facts.table
+    readings = [
+        _reading(metric(name), ways, index, scope, facts)
+        for name, ways in table.formulas.items()
+        if name not in table.optional or _collected(ways, index, table)
+    ]
+    for name, reason in table.absent.items():
+        readings.append(_unavailable(metric(name), reason, scope=scope, facts=facts))
+    return readings
+
+
+def _reading(
+    info: MetricInfo, ways: Sequence[Formula], index: Mapping[str, Counter], scope: Scope, facts: _Facts
+) -> Reading:
+    usable = [way for way in ways if all(_value(index, name, facts.table) is not None for name in way.names)]
+    if not usable:
+        why, nearest = _why_not(ways, index, facts.table)
+        if info.name in facts.table.missing and not _present(ways, index, facts.table):
+            why = facts.table.missing[info.name]
+        return _unavailable(info, why, nearest, scope=scope, facts=facts)
+    # Stable: of equally good formulas the one that stands first. One that was on all the time beats a better
+    # one that was multiplexed, since a multiplexed ratio can be far off.
+    best = max(usable, key=lambda way: min(1.0, _share(way, index, facts.table) / ALWAYS_ON))
+    counts = {name: _value(index, name, facts.table) or 0.0 for name in best.names}
+    if best.unless_zero is not None and best.unless_zero.value(counts) == 0:
+        why = best.zero or f"{best.unless_zero.text} is 0"
+        return _unavailable(info, why, best, scope=scope, facts=facts)
+    over = best.above(counts) * best.scale
+    if best.under is None:
+        value = over
+    else:
+        under = best.under.value(counts)
+        if under == 0:
+            why = best.zero or f"nothing to divide by: {best.under.text} is 0"
+            return _unavailable(info, why, best, scope=scope, facts=facts)
+        value = over / under
+    if (fault := _impossible(info, value)) is not None:
+        return _unavailable(info, f"impossible: {fault}", best, scope=scope, facts=facts)
+    share = _share(best, index, facts.table)
+    quality, remark = _quality(best, share, facts)
+    return Reading(
+        metric=info.name,
+        value=value,
+        unit=info.unit,
+        quality=quality,
+        scope=scope,
+        source=Source(facts.tool, ", ".join(best.names), facts.artifact, best.text),
+        reason="; ".join(part for part in (best.note, remark) if part) or None,
+        share=share if any(index[facts.table.resolve(n)].share is not None for n in best.names) else None,
+    )
+
+
+def _quality(way: Formula, share: float, facts: _Facts) -> tuple[Quality, str | None]:
+    names = {facts.table.resolve(name) for name in way.names}
+    together = not facts.groups or any(names <= group for group in facts.groups)
+    if share < ALWAYS_ON:
+        return "multiplexed", f"multiplexed: the rarest of its counters ran {share:.0%} of the time"
+    unstable = facts.drift is not None and facts.drift >= DRIFT_LIMIT
+    if together and unstable and sum(names <= group for group in facts.groups) > 1:
+        return "estimated", f"unstable: the middle of several runs, which differ by {facts.drift:.1%}"
+    if together:
+        return way.quality or facts.table.quality, None
+    if unstable:
+        return (
+            "estimated",
+            f"unstable: its counters come from different runs, which differ by {facts.drift:.1%}",
+        )
+    return way.quality or facts.table.quality, "its counters come from different runs"
+
+
+def _impossible(info: MetricInfo, value: float) -> str | None:
+    if value != value or value in (float("inf"), float("-inf")):
+        return "not a number"
+    # A ratio of two counters that stop a moment apart may pass its bound by a hair.
+    slack = 0.001 * abs(info.most) if info.most else 0.0
+    if info.most is not None and value > info.most + slack:
+        return f"{value:.4g} {info.unit} is more than {info.most:g} {info.unit}"
+    if info.least is not None and value < info.least - slack:
+        return f"{value:.4g} {info.unit} is less than {info.least:g} {info.unit}"
+    return None
+
+
+def _present(ways: Sequence[Formula], index: Mapping[str, Counter], table: FormulaTable) -> bool:
+    return any(table.resolve(name) in index for way in ways for name in way.over.names)
+
+
+def _collected(ways: Sequence[Formula], index: Mapping[str, Counter], table: FormulaTable) -> bool:
+    """Whether all that stands above the line of one formula was asked for: a clock alone is no arithmetic rate."""
+    return any(all(table.resolve(name) in index for name in way.over.names) for way in ways)
+
+
+def _value(index: Mapping[str, Counter], name: str, table: FormulaTable) -> float | None:
+    """The count of `name` in base units, or None when there is no count to use."""
+    counter = index.get(table.resolve(name))
+    if counter is None or counter.value is None or counter.state not in ("measured", "multiplexed"):
+        return None
+    return counter.value * _BASE_UNITS.get(counter.unit, 1.0)
+
+
+def _share(way: Formula, index: Mapping[str, Counter], table: FormulaTable) -> float:
+    shares = (index[table.resolve(name)].share for name in way.names)
+    return min((share for share in shares if share is not None), default=1.0)
+
+
+def _why_not(
+    ways: Sequence[Formula], index: Mapping[str, Counter], table: FormulaTable
+) -> tuple[str, Formula | None]:
+    """What stood in the way of the formula that came closest, counter by counter."""
+    if not ways:
+        return "no event of this chip is known for it", None
+
+    def present(way: Formula) -> float:
+        return sum(table.resolve(name) in index for name in way.names) / len(way.names)
+
+    nearest = max(ways, key=present)
+    if present(nearest) == 0:
+        if table.chip is None and len(ways) > 1:  # anybody's report: no use in listing one vendor's events
+            return "none of the events that tell it was collected", None
+        return f"not collected: it needs {_listed(nearest.names)}", nearest
+    faults: list[str] = []
+    for name in nearest.names:
+        counter = index.get(table.resolve(name))
+        if counter is None:
+            faults.append(f"{name} was not collected")
+        elif counter.value is None:
+            said = f"{counter.name} is {_STATE_WORDS.get(counter.state, counter.state)}"
+            faults.append(f"{said} ({counter.reason})" if counter.reason else said)
+    return "; ".join(faults), nearest
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _unavailable(
+    info: MetricInfo, reason: str, way: Formula | None = None, *, scope: Scope, facts: _Facts
+) -> Reading:
+    return Reading(
+        metric=info.name,
+        value=None,
+        unit=info.unit,
+        quality="unavailable",
+        scope=scope,
+        source=Source(
+            facts.tool,
+            ", ".join(way.names) if way else None,
+            facts.artifact,
+            way.text if way else None,
+        ),
+        reason=reason,
+    )

@@ -1,0 +1,316 @@
+"""Where the GPU's time goes: how much of it the devices worked, what they waited for, launches, copies, ranges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from profkit.analysis.metrics import metric
+from profkit.analysis.summaries.kernels import BOUNDS, KernelRow
+from profkit.analysis.summaries.pick import unavailable
+from profkit.analysis.summaries.tables import remarks
+from profkit.core.formatting import percent, plural, quantity, shortened
+from profkit.core.types import RUN, GpuTrace, Reading, Source, Summary, Table
+
+CONCERN = "gpu"
+DEVICES = 4  # of which each is told; of more the least and the most
+LARGE = 0.1  # of the span: below, naming the largest part as the cause explains nothing
+AHEAD = 10  # times the cost of a launch call: a kernel that starts so much later waits in a queue
+NAMED = 400  # kernels that are parts of the time by their short names: ten times what a chart names
+TOP = 6  # ranges and calls in a table: the largest are what anybody looks for
+TRACE_METRICS = (
+    "gpu.utilization",
+    "time.gpu",
+    "time.gpu.idle",
+    "gpu.starved",
+    "gpu.copying",
+    "launch.latency",
+    "launch.count",
+    "transfer.bytes",
+    "transfer.seconds",
+)
+NO_TIMELINE = "the report tells of kernels one by one and has no timeline"
+NO_KERNEL = "no kernel is in the report"
+TRACE_FIX = "trace it: nsys profile -t cuda,nvtx COMMAND, or profkit profile --backend cuda -- COMMAND"
+
+
+def trace_readings(trace: GpuTrace) -> tuple[Reading, ...]:
+    """What a trace tells of the whole run: how busy, how long, how starved; launches and transfers.
+
+    gpu.utilization (%), time.gpu, time.gpu.idle (s), gpu.starved (% of the idle time), gpu.copying (%),
+    launch.latency (s), launch.count, transfer.bytes (B), transfer.seconds (s).
+    """
+    span, busy = trace.span, trace.busy
+
+    def told(name: str, value: float | None, formula: str, reason: str, fix: str | None = None) -> Reading:
+        source = Source(trace.tool, formula=formula)
+        if value is None:
+            return unavailable(name, RUN, reason, fix, source)
+        return Reading(name, value, metric(name).unit, "measured", RUN, source)
+
+    timeless = span is None and busy is None
+    no_span, fix = (NO_TIMELINE, TRACE_FIX) if timeless else ("the trace does not tell it", None)
+    if not trace.kernels and timeless:
+        no_span, fix = NO_KERNEL, None
+    idle = max(0.0, span - busy) if span is not None and busy is not None else None
+    used = 100 * min(1.0, busy / span) if span and busy is not None else None
+    if _only_copies(trace):
+        used, no_span = None, NO_KERNEL  # the span is that of the copies: that they fill it says nothing
+    waited = f"100 * share of the idle time in which nothing was launched ({trace.tool})"
+    found = [
+        told("gpu.utilization", used, "100 * union of kernels and copies / span", no_span, fix),
+        told("time.gpu", sum(k.total for k in trace.kernels), "sum of all kernels' times", ""),
+        told("time.gpu.idle", idle, "span - union of kernels and copies", no_span, fix),
+        told("gpu.starved", _percent(trace.starved), waited, no_span, fix),
+        *_copying(trace, told),
+        told("launch.latency", trace.launch_latency, "median from launch call to its kernel", no_span, fix),
+    ]
+    if timeless:
+        return tuple(found)
+    copies = [one for one in trace.transfers if "memset" not in one.kind]
+    sizes = sum(one.bytes for one in copies)
+    moved = float(sizes) if sizes or not copies else None
+    return (
+        *found,
+        told("launch.count", float(trace.launches), "kernels launched", ""),
+        told("transfer.bytes", moved, "bytes of all copies", "the trace does not tell how much was copied"),
+        told(
+            "transfer.seconds", sum(one.seconds for one in copies), "time of all copies, overlaps and all", ""
+        ),
+    )
+
+
+def _copying(trace: GpuTrace, told: Callable[..., Reading]) -> list[Reading]:
+    """The share of the span in which only copies ran; nothing where the trace does not tell it."""
+    if trace.copying is None or not trace.span or not trace.kernels:
+        return []
+    share = 100 * min(1.0, trace.copying / trace.span)
+    return [told("gpu.copying", share, "100 * (busy - union of kernels) / span", "")]
+
+
+def _only_copies(trace: GpuTrace) -> bool:
+    """Whether copies and memsets are all that a trace has of the device; a graph traced as a whole is more."""
+    moved = sum(one.seconds for one in trace.transfers)
+    return not trace.kernels and trace.busy is not None and 0 < trace.busy <= moved * 1.000001
+
+
+def without_timeline(trace: GpuTrace) -> bool:
+    """Whether this is what a report of counters or of sums has instead of a trace: kernels one by one."""
+    return trace.span is None and trace.busy is None and bool(trace.kernels)
+
+
+def _percent(share: float | None) -> float | None:
+    return 100 * share if share is not None else None
+
+
+def summarize_gpu(trace: GpuTrace, readings: Sequence[Reading], rows: Sequence[KernelRow]) -> Summary:
+    """How busy the devices were and what the rest was; launches, copies, ranges, the host's calls."""
+    tables = [_timeline(trace), _transfers(trace), _ranges(trace), _calls(trace)]
+    return Summary(
+        CONCERN,
+        _headline(trace, rows),
+        tuple(readings),
+        tuple(table for table in tables if table.rows),
+        (*_notes(trace), *remarks(readings)),
+    )
+
+
+def limits(trace: GpuTrace, rows: Sequence[KernelRow]) -> list[tuple[str, float]]:
+    """What the time of the span is made of, largest first: names and shares of the span (0..1).
+
+    The host where the device had nothing to do, "idle" where it waited for something else ("nothing" where the trace
+    cannot tell these two apart), copies that nothing hides, and kernels by what limits them, by name where that is not
+    known. Kernels that run side by side share the time in which the device was busy.
+    """
+    if not trace.span or trace.busy is None:
+        return []
+    idle = max(0.0, trace.span - trace.busy) / trace.span
+    starved = idle * (trace.starved or 0.0)
+    parts = {"the host": starved, "idle" if trace.starved is not None else "nothing": idle - starved}
+    briefs = _briefs(rows)
+    total = sum(row.time.total for row in rows if row.time is not None)
+    copied = sum(one.seconds for one in trace.transfers)
+    if total + copied > 0:
+        busy = trace.busy / trace.span / (total + copied)
+        parts["copies"] = copied * busy
+        if trace.copying is not None and total > 0:
+            parts["copies"] = trace.copying / trace.span
+            busy = max(0.0, trace.busy - trace.copying) / trace.span / total
+        for row in rows:
+            if row.time is not None:
+                bound = row.bound.bound if row.bound is not None else "unknown"
+                name = BOUNDS[bound] if bound != "unknown" else briefs.get(row.label, row.label)
+                parts[name] = parts.get(name, 0.0) + row.time.total * busy
+    return sorted(((name, part) for name, part in parts.items() if part > 0), key=lambda pair: -pair[1])
+
+
+def _briefs(rows: Sequence[KernelRow]) -> dict[str, str]:
+    """Short names of those whose time may be told: of 10,000 kernels most are a part that nobody is shown."""
+    unknown = [
+        row for row in rows if row.time is not None and (row.bound is None or row.bound.bound == "unknown")
+    ]
+    largest = sorted(unknown, key=lambda row: -row.time.total if row.time is not None else 0.0)
+    return {row.label: row.brief for row in largest[:NAMED]}
+
+
+def _headline(trace: GpuTrace, rows: Sequence[KernelRow]) -> str:
+    if trace.span is None or trace.busy is None:
+        if not trace.kernels:
+            return f"{NO_KERNEL[0].upper()}{NO_KERNEL[1:]}."
+        counted = plural(len(trace.kernels), "launch configuration")
+        total = quantity(sum(kernel.total for kernel in trace.kernels), "s")
+        what = "sums" if trace.transfers or trace.api else "counters"
+        return f"{counted}, {total} in all; how busy the GPU was is not in a report of {what}."
+    if _only_copies(trace):
+        moved = quantity(sum(one.seconds for one in trace.transfers), "s")
+        return f"{NO_KERNEL[0].upper()}{NO_KERNEL[1:]}, only copies and memsets: {moved} of them."
+    if not trace.kernels and trace.busy == 0:
+        return f"No kernel ran in the {quantity(trace.span, 's')} that were traced."
+    share = f"{percent(100 * min(1.0, trace.busy / trace.span))} % of {quantity(trace.span, 's')}"
+    busy = f"The GPU is busy {share}"
+    if trace.device_busy:
+        busy = f"The {len(trace.device_busy)} GPUs are busy {share} ({_each(trace)})"
+    if not trace.kernels:
+        return f"{busy}; which kernels ran is not in the trace."
+    name, part = limits(trace, rows)[0]
+    share = f"{percent(100 * part)} %"
+    if part < LARGE:
+        return f"{busy}. Nothing stands out: the largest part of it, {name}, is {share}."
+    if name == "the host":
+        return f"{busy}. It is host-bound: {share} of the time nothing had been launched that it could do."
+    if name == "idle":
+        return f"{busy}. {share} of the time it waits with work queued: for copies, events or other streams."
+    if name == "nothing":
+        return f"{busy}. {share} of the time it does nothing; what it waits for is not in the report."
+    if name == "copies":
+        return f"{busy}. Copies take the largest part of it, {share}."
+    if name in BOUNDS.values():
+        return f"{busy}. Kernels limited by {name} take the largest part of it, {share}."
+    return f"{busy}. {name} takes the largest part of it, {share}."
+
+
+def _timeline(trace: GpuTrace) -> Table:
+    span, busy = trace.span, trace.busy
+    rows: list[tuple[str, str]] = []
+
+    def add(what: str, value: str | None) -> None:
+        if value is not None:
+            rows.append((what, value))
+
+    if span is not None and busy is not None:
+        idle = max(0.0, span - busy)
+        copying = ""
+        if trace.copying is not None and trace.kernels and trace.copying >= 0.001 * span:
+            copying = f"; only copying {_of(trace.copying, span)}"
+        gap = f"; longest gap {quantity(trace.largest_gap, 's')}" if trace.largest_gap is not None else ""
+        add("Traced", quantity(span, "s"))
+        if trace.device_busy:
+            add("Devices", f"{len(trace.device_busy)}, busy {_each(trace)}; below, their mean")
+        add("Busy", f"{quantity(busy, 's')} ({_of(busy, span)}{copying})")
+        add("Idle", f"{quantity(idle, 's')} ({_of(idle, span)}){gap}")
+        if trace.starved is not None and idle > 0:
+            add(
+                "Starved", f"{percent(100 * trace.starved)} % of the idle time: the host had launched nothing"
+            )
+    total = sum(kernel.total for kernel in trace.kernels)
+    launches = trace.launches or sum(kernel.launches for kernel in trace.kernels)
+    if launches:
+        each = f", {_rounded(launches / trace.repeats)} in each repetition" if trace.repeats else ""
+        add("Kernels", f"{plural(launches, 'launch', 'launches')} in {quantity(total, 's')}{each}")
+    if span is not None and trace.repeats:
+        add("A repetition", f"{quantity(span / trace.repeats, 's')} (mean, under the tracer)")
+    if trace.launch_latency is not None:
+        add("Launch to start", f"{quantity(trace.launch_latency, 's')} (median){_queued(trace)}")
+    if trace.launch_call is not None:
+        add("A launch call", f"{quantity(trace.launch_call, 's')} on the host (median)")
+    if trace.setup_seconds:
+        add("Set-up", f"{quantity(trace.setup_seconds, 's')} of kernels before it, left out")
+    if trace.compile_seconds:
+        add("Compiling", f"{quantity(trace.compile_seconds, 's')} before it (just in time), left out")
+    return Table("Timeline", ("what", "value"), tuple(rows))
+
+
+def _rounded(number: float) -> str:
+    """Three digits, and whole where it is larger: launches are counted, not measured."""
+    return f"{number:.3g}" if number < 100 else f"{number:.0f}"
+
+
+def _queued(trace: GpuTrace) -> str:
+    """What a long way from launch to start means: a full queue, where the device is busy meanwhile."""
+    if not trace.span or trace.busy is None or trace.busy < trace.span / 2:
+        return ""
+    if (trace.launch_latency or 0.0) <= AHEAD * (trace.launch_call or 0.0):
+        return ""
+    return ": the host is that far ahead, no latency"
+
+
+def _transfers(trace: GpuTrace) -> Table:
+    rows = tuple(
+        (
+            one.kind,
+            str(one.count),
+            quantity(float(one.bytes), "B") if one.bytes > 0 else "-",  # AMD's traces do not tell it
+            quantity(one.seconds, "s"),
+            quantity(one.bytes / one.seconds, "B/s") if one.seconds > 0 and one.bytes > 0 else "-",
+        )
+        for one in sorted(trace.transfers, key=lambda one: -one.seconds)
+    )
+    return Table("Copies", ("kind", "count", "bytes", "time", "rate"), rows)
+
+
+def _ranges(trace: GpuTrace) -> Table:
+    several = len({one.domain for one in trace.ranges}) > 1  # a domain that all have tells nothing
+    rows = tuple(
+        (
+            shortened(one.name, 60) + (f" [{shortened(one.domain, 12)}]" if one.domain and several else ""),
+            str(one.entries),
+            quantity(one.seconds, "s"),
+            str(one.kernels),
+            quantity(one.gpu_seconds, "s"),
+        )
+        for one in sorted(trace.ranges, key=lambda one: -one.seconds)[:TOP]
+    )
+    more = len(trace.ranges) - TOP
+    note = f"and {plural(more, 'further range')}" if more > 0 else None
+    title = "Ranges (record_function)" if trace.tool == "torch_profiler" else "Ranges (NVTX)"
+    return Table(title, ("range", "entries", "wall time", "kernels", "GPU time"), rows, note)
+
+
+def _calls(trace: GpuTrace) -> Table:
+    rows = tuple(
+        (shortened(one.name, 40), str(one.calls), quantity(one.seconds, "s"))
+        for one in sorted(trace.api, key=lambda one: -one.seconds)[:TOP]
+    )
+    return Table("The host's calls", ("function", "calls", "time"), rows)
+
+
+def _notes(trace: GpuTrace) -> list[str]:
+    if trace.span is None:
+        return []
+    notes = []
+    if trace.marked:
+        notes.append("Only what the marked region launched is counted.")
+    elif trace.repeats is not None:
+        notes.append(
+            f"No region is marked: what repeats is taken for the workload ({plural(trace.repeats, 'time')}),"
+            " what happens once for set-up."
+        )
+    else:
+        notes.append(
+            "No region is marked, and no loop is most of it: the whole trace counts, set-up included."
+        )
+    if any(kernel.graph for kernel in trace.kernels):
+        notes.append("Some kernels were launched by a CUDA graph: one launch call starts many of them.")
+    return notes
+
+
+def _each(trace: GpuTrace) -> str:
+    """How busy each device was: `84.9 and 80.2 %`, and of many the least and the most."""
+    told = [percent(100 * min(1.0, share)) for share in trace.device_busy]
+    if len(told) > DEVICES:
+        lowest, highest = (percent(100 * min(1.0, f(trace.device_busy))) for f in (min, max))
+        return f"{lowest} to {highest} %"
+    return f"{', '.join(told[:-1])} and {told[-1]} %"
+
+
+def _of(part: float, whole: float) -> str:
+    return f"{percent(100 * part / whole)} %" if whole > 0 else "-"

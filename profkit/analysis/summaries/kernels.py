@@ -1,0 +1,126 @@
+"""The kernels of a run or report: what the trace timed and the counters counted, joined launch by configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from profkit.analysis.kernel_names import labels, narrower, same_name
+from profkit.core.formatting import shortened
+from profkit.core.types import Bound, KernelClass, KernelTime, Reading, RunDocument, Scope
+
+LABEL = 48  # characters of a kernel's name: those of cuBLAS and CUTLASS fit; a narrow screen shortens it once more
+# Metrics that only a device has, and only its counters tell.
+OF_DEVICE = (
+    "occupancy.achieved",
+    "occupancy.theoretical",
+    "bandwidth.dram",
+    "bandwidth.dram.share",
+    "tensor.utilization",
+    "shared.bank_conflicts",
+    "warp.execution_efficiency",
+    "memory.coalescing",
+)
+BRIEF = 32  # characters of it in a sentence
+
+# What limits a kernel, as it is said in a table and in a sentence.
+BOUNDS: Mapping[Bound, str] = {
+    "dram": "DRAM",
+    "l2": "L2",
+    "l1": "L1",
+    "shared": "shared memory",
+    "tensor": "tensor cores",
+    "fp32": "FP32 pipe",
+    "fp64": "FP64 pipe",
+    "fp16": "FP16 pipe",
+    "integer": "integer pipe",
+    "xu": "special functions",
+    "compute": "compute",
+    "issue": "instruction issue",
+    "latency": "latency",
+    "launch": "small size",
+    "unknown": "not known",
+}
+
+
+@dataclass(frozen=True)
+class KernelRow:
+    """One launch configuration with all that is known of it. `share` is of the time of all kernels, 0..1."""
+
+    label: str  # short, and no other row's
+    scope: Scope
+    time: KernelTime | None
+    share: float | None
+    readings: Mapping[str, Reading]
+    bound: KernelClass | None
+
+    @property
+    def brief(self) -> str:
+        """The label as a sentence can bear it."""
+        return narrower(self.label, BRIEF)
+
+    def value(self, metric: str) -> float | None:
+        """The value of a metric of this kernel, or None."""
+        reading = self.readings.get(metric)
+        return reading.value if reading is not None else None
+
+
+def kernel_rows(document: RunDocument) -> tuple[KernelRow, ...]:
+    """Every launch configuration that was timed or counted, the largest share of GPU time first."""
+    times = {one.kernel.scope: one for one in document.trace.kernels} if document.trace is not None else {}
+    readings: dict[Scope, dict[str, Reading]] = {}
+    for reading in document.readings:
+        if reading.scope.kind == "kernel":
+            known = readings.setdefault(reading.scope, {})
+            if reading.metric not in known or known[reading.metric].value is None:
+                known[reading.metric] = reading
+    classes = {one.scope: one for one in document.kernels}
+    counted = _same_scopes([*readings, *classes], list(times))
+    scopes = list(dict.fromkeys([*times, *(counted.get(scope, scope) for scope in (*readings, *classes))]))
+    back: dict[Scope, list[Scope]] = {scope: [scope] for scope in scopes}
+    for other, scope in counted.items():
+        back[scope].append(other)
+    total = sum(one.total for one in times.values())
+    named = labels([(scope.name or "", scope.id or "") for scope in scopes], LABEL)
+    rows = []
+    for scope in scopes:
+        time = times.get(scope)
+        bound = next((classes[one] for one in back[scope] if one in classes), None)
+        share = time.total / total if time is not None and total > 0 else bound.share if bound else None
+        told = {name: r for one in back[scope] for name, r in readings.get(one, {}).items()}
+        rows.append(KernelRow(named[scope.name or "", scope.id or ""], scope, time, share, told, bound))
+    return tuple(sorted(rows, key=lambda row: -(row.share or 0.0)))
+
+
+def range_rows(document: RunDocument) -> tuple[KernelRow, ...]:
+    """What counters tell of regions: ranges that were counted as wholes. Its own times make no region one of them."""
+    found: dict[Scope, dict[str, Reading]] = {}
+    for reading in document.readings:
+        if reading.scope.kind == "region" and reading.metric in OF_DEVICE:
+            found.setdefault(reading.scope, {})[reading.metric] = reading
+    return tuple(
+        KernelRow(shortened(scope.name or "range", LABEL), scope, None, None, readings, None)
+        for scope, readings in found.items()
+    )
+
+
+def _same_scopes(counted: Sequence[Scope], timed: Sequence[Scope]) -> dict[Scope, Scope]:
+    """For scopes of the counters that the trace has under another spelling of the same name, that of the trace.
+
+    Only where it is the only one of that name and configuration: a wrong join is worse than none.
+    """
+    known = set(timed)
+    unknown = dict.fromkeys(scope for scope in counted if scope not in known)
+    configurations = {scope.id for scope in unknown}  # reading 10,000 names for nothing would take seconds
+    places: dict[tuple[str, str | None], set[Scope]] = {}
+    for scope in timed:
+        if scope.id in configurations:
+            places.setdefault((same_name(scope.name or ""), scope.id), set()).add(scope)
+    keys: dict[tuple[str, str | None], list[Scope]] = {}
+    for scope in unknown:
+        keys.setdefault((same_name(scope.name or ""), scope.id), []).append(scope)
+    return {
+        scopes[0]: next(iter(places[key]))
+        for key, scopes in keys.items()
+        if len(scopes) == 1 and len(places.get(key, ())) == 1
+    }

@@ -1,0 +1,165 @@
+"""YAML as nodes with their lines, so that a fault can be said with the place where it stands.
+
+Only plain data: no tags, no aliases (a few nested ones are a gigabyte when unfolded), a limit on the size.
+"""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from profkit.core.errors import UsageError
+
+SIZE_LIMIT = 1 << 20  # bytes; the built-in targets take 7 KB
+MOST_DEPTH = 20  # theirs are 5 deep
+
+
+@dataclass(frozen=True)
+class Value:
+    """A scalar, a list of values or a mapping of values by text, with its line (from 1) in `file`."""
+
+    content: bool | int | float | str | list[Value] | dict[str, Value] | None
+    line: int
+    file: str
+
+    def refuse(self, message: str, fix: str | None = None) -> NoReturn:
+        """Raise UsageError with the place."""
+        raise UsageError(f"{self.file}, line {self.line}: {message}", fix)
+
+    def mapping(self, what: str) -> dict[str, Value]:
+        """The content as a mapping; an empty file or value is an empty one."""
+        if self.content is None:
+            return {}
+        return (
+            self.content
+            if isinstance(self.content, dict)
+            else self.refuse(f"{what} must be a mapping", "key: value")
+        )
+
+    def items(self, what: str) -> list[Value]:
+        """The content as a list; a single value is a list of one."""
+        if self.content is None:
+            return []
+        if isinstance(self.content, list):
+            return self.content
+        return (
+            [self] if not isinstance(self.content, dict) else self.refuse(f"{what} must be a list", "[...]")
+        )
+
+    def text(self, what: str) -> str:
+        """The content as text."""
+        return (
+            self.content
+            if isinstance(self.content, str)
+            else self.refuse(f"{what} must be text", 'write it in quotes: "..."')
+        )
+
+    def number(self, what: str) -> float:
+        """The content as a finite number."""
+        value = self.content
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            self.refuse(f"{what} must be a number", "a number without quotes, such as 2.5")
+        try:
+            number = float(value)
+        except OverflowError:
+            self.refuse(f"{what} is too large", "a number such as 2.5")
+        if number != number or number in (float("inf"), float("-inf")):
+            self.refuse(f"{what} must be a finite number", "a number such as 2.5")
+        return number
+
+    def flag(self, what: str) -> bool:
+        """true or false. Raises UsageError for anything else."""
+        if not isinstance(self.content, bool):
+            self.refuse(f"{what} must be true or false", "true")
+        return self.content
+
+    def one_of(self, what: str, words: tuple[str, ...]) -> str:
+        """The content as one of `words`."""
+        found = self.text(what)
+        if found not in words:
+            self.refuse(f"{what} is {found!r}, not {' or '.join(words)}", words[0])
+        return found
+
+
+def read_yaml(path: Path) -> Value:
+    """The content of a YAML file. Raises UsageError, with the line, for what is no document of plain data."""
+    try:
+        if not path.is_file():
+            raise UsageError(f"cannot read {path}: it is no file", "name a YAML file")
+        if path.stat().st_size > SIZE_LIMIT:
+            raise UsageError(
+                f"cannot read {path}: larger than any such file ({SIZE_LIMIT >> 10} KiB)", "name a YAML file"
+            )
+        text = path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise UsageError(
+            f"cannot read {path}: {error.strerror}", f"ls -l {shlex.quote(str(path))}"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"cannot read {path}: not UTF-8 text", "save it as UTF-8") from error
+    return parse_yaml(text, str(path))
+
+
+def parse_yaml(text: str, file: str) -> Value:
+    """As read_yaml, of a text; `file` is what it is called in messages."""
+    import yaml  # here: it costs 10 ms that `profkit --help` need not pay
+
+    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        depth = 0
+        for event in yaml.parse(text, Loader=loader):
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > MOST_DEPTH:  # before anything recurses: libyaml's own recursion ends in a crash
+                raise UsageError(
+                    f"{file}, line {_line(event)}: nested too deeply", f"at most {MOST_DEPTH} levels"
+                )
+            if isinstance(event, yaml.AliasEvent):
+                raise UsageError(
+                    f"{file}, line {_line(event)}: aliases (*name) are not allowed",
+                    "write out what it stands for",
+                )
+        node = yaml.compose(text, Loader=loader)
+        if node is None:
+            return Value(None, 1, file)
+        return _value(node, file, yaml)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f", line {mark.line + 1}" if mark is not None else ""
+        said = getattr(error, "problem", None) or str(error).partition("\n")[0]
+        tabbed = "cannot start any token" in said and "\t" in text
+        fix = "indent with spaces: YAML knows no tabs" if tabbed else "see this line, and the one above it"
+        raise UsageError(
+            f"{file}{place}: no YAML: {said}", fix if place else "save it as plain text"
+        ) from error
+
+
+def _line(node: Any) -> int:
+    return int(node.start_mark.line) + 1
+
+
+def _value(node: Any, file: str, yaml: Any) -> Value:
+    line = _line(node)
+    here = Value(None, line, file)
+    if isinstance(node, yaml.SequenceNode):
+        return Value([_value(item, file, yaml) for item in node.value], line, file)
+    if isinstance(node, yaml.MappingNode):
+        found: dict[str, Value] = {}
+        for key_node, value_node in node.value:
+            key = key_node.value
+            if not isinstance(key_node, yaml.ScalarNode):
+                here.refuse("a key must be text", "key: value")
+            if key in found:
+                Value(None, _line(key_node), file).refuse(
+                    f"{key!r} stands here a second time", "keep one of the two"
+                )
+            found[key] = _value(value_node, file, yaml)
+        return Value(found, line, file)
+    try:
+        content = yaml.constructor.SafeConstructor().construct_object(node)
+    except (yaml.YAMLError, ValueError):
+        here.refuse(f"{node.value[:40]!r} is no plain value", 'as text, in quotes: "..."')
+    if content is not None and not isinstance(content, (bool, int, float, str)):
+        content = node.value  # a date is text here
+    return Value(content, line, file)

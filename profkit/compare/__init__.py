@@ -1,4 +1,0 @@
-"""Two runs side by side: whether they may be compared, what is different between them, and why."""
-
-from profkit.compare.outcome import deciding as deciding
-from profkit.compare.story import compare as compare

@@ -1,0 +1,140 @@
+"""The model's frozen types to plain JSON data and back, by their own type hints.
+
+JSON knows no NaN and no infinity: a number that is none is written as null. What does not fit the types is
+refused with its place in the document; fields nobody knows are passed over, absent ones take their default.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import math
+import types
+import typing
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar, cast
+
+from profkit.core.errors import UnreadableReport
+from profkit.core.types import Json
+
+_T = TypeVar("_T")
+
+
+def plain(value: object) -> Json:
+    """Any of the model's types as plain JSON data; a number that is none (NaN, infinity) becomes null."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, str):
+        return valid_text(value)
+    if value is None or isinstance(value, (bool, int)):
+        return value
+    if dataclasses.is_dataclass(value):
+        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {valid_text(str(key)): plain(item) for key, item in value.items()}
+    if isinstance(value, (tuple, list)):
+        return list(value) if _all_numbers(value) else [plain(item) for item in value]
+    raise TypeError(f"a document holds plain data, not {type(value).__name__}")
+
+
+def _all_numbers(values: Sequence[object]) -> bool:
+    """Whether these are finite floats and nothing else: samples are most of a document, a hundred to a region."""
+    return set(map(type, values)) == {float} and all(map(math.isfinite, cast("Sequence[float]", values)))
+
+
+def valid_text(text: str) -> str:
+    """The text without lone surrogates: Python's name for a file that is not UTF-8 is no valid JSON."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def build(kind: type[_T], data: object, place: str = "") -> _T:
+    """One of the model's types from parsed JSON; raises UnreadableReport with the place that does not fit."""
+    return cast("_T", _decode(kind, data, place))
+
+
+def _decode(kind: Any, data: Any, place: str) -> Any:
+    """`data` as `kind`: Literal, X | None, tuple, Mapping, dataclass or scalar, the shapes the model uses."""
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin is typing.Literal:
+        return (
+            data
+            if data in arguments and isinstance(data, str)
+            else _refuse(place, data, " or ".join(arguments))
+        )
+    if origin in (typing.Union, types.UnionType):
+        inner = next(item for item in arguments if item is not type(None))
+        return None if data is None else _decode(inner, data, place)
+    if origin is tuple:
+        if not isinstance(data, list):
+            return _refuse(place, data, "a list")
+        if arguments[0] is float and _all_numbers(data):
+            return tuple(data)
+        return tuple(_decode(arguments[0], item, f"{place}[{i}]") for i, item in enumerate(data))
+    if origin is not None and issubclass(origin, Mapping):
+        if not isinstance(data, dict):
+            return _refuse(place, data, "an object")
+        return {key: _decode(arguments[1], item, f"{place}.{short(key)}") for key, item in data.items()}
+    if dataclasses.is_dataclass(kind):
+        return _decode_fields(cast("type[Any]", kind), data, place)
+    return _decode_scalar(kind, data, place)
+
+
+def _decode_scalar(kind: type[Any], data: Any, place: str) -> Any:
+    if kind is float:
+        if data is None:
+            return math.nan  # as it was before `plain` wrote it: a number that is none
+        number = isinstance(data, (int, float)) and not isinstance(data, bool)
+        with contextlib.suppress(OverflowError):
+            if number and math.isfinite(float(data)):
+                return float(data)
+        return _refuse(place, data, "a finite number")
+    if kind is int and (not isinstance(data, int) or isinstance(data, bool)):
+        return _refuse(place, data, "a whole number")
+    if kind is bool and not isinstance(data, bool):
+        return _refuse(place, data, "true or false")
+    if kind is str and not isinstance(data, str):
+        return _refuse(place, data, "a text")
+    return data
+
+
+def _decode_fields(kind: Any, data: Any, place: str) -> Any:
+    if not isinstance(data, dict):
+        return _refuse(place, data, "an object")
+    values: dict[str, Any] = {}
+    for name, hint, needed in _fields(kind):
+        if name in data:
+            values[name] = _decode(hint, data[name], f"{place}.{name}" if place else name)
+        elif needed:
+            raise UnreadableReport(f"{place + '.' if place else ''}{name} is missing")
+    try:
+        return kind(**values)
+    except ValueError as error:  # what a type of the model refuses by itself
+        raise UnreadableReport(f"{place}: {error}") from error
+
+
+@functools.cache
+def _fields(kind: Any) -> tuple[tuple[str, Any, bool], ...]:
+    """Name, type and whether it must be given, of every field."""
+    hints = typing.get_type_hints(kind)
+    absent = dataclasses.MISSING
+    return tuple(
+        (field.name, hints[field.name], field.default is absent and field.default_factory is absent)
+        for field in dataclasses.fields(kind)
+    )
+
+
+def _refuse(place: str, data: object, wanted: str) -> typing.NoReturn:
+    raise UnreadableReport(f"{place or 'the document'} is {short(data)}, not {wanted}")
+
+
+def short(value: object) -> str:
+    """A foreign value in a few characters, for a message."""
+    text = (
+        repr(value) if isinstance(value, (str, int, float, bool)) or value is None else type(value).__name__
+    )
+    return text if len(text) <= 40 else text[:37] + "..."

@@ -1,0 +1,291 @@
+"""Runs a child: deadline, its whole process tree, output to a log, signals, and what it cost.
+
+A child gets a session of its own, so that a Ctrl-C on the terminal reaches profkit first and profkit decides:
+it asks the tree to end, waits a moment so that a profiler can finish its file, then kills what is left.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from profkit.core.errors import Interrupted, UsageError
+from profkit.core.signals import hurried
+
+if TYPE_CHECKING:
+    from profkit.core.process_tree import Tree
+
+LOG_LIMIT = 4 * 1024 * 1024  # a log keeps its first 4 MiB; a workload that prints gigabytes fills no disk
+LAST_SECONDS = 10.0  # what a tool gets for its files that had a time limit of its own, and did not end by it
+TAIL_BYTES = 64 * 1024  # and always the last 64 KiB, where the error stands
+_PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a child ended. Times in seconds, memory in bytes; `peak_rss` is the largest process of the tree."""
+
+    argv: tuple[str, ...]
+    returncode: int  # as subprocess gives it: negative is the signal that ended it
+    timed_out: bool
+    seconds: float
+    cpu_seconds: float
+    peak_rss: int
+    output_tail: str  # the last 64 KiB of stdout and stderr together
+    output_bytes: int
+    left_behind: int  # processes that outlived the child and were ended
+
+    @property
+    def ok(self) -> bool:
+        """True when the child ended by itself with 0."""
+        return self.returncode == 0 and not self.timed_out
+
+    def ending(self) -> str:
+        """How it ended, in words: `exited with 3`, `died by SIGSEGV`, `ran past its time`."""
+        if self.timed_out:
+            return f"ran past its time limit and was ended after {self.seconds:.1f} s"
+        return describe_status(self.returncode)
+
+
+def describe_status(returncode: int) -> str:
+    """Words for a wait status: a negative number is a signal, above 128 is what a shell says of one."""
+    number = -returncode if returncode < 0 else returncode - 128
+    if returncode < 0 or returncode > 128:
+        with contextlib.suppress(ValueError):
+            name = signal.Signals(number).name
+            return f"died by {name}" if returncode < 0 else f"exited with {returncode} ({name})"
+    return f"exited with {returncode}"
+
+
+def run(
+    argv: Sequence[str],
+    *,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | str | None = None,
+    log: Path | None = None,
+    timeout: float | None = None,
+    tick: Callable[[float], None] | None = None,
+    cancel: threading.Event | None = None,
+    finish: float = 0.0,
+    waits: Callable[[], None] | None = None,
+) -> Outcome:
+    """Run `argv` to its end and say how it went.
+
+    `env` is set on top of the caller's environment. `log` takes stdout and stderr together (first 4 MiB; the
+    tail is always in the outcome). `tick` is called a few times a second with the seconds gone, for progress.
+    `cancel`, once set by another thread, ends the tree and raises Interrupted (a Ctrl-C reaches only the main thread).
+    `finish`: seconds that the child has to end what it started and to finish its files, after a SIGINT to it alone;
+    only then is the rest of the tree asked. Another Ctrl-C ends that patience. `waits` is called when it begins
+    after a first one.
+    stdin is empty: a workload runs several times and a pipe can be read only once.
+    Raises UsageError when `argv[0]` cannot be started; KeyboardInterrupt passes through after the tree is ended.
+    """
+    from profkit.core.process_tree import Tree  # here: psutil costs 20 ms that `profkit --help` need not pay
+
+    _adopt_orphans()
+    Tree.prepare()
+    children_before = _own_children_times()
+    with (
+        hurried() as hurry
+    ):  # a Ctrl-C between the start of the child and the care for it would leave it alone
+        start = time.monotonic()
+        child = _start(argv, env, cwd)
+        tree, drain = Tree(child.pid), _Drain(child, log)
+    timed_out = False
+    try:
+        if hurry.is_set():
+            raise KeyboardInterrupt
+        timed_out = _wait(child, tree, start, timeout, tick, cancel)
+        if timed_out:
+            _end(child, tree, min(finish, LAST_SECONDS), start, tick)
+            child.wait()
+        seconds = time.monotonic() - start
+        left = tree.end(grace=0.5)
+    except BaseException:
+        try:
+            _end(child, tree, finish, start, tick, waits)
+        finally:
+            child.wait()
+            drain.finish()
+        raise
+    finally:
+        tree.forget()
+    drain.finish()
+    cpu, peak = _own_children_times()
+    return Outcome(
+        argv=tuple(argv),
+        returncode=child.returncode,
+        timed_out=timed_out,
+        seconds=seconds,
+        cpu_seconds=max(0.0, cpu - children_before[0]),
+        peak_rss=max(tree.peak_rss, peak if peak > children_before[1] else 0),
+        output_tail=drain.tail(),
+        output_bytes=drain.total,
+        left_behind=left,
+    )
+
+
+def _start(
+    argv: Sequence[str], env: Mapping[str, str] | None, cwd: Path | str | None
+) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(
+            list(argv),
+            env={**os.environ, **(env or {})},
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    except FileNotFoundError as error:
+        if cwd is not None and not Path(cwd).is_dir():
+            raise UsageError(
+                f"the folder that {argv[0]} runs in is gone: {cwd}", f"mkdir -p {shlex.quote(str(cwd))}"
+            ) from error
+        raise UsageError(f"cannot start {argv[0]}: no such file or command") from error
+    except PermissionError as error:
+        raise UsageError(
+            f"cannot start {argv[0]}: not executable", f"chmod +x {shlex.quote(argv[0])}"
+        ) from error
+    except OSError as error:
+        raise UsageError(f"cannot start {argv[0]}: {error.strerror}") from error
+    except ValueError as error:  # an embedded null byte
+        raise UsageError(f"cannot start {argv[0]!r}: {error}") from error
+
+
+def _wait(
+    child: subprocess.Popen[bytes],
+    tree: Tree,
+    start: float,
+    timeout: float | None,
+    tick: Callable[[float], None] | None,
+    cancel: threading.Event | None,
+) -> bool:
+    """Wait for the child; True when its time ran out first."""
+    step = 0.02  # short at first, so that a quick child is not measured by our own polling
+    while True:
+        gone = time.monotonic() - start
+        if timeout is not None and gone >= timeout:
+            return True
+        try:
+            child.wait(step if timeout is None else min(step, timeout - gone))
+            return False
+        except subprocess.TimeoutExpired:
+            step = min(step * 1.5, 0.25)
+            tree.look()
+            if cancel is not None and cancel.is_set():
+                raise Interrupted("interrupted") from None
+            if tick is not None:
+                tick(time.monotonic() - start)
+
+
+def _end(
+    child: subprocess.Popen[bytes],
+    tree: Tree,
+    finish: float,
+    start: float,
+    tick: Callable[[float], None] | None,
+    waits: Callable[[], None] | None = None,
+) -> None:
+    """End the tree; first ask the child alone and give it `finish` seconds, unless a Ctrl-C ends that patience."""
+    hurried_on = False
+    if finish > 0 and child.poll() is None:
+        with hurried() as hurry:
+            deadline = time.monotonic() + finish
+            with contextlib.suppress(OSError):
+                child.send_signal(signal.SIGINT)
+            if waits is not None:
+                waits()
+            while child.poll() is None and not hurry.is_set() and time.monotonic() < deadline:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    child.wait(0.1)
+                if tick is not None:
+                    tick(time.monotonic() - start)
+        hurried_on = hurry.is_set()
+    if hurried_on:
+        tree.end(grace=0.5)
+        raise KeyboardInterrupt
+    tree.end()
+
+
+class _Drain(threading.Thread):
+    """Reads the child's output so that it never blocks, keeps its beginning on disk and its end in memory."""
+
+    def __init__(self, child: subprocess.Popen[bytes], log: Path | None) -> None:
+        super().__init__(daemon=True)
+        assert child.stdout is not None
+        self._pipe: IO[bytes] = child.stdout
+        self._log = log
+        self._tail = b""
+        self.total = 0
+        self.start()
+
+    def run(self) -> None:
+        file: IO[bytes] | None = None
+        if self._log is not None:
+            with contextlib.suppress(OSError):  # a full disk must not cost the measurement
+                file = self._log.open("wb")
+        descriptor = self._pipe.fileno()
+        while True:
+            try:
+                chunk = os.read(descriptor, 65536)
+            except (OSError, ValueError):
+                break
+            if not chunk:
+                break
+            if file is not None and self.total < LOG_LIMIT:
+                try:
+                    file.write(chunk[: LOG_LIMIT - self.total])
+                    file.flush()
+                except OSError:
+                    file = None
+            self.total += len(chunk)
+            self._tail = (self._tail + chunk)[-TAIL_BYTES:]
+        if file is not None:
+            with contextlib.suppress(OSError):
+                if self.total > LOG_LIMIT:
+                    left_out = self.total - LOG_LIMIT
+                    file.write(b"\n[profkit: %d more bytes; the last of them:]\n" % left_out + self._tail)
+                file.close()
+
+    def finish(self) -> None:
+        """Wait for the end of the output; a descendant that escaped with the pipe is not waited for."""
+        self.join(timeout=2.0)
+        if not self.is_alive():
+            self._pipe.close()
+
+    def tail(self) -> str:
+        return self._tail.decode("utf-8", "replace")
+
+
+def _own_children_times() -> tuple[float, int]:
+    """CPU seconds and largest resident set (bytes) of all waited-for children so far."""
+    import resource
+
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    unit = 1 if sys.platform == "darwin" else 1024
+    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss * unit
+
+
+_adopted = False
+
+
+def _adopt_orphans() -> None:
+    """Make this process the parent of orphaned grandchildren (Linux), so that a daemonised one is found."""
+    global _adopted
+    if not _adopted and sys.platform == "linux":
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    _adopted = True

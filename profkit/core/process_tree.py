@@ -1,0 +1,212 @@
+"""The processes that descend from one child, however they hide: found, measured, and ended to the last.
+
+A member may have left the child's session, or lost its parent (a daemon forks twice). Since profkit adopts orphans
+(Linux), it stays below profkit, and what started after the child and belongs to no other child is the child's. Where
+nobody can adopt them (macOS), an orphan is found while it is in the child's session, or was seen before.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+
+import psutil
+
+from profkit.core.signals import hurried
+
+GRACE_SECONDS = 3.0  # what a profiler gets to finish its file after SIGINT
+KILL_SECONDS = 3.0  # how long a tree that forks faster than it is killed is chased
+
+_running: dict[int, Tree] = {}  # every child under way, since several may run side by side
+
+
+class Tree:
+    """The child `pid`, which leads a session of its own, and everything that it started."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._seen: dict[int, float] = {}  # pid -> creation time, so that a reused pid is never killed
+        self._born = 0.0
+        with contextlib.suppress(psutil.Error):
+            self._born = psutil.Process(pid).create_time()
+        self.peak_rss = 0
+        _running[pid] = self
+        _Keeper.watch(pid)
+
+    @staticmethod
+    def prepare() -> None:
+        """Start what keeps watch: before a child's time runs."""
+        _Keeper.start()
+
+    def look(self) -> None:
+        """Note the present members and their memory."""
+        total = 0
+        with contextlib.suppress(psutil.Error):
+            root = psutil.Process(self._pid)
+            for process in [root, *root.children(recursive=True)]:
+                with contextlib.suppress(psutil.Error):
+                    self._seen[process.pid] = process.create_time()
+                    total += process.memory_info().rss
+        self.peak_rss = max(self.peak_rss, total)
+
+    def end(self, grace: float = GRACE_SECONDS) -> int:
+        """Ask every member to end, kill what does not; how many (without the child) were still alive.
+
+        A Ctrl-C meanwhile ends the patience and is raised once nothing is left.
+        """
+        with hurried() as hurry:
+            try:
+                alive = self._alive()
+            except psutil.Error:  # no /proc: its session is all that can be reached
+                _end_group(self._pid, 0.0 if hurry.is_set() else grace)
+                alive = []
+            others = sum(1 for process in alive if process.pid != self._pid)
+            for number, wait in ((signal.SIGINT, grace), (signal.SIGTERM, grace / 3)):
+                if alive and not hurry.is_set():
+                    _send(alive, number)
+                    _wait(alive, wait, hurry)
+                    alive = self._alive()
+            deadline = time.monotonic() + KILL_SECONDS
+            while alive and time.monotonic() < deadline:
+                _send(alive, signal.SIGKILL)
+                psutil.wait_procs(alive, timeout=0.1)
+                alive = self._alive()
+        if hurry.is_set():
+            raise KeyboardInterrupt
+        return others
+
+    def forget(self) -> None:
+        """The child has ended, and all that it started."""
+        _running.pop(self._pid, None)
+        _Keeper.forget(self._pid)
+
+    def _alive(self) -> list[psutil.Process]:
+        below = {process.pid: process for process in psutil.Process().children(recursive=True)}
+        if sys.platform != "linux":
+            below |= {process.pid: process for process in self._orphans() if process.pid not in below}
+        found = []
+        for process in below.values():
+            with contextlib.suppress(psutil.Error, OSError):
+                if process.status() != psutil.STATUS_ZOMBIE and self._is_member(process, below):
+                    found.append(process)
+        return found
+
+    def _orphans(self) -> Iterator[psutil.Process]:
+        """What the system took over from us: in the child's session still, or seen as a member before."""
+        for pid in psutil.pids():
+            with contextlib.suppress(psutil.Error, OSError):
+                process = psutil.Process(pid) if pid in self._seen or os.getsid(pid) == self._pid else None
+                # A pid that was used again belongs to somebody else's process.
+                if process and (os.getsid(pid) == self._pid or self._seen[pid] == process.create_time()):
+                    yield process
+
+    def _is_member(self, process: psutil.Process, below: dict[int, psutil.Process]) -> bool:
+        session = os.getsid(process.pid)
+        if session in _running:
+            return session == self._pid
+        if self._seen.get(process.pid) == process.create_time():
+            return True
+        if session == os.getsid(0) or process.pid == _Keeper.pid():
+            return False  # what profkit started itself
+        above: psutil.Process | None = process
+        while above is not None:
+            if above.pid in _running:
+                return above.pid == self._pid
+            above = below.get(above.ppid())
+        return len(_running) == 1 and process.create_time() >= self._born
+
+
+def _end_group(leader: int, grace: float) -> None:
+    for number, wait in ((signal.SIGINT, grace), (signal.SIGTERM, grace / 3), (signal.SIGKILL, 0.0)):
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # macOS: EPERM for a group of zombies
+            os.killpg(leader, number)
+        deadline = time.monotonic() + wait
+        while time.monotonic() < deadline and _group_there(leader):
+            time.sleep(0.05)
+
+
+def _group_there(leader: int) -> bool:
+    try:
+        os.killpg(leader, 0)
+        if not hasattr(os, "waitid"):  # macOS before Python 3.13
+            return True
+        ended = os.waitid(os.P_PID, leader, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except (ProcessLookupError, ChildProcessError, PermissionError):
+        return False
+    return ended is None
+
+
+def _send(processes: list[psutil.Process], number: int) -> None:
+    for process in processes:
+        with contextlib.suppress(psutil.Error):
+            process.send_signal(number)
+
+
+def _wait(processes: list[psutil.Process], seconds: float, hurry: threading.Event) -> None:
+    deadline = time.monotonic() + seconds
+    alive = processes
+    while alive and not hurry.is_set() and (left := deadline - time.monotonic()) > 0:
+        _, alive = psutil.wait_procs(alive, timeout=min(left, 0.2))
+
+
+class _Keeper:
+    """A shell that outlives profkit when it is killed without a word (`kill -9`, out of memory) and ends its children.
+
+    It waits on a pipe that closes with profkit, and knows the sessions that are under way.
+    """
+
+    # `kill -KILL -- -PID` is refused by dash, and minimal systems have no pkill: each of them alone must do.
+    _SCRIPT = (
+        'live=; while read -r verb pid; do case $verb in +) live="$live $pid";; '
+        '*) rest=; for p in $live; do [ "$p" = "$pid" ] || rest="$rest $p"; done; live=$rest;; esac; done; '
+        'for p in $live; do kill -s KILL -- "-$p"; pkill -KILL -s "$p"; done'
+    )
+    _process: subprocess.Popen[bytes] | None = None
+    _tried = False
+
+    @classmethod
+    def pid(cls) -> int | None:
+        return cls._process.pid if cls._process is not None else None
+
+    @classmethod
+    def start(cls) -> None:
+        if not cls._tried:
+            cls._tried = True
+            with contextlib.suppress(OSError):
+                cls._process = subprocess.Popen(
+                    ["sh", "-c", cls._SCRIPT],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    start_new_session=True,
+                    cwd="/",
+                )
+                atexit.register(cls._end)
+
+    @classmethod
+    def _end(cls) -> None:
+        """Our own end, the ordinary one: it has nothing to do and goes."""
+        if cls._process is not None:
+            with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+                cls._process.communicate(timeout=1)
+
+    @classmethod
+    def watch(cls, pid: int) -> None:
+        cls._tell(b"+ %d\n" % pid)
+
+    @classmethod
+    def forget(cls, pid: int) -> None:
+        cls._tell(b"- %d\n" % pid)
+
+    @classmethod
+    def _tell(cls, line: bytes) -> None:
+        if cls._process is not None and cls._process.stdin is not None:
+            with contextlib.suppress(OSError):  # somebody killed it: then nobody keeps
+                os.write(cls._process.stdin.fileno(), line)

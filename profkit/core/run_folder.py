@@ -1,0 +1,233 @@
+"""A run's folder on disk: made for one run alone, and its run.json written whole or not at all.
+
+The document's shape is the model's: every frozen type becomes an object with its fields, in their order; only
+`summaries` is keyed by concern.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import re
+from datetime import datetime
+from pathlib import Path
+from typing import NoReturn, cast
+
+from profkit.core.codec import build, plain, short, valid_text
+from profkit.core.errors import MachineError, UnreadableReport, UsageError
+from profkit.core.types import Json, RunDocument
+
+SCHEMA = "profkit.run/1"
+FILE_NAME = "run.json"
+SIZE_LIMIT = 256 << 20  # bytes; a document keeps raw samples, some MB: more is none, and would fill memory
+NAME_LIMIT = 100  # bytes of a name kept, so that stamp, name, backend and suffix stay below the usual 255
+SAME_SECOND_LIMIT = 10_000
+RESERVE = ".reserve"
+RESERVE_BYTES = 2 << 20  # two run documents of the usual size: the old one stands until the new one is whole
+
+
+# ---------------------------------------------------------------- the folder
+
+
+def create_run_folder(base: Path, name: str, backend: str, when: datetime) -> Path:
+    """Make `base/20261120-054700-gated_mlp-cpu` with artifacts/ and logs/ inside, and return it.
+
+    Two runs of one name in one second get -2, -3 behind theirs: mkdir decides, so they never share a folder.
+    Raises UsageError (2) where `base` is no folder, MachineError (3) without the permission or the space.
+    """
+    stem = f"{when:%Y%m%d-%H%M%S}-{clean_name(name)}-{backend}"
+    made = [path for path in (base, *base.parents) if not os.path.lexists(path)]
+    try:
+        base.mkdir(parents=True, exist_ok=True)
+        hand_over(*made)
+        for number in range(1, SAME_SECOND_LIMIT):
+            folder = base / (stem if number == 1 else f"{stem}-{number}")
+            try:
+                folder.mkdir()
+            except FileExistsError:
+                continue
+            (folder / "artifacts").mkdir()
+            (folder / "logs").mkdir()
+            return folder
+    except (FileExistsError, NotADirectoryError) as error:
+        raise UsageError(f"cannot write runs to {base}: it is not a folder", "--output FOLDER") from error
+    except OSError as error:
+        raise _cannot_write(base, error) from error
+    raise MachineError(
+        f"cannot make a folder for this run in {base}: {SAME_SECOND_LIMIT} of this second exist"
+    )
+
+
+def hand_over(*paths: Path) -> None:
+    """Under sudo, what was made for the caller is the caller's: files, and folders with all that is in them.
+
+    No link is followed, and a file with several names is left alone: one of them may be somebody else's.
+    """
+    user = os.environ.get("SUDO_UID", "")
+    group = os.environ.get("SUDO_GID", "")
+    if not hasattr(os, "geteuid") or os.geteuid() != 0 or not user.isdecimal() or int(user) == 0:
+        return
+    for path in paths:
+        inside = (Path(at, name) for at, folders, files in os.walk(path) for name in (*folders, *files))
+        for one in (path, *inside):
+            with contextlib.suppress(OSError, OverflowError):
+                if one.is_symlink() or one.is_dir() or one.stat().st_nlink == 1:
+                    os.chown(one, int(user), int(group) if group.isdecimal() else -1, follow_symlinks=False)
+
+
+def clean_name(name: str) -> str:
+    """The part of a folder's name that comes from the user: letters, digits, dot, dash and underscore only.
+
+    >>> clean_name("../../etc/pass wd")
+    'etc-pass-wd'
+    """
+    cleaned = re.sub(r"[^\w.]+", "-", valid_text(name)).strip(".-")
+    shortened = cleaned.encode()[:NAME_LIMIT].decode(errors="ignore")
+    return shortened.strip(".-") or "run"
+
+
+def _cannot_write(where: Path, error: OSError, remark: str = "") -> MachineError:
+    fix = "--output FOLDER"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        fix = f"df -h {where}; then --output FOLDER on a disk with space"
+    return MachineError(f"cannot write to {where}: {error.strerror or error}{remark}", fix)
+
+
+# ---------------------------------------------------------------- writing
+
+
+def write_run(folder: Path, document: RunDocument, *, final: bool = True) -> Path:
+    """Write `folder/run.json` whole or not at all, and return its path.
+
+    While a run goes on it is written often, and then without line breaks: Python makes these ten times slower.
+    Raises MachineError when it cannot be written (full disk, no permission); the former one stays as it was.
+    """
+    target = folder / FILE_NAME
+    temporary = folder / f".{FILE_NAME}.{os.getpid()}.tmp"
+    try:
+        folder.mkdir(
+            parents=True, exist_ok=True
+        )  # the workload may have removed it: what was measured is here
+        with temporary.open("w", encoding="utf-8") as file:
+            file.write(to_text(document, indent=1 if final else None))
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        remark = "; what was written before is whole" if target.exists() else ""
+        raise _cannot_write(target, error, remark) from error
+    except BaseException:  # a Ctrl-C between the two leaves no litter
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+    return target
+
+
+def reserve_space(folder: Path) -> None:
+    """Hold back what the last words of a run need, so that a disk which fills up meanwhile cannot silence it."""
+    with contextlib.suppress(OSError):  # then there is nothing to hold back
+        (folder / RESERVE).write_bytes(bytes(RESERVE_BYTES))
+
+
+def release_space(folder: Path) -> None:
+    """Give it back: before the run is written for the last time."""
+    with contextlib.suppress(OSError):
+        (folder / RESERVE).unlink()
+
+
+def to_text(document: RunDocument, indent: int | None = 1) -> str:
+    """The document as JSON text with a final newline; valid UTF-8 whatever the workload is called."""
+    return json.dumps(to_json(document), ensure_ascii=False, allow_nan=False, indent=indent) + "\n"
+
+
+def to_json(document: RunDocument) -> dict[str, Json]:
+    """The document in the shape of schema "profkit.run/1" (schema/run.schema.json)."""
+    body = cast("dict[str, Json]", plain(document))
+    state, name, backend = body.pop("state"), body.pop("name"), body.pop("backend")
+    summaries: dict[str, Json] = {}
+    for summary in cast("list[dict[str, Json]]", body["summaries"]):
+        concern = key = str(summary["concern"])
+        number = 2
+        while key in summaries:
+            key, number = f"{concern}-{number}", number + 1
+        summaries[key] = summary
+    body["summaries"] = summaries
+    return {"schema": SCHEMA, "state": state, "name": name, "backend": backend, **body}
+
+
+# ---------------------------------------------------------------- reading
+
+
+def read_run(path: Path) -> RunDocument:
+    """Read a run's folder or its run.json; unknown fields are passed over, absent ones take their default.
+
+    Raises UnreadableReport with the place in the file for anything that is no whole run document.
+    """
+    file = path / FILE_NAME if path.is_dir() else path
+    try:
+        if not file.is_file():
+            what = f"{path} holds no {FILE_NAME}" if path.is_dir() else f"{path} is not a file"
+            raise UnreadableReport(f"cannot read a run: {what}")
+        if file.stat().st_size > SIZE_LIMIT:
+            raise UnreadableReport(
+                f"cannot read {file}: larger than any run document ({SIZE_LIMIT >> 20} MiB)"
+            )
+        text = file.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise UnreadableReport(f"cannot read {file}: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise UnreadableReport(f"cannot read {file}: not UTF-8 text, so no run document") from error
+    try:
+        return from_json(json.loads(text, parse_constant=_no_constant))
+    except UnreadableReport as error:
+        raise UnreadableReport(f"cannot read {file}: {error.message}", error.fix) from error
+    except RecursionError as error:
+        raise UnreadableReport(f"cannot read {file}: nested too deeply to be a run document") from error
+    except ValueError as error:
+        state = "empty" if not text.strip() else f"not whole JSON ({error})"
+        raise UnreadableReport(f"cannot read {file}: {state}") from error
+
+
+def is_run(path: Path) -> bool:
+    """True for a folder with a run.json, and for a file that begins like one; never raises."""
+    if path.is_dir():
+        return (path / FILE_NAME).is_file()
+    try:
+        if not path.is_file():  # asked first, since opening a pipe would wait for its writer
+            return False
+        with path.open("rb") as file:
+            return re.search(rb'"schema"\s*:\s*"profkit\.run/', file.read(4096)) is not None
+    except OSError:
+        return False
+
+
+def from_json(data: object) -> RunDocument:
+    """The document behind parsed JSON of this or an older schema; raises UnreadableReport with the place."""
+    if not isinstance(data, dict):
+        raise UnreadableReport("not a run document: the top is no object")
+    schema = data.get("schema")
+    found = re.fullmatch(r"profkit\.run/(\d{1,6})", schema) if isinstance(schema, str) else None
+    if found is None:
+        raise UnreadableReport(f'not a run document: schema is {short(schema)}, not "{SCHEMA}"')
+    if int(found[1]) > int(SCHEMA.rpartition("/")[2]):
+        raise UnreadableReport(
+            f"written by a newer profkit ({schema}; this one reads {SCHEMA})", "upgrade profkit"
+        )
+    body = dict(data)
+    if isinstance(summaries := body.get("summaries"), dict):
+        body["summaries"] = [
+            {"concern": key, "headline": "", **value} if isinstance(value, dict) else value
+            for key, value in summaries.items()
+        ]
+    body.setdefault("started", "")
+    if isinstance(workload := body.get("workload"), dict):
+        body["workload"] = {"name": body.get("name"), "folder": "", **workload}
+    return build(RunDocument, body)
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON number")

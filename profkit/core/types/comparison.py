@@ -1,0 +1,167 @@
+"""Two runs side by side: may they be compared, what is different, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from profkit.core.types.values import RUN, Scope
+
+# How much a field of the fingerprint weighs. `must`: where it differs there is no comparison, and a history begins a
+# new epoch; `should`: it is told beside the verdict; `observed`: it says whether the samples can be believed.
+Tier = Literal["must", "should", "observed"]
+# What an interval of the ratio says: beyond what counts as a change, within it, or neither.
+ChangeWord = Literal["different", "same", "ambiguous"]
+Direction = Literal["lower", "higher", "none"]  # which way is good
+Course = Literal["better", "worse", "neither"]
+ComparisonOutcome = Literal["regressed", "improved", "changed", "same", "ambiguous", "refused"]
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One field of what must be alike for two runs to be compared: `gpu.name`, `driver.major`, `cache mode`, ..."""
+
+    name: str
+    value: str | None  # None: this run does not say
+    tier: Tier
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """All fields of one run that decide comparability.
+
+    `id` is 12 hexadecimal digits of a hash over the `must` fields of the machine alone: not of the workload, the mode
+    of measuring or a tool. A field that the run does not tell has no part in it.
+    """
+
+    id: str
+    features: tuple[Feature, ...]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One field in which two runs differ, and what that means for a comparison."""
+
+    name: str
+    tier: Tier
+    baseline: str | None
+    candidate: str | None
+    meaning: str
+    tools: tuple[str, ...] = ()  # where it only concerns what these tools measured: all else may be compared
+    metrics: tuple[str, ...] = ()  # and of that only the metrics that begin so; empty: all
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One value of a metric as a comparison sees it: the centre, its 95 % interval, and what it was made of.
+
+    `groups` are the raw samples, one tuple per process (or round); empty where only the centre is known.
+    """
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+    groups: tuple[tuple[float, ...], ...] = ()
+
+
+@dataclass(frozen=True)
+class Change:
+    """What became of one metric in one scope.
+
+    `ratio` is candidate over baseline with its interval `low`..`high` at the confidence that the number of metrics
+    looked at asks for. `floor` is the relative change that counts at all; `detectable` the smallest that these samples
+    could have shown. `p` is adjusted for how many were looked at; None where no test was made.
+    """
+
+    metric: str
+    unit: str
+    better: Direction
+    baseline: Sample
+    candidate: Sample
+    word: ChangeWord
+    course: Course
+    reason: str
+    scope: Scope = RUN
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+    p: float | None = None
+    floor: float = 0.0
+    detectable: float | None = None
+    tool: str = "profkit"  # what measured it
+    # decides: worse is a regression; stands-in: it decides where no time was sampled; supports: it only explains
+    role: Literal["decides", "stands-in", "supports"] = "decides"
+    fix: str | None = None  # what would decide it, where it is AMBIGUOUS and that is known
+
+
+KernelChangeWord = Literal["appeared", "vanished", "slower", "faster", "same", "ambiguous"]
+
+
+@dataclass(frozen=True)
+class KernelChange:
+    """One kernel in both runs. Seconds are GPU time per iteration; None where the kernel is not in that run."""
+
+    name: str
+    word: KernelChangeWord
+    reason: str
+    baseline_seconds: float | None = None
+    candidate_seconds: float | None = None
+    baseline_calls: float | None = None
+    candidate_calls: float | None = None
+    launch: str | None = None  # grid and block, as the candidate has them where it has the kernel
+    share: float = 0.0  # of the GPU time, 0..1, in the run in which it has more
+
+
+@dataclass(frozen=True)
+class FunctionChange:
+    """One function of a profile in both runs; own values per iteration in `unit`, None where it is not in that run."""
+
+    name: str
+    profile: str  # the profile's title: "functions by instructions"
+    unit: str
+    word: KernelChangeWord
+    reason: str
+    baseline: float | None = None
+    candidate: float | None = None
+    library: str | None = None
+
+
+@dataclass(frozen=True)
+class Cause:
+    """Why something changed, as far as the counters of both runs show it: one sentence, and the values behind it."""
+
+    kind: str  # "occupancy", "clocks", "moved", "bytes", "work", ...
+    sentence: str
+    scope: Scope = RUN
+    evidence: tuple[str, ...] = ()  # "registers per thread 40 -> 64"
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two: what it was, where it came from."""
+
+    name: str
+    path: str
+    backend: str
+    started: str
+    commit: str | None = None
+    dirty: bool | None = None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Everything that is said of two runs. `refused`: they must not be compared, and `differences` say why."""
+
+    baseline: Side
+    candidate: Side
+    outcome: ComparisonOutcome
+    reason: str
+    forced: bool = False
+    differences: tuple[Difference, ...] = ()
+    changes: tuple[Change, ...] = ()  # worst first
+    kernels: tuple[KernelChange, ...] = ()
+    functions: tuple[FunctionChange, ...] = ()
+    causes: tuple[Cause, ...] = ()
+    looked_at: int = 0  # how many metrics were tested, which the adjustment is for
+    notes: tuple[str, ...] = ()
+    fix: str | None = None  # what would change a refusal, or decide what is open

@@ -1,0 +1,150 @@
+"""A GPU, its kernels, and the trace of what it did."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from profkit.core.types.values import Scope
+from profkit.core.types.words import Bound
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """One device. What is None was not told."""
+
+    name: str
+    index: int = 0
+    capability: str | None = None  # compute capability: "9.0"
+    chip: str | None = None  # "GH100"
+    multiprocessors: int | None = None
+    memory_bytes: int | None = None
+    l2_bytes: int | None = None
+    bandwidth: float | None = None  # peak DRAM bytes/s by clock and bus width
+    driver: str | None = None  # "580.159.04"
+    max_clock: float | None = None  # Hz, of the SMs
+    mig: bool | None = None
+    virtual: str | None = None  # "wsl", "vgpu", where it is
+    power_limit: float | None = None  # W, as enforced
+    clock_lock: float | None = None  # Hz that the SMs are set to (application clocks), where below the most
+    cores: int | None = None  # GPU cores, as Apple counts them
+    flops: float | None = None  # FLOP/s in float32 that the chip is specified with
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One launch configuration: what is launched, in which shape. Grid in blocks, block in threads (x, y, z).
+
+    Both are empty where a trace tells no shape: an encoder of Metal has a name alone.
+    """
+
+    name: str  # demangled, whole
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    mangled: str | None = None
+    registers: int | None = None  # per thread
+    shared: int | None = None  # bytes per block, static and dynamic
+
+    @property
+    def id(self) -> str:
+        """`132x1x1 of 384x1x1`: what tells configurations of one kernel apart; nothing where no shape is told."""
+        if not self.grid and not self.block:
+            return ""
+        return f"{'x'.join(map(str, self.grid))} of {'x'.join(map(str, self.block))}"
+
+    @property
+    def scope(self) -> Scope:
+        """The scope of everything that is said of this configuration."""
+        return Scope("kernel", self.name, self.id or None)
+
+
+@dataclass(frozen=True)
+class KernelTime:
+    """All launches of one configuration in a trace. Times in seconds; `first` counts launches from 0."""
+
+    kernel: Kernel
+    launches: int
+    total: float
+    median: float | None = None
+    least: float | None = None
+    most: float | None = None
+    first: int | None = None
+    ranges: tuple[str, ...] = ()  # the regions (NVTX ranges) it was launched in
+    setup_launches: int = 0  # further launches before what repeats, not counted above
+    graph: bool = False  # launched by a CUDA graph
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """Copies (or memsets) of one kind: "host to device", "device to device", "memset"."""
+
+    kind: str
+    count: int
+    bytes: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class GpuRange:
+    """One NVTX range (or region) by name, all its entries together."""
+
+    name: str
+    domain: str | None
+    entries: int
+    seconds: float  # wall time inside
+    kernels: int  # launched inside
+    gpu_seconds: float  # their time
+
+
+@dataclass(frozen=True)
+class ApiCall:
+    """One function of the CUDA API as the host called it."""
+
+    name: str
+    calls: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class GpuTrace:
+    """What the devices did in the part that counts. Times in seconds.
+
+    `span` runs from the begin of the region (or of its first activity) to its end (or that of the last); `busy` is
+    the union of all kernels and copies in it, so `span - busy` is idle. Of several devices both are the mean.
+    A report of counters alone has neither: there only `kernels` is told, with the times that were counted.
+    """
+
+    tool: str
+    kernels: tuple[KernelTime, ...]  # largest total first
+    span: float | None = None
+    busy: float | None = None
+    launches: int = 0
+    transfers: tuple[Transfer, ...] = ()
+    ranges: tuple[GpuRange, ...] = ()
+    api: tuple[ApiCall, ...] = ()
+    launch_latency: float | None = None  # median, from the begin of a launch call to that of its kernel
+    launch_call: float | None = None  # median time of a launch call on the host
+    # Share of the idle time in which the host had launched nothing: the device waited for the host.
+    starved: float | None = None
+    largest_gap: float | None = None
+    copying: float | None = None  # part of `busy` in which copies or memsets ran, and no kernel
+    # Of several devices the share of its span (0..1) in which each was busy, by its number; empty of one alone.
+    device_busy: tuple[float, ...] = ()
+    marked: bool = False  # only what happened in a marked region is counted
+    repeats: int | None = None  # unmarked: how often what repeats was seen; None where nothing does
+    setup_seconds: float | None = None  # kernel time before it, left out
+    compile_seconds: float | None = None  # just-in-time compilation (Triton, module loading) seen before it
+    # Which of `kernels` the first launches that count were, in order: some thousand. Empty where a tool tells no order.
+    order: tuple[int, ...] = ()
+    setup: tuple[KernelTime, ...] = ()  # launched only before what counts: `setup_launches` times
+
+
+@dataclass(frozen=True)
+class KernelClass:
+    """What limits one launch configuration, with the reason in words. `share` is of the region's GPU time, 0..1."""
+
+    scope: Scope
+    share: float | None
+    bound: Bound
+    reason: str
+    nearest: float | None = None  # how near its busiest unit is to its peak, in %, and
+    busiest: Bound | None = None  # which unit that is; `bound` itself where that is a unit

@@ -1,0 +1,151 @@
+"""Runs over time: what a history keeps of each, and the series that it tells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from profkit.core.types.comparison import Direction, Feature
+from profkit.core.types.values import RUN, Scope
+from profkit.core.types.words import Quality
+
+
+@dataclass(frozen=True)
+class SeriesKey:
+    """What makes two values of different days values of one series."""
+
+    workload: str
+    backend: str
+    metric: str
+    scope: Scope = RUN
+
+
+@dataclass(frozen=True)
+class Value:
+    """One metric of one run as it is stored: the centre, its interval, and raw samples, one tuple per process.
+
+    `taken` is how many samples there were where the store kept only some of them, evenly; None: `groups` are all.
+    `doubt` says what contradicts it: it is shown, and decides nothing.
+    """
+
+    key: SeriesKey
+    unit: str
+    better: Direction
+    value: float
+    quality: Quality
+    low: float | None = None
+    high: float | None = None
+    groups: tuple[tuple[float, ...], ...] = ()
+    taken: int | None = None
+    doubt: str | None = None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One run as a history keeps it. `id` names it for ever: adding the same run twice changes nothing.
+
+    `valid` False: throttled, interrupted, ...; it is kept and shown, decides nothing, and `reason` says why. `outcome`
+    is what was decided of it: a nightly's word (`pass`, `regressed`, ...), None where nobody decided.
+    """
+
+    id: str
+    started: str  # ISO 8601, UTC
+    workload: str
+    backend: str
+    state: str  # of the run: complete, interrupted, failed
+    source: str  # "profkit", "pytest-benchmark", "asv", "nvbench", "google-benchmark"
+    machine: str  # the fingerprint's id
+    features: tuple[Feature, ...] = ()
+    commit: str | None = None
+    dirty: bool | None = None
+    path: str | None = None  # where the run lay
+    night: str | None = None  # the nightly that it was part of
+    facts: Mapping[str, str] = field(default_factory=dict)
+    values: tuple[Value, ...] = ()
+    outcome: str | None = None
+    valid: bool = True
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Point:
+    """One value of a series with what is known of its run. `entry` is the run's id."""
+
+    entry: str
+    started: str
+    machine: str
+    value: float
+    low: float | None = None
+    high: float | None = None
+    commit: str | None = None
+    groups: tuple[tuple[float, ...], ...] = ()
+    valid: bool = True  # False: throttled, interrupted, doubted; kept, shown, and decides nothing
+    reason: str | None = None  # why it is not valid
+    night: str | None = None
+    outcome: str | None = None  # what was decided of its run
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """A known change, the new normal from `since` on: it begins an epoch. `metric` None: of the whole workload."""
+
+    workload: str
+    since: str  # ISO 8601
+    word: str  # why, in the words of whoever accepted it
+    metric: str | None = None
+    by: str | None = None
+
+
+@dataclass(frozen=True)
+class Series:
+    """One metric over time, oldest first."""
+
+    key: SeriesKey
+    unit: str
+    better: Direction
+    points: tuple[Point, ...]
+
+
+EpochCause = Literal["begin", "machine", "accepted"]
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """A stretch of a series within which values may be held against each other; `first` and `last` are indices."""
+
+    first: int
+    last: int
+    cause: EpochCause
+    reason: str
+
+
+@dataclass(frozen=True)
+class ChangePoint:
+    """From `index` (the first value after it) on the series is another one. `votes` name the detectors that say so."""
+
+    index: int
+    before: float  # medians of the stretches that it parts
+    after: float
+    votes: tuple[str, ...] = ()
+    started: str | None = None  # of the first value after it
+    commit: str | None = None
+    strength: float | None = None  # standard errors that it stands out by; None where nothing else varies
+
+    @property
+    def ratio(self) -> float | None:
+        """After over before; None where before is 0."""
+        return self.after / self.before if self.before else None
+
+
+@dataclass(frozen=True)
+class Trend:
+    """A series as it is told: its epochs, its change points, and whether it may be judged at all."""
+
+    series: Series
+    epochs: tuple[Epoch, ...] = ()
+    change_points: tuple[ChangePoint, ...] = ()
+    noise: float | None = None  # relative, from one value to the next
+    detectable: float | None = None  # the smallest relative change that one night could show
+    autocorrelation: float | None = None
+    notes: tuple[str, ...] = ()

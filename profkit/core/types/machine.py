@@ -1,0 +1,93 @@
+"""The machine, its measured peaks, and what the doctor says of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from profkit.core.types.words import CheckState
+
+
+@dataclass(frozen=True)
+class Cache:
+    """One data or unified cache as one core sees it. `size` and `line` in bytes; `shared` cores share it."""
+
+    level: int
+    size: int
+    ways: int
+    line: int = 64
+    shared: int = 1
+    source: str = "sysfs"  # sysfs, or "assumed" where the machine does not say
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What decides whether two runs may be compared, without naming the machine."""
+
+    system: str
+    release: str
+    architecture: str
+    cpu: str
+    vendor: str
+    family: int | None
+    model: int | None
+    stepping: int | None
+    cores: int
+    caches: tuple[Cache, ...]
+    memory_bytes: int
+    virtual: str | None  # hypervisor or container kind, None on bare metal
+    governor: str | None
+    max_mhz: float | None
+    python: str
+    features: tuple[str, ...] = ()
+    instruction_cache: Cache | None = None  # first level; `caches` holds data and unified ones only
+
+
+@dataclass(frozen=True)
+class Peaks:
+    """The machine's own measured limits. Bandwidth in bytes/s, arithmetic in FLOP/s; None if not measured."""
+
+    bandwidth_one: float | None
+    bandwidth_all: float | None
+    flops_f32_one: float | None
+    flops_f32_all: float | None
+    threads: int
+    method: str
+
+
+@dataclass(frozen=True)
+class DeviceMoment:
+    """One look at a GPU. None where the driver does not tell."""
+
+    index: int
+    clock: float | None = None  # Hz, of the SMs
+    temperature: float | None = None  # degrees Celsius
+    power: float | None = None  # W
+    throttle: tuple[str, ...] = ()  # why it holds its clock down: "power limit", "power brake"
+
+
+@dataclass(frozen=True)
+class Moment:
+    """One cheap look at the machine, beside the timing pass. None where it does not tell."""
+
+    when: str  # "before timing", "after timing"
+    load: float | None = None  # mean number of runnable tasks over the last minute
+    pressure: float | None = None  # % of the last 10 s in which some task waited for a core
+    clock: float | None = None  # Hz, mean over the usable cores
+    governor: str | None = None
+    temperature: float | None = None  # degrees Celsius, of the hottest zone
+    throttled: int | None = None  # times a core slowed itself for heat since it was started
+    slowed: tuple[str, ...] = ()  # why all clocks are held down, where the system says so: "low power mode"
+    power: str | None = None  # "mains", "battery"
+    devices: tuple[DeviceMoment, ...] = ()
+
+
+@dataclass(frozen=True)
+class Check:
+    """One line of the doctor: what was tried, what came of it, and the one line that fixes it."""
+
+    name: str
+    state: CheckState
+    detail: str
+    fix: str | None = None
+    path: str | None = None
+    version: str | None = None

@@ -1,0 +1,150 @@
+"""A nightly: many workloads, each held against its own past, and one outcome for all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from profkit.core.types.answers import Verdict
+from profkit.core.types.comparison import Change, Comparison, Direction
+from profkit.core.types.history import ChangePoint, Series, Trend
+from profkit.core.types.values import RUN, Scope
+
+# `pass`: held, and nothing worse than what `detectable` says; `invalid`: throttled, or another machine; `missing`: it
+# was declared, and not measured; `new`: too short a past to hold it against. Only `pass`, `improved`, `new` are green.
+Outcome = Literal["pass", "regressed", "improved", "ambiguous", "invalid", "missing", "new"]
+# On what the outcome rests, in the order of the steps.
+DecisionStep = Literal["band", "same-night", "nights", "drift", "change-point", "target", "none"]
+
+
+@dataclass(frozen=True)
+class MetricOutcome:
+    """What the nightly says of one metric of one workload. `code` is a short fixed word for scripts."""
+
+    metric: str
+    outcome: Outcome
+    code: str
+    reason: str
+    step: DecisionStep = "none"
+    unit: str = ""
+    better: Direction = "lower"
+    scope: Scope = RUN
+    value: float | None = None
+    expected: float | None = None  # the median of the past that it is held against
+    band: tuple[float, ...] = ()  # low, high: outside of it a night is suspect
+    detectable: float | None = None  # the smallest relative change that tonight could have shown
+    change: Change | None = None  # of the interleaved re-run, where there was one
+    change_points: tuple[ChangePoint, ...] = ()
+    trend: Trend | None = None  # what a plot shows
+    nights: int = 0  # for how many nights in a row it has been outside
+    gates: bool = True  # False: shown, and sets no outcome of the night
+    since: str | None = None  # when what stands, or what is suspected, began: `started` of its first night
+    commit: str | None = None  # of that night
+    good_commit: str | None = None  # of the last good night before it
+    chance: float | None = None  # how often a quiet night of this series is outside of the band
+
+
+@dataclass(frozen=True)
+class WorkloadOutcome:
+    """What the nightly says of one workload: the worst of its metrics, and where its run lies."""
+
+    name: str
+    backend: str
+    outcome: Outcome
+    code: str
+    reason: str
+    run: str | None = None
+    seconds: float = 0.0
+    metrics: tuple[MetricOutcome, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()  # of its targets
+    comparison: Comparison | None = None  # with the last good run, for the causes
+    notes: tuple[str, ...] = ()
+    fix: str | None = None
+    ending: str = (
+        "done"  # how its profile ended, where not so: "workload-failed", "machine", "out-of-time", ...
+    )
+    log: str | None = None  # what its profile printed; like `run` relative to the night's folder
+
+
+@dataclass(frozen=True)
+class Incident:
+    """Changes of one night that have one cause as far as can be told: one headline for all of them."""
+
+    headline: str
+    outcome: Outcome
+    members: tuple[str, ...] = ()  # "gated_mlp: time.median"
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """How often this machine calls a change where there is none: the same code against itself."""
+
+    rounds: int
+    looked_at: int
+    alarms: int
+    expected: float  # alarms that chance alone gives
+    noise: float | None = None  # median relative difference of one and the same
+    worst: float | None = None
+    when: str | None = None
+
+
+@dataclass(frozen=True)
+class Night:
+    """One nightly, all of it."""
+
+    id: str
+    name: str
+    started: str
+    outcome: Outcome
+    reason: str
+    seconds: float = 0.0
+    commit: str | None = None
+    workloads: tuple[WorkloadOutcome, ...] = ()  # worst first
+    incidents: tuple[Incident, ...] = ()
+    calibration: Calibration | None = None
+    looked_at: int = 0
+    expected_false: float | None = None  # suspects that chance alone gives tonight
+    notes: tuple[str, ...] = ()
+    suspects: int = 0  # of `looked_at`: outside of their bands tonight, in the bad direction
+    exit_code: int = 0
+    interrupted: bool = False  # Ctrl-C: what was finished is in it, and the rest missing
+
+
+@dataclass(frozen=True)
+class PlannedWorkload:
+    """What a night would do with one workload. Seconds: `usual` as it took before, `most` as it may take."""
+
+    name: str
+    command: tuple[str, ...]
+    cwd: str
+    backend: str
+    passes: tuple[str, ...]
+    gates: tuple[str, ...]
+    most: float
+    usual: float | None = None  # None: it never ran
+    runs: float | None = None  # what its passes are expected to cost, in plain runs of the workload
+    reason: str | None = None  # why it could not be planned
+    fix: str | None = None
+
+
+@dataclass(frozen=True)
+class NightPlan:
+    """What a night would do, and what it may cost in seconds: nothing was run."""
+
+    name: str
+    history: str
+    output: str
+    workloads: tuple[PlannedWorkload, ...]
+    confirm: float  # at most for each suspect workload
+    calibrate: float  # at most in all
+    most: float
+    usual: float | None = None
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What every night of a series would have been by a rule: one outcome for each point, in their order."""
+
+    series: Series
+    outcomes: tuple[MetricOutcome, ...]
+    rule: tuple[str, ...] = ()  # what of the rule is not as it is shipped: "nights 2"

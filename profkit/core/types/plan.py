@@ -1,0 +1,121 @@
+"""A plan: passes, steps, and what the workload is told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from profkit.core.types.gpu import Kernel
+from profkit.core.types.words import Backend, Depth, PassName, PassState
+
+
+@dataclass(frozen=True)
+class Switch:
+    """How `profkit.region` turns the instrument of this pass on and off."""
+
+    kind: Literal["perf-control", "valgrind", "cuda", "torch-profiler", "signpost"]
+    control: str | None = None  # perf: the fifo that takes `enable` and `disable`
+    ack: str | None = None  # perf: the fifo that answers `ack`
+    output: str | None = None  # torch-profiler: path prefix of the traces, one per process
+
+
+@dataclass(frozen=True)
+class Directive:
+    """What the workload's own process is told, as JSON in the environment variable PROFKIT_DIRECTIVE.
+
+    `record` is a path prefix: every process that enters a region leaves `<record>.<pid>.json` there.
+    `iterations`, or else `seconds`, say how long `profkit.benchmark` keeps an instrument fed after `warmup` calls.
+    """
+
+    pass_name: PassName
+    record: str
+    switch: Switch | None = None
+    iterations: int | None = None
+    seconds: float | None = None
+    warmup: int = 1
+    precision: float = 0.01
+    budget: float = 30.0  # timing: wall seconds for warm-up and samples of one process
+    cold: bool = False  # timing on a device: its L2 is flushed before each call
+    # How many entries of regions (of each process) the switch leaves out, and in how many it then runs; None: in all.
+    entries: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True)
+class Step:
+    """One execution of the workload under one instrument, as data: it can be printed, stored and run."""
+
+    name: str
+    argv: tuple[str, ...]
+    artifacts: tuple[str, ...] = ()  # paths inside the run's folder
+    env: Mapping[str, str] = field(default_factory=dict)  # set on top of the caller's environment
+    directive: Directive | None = None
+    fifos: tuple[str, ...] = ()  # made before the step, removed after it
+    files: Mapping[str, str] = field(
+        default_factory=dict
+    )  # path -> text, written before the step: its tool's options
+    tool: str | None = None
+    workload_status: str | None = None  # file in which the wrapped workload's own wait status is written
+    after: tuple[tuple[str, ...], ...] = ()  # conversions to run afterwards (perf inject), each an argv
+    after_limit: float = 300.0  # seconds that one of them may take
+    # How long the tool takes to finish its report once its own time limit came, or once it is asked to end: then SIGINT
+    # goes to it alone, since it ends the workload itself. 0: the whole tree is asked, as of a workload without a tool.
+    finish: float = 0.0
+    fine: tuple[int, ...] = ()  # exit codes of the tool, beside 0, after which all is there
+    # The option by which the tool is told a variable (`--env`), where somebody else starts the workload for it.
+    tells: str | None = None
+
+
+@dataclass(frozen=True)
+class KernelPlan:
+    """One launch configuration that is to be counted, and what that costs."""
+
+    kernel: Kernel
+    share: float  # of the region's GPU time, 0..1
+    replays: int | None = None  # expected replay passes; None if unknown
+    launch: int | None = None  # which of its launches, 0 the first
+    seconds: float | None = None  # what counting it is expected to take; None if unknown
+
+
+@dataclass(frozen=True)
+class PassPlan:
+    """One pass: its steps, the counters each collects, and what it is expected to cost."""
+
+    name: PassName
+    tool: str | None
+    steps: tuple[Step, ...] = ()
+    counters: tuple[str, ...] = ()
+    cost: float | None = None  # expected wall time as a multiple of one plain run; None if unknown
+    seconds: float | None = None  # expected wall seconds, where more is known than a multiple
+    cost_note: str = ""  # where the figure comes from
+    limit: float | None = None  # wall seconds one step may take; None: as long as it needs
+    parallel: bool = False  # its steps do not disturb each other (simulation)
+    simulated: bool = False
+    skipped: str | None = None  # why it will not run, and
+    fix: str | None = None  # the line that would let it
+    kernels: tuple[KernelPlan, ...] = ()  # GPU: what is counted; empty until the trace has shown it
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The passes of one run, in order."""
+
+    backend: Backend
+    depth: Depth
+    passes: tuple[PassPlan, ...]
+
+
+@dataclass(frozen=True)
+class PassResult:
+    """How one pass ended."""
+
+    name: PassName
+    tool: str | None
+    state: PassState
+    reason: str | None = None
+    fix: str | None = None
+    seconds: float = 0.0
+    cost: float | None = None  # as a multiple of one plain run, measured
+    artifacts: tuple[str, ...] = ()
+    log: str | None = None

@@ -1,0 +1,1 @@
+"""Many kernels: operations, and the sweep over shapes and implementations."""

@@ -1,0 +1,238 @@
+"""Is a result right? Against float64 on the same inputs, within what rounding alone can explain.
+
+What is allowed of one number y, with the unit roundoffs u of the dtype and v = 2^-24 of float32:
+
+    |y - reference| <= SAFETY * (u * |reference| + (k * u + sqrt(n) * v) * s) + m
+
+It is rounded to the dtype once, at the end. Before that it is computed in float32, by n roundings one after the other
+of numbers as large as s: what is added up there in absolute values, of which cancellation leaves the errors (running
+error analysis: Higham, "Accuracy and Stability of Numerical Algorithms", 2002, section 3.3); sqrt(n) for n is the bound
+by probability (Higham and Mary, "A new approach to probabilistic rounding error analysis", 2019). k is 1 where torch
+keeps an intermediate result in the dtype from the forward call, else 0, and m the dtype's least number. Each operation
+says n, s and k. For comparison: 4 u is 0.0156 in bfloat16 and 0.002 in float16; FlagGems allows 0.016 and 0.001.
+
+Rounding leans to no side, mistakes do. So of a whole array, with |r| the sum of |reference| over all of its numbers,
+
+    |sum((y - round(reference)) * sign(reference))| / |r| <= u / 8 + SAFETY * (u / sqrt(3 N) + sqrt(n) * v * |s| / |r|)
+
+with N = |r|^2 / sum(reference^2), as many numbers as count: the error of a rounded one is uniform, at most u, with a
+deviation of u / sqrt(3), and so is that of what was kept, k u |s| / |r| more. It shows a factor that no single number
+shows: Bessel's correction of 512 numbers is a thousandth, a quarter of what bfloat16 can tell of one. A result that is
+cut off and not rounded leans, too, and is taken for right: Triton's interpreter cuts off bfloat16. It is held against
+the reference cut off then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import sqrt
+from typing import Any, NamedTuple
+
+from profkit.kernels.operations.operation import DTYPES, Problem, Tensor
+
+SAFETY = 4.0
+ACCUMULATOR = 2.0**-24
+LEAN = 1 / 8  # of the unit roundoff: a result that is cut off and not rounded leans by 2 / 3 of it
+EXACT = 1e-13  # below it float64 itself is noise, where a result is 0 by cancelling
+SMALL = 1 << 20  # elements: of fewer a GPU is done before it was told what to do
+CHUNK = 1 << 24  # elements of x that are taken at once: 128 MiB in float64
+
+
+class Wrong(Exception):
+    """The result is not what float64 says; the sentence says where and by how much."""
+
+
+class _Part(NamedTuple):
+    """Some of the batches: which, their share of all, their inputs, and the gradient from above that is theirs."""
+
+    cut: Any  # a slice; ... of what belongs to all of them
+    inputs: list[Tensor]
+    above: Tensor | None
+
+
+class _Limits(NamedTuple):
+    """What is allowed of each number of a part, the signs of what it ought to be, and four sums over the part.
+
+    They are of the rounding of the reference outwards, of its absolute values and its squares, and of s.
+    """
+
+    cut: Any
+    allowed: Tensor
+    sign: Tensor
+    sums: Tensor
+
+
+class Truth(tuple[Tensor, ...]):
+    """The results in float64. Of small ones what is allowed is known, too: every implementation is held against it."""
+
+    def __init__(self, results: Sequence[Tensor]) -> None:
+        del results
+        self.limits: list[tuple[_Limits, ...]] = []
+
+
+def _parts(problem: Problem, double: bool) -> Iterator[_Part]:
+    """The batch in parts that fit the memory, in float64 or float32."""
+    operation, point = problem.operation, problem.point
+    step = max(1, CHUNK // max(1, point.sequence * point.dimension))
+    for start in range(0, point.batch, step):
+        cut = slice(start, min(start + step, point.batch))
+        own = [
+            _wide(t[cut] if whole else t, double)
+            for t, whole in zip(problem.inputs, operation.chunked, strict=True)
+        ]
+        above = problem.above
+        if above is not None and operation.scalar:
+            above = _wide(above, double) * ((cut.stop - cut.start) / point.batch)
+        elif above is not None:
+            above = _wide(above[cut], double)
+        yield _Part(cut, own, above)
+
+
+def _wide(tensor: Tensor, double: bool) -> Tensor:
+    if not tensor.is_floating_point():
+        return tensor
+    return tensor.detach().double() if double else tensor.detach().float()
+
+
+def reference(problem: Problem) -> Truth:
+    """The value, or the gradients of the first inputs, in float64. The batch is taken in parts that fit the memory."""
+    import torch
+
+    operation, point = problem.operation, problem.point
+    parts: list[tuple[Tensor, ...]] = []
+    for cut, own, above in _parts(problem, double=True):
+        if not problem.backward:
+            value = operation.apply(*own)
+            share = (cut.stop - cut.start) / point.batch
+            parts.append((value * share if operation.scalar else value,))
+            continue
+        leaves = [t.requires_grad_() for t in own[: operation.gradients]]
+        value = operation.apply(*leaves, *own[operation.gradients :])
+        parts.append(torch.autograd.grad(value, leaves, above))
+    found = Truth(
+        [_joined(problem, place, [part[place] for part in parts]) for place in range(len(parts[0]))]
+    )
+    if problem.inputs[0].numel() <= SMALL:
+        found.limits = [tuple(_limits(problem, place, wanted)) for place, wanted in enumerate(found)]
+    return found
+
+
+def _joined(problem: Problem, place: int, parts: Sequence[Tensor]) -> Tensor:
+    """Parts of the batch one after the other; what belongs to all of it is added up."""
+    import torch
+
+    return torch.cat(list(parts)) if _has_batches(problem, place) else torch.stack(list(parts)).sum(0)
+
+
+def _has_batches(problem: Problem, place: int) -> bool:
+    operation = problem.operation
+    return operation.chunked[place] if problem.backward else not operation.scalar
+
+
+def compare(problem: Problem, found: Any, expected: Sequence[Tensor]) -> float:
+    """The largest error as a share of the tolerance, at most 1.
+
+    Raises Wrong where it is larger, or where a number is none.
+    """
+    results = found if isinstance(found, (tuple, list)) else (found,)
+    if len(results) != len(expected):
+        raise Wrong(f"it gave {len(results)} results, not {len(expected)}")
+    limits = expected.limits if isinstance(expected, Truth) else ()
+    return max(
+        _worst(problem, place, result, wanted, limits[place] if limits else ())
+        for place, (result, wanted) in enumerate(zip(results, expected, strict=True))
+    )
+
+
+def _worst(problem: Problem, place: int, result: Tensor, wanted: Tensor, known: Sequence[_Limits]) -> float:
+    import torch
+
+    point, what = problem.point, _name(problem, place)
+    if tuple(result.shape) != tuple(wanted.shape):
+        raise Wrong(f"{what} has the shape {tuple(result.shape)}, not {tuple(wanted.shape)}")
+    if str(result.dtype).removeprefix("torch.") != point.dtype:
+        raise Wrong(f"{what} is {str(result.dtype).removeprefix('torch.')}, not {point.dtype}")
+    if result.device != wanted.device:
+        raise Wrong(f"{what} is on {result.device}, not on {wanted.device}")
+    worst, before, outwards = 0.0, 0, 0.0
+    sums = torch.zeros(4, dtype=torch.float64, device=wanted.device)
+    for limits in known or _limits(problem, place, wanted):
+        got, true = result.detach()[limits.cut], wanted[limits.cut]
+        away = got.double() - true
+        share = away.abs() / limits.allowed
+        largest, outward = torch.stack([share.max(), (away * limits.sign).sum()]).tolist()
+        if not largest <= 1.0:  # a NaN is not
+            at = int(share.reshape(-1).nan_to_num(nan=float("inf")).argmax())
+            raise Wrong(
+                f"{what}: element {before + at} is {float(got.reshape(-1)[at]):.6g}, float64 says "
+                f"{float(true.reshape(-1)[at]):.6g}, and rounding explains "
+                f"{float(limits.allowed.reshape(-1)[at]):.2g}"
+            )
+        worst, before, outwards = max(worst, largest), before + got.numel(), outwards + outward
+        sums += limits.sums
+    if _has_batches(problem, place):
+        rounded, *others = sums.tolist()
+        share_outwards = (outwards - rounded) / others[0] if others[0] > 0 else 0.0
+        most = _leaning(problem, place, *others)
+        if abs(share_outwards) > most and abs(_outward_cut_off(result, wanted)) > most * others[0]:
+            raise Wrong(
+                f"{what} is on the whole {100 * abs(share_outwards):.2g} % too "
+                f"{'large' if share_outwards > 0 else 'small'}, and rounding explains {100 * most:.2g} %"
+            )
+    return worst
+
+
+def _limits(problem: Problem, place: int, wanted: Tensor) -> Iterator[_Limits]:
+    """Part by part what is allowed of each number."""
+    import torch
+
+    operation, dtype = problem.operation, DTYPES[problem.point.dtype]
+    inside = operation.kept(problem.point) * dtype.roundoff + _inside(problem, place)
+    whole = _Part(..., [], problem.above)
+    for cut, inputs, above in _parts(problem, double=False) if _has_batches(problem, place) else (whole,):
+        true = wanted[cut]
+        size, near, sign = operation.size(place, true, inputs, above), true.abs(), true.sign()
+        allowed = near * (SAFETY * dtype.roundoff) + size * (SAFETY * inside) + max(dtype.least, EXACT)
+        rounded = ((true.to(getattr(torch, problem.point.dtype)) - true) * sign).sum()
+        yield _Limits(
+            cut,
+            allowed,
+            sign,
+            torch.stack([rounded, near.sum(), true.square().sum(), size.double().sum()]),
+        )
+
+
+def _inside(problem: Problem, place: int) -> float:
+    """sqrt(n) * v."""
+    return sqrt(problem.operation.chain(problem.point, place)) * ACCUMULATOR
+
+
+def _leaning(problem: Problem, place: int, whole: float, square: float, sizes: float) -> float:
+    """By how much an array may lean, as a share of the sum of its absolute values."""
+    if whole <= 0:
+        return 0.0
+    point, operation, roundoff = problem.point, problem.operation, DTYPES[problem.point.dtype].roundoff
+    kept = operation.kept(point)
+    # Of rows whose statistics were kept in the dtype all numbers have an error in common.
+    count = max(1.0, whole * whole / square / (point.dimension if kept and not operation.scalar else 1))
+    spread = roundoff * (1 + kept * sizes / whole) / sqrt(3 * count)
+    return LEAN * roundoff + SAFETY * (spread + _inside(problem, place) * sizes / whole)
+
+
+def _outward_cut_off(result: Tensor, wanted: Tensor) -> float:
+    """sum((result - reference) * sign), the reference cut off to the result's dtype and not rounded."""
+    import torch
+
+    total, flat, true = 0.0, result.detach().reshape(-1), wanted.reshape(-1)
+    bits = torch.int32 if flat.element_size() == 4 else torch.int16
+    for start in range(0, flat.numel(), CHUNK):
+        ought = true[start : start + CHUNK]
+        near = ought.to(flat.dtype)
+        beyond = (near.double().abs() > ought.abs()).to(bits)
+        near = (near.view(bits) - beyond).view(flat.dtype)  # one step nearer to 0, whatever the sign
+        total += float(((flat[start : start + CHUNK].double() - near.double()) * ought.sign()).sum())
+    return total
+
+
+def _name(problem: Problem, place: int) -> str:
+    return f"the gradient of input {place}" if problem.backward else "the value"

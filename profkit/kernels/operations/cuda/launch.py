@@ -1,0 +1,190 @@
+"""How the CUDA kernels are laid over a device: constants by dtype, width and size, blocks, and scratch memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from math import gcd
+from typing import Any
+
+import torch
+
+from profkit.kernels.operations.cuda.module import Kernel, Module
+
+ELEMENT = {torch.float32: 0, torch.float16: 1, torch.bfloat16: 2}  # ELEMENT in values.cuh
+WIDE = {torch.float32: 4, torch.float16: 8, torch.bfloat16: 8}  # elements in 16 bytes
+FLAT, SUMMING, ROWS, COLUMNS = 128, 512, 256, 128  # threads of a block
+# Of rows.cu: for layer norm smaller blocks, of which a multiprocessor's registers hold more.
+ROWS_BY = {"layer_norm": 128, "layer_norm_backward": 128}
+WARP = 32
+# Packs that a thread loads before it uses the first (STEPS in flat.cu), where the array is large enough that every
+# multiprocessor has its fill of blocks all the same: arithmetic that takes long is hidden behind more loads.
+STEPS = {"gelu": 2, "mse": 2}
+FILL = 16  # blocks of FLAT threads that fill a multiprocessor
+PER_THREAD = 2  # packs of a row that a thread holds, before a warp is wholly used
+# For cross entropy 4 before the last step: half a warp passes the largest and the sum between its lanes for two rows at
+# a time. On an H200, 128 x 2048 x 512 in float16: 77 us instead of 78.
+PER_THREAD_LAST = {"cross_entropy": 4}
+# Numbers of a row that a thread may hold: layer norm keeps three of each, five in its backward pass, of 255 registers;
+# with more than 32 of a row a multiprocessor would run no second block.
+HELD, HELD_BY = 64, {"layer_norm": 32, "layer_norm_backward": 32}
+MOST_RESIDENT = 32  # blocks per multiprocessor, on any chip
+
+_FLAT = {"gelu": "ppl", "gelu_backward": "pppl", "swish": "ppl", "swish_backward": "pppl"}
+_FLAT |= {"mse": "ppppplf", "mse_backward": "pppplf", "column_sums": "ppplu"}
+_ROWS = {"layer_norm": "pppppplf", "layer_norm_backward": "pppppppl"}
+_ROWS |= {"cross_entropy": "ppppplf", "cross_entropy_backward": "pppplf"}
+_WIDE = {"layer_norm": "ppppppllf", "layer_norm_backward": "ppppppll", "layer_norm_columns": "ppppplllu"}
+_WIDE |= {"cross_entropy": "pppppllf", "cross_entropy_backward": "ppppllf"}
+_KINDS = {"flat.cu": _FLAT, "rows.cu": _ROWS, "wide.cu": _WIDE}
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A kernel with its grid. Calling it launches it on torch's current stream."""
+
+    kernel: Kernel
+    blocks: int
+    threads: int
+
+    def __call__(self, *values: float) -> None:
+        """Launch with these arguments: addresses and numbers."""
+        self.kernel(self.blocks, self.threads, stream(), *values)
+
+
+@lru_cache(maxsize=8)
+def device_of(index: int) -> tuple[tuple[int, int], int]:
+    """Compute capability and number of multiprocessors."""
+    found = torch.cuda.get_device_properties(index)
+    return (found.major, found.minor), found.multi_processor_count
+
+
+def stream() -> int:
+    """torch's current stream as the driver knows it."""
+    return int(torch.cuda.current_stream().cuda_stream)
+
+
+@lru_cache(maxsize=512)
+def kernel_of(index: int, file: str, name: str, constants: tuple[tuple[str, int], ...]) -> Kernel:
+    """A kernel of one of the files, built for these constants and this device."""
+    return _module(index, file, constants).kernel(name, _KINDS[file][name])
+
+
+@lru_cache(maxsize=256)
+def _module(index: int, file: str, constants: tuple[tuple[str, int], ...]) -> Module:
+    with torch.cuda.device(index):
+        return Module(file, device_of(index)[0], dict(constants))
+
+
+def flat(name: str, x: Any, arrays: Iterable[Any]) -> Launch:
+    """A kernel of flat.cu over all of `x`; `arrays` are all that it reads in packs. `mse` walks, the others cover."""
+    count, index = x.numel(), x.device.index
+    pack = WIDE[x.dtype] if aligned(arrays) and count >= WIDE[x.dtype] else 1
+    threads, steps = SUMMING if name == "mse" else FLAT, STEPS.get(name, 1)
+    packs, processors = count // pack, device_of(index)[1]
+    if packs < FLAT * steps * processors * FILL:
+        steps = 1
+    kernel = kernel_of(
+        index, "flat.cu", name, _constants(x.dtype, PACK=pack, STEPS=steps, TAIL=count % pack > 0)
+    )
+    blocks = max(1, -(-packs // (threads * steps)))
+    if name == "mse":
+        blocks = min(blocks, processors * kernel.resident(threads))
+    return Launch(kernel, blocks, threads)
+
+
+def column_sums(w: Any) -> Launch:
+    """Adds up what blocks left as their sums for weight and bias."""
+    constants = _constants(w.dtype, PACK=WIDE[w.dtype], STEPS=1, TAIL=0)
+    kernel = kernel_of(w.device.index, "flat.cu", "column_sums", constants)
+    return Launch(kernel, -(-2 * w.numel() // 8), 1024)
+
+
+def narrow(name: str, x: Any, arrays: Iterable[Any]) -> tuple[int, int, int] | None:
+    """Pack, lanes and packs of a thread where a warp holds a row in registers; None where it is too wide for that."""
+    width = x.shape[-1]
+    pack = pack_of(x, arrays)
+    packs, lanes = -(-width // pack), 1
+    while lanes < WARP and packs > lanes * PER_THREAD:
+        if lanes == WARP // 2 and packs <= lanes * PER_THREAD_LAST.get(name, PER_THREAD):
+            break
+        lanes *= 2
+    each = -(-packs // lanes)
+    return (pack, lanes, each) if each * pack <= HELD_BY.get(name, HELD) else None
+
+
+def rows(name: str, x: Any, arrays: Iterable[Any], walks: bool = False) -> Launch | None:
+    """A kernel of rows.cu over the rows of `x`, None where they are too wide for it.
+
+    Where it walks, the blocks are at most those that run at a time, and fewer where each would have less than four rows
+    for all of its warps: what they leave has to be added up.
+    """
+    shape = narrow(name, x, arrays)
+    if shape is None:
+        return None
+    pack, lanes, packs = shape
+    width, index, threads = x.shape[-1], x.device.index, ROWS_BY.get(name, ROWS)
+    constants = _constants(x.dtype, PACK=pack, LANES=lanes, PACKS=packs, WIDTH=width, WARPS=threads // WARP)
+    kernel = kernel_of(index, "rows.cu", name, constants)
+    blocks = max(1, -(-(x.numel() // width) * lanes // threads))
+    if walks:
+        processors = device_of(index)[1]
+        most = min(processors * kernel.resident(threads), max(2 * processors, blocks // 4))
+        blocks = min(blocks, most)
+    return Launch(kernel, blocks, threads)
+
+
+def wide(name: str, x: Any, arrays: Iterable[Any]) -> Launch:
+    """A kernel of wide.cu: a block goes over a row several times, over one row after the other."""
+    width, index = x.shape[-1], x.device.index
+    kernel = kernel_of(index, "wide.cu", name, _constants(x.dtype, PACK=pack_of(x, arrays)))
+    threads = ROWS if width <= 8192 else 2 * ROWS
+    blocks = min(x.numel() // width, device_of(index)[1] * kernel.resident(threads))
+    return Launch(kernel, blocks, threads)
+
+
+def wide_columns(x: Any, arrays: Iterable[Any]) -> tuple[Launch, int, int, int]:
+    """layer_norm_columns: the launch, rows of each part, blocks across the columns, and number of parts."""
+    arrays = tuple(arrays)
+    width, index, pack = x.shape[-1], x.device.index, pack_of(x, arrays)
+    kernel = kernel_of(index, "wide.cu", "layer_norm_columns", _constants(x.dtype, PACK=pack))
+    count, across = x.numel() // width, -(-width // (COLUMNS * pack))
+    each = max(8, -(-count * across // (device_of(index)[1] * kernel.resident(COLUMNS))))
+    parts = -(-count // each)
+    return Launch(kernel, across * parts, COLUMNS), each, across, parts
+
+
+def pack_of(x: Any, arrays: Iterable[Any]) -> int:
+    """Elements that are loaded together: the most, in 16 bytes, at whose multiples every row of every array begins."""
+    size = int(x.element_size())
+    step = gcd(16, x.shape[-1] * size, *(array.data_ptr() for array in arrays))
+    return max(1, step // size)
+
+
+def aligned(arrays: Iterable[Any]) -> bool:
+    """Whether each begins at a multiple of 16 bytes. torch's own memory does; a slice may not."""
+    return all(array.data_ptr() % 16 == 0 for array in arrays)
+
+
+@lru_cache(maxsize=8)
+def scratch(index: int) -> tuple[int, int]:
+    """Where blocks leave their sums, and the count of those that are done: addresses. The count is 0 between kernels.
+
+    All calls on a device share it: they must follow one another on one stream.
+    """
+    memory = torch.zeros(device_of(index)[1] * MOST_RESIDENT + 1, dtype=torch.float32, device=place(index))
+    _kept.append(memory)
+    return memory.data_ptr() + 4, memory.data_ptr()
+
+
+_kept: list[Any] = []  # scratch memory lives as long as the process
+
+
+def place(index: int) -> torch.device:
+    """The device of that number."""
+    return torch.device("cuda", index)
+
+
+def _constants(dtype: Any, **others: int) -> tuple[tuple[str, int], ...]:
+    return tuple(sorted({"ELEMENT": ELEMENT[dtype], **{k: int(v) for k, v in others.items()}}.items()))

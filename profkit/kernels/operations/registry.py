@@ -1,0 +1,166 @@
+"""Which implementations there are of each operation. A user's file adds its own with `implementation`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TypeAlias, TypeVar
+
+from profkit.core.errors import UsageError
+from profkit.kernels.operations.activations import Gelu, Swish
+from profkit.kernels.operations.layer_norm import LayerNorm
+from profkit.kernels.operations.losses import CrossEntropy, Mse
+from profkit.kernels.operations.operation import Call, Operation, Problem
+from profkit.kernels.operations.unavailable import Unavailable as Unavailable
+
+OPERATIONS: dict[str, Operation] = {
+    op.name: op for op in (LayerNorm(), Gelu(), Swish(), Mse(), CrossEntropy())
+}
+GROUPS = {"Loss": ("MSE", "CrossEntropy")}  # the guide's word for both
+
+Builder: TypeAlias = Callable[[Problem], Call]
+_B = TypeVar("_B", bound=Builder)
+
+
+@dataclass(frozen=True)
+class _Own:
+    module: str
+    title: str
+
+
+# Ours, in the order they are shown: a module is imported when its implementation is first asked for.
+_OURS = {
+    "PyTorch": _Own("profkit.kernels.operations.eager", "PyTorch, eager"),
+    "torch.compile": _Own("profkit.kernels.operations.compiled", "PyTorch, compiled by Inductor"),
+    "Triton": _Own("profkit.kernels.operations.triton.calls", "Triton kernels of profkit's own"),
+    "CUDA": _Own("profkit.kernels.operations.cuda.calls", "CUDA kernels of profkit's own"),
+}
+_OTHER_NAMES = {
+    "eager": "PyTorch",
+    "torch": "PyTorch",
+    "compile": "torch.compile",
+    "inductor": "torch.compile",
+}
+LONGEST_NAME = 100  # characters
+_registered: dict[tuple[str, str], Builder] = {}
+
+
+def implementation(operation: str, name: str) -> Callable[[_B], _B]:
+    """Register a way to do `operation` under `name`, in a file that is given to `profkit sweep --with FILE`.
+
+        from profkit.sweep import implementation
+
+        @implementation("GELU", "mine")
+        def build(problem):
+            (x,) = problem.inputs
+            return lambda: my_gelu(x)
+
+    What is decorated gets the problem (inputs on their device, and for a backward call the gradient from above) and
+    gives the call that is timed, which returns the value, or a tuple of the gradients of the first inputs. It may raise
+    Unavailable. Raises UsageError for an operation there is not, and for a name that is taken or is none.
+    """
+    known = canonical_operation(operation)
+    _ask_name(name)
+    for each in known:
+        if (each, name) in _registered:
+            raise UsageError(
+                f"{each} has an implementation called {name!r} already", "give yours another name"
+            )
+
+    def register(build: _B) -> _B:
+        _registered.update({(each, name): build for each in known})
+        return build
+
+    return register
+
+
+def _ask_name(name: str) -> None:
+    """Raises UsageError for what cannot be told on a command line, and for what means another implementation there."""
+    told = isinstance(name, str) and name.isprintable() and name == name.strip() and "," not in name
+    if not told or not 0 < len(name) <= LONGEST_NAME:
+        raise UsageError(
+            f"{ascii(name)[:LONGEST_NAME]} is no name of an implementation",
+            f"a text of 1 to {LONGEST_NAME} printable characters without a comma",
+        )
+    same = next((known for known in implementations() if known.lower() == name.lower()), None)
+    taken = _OTHER_NAMES.get(name.lower()) or (same if same in _OURS or same != name else None)
+    if taken is not None:
+        raise UsageError(f"{name!r} means {taken}, which is there already", "give yours another name")
+
+
+def canonical_operation(name: str) -> tuple[str, ...]:
+    """The operations that somebody means by `name`: LayerNorm, layer_norm and layernorm are one; Loss is two.
+
+    Raises UsageError for what there is not.
+    """
+    wanted = name.replace("_", "").replace("-", "").replace(" ", "").lower()
+    for known in OPERATIONS:
+        if known.lower() == wanted:
+            return (known,)
+    for group, members in GROUPS.items():
+        if group.lower() == wanted:
+            return members
+    raise UsageError(f"there is no operation called {name!r}", f"--operations {','.join(OPERATIONS)}")
+
+
+def implementations() -> tuple[str, ...]:
+    """All names: ours, then those that were registered."""
+    return tuple(dict.fromkeys((*_OURS, *(name for _, name in _registered))))
+
+
+def does(implementation: str, operation: str) -> bool:
+    """Whether there is such a thing: ours do every operation, a user's those that it was registered for."""
+    return implementation in _OURS or (operation, implementation) in _registered
+
+
+def registered() -> Iterator[tuple[str, str]]:
+    """(operation, name) of what users registered."""
+    yield from _registered
+
+
+def canonical_implementation(name: str) -> str:
+    """The implementation that somebody means by `name`. Raises UsageError for what there is not."""
+    for known in implementations():
+        if known.lower() == name.lower():
+            return known
+    if name.lower() in _OTHER_NAMES:
+        return _OTHER_NAMES[name.lower()]
+    raise UsageError(
+        f"there is no implementation called {name!r}", f"--implementations {','.join(implementations())}"
+    )
+
+
+def announce(registrations: Iterable[tuple[str, str]]) -> None:
+    """(operation, name) of what a file of a user's registers elsewhere: here they have a name, and cannot be built.
+
+    Raises UsageError for a name that is taken.
+    """
+    for operation, name in registrations:
+        implementation(operation, name)(_built_elsewhere)
+
+
+def _built_elsewhere(problem: Problem) -> Call:
+    raise Unavailable(f"what does {problem.operation.name} is registered in another process")
+
+
+def forget(registrations: Iterable[tuple[str, str]]) -> None:
+    """Take (operation, name) out again: a file of a user's that is run anew registers them anew."""
+    for each in registrations:
+        _registered.pop(each, None)
+
+
+def build(implementation: str, problem: Problem) -> Call:
+    """The call that is timed. Raises Unavailable where it cannot be had here, and whatever a user's builder raises."""
+    operation = problem.operation.name
+    own = _registered.get((operation, implementation))
+    if own is not None:
+        made: object = own(problem)
+        if not callable(made):
+            raise TypeError(f"what is registered gave {type(made).__name__}, and not the call that is timed")
+        return made
+    ours = _OURS.get(implementation)
+    if ours is None:
+        raise Unavailable(f"{implementation} does not do {operation}")
+    found: Call = import_module(ours.module).build(problem)
+    return found

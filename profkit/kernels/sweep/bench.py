@@ -1,0 +1,278 @@
+"""Inside a worker: a point made concrete, every implementation checked against float64, then timed.
+
+Imports torch, so only the worker's process imports this.
+"""
+
+from __future__ import annotations
+
+import gc
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import replace
+from time import perf_counter
+from typing import Any
+
+import torch
+
+from profkit.analysis.timeline.windows import OWN_PREFIX
+from profkit.core import statistics
+from profkit.core.types import CaseResult, CaseState, GridPoint
+from profkit.kernels.operations.again import SecondLook, fingerprint, own_tensors, tensors
+from profkit.kernels.operations.check import Wrong, compare, reference
+from profkit.kernels.operations.operation import Call, Problem, Tensor
+from profkit.kernels.operations.registry import OPERATIONS, Unavailable, build
+from profkit.kernels.sweep.leash import limit_memory
+from profkit.kernels.sweep.memory import call_memory, free_memory
+from profkit.kernels.sweep.room import too_large
+from profkit.kernels.sweep.settings import Settings
+from profkit.kernels.sweep.wish import Wish
+from profkit.runtime.passes.device_timing import NotByEvents
+
+KEPT = 100  # samples of a case that are kept: a thousand cases with all of them would be 10 MB and more
+DIGITS = 6  # that are kept of a time: a device's clock has four
+
+
+class Broken(Exception):
+    """The device answers no more: the worker must be started anew."""
+
+
+class Bench:
+    """One device, its clock, and the point that was asked last."""
+
+    def __init__(self, device: str, wish: Wish, share: float = 1.0) -> None:
+        self.device, self._wish, self._share = torch.device(device), wish, share
+        self._timer: Any = None
+        if wish.threads:
+            torch.set_num_threads(wish.threads)
+        if self.device.type == "cuda":
+            torch.zeros(1, device=self.device)  # the context is made before anything is timed
+            torch.cuda.set_device(self.device)
+        self._settings = Settings()
+
+    def run(
+        self, point: GridPoint, implementations: Sequence[str]
+    ) -> Iterator[tuple[str, CaseResult | None]]:
+        """For each implementation its name when it begins, with None, and then its result. Raises Broken."""
+        begin = perf_counter()
+        try:
+            if (why := self._refused(point)) is not None:
+                yield from ((name, CaseResult(point, name, "too large", why)) for name in implementations)
+                return
+            problem = make_problem(point, self.device)
+            expected = reference(problem)
+            second = SecondLook(problem, expected)
+        except Exception as error:
+            self._survive(error)
+            state: CaseState = "too large" if _is_memory(error) else "failed"
+            reason = _memory_words(error) if state == "too large" else f"its inputs: {_words(error)}"
+            yield from ((name, CaseResult(point, name, state, reason)) for name in implementations)
+            return
+        numbers = fingerprint(problem)
+        for name in implementations:
+            yield name, None
+            with self._named(f"{name}: {point.name}"):
+                found = self._case(problem, expected, second, name)
+            if found.state == "too large":  # what the cases before left may have been in its way
+                found = self._case(problem, expected, second, name)
+            if changed := self._settings.put_back():
+                found = replace(
+                    found, remarks=(*found.remarks, f"it changed {', '.join(changed)}; put back after it")
+                )
+            if fingerprint(problem) != numbers:  # those after it would be measured with what it left
+                if found.state in ("measured", "wrong"):
+                    found = _without_time(
+                        found, "it changes its inputs: the next call computes something else"
+                    )
+                problem = make_problem(point, self.device)
+            now = perf_counter()
+            yield name, replace(found, spent=now - begin)
+            begin = now
+
+    def _case(
+        self, problem: Problem, expected: tuple[Tensor, ...], second: SecondLook, name: str
+    ) -> CaseResult:
+        operation, point = problem.operation, problem.point
+        told = CaseResult(
+            point,
+            name,
+            "failed",
+            flops=operation.flops(point),
+            bytes=operation.bytes(point),
+            device=self.device.index,
+        )
+        try:
+            begin = perf_counter()
+            call = build(name, own_tensors(problem))
+            result = call()
+            self._wait()
+            told = replace(told, first=perf_counter() - begin)
+            told = replace(told, error=compare(problem, tensors(result), expected))
+            del result
+            told = replace(told, memory=self._memory(call, problem))
+            told = self._timed(call, told)
+            second.ask(problem, call, self._wait)
+            return told
+        except Unavailable as missing:
+            return replace(told, state="unavailable", reason=missing.reason, fix=missing.fix)
+        except Wrong as wrong:
+            return _without_time(told, str(wrong))
+        except NotByEvents as elsewhere:
+            return _without_time(told, str(elsewhere))
+        except Exception as error:
+            self._survive(error)
+            if _is_memory(error):
+                return replace(told, state="too large", reason=_memory_words(error))
+            return replace(told, state="failed", reason=_words(error))
+        finally:
+            gc.collect(0)
+
+    def _timed(self, call: Call, told: CaseResult) -> CaseResult:
+        wish = self._wish
+        if self.device.type == "cuda":
+            from profkit.kernels.sweep.device_loop import time_cold
+
+            clock, watch = self._clock()
+            timed = time_cold(
+                call, clock, watch, precision=wish.precision, budget=wish.budget, cold=wish.cold
+            )
+            seconds, precise = timed.seconds, timed.precise
+            told = replace(
+                told,
+                clock="cuda-events",
+                calls=timed.calls,
+                cache="cold" if wish.cold else "warm",
+                clocks=timed.clocks,
+                throttled=timed.throttled,
+                remarks=timed.remarks,
+            )
+        else:
+            from profkit.runtime.passes.timing import Calls, time_calls
+
+            samples = time_calls(Calls(call), precision=wish.precision, budget=wish.budget)
+            seconds, precise = samples.seconds, samples.precise
+            told = replace(told, clock="wall", cache="warm")
+        return replace(
+            told,
+            state="measured",
+            median=statistics.median(seconds),
+            half_width=statistics.relative_half_width(seconds),
+            samples=len(seconds),
+            precise=precise,
+            seconds=kept(seconds),
+        )
+
+    def _memory(self, call: Call, problem: Problem) -> int | None:
+        inputs = [*problem.inputs, *([problem.above] if problem.above is not None else [])]
+        return call_memory(call, inputs, self.device, self._wait)
+
+    def _clock(self) -> Any:
+        if self._timer is None:
+            from profkit.runtime.passes.device_clock import open_clock
+            from profkit.runtime.passes.device_watch import Watch
+            from profkit.runtime.region.cuda_driver import driver_in_use
+
+            driver = driver_in_use()
+            if driver is None:
+                raise RuntimeError("the CUDA driver is not in use in this process")
+            clock = open_clock(driver)
+            self._timer = (clock, Watch(clock.address()))
+        return self._timer
+
+    def _named(self, label: str) -> AbstractContextManager[Any]:
+        """A range for whoever traces the sweep: NVTX, which nsys shows.
+
+        By its prefix it is a region: else what a case does once, compiling for one, would pass for set-up of the whole
+        sweep, and the first cases with it.
+        """
+        if self.device.type == "cuda":
+            found: AbstractContextManager[Any] = torch.cuda.nvtx.range(OWN_PREFIX + label)
+            return found
+        return nullcontext()
+
+    def _wait(self) -> None:
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+
+    def _refused(self, point: GridPoint) -> str | None:
+        """Why the point does not fit. On the CPU what it may take is limited, too: an estimate may be wrong."""
+        free = free_memory(self.device)
+        if self.device.type == "cpu":
+            limit_memory(free, self._share)
+            free = None if free is None else int(free * self._share)
+        return too_large(point, free)
+
+    def _survive(self, error: BaseException) -> None:
+        """Go on after an error, or raise Broken where the device does not answer any more."""
+        if self.device.type != "cuda":
+            return
+        with suppress(Exception):
+            error.__traceback__ = None  # frames hold tensors
+        try:
+            torch.cuda.synchronize(self.device)
+            torch.cuda.empty_cache()
+        except Exception as dead:
+            raise Broken(_words(error)) from dead
+
+
+def _without_time(told: CaseResult, why: str) -> CaseResult:
+    """A wrong case has no time, measured or not."""
+    return replace(
+        told,
+        state="wrong",
+        reason=why,
+        median=None,
+        half_width=None,
+        samples=0,
+        precise=False,
+        seconds=(),
+        clocks=(),
+        throttled=(),
+    )
+
+
+def kept(seconds: Sequence[float]) -> tuple[float, ...]:
+    """At most KEPT samples in their order, one of every so many, with as many digits as a clock has."""
+    step = max(1.0, len(seconds) / KEPT)
+    chosen = (seconds[int(place * step)] for place in range(min(KEPT, len(seconds))))
+    return tuple(float(f"{each:.{DIGITS}g}") for each in chosen)
+
+
+def make_problem(point: GridPoint, device: torch.device) -> Problem:
+    """The point's inputs on the device: the same numbers every time, whichever implementation asks."""
+    draw = _Draw(point, device)
+    operation = OPERATIONS[point.operation]
+    inputs = operation.inputs(point, draw)
+    above = operation.above(point, draw, inputs) if point.direction == "backward" else None
+    return Problem(point, operation, inputs, above)
+
+
+class _Draw:
+    def __init__(self, point: GridPoint, device: torch.device) -> None:
+        self._device = device
+        self.dtype = getattr(torch, point.dtype)
+        self._random = torch.Generator(device=device)
+        self._random.manual_seed(zlib.crc32(point.name.encode()))
+
+    def __call__(self, *shape: int, scale: float = 1.0, mean: float = 0.0) -> Tensor:
+        found = torch.empty(shape, dtype=self.dtype, device=self._device)
+        return found.normal_(mean, scale, generator=self._random)
+
+    def labels(self, count: int, classes: int) -> Tensor:
+        return torch.randint(0, classes, (count,), device=self._device, generator=self._random)
+
+
+def _is_memory(error: BaseException) -> bool:
+    told = str(error)
+    words = ("not enough memory", "can't allocate memory")  # torch's allocator for the CPU
+    return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or any(word in told for word in words)
+
+
+def _memory_words(error: BaseException) -> str:
+    return f"out of memory: {_words(error)}"
+
+
+def _words(error: BaseException) -> str:
+    """The first line of what went wrong, with its kind."""
+    line = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+    return f"{type(error).__name__}: {line[:300]}" if line else type(error).__name__

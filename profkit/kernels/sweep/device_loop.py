@@ -1,0 +1,112 @@
+"""Times one function on a CUDA device, cold: each call finds a flushed L2, its launch hidden behind a held stream.
+
+Triton's do_bench spends 100 ms on every case, whatever it knows already. Here a case ends when the median is known as
+well as was asked, and the host never stands between two samples.
+
+A sample is the mean of eight calls, which together see every state that the device goes through from kernel to kernel
+(`PIECES` in device_samples.py says more). Single calls of 5 us lie in up to four heaps, 20 % apart: their median is
+known to 1 % after 2,000 of them, and a loop that happens to see other states says another one. Means of eight need 128.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+
+from profkit.core.statistics import median
+from profkit.runtime.passes import sampling
+from profkit.runtime.passes.device_clock import DeviceClock
+from profkit.runtime.passes.device_flight import Flight
+from profkit.runtime.passes.device_samples import PIECES, DeviceCalls, Sample
+from profkit.runtime.passes.device_timing import NotByEvents
+from profkit.runtime.passes.device_watch import Watch
+
+PROBES = 3
+# What a call may leave behind its last event: waiting for an idle device takes 10 µs on an H200, and more elsewhere.
+LEFT_SECONDS, LEFT_SHARE = 200e-6, 0.5
+DIGITS = 6  # of a time; what is behind them is of the events' single precision, and no noise of the device
+
+
+@dataclass(frozen=True)
+class Timed:
+    """Samples in seconds per call, each of that many `calls`, and what must be known to believe them."""
+
+    seconds: tuple[float, ...]
+    precise: bool
+    calls: int = 1
+    clocks: tuple[float, ...] = ()
+    throttled: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+
+def time_cold(
+    fn: Callable[[], object],
+    clock: DeviceClock,
+    watch: Watch,
+    *,
+    precision: float,
+    budget: float,
+    cold: bool = True,
+) -> Timed:
+    """Samples until the median's 95 % interval is ±`precision` (a share) or `budget` seconds are gone.
+
+    Sixteen at least where the budget allows; of calls that take so long that eight of them make no block, forty of
+    one call. `fn` was called before: nothing is compiled in here. Raises NotByEvents where the work is elsewhere,
+    DriverError, and what `fn` raises.
+    """
+    begin = perf_counter()
+    calls = DeviceCalls(fn, clock, cold=cold)
+    probes = [calls.back_to_back(1) for _ in range(PROBES)]
+    _ask_for_all(probes)
+    calls.expect(min(probes, key=lambda sample: sample.wall))
+    each = len(PIECES) if calls.ahead >= len(PIECES) else 1
+    flight = Flight(calls)
+    seconds: list[float] = []
+    clocks: list[float] = []
+    reasons: dict[str, None] = {}
+    ask = sampling.LEAST_SAMPLES if each > 1 else sampling.FEW_SAMPLES
+    while True:
+        seconds += together(flight.block((ask - len(seconds)) * each), each)
+        state = watch.look()
+        if state.clock is not None:
+            clocks.append(state.clock)
+        reasons |= dict.fromkeys(state.words)
+        over = perf_counter() - begin >= budget
+        if not seconds or (len(seconds) < ask and not over):
+            continue
+        seen = _look(seconds, each, precision)
+        if seen.done or over:
+            break
+        ask = sampling.next_look(len(seconds))
+    if rest := together(flight.rest(), each):
+        seconds += rest
+        seen = _look(seconds, each, precision)
+    remarks = (
+        ("the host waits for the device inside the call: launches are in these times",)
+        if calls.hurried
+        else ()
+    )
+    kept = tuple(seconds[seen.warmup :])
+    return Timed(kept, seen.precise, each, tuple(clocks), tuple(reasons), remarks)
+
+
+def _ask_for_all(probes: Sequence[Sample]) -> None:
+    """Raises NotByEvents where much is left to do when the last event has come: nobody would wait for that work."""
+    left, seen = min(probe.rest for probe in probes), median([probe.device for probe in probes])
+    if left > max(LEFT_SECONDS, LEFT_SHARE * seen):
+        share = seen / (seen + left)
+        raise NotByEvents(
+            f"CUDA events see {share:.0%} of it: the rest is on another stream, and nothing waits for that"
+        )
+
+
+def together(block: Sequence[float], each: int) -> list[float]:
+    """Means of `each` calls that followed one another; of a block that is shorter, its own."""
+    parts = [block[first : first + each] for first in range(0, max(1, len(block) - each + 1), each)]
+    return [float(f"{sum(part) / len(part):.{DIGITS}g}") for part in parts if part]
+
+
+def _look(seconds: Sequence[float], each: int, precision: float) -> sampling.Look:
+    """Where each sample is of several calls, sixteen are enough of them for a drift to show."""
+    return sampling.look(seconds, precision, doubt=len(seconds) * each < sampling.DOUBTED_SAMPLES)

@@ -1,0 +1,133 @@
+"""How an .ncu-rep is laid out: a file header, then blocks, each a header and the records it announces.
+
+    "NVR\\0"  u32 length, FileHeader
+    block:   u32 length, BlockHeader, payload of PayloadSize bytes =
+             {u32 length, SourceData}    x NumSources
+             {u32 length, ProfileResult} x NumResults
+             {u32 length, RangeResult}   x NumRangeResults, then CmdlistResult, GraphResult alike
+
+All numbers are little-endian. Metric names are ids into the string tables of all block headers, one after the other.
+Source: Nsight Compute 2025.3, extras/FileFormat/ProfilerReport.proto; read in reports of 2020.3 to 2025.3.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from profkit.profilers.ncu.wire import LENGTH, VARINT, Buffer, Malformed, fields
+
+MAGIC = b"NVR\0"
+NEWEST = 7  # FileHeader.Version: that of all reports from 2020.3 to 2025.3
+PartKind = Literal["file-header", "block-header", "source", "kernel", "range", "cmdlist", "graph"]
+
+# BlockHeader: field number of the count -> what is counted, in the order of the payload.
+_RECORDS: dict[int, PartKind] = {1: "source", 2: "kernel", 7: "range", 8: "cmdlist", 9: "graph"}
+_PAYLOAD_SIZE = 5
+_LEAST_RESULT = 8  # bytes; a result has a dozen required fields, so a shorter one is none
+
+
+class CutOff(Malformed):
+    """The file ends before something that it announces."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One length-prefixed message: its bytes are `data[offset : offset + size]`, its length stands in the 4 before."""
+
+    offset: int
+    kind: PartKind
+    size: int
+    block: int  # which block it belongs to, the first is 0; -1 for the file header
+
+
+@dataclass(frozen=True)
+class Block:
+    """One block: where its header and its payload lie, and how many records of each kind it announces."""
+
+    index: int
+    header: Part
+    payload: int  # offset
+    payload_size: int | None  # bytes; None where the header does not tell
+    counts: dict[PartKind, int]
+
+    @property
+    def results(self) -> int:
+        """How many results of any kind it announces."""
+        return sum(count for kind, count in self.counts.items() if kind != "source")
+
+
+def file_header(data: Buffer) -> Part:
+    """The file's own header. Raises Malformed where `data` is no report."""
+    if data[:4] != MAGIC:
+        raise Malformed(0, "no report of Nsight Compute: it does not begin with NVR")
+    return _part(data, 4, "file-header", -1)
+
+
+def version(data: Buffer) -> int | None:
+    """The layout's version, out of the file header. Raises Malformed."""
+    header = file_header(data)
+    told = fields(data, header.offset, header.offset + header.size)
+    return next((a for number, wire, a, _ in told if number == 1 and wire == VARINT), None)
+
+
+def blocks(data: Buffer) -> Iterator[Block]:
+    """Every block that is whole, in order. Raises CutOff after the last whole one where the file ends too early."""
+    header = file_header(data)
+    at, index = header.offset + header.size, 0
+    while at < len(data):
+        block = _block(data, at, index)
+        size = block.payload_size
+        if size is None:
+            ends = [part.offset + part.size for part in records(data, block)]
+            size = max(ends, default=block.payload) - block.payload
+        if size > len(data) - block.payload:
+            held = ", ".join(f"{n} {kind}" for kind, n in block.counts.items() if n)
+            raise CutOff(
+                len(data),
+                f"block {index} has {size} bytes ({held or 'no'} records) and "
+                f"{len(data) - block.payload} of them are there: the file ends",
+            )
+        yield block
+        at, index = block.payload + size, index + 1
+
+
+def records(data: Buffer, block: Block) -> Iterator[Part]:
+    """The records of one block, in the order of the payload. Raises Malformed where they do not fit into it."""
+    at = block.payload
+    end = len(data) if block.payload_size is None else block.payload + block.payload_size
+    for kind in _RECORDS.values():
+        for number in range(block.counts.get(kind, 0)):
+            part = _part(data, at, kind, block.index, min(end, len(data)))
+            if kind != "source" and part.size < _LEAST_RESULT:
+                raise Malformed(at, f"{kind} result {number} of block {block.index} is empty")
+            yield part
+            at = part.offset + part.size
+
+
+def _block(data: Buffer, at: int, index: int) -> Block:
+    header = _part(data, at, "block-header", index)
+    if header.size == 0:  # room that was never written to; read as blocks, gigabytes of it would take hours
+        raise CutOff(at, f"zeros where block {index} should begin: the file ends")
+    counts: dict[PartKind, int] = {}
+    size: int | None = None
+    for number, wire, a, b in fields(data, header.offset, header.offset + header.size):
+        if wire == VARINT and number in _RECORDS:
+            counts[_RECORDS[number]] = a
+        elif wire == VARINT and number == _PAYLOAD_SIZE:
+            size = a
+        elif wire == LENGTH and number in (*_RECORDS, _PAYLOAD_SIZE):
+            raise Malformed(b, f"the header of block {index} counts in bytes")
+    return Block(index, header, header.offset + header.size, size, counts)
+
+
+def _part(data: Buffer, at: int, kind: PartKind, block: int, end: int | None = None) -> Part:
+    limit = len(data) if end is None else end
+    if limit - at < 4:
+        raise CutOff(at, f"the {kind} of block {block} has no length: the file ends")
+    size = struct.unpack_from("<I", data, at)[0]
+    if size > limit - at - 4:
+        raise CutOff(at, f"a {kind} of {size} bytes where {limit - at - 4} are left: the file ends")
+    return Part(at + 4, kind, size, block)

@@ -1,0 +1,229 @@
+"""One profiled launch with its values, and many of them grouped by launch configuration."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Literal, TypeAlias
+
+from profkit.core.types import Counter, Kernel, KernelTime, Scope
+from profkit.profilers.ncu.units import unit_of
+
+ResultKind = Literal["kernel", "range", "cmdlist", "graph"]
+# What one metric of one launch may be. None: it is in the report, but has no value of its own (instances alone).
+Value: TypeAlias = "float | int | str | None"
+
+DURATIONS = ("gpu__time_duration.sum", "gpu__time_duration.max", "gpu__time_duration.avg")  # ns, one launch
+# Where no duration was collected: cycles and their rate, counted together, tell it as well.
+CYCLES = (
+    ("gpc__cycles_elapsed.max", "gpc__cycles_elapsed.avg.per_second"),
+    ("sm__cycles_elapsed.max", "sm__cycles_elapsed.avg.per_second"),
+    ("smsp__cycles_elapsed.max", "smsp__cycles_elapsed.avg.per_second"),
+)
+REGISTERS = "launch__registers_per_thread"
+SHARED = ("launch__shared_mem_per_block_static", "launch__shared_mem_per_block_dynamic")
+SHARED_ALL, SHARED_DRIVER = "launch__shared_mem_per_block", "launch__shared_mem_per_block_driver"
+DEVICE = "launch__device_id"
+BLOCKS = "launch__grid_size"
+_SHAPE = ("grid", "block")
+IDENTITY = (
+    REGISTERS,
+    *SHARED,
+    SHARED_ALL,
+    SHARED_DRIVER,
+    DEVICE,
+    BLOCKS,
+    *DURATIONS,
+    *(name for two in CYCLES for name in two),
+    *(f"launch__{what}_dim_{axis}" for what in _SHAPE for axis in "xyz"),
+)
+
+
+NOT_AVAILABLE = ("n/a", "na", "not available")  # what stands in a text where a value should
+
+
+@dataclass(frozen=True)
+class NvtxRange:
+    """A range that was open when the kernel was launched. `domain` is None for NVTX's default domain."""
+
+    name: str
+    domain: str | None = None
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One result of a report: a kernel launch, or (`kind`) a range, command list or graph counted as one.
+
+    `values` are in base units, see `units.unit_of`. A range has a kernel without grid and block, named as the range.
+    """
+
+    kernel: Kernel
+    values: Mapping[str, Value] = field(repr=False)
+    kind: ResultKind = "kernel"
+    device: int | None = None
+    ranges: tuple[NvtxRange, ...] = ()
+    lock_asked: bool | None = None  # whether the clocks were to be locked, and
+    lock_done: bool | None = None  # whether they were; None where the report does not tell
+    driver: str | None = None  # version of the kernel-mode driver
+    sections: tuple[str, ...] = ()
+    unsupported: bool = False  # the device was not supported by that version of the tool
+
+    @property
+    def scope(self) -> Scope:
+        """What its values speak of: the launch configuration, or a region where several kernels were counted as one."""
+        if self.kind == "kernel":
+            return self.kernel.scope
+        # Of several kernels the report tells the largest grid and block: enough to tell one graph from another.
+        sides = [[finite(self.values.get(f"launch__{what}_dim_{axis}")) for axis in "xyz"] for what in _SHAPE]
+        known = [[int(side) for side in three if side is not None] for three in sides]
+        return Scope(
+            "region", self.kernel.name, " of ".join("x".join(map(str, k)) for k in known if k) or None
+        )
+
+    @property
+    def seconds(self) -> float | None:
+        """How long the device took for it, in seconds; None where the report does not tell."""
+        for name in DURATIONS:
+            if (time := finite(self.values.get(name))) is not None:
+                return time * 1e-9
+        for cycles, rate in CYCLES:
+            count, hertz = finite(self.values.get(cycles)), finite(self.values.get(rate))
+            if count is not None and hertz:
+                return count / hertz
+        return None
+
+
+def finite(value: Value) -> float | None:
+    """`value` as a number, or None where it is none that can be used: text, NaN, infinite, absent."""
+    if value is None or isinstance(value, str) or not math.isfinite(value):
+        return None
+    return float(value)
+
+
+def kernel_of(
+    name: str, mangled: str | None, grid: tuple[int, ...], block: tuple[int, ...], values: Mapping[str, Value]
+) -> Kernel:
+    """The launch configuration, with registers and shared memory where the report tells them."""
+    registers = finite(values.get(REGISTERS))
+    return Kernel(
+        name=name,
+        grid=_in_blocks(grid, block, values),
+        block=block,
+        mangled=mangled,
+        registers=None if registers is None else int(registers),
+        shared=_shared(values),
+    )
+
+
+def _in_blocks(grid: tuple[int, ...], block: tuple[int, ...], values: Mapping[str, Value]) -> tuple[int, ...]:
+    """The grid in blocks: ncu 2020.2 wrote it in threads, which the number of blocks beside it gives away."""
+    blocks = finite(values.get(BLOCKS))
+    if blocks is None or len(grid) != len(block) or math.prod(grid) == blocks or 0 in block:
+        return grid
+    found = tuple(side // threads for side, threads in zip(grid, block, strict=True))
+    whole = all(side % threads == 0 for side, threads in zip(grid, block, strict=True))
+    return found if whole and math.prod(found) == blocks else grid
+
+
+def _shared(values: Mapping[str, Value]) -> int | None:
+    """Static and dynamic bytes per block; the driver's own part, which newer versions tell, is not the kernel's."""
+    parts = [part for name in SHARED if (part := finite(values.get(name))) is not None]
+    if parts:
+        return int(sum(parts))
+    whole = finite(values.get(SHARED_ALL))
+    return None if whole is None else int(whole - (finite(values.get(SHARED_DRIVER)) or 0.0))
+
+
+@dataclass
+class Group:
+    """All launches of one scope, as they are added: numbers in flat arrays, and what was no number."""
+
+    kernel: Kernel
+    scope: Scope
+    first: int
+    launches: int = 0
+    seconds: array[float] = field(default_factory=lambda: array("d"))
+    numbers: dict[str, array[float]] = field(default_factory=dict)
+    faults: dict[str, dict[str, int]] = field(default_factory=dict)  # metric -> what was wrong -> launches
+    ranges: dict[str, None] = field(default_factory=dict)
+    shapes: set[tuple[int | None, int | None]] = field(default_factory=set)  # registers, shared memory
+    devices: set[int | None] = field(default_factory=set)
+
+    def add(self, launch: Launch) -> None:
+        """One more launch."""
+        self.launches += 1
+        self.shapes.add((launch.kernel.registers, launch.kernel.shared))
+        self.devices.add(launch.device)
+        if launch.ranges:
+            self.ranges |= dict.fromkeys(found.name for found in launch.ranges)
+        if (time := launch.seconds) is not None:
+            self.seconds.append(time)
+        numbers = self.numbers
+        for name, value in launch.values.items():
+            if value is None or isinstance(value, str):
+                self._no_number(name, value)
+            elif math.isfinite(value):
+                if name not in numbers:
+                    numbers[name] = array("d")
+                numbers[name].append(value)
+            else:
+                self._fault(name, "NaN" if math.isnan(value) else "infinite")
+
+    def _no_number(self, name: str, value: str | None) -> None:
+        """Text is what some attributes are, and left out; but not where a number should stand."""
+        if value is None:
+            self._fault(name, "no value of its own, only instances")
+        elif value.lower() in NOT_AVAILABLE:
+            self._fault(name, "n/a")
+
+    def _fault(self, name: str, word: str) -> None:
+        counts = self.faults.setdefault(name, {})
+        counts[word] = counts.get(word, 0) + 1
+
+    def counters(self) -> Iterable[Counter]:
+        """Of each metric the median over the launches, or why there is none."""
+        for name in sorted(self.numbers.keys() | self.faults.keys()):
+            numbers = self.numbers.get(name)
+            faults = self.faults.get(name, {})
+            said = "; ".join(
+                f"{fault} in {count} of {self.launches} launches" if self.launches > 1 else fault
+                for fault, count in faults.items()
+            )
+            yield Counter(
+                name=name,
+                value=median(numbers) if numbers else None,
+                state="measured" if numbers else "not-counted",
+                unit=unit_of(name),
+                scope=self.scope,
+                reason=said or None,
+            )
+
+    def time(self) -> KernelTime | None:
+        """Its launches as times; None where the report does not tell them all."""
+        if len(self.seconds) < self.launches or self.scope.kind != "kernel":
+            return None
+        return KernelTime(
+            kernel=self.kernel,
+            launches=self.launches,
+            total=math.fsum(self.seconds),
+            median=median(self.seconds),
+            least=min(self.seconds),
+            most=max(self.seconds),
+            first=self.first,
+            ranges=tuple(self.ranges),
+        )
+
+
+def grouped(launches: Iterable[Launch]) -> tuple[Group, ...]:
+    """Launches by configuration (name, grid, block), in the order in which each was first seen."""
+    groups: dict[Scope, Group] = {}
+    for index, launch in enumerate(launches):
+        scope = launch.scope
+        group = groups.get(scope)
+        if group is None:
+            group = groups[scope] = Group(launch.kernel, scope, index)
+        group.add(launch)
+    return tuple(groups.values())

@@ -1,0 +1,81 @@
+"""What ncu can do here, by what it and the driver say. No GPU program is started: that would take seconds."""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from profkit.core.types import Gpu
+from profkit.hardware.gpu import driver_fault, read_gpus
+from profkit.profilers import places
+from profkit.profilers.ncu.command import version_numbers
+from profkit.profilers.ncu.faults import explain
+from profkit.profilers.ncu.find import INSTALL_FIX, find_ncu
+from profkit.profilers.ncu.permission import counters_fault
+from profkit.profilers.probe import answer, last_line
+
+_SECONDS = 20.0  # it answers in 0.3 s; a cold network disk may take many times that
+_VERSION = re.compile(r"^Version (\d+(?:\.\d+)+)", re.MULTILINE)
+# From that version of ncu on, drivers older than that were refused ("Cuda driver is not compatible"): 2025.3.1 by
+# drivers 570 and 576, 2026.2.1 by 576.88. Nsight Compute comes with a CUDA version, and needs its driver's major one.
+_NEEDS_DRIVER = (((2025, 3), 580), ((2022, 4), 525))
+
+
+@dataclass(frozen=True)
+class NcuAbility:
+    """What ncu can do on this machine for this user.
+
+    Where `counters_ok` is False, `reason` says why and `fix` what to do. `chips` are those of the visible devices, None
+    for one that is not known. `notes`: what may stand in the way, and is known only when it is tried.
+    """
+
+    path: Path | None
+    version: str | None
+    counters_ok: bool
+    reason: str | None = None
+    fix: str | None = None
+    chips: tuple[str | None, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@lru_cache(maxsize=1)
+def probe_ncu() -> NcuAbility:
+    """Ask ncu for its version and the driver for its devices and rights; the answer is kept for this process."""
+    path = find_ncu()
+    if path is None:
+        if sys.platform == "darwin":
+            return NcuAbility(None, None, False, "ncu records nothing on macOS: it has no CUDA")
+        absent = places.missing("ncu (Nsight Compute)", "PROFKIT_NCU", INSTALL_FIX)
+        return NcuAbility(None, None, False, absent.reason, absent.fix)
+    returncode, text = answer((str(path), "--version"), _SECONDS)
+    told = _VERSION.search(text)
+    if told is None:
+        fault = explain(text, returncode)
+        reason = fault.reason if fault else f"{path} does not say its version, but: {last_line(text)}"
+        return NcuAbility(path, None, False, reason, fault.fix if fault and fault.fix else INSTALL_FIX)
+    gpus = read_gpus()
+    chips = tuple(gpu.chip or gpu.capability for gpu in gpus)
+    fault = driver_fault() if not gpus else counters_fault()
+    if fault is not None:
+        return NcuAbility(path, told[1], False, fault.reason, fault.fix, chips)
+    if not gpus:
+        return NcuAbility(path, told[1], False, "there is no GPU that could be counted on")
+    return NcuAbility(path, told[1], True, chips=chips, notes=_doubts(told[1], gpus))
+
+
+def _doubts(version: str, gpus: tuple[Gpu, ...]) -> tuple[str, ...]:
+    notes: list[str] = []
+    driver = version_numbers(gpus[0].driver)
+    least = next((least for since, least in _NEEDS_DRIVER if (version_numbers(version) or ()) >= since), None)
+    if driver is not None and least is not None and driver[0] < least:
+        notes.append(
+            f"ncu {version} was seen to refuse drivers before {least}, and this one is {gpus[0].driver}"
+        )
+    if any(gpu.mig for gpu in gpus):
+        notes.append("MIG is on: L2 and DRAM are counted only where a GPU instance has one compute instance")
+    if any(gpu.virtual == "wsl" for gpu in gpus):
+        notes.append("under WSL the counters are opened in Windows, in the NVIDIA Control Panel")
+    return tuple(notes)

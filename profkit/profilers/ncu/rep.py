@@ -1,0 +1,162 @@
+"""Reads .ncu-rep files without NVIDIA's software: launches with the metrics asked for, and the report of them all.
+
+Two passes: over the block headers (strings and session, which may stand behind the results that need them), then over
+the results one by one. The file is mapped, not loaded, and what was read is given back, so memory stays flat.
+"""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from profkit.core.errors import UnreadableReport
+from profkit.core.types import Report
+from profkit.profilers.ncu import with_ncu_report
+from profkit.profilers.ncu.blocks import NEWEST, Block, CutOff, blocks, records, version
+from profkit.profilers.ncu.launches import IDENTITY, Launch
+from profkit.profilers.ncu.report import report_of
+from profkit.profilers.ncu.result_metrics import Asked
+from profkit.profilers.ncu.results import read_result
+from profkit.profilers.ncu.session import Session, read_header
+from profkit.profilers.ncu.wanted import is_wanted
+from profkit.profilers.ncu.wire import Malformed
+
+FORMAT = "ncu-rep"
+_GIVE_BACK = 4 << 20  # bytes read after which the pages are given back
+_IDENTITY = frozenset(IDENTITY)
+_AGAIN = "record it again, or copy it again from where it was recorded"
+
+Wanted = Collection[str] | Callable[[str], bool]
+
+
+def read_ncu_rep(path: Path) -> Report:
+    """The report in the .ncu-rep at `path`: counters and times by launch configuration, facts, devices.
+
+    A file that was cut off is read as far as its blocks are whole, with a warning. Raises UnreadableReport where
+    nothing is, and for what is damaged or no report of Nsight Compute.
+    """
+    try:
+        with _opened(path) as file:
+            return report_of(file.session, file.launches(is_wanted), FORMAT, file.warnings)
+    except UnreadableReport as fault:
+        newer = _newer_layout(path)
+        if newer is None:
+            raise
+        if with_ncu_report.available():  # a layout of tomorrow: theirs to know
+            return with_ncu_report.read_with_ncu_report(path)
+        raise UnreadableReport(
+            f"{fault.message}; its layout is version {newer}, and the newest known here is {NEWEST}",
+            "pip install ncu-report, or a newer profkit",
+        ) from fault
+
+
+def _newer_layout(path: Path) -> int | None:
+    """The version of the file's layout, where it is newer than what is known here."""
+    try:
+        with path.open("rb") as file:
+            told = version(file.read(256))
+    except (OSError, ValueError):
+        return None
+    return told if told is not None and told > NEWEST else None
+
+
+def read_launches(path: Path, wanted: Wanted | None = None) -> tuple[Launch, ...]:
+    """Every result in the .ncu-rep at `path`, in its order, each with the values of the metrics that `wanted` names.
+
+    `wanted` is a collection of names or a function that says yes or no to one; None asks for all. The few metrics
+    that tell launches apart (`launches.IDENTITY`) come in any case. What stands in the report without a value of its
+    own (instances alone) has the value None. Raises UnreadableReport.
+    """
+    if wanted is None:
+        ask: Callable[[str], bool] = _all
+    elif callable(wanted):
+        ask = wanted
+    else:
+        ask = frozenset(wanted).__contains__
+    with _opened(path) as file:
+        return tuple(file.launches(ask))
+
+
+def _all(_: str) -> bool:
+    return True
+
+
+@dataclass
+class _File:
+    """An open report after its first pass."""
+
+    path: Path
+    data: mmap.mmap
+    session: Session = field(default_factory=Session)
+    strings: list[str] = field(default_factory=list)
+    filled: list[Block] = field(default_factory=list)  # blocks with results
+    warnings: list[str] = field(default_factory=list)
+
+    def scan(self) -> None:
+        """The first pass. Notes where the file is cut off."""
+        count = given = 0
+        try:
+            told = version(self.data)
+            if told is not None and told > NEWEST:
+                self.warnings.append(
+                    f"the file's layout is version {told}, newer than the {NEWEST} known here: check what it says"
+                )
+            for block in blocks(self.data):
+                count += 1
+                given = self._give_back(given, block.payload)
+                self.strings += read_header(self.data, block, self.session)
+                if block.results:
+                    self.filled.append(block)
+        except CutOff as cut:
+            if not self.filled:
+                raise UnreadableReport(
+                    f"{self.path} was cut off before its first result: {cut}", _AGAIN
+                ) from cut
+            self.warnings.append(f"the file was cut off: {cut}; what lies before it was read")
+        if count == 0:
+            raise UnreadableReport(f"{self.path} holds a header and nothing else: it was cut off", _AGAIN)
+
+    def launches(self, wanted: Callable[[str], bool]) -> Iterator[Launch]:
+        """The second pass: every result with the metrics whose names are wanted."""
+        asked = Asked(
+            {number: name for number, name in enumerate(self.strings) if name in _IDENTITY or wanted(name)}
+        )
+        seen = 0
+        for block in self.filled:
+            for part in records(self.data, block):
+                if part.kind == "source":
+                    continue
+                yield read_result(self.data, part, asked)
+                seen = self._give_back(seen, part.offset + part.size)
+
+    def _give_back(self, since: int, now: int) -> int:
+        """Pages that were read count as this process's memory until they are given back."""
+        if now - since < _GIVE_BACK or not hasattr(mmap, "MADV_DONTNEED"):
+            return since
+        start = since - since % mmap.PAGESIZE
+        self.data.madvise(mmap.MADV_DONTNEED, start, now - start)
+        return now
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[_File]:
+    """The file at `path` after its first pass. Turns what is wrong with it into UnreadableReport."""
+    try:
+        with path.open("rb") as stream:
+            if not stream.read(1):
+                raise UnreadableReport(f"{path} is empty")
+            with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
+                file = _File(path, data)
+                file.scan()
+                yield file
+    except Malformed as fault:
+        if fault.offset == 0:
+            raise UnreadableReport(f"{path} is {fault}") from fault
+        raise UnreadableReport(f"{path} is damaged: {fault}", _AGAIN) from fault
+    except OSError as error:
+        raise UnreadableReport(f"{path} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise UnreadableReport(f"{str(path)!r} cannot be read: {error}") from error

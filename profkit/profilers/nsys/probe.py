@@ -1,0 +1,65 @@
+"""Whether nsys works here: by a report of a tiny program, not by looking for a file."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+import tempfile
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from profkit.profilers import places
+from profkit.profilers.nsys.command import SUFFIX, nsys_argv
+from profkit.profilers.nsys.faults import explain
+from profkit.profilers.nsys.find import INSTALL_FIX, find_nsys
+from profkit.profilers.probe import answer, last_line
+
+_SECONDS = 60.0  # a report of `true` takes a second or two; a busy machine may take many times that
+_VERSION = re.compile(r"version (\d+(?:\.\d+)+)")
+
+
+@dataclass(frozen=True)
+class NsysAbility:
+    """What nsys can do on this machine. Where `works` is False, `reason` says why, `fix` what to do."""
+
+    path: Path | None
+    version: str | None
+    works: bool
+    reason: str | None = None
+    fix: str | None = None
+
+
+@lru_cache(maxsize=2)
+def probe_nsys(*, trial: bool = True) -> NsysAbility:
+    """Trace `true` once and see whether a report comes of it; the answer is kept for this process.
+
+    That its version is told says little: the nsys inside Nsight Compute starts, records, and then lacks the importer
+    that makes the report. Without `trial` it is taken at its word: for whoever can do without it, and would rather
+    find out by the real trace than spend a second before each.
+    """
+    path = find_nsys()
+    if path is None:
+        if sys.platform == "darwin":
+            return NsysAbility(None, None, False, "nsys records nothing on macOS: it has no CUDA", None)
+        absent = places.missing("nsys", "PROFKIT_NSYS", INSTALL_FIX)
+        return NsysAbility(None, None, False, absent.reason, absent.fix)
+    returncode, text = answer((str(path), "--version"), _SECONDS)
+    matched = _VERSION.search(text)
+    if matched is None:
+        fault = explain(text, returncode)
+        reason = fault.reason if fault else f"{path} does not say its version, but: {last_line(text)}"
+        return NsysAbility(path, None, False, reason, fault.fix if fault else INSTALL_FIX)
+    if not trial:
+        return NsysAbility(path, matched[1], True)
+    with tempfile.TemporaryDirectory(prefix="profkit-probe-") as folder:
+        report = Path(folder) / f"probe{SUFFIX}"
+        true = shutil.which("true") or "/bin/true"
+        returncode, text = answer(nsys_argv((true,), report, marked=False, nsys=str(path)), _SECONDS)
+        if report.is_file() and report.stat().st_size:
+            return NsysAbility(path, matched[1], True)
+    fault = explain(text, returncode)
+    tail = " ".join(text.split())[-200:] or "it said nothing"
+    reason = fault.reason if fault else f"nsys ended with {returncode} and left no report: {tail}"
+    return NsysAbility(path, matched[1], False, reason, fault.fix if fault else INSTALL_FIX)

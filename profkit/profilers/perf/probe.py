@@ -1,0 +1,260 @@
+"""What perf can do here, found out by doing it: a count, each kind of hardware event, a pipe, a recording."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from profkit.core.errors import Fault, UnreadableReport, UsageError
+from profkit.core.process import Outcome, run
+from profkit.core.types import Counter
+from profkit.profilers.perf.events import CLOCK
+from profkit.profilers.perf.faults import NO_PMU_FIX, PARANOID_FIX, explain
+from profkit.profilers.perf.find import find_perf
+from profkit.profilers.perf.stat_command import STAT_ENV, stat_argv
+from profkit.profilers.perf.stat_csv import read_stat_csv
+from profkit.profilers.perf.stat_names import split_name
+
+# Two or three events at a time always fit on the counters, so a census never multiplexes.
+_CENSUS = (
+    ("cycles", "instructions"),
+    ("branches", "branch-misses"),
+    ("cache-references", "cache-misses"),
+    ("L1-dcache-loads", "L1-dcache-load-misses"),
+    ("LLC-loads", "LLC-load-misses"),
+)
+# Some milliseconds of a shell counting: enough that no event of a working counter is 0.
+_BUSY = ("sh", "-c", "i=0; while [ $i -lt 5000 ]; do i=$((i+1)); done")
+_TIMEOUT = 20.0
+
+
+@dataclass(frozen=True)
+class PerfAbility:
+    """What perf can do on this machine for this user.
+
+    `census` holds one counter for each hardware event that was tried, with its state. `user_only`: the
+    kernel's part is not counted. `paranoid` is None where the kernel does not say. `faults` are what stood in
+    the way.
+    """
+
+    path: str | None
+    version: str | None
+    software_ok: bool = False
+    hardware_ok: bool = False
+    record_ok: bool = False
+    control_fifo_ok: bool = False
+    system_wide_ok: bool = False
+    user_only: bool = False
+    paranoid: int | None = None
+    census: tuple[Counter, ...] = ()
+    faults: tuple[Fault, ...] = ()
+
+    @property
+    def rights(self) -> int | None:
+        """The level of `kernel.perf_event_paranoid` as it holds for this user: -1 where all CPUs may be counted.
+
+        Root and CAP_PERFMON are above the kernel's setting, and a container may be below it.
+        """
+        return -1 if self.system_wide_ok else self.paranoid
+
+    @property
+    def counting(self) -> tuple[str, ...]:
+        """The hardware events that really count."""
+        return tuple(counter.name for counter in self.census if counter.value is not None)
+
+
+def probe_perf() -> PerfAbility:
+    """Try everything that profkit needs of perf; about half a second where perf works."""
+    found = find_perf()
+    paranoid = read_paranoid()
+    if found.path is None:
+        fault = Fault(found.reason or "perf is not installed", found.fix)
+        return PerfAbility(None, None, paranoid=paranoid, faults=(fault,))
+    faults: list[Fault] = []
+    with tempfile.TemporaryDirectory(prefix="profkit-perf-") as name:
+        folder = Path(name)
+        clock, outcome = _count(found.path, folder, ("task-clock", "page-faults"))
+        software_ok = any(counter.value is not None for counter in clock)
+        if not software_ok:
+            faults.append(_fault(outcome, "perf stat counted nothing"))
+            return PerfAbility(found.path, found.version, paranoid=paranoid, faults=tuple(faults))
+        census, user_only = _take_census(found.path, folder)
+        hardware_ok = {"cycles", "instructions"} <= {c.name for c in census if c.value is not None}
+        if not hardware_ok:
+            faults.append(Fault("this machine shows no hardware counters", NO_PMU_FIX))
+        record_ok, record_fault = _try_record(found.path, folder)
+        control_ok, control_fault = _try_control(found.path, folder)
+        everywhere, _ = _count(found.path, folder, ("cpu-clock",), system_wide=True)
+    faults += [fault for fault in (record_fault, control_fault) if fault is not None]
+    if user_only:
+        faults.append(
+            Fault("only user space is counted, since the kernel is closed to this user", PARANOID_FIX)
+        )
+    return PerfAbility(
+        path=found.path,
+        version=found.version,
+        software_ok=software_ok,
+        hardware_ok=hardware_ok,
+        record_ok=record_ok,
+        control_fifo_ok=control_ok,
+        system_wide_ok=any(counter.value is not None for counter in everywhere),
+        user_only=user_only,
+        paranoid=paranoid,
+        census=census,
+        faults=tuple(faults),
+    )
+
+
+def read_paranoid(root: Path = Path("/")) -> int | None:
+    """`kernel.perf_event_paranoid`; None where the kernel does not say (no perf in it, or a closed /proc)."""
+    try:
+        return int((root / "proc/sys/kernel/perf_event_paranoid").read_text("ascii"))
+    except (OSError, ValueError):
+        return None
+
+
+def nmi_watchdog(root: Path = Path("/")) -> bool:
+    """Whether the kernel's watchdog holds one hardware counter of every core."""
+    try:
+        return (root / "proc/sys/kernel/nmi_watchdog").read_text("ascii").strip() == "1"
+    except OSError:
+        return False
+
+
+def refused_events(perf: str, groups: Sequence[Sequence[str]]) -> dict[str, Counter]:
+    """Which events of these groups cannot be counted here, each with its reason; a tiny program per group.
+
+    One event that perf does not know makes it refuse the whole group, and the run with it: better known before.
+    An event that was on no counter this time (another kind of core) is not refused.
+    """
+    found: dict[str, Counter] = {}
+    with tempfile.TemporaryDirectory(prefix="profkit-perf-") as name:
+        folder = Path(name)
+        for group in groups:
+            counters, outcome = _count(perf, folder, group)
+            if outcome is None:
+                continue
+            told = {(c.name, c.pmu): c for c in counters}
+            if (
+                not counters
+                and group[0] == CLOCK.code
+                and (clock := _alone(perf, folder, CLOCK.code)).value is None
+            ):
+                # not even the kernel's clock: it is not the events that are refused, and to try each tells no more
+                names = {event: split_name(event) for event in group}
+                found |= {e: replace(clock, name=n.name, pmu=n.pmu) for e, n in names.items()}
+                continue
+            for event in group:
+                one = split_name(event)
+                counter = told.get((one.name, one.pmu))
+                if not counters and (counter := _alone(perf, folder, event)).state == "not-supported":
+                    counter = replace(counter, name=one.name, pmu=one.pmu)
+                if counter is not None and counter.state == "not-supported":
+                    found[event] = counter
+    return found
+
+
+def _alone(perf: str, folder: Path, event: str) -> Counter:
+    counters, outcome = _count(perf, folder, (event,))
+    if counters:
+        return counters[0]
+    return Counter(event, None, "not-supported", reason=_fault(outcome, "perf refused it").reason)
+
+
+def _take_census(perf: str, folder: Path) -> tuple[tuple[Counter, ...], bool]:
+    census: list[Counter] = []
+    user_only = False
+    for events in _CENSUS:
+        counters, outcome = _count(perf, folder, events)
+        if not counters:
+            reason = _fault(outcome, "perf refused it").reason
+            counters = tuple(Counter(event, None, "not-supported", reason=reason) for event in events)
+        user_only = user_only or ":u" in _text(folder / "count")
+        census += counters
+        if events is _CENSUS[0] and all(counter.value is None for counter in counters):
+            break  # without cycles and instructions there is no PMU at all
+    return tuple(census), user_only
+
+
+def _count(
+    perf: str, folder: Path, events: Sequence[str], system_wide: bool = False
+) -> tuple[tuple[Counter, ...], Outcome | None]:
+    output = folder / "count"
+    output.unlink(missing_ok=True)
+    outcome = _run(stat_argv(_BUSY, output, events, perf=perf, system_wide=system_wide))
+    try:
+        return read_stat_csv(output).counters, outcome
+    except UnreadableReport:
+        return (), outcome
+
+
+def _try_record(perf: str, folder: Path) -> tuple[bool, Fault | None]:
+    output = folder / "perf.data"
+    # cpu-clock is a timer of the kernel: it samples also where there is no PMU.
+    argv = (
+        perf,
+        "--buildid-dir",
+        "/dev/null",
+        "record",
+        "-q",
+        "-e",
+        "cpu-clock",
+        "-F",
+        "999",
+        "-o",
+        str(output),
+        "--",
+        *_BUSY,
+    )
+    outcome = _run(argv)
+    with contextlib.suppress(OSError):
+        if outcome is not None and outcome.ok and output.stat().st_size > 0:
+            return True, None
+    return False, _fault(outcome, "perf record made no recording")
+
+
+def _try_control(perf: str, folder: Path) -> tuple[bool, Fault | None]:
+    """Count only between `enable` and `disable` that the workload writes to a pipe."""
+    control, ack, output = folder / "control", folder / "ack", folder / "count"
+    output.unlink(missing_ok=True)
+    try:
+        os.mkfifo(control)
+        os.mkfifo(ack)
+    except OSError as error:
+        return False, Fault(f"no named pipe can be made in the temporary folder: {error.strerror}")
+    script = (
+        f'exec 3>"{control}" 4<"{ack}"; echo enable >&3; read a <&4; {_BUSY[2]}; echo disable >&3; read a <&4'
+    )
+    argv = stat_argv(("sh", "-c", script), output, ("task-clock",), control=control, ack=ack, perf=perf)
+    outcome = _run(argv)
+    try:
+        if any(counter.value for counter in read_stat_csv(output).counters):
+            return True, None
+    except UnreadableReport:
+        pass
+    return False, _fault(outcome, "perf did not obey its control pipe")
+
+
+def _run(argv: Sequence[str]) -> Outcome | None:
+    try:
+        return run(argv, env=STAT_ENV, timeout=_TIMEOUT)
+    except UsageError:
+        return None
+
+
+def _fault(outcome: Outcome | None, otherwise: str) -> Fault:
+    if outcome is None:
+        return Fault("perf could not be started")
+    known = explain(outcome.output_tail, outcome.returncode)
+    return known if known is not None else Fault(f"{otherwise}: perf {outcome.ending()}")
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text("utf-8", "replace")
+    except OSError:
+        return ""

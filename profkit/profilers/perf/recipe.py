@@ -1,0 +1,89 @@
+"""`profkit record --tool perf`: one recording or one count of a workload, in one file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from profkit.core.errors import MachineError
+from profkit.core.status import status_wrapper
+from profkit.core.types import Directive, Machine, Step, Switch
+from profkit.profilers.perf.events import SOFTWARE, table_for
+from profkit.profilers.perf.probe import PerfAbility, probe_perf
+from profkit.profilers.perf.record_command import inject_argv, python_frames, record_argv
+from profkit.profilers.perf.stat_command import STAT_ENV, stat_argv
+from profkit.profilers.perf.stat_groups import plan_groups
+
+SECONDS = 2.0  # of region, where the workload uses profkit.benchmark
+
+
+def recipe(
+    what: Literal["samples", "counters"],
+    command: tuple[str, ...],
+    report: Path,
+    scratch: Path,
+    *,
+    marked: bool,
+    python: tuple[int, int] | None,
+    machine: Machine,
+) -> Step:
+    """The step that leaves `report`. Raises MachineError where perf cannot do it here."""
+    perf = probe_perf()
+    if not (perf.record_ok if what == "samples" else perf.software_ok):
+        fault = perf.faults[0] if perf.faults else None
+        raise MachineError(fault.reason if fault else "perf does not work here", fault.fix if fault else None)
+    control, ack = (str(scratch / "control"), str(scratch / "ack")) if marked else (None, None)
+    switch = Switch("perf-control", control, ack) if marked else None
+    status = str(scratch / "status")
+    wrapped = status_wrapper(command, status)
+    after: tuple[tuple[str, ...], ...] = ()
+    if what == "counters":
+        argv = stat_argv(
+            wrapped, report, _events(perf, machine), control=control, ack=ack, perf=str(perf.path)
+        )
+        env = dict(STAT_ENV)
+    else:
+        frames = python_frames(python)
+        event: Literal["cycles", "cpu-clock"] = "cycles" if perf.hardware_ok else "cpu-clock"
+        graph = frames.call_graph
+        argv = record_argv(
+            wrapped, report, event=event, call_graph=graph, control=control, ack=ack, perf=str(perf.path)
+        )
+        env = dict(frames.env)
+        if frames.inject:
+            injected = scratch / "injected.data"
+            after = (
+                inject_argv(report, injected, perf=str(perf.path)),
+                ("mv", "-f", str(injected), str(report)),
+            )
+    return Step(
+        "record",
+        argv,
+        env=env,
+        directive=Directive(
+            "trace" if what == "samples" else "counters",
+            str(scratch / "region"),
+            switch=switch,
+            seconds=SECONDS,
+        ),
+        fifos=tuple(path for path in (control, ack) if path is not None),
+        tool="perf",
+        workload_status=status,
+        after=after,
+    )
+
+
+def _events(perf: PerfAbility, machine: Machine) -> tuple[str, ...]:
+    """All that this CPU's table has for one run; they may take turns, and the report then says so."""
+    software = tuple(event.code for event in SOFTWARE)
+    if not perf.hardware_ok:
+        return ("task-clock", *software)
+    metrics = (
+        "branch.miss_rate",
+        "cache.l1.miss_rate",
+        "cache.l2.miss_rate",
+        "cache.l3.miss_rate",
+        "simd.utilization",
+    )
+    groups = plan_groups(table_for(machine), metrics)
+    return tuple(dict.fromkeys(event for group in groups for event in group))

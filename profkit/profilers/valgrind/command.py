@@ -1,0 +1,92 @@
+"""How callgrind is called. The one place with its flags."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from profkit.core.types import Cache
+from profkit.hardware.blas import thread_environment
+from profkit.profilers.valgrind.geometry import fit_geometry
+
+# Compilers and system queries that a workload starts are not what it computes, and simulating one costs minutes.
+_NOT_FOLLOWED = (
+    "*/gcc*,*/g++*,*/cc,*/c++,*/cc1*,*/clang*,*/*-linux-gnu-*,*/nvcc,*/ptxas*,*/ld,*/ld.*,*/as,"
+    "*/ldconfig*,*/lscpu,*/uname,*/git"
+)
+
+COST = 60.0
+COST_NOTE = "a numpy script of 77 ms took 60 times as long; starting torch takes about 10 times as long"
+
+
+def single_thread_env() -> dict[str, str]:
+    """Environment for a simulated workload: one thread, and the same work in every run.
+
+    Valgrind runs one thread at a time: threads that spin for work cost minutes and count instructions that mean
+    nothing. Hash randomisation moves dictionaries, and with them a per mille of the instructions, from run to run.
+    """
+    return {**thread_environment(1), "PYTHONHASHSEED": "0"}
+
+
+def callgrind_argv(
+    workload_argv: Sequence[str],
+    out: Path,
+    *,
+    i1: Cache,
+    d1: Cache,
+    last: Cache,
+    region: bool,
+    instructions: bool,
+    valgrind: str = "valgrind",
+    setarch: str | None = None,
+) -> tuple[str, ...]:
+    """The command that simulates `workload_argv` with these caches and leaves `<out>.<pid>` per process.
+
+    `last` is the level behind L1: run once with L2 and once with L3, and all three levels have a miss rate.
+    `region`: count only what `profkit.region` marks; else the whole of every process. `instructions`: costs
+    by instruction address, which the instruction mix needs, instead of by source line. `setarch`: a working
+    setarch, for the programs that are not followed; valgrind itself places a simulated one, whose counts were
+    the same to the last miss with and without it (3.19, x86-64). Children are followed (`env python ...` is one),
+    compilers are not. The geometry is always given: what valgrind detects by itself is wrong on new processors.
+    """
+    command = [] if setarch is None else [setarch, "-R"]
+    command += [
+        valgrind,
+        "--tool=callgrind",
+        "--vgdb=no",  # nobody debugs, and its pipes would stay in the temporary folder when a run is ended
+        "--trace-children=yes",
+        f"--trace-children-skip={_NOT_FOLLOWED}",
+        f"--callgrind-out-file={str(out).replace('%', '%%')}.%p",
+        "--combine-dumps=yes",  # else each region leaves a file of its own
+        "--cache-sim=yes",
+        "--simulate-wb=yes",  # dirty lines that go back to memory; costs nothing measurable
+        "--branch-sim=yes",
+        f"--I1={fit_geometry(i1).option()}",
+        f"--D1={fit_geometry(d1).option()}",
+        f"--LL={fit_geometry(last).option()}",
+        "--separate-threads=no",
+        f"--dump-instr={'yes' if instructions else 'no'}",
+        f"--dump-line={'no' if instructions else 'yes'}",
+    ]
+    if region:
+        command.append("--instr-atstart=no")
+    return (*command, *workload_argv)
+
+
+def geometry_notes(*caches: Cache) -> tuple[str, ...]:
+    """What had to be changed so that valgrind can simulate these caches, one sentence each."""
+    return tuple(note for cache in caches if (note := fit_geometry(cache).note) is not None)
+
+
+def outputs(out: Path) -> tuple[Path, ...]:
+    """The files that a run of `callgrind_argv(..., out)` left, one per process, in order of pids."""
+    found = [
+        path
+        for path in out.parent.glob(_literal(out.name) + ".*")
+        if path.suffix[1:].isdigit() and path.stat().st_size > 0  # empty: its process was killed
+    ]
+    return tuple(sorted(found, key=lambda p: int(p.suffix[1:])))
+
+
+def _literal(name: str) -> str:
+    return "".join(f"[{c}]" if c in "*?[" else c for c in name)

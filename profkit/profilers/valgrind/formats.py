@@ -1,0 +1,33 @@
+"""What of valgrind's can be read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from profkit.core.types import Report
+from profkit.profilers.formats import Format
+from profkit.profilers.valgrind import cachegrind_file, callgrind_file
+
+
+def read_with_mix(path: Path) -> Report:
+    """A callgrind file, with its instructions by kind where it has addresses and their object files are here."""
+    from profkit.profilers.valgrind.instructions import instruction_mix
+
+    report = callgrind_file.read_callgrind(path)
+    mix = instruction_mix(path)
+    if mix is None:
+        return report
+    return replace(
+        report,
+        counters=(*report.counters, *mix.whole.counters()),
+        warnings=(*report.warnings, *mix.notes),
+    )
+
+
+FORMATS = (
+    Format("callgrind", "valgrind", "callgrind", callgrind_file.looks_like, read_with_mix),
+    Format(
+        "cachegrind", "valgrind", "cachegrind", cachegrind_file.looks_like, cachegrind_file.read_cachegrind
+    ),
+)

@@ -1,0 +1,208 @@
+"""The instruction mix of a simulated run: floating-point operations, and how many of them are packed.
+
+Callgrind counts how often each address was executed; the object files on this machine say what stands there.
+Code that is in no file here (just-in-time code, or a report from another machine) stays undecoded, and its
+share is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from profkit.core.errors import UnreadableReport
+from profkit.core.types import RUN, Counter, Scope
+from profkit.profilers.valgrind.elf import Elf, read_elf
+from profkit.profilers.valgrind.executions import Executed, read_executions
+from profkit.profilers.valgrind.isa import CLASSIFIERS, Instruction
+
+HOTTEST = 50  # functions that get a mix of their own
+UNDECODED_LIMIT = (
+    0.05  # beyond this share the counts are not counts of the workload; 2 % is what theory is held to
+)
+WORTH_A_NOTE = 0.005  # a quarter of the 2 % that theory is held to
+_LONGEST = 16  # bytes; x86-64 allows 15
+_GAP = 64  # addresses closer than this are decoded in one sweep over the bytes between them
+
+
+@dataclass(frozen=True)
+class Mix:
+    """Counts of executed instructions; `flop*` counts operations: lanes, and a multiply-add as two."""
+
+    executed: int = 0
+    undecoded: int = 0
+    flop16: int = 0
+    flop32: int = 0
+    flop64: int = 0
+    flop80: int = 0
+    scalar: int = 0  # floating-point instructions on one value
+    packed128: int = 0  # floating-point instructions on registers of 128 bits, 256, 512
+    packed256: int = 0
+    packed512: int = 0
+    simd_int: int = 0  # packed integer, logic and shuffle instructions
+
+    def __add__(self, other: Mix) -> Mix:
+        return Mix(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(Mix)))
+
+    @property
+    def flop(self) -> int:
+        """Floating-point operations of every precision."""
+        return self.flop16 + self.flop32 + self.flop64 + self.flop80
+
+    @property
+    def packed(self) -> int:
+        """Floating-point instructions on more than one value."""
+        return self.packed128 + self.packed256 + self.packed512
+
+    def counters(self, scope: Scope = RUN) -> tuple[Counter, ...]:
+        """The counts by name. None of them has a value where too much could not be decoded."""
+        values = {
+            "FLOP": self.flop,
+            "FLOP16": self.flop16,
+            "FLOP32": self.flop32,
+            "FLOP64": self.flop64,
+            "FPinstr": self.scalar + self.packed,
+            "FPscalar": self.scalar,
+            "SIMDfp": self.packed,
+            "SIMDfp128": self.packed128,
+            "SIMDfp256": self.packed256,
+            "SIMDfp512": self.packed512,
+            "SIMDint": self.simd_int,
+        }
+        share = self.undecoded / self.executed if self.executed else 0.0
+        if share > UNDECODED_LIMIT:
+            reason = f"{share:.0%} of the instructions stand in code that is in no file on this machine"
+            return tuple(Counter(n, None, "not-counted", scope=scope, reason=reason) for n in values)
+        return tuple(Counter(n, float(v), "measured", scope=scope) for n, v in values.items())
+
+
+@dataclass(frozen=True)
+class FunctionMix:
+    """The mix of one function."""
+
+    function: str
+    library: str | None
+    mix: Mix
+
+    def counters(self) -> tuple[Counter, ...]:
+        """Its counts, in its own scope."""
+        return self.mix.counters(Scope("function", self.function, self.library))
+
+
+@dataclass(frozen=True)
+class InstructionMix:
+    """The mix of a run and of its functions, most instructions first; `notes` say what is not in it."""
+
+    whole: Mix
+    functions: tuple[FunctionMix, ...]
+    notes: tuple[str, ...] = ()
+
+    def counters(self) -> tuple[Counter, ...]:
+        """The counts of the run, then of each function."""
+        return (*self.whole.counters(), *(c for function in self.functions for c in function.counters()))
+
+
+def instruction_mix(path: Path, *more: Path) -> InstructionMix | None:
+    """The mix of the callgrind file at `path` and of the run's other processes; None without addresses in it.
+
+    Reads the object files that the report names. Raises UnreadableReport for what is no sound callgrind file.
+    """
+    executions: dict[tuple[str, str], Executed] = {}
+    for file in (path, *more):
+        found = read_executions(file)
+        if found is None:
+            return None
+        for key, counts in found.items():
+            known = executions.setdefault(key, {})
+            for address, count in counts.items():
+                known[address] = known.get(address, 0) + count
+    by_object: dict[str, set[int]] = {}
+    for (library, _), counts in executions.items():
+        by_object.setdefault(library, set()).update(counts)
+    decoded = {library: _decode(library, addresses) for library, addresses in by_object.items()}
+    mixes: dict[tuple[str, str], Mix] = {}
+    for (library, function), counts in executions.items():
+        mixes[library, function] = _mix(counts, decoded[library])
+    whole = sum(mixes.values(), Mix())
+    if not 0 <= whole.executed < 1 << 63:
+        raise UnreadableReport(
+            f"{path} counts {str(whole.executed)[:24]} instructions, which no run can have"
+        )
+    hottest = sorted(mixes, key=lambda key: (-mixes[key].executed, key))[:HOTTEST]
+    kept = [key for key in hottest if mixes[key].executed]
+    functions = tuple(FunctionMix(name, library or None, mixes[library, name]) for library, name in kept)
+    return InstructionMix(whole, functions, tuple(_notes(mixes, whole)))
+
+
+def _mix(counts: Executed, decoded: dict[int, Instruction]) -> Mix:
+    sums = dict.fromkeys((f.name for f in fields(Mix)), 0)
+    for address, count in counts.items():
+        sums["executed"] += count
+        instruction = decoded.get(address)
+        if instruction is None:
+            sums["undecoded"] += count
+        elif instruction.kind == "fp":
+            precision = f"flop{instruction.bits or 64}"
+            sums[precision] += count * instruction.flop
+            sums[f"packed{instruction.width}" if instruction.width >= 128 else "scalar"] += count
+        elif instruction.kind == "simd-int":
+            sums["simd_int"] += count
+    return Mix(**sums)
+
+
+def _notes(mixes: dict[tuple[str, str], Mix], whole: Mix) -> Iterator[str]:
+    if whole.undecoded > WORTH_A_NOTE * whole.executed:
+        missing: dict[str, int] = {}
+        for (library, _), mix in mixes.items():
+            missing[library] = missing.get(library, 0) + mix.undecoded
+        worst = max(missing, key=lambda library: missing[library])
+        share = whole.undecoded / whole.executed
+        yield (
+            f"{share:.2%} of the instructions were not decoded, most of them in "
+            f"{Path(worst).name if worst not in ('', '???') else 'code without a file (just-in-time code)'}"
+        )
+    yield "valgrind has no AVX-512: libraries choose AVX2 under it, so wider registers show as 256 bits"
+
+
+def _decode(library: str, addresses: set[int]) -> dict[int, Instruction]:
+    """What stands at each of `addresses` in the object file, as far as it can be read."""
+    elf = read_elf(Path(library)) if library and library != "???" else None
+    if elf is None:
+        return {}
+    classify = CLASSIFIERS[elf.architecture]
+    disassemble = _disassembler(elf)
+    found: dict[int, Instruction] = {}
+    for run in _runs(sorted(addresses)):
+        code = elf.read(run[0], run[-1] - run[0] + _LONGEST)
+        for address, _, mnemonic, operands in disassemble(code, run[0], 0):
+            if address in addresses:
+                found[address] = classify(mnemonic, operands)
+        for address in run:
+            if address not in found:  # the sweep lost step: data between instructions
+                code = elf.read(address, _LONGEST)
+                for _, _, mnemonic, operands in disassemble(code, address, 1):
+                    found[address] = classify(mnemonic, operands)
+    return found
+
+
+def _runs(addresses: list[int]) -> Iterator[list[int]]:
+    run: list[int] = []
+    for address in addresses:
+        if run and address - run[-1] > _GAP:
+            yield run
+            run = []
+        run.append(address)
+    if run:
+        yield run
+
+
+def _disassembler(elf: Elf) -> Callable[[bytes, int, int], Iterator[tuple[int, int, str, str]]]:
+    import capstone  # here: 30 ms that a report without addresses need not pay
+
+    if elf.architecture == "x86_64":
+        engine = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
+    else:
+        engine = capstone.Cs(capstone.CS_ARCH_ARM64, capstone.CS_MODE_ARM)
+    disassemble: Callable[[bytes, int, int], Iterator[tuple[int, int, str, str]]] = engine.disasm_lite
+    return disassemble

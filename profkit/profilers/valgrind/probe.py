@@ -1,0 +1,94 @@
+"""Whether valgrind works here: by a tiny simulation, not by looking for a file."""
+
+from __future__ import annotations
+
+import platform
+import re
+import shutil
+import sys
+import tempfile
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from profkit.core.errors import UnreadableReport
+from profkit.core.types import Cache
+from profkit.profilers.probe import answer
+from profkit.profilers.valgrind.callgrind_file import read_callgrind
+from profkit.profilers.valgrind.command import callgrind_argv, outputs
+from profkit.profilers.valgrind.faults import INSTALL, explain
+from profkit.profilers.valgrind.find import find_valgrind
+
+_SECONDS = 60.0  # simulating `true` takes half a second; a busy machine may take many times that
+_TINY = Cache(1, 32768, 8)
+_ON_A_MAC = "--tool xctrace   (Instruments counts on macOS)"
+
+
+@dataclass(frozen=True)
+class ValgrindAbility:
+    """What valgrind can do on this machine. Where `works` is False, `reason` says why, `fix` what to do."""
+
+    works: bool
+    path: Path | None = None
+    version: str | None = None
+    setarch: str | None = None  # a setarch that may take the randomness out of addresses
+    reason: str | None = None
+    fix: str | None = None
+
+
+@lru_cache(maxsize=1)
+def probe_valgrind() -> ValgrindAbility:
+    """Simulate `true` once and read what came of it; the answer is kept for this process."""
+    path = find_valgrind()
+    if path is None:
+        if sys.platform == "darwin":
+            return ValgrindAbility(False, reason="valgrind does not run on macOS", fix=_ON_A_MAC)
+        return ValgrindAbility(False, reason="valgrind is not installed", fix=INSTALL)
+    version = _version(path)
+    setarch = _setarch()
+    if version is None:
+        return ValgrindAbility(
+            False, path, reason=f"{path} does not say its version", fix=f"reinstall it: {INSTALL}"
+        )
+    true = shutil.which("true") or "/bin/true"
+    with tempfile.TemporaryDirectory(prefix="profkit-probe-") as folder:
+        out = Path(folder) / "probe"
+        argv = callgrind_argv(
+            [true],
+            out,
+            i1=_TINY,
+            d1=_TINY,
+            last=Cache(2, 1 << 20, 16),
+            region=False,
+            instructions=True,
+            valgrind=str(path),
+            setarch=setarch,
+        )
+        returncode, text = answer(argv, _SECONDS)
+        if returncode != 0:
+            fault = explain(text, returncode)
+            tail = " ".join(text.split())[-200:]
+            reason = fault.reason if fault else f"valgrind ended with {returncode}: {tail}"
+            return ValgrindAbility(False, path, version, setarch, reason, fault.fix if fault else None)
+        try:
+            files = outputs(out)
+            counted = bool(files) and any(c.value for c in read_callgrind(*files).counters)
+        except UnreadableReport as error:
+            return ValgrindAbility(False, path, version, setarch, error.message, error.fix)
+        if not counted:
+            return ValgrindAbility(False, path, version, setarch, "callgrind ran, but wrote no counts")
+    return ValgrindAbility(True, path, version, setarch)
+
+
+def _version(path: Path) -> str | None:
+    _, text = answer((str(path), "--version"), _SECONDS)
+    matched = re.search(r"valgrind-(\S+)", text)
+    return matched[1] if matched else None
+
+
+def _setarch() -> str | None:
+    """A setarch that works: containers often forbid the call that switches randomisation off."""
+    found = shutil.which("setarch")
+    if found is None or platform.system() != "Linux":
+        return None
+    return found if answer((found, "-R", shutil.which("true") or "/bin/true"), _SECONDS)[0] == 0 else None

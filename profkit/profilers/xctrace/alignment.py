@@ -1,0 +1,217 @@
+"""Where the marked region lies in a trace: its entries, noted on the host's clock, as windows in the time of the trace.
+
+A trace counts nanoseconds from its begin. Its table `time-info` ties that to the clock of the host ("raw data needed to
+transform a mach-absolute-time to a trace relative timestamp", says Instruments of it): `mabs-epoch` is mach absolute
+time at the begin, in ticks, `timebase-info` ("125/3") the nanoseconds of a tick. So
+
+    host ns = mabs-epoch * numerator / denominator + trace ns
+
+and `profkit.region` notes host ns (region/signpost.py). Rows of the table as the only real ones that are known have
+them: an M3 Ultra of Instruments 27 (2897656234073, 125/3), and readers of others' tools; the column `mct-epoch` is the
+clock that goes on while the machine sleeps. mach absolute time stops with the trace's, so a sleep shifts nothing.
+
+Of the templates Metal System Trace has that table (79 of 79 recordings of an M1 by Instruments 26), Time Profiler and
+a recording of the GPU counters alone have it not (0 of 13, 0 of 22): there the signposts of the region decide, which
+Time Profiler records by itself, and other recordings with the instrument Points of Interest.
+
+Nothing here is silently wrong: what does not lie in the trace is told, and where nothing does, or the clock is not
+known, the signposts of the region decide where the trace has them, else the whole trace counts, and that is told, too.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from profkit.core.formatting import plural, quantity
+from profkit.runtime.region.record import RegionRecord
+from profkit.runtime.region.signpost import MARK
+
+Window = tuple[int, int]  # begin and end in ns since the begin of the trace
+
+CLOCK_TABLE = "time-info"
+# The timebase by its two fields, and as Instruments shows it: a reader has one of them at least.
+CLOCK_COLUMNS = ("mabs-epoch", "timebase-info/*", "timebase-info", "mct-epoch")
+SIGNPOST_TABLE = "kdebug-signpost-interval"
+SIGNPOST_COLUMNS = ("start", "duration", "start-arg2")
+# A signpost is set within microseconds of its span; the thread may lose its core in between.
+SAME_NS = 5_000_000
+LARGEST = 1 << 63
+
+
+class NoClock(ValueError):
+    """The trace does not say how its time goes with the host's; the sentence says why."""
+
+
+@dataclass(frozen=True)
+class TraceClock:
+    """`epoch` ticks of mach absolute time at the begin of the trace, `numerator / denominator` ns each."""
+
+    epoch: int
+    numerator: int
+    denominator: int
+    slept: bool = False  # the machine did, while it recorded
+
+    def in_trace(self, host: int) -> int:
+        """Host nanoseconds as nanoseconds since the begin of the trace; negative: before it."""
+        return host - self.epoch * self.numerator // self.denominator
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """What counts: `windows`, sorted and apart; empty where the whole trace does.
+
+    `entries` is how many entries of the region they are of. `notes` say what was left out, and why.
+    """
+
+    windows: tuple[Window, ...] = ()
+    entries: int = 0
+    source: Literal["clock", "signposts", "whole"] = "whole"
+    notes: tuple[str, ...] = ()
+
+    @property
+    def marked(self) -> bool:
+        """Whether only a part of the trace counts."""
+        return bool(self.windows)
+
+    @property
+    def lost(self) -> str | None:
+        """Why all of the trace counts although a region was entered; None where none was, or it was found."""
+        return self.notes[0] if self.source == "whole" and self.notes else None
+
+
+def read_clock(rows: Iterable[Sequence[object]]) -> TraceClock:
+    """The clock of a trace from the rows of `time-info`, each with the cells of CLOCK_COLUMNS. Raises NoClock.
+
+    Several rows are fine where they say the same. The timebase is two numbers, a text ("125/3"), or both numbers in one
+    (the high 32 bits over the low ones).
+    """
+    anchors, apart = set(), set()
+    for epoch, fields, shown, continuous in rows:
+        timebase = fields if fields else shown
+        if epoch is None or timebase is None:
+            continue
+        if type(epoch) is not int or not 0 <= epoch < LARGEST:
+            raise NoClock(f"its {CLOCK_TABLE} has {str(epoch)[:40]!r} for the begin")
+        anchors.add((epoch, *_timebase(timebase)))
+        if type(continuous) is int:
+            apart.add(continuous - epoch)
+    if not anchors:
+        raise NoClock(f"it has no row in {CLOCK_TABLE}")
+    if len(anchors) > 1:
+        raise NoClock(f"its {CLOCK_TABLE} begins the clock anew: {plural(len(anchors), 'row')} that differ")
+    return TraceClock(*anchors.pop(), slept=len(apart) > 1)
+
+
+def _timebase(cell: object) -> tuple[int, int]:
+    parts: tuple[object, ...] = ()
+    if isinstance(cell, (str, tuple)):
+        parts = tuple(_number(word) for word in (cell.split("/") if isinstance(cell, str) else cell))
+    elif type(cell) is int and cell >= 0:
+        parts = (cell >> 32, cell & 0xFFFFFFFF)
+    if len(parts) == 2:
+        numerator, denominator = parts
+        if isinstance(numerator, int) and isinstance(denominator, int) and numerator > 0 and denominator > 0:
+            return numerator, denominator
+    raise NoClock(f"its {CLOCK_TABLE} has {str(cell)[:40]!r} for the timebase")
+
+
+def _number(word: object) -> object:
+    plain = isinstance(word, str) and len(word) < 12 and word.strip().isascii() and word.strip().isdecimal()
+    return int(str(word)) if plain else word
+
+
+def read_signposts(rows: Iterable[Sequence[object]]) -> tuple[Window, ...]:
+    """The signposts of profkit's regions among the rows of SIGNPOST_TABLE, each with the cells of SIGNPOST_COLUMNS."""
+    found = []
+    for start, duration, mark in rows:
+        if mark == MARK and isinstance(start, int) and isinstance(duration, int) and duration >= 0:
+            found.append((start, start + duration))
+    return tuple(sorted(found))
+
+
+def align(
+    records: Iterable[RegionRecord],
+    clock: TraceClock | NoClock | None,
+    length: int | None,
+    signposts: Sequence[Window] = (),
+) -> Alignment:
+    """What counts of a trace of `length` ns (None: not known) in which processes left these records.
+
+    `clock` None: the trace has no `time-info`. `signposts` are in the time of the trace, sorted (`read_signposts`).
+    """
+    records = tuple(records)
+    spans = sorted(span for record in records for span in record.spans)
+    left_out = sum(record.spans_left_out for record in records)
+    notes = []
+    if left_out:
+        more = plural(left_out, "later entry of the region is", "later entries of the region are")
+        notes.append(f"{more} not in it: the times of {len(spans)} were kept")
+    if isinstance(clock, TraceClock) and spans:
+        if clock.slept:
+            notes.append("the machine slept while it recorded; the clock of the trace stood still with it")
+        inside, reason = _inside([(clock.in_trace(a), clock.in_trace(b)) for a, b in spans], length)
+        if left_out and inside:
+            signposts = [one for one in signposts if one[0] <= inside[-1][1]]
+        if inside and signposts and (apart := _apart(inside, signposts)) > SAME_NS:
+            reason = f"by the clock it lies {quantity(apart / 1e9, 's')} from its signposts"
+            inside = []
+        if inside:
+            return Alignment(_union(inside), len(inside), "clock", (*notes, *([reason] if reason else ())))
+    elif spans:
+        reason = f"the trace does not tell its clock: {clock or f'it has no table {CLOCK_TABLE}'}"
+    elif any(record.regions or record.benchmarks for record in records):
+        reason = "its entries were not timed on the clock of the trace"
+    else:
+        reason = None
+    marked, _ = _inside(signposts, length)
+    if marked:
+        # not cut to what was kept: signposts have no limit
+        why = [f"the region is where its signposts are: {reason}"] if reason else []
+        return Alignment(_union(marked), len(marked), "signposts", tuple(why))
+    if reason is None:
+        return Alignment()
+    return Alignment(notes=(f"the whole trace counts, not the region alone: {reason}",))
+
+
+def _inside(windows: Sequence[Window], length: int | None) -> tuple[list[Window], str | None]:
+    """The windows as far as they lie in the trace, and what is to be told of those that do not."""
+    end = LARGEST if length is None else length
+    found = [(max(0, a), min(end, b)) for a, b in windows if b >= 0 and a <= end]
+    outside = len(windows) - len(found)
+    if not outside:
+        cut = sum(a < 0 or b > end for a, b in windows)
+        return (
+            found,
+            f"{plural(cut, 'entry', 'entries')} of the region cut off at the trace's ends" if cut else None,
+        )
+    before = sum(b < 0 for a, b in windows)
+    where = [f"{before} before its begin"] if before else []
+    where += [f"{outside - before} after its end"] if outside > before else []
+    told = f"{outside} of {plural(len(windows), 'entry', 'entries')} of the region lie outside of the trace"
+    if not found:
+        nearest = quantity(min(-b if b < 0 else a - end for a, b in windows) / 1e9, "s")
+        return [], f"{told}, the nearest by {nearest}: it is of another recording, or of another clock"
+    return found, f"{told} ({', '.join(where)})"
+
+
+def _apart(windows: Sequence[Window], signposts: Sequence[Window]) -> int:
+    """How far the begin of the worst signpost is from the begin of the window next to it, in ns."""
+    begins = sorted(a for a, _ in windows)
+    worst = 0
+    for begin, _ in signposts:
+        place = bisect_left(begins, begin)
+        worst = max(worst, min(abs(begin - near) for near in begins[max(0, place - 1) : place + 1]))
+    return worst
+
+
+def _union(windows: Iterable[Window]) -> tuple[Window, ...]:
+    found: list[Window] = []
+    for begin, end in sorted(windows):
+        if found and begin <= found[-1][1]:
+            found[-1] = found[-1][0], max(found[-1][1], end)
+        else:
+            found.append((begin, end))
+    return tuple(found)

@@ -1,0 +1,193 @@
+"""Which events of an Apple or Intel Mac are counted together, from the event table that macOS itself brings.
+
+macOS keeps one table for each kind of core in /usr/share/kpep: names, and the counters that each event may sit on. What
+is read there decides; where it cannot be read, the events that all of Apple's chips from the M1 on have, with the
+counters that Linux's driver for the M1 (drivers/perf/apple_m1_cpu_pmu.c) puts them on.
+"""
+
+from __future__ import annotations
+
+import plistlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from xml.parsers.expat import ExpatError
+
+from profkit.analysis.metrics.formulas import FormulaTable, formula_table
+
+FOLDER = Path("/usr/share/kpep")
+LARGEST = 16 * 1024 * 1024  # bytes of a table; the largest are some 200 kB
+FIXED = 0b11
+ANY_COUNTER = 0b11_1111_1100  # 2 to 9: the eight of an Apple core that can be chosen
+_UPPER, _LAST = 0b1110_0000, 0b1000_0000  # 5 to 7, and 7 alone
+METRICS = (
+    "branch.miss_rate",
+    "cache.l1.miss_rate",
+    "simd.utilization",
+    "tlb.data.miss_rate",
+    "cache.l1i.mpki",
+    "cache.l2.miss_rate",
+    "cache.l3.miss_rate",
+    "stalls.frontend",
+    "stalls.backend",
+)
+_ANCHORS = ("cycles", "instructions")
+
+
+@dataclass(frozen=True)
+class Event:
+    """One event: its name, the name that Instruments shows for it, and the counters that it may sit on, as bits."""
+
+    name: str
+    mask: int
+    alias: str | None = None
+
+
+@dataclass(frozen=True)
+class Events:
+    """The events of one kind of core. `told`: macOS's own table was read; else it is what all Apple silicon has."""
+
+    chip: str  # apple, intel
+    events: tuple[Event, ...]
+    told: bool
+
+
+_ALL_APPLE = Events(
+    "apple",
+    (
+        Event("FIXED_CYCLES", 0b01, "Cycles"),
+        Event("FIXED_INSTRUCTIONS", 0b10, "Instructions"),
+        Event("INST_BRANCH", _UPPER),
+        Event("BRANCH_MISPRED_NONSPEC", _UPPER),
+        Event("INST_LDST", _UPPER),
+        Event("L1D_CACHE_MISS_LD_NONSPEC", _UPPER),
+        Event("L1D_CACHE_MISS_ST_NONSPEC", _UPPER),
+        Event("L1D_TLB_ACCESS", ANY_COUNTER),
+        Event("L1D_TLB_MISS", ANY_COUNTER),
+        Event("L1I_CACHE_MISS_DEMAND", ANY_COUNTER),
+    ),
+    told=False,
+)
+
+
+def read_events(
+    chip: str, cputype: int | None, subtype: int | None, family: int | None, folder: Path = FOLDER
+) -> Events | None:
+    """The events of this Mac's cores, by what `sysctl hw.cputype hw.cpusubtype hw.cpufamily` say of them.
+
+    `chip` is `apple` or `intel`; None for an Intel Mac whose table is not there: its events differ from chip to chip.
+    """
+    if cputype is not None and subtype is not None and family is not None:
+        name = f"cpu_{cputype & 0xFFFFFFFF:x}_{subtype & 0xFFFFFFFF:x}_{family & 0xFFFFFFFF:x}.plist"
+        found = _read_table(folder / name)
+        if found:
+            return Events(chip, found, told=True)
+    return _ALL_APPLE if chip == "apple" else None
+
+
+def _read_table(path: Path) -> tuple[Event, ...]:
+    """The events of one of macOS's tables; empty where it is none that can be read."""
+    try:
+        if path.stat().st_size > LARGEST:
+            return ()
+        content: Any = plistlib.loads(path.read_bytes())
+        cpu = content["system"]["cpu"]
+        chosen = int(cpu.get("config_counters", ANY_COUNTER))
+        aliases = {str(event): str(alias) for alias, event in cpu.get("aliases", {}).items()}
+        return tuple(
+            Event(str(name), _mask(entry, chosen), aliases.get(str(name)))
+            for name, entry in cpu["events"].items()
+        )
+    except (
+        OSError,
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        OverflowError,
+        RecursionError,
+        ExpatError,
+    ):
+        return ()
+
+
+def _mask(entry: Mapping[str, Any], chosen: int) -> int:
+    if "fixed_counter" in entry:
+        return 1 << (int(entry["fixed_counter"]) & 31)
+    return int(entry.get("counters_mask") or chosen)
+
+
+def plan_groups(events: Events, metrics: Sequence[str] = METRICS) -> tuple[tuple[Event, ...], ...]:
+    """Groups of events for `metrics`, each for a run of its own, small enough that none takes turns on a counter.
+
+    Cycles and instructions are in each group. The events of one formula stay in one group where their counters allow
+    it. In each the events with the fewest counters to sit on stand first: Instruments gives out counters in that order,
+    first come first served, and refuses the set where the last finds none.
+    """
+    formulas = formula_table("xctrace", events.chip)
+    known = _by_formula_name(events, formulas)
+    anchors = tuple(known[name] for name in _ANCHORS if name in known)
+    groups: list[list[Event]] = []
+    for need in _needs(formulas, known, metrics):
+        wanted = [event for event in need if event not in anchors]
+        pieces = [wanted] if fits((*anchors, *wanted)) else [[event] for event in wanted]
+        for piece in pieces:
+            home = next((group for group in groups if fits((*anchors, *_joined(group, piece)))), None)
+            if home is None and fits((*anchors, *piece)):
+                groups.append(list(piece))
+            elif home is not None:
+                home[:] = _joined(home, piece)
+    if not groups and anchors:
+        groups.append([])
+    return tuple(tuple(sorted((*anchors, *group), key=_scarce)) for group in groups)
+
+
+def _joined(group: Sequence[Event], piece: Sequence[Event]) -> list[Event]:
+    return list(dict.fromkeys((*group, *piece)))
+
+
+def _scarce(event: Event) -> tuple[int, int]:
+    return event.mask.bit_count(), event.mask
+
+
+def _by_formula_name(events: Events, formulas: FormulaTable) -> dict[str, Event]:
+    """Each event by the name that formulas know; of several (INST_ALL, FIXED_INSTRUCTIONS) one on a fixed counter."""
+    known: dict[str, Event] = {}
+    for event in sorted(events.events, key=lambda event: not _is_fixed(event)):
+        known.setdefault(formulas.resolve(event.name), event)
+    return known
+
+
+def _is_fixed(event: Event) -> bool:
+    return event.mask != 0 and event.mask & ~FIXED == 0
+
+
+def _needs(
+    formulas: FormulaTable, known: Mapping[str, Event], metrics: Sequence[str]
+) -> list[tuple[Event, ...]]:
+    """For each metric the events of its first formula that can be counted at all."""
+    needs = []
+    for metric in metrics:
+        for way in formulas.formulas.get(metric, ()):
+            names = [formulas.resolve(name) for name in way.names]
+            if all(name in known for name in names):
+                needs.append(tuple(known[name] for name in names))
+                break
+    return needs
+
+
+def fits(events: Sequence[Event]) -> bool:
+    """Whether each of `events` finds a counter of its own, whatever the order (a matching of two sides)."""
+    held: dict[int, Event] = {}
+
+    def place(event: Event, tried: set[int]) -> bool:
+        for counter in range(32):
+            if event.mask >> counter & 1 and counter not in tried:
+                tried.add(counter)
+                if counter not in held or place(held[counter], tried):
+                    held[counter] = event
+                    return True
+        return False
+
+    return all(place(event, set()) for event in events)

@@ -1,0 +1,240 @@
+"""A document of Instruments (`.trace`) as XML that can be read anywhere: its table of contents and the tables in use.
+
+Runs xctrace, on the Mac that has it. As a program (`python -m profkit.profilers.xctrace.export DOCUMENT FOLDER`) it is
+a conversion like any other: what a step of a plan runs after its recording.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from profkit.core.errors import Fault, MachineError, ProfkitError, UnreadableReport
+from profkit.profilers.probe import last_line
+from profkit.profilers.xctrace.command import table_argv, toc_argv
+from profkit.profilers.xctrace.ending import exit_status, was_cut
+from profkit.profilers.xctrace.expected import is_pointless
+from profkit.profilers.xctrace.faults import explain
+from profkit.profilers.xctrace.find import locate_xctrace
+from profkit.profilers.xctrace.left_out import FILE, LeftOut, write_left_out
+from profkit.profilers.xctrace.toc import Run, read_toc
+
+TOC = "toc.xml"
+MOST_BYTES = 2 << 30  # of one table: GPU counters have 3 to 6 GB for 15 s of recording
+TABLE_SECONDS = 900.0  # what one table may take; to open a large document alone takes half a minute
+_LOOK = 0.1  # seconds between two looks at a table that grows
+# `python -m` would look for modules in the workload's folder first, where a `signal.py` may lie.
+_START = (
+    "import sys; sys.path[0] = sys.argv.pop(1); "
+    "from profkit.profilers.xctrace.export import main; sys.exit(main())"
+)
+_ROOT = str(Path(__file__).resolve().parents[3])
+_SAFE = re.compile(r"[A-Za-z0-9._-]+")
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What came of a document: its last run, the tables of it that were written, and those that were not."""
+
+    run: Run
+    schemas: tuple[str, ...]
+    left_out: tuple[LeftOut, ...] = ()
+
+
+def export_document(
+    document: Path,
+    folder: Path,
+    schemas: Sequence[str],
+    *,
+    xctrace: str | None = None,
+    most: int = MOST_BYTES,
+    tell: Callable[[str], None] = lambda _: None,
+) -> Exported:
+    """Write `toc.xml` and a file for each of `schemas` that the document has into `folder`, which is made.
+
+    A table that grows beyond `most` bytes, or takes longer than 15 minutes, is left out with the reason; so is one that
+    xctrace cannot export. `tell` gets a line for each table. Raises MachineError where xctrace is not here or cannot
+    open the document, UnreadableReport for what is no document.
+    """
+    if not document.is_dir():
+        raise UnreadableReport(f"{document} is no document of Instruments: it is not a folder")
+    program = xctrace or _program()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise MachineError(f"{folder} cannot be made: {error.strerror}", "choose another folder") from error
+    fault = _export(toc_argv(document, folder / TOC, xctrace=program), folder / TOC, most)
+    if fault is not None:
+        raise MachineError(f"xctrace cannot open {document}: {fault.reason}", fault.fix)
+    runs = read_toc(folder / TOC)
+    if not runs:
+        raise UnreadableReport(f"{document} holds no recording: its table of contents is empty")
+    run = runs[-1]
+    listed = [
+        schema
+        for schema in schemas
+        if run.has(schema) and _SAFE.fullmatch(schema) and not is_pointless(run, schema)
+    ]
+    done: list[str] = []
+    left_out: list[LeftOut] = []
+    for number, schema in enumerate(listed, 1):
+        target = folder / f"{schema}.xml"
+        argv = table_argv(document, schema, target, run=run.number, xctrace=program)
+        fault = _export(argv, target, most)
+        if fault is None:
+            done.append(schema)
+            tell(f"{number} of {len(listed)}  {schema}: {target.stat().st_size / 1e6:.1f} MB")
+        else:
+            target.unlink(missing_ok=True)
+            left_out.append(LeftOut(schema, fault.reason, fault.fix))
+            tell(f"{number} of {len(listed)}  {schema}: left out, {fault.reason}")
+    try:
+        (folder / FILE).unlink(missing_ok=True)
+        write_left_out(folder, left_out)
+    except OSError as error:
+        raise MachineError(f"{folder} cannot be written: {error.strerror}", "df -h") from error
+    return Exported(run, tuple(done), tuple(left_out))
+
+
+def _program() -> str:
+    found = locate_xctrace()
+    if found.path is None:
+        fault = found.fault or Fault("xctrace is not here")
+        raise MachineError(fault.reason, fault.fix)
+    return str(found.path)
+
+
+def _export(argv: Sequence[str], output: Path, most: int) -> Fault | None:
+    """Run one export; why it left nothing to read, or None. Never leaves a process behind."""
+    output.unlink(missing_ok=True)  # xctrace writes over no file
+    try:
+        child = subprocess.Popen(
+            argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace"
+        )
+    except OSError as error:
+        return Fault(f"{argv[0]} cannot be started: {error.strerror}")
+    begun = time.monotonic()
+    try:
+        while True:
+            try:
+                text, _ = child.communicate(timeout=_LOOK)
+                break
+            except subprocess.TimeoutExpired:
+                fault = _too_much(output, most, time.monotonic() - begun)
+                if fault is not None:
+                    return fault
+    finally:
+        _end(child)
+    if child.returncode != 0:
+        fault = explain(text, child.returncode)
+        return fault or Fault(f"xctrace ended with {child.returncode}: {last_line(text)}")
+    if not output.is_file() or output.stat().st_size == 0:
+        return explain(text, 0) or Fault(f"xctrace wrote nothing: {last_line(text)}")
+    return None
+
+
+def _too_much(output: Path, most: int, seconds: float) -> Fault | None:
+    size = output.stat().st_size if output.exists() else 0
+    if size > most:
+        return Fault(
+            f"it is larger than {most / 1e9:.1f} GB as XML",
+            "a shorter recording, or a benchmark with fewer iterations",
+        )
+    if shutil.disk_usage(output.parent).free < 64 << 20:
+        return Fault("the disk is full", "df -h   (XML takes as much room as the document, and more)")
+    if seconds > TABLE_SECONDS:
+        return Fault(f"xctrace had not exported it after {seconds:.0f} s", "a shorter recording")
+    return None
+
+
+def _end(child: subprocess.Popen[str]) -> None:
+    """End what still runs."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        if child.poll() is not None:
+            return
+        with contextlib.suppress(OSError):
+            child.send_signal(number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.communicate(timeout=2.0)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Export a document; with --status write how the workload in it ended, as `profkit.core.status` reads it."""
+    parser = argparse.ArgumentParser(prog="profkit.profilers.xctrace.export")
+    parser.add_argument("document", type=Path)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--schemas", default="", help="names of tables, with commas between them")
+    parser.add_argument("--xctrace")
+    parser.add_argument("--status", type=Path)
+    parser.add_argument(
+        "--may-be-cut", action="store_true", help="the time limit is the plan's own, and no failure"
+    )
+    parser.add_argument("--most", type=int, default=MOST_BYTES, help="bytes of one table")
+    told = parser.parse_args(arguments)
+    schemas = [name for name in told.schemas.split(",") if name]
+    try:
+        exported = export_document(
+            told.document,
+            told.folder,
+            schemas,
+            xctrace=told.xctrace,
+            most=told.most,
+            tell=lambda line: print(line, flush=True),
+        )
+    except ProfkitError as error:
+        print(f"error: {error.message}", file=sys.stderr)
+        if error.fix:
+            print(f"  fix: {error.fix}", file=sys.stderr)
+        return error.exit_code
+    if told.status is not None:
+        _write_status(exported.run, told.status, may_be_cut=told.may_be_cut)
+    return 0
+
+
+def _write_status(run: Run, path: Path, *, may_be_cut: bool) -> None:
+    """How the workload ended; nothing where that is not told, or where the plan itself ended it."""
+    status = exit_status(run)
+    if status is None or (was_cut(run) and may_be_cut):
+        return
+    part = path.with_name(f"{path.name}.part")
+    part.write_text(f"{status}\n", encoding="ascii")
+    os.replace(part, path)
+
+
+def export_argv(
+    document: Path | str,
+    folder: Path | str,
+    schemas: Sequence[str],
+    *,
+    status: Path | str | None = None,
+    may_be_cut: bool = False,
+    xctrace: str | None = None,
+) -> tuple[str, ...]:
+    """The command that exports a document, as a step of a plan.
+
+    `status` is the file for how the workload ended; with `may_be_cut` a time limit that ended it is no failure.
+    """
+    argv = [sys.executable, "-c", _START, _ROOT, str(document), str(folder)]
+    if schemas:
+        argv.append(f"--schemas={','.join(schemas)}")
+    if xctrace is not None:
+        argv += ["--xctrace", xctrace]
+    if status is not None:
+        argv += ["--status", str(status)]
+    if may_be_cut:
+        argv.append("--may-be-cut")
+    return tuple(argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,234 @@
+"""Which exports belong together: the files of one folder by what is in them, however they are called."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from profkit.core.errors import UnreadableReport
+from profkit.core.formatting import plural
+from profkit.profilers.formats import read_head
+from profkit.profilers.xctrace.damaged import Broken, can_do_without, schema_in
+from profkit.profilers.xctrace.faulty import DamagedExport
+from profkit.profilers.xctrace.kinds import head_of, is_detail, is_pointer, looks_like_table, looks_like_toc
+from profkit.profilers.xctrace.stream import tables
+from profkit.profilers.xctrace.toc import Run, read_toc
+
+MOST_FILES = 10_000
+_NAMED = 5  # of a kind, in a sentence
+NOTHING_FIX = "xctrace export --input X.trace --toc   (lists the tables that there are)"
+_CONTENTS_ALONE = "a table of contents alone: it tells how it was recorded, and no table is beside it"
+_TABLE_ALONE = "one table alone: the folder of all exports of its recording, toc.xml among them, tells more"
+APART_FIX = "put the exports of each recording into a folder of its own"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One table in one file."""
+
+    path: Path
+    schema: str
+    run: int | None
+    position: int | None
+
+
+@dataclass(frozen=True)
+class Exports:
+    """The exports of one recording. `run` is the run that is read (None: not told), the last of several.
+
+    `broken` are files of it that are damaged, and are not read.
+    """
+
+    runs: tuple[Run, ...]
+    entries: tuple[Entry, ...]
+    run: int | None
+    notes: tuple[str, ...]
+    broken: tuple[Broken, ...] = ()
+
+    def without(self, error: DamagedExport) -> Exports:
+        """The same without the file of `error`. Raises that where the rest would not say what the whole did."""
+        lost = [entry for entry in self.entries if entry.path == error.path]
+        rest = replace(self, entries=tuple(entry for entry in self.entries if entry.path != error.path))
+        broken = tuple(Broken(entry.path, entry.schema, error) for entry in lost)
+        if not broken or not can_do_without({one.schema for one in broken}, rest.schemas):
+            raise error
+        return replace(rest, broken=(*self.broken, *broken))
+
+    @property
+    def schemas(self) -> frozenset[str]:
+        """The tables of that run."""
+        return frozenset(entry.schema for entry in self.entries if entry.run in (None, self.run))
+
+    def files(self, schemas: Sequence[str]) -> Iterator[Path]:
+        """Each file that has a table of these schemas once, in the order of the schemas."""
+        done: set[Path] = set()
+        for schema in schemas:
+            for entry in self.entries:
+                if entry.schema == schema and entry.path not in done:
+                    done.add(entry.path)
+                    yield entry.path
+
+
+def find_exports(path: Path, wanted: Collection[str] = ()) -> Exports:
+    """What is at `path`: one XML, or a folder. Raises UnreadableReport where there is nothing of xctrace's to read.
+
+    Of several runs of a recording that one counts which has most of the tables that are `wanted`.
+    """
+    try:
+        return _gathered(path, wanted) if path.is_dir() else _alone(path, wanted)
+    except OSError as error:
+        raise UnreadableReport(f"{path} cannot be read: {error.strerror}") from error
+
+
+def _alone(path: Path, wanted: Collection[str]) -> Exports:
+    head = read_head(path)
+    if is_detail(head):
+        raise UnreadableReport(
+            f"{path} is what a track of Instruments lists, not a table: profkit reads tables", NOTHING_FIX
+        )
+    if looks_like_toc(head):
+        runs = read_toc(path)
+        return Exports(runs, (), runs[-1].number if runs else None, (_CONTENTS_ALONE,))
+    entries = tuple(_entries(path))
+    if not entries:
+        raise UnreadableReport(
+            f"{path} is an export without a table: nothing in the recording matched what was asked for",
+            NOTHING_FIX,
+        )
+    return _chosen((), list(entries), [_TABLE_ALONE], wanted)
+
+
+def _gathered(folder: Path, wanted: Collection[str]) -> Exports:
+    names = sorted(entry for entry in folder.iterdir() if entry.is_file())
+    if len(names) > MOST_FILES:
+        raise UnreadableReport(f"{folder} has more than {MOST_FILES} files: no folder of exports", APART_FIX)
+    contents: dict[str, Path] = {}
+    entries: list[Entry] = []
+    empty: list[str] = []
+    pointers: list[str] = []
+    details: list[str] = []
+    broken: list[Broken] = []
+    for file in names:
+        head = head_of(file)
+        if looks_like_toc(head):
+            contents.setdefault(_digest(file), file)
+        elif is_detail(head):
+            details.append(file.name)
+        elif looks_like_table(head):
+            try:
+                found = list(_entries(file))
+            except DamagedExport as error:
+                if (schema := schema_in(file, head)) is None:
+                    raise
+                broken.append(Broken(file, schema, error))
+                continue
+            entries += found
+            if not found:
+                empty.append(file.name)
+        elif is_pointer(head):
+            pointers.append(file.name)
+    if len(contents) > 1:
+        raise UnreadableReport(
+            f"{folder} has exports of {len(contents)} recordings: {_some([p.name for p in contents.values()])}",
+            APART_FIX,
+        )
+    if broken and not can_do_without({one.schema for one in broken}, {entry.schema for entry in entries}):
+        raise broken[0].error
+    runs = tuple(run for file in contents.values() for run in read_toc(file))
+    if not entries and not runs:
+        if not (empty or details):
+            raise UnreadableReport(f"{folder} has no export of xctrace that is all there", NOTHING_FIX)
+        many = plural(len(empty) + len(details), "export")
+        raise UnreadableReport(
+            f"{many} in {folder}, none with a table: nothing in the recording matched what was asked for",
+            NOTHING_FIX,
+        )
+    notes = [] if entries else [_CONTENTS_ALONE]
+    if empty:
+        notes.append(f"{plural(len(empty), 'export')} without a table (nothing matched): {_some(empty)}")
+    if details:
+        notes.append(f"{plural(len(details), 'file')} of what tracks list, no tables: {_some(details)}")
+    if pointers:
+        notes.append(
+            f"{plural(len(pointers), 'file')} not there, only pointers of Git LFS: {_some(pointers)}"
+        )
+    return replace(_chosen(runs, entries, notes, wanted), broken=tuple(broken))
+
+
+def _chosen(
+    runs: tuple[Run, ...], entries: list[Entry], notes: list[str], wanted: Collection[str]
+) -> Exports:
+    """One run, each of its tables once. Raises UnreadableReport where one is there twice, and not the same."""
+    tables_of = Counter(entry.run for entry in entries if entry.run is not None)
+    run = next(iter(tables_of), None)
+    if run is None and runs:
+        run = runs[-1].number
+    if len(tables_of) > 1:
+        told = Counter(entry.run for entry in entries if entry.run is not None and entry.schema in wanted)
+        run = max(tables_of, key=lambda number: (told[number], tables_of[number], number))
+        all_of_them = ", ".join(map(str, sorted(tables_of)))
+        notes.append(
+            f"of the runs {all_of_them} of this recording, {run} is read: the last of those with most tables"
+            " that profkit reads"
+        )
+    first: dict[tuple[str, int | None, int | None], Entry] = {}
+    kept: list[Entry] = []
+    for entry in entries:
+        key = (entry.schema, entry.run, entry.position)
+        other = first.setdefault(key, entry)
+        if other.path == entry.path:
+            kept.append(entry)
+        elif _same(other.path, entry.path):
+            notes.append(f"{entry.path.name} is the same as {other.path.name}")
+        else:
+            raise UnreadableReport(
+                f"{other.path} and {entry.path.name} are both the table {entry.schema}, and differ: "
+                "exports of several recordings",
+                APART_FIX,
+            )
+    return Exports(runs, tuple(kept), run, tuple(notes))
+
+
+def _entries(path: Path) -> Iterator[Entry]:
+    """The tables of one file; of most files the first is all, and no further look is taken."""
+    several = _several(path)
+    with closing(tables(path)) as found:
+        for table in found:
+            yield Entry(path, table.schema, table.run, table.position)
+            if not several:
+                return
+
+
+def _several(path: Path) -> bool:
+    """Whether `<node` comes twice: one scan of the bytes, much faster than reading."""
+    seen, tail = 0, b""
+    with path.open("rb") as file:
+        while chunk := file.read(1 << 22):
+            seen += (tail + chunk).count(b"<node")
+            if seen > 1 or b"\0" in chunk[:64]:
+                return True
+            tail = chunk[-4:]
+    return False
+
+
+def _same(one: Path, other: Path) -> bool:
+    if one.stat().st_size != other.stat().st_size:
+        return False
+    return _digest(one) == _digest(other)
+
+
+def _digest(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(1 << 20):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,198 @@
+"""From the tables of a recording to what Metal did: the part that counts, summed up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from profkit.analysis.timeline.slices import shares, states
+from profkit.analysis.timeline.spans import Spans, longest, spans_of, union
+from profkit.analysis.timeline.windows import EVER
+from profkit.core.types import Gpu, GpuTrace, MetalOverTime, MetalTrace
+from profkit.profilers.xctrace import metal_sums as sums
+from profkit.profilers.xctrace.metal_absent import NO_SET, Seen, absences, timeless_of, useless
+from profkit.profilers.xctrace.metal_counter_sums import counters_in
+from profkit.profilers.xctrace.metal_devices import devices_in, full_name, gpus_of, recommended
+from profkit.profilers.xctrace.metal_frames import frames_in
+from profkit.profilers.xctrace.metal_host import ERRORS, FRAMES
+from profkit.profilers.xctrace.metal_names import BLIT, encoder_names
+from profkit.profilers.xctrace.metal_notes import notes_of
+from profkit.profilers.xctrace.metal_part import Part, part_that_counts
+from profkit.profilers.xctrace.metal_read import MetalTables
+from profkit.profilers.xctrace.metal_states import COMPILER, states_in
+from profkit.profilers.xctrace.metal_work import INTERVALS
+from profkit.profilers.xctrace.recording import Recording
+
+_DEFAULT = "Default"
+
+
+@dataclass(frozen=True)
+class MetalParts:
+    """What a report gets of the tables. `trace` None: nothing of a process was seen on a GPU."""
+
+    metal: MetalTrace
+    trace: GpuTrace | None
+    gpus: tuple[Gpu, ...]
+    warnings: tuple[str, ...]
+
+
+def metal_parts(tables: MetalTables, recording: Recording) -> MetalParts:
+    """All of it."""
+    part = part_that_counts(tables, recording)
+    own = part.columns()
+    names, which = encoder_names(tables.gpu_work.best, own, tables.encoders.best)
+    encoders = sums.by_name(names, which, own["start"], own["end"], part.counted, own["encoder"])
+    metal = _metal(tables, recording, part, encoders)
+    trace = (
+        _trace(tables, recording, part, metal, encoders, _copying(part, names, which)) if encoders else None
+    )
+    return MetalParts(
+        metal,
+        trace,
+        tuple(gpus_of(tables.infos.best, part.gpus)),
+        tuple(notes_of(tables, recording, part, metal)),
+    )
+
+
+def _metal(
+    tables: MetalTables, recording: Recording, part: Part, encoders: tuple[sums.Summed, ...]
+) -> MetalTrace:
+    counted, window, busy, rows, own = part.counted, part.window, part.busy, part.rows, part.columns()
+    told = tables.rows.get(INTERVALS, 0) > 0 and tables.gpu_work.best.tells_time
+    seen = part.active if part.active is not None else union(rows["start"], rows["end"]) if told else None
+    known = told and bool(part.target.numbers or part.target.name)
+    working = busy if len(busy) else None
+    pending = part.buffers.pending()
+    idle = window - busy
+    others = None if seen is None else seen - busy
+    queue = part.buffers.queue(window)
+    counters = counters_in(tables.counters, counted, working, part.gpu)
+    shaders = tables.shaders.within(counted, part.whose)
+    run, channels = recording.run, tables.gpu_work.best.channels.all
+    channel = sums.by_name(channels, own["channel"], own["start"], own["end"], counted)
+    clocks = _track(tables.performance.best.tracks, part.gpu)
+    performance = tables.performance.best.spans(clocks)
+    absent = Seen(run, tables.rows, recording.left_out, timeless_of(tables, recording), recording.broken)
+    chosen = run.setting("Counter Set") if run is not None else None
+    induced = run.setting("Induced GPU Performance State") if run is not None else None
+    processes = tables.gpu_work.best.processes.all
+    return MetalTrace(
+        span=_seconds(counted.total) or None,
+        device_busy=None if seen is None else _seconds((seen & counted).total),
+        process_busy=_seconds((busy & counted).total) if known else None,
+        others=_seconds((others & counted).total) if known and others is not None else None,
+        longest_gap=_seconds(longest(idle)) if window.total else None,
+        processes=sums.processes_in(
+            processes, rows["process"], rows["start"], rows["end"], counted, part.target.numbers
+        ),
+        channels=tuple(one.work("channel") for one in channel),
+        encoders=tuple(one.work("encoder") for one in encoders),
+        shaders=tuple(one.work("shader") for one in shaders),
+        command_buffers=sums.spread(part.buffers.times(counted)),
+        completion=sums.spread(part.buffers.completions(counted)),
+        latency=sums.spread(part.buffers.latencies(counted)),
+        notice=sums.spread(part.buffers.notices(counted)),
+        queue_depth=None if queue is None else queue.mean,
+        queue_most=None if queue is None else queue.most,
+        frames=frames_in(
+            own, channels, tables.presents.best if FRAMES in tables.rows else None, part.whose, counted
+        ),
+        performance=states_in(performance, counted, working),
+        thermal=states_in(
+            tables.thermal.best.spans(_track(tables.thermal.best.tracks, "Current")), counted, None
+        ),
+        induced=None if induced == _DEFAULT else induced,
+        counters=() if useless(counters) else counters,
+        memory_peak=tables.memory.best.peak(
+            part.whose, counted if recording.windows is not None else spans_of([EVER])
+        ),
+        absent=absences(absent, counters, shaders=bool(shaders), commits=pending is not None),
+        marked=recording.windows is not None,
+        entries=recording.alignment.entries,
+        window=_seconds(window.total) or None,
+        unsubmitted=None if pending is None else _seconds((idle - pending).total),
+        blocked=None if pending is None or others is None else _seconds((idle & pending & others).total),
+        memory_recommended=recommended(tables.infos.best, part.gpu),
+        over_time=_over_time(part, seen, performance),
+        device=full_name(part.gpu) if part.gpu else None,
+        devices=tuple(devices_in(tables, part)) if len(part.gpus) > 1 else (),
+        window_busy=None if seen is None or not window.total else _seconds((seen & window).total),
+        failed=_failed(tables, counted) if ERRORS in tables.rows else None,
+        compiled=_seconds((tables.compiling.best.of(part.whose) & counted).total)
+        if COMPILER in tables.rows
+        else None,
+        counter_set=None if chosen in NO_SET else chosen,
+        guessed=part.target.note if part.target.guessed else None,
+        lost=recording.alignment.lost,
+    )
+
+
+def _trace(
+    tables: MetalTables,
+    recording: Recording,
+    part: Part,
+    metal: MetalTrace,
+    encoders: tuple[sums.Summed, ...],
+    copying: float | None,
+) -> GpuTrace:
+    """The same in the words of other tools: an encoder is a kernel, the window of the process the span."""
+    busy = (part.busy & part.window).total
+    idle = part.window.total - busy
+    begin = int(part.window.begins[0]) if len(part.window) else 0
+    before = spans_of([(min(0, begin), begin)])
+    return GpuTrace(
+        "xctrace",
+        tuple(one.kernel() for one in encoders),
+        span=_seconds(part.window.total),
+        busy=_seconds(busy),
+        launches=sum(len(one.each) for one in encoders),
+        launch_latency=metal.latency.median if metal.latency is not None else None,
+        starved=metal.unsubmitted * 1e9 / idle if metal.unsubmitted is not None and idle else None,
+        largest_gap=metal.longest_gap,
+        copying=copying,
+        marked=recording.windows is not None,
+        setup_seconds=_seconds((part.busy & before).total) if recording.windows is not None else None,
+        compile_seconds=_seconds((tables.compiling.best.of(part.whose) & before).total)
+        if COMPILER in tables.rows
+        else None,
+    )
+
+
+def _copying(part: Part, names: Sequence[str], which: Any) -> float | None:
+    """The time of the window in which nothing but copies ran, in s; None where none is called a copy."""
+    import numpy as np
+
+    own = part.columns()
+    copies = np.isin(which, [number for number, name in enumerate(names) if BLIT in name.split()])
+    if not copies.any():
+        return None
+    rest = union(own["start"][~copies], own["end"][~copies])
+    return _seconds(((part.busy - rest) & part.window).total)
+
+
+def _track(tracks: frozenset[str], wanted: str | None) -> str | None:
+    """The track to read where there are several: the one that is wanted, if it is there; None for all."""
+    return wanted if len(tracks) > 1 and wanted in tracks else None
+
+
+def _over_time(part: Part, seen: Spans | None, performance: Mapping[str, Spans]) -> MetalOverTime | None:
+    extent = (part.window if len(part.window) else part.counted).extent
+    if extent is None or seen is None:
+        return None
+    return MetalOverTime(
+        _seconds(extent[1] - extent[0]),
+        shares(seen, *extent),
+        shares(part.busy, *extent) if len(part.busy) else (),
+        states(performance, *extent),
+    )
+
+
+def _failed(tables: MetalTables, counted: Spans) -> int:
+    import numpy as np
+
+    return int(counted.holds(np.array([at for at, _, _ in tables.errors.best.failed], dtype=np.int64)).sum())
+
+
+def _seconds(nanoseconds: int) -> float:
+    return nanoseconds / 1e9

@@ -1,0 +1,170 @@
+"""`profkit record --tool xctrace`: one recording of a workload, as a document of Instruments or as its tables.
+
+A report whose name ends in `.trace` is the document, a folder that Instruments opens. Any other name is a folder with
+the table of contents and the tables that profkit reads, as XML: smaller, and to be read on any machine; with them lies
+what the program noted of its regions, so that those are found.
+"""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from pathlib import Path
+from typing import Literal
+
+from profkit.core.errors import MachineError, UnreadableReport, UsageError
+from profkit.core.formatting import plural
+from profkit.core.types import Directive, Machine, Step, Switch
+from profkit.profilers.xctrace.command import (
+    CUT,
+    FINISH,
+    FINISH_COUNTERS,
+    GPU_COUNTERS,
+    METAL,
+    SUFFIX,
+    TELL,
+    record_argv,
+)
+from profkit.profilers.xctrace.export import TOC, export_argv
+from profkit.profilers.xctrace.faults import COUNTERS_FIX, explain
+from profkit.profilers.xctrace.launched import absolute, is_finished
+from profkit.profilers.xctrace.left_out import read_left_out
+from profkit.profilers.xctrace.probe import probe_xctrace
+from profkit.profilers.xctrace.region_notes import leave_notes
+from profkit.profilers.xctrace.report import wanted_schemas
+from profkit.profilers.xctrace.toc import read_toc
+
+SECONDS = 0.5  # of region, where the workload uses profkit.benchmark
+WHOLE = True  # a marked region changes nothing of what is recorded
+_DOCUMENT, _EXPORTS = f"recorded{SUFFIX}", "recorded.xctrace"
+
+
+def recipe(
+    what: Literal["samples", "counters"],
+    command: tuple[str, ...],
+    report: Path,
+    scratch: Path,
+    *,
+    marked: bool,  # noqa: ARG001 - it is recorded alike
+    python: tuple[int, int] | None,  # noqa: ARG001 - every interpreter is
+    machine: Machine,  # noqa: ARG001 - and every Mac
+    timeout: float | None = None,
+) -> Step:
+    """The step after which `collect` makes `report`. Raises MachineError where xctrace cannot do it here."""
+    xctrace = probe_xctrace()
+    counters = what == "counters"
+    reason = xctrace.lacks(instrument=GPU_COUNTERS) if counters else xctrace.lacks(template=METAL)
+    if reason is not None:
+        fix = xctrace.fix or (COUNTERS_FIX if counters else "xcrun xctrace list templates")
+        raise MachineError(reason, fix)
+    document, status = scratch / _DOCUMENT, scratch / "status"
+    schemas = () if report.suffix == SUFFIX else wanted_schemas()
+    return Step(
+        "record",
+        record_argv(
+            absolute(command, Path.cwd()),
+            document,
+            template=None if counters else METAL,
+            instruments=(GPU_COUNTERS,) if counters else (),
+            limit=timeout,
+            xctrace=str(xctrace.path),
+        ),
+        directive=Directive(
+            "trace", str(scratch / "region"), switch=Switch("signpost"), seconds=SECONDS, iterations=None
+        ),
+        tool="xctrace",
+        workload_status=str(status),
+        after=(export_argv(document, scratch / _EXPORTS, schemas, status=status, xctrace=str(xctrace.path)),),
+        after_limit=1800.0,
+        finish=FINISH_COUNTERS if counters else FINISH,
+        fine=(CUT,),
+        tells=TELL,
+    )
+
+
+def may_replace(report: Path) -> None:
+    """Raise UsageError for a folder that is neither a document nor a folder of exports: somebody else's."""
+    if report.is_symlink() or not report.is_dir():
+        return
+    if not (report.suffix == SUFFIX or (report / TOC).is_file() or not any(report.iterdir())):
+        raise UsageError(
+            f"{report} is a folder, and no recording of xctrace: it is not replaced", "choose another name"
+        )
+
+
+def collect(scratch: Path, report: Path) -> tuple[str, ...]:
+    """Move what xctrace left to `report`. Raises MachineError with xctrace's own reason where there is nothing.
+
+    Where tables were asked for and cannot be exported, or not all of them, the document is kept beside `report`.
+    """
+    document, exports = scratch / _DOCUMENT, scratch / _EXPORTS
+    left = document if report.suffix == SUFFIX else exports
+    whole = is_finished(document) if left == document else _has_contents(exports)
+    if whole:
+        if left == exports:
+            leave_notes(scratch, exports)
+        missing = read_left_out(exports) if left == exports else ()
+        _move(left, report)
+        kept = keep(scratch, report) if missing else None
+        if kept is None:
+            return ()
+        many = plural(len(missing), "table")
+        return (
+            f"{many} not exported ({missing[0].schema}: {missing[0].reason}); the recording itself is {kept}",
+        )
+    logs = [_text(scratch / "logs" / name) for name in ("record.after0.log", "record.log")]
+    fault = explain("\n".join(logs), 0)
+    kept = keep(scratch, report)
+    beside = f"; what was recorded is in {kept}" if kept is not None else ""
+    if fault is not None:
+        raise MachineError(f"xctrace: {fault.reason}{beside}", fault.fix)
+    if kept is not None:
+        said = [line.removeprefix("error: ") for line in logs[0].splitlines() if line.startswith("error: ")]
+        why = f": {said[-1]}" if said else ""
+        again = f"profkit summarize {shlex.quote(str(kept))}   (exports it anew)"
+        raise MachineError(f"the tables were not exported{beside}{why}", again)
+    if document.exists():
+        raise MachineError("xctrace left a document that was not finished", "record again for a shorter time")
+    return ()
+
+
+def _has_contents(exports: Path) -> bool:
+    try:
+        return (exports / TOC).is_file() and bool(read_toc(exports / TOC))
+    except UnreadableReport:
+        return False
+
+
+def keep(scratch: Path, report: Path) -> Path | None:
+    """After a Ctrl-C: where the document lies that xctrace finished all the same; None where there is none."""
+    document = scratch / _DOCUMENT
+    if not is_finished(document):
+        return None
+    target = report if report.suffix == SUFFIX else report.with_name(f"{report.name}{SUFFIX}")
+    if target != report and target.exists():
+        return None
+    _move(document, target)
+    return target
+
+
+def _move(left: Path, report: Path) -> None:
+    try:
+        if report.is_dir() and not report.is_symlink():
+            shutil.rmtree(report)
+        else:
+            report.unlink(missing_ok=True)
+        shutil.move(left, report)
+    except OSError as error:
+        if report.is_dir() and not report.is_symlink():
+            shutil.rmtree(report, ignore_errors=True)  # half of a recording is none
+        told: object = error.strerror or error
+        if isinstance(error, shutil.Error) and error.args and error.args[0]:
+            told = error.args[0][0][-1]  # of a list of all files that could not be copied
+        raise MachineError(f"cannot write {report}: {told}", "df -h   (or choose another place)") from error
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text("utf-8", "replace")
+    except OSError:
+        return ""

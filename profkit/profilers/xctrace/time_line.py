@@ -1,0 +1,272 @@
+"""Exports of xctrace as what happened when, for whoever shows it on a time line. `report.py` sums the same up."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+
+from profkit.analysis.timeline.marks import Mark
+from profkit.core.errors import UnreadableReport
+from profkit.profilers.xctrace.alignment import (
+    CLOCK_COLUMNS,
+    CLOCK_TABLE,
+    NoClock,
+    TraceClock,
+    align,
+    read_clock,
+)
+from profkit.profilers.xctrace.folder import Exports, find_exports
+from profkit.profilers.xctrace.metal_host import COMPLETED, ENCODERS, SUBMISSIONS, encoder_name
+from profkit.profilers.xctrace.metal_states import PERFORMANCE, THERMAL
+from profkit.profilers.xctrace.metal_target import told
+from profkit.profilers.xctrace.metal_work import INTERVALS, STATES, label_of
+from profkit.profilers.xctrace.report import wanted_schemas
+from profkit.profilers.xctrace.stream import tables
+from profkit.profilers.xctrace.table import Row, Table
+from profkit.profilers.xctrace.values import Backtrace, Process, Thread, Value
+from profkit.runtime.region.record import RegionRecord
+
+KEPT = 1 << 20  # encoders and command buffers whose labels and begins are remembered
+DEEP = 60  # frames of a stack that are told
+SAMPLE = 1_000_000  # ns that a sample stands for where its table does not say
+
+DRIVER = "metal-driver-intervals"
+SIGNPOSTS = ("OSSignpostIntervals", "os-signpost-interval", "kdebug-signpost-interval")
+# The first that is there: they hold the same samples. Weights of the first two are times, those of others counts.
+SAMPLED = ("time-profile", "time-sample", "cpu-profile", "counters-profile")
+TIMED = SAMPLED[:2]
+MACHINE = "the machine"
+
+
+class TimeLine:
+    """The exports at a path as marks. What is read first (labels, submissions) is looked up by what comes later."""
+
+    def __init__(self, exports: Exports, records: Iterable[RegionRecord] = ()) -> None:
+        self._exports = exports
+        self._records = tuple(records)
+        self._labels: dict[int, str] = {}  # of encoders, by their ids
+        self._buffers: dict[int, tuple[int, str, str]] = {}  # begin, process, how the begin is known
+
+    @property
+    def _readers(self) -> Mapping[str, tuple[tuple[str, ...], Callable[[Iterable[Row]], Iterator[Mark]]]]:
+        """By schema the columns that are wanted, and who makes marks of them; in the order to be read in."""
+        sampled = next((one for one in SAMPLED if one in self._exports.schemas), SAMPLED[0])
+        span = ("start", "duration")
+        return {
+            SUBMISSIONS: ((*span, "process", "cmdbuffer-id"), self._submissions),
+            ENCODERS: (
+                (*span, "process", "thread", "cmdbuffer-label", "encoder-label", "cmdbuffer-id", "encoder-id"),
+                self._encoders,
+            ),
+            COMPLETED: (("timestamp", "cmdbuffer-id"), self._completed),
+            INTERVALS: (
+                (*span, "process", "gpu", "channel-name", "event-label", "state", "start-latency",
+                 "frame-number", "cmdbuffer-id", "encoder-id"),
+                self._intervals,
+            ),
+            STATES: ((*span, "gpu", "state", "label/@fmt"), _active),
+            PERFORMANCE: ((*span, "gpu-performance-state", "track-label"), _states("performance state")),
+            THERMAL: ((*span, "thermal-state", "track-label"), _states("thermal state")),
+            DRIVER: ((*span, "process", "thread", "event-type", "event-label/@fmt"), _driver),
+            **dict.fromkeys(SIGNPOSTS, ((*span, "process", "subsystem", "name"), _signposts)),
+            sampled: (("time", "thread", "weight" if sampled in TIMED else "-", "stack"), _samples),
+        }  # fmt: skip
+
+    def marks(self) -> Iterator[Mark]:
+        """All of them, table by table; raises UnreadableReport where a table is cut off or damaged."""
+        yield from self._regions()
+        for schema, (columns, made) in self._readers.items():
+            for table in self._tables(schema):
+                yield from made(table.rows(columns))
+
+    def _tables(self, schema: str) -> Iterator[Table]:
+        for path in self._exports.files((schema,)):
+            with closing(tables(path, self._exports.runs)) as found:
+                for table in found:
+                    if table.schema == schema and table.run in (None, self._exports.run):
+                        yield table
+
+    def _regions(self) -> Iterator[Mark]:
+        """The entries of the region that counts, where the recording tells its clock."""
+        clock: TraceClock | None = None
+        for table in self._tables(CLOCK_TABLE) if self._records else ():
+            with contextlib.suppress(NoClock):
+                clock = read_clock(table.rows(CLOCK_COLUMNS))
+        for begin, end in align(self._records, clock, None).windows if clock is not None else ():
+            yield from _mark(begin, end - begin, "the region that counts", "entries", "region", "region")
+
+    def _submissions(self, rows: Iterable[Row]) -> Iterator[Mark]:
+        for start, _, process, buffer in rows:
+            if isinstance(start, int) and isinstance(buffer, int) and buffer:
+                self._remember(buffer, start, _group(process), "from its submission")
+        return iter(())
+
+    def _encoders(self, rows: Iterable[Row]) -> Iterator[Mark]:
+        """When the host encoded: what each encoder is called, and when a command buffer was begun."""
+        for start, duration, process, thread, of, label, buffer, encoder in rows:
+            name = encoder_name(_text(of), _text(label)) or "encoder without a label"
+            if isinstance(encoder, int) and len(self._labels) < KEPT:
+                self._labels.setdefault(encoder, name)
+            if isinstance(start, int) and isinstance(buffer, int) and buffer:
+                self._remember(buffer, start, _group(process), "from its first encoder")
+            told_ = {"command buffer": _text(of), "encoder id": _number(encoder)}
+            yield from _mark(
+                start, duration, _group(process), f"encoding, {_thread(thread)}", name, "encoder", told_
+            )
+
+    def _remember(self, buffer: int, start: int, group: str, how: str) -> None:
+        known = self._buffers.get(buffer)
+        if known is None:
+            if len(self._buffers) < KEPT:
+                self._buffers[buffer] = (start, group, how)
+        elif known[2] == how and start < known[0]:
+            self._buffers[buffer] = (start, group, how)
+
+    def _completed(self, rows: Iterable[Row]) -> Iterator[Mark]:
+        """Command buffers that the host is known to have begun, until they were completed."""
+        for at, buffer in rows:
+            known = self._buffers.get(buffer) if isinstance(buffer, int) else None
+            if known is None or not isinstance(at, int):
+                continue
+            start, group, how = known
+            yield from _mark(
+                start,
+                at - start,
+                group,
+                "command buffers",
+                "command buffer",
+                "buffer",
+                {"begins": how, "id": _number(buffer)},
+            )
+
+    def _intervals(self, rows: Iterable[Row]) -> Iterator[Mark]:
+        for start, duration, process, gpu, channel, label, state, latency, frame, buffer, encoder in rows:
+            known = self._labels.get(encoder) if isinstance(encoder, int) else None
+            owner = process if isinstance(process, Process) else None
+            shown = known or label_of(_text(label), owner) or "GPU execution"
+            told_: dict[str, str | int | float | None] = {
+                "state": _text(state) or None,
+                "submission to begin, ns": latency if isinstance(latency, int) else None,
+                "frame": frame if isinstance(frame, int) and frame else None,
+                "command buffer id": _number(buffer),
+                "encoder id": _number(encoder),
+            }
+            group = f"{_device(gpu)}: {told(owner)}"
+            yield from _mark(start, duration, group, _text(channel) or "GPU", shown, "gpu", told_)
+
+
+def open_time_line(path: Path, records: Iterable[RegionRecord] = ()) -> Iterator[Mark]:
+    """Everything of the exports at `path` (one XML, or a folder) that has a begin and a length, in ns of the recording.
+
+    `records` are what processes noted of the region that counts. Raises UnreadableReport for what is no export, is
+    damaged, or has none of these tables; while the marks are taken, too, since a table is read as it is shown.
+    """
+    exports = find_exports(path, wanted_schemas())  # so that the run is that of the report
+    if exports.broken:
+        raise exports.broken[0].error
+    line = TimeLine(exports, records)
+    if not exports.schemas & set(line._readers):
+        raise UnreadableReport(
+            f"{path} has no table with times that could be put on a line",
+            "export the tables metal-gpu-intervals, metal-gpu-state-intervals and time-profile as well",
+        )
+    return line.marks()
+
+
+def _active(rows: Iterable[Row]) -> Iterator[Mark]:
+    """When the GPU was active; idle is what lies between."""
+    for start, duration, gpu, state, label in rows:
+        if _text(state) == "Active":
+            yield from _mark(
+                start, duration, _device(gpu), "active", _text(label).strip() or "Active", "state"
+            )
+
+
+def _states(what: str) -> Callable[[Iterable[Row]], Iterator[Mark]]:
+    def made(rows: Iterable[Row]) -> Iterator[Mark]:
+        for start, duration, state, track in rows:
+            if _text(state):
+                label = f"{what}, {_text(track)}" if _text(track) else what
+                yield from _mark(start, duration, MACHINE, label, _text(state), "state")
+
+    return made
+
+
+def _driver(rows: Iterable[Row]) -> Iterator[Mark]:
+    for start, duration, process, thread, kind, label in rows:
+        name = " ".join(_text(label).split()) or _text(kind) or "driver"
+        told_ = {"event": _text(kind)} if _text(kind) else {}
+        yield from _mark(
+            start, duration, _group(process), f"driver, {_thread(thread)}", name, "driver", told_
+        )
+
+
+def _signposts(rows: Iterable[Row]) -> Iterator[Mark]:
+    for start, duration, process, subsystem, name in rows:
+        track = f"signposts, {_text(subsystem)}" if _text(subsystem) else "signposts"
+        yield from _mark(start, duration, _group(process), track, _text(name) or "signpost", "signpost")
+
+
+def _samples(rows: Iterable[Row]) -> Iterator[Mark]:
+    """Samples as slices of their weight, at most until the next of the thread: what ran, and its callers."""
+    waiting: dict[Value, tuple[int, int, Value]] = {}
+    for time, thread, weight, stack in rows:
+        if not isinstance(time, int) or not isinstance(thread, Thread):
+            continue
+        before = waiting.get(thread)
+        if before is not None:
+            yield from _sample(thread, before, time)
+        length = weight if isinstance(weight, int) and 0 < weight < 1_000_000_000 else SAMPLE
+        waiting[thread] = (time, length, stack if not isinstance(stack, tuple) else None)
+    for thread, last in waiting.items():
+        yield from _sample(thread, last, last[0] + last[1])
+
+
+def _sample(thread: Value, sample: tuple[int, int, Value], until: int) -> Iterator[Mark]:
+    at, length, stack = sample
+    frames = stack.frames if isinstance(stack, Backtrace) else ()
+    name = frames[0].name if frames else "[no stack]"
+    told_ = {"stack": "\n".join(frame.name for frame in frames[:DEEP])} if len(frames) > 1 else {}
+    process = thread.process if isinstance(thread, Thread) else None
+    end = min(at + length, until) if until > at else at
+    yield from _mark(at, end - at, _group(process), f"CPU samples, {_thread(thread)}", name, "sample", told_)
+
+
+def _mark(
+    start: object,
+    duration: object,
+    group: str,
+    track: str,
+    name: str,
+    category: str,
+    told_: Mapping[str, str | int | float | None] | None = None,
+) -> Iterator[Mark]:
+    """The mark; none of what has no time, or ends before it begins."""
+    if isinstance(start, int) and isinstance(duration, int) and start >= 0 and duration >= 0:
+        kept = {key: value for key, value in (told_ or {}).items() if value is not None and value != ""}
+        yield Mark(start, start + duration, group, track, name, category, kept)
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _number(value: object) -> str | None:
+    return hex(value) if isinstance(value, int) and value else None
+
+
+def _group(process: object) -> str:
+    return told(process if isinstance(process, Process) else None)
+
+
+def _device(gpu: object) -> str:
+    return f"GPU {gpu}" if isinstance(gpu, str) and gpu else "GPU"
+
+
+def _thread(thread: object) -> str:
+    if not isinstance(thread, Thread):
+        return "thread not told"
+    number = f" {hex(thread.tid)}" if thread.tid is not None else ""
+    return f"{thread.name or 'thread'}{number}"

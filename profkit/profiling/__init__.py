@@ -1,0 +1,1 @@
+"""One workload: plan, collect, read, judge, write."""

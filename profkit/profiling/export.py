@@ -1,0 +1,230 @@
+"""The story of an export: runs or reports go in, one text in a form that people, CI or viewers read comes out."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from profkit.core.errors import MachineError, ProfkitError, UsageError
+from profkit.core.progress import Progress, Silent
+from profkit.core.run_folder import FILE_NAME, hand_over, to_json
+from profkit.core.types import RunDocument, SweepDocument
+from profkit.profiling.summarize import as_judged, readable
+
+FOR_VIEWERS = {"html": ".html", "perfetto": ".json", "speedscope": ".json"}  # nothing to read on a terminal
+FOR_PEOPLE = ("terminal", "markdown", "html")
+OF_ONE = ("html", "perfetto", "speedscope")  # forms that have one run's page, or its time line
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What is to be made of which runs or reports. `form` is a name that `--format` takes."""
+
+    sources: tuple[Path, ...]
+    form: str
+    targets: Path | None = None
+    strict: bool = False  # junit: what is not known is an error
+    output: Path | None = None  # where it will lie; None: standard output
+
+
+@dataclass(frozen=True)
+class Export:
+    """The text in pieces, made while they are taken, and what could not be read of several sources."""
+
+    pieces: Iterator[str]
+    faults: list[ProfkitError] = field(default_factory=list)
+
+
+def may_write(wish: Wish, *, force: bool, terminal: bool) -> None:
+    """Refuse by name, before anything is read, what could not be written in the end. Raises UsageError."""
+    if len(wish.sources) > 1 and wish.form in OF_ONE:
+        raise UsageError(
+            f"{wish.form} is of one run, and {len(wish.sources)} are given", "call it once for each"
+        )
+    output = wish.output
+    if output is None:
+        if terminal and wish.form in FOR_VIEWERS:
+            name = wish.sources[0].resolve().name if wish.sources else "report"
+            line = f"--output {shlex.quote(Path(name).stem + FOR_VIEWERS[wish.form])}"
+            raise UsageError(f"{wish.form} is a file for a viewer, and this is a terminal", line)
+        return
+    if output.is_dir():
+        raise UsageError(f"{output} is a folder", f"--output {shlex.quote(str(output / 'report'))}")
+    if (output.exists() or output.is_symlink()) and not force and not _is_stream(output):
+        raise UsageError(f"{output} is there already", "choose another name, or add --force")
+    if not output.absolute().parent.is_dir():
+        parent = output.absolute().parent
+        raise UsageError(
+            f"{output} cannot be written: there is no folder {parent}", f"mkdir -p {shlex.quote(str(parent))}"
+        )
+
+
+def export(wish: Wish, progress: Progress | None = None) -> Export:
+    """The text that was wished for.
+
+    Of one source its fault is raised (UnreadableReport, MachineError); of several the others are told all the same.
+    Raises UsageError for a time line or stacks of what has none.
+    """
+    if wish.form in ("perfetto", "speedscope"):
+        return Export(_for_viewer(wish, progress or Silent()))
+    swept = sweep_view(wish.sources[0], wish.form) if len(wish.sources) == 1 else None
+    if swept is not None:
+        return Export(iter((swept,)))
+    documents: list[RunDocument] = []
+    faults: list[ProfkitError] = []
+    for source in wish.sources:
+        try:
+            documents.append(as_judged(source, wish.targets))
+        except ProfkitError as fault:  # one that cannot be read does not keep the others from being told
+            if len(wish.sources) == 1:
+                raise
+            faults.append(fault)
+    return Export(_rendered(wish, documents, faults, progress or Silent()), faults)
+
+
+def sweep_in(folder: Path) -> SweepDocument | None:
+    """What the journal in `folder` knows; None where there is none. Raises UnreadableReport where it is broken."""
+    from profkit.kernels.sweep.journal import FILE as JOURNAL
+
+    if not (folder / JOURNAL).is_file():
+        return None
+    from profkit.kernels.sweep.story import read_sweep
+
+    return read_sweep(folder)
+
+
+def sweep_view(source: Path, form: str) -> str | None:
+    """The folder of one sweep for people, in the views of a sweep; None of anything else.
+
+    For machines it is a run as any other. Raises UnreadableReport where its journal is broken.
+    """
+    document = sweep_in(source) if form in FOR_PEOPLE else None
+    if document is None:
+        return None
+    if form == "html":
+        from profkit.reporting.sweep_html import render as page
+
+        return page(document)
+    if form == "markdown":
+        from profkit.reporting.markdown import STEP_SUMMARY
+        from profkit.reporting.sweep_markdown import render as markdown
+
+        return markdown(document, STEP_SUMMARY)
+    from profkit.reporting.sweep_terminal import render as terminal
+
+    return terminal(document, source)
+
+
+def _for_viewer(wish: Wish, progress: Progress) -> Iterator[str]:
+    if wish.form == "perfetto":
+        from profkit.reporting.exports.perfetto import pieces
+    else:
+        from profkit.reporting.exports.speedscope import pieces
+    from profkit.reporting.exports.sources import find_sources, is_document
+
+    source = wish.sources[0]
+    if not is_document(source):
+        return pieces(find_sources(source), lambda: as_judged(source, wish.targets), progress)
+
+    def of_document() -> Iterator[str]:
+        with readable(source) as exports:
+            sources = replace(find_sources(exports), name=source.name)
+            yield from pieces(sources, lambda: as_judged(exports, wish.targets), progress)
+
+    return of_document()
+
+
+def _rendered(
+    wish: Wish, documents: Sequence[RunDocument], faults: Sequence[ProfkitError], progress: Progress
+) -> Iterator[str]:
+    match wish.form:
+        case "json":
+            yield _json(documents, faults, alone=len(wish.sources) == 1)
+        case "junit":
+            from profkit.reporting.junit import render as junit
+
+            yield junit(documents, strict=wish.strict)
+        case "markdown":
+            from profkit.reporting.markdown import STEP_SUMMARY
+            from profkit.reporting.markdown import render as markdown
+            from profkit.reporting.markdown_text import block
+
+            for document in documents:
+                swept = _digest(document, color=False)
+                yield block(swept) if swept else markdown(document, STEP_SUMMARY // max(1, len(documents)))
+        case "html":
+            yield _page(documents[0], wish, progress)
+        case _:
+            from profkit.reporting.terminal import render as terminal
+
+            for number, document in enumerate(documents):
+                yield ("\n" if number else "") + (_digest(document) or terminal(document))
+
+
+def _digest(document: RunDocument, *, color: bool | None = None) -> str:
+    """Of a sweep among others what fits a screen, and nothing of any other run: that is told whole."""
+    from profkit.reporting import sweep_check
+
+    return sweep_check.render(document, color=color) if sweep_check.applies(document) else ""
+
+
+def _page(document: RunDocument, wish: Wish, progress: Progress) -> str:
+    """A page that will lie in the run's folder links the files beside it; elsewhere there are none.
+
+    Of a report that sampled stacks it has the flame graph: a document holds sums alone, so they are read once more.
+    """
+    from profkit.reporting.exports.sources import find_sources, is_document
+    from profkit.reporting.exports.speedscope import stacks_of
+    from profkit.reporting.html.collect import extras_of
+    from profkit.reporting.html.page import render
+
+    source = wish.sources[0]
+    folder = source.parent if source.name == FILE_NAME else source
+    is_run = (folder / FILE_NAME).is_file()
+    extras = extras_of(folder if is_run else None, document)
+    if not is_run and not is_document(source):  # exporting one twice would take minutes
+        extras = replace(extras, stacks=stacks_of(find_sources(source), progress))
+    beside = wish.output is not None and wish.output.absolute().parent == folder.absolute()
+    return render(document, extras if beside else replace(extras, files=()))
+
+
+def _json(documents: Sequence[RunDocument], faults: Sequence[ProfkitError], *, alone: bool) -> str:
+    if alone:
+        from profkit.reporting.json import render
+
+        return render(documents[0])
+    errors = [{"message": fault.message, "fix": fault.fix} for fault in faults]
+    whole = {"schema": "profkit.runs/1", "runs": [to_json(one) for one in documents], "errors": errors}
+    return json.dumps(whole, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
+
+
+def _is_stream(path: Path) -> bool:
+    """/dev/stdout, a pipe: written through, since it cannot be replaced."""
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
+def write_whole(path: Path, pieces: Iterator[str]) -> None:
+    """Write the text whole or not at all: a former file stays where something fails.
+
+    Raises MachineError where it cannot be written (full disk, no permission).
+    """
+    if _is_stream(path):
+        with path.open("w", encoding="utf-8", errors="replace") as file:
+            file.writelines(pieces)
+        return
+    temporary = path.with_name(f".{path.name[:100]}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("w", encoding="utf-8", errors="replace") as file:
+            file.writelines(pieces)
+        os.replace(temporary, path)
+    except OSError as error:
+        raise MachineError(f"cannot write {path}: {error.strerror or error}", "--output FILE") from error
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+    hand_over(path)

@@ -1,0 +1,175 @@
+"""The story of a report: anybody's file, or a run of our own, is read, summarized and judged where it lies."""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from pathlib import Path
+
+from profkit.analysis.metrics import derive, formula_table, has_formulas
+from profkit.analysis.targets import load_targets
+from profkit.core.errors import MachineError, UnreadableReport, UsageError
+from profkit.core.run_folder import FILE_NAME, read_run
+from profkit.core.types import Report, RunDocument, Workload
+from profkit.profilers.faults import explain
+from profkit.profilers.formats import Format, read_head, sniff
+from profkit.profiling.evaluate_targets import judge_document
+
+CONVERSION_SECONDS = 600.0
+
+
+def examine(path: Path, targets: Path | None = None) -> RunDocument:
+    """The judged document of a report or a run.
+
+    Raises UnreadableReport where `path` is nothing that profkit can read, MachineError where only a tool that is not
+    here could, and UsageError for a targets file that makes no sense.
+    """
+    document = _load(path)
+    return judge_document(document, load_targets(document.backend, targets, document.workload.name))
+
+
+def as_judged(path: Path, targets: Path | None = None) -> RunDocument:
+    """The same, but a run that was judged when it was made keeps its verdicts: it may have had targets of its own.
+
+    With `targets` everything is judged anew. Raises as `examine` does.
+    """
+    document = _load(path)
+    if targets is None and document.verdicts and document.summaries:
+        return document
+    return judge_document(document, load_targets(document.backend, targets, document.workload.name))
+
+
+def _load(path: Path) -> RunDocument:
+    if (path / FILE_NAME).is_file():
+        return read_run(path)
+    if path.name == FILE_NAME or (path.is_file() and _is_run(read_head(path))):
+        return read_run(path)
+    return document_of(read_report(path), path)
+
+
+def _is_run(head: bytes) -> bool:
+    return head.lstrip()[:1] == b"{" and b'"profkit.run/' in head[:200]
+
+
+def read_report(path: Path) -> Report:
+    """The report at `path`, told by its content; converted first where only its own tool can read it."""
+    found = sniff(path)
+    with readable(path) as converted:
+        return found.read(converted)
+
+
+@contextlib.contextmanager
+def readable(path: Path) -> Iterator[Path]:
+    """The report itself, or for as long as it is looked at what its own tool converted it to.
+
+    Raises UnreadableReport where it is none, MachineError where that tool is not here or fails.
+    """
+    found = sniff(path)
+    if found.convert is None:
+        yield path
+        return
+    import tempfile  # here, as in _convert: most reports are read as they are
+
+    with tempfile.TemporaryDirectory(prefix="profkit-") as folder:
+        output = Path(folder) / found.converted
+        _convert(found, path, output)
+        yield output
+
+
+def _convert(found: Format, path: Path, output: Path) -> None:
+    from profkit.core import process
+
+    assert found.convert is not None
+    argv = found.convert(path, output)
+    try:
+        outcome = process.run(argv, timeout=CONVERSION_SECONDS)
+    except UsageError as error:
+        raise MachineError(
+            f"{path} is {found.title}, which only {found.tool} can read: {error.message}",
+            _by_hand(found, path),
+        ) from error
+    if found.holds is not None and not outcome.ok:  # its exporter is our own, and says why in our words
+        raise _not_exported(found, path, outcome.output_tail)
+    if not outcome.ok or not _written(output):
+        fault = explain(found.tool, outcome.output_tail, outcome.returncode)
+        if fault is not None:
+            raise MachineError(f"{found.tool} cannot read {path}: {fault.reason}", fault.fix)
+        if outcome.returncode == 127 or "not found" in outcome.output_tail:
+            raise MachineError(
+                f"{path} is {found.title}, which only {found.tool} can read, and {found.tool} is not here",
+                _by_hand(found, path),
+            )
+        last = outcome.output_tail.strip().splitlines()[-1:] or ["it printed nothing"]
+        raise UnreadableReport(f"{found.tool} cannot read {path}: {last[0]}")
+
+
+def _written(output: Path) -> bool:
+    return any(output.iterdir()) if output.is_dir() else output.is_file() and output.stat().st_size > 0
+
+
+def _not_exported(found: Format, path: Path, tail: str) -> MachineError:
+    lines = [line.strip() for line in tail.splitlines()]
+    why = next(
+        (line.removeprefix("error: ") for line in lines if line.startswith("error: ")), "it printed nothing"
+    )
+    fix = next((line.removeprefix("fix: ") for line in lines if line.startswith("fix: ")), None)
+    if "macOS only" in why:  # then no line helps that is typed here
+        fix = _by_hand(found, path)
+    return MachineError(
+        f"{path} is a {found.title}, which only {found.tool} can read: {why}", fix or _by_hand(found, path)
+    )
+
+
+def _by_hand(found: Format, path: Path) -> str | None:
+    if found.by_hand is None:
+        return None
+    line = found.by_hand.format(name=shlex.quote(path.name), stem=shlex.quote(path.stem))
+    return f"where it was recorded: {line}, then read that"
+
+
+def document_of(report: Report, path: Path) -> RunDocument:
+    """A report as a run of which nothing more is known."""
+    device = report.trace is not None or report.gpus or any(c.scope.kind == "kernel" for c in report.counters)
+    kept = device or report.tool == "xctrace"  # what decides whether two may be compared
+    known = report.counters and has_formulas(report.tool)
+    readings = derive(report.counters, formula_table(report.tool), report.tool, path.name) if known else ()
+    command = report.facts.get("command")
+    return RunDocument(
+        name=path.name,
+        backend="mps" if report.metal is not None else "cuda" if device else "cpu",
+        state="complete",
+        workload=Workload(_words(command), path.stem, ""),
+        started=_started(report, path),
+        tools={report.tool: report.version} if report.version else {},
+        counters=report.counters,
+        readings=readings,
+        gpus=report.gpus,
+        trace=report.trace,
+        metal=report.metal,
+        facts=report.facts if kept else {},
+        profiles=report.profiles,
+        notes=report.warnings if kept else (*_told(report), *report.warnings),
+    )
+
+
+def _started(report: Report, path: Path) -> str:
+    """When it was recorded, where the report says so; else when the file was written last. In UTC."""
+    told = datetime.fromtimestamp(path.stat().st_mtime, timezone.utc)
+    with contextlib.suppress(ValueError, OverflowError):
+        recorded = datetime.fromisoformat(report.facts.get("recorded", ""))
+        told = recorded.astimezone(timezone.utc) if recorded.tzinfo is not None else told
+    return told.isoformat(timespec="seconds")
+
+
+def _told(report: Report) -> tuple[str, ...]:
+    return tuple(f"{name}: {value}" for name, value in report.facts.items())
+
+
+def _words(command: str | None) -> tuple[str, ...]:
+    """A recorded command line as its words, where it can be split like a shell's."""
+    try:
+        return tuple(shlex.split(command)) if command else ()
+    except ValueError:
+        return (command,) if command else ()

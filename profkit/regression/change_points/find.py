@@ -1,0 +1,144 @@
+"""Values in order in, the places where they became others out, with what must be said about them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import isfinite, log
+from typing import TYPE_CHECKING
+
+from profkit.core.formatting import plural
+from profkit.core.types.history import ChangePoint
+from profkit.regression.change_points.audit import Candidate, audit, gather
+from profkit.regression.change_points.energy import divide
+from profkit.regression.change_points.noise import (
+    autocorrelation,
+    noise,
+    smallest_detectable,
+    step_scale,
+    tamed,
+)
+from profkit.regression.change_points.pelt import PENALTY, SHORTEST, partition
+from profkit.regression.change_points.scan import BACK, FORE, scan
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+FEWEST = 2 * SHORTEST  # values; with fewer there are no two stretches
+ROUNDING = (
+    1e-12  # of the level: sums of doubles taken in another order differ by so much, and nothing changed
+)
+STRONG_MEMORY = 0.5  # from here a note says what the correlation of neighbours costs
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What a series says of itself. Relative figures are fractions of the level, None where there is none."""
+
+    change_points: tuple[ChangePoint, ...] = ()
+    noise: float | None = None  # standard deviation about the stretches between changes
+    autocorrelation: float | None = None  # of neighbours, about these stretches
+    detectable: float | None = None  # the smallest relative change that one night could show
+    notes: tuple[str, ...] = ()
+
+
+def find_changes(values: Sequence[float | None]) -> tuple[ChangePoint, ...]:
+    """Where the series becomes another one, by the vote of three detectors and its audit; nothing below 10 values.
+
+    `values` are one per night or build, oldest first, in any unit; None, NaN and infinities are nights without a value.
+    A change point's `index` counts all of them and names the first value after the change; `before` and `after` are
+    the medians of the stretches that it parts; `votes` name the detectors, `strength` is in standard
+    errors, None where nothing else varies.
+    """
+    series, indices = _present(values)
+    return _changes(series, indices)
+
+
+def examine(values: Sequence[float | None]) -> Findings:
+    """`find_changes` with the noise that is left, its memory, what one night could show, and notes in words."""
+    series, indices = _present(values)
+    changes = _changes(series, indices)
+    series = _scaled(series)  # what follows is relative
+    positions = {index: place for place, index in enumerate(indices)}
+    places = [positions[change.index] for change in changes]
+    memory = autocorrelation(series, places)
+    return Findings(
+        change_points=changes,
+        noise=noise(series, places),
+        autocorrelation=memory,
+        detectable=smallest_detectable(series, places),
+        notes=_notes(len(values), len(series), memory),
+    )
+
+
+def candidates(values: NDArray[np.float64]) -> list[Candidate]:
+    """What the detectors point to, before the audit.
+
+    E-divisive never decides alone (on tailed noise it would alarm one series in ten): it is asked where another spoke.
+    """
+    spread = step_scale(values)
+    found: dict[str, Sequence[int]] = {"scan": scan(values)}
+    found["pelt"] = partition(values, PENALTY * log(len(values)) * spread) if spread > 0 else []
+    if found["scan"] or found["pelt"]:
+        found["e-divisive"] = divide(values)
+    return [c for c in gather(found) if c.votes != ("e-divisive",)]
+
+
+def _changes(series: NDArray[np.float64], indices: list[int]) -> tuple[ChangePoint, ...]:
+    import numpy as np
+
+    if len(series) < FEWEST or np.ptp(scaled := _scaled(series)) <= ROUNDING:
+        return ()
+    kept = audit(tamed(scaled), found) if (found := candidates(scaled)) else []
+    edges = [0, *(c.place for c in kept), len(series)]
+    levels = [float(np.median(series[a:b])) for a, b in pairwise(edges)]
+    return tuple(
+        ChangePoint(
+            indices[c.place],
+            before,
+            after,
+            votes=c.votes,
+            strength=c.strength if isfinite(c.strength) else None,
+        )
+        for c, before, after in zip(kept, levels, levels[1:], strict=False)
+    )
+
+
+def _present(values: Sequence[float | None]) -> tuple[NDArray[np.float64], list[int]]:
+    """The values that are there, and the index of each."""
+    import numpy as np
+
+    whole = np.array([np.nan if value is None else value for value in values], dtype=float)
+    there = np.flatnonzero(np.isfinite(whole))
+    return whole[there], there.tolist()
+
+
+def _scaled(series: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The series in a unit in which no square overflows or vanishes: a power of two, so that no digit is lost."""
+    import numpy as np
+
+    _, exponent = np.frexp(np.abs(series).max(initial=0.0))
+    return np.ldexp(series, -int(exponent))
+
+
+def _notes(nights: int, present: int, memory: float | None) -> tuple[str, ...]:
+    notes = []
+    if present < nights:
+        notes.append(
+            f"{nights - present} of {nights} values are missing or no finite number, and were left out"
+        )
+    if present < FEWEST:
+        notes.append(f"{plural(present, 'value')}: too few to look for a change, which takes {FEWEST}")
+    elif present < BACK + FORE:
+        notes.append(
+            f"with fewer than {BACK + FORE} values ({present}) only two of the three detectors can speak"
+        )
+    if memory is not None and memory >= STRONG_MEMORY:
+        worth = round(100 * (1 - memory) / (1 + memory))
+        notes.append(
+            f"neighbouring values follow each other (correlation {memory:.2f}): a hundred of them say as much as "
+            f"{worth} independent ones, and a change must be larger to be told from a wander"
+        )
+    return tuple(notes)

@@ -1,0 +1,145 @@
+"""The same night, once more: candidate and last good in turn, until it is clear or the rounds are spent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil, e, exp, isfinite, log, sqrt
+
+from profkit.core.inference.tails import student_quantile
+from profkit.core.statistics import median
+from profkit.core.types import Change, ChangeWord, Course, Direction, Sample
+from profkit.regression.detection.confirmation import Confirmation
+from profkit.regression.detection.rules import Rule
+
+FIRST = 4  # rounds below which a spread is a guess
+MOST = 20
+ALPHA = (
+    0.02  # of calling the same different: two-sided, over all looks at the rounds of one metric in one night
+)
+ALPHA_SAME = (
+    0.1  # of calling a change that is as large as the floor the same; the nights to come would still see it
+)
+TRIM = 8  # of so many rounds the largest and the smallest are left out of the mean
+
+
+def order(round_number: int) -> tuple[str, str]:
+    """Who runs first in a round, counted from 0: ABBA, so that what grows with time falls on both alike."""
+    return ("candidate", "last good") if round_number % 2 == 0 else ("last good", "candidate")
+
+
+def looks(most: int = MOST) -> tuple[int, ...]:
+    """The numbers of rounds after which it is asked: 4, 6, 9, 14, 20, each half as many again."""
+    found = [min(FIRST, most)]
+    while found[-1] < most:
+        found.append(min(most, ceil(found[-1] * 1.5)))
+    return tuple(found)
+
+
+def confirm(
+    rounds: Sequence[tuple[float, float]],
+    rule: Rule,
+    better: Direction = "lower",
+    unit: str = "",
+    most: int = MOST,
+    spent: bool = False,
+) -> Confirmation:
+    """The word on `rounds`, each (candidate, last good): one number per fresh process, in `unit`.
+
+    The paired log ratios (differences, where a value is not positive) have a trimmed mean with Student's interval
+    (Tukey and McLaughlin 1963). Beyond the floor at an error of 0.02 it is `different`, within it at an error of 0.1
+    `same`: two thresholds, and between them `more`, until `most` rounds are there, or `spent` says that the time is
+    over: `ambiguous`.
+    Each look takes its part of an error by alpha ln(1 + (e - 1) t) with t the share of the rounds (Lan and DeMets 1983,
+    their Pocock-like function), so that looking again and again does not find what is not there.
+    Raises ValueError for a value that is not finite.
+    """
+    if any(not isfinite(v) for pair in rounds for v in pair):
+        raise ValueError("a round has a value that is no number")
+    n = len(rounds)
+    steps = looks(most)
+    if n < min(steps):
+        if not spent:
+            return Confirmation("more", f"{n} of {steps[0]} rounds to begin with", n, steps[0])
+        return Confirmation("ambiguous", f"the time was over after {n} rounds; 4 are needed", n)
+    part = _part(n, most)
+    centre, half, base = _interval(rounds, ALPHA * part)
+    narrow = _interval(rounds, ALPHA_SAME * part)[1]
+    floor = rule.floor(base)
+    low, high = centre - half, centre + half
+    word: ChangeWord = "ambiguous"
+    if low > floor or high < -floor:
+        word = "different"
+    elif abs(centre) + narrow <= floor:
+        word = "same"
+    change = _change(rounds, rule, better, unit, word, (centre, low, high), base, floor)
+    if word != "ambiguous":
+        return Confirmation(word, change.reason, n, 0, change)
+    if n < most and not spent:
+        return Confirmation("more", change.reason, n, next(s for s in steps if s > n), change)
+    return Confirmation("ambiguous", f"{change.reason}, after {n} rounds", n, 0, change)
+
+
+def _part(n: int, most: int) -> float:
+    """The share of an error that the look after `n` of `most` rounds may spend: the difference to the look before."""
+    before = max((s for s in looks(most) if s < n), default=0)
+    return log(1 + (e - 1) * min(1.0, n / most)) - log(1 + (e - 1) * before / most)
+
+
+def _interval(rounds: Sequence[tuple[float, float]], alpha: float) -> tuple[float, float, float]:
+    """Shift and half-width of its interval in the unit of the values, and the centre of the last good ones."""
+    base = median([old for _, old in rounds])
+    logs = all(new > 0 and old > 0 for new, old in rounds)
+    steps = sorted(log(new / old) if logs else new - old for new, old in rounds)
+    n, cut = len(steps), len(steps) // TRIM
+    kept = steps[cut : n - cut]
+    held = [kept[0]] * cut + kept + [kept[-1]] * cut
+    mean = sum(kept) / len(kept)
+    middle = sum(held) / n
+    spread = sqrt(sum((v - middle) ** 2 for v in held) / (n - 1))
+    half = student_quantile(1 - alpha / 2, len(kept) - 1) * spread * sqrt(n) / len(kept)
+    if not logs:
+        return mean, half, base
+    return base * (exp(mean) - 1), base * exp(mean) * half, base
+
+
+def _change(
+    rounds: Sequence[tuple[float, float]],
+    rule: Rule,
+    better: Direction,
+    unit: str,
+    word: ChangeWord,
+    interval: tuple[float, float, float],
+    base: float,
+    floor: float,
+) -> Change:
+    shift, low, high = interval
+    new, old = [pair[0] for pair in rounds], [pair[1] for pair in rounds]
+    course: Course = "neither"
+    if word == "different" and better != "none":
+        course = "better" if (shift < 0) == (better == "lower") else "worse"
+    relative = None if base == 0 else tuple(1 + v / base for v in (shift, low, high))
+    if relative is None:
+        told = f"{shift:+.4g} {unit} [{low:+.4g}, {high:+.4g}]"
+    else:
+        told = f"{100 * (relative[0] - 1):+.1f} % [{100 * (relative[1] - 1):+.1f}, {100 * (relative[2] - 1):+.1f}]"
+    share = f"{100 * floor / abs(base):.2g} %" if base else f"{floor:.3g} {unit}"
+    meaning = {
+        "different": f"beyond the floor of {share}",
+        "same": f"within the floor of {share}",
+        "ambiguous": f"neither within nor beyond the floor of {share}",
+    }[word]
+    return Change(
+        metric=rule.metric,
+        unit=unit,
+        better=better,
+        baseline=Sample(median(old), groups=tuple((v,) for v in old)),
+        candidate=Sample(median(new), groups=tuple((v,) for v in new)),
+        word=word,
+        course=course,
+        reason=f"side by side {told}: {meaning}",
+        ratio=relative[0] if relative else None,
+        low=relative[1] if relative else None,
+        high=relative[2] if relative else None,
+        floor=floor / abs(base) if base else 0.0,
+        detectable=(floor + (high - low) / 2) / abs(base) if base else None,
+    )

@@ -1,0 +1,98 @@
+"""An outcome in one sentence: the value, what it is held against, and how far the verdict is."""
+
+from __future__ import annotations
+
+from profkit.core.formatting import figures, plural, quantity
+from profkit.core.types import Series
+from profkit.regression.detection.confirmation import ConfirmWord
+from profkit.regression.detection.epochs import short_machine
+from profkit.regression.detection.retrospect import Late
+from profkit.regression.detection.walk import Look
+
+
+def reason_of(
+    one: Look,
+    series: Series,
+    expected: float | None,
+    second: Late | None,
+    word: ConfirmWord | None,
+) -> str:
+    """The sentence on the last point of `series`. What was asked again and stayed open is said behind it."""
+    told = _sentence(one, series, expected, second)
+    if word == "ambiguous":
+        return f"{told}; run again side by side it could not be told"
+    return told
+
+
+def _sentence(one: Look, series: Series, expected: float | None, second: Late | None) -> str:
+    point, unit = series.points[-1], series.unit
+    value = quantity(point.value, unit)
+    size = _size(point.value, expected, unit)  # "4.1 % above 1.02 ms"
+    since = _since(series, one.first)
+    band = f"{quantity(one.band.low, unit)} to {quantity(one.band.high, unit)}" if one.band else ""
+    nights = plural(one.nights, "night")
+    match one.code:
+        case "not-valid":
+            return point.reason or "its value is no number that could have been measured"
+        case "new":
+            return f"too short a past on this machine: {plural(one.short, 'more night')} before it is judged"
+        case "other-machine":
+            before = next((p.machine for p in reversed(series.points) if p.machine != point.machine), "")
+            return (
+                f"measured on another machine ({short_machine(point.machine)}) than before ({short_machine(before)}): "
+                "not held against that past, and the first night of one of its own"
+            )
+        case "collapse":
+            return f"{value}, {size}: too good to be true until it is accepted; was the work done?"
+        case "held":
+            return f"{value}, within {band}" if band else value
+        case "seen-before":
+            return f"{value}, {size}, as this series is now and then"
+        case "suspect":
+            return f"{value}, {size}, outside of {band}: night {one.nights} of {one.nights + one.short}"
+        case "autocorrelated":
+            return f"{size} for {nights}{since}, but here each night follows the one before: not judged"
+        case "same":
+            return (
+                f"{value} is outside of {band}, and beside the last good commit it is the same: not the code"
+            )
+        case "same-night":
+            return f"{value}, {size}{since}, confirmed beside the last good commit"
+        case "nights":
+            return f"{size} for {nights} in a row{since}"
+        case "drift":
+            return f"{size}, added up in small steps"
+        case "change-point" if second is not None:
+            votes = ", ".join(second.change.votes)
+            return f"{size}{since}, seen afterwards ({votes})"
+        case "standing":
+            again = f"; outside of its new level too, night {one.nights}" if one.nights else ""
+            return f"{size}{since}, neither accepted nor gone{again}"
+        case "returning":
+            return f"{value}: back where it was before {_day(series, one.first)}"
+        case "perhaps-better":
+            return f"{value}, {size}: better than {band} for {nights}"
+        case "gone":
+            return f"{value}: the regression{since} is gone"
+        case "improved":
+            return f"{size}{since}"
+    return f"{value}, {size}"
+
+
+def _size(value: float, expected: float | None, unit: str) -> str:
+    if expected is None:
+        return "of what is not known"
+    away = "above" if value >= expected else "below"
+    far = f"{figures(100 * abs(value / expected - 1), 2)} %" if expected else quantity(abs(value), unit)
+    return f"{far} {away} {quantity(expected, unit)}"
+
+
+def _day(series: Series, index: int | None) -> str:
+    return series.points[index].started[:10] if index is not None else "that"
+
+
+def _since(series: Series, index: int | None) -> str:
+    if index is None:
+        return ""
+    commit = series.points[index].commit
+    return f" since {_day(series, index)}" + (f" ({commit[:12]})" if commit else "")

@@ -1,0 +1,119 @@
+"""What decides a metric: its floors, whether it gates, and how much evidence a verdict takes. Data, and its loader."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
+from math import isfinite
+from pathlib import Path
+from typing import Any, Literal
+
+from profkit.analysis.metrics.yaml_file import load_yaml
+from profkit.core.errors import UsageError
+from profkit.core.types import RUN, Direction, Scope
+
+Standing = Literal["fail", "note"]
+_SHARE = re.compile(r"\s*([-+.\deE]+)\s*%\s*")
+_SHARES = ("relative", "drift", "collapse")
+_WHOLE = ("window", "least", "nights", "recent")
+_WORDS = {"standing": ("fail", "note"), "better": ("lower", "higher", "none")}
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How one metric is decided.
+
+    `relative` and `absolute`: the floor; a change below the larger of both counts for nothing. `window`: valid nights
+    that the band is made of; `least`: with fewer the metric is new. `sigmas`: half-width of the band in MAD-sigma.
+    `nights`: in a row outside that convict where nothing was re-run. `recent`: nights whose median is held against
+    the anchor, `drift`: the floor of that (None: twice `relative`). `collapse`: an improvement to less than this share
+    of the past is not believed. `standing`: whether a convicted regression fails every night until it is accepted or
+    gone, or only the night in which it was convicted.
+    """
+
+    metric: str
+    gates: bool = False
+    relative: float = 0.05
+    absolute: float = 0.0
+    better: Direction | None = None  # None: as the series says
+    window: int = 24
+    least: int = 7
+    sigmas: float = 4.0
+    nights: int = 3
+    recent: int = 7
+    drift: float | None = None
+    collapse: float = 0.2
+    standing: Standing = "fail"
+
+    def floor(self, centre: float) -> float:
+        """The smallest change that counts at all, in the unit of `centre`."""
+        return max(self.relative * abs(centre), self.absolute)
+
+    def drift_floor(self, centre: float) -> float:
+        """Likewise for what added up in small steps."""
+        share = 2 * self.relative if self.drift is None else self.drift
+        return max(share * abs(centre), self.absolute)
+
+
+_KEYS = tuple(field.name for field in fields(Rule) if field.name != "metric")
+
+
+def rule_for(
+    metric: str, overrides: Mapping[str, Mapping[str, Any]] | None = None, scope: Scope = RUN
+) -> Rule:
+    """The rule of `metric`: the default, what rules.yaml says of it, then `overrides` of "default" and of its name.
+
+    Of a kernel or a function nothing gates unless `overrides` names the metric with `gates`: there are hundreds of
+    them, and they explain a change of the whole. Raises UsageError for a key or value that does not fit.
+    """
+    own, given = _shipped(), dict(overrides or {})
+    merged = {**own["default"], **given.get("default", {}), **own["metrics"].get(metric, {})}
+    if scope.kind in ("kernel", "function"):
+        merged["gates"] = False
+    merged |= given.get(metric, {})
+    return replace(Rule(metric), **{key: _checked(metric, key, value) for key, value in merged.items()})
+
+
+@lru_cache(maxsize=1)
+def _shipped() -> Mapping[str, Any]:
+    rows: Mapping[str, Any] = load_yaml(Path(__file__).with_name("rules.yaml"))
+    return rows
+
+
+def _checked(metric: str, key: str, value: object) -> Any:
+    where = f"the rule of {metric}: {key}"
+    if key not in _KEYS:
+        raise UsageError(f"the rule of {metric} has no {key!r}", f"one of {', '.join(_KEYS)}")
+    if key == "gates":
+        return value if isinstance(value, bool) else _refuse(where, value, "yes or no")
+    if key in _WORDS:
+        known = _WORDS[key]
+        return value if value in known else _refuse(where, value, " or ".join(known))
+    if value is None and key == "drift":
+        return None
+    number = _number(value)
+    if number is None or number < 0:
+        return _refuse(where, value, '0 or more, such as 0.02 or "2 %"' if key in _SHARES else "0 or more")
+    if key in _WHOLE:
+        return (
+            int(number) if number >= 1 and number == int(number) else _refuse(where, value, "a whole number")
+        )
+    return number
+
+
+def _number(value: object) -> float | None:
+    """A number, or a share in per cent as text; None for anything else."""
+    if isinstance(value, str) and (match := _SHARE.fullmatch(value)):
+        try:
+            return float(match[1]) / 100
+        except ValueError:
+            return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return float(value) if isfinite(value) else None
+
+
+def _refuse(where: str, value: object, wanted: str) -> Any:
+    raise UsageError(f"{where} is {value!r}", f"write {wanted}")

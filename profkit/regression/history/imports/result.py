@@ -1,0 +1,134 @@
+"""What another benchmark tool measured, as an entry."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+
+from profkit.analysis.comparability import all_fields
+from profkit.core.errors import UnreadableReport, UsageError
+from profkit.core.statistics import combine, median
+from profkit.core.types import Direction, Entry, Feature, Scope, SeriesKey, Value
+from profkit.regression.history.entry import ID_LENGTH
+from profkit.regression.history.times import stamp
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One number of one benchmark. `groups`: raw samples in the unit, one tuple per process, if it has them."""
+
+    name: str  # of the benchmark
+    metric: str
+    unit: str
+    better: Direction
+    value: float
+    groups: tuple[tuple[float, ...], ...] = ()
+    doubt: str | None = None
+
+
+@dataclass(frozen=True)
+class Result:
+    """A whole file of another tool. `started` None: it does not say when. `machine`: fields of comparability."""
+
+    source: str
+    workload: str
+    backend: str
+    started: str | None
+    machine: Mapping[str, str | None]
+    measured: tuple[Measured, ...]
+    commit: str | None = None
+    dirty: bool | None = None
+    facts: Mapping[str, str | None] | None = None
+    left_out: tuple[str, ...] = ()  # benchmarks without a value, and why
+
+
+def times(
+    name: str,
+    groups: Sequence[Sequence[float]],
+    summary: Mapping[str, float | None],
+    doubt: str | None = None,
+) -> Iterable[Measured]:
+    """The times of one benchmark in seconds, as the tool tells them; a median that it does not tell, of its samples."""
+    kept = tuple(tuple(group) for group in groups if group)
+    told = dict(summary)
+    if told.get("time.median") is None and kept:
+        told["time.median"] = median([sample for group in kept for sample in group])
+    for metric, value in told.items():
+        if value is not None and value >= 0:
+            yield Measured(name, metric, "s", "lower", value, kept if metric == "time.median" else (), doubt)
+
+
+def entry_of_result(
+    result: Result, content: object, path: Path, workload: str | None = None, commit: str | None = None
+) -> Entry:
+    """The entry of a file. Its id is made of what the file holds, so it may be moved, copied or indented anew.
+
+    Where the file does not say when it was measured, the time of the file itself stands for it, and `facts` say so.
+    Raises UnreadableReport where nothing in it has a value.
+    """
+    if not result.measured:
+        why = f": {result.left_out[0]}" if result.left_out else ""
+        raise UnreadableReport(f"{path} is a result of {result.source}, but nothing in it has a value{why}")
+    name = workload or result.workload
+    facts = {**(result.facts or {}), "left out": "; ".join(result.left_out)}
+    started = result.started if _is_moment(result.started) else None
+    if started is None:
+        started = datetime.fromtimestamp(path.stat().st_mtime, timezone.utc).isoformat(timespec="seconds")
+        facts["started"] = "the time of the file; it does not say itself when it was measured"
+    features = tuple(feature(field, value) for field, value in result.machine.items() if value)
+    values = {value.key: value for value in (_value(name, result.backend, one) for one in result.measured)}
+    canonical = json.dumps(content, sort_keys=True).encode()
+    return Entry(
+        id=hashlib.sha256(canonical).hexdigest()[:ID_LENGTH],
+        started=started,
+        workload=name,
+        backend=result.backend,
+        state="complete",
+        source=result.source,
+        machine=_machine(features),
+        features=features,
+        commit=commit or result.commit,
+        dirty=result.dirty,
+        path=str(path),
+        facts={field: text for field, text in facts.items() if text},
+        values=tuple(values.values()),
+    )
+
+
+def _is_moment(text: str | None) -> bool:
+    try:
+        stamp(text or "")
+    except UsageError:
+        return False
+    return True
+
+
+def feature(name: str, value: str | None) -> Feature:
+    """A field of comparability; one that the list does not know must be alike."""
+    known = all_fields().get(name)
+    return Feature(name, value, known.tier if known is not None else "must")
+
+
+def _machine(features: Sequence[Feature]) -> str:
+    words = sorted(f"{one.name}={one.value}" for one in features if one.tier == "must")
+    return hashlib.sha256("\n".join(words).encode()).hexdigest()[:12]
+
+
+def _value(workload: str, backend: str, one: Measured) -> Value:
+    centre = combine(one.groups) if one.groups else None
+    key = SeriesKey(workload, backend, one.metric, Scope("region", one.name))
+    return Value(
+        key=key,
+        unit=one.unit,
+        better=one.better,
+        value=one.value,
+        quality="measured",
+        low=centre.low if centre is not None else None,
+        high=centre.high if centre is not None else None,
+        groups=one.groups,
+        doubt=one.doubt,
+    )

@@ -1,0 +1,314 @@
+"""The store: what can be asked of a history, and what can be told to it."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import sqlite3
+import struct
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from profkit.core.codec import valid_text
+from profkit.core.errors import ProfkitError, UnreadableReport, UsageError
+from profkit.core.types import Accepted, Entry, Series, SeriesKey
+from profkit.regression.history.damage import damaged, in_words
+from profkit.regression.history.file import check_version, default_path, open_file
+from profkit.regression.history.migrating import in_memory, migrate_file
+from profkit.regression.history.reading import (
+    POINT_COLUMNS,
+    conditions,
+    point_numbers,
+    read_decisions,
+    read_entries,
+    read_series,
+    read_values,
+)
+from profkit.regression.history.rows import (
+    ENTRY_COLUMNS,
+    accepted_of,
+    accepted_row,
+    entry_row,
+    point_row,
+    seal,
+    series_row,
+)
+from profkit.regression.history.writing import check_counts, machine_number, recount, series_number
+
+
+def open_history(path: Path | None = None, *, read_only: bool = False, make_new: bool = True) -> History:
+    """The history at `path` (default: $PROFKIT_HISTORY, else reports/history.sqlite), as a context manager.
+
+    One that is not there is made, unless `read_only` or not `make_new`. An older file is brought forward in place,
+    after a copy of it was laid beside it; read only it is read in memory. Raises UsageError (2) where there is none,
+    UnreadableReport (2) for what is broken, foreign or of a newer profkit, MachineError (3) where the system refuses.
+    """
+    path = path if path is not None else default_path()
+    connection, copies = open_file(path, write=not read_only, make_new=make_new)
+    history = History(path, connection, copies)
+    try:
+        with history._faults():
+            if not check_version(connection, path):
+                if read_only or copies is not None:
+                    history._connection = in_memory(connection)
+                else:
+                    migrate_file(connection, path)
+    except BaseException:
+        history.close()
+        raise
+    return history
+
+
+class History:
+    """An open history. Every change is a transaction: it is there as a whole after the call, or not at all."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection, copies: Path | None = None) -> None:
+        self.path = path
+        self._connection = connection
+        self._copies = copies
+
+    def __enter__(self) -> History:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        with contextlib.suppress(sqlite3.Error):
+            self._connection.close()
+        if self._copies is not None:
+            shutil.rmtree(self._copies, ignore_errors=True)
+
+    # ------------------------------------------------------------ telling
+
+    def add(self, entry: Entry) -> bool:
+        """Store a run with its values. False where it is there already, and then nothing changes.
+
+        Raises MachineError where it cannot be written; then nothing of it was.
+        """
+        with self._transaction() as sql:
+            if sql.execute("SELECT 1 FROM entry WHERE id = ?", (entry.id,)).fetchone() is not None:
+                return False
+            rows = {series_row(value.key, value.unit, value.better): value for value in entry.values}
+            row = entry_row(entry, machine_number(sql, entry), len(rows))
+            marks = ",".join("?" * len(row))
+            number = sql.execute(f"INSERT INTO entry ({ENTRY_COLUMNS}) VALUES ({marks})", row).lastrowid
+            assert number is not None
+            sql.execute("UPDATE total SET number = number + 1 WHERE name = 'entry'")
+            for series, value in rows.items():
+                point = point_row(series_number(sql, series), number, value)
+                sql.execute(f"INSERT INTO point ({POINT_COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?)", point)
+        return True
+
+    def mark(self, entry: str, valid: bool, reason: str | None = None) -> None:
+        """Say of a run whether its values may decide anything, and why not. Raises UsageError where there is none."""
+        self._change(entry, valid=int(valid), reason=None if valid else reason or "marked as not valid")
+
+    def decide(self, entry: str, outcome: str | None) -> None:
+        """Write down what was decided of a run: `pass`, `regressed`, ... Raises UsageError where there is none."""
+        self._change(entry, outcome=outcome)
+
+    def confirm(self, entry: str, key: SeriesKey, word: str) -> None:
+        """Write down what a re-run said of one value of a run. Raises UsageError where there is no such value."""
+        with self._transaction() as sql:
+            found = sql.execute(*point_numbers(entry, key)).fetchone()
+            if found is None:
+                raise UsageError(
+                    f"{self.path} holds no {key.metric} of a run {entry!r}", "profkit history list"
+                )
+            row = (*found, valid_text(word))
+            sql.execute(
+                "INSERT OR REPLACE INTO decision (series, entry, word, seal) VALUES (?,?,?,?)",
+                (*row, seal(*row)),
+            )
+
+    def accept(self, accepted: Accepted) -> bool:
+        """Store a known change: it begins an epoch. False where this very one is there already."""
+        row = accepted_row(accepted)
+        with self._transaction() as sql:
+            known = "SELECT 1 FROM accepted WHERE workload = ? AND metric IS ? AND since = ?"
+            if sql.execute(known, row[:3]).fetchone() is not None:
+                return False
+            sql.execute(
+                "INSERT INTO accepted (workload, metric, since, word, by, seal) VALUES (?,?,?,?,?,?)", row
+            )
+        return True
+
+    def prune(self, entries: Iterable[str]) -> int:
+        """Take these runs out with all their values; how many there were. The file shrinks by what they took."""
+        taken = 0
+        with self._transaction() as sql:
+            check_counts(sql)
+            for entry in entries:
+                found = sql.execute("SELECT number FROM entry WHERE id = ?", (entry,)).fetchone()
+                if found is not None:
+                    sql.execute("DELETE FROM decision WHERE entry = ?", found)
+                    sql.execute("DELETE FROM point WHERE entry = ?", found)
+                    sql.execute("DELETE FROM entry WHERE number = ?", found)
+                    taken += 1
+            if taken:
+                recount(sql)
+        if taken:
+            with self._faults(), contextlib.suppress(sqlite3.OperationalError):  # a reader may be in the way
+                self._connection.execute("VACUUM")
+        return taken
+
+    # ------------------------------------------------------------ asking
+
+    def entries(
+        self,
+        *,
+        workload: str | None = None,
+        backend: str | None = None,
+        machine: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        night: str | None = None,
+        outcome: str | None = None,
+        state: str | None = None,
+        valid: bool | None = None,
+        limit: int | None = None,
+    ) -> tuple[Entry, ...]:
+        """The runs, oldest first, without their values.
+
+        `since` <= started < `until` (ISO 8601); `limit` takes the last ones.
+        """
+        wanted = {
+            "workload": workload,
+            "backend": backend,
+            "machine": machine,
+            "night": night,
+            "outcome": outcome,
+            "state": state,
+        }
+        with self._faults():
+            found = read_entries(self._connection, since=since, until=until, valid=valid, **wanted)
+        return tuple(found.values())[-limit if limit else 0 :]
+
+    def entry(self, name: str) -> Entry:
+        """One run with its values, by its id, the beginning of it, or `last`. Raises UsageError for none or several."""
+        number, entry = self._named(name)
+        with self._faults():
+            return replace(entry, values=read_values(self._connection, number))
+
+    def walk(self, workload: str | None = None) -> Iterator[Entry]:
+        """Every run with its values, oldest first, one at a time: a year of them need not fit into memory."""
+        with self._faults():
+            for number, entry in read_entries(self._connection, workload=workload).items():
+                yield replace(entry, values=read_values(self._connection, number))
+
+    def series(
+        self,
+        *,
+        workload: str | None = None,
+        backend: str | None = None,
+        metric: str | None = None,
+        scope: str | None = None,
+        machine: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        limit: int | None = None,
+        samples: bool = True,
+    ) -> tuple[Series, ...]:
+        """All series that match, each oldest first; points of the same second in the order in which they were added.
+
+        `scope` is the name of a region or kernel, or `run`; `since` <= started < `until`; `limit`: the last points of
+        each. Without `samples` the points have no `groups`.
+        """
+        with self._faults():
+            entries = read_entries(
+                self._connection,
+                workload=workload,
+                backend=backend,
+                machine=machine,
+                since=since,
+                until=until,
+            )
+            return read_series(
+                self._connection,
+                entries,
+                scope=scope,
+                limit=limit,
+                samples=samples,
+                workload=workload,
+                backend=backend,
+                metric=metric,
+            )
+
+    def confirmed(self, workload: str | None = None) -> dict[SeriesKey, dict[str, str]]:
+        """What re-runs said: of each series, the word by the id of the run."""
+        with self._faults():
+            return read_decisions(self._connection, workload)
+
+    def accepted(self, workload: str | None = None) -> tuple[Accepted, ...]:
+        """The accepted changes, oldest first."""
+        with self._faults():
+            where, given = conditions(workload=workload)
+            rows = self._connection.execute(
+                f"SELECT workload, metric, since, word, by, seal FROM accepted {where} ORDER BY since, number",
+                given,
+            )
+            return tuple(accepted_of(row) for row in rows)
+
+    # ------------------------------------------------------------ inside
+
+    def _named(self, name: str) -> tuple[int, Entry]:
+        with self._faults():
+            near = list(read_entries(self._connection, id_begins=None if name == "last" else name).items())
+        if name == "last" and near:
+            return near[-1]
+        if len(near) == 1 and name:
+            return near[0]
+        if near and name:
+            raise UsageError(
+                f"{name!r} is the beginning of {len(near)} runs", "give more of its id: profkit history list"
+            )
+        raise UsageError(f"{self.path} holds no run {name!r}", "profkit history list")
+
+    def _change(self, entry: str, **columns: Any) -> None:
+        """Write some columns of a run anew, and its seal."""
+        with self._transaction() as sql:
+            names = [column.strip() for column in ENTRY_COLUMNS.split(",")]
+            row = sql.execute(f"SELECT {ENTRY_COLUMNS} FROM entry WHERE id = ?", (entry,)).fetchone()
+            if row is None:
+                raise UsageError(f"{self.path} holds no run {entry!r}", "profkit history list")
+            if seal(*row[:-1]) != row[-1]:
+                raise UnreadableReport("what is told of a run is not what was stored")
+            told = {**dict(zip(names, row, strict=True)), **columns}
+            told["seal"] = seal(*list(told.values())[:-1])
+            changed = ", ".join(f"{name} = ?" for name in names)
+            sql.execute(f"UPDATE entry SET {changed} WHERE id = ?", (*told.values(), entry))
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        """All or nothing. The lock is taken first, so that no writer finds halfway that another one was faster."""
+        with self._faults():
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection
+                self._connection.execute("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:
+                    with contextlib.suppress(sqlite3.Error):
+                        self._connection.execute("ROLLBACK")
+                raise
+
+    @contextlib.contextmanager
+    def _faults(self) -> Iterator[None]:
+        """SQLite's errors, and rows that are not what was written, in words."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise in_words(self.path, error) from error
+        except ProfkitError as error:
+            if isinstance(error, UnreadableReport) and error.fix is None:
+                raise damaged(self.path, error.message) from error
+            raise
+        except (ValueError, TypeError, LookupError, AttributeError, OverflowError, struct.error) as error:
+            raise damaged(self.path, f"a row cannot be read ({error})") from error

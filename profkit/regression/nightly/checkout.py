@@ -1,0 +1,218 @@
+"""The last good commit, checked out beside the present one: a git worktree in a temporary folder, taken down after.
+
+Why it cannot be had is an answer and no fault of the night: the suspect then waits for further nights.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from profkit.core import process
+from profkit.core.errors import UsageError
+from profkit.core.signals import hurried
+from profkit.regression.nightly.config import ConfirmSpec
+
+GIT_SECONDS = 300.0  # a large tree from a cold disk takes a minute; a wait for a password never ends
+# Nothing may ask for a password, no hook of the repository's may run for a copy that lives for minutes.
+_QUIET = {"GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "true", "LC_ALL": "C", "GIT_LFS_SKIP_SMUDGE": "0"}
+_PREFIX, _ALIVE = "profkit-checkout-", ".alive"
+YOUNG_SECONDS = 60.0  # a checkout may be made just now, and not be held yet
+_NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
+
+
+class Unavailable(Exception):
+    """Why there is no checkout of that commit tonight, and what would mend it."""
+
+    def __init__(self, reason: str, fix: str | None = None) -> None:
+        super().__init__(reason)
+        self.reason, self.fix = reason, fix
+
+
+@dataclass(frozen=True)
+class Checkout:
+    """A folder with the files of `commit`, which stands for the repository at `root`."""
+
+    root: Path
+    folder: Path
+    commit: str
+
+    def moved(self, path: Path) -> Path:
+        """The same place in the checkout; raises Unavailable for what is outside of the repository or not there."""
+        try:
+            inside = path.resolve().relative_to(self.root)
+        except ValueError:
+            raise Unavailable(f"the workload runs in {path}, outside of the repository") from None
+        found = self.folder / inside
+        if not found.is_dir():
+            raise Unavailable(f"the folder {inside} is not in {self.commit[:12]}")
+        return found
+
+    def words(self, command: tuple[str, ...], cwd: Path) -> tuple[str, ...]:
+        """The command as it runs in the checkout, where the workload ran in `cwd`.
+
+        A path into the repository becomes one into the checkout. What the commit does not hold, an interpreter in
+        `.venv` or data that nobody committed, is taken from where it lies: it is of the machine, and alike for both.
+        """
+        return tuple(self._word(word, cwd) for word in command)
+
+    def _word(self, word: str, cwd: Path) -> str:
+        path = Path(word)
+        if path.is_absolute():
+            if not path.is_relative_to(self.root):
+                return word
+            there = self.folder / path.relative_to(self.root)
+            return str(there) if there.exists() else word
+        with contextlib.suppress(OSError, ValueError, Unavailable):
+            if ("/" in word or "." in word) and (cwd / word).exists():
+                return word if (self.moved(cwd) / word).exists() else str(cwd / word)
+        return word
+
+
+def repository_of(folder: Path) -> Path | None:
+    """The top folder of the git repository that `folder` lies in; None where there is none, or no git."""
+    if shutil.which("git") is None:
+        return None
+    done = _git(folder, "rev-parse", "--show-toplevel")
+    line = done.output_tail.removesuffix("\n") if done is not None and done.ok else ""
+    return Path(line).resolve() if line else None
+
+
+def commit_of(folder: Path) -> str | None:
+    """The commit that `folder` is at; None where that cannot be told."""
+    done = _git(folder, "rev-parse", "--verify", "HEAD") if shutil.which("git") is not None else None
+    return done.output_tail.strip() if done is not None and done.ok else None
+
+
+@contextlib.contextmanager
+def checked_out(
+    folder: Path,
+    commit: str,
+    spec: ConfirmSpec,
+    log: Path,
+    tick: Callable[[float], None] | None = None,
+) -> Iterator[Checkout]:
+    """`commit` of the repository around `folder`, set up and ready to run; gone again behind the block.
+
+    `log` is a folder for what git and the setup print. Raises Unavailable with the reason.
+    """
+    root = repository_of(folder)
+    if root is None:
+        reason = (
+            "git is not installed" if shutil.which("git") is None else f"{folder} is in no git repository"
+        )
+        raise Unavailable(f"the last good commit cannot be checked out: {reason}")
+    if not spec.checkout:
+        _require(root, commit)
+    _clear_away()
+    place = Path(tempfile.mkdtemp(prefix=_PREFIX)).resolve()
+    target = place / root.name
+    alive = _hold(place / _ALIVE)
+    try:
+        if spec.checkout:
+            words = tuple(
+                w.replace("{commit}", commit).replace("{folder}", str(target)) for w in spec.checkout
+            )
+            _do("the checkout command", words, root, log / "checkout.log", spec.setup_timeout, tick)
+        else:
+            _worktree(root, target, commit, log, tick)
+        if spec.setup:
+            _do("the setup command", spec.setup, target, log / "setup.log", spec.setup_timeout, tick)
+        yield Checkout(root, target, commit)
+    finally:
+        with hurried():  # an impatient second Ctrl-C must not leave it lying about
+            if not spec.checkout:
+                _git(root, "worktree", "remove", "--force", "--force", str(target))
+            shutil.rmtree(place, ignore_errors=True)
+            if not spec.checkout:
+                _git(root, "worktree", "prune")
+            if alive is not None:
+                os.close(alive)
+
+
+def _hold(path: Path) -> int | None:
+    """A lock that goes with this process, however it ends; None where there is none to be had."""
+    try:
+        handle = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        return None
+    return handle
+
+
+def _clear_away() -> None:
+    """Remove the checkouts that nobody holds any more: of nights that were killed without a chance to tidy up."""
+    for mark in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*/{_ALIVE}"):
+        with contextlib.suppress(OSError):
+            mine = mark.stat().st_uid == os.getuid() and not mark.is_symlink()
+            if not mine or time.time() - mark.stat().st_mtime < YOUNG_SECONDS:
+                continue
+            handle = _hold(mark)
+            if handle is not None:
+                shutil.rmtree(mark.parent, ignore_errors=True)
+                os.close(handle)
+
+
+def _require(root: Path, commit: str) -> None:
+    """Raise Unavailable where this clone does not have the commit."""
+    done = _git(root, "cat-file", "-e", f"{commit}^{{commit}}")
+    if done is not None and done.ok:
+        return
+    shallow = _git(root, "rev-parse", "--is-shallow-repository")
+    if shallow is not None and shallow.output_tail.strip() == "true":
+        raise Unavailable(
+            f"this clone is shallow and does not have the last good commit {commit[:12]}",
+            "git fetch --unshallow  # in GitHub Actions: actions/checkout with fetch-depth: 0",
+        )
+    raise Unavailable(
+        f"this clone does not have the last good commit {commit[:12]}", f"git fetch origin {commit}"
+    )
+
+
+def _worktree(root: Path, target: Path, commit: str, log: Path, tick: Callable[[float], None] | None) -> None:
+    _git(root, "worktree", "prune")  # what a night that was killed left registered
+    words = ("git", "-C", str(root), *_NO_HOOKS, "worktree", "add", "--detach", str(target), commit)
+    _do("git worktree", words, root, log / "checkout.log", GIT_SECONDS, tick)
+    if (target / ".gitmodules").is_file():
+        deeper = ("git", "-C", str(target), *_NO_HOOKS, "submodule", "update", "--init", "--recursive")
+        _do("the checkout of submodules", deeper, target, log / "submodules.log", GIT_SECONDS, tick)
+
+
+def _do(
+    what: str,
+    words: tuple[str, ...],
+    cwd: Path,
+    log: Path,
+    timeout: float,
+    tick: Callable[[float], None] | None,
+) -> None:
+    """Run one step; raise Unavailable with its last line where it fails."""
+    with contextlib.suppress(OSError):
+        log.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        done = process.run(words, cwd=cwd, env=_QUIET, log=log, timeout=timeout, tick=tick)
+    except UsageError as fault:
+        raise Unavailable(f"{what} cannot be run: {fault.message}", fault.fix) from None
+    if not done.ok:
+        lines = [line.strip() for line in done.output_tail.splitlines() if line.strip()]
+        said = f": {lines[-1][:200]}" if lines else ""
+        raise Unavailable(f"{what} {done.ending()}{said}", f"cat {log}")
+
+
+def _git(folder: Path, *words: str) -> process.Outcome | None:
+    """A short git command; None where it cannot be run at all."""
+    try:
+        return process.run(["git", "-C", str(folder), *words], env=_QUIET, timeout=GIT_SECONDS)
+    except UsageError:
+        return None

@@ -1,0 +1,243 @@
+"""What tonight's run of one workload means, held against its own past: every metric decided, the worst on top."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from profkit.analysis.metrics import all_metrics
+from profkit.analysis.targets.yaml_text import read_yaml
+from profkit.core.errors import ProfkitError
+from profkit.core.run_folder import read_run
+from profkit.core.types import (
+    RUN,
+    Accepted,
+    Entry,
+    Feature,
+    MetricOutcome,
+    Series,
+    SeriesKey,
+    Verdict,
+    WorkloadOutcome,
+)
+from profkit.regression.detection.confirmation import Confirmation, ConfirmWord
+from profkit.regression.detection.decide import decide
+from profkit.regression.history import History
+from profkit.regression.nightly.config import CASES, OVER_SHAPES, Anchor, WorkloadSpec
+from profkit.regression.nightly.one_run import Ending
+from profkit.regression.nightly.rounds import Wanted
+from profkit.regression.nightly.state import Done
+from profkit.regression.nightly.tell import ORDER, TARGET, worst
+
+CODES: dict[Ending, str] = {
+    "done": "measured",
+    "workload-failed": "workload-failed",
+    "machine": "cannot-measure",
+    "out-of-time": "out-of-time",
+    "died": "died",
+    "refused": "refused",
+    "profkit-failed": "profkit-failed",
+    "absent": "not-measured",
+}
+_WORDS: dict[str, ConfirmWord] = {"different": "different", "same": "same", "ambiguous": "ambiguous"}
+SCOPES = ("run", "region")  # a kernel's own values explain; there are hundreds of them
+MANY = 12  # metrics from which reading all at once is faster than each by its name
+# Fields that say what was done or how it was measured: where one of these is another, the work is another.
+_WORK = ("workload.", "mode.")
+
+
+@dataclass
+class Past:
+    """The history of one workload, up to tonight's run `entry` and with it."""
+
+    spec: WorkloadSpec
+    entry: Entry
+    series: tuple[Series, ...]
+    accepted: tuple[Accepted, ...]
+    entries: tuple[Entry, ...]
+    words: Mapping[SeriesKey, Mapping[str, str]] = field(default_factory=dict)
+
+    def outcomes(
+        self, anchor: Anchor, tonight: Mapping[Wanted, Confirmation] | None = None
+    ) -> list[MetricOutcome]:
+        """Every metric decided; `tonight` has the re-runs of this night."""
+        found = []
+        for series in self.series:
+            rule = self.spec.rule(series.key.metric, series.key.scope)
+            told = self.words.get(series.key, {})
+            words = {entry: _WORDS[word] for entry, word in told.items() if word in _WORDS}
+            outcome = decide(series, rule, self.accepted, words, anchor.commit or anchor.date)
+            again = (tonight or {}).get((series.key.metric, series.key.scope))
+            if again is not None and again.change is not None:
+                outcome = replace(outcome, change=again.change)
+            found.append(outcome)
+        return found
+
+    def good(self, outcome: MetricOutcome) -> Entry | None:
+        """The last good night before what is suspected, of the same machine; None where there is none."""
+        machine = [e for e in self.entries if e.machine == self.entry.machine and e.valid]
+        before = [
+            e for e in machine if e.id != self.entry.id and e.started < (outcome.since or self.entry.started)
+        ]
+        if outcome.good_commit is not None:
+            named = [e for e in before if e.commit == outcome.good_commit]
+            return named[-1] if named else None
+        return before[-1] if before else None
+
+
+def past_of(history: History, spec: WorkloadSpec, run: str | None) -> Past | None:
+    """What the history tells of a workload up to the run of this id, and nothing of later ones; None without it."""
+    if run is None:
+        return None
+    known = history.entries(workload=spec.name)
+    entry = next((e for e in reversed(known) if e.id == run), None)
+    if entry is None:
+        return None
+    entries = _until([e for e in known if e.backend == entry.backend], entry)
+    changes = (*history.accepted(spec.name), *other_work(entries))
+    series = tuple(cut for one in _series(history, spec, entry) if (cut := _cut(one, entry.id)) is not None)
+    return Past(spec, entry, series, changes, entries, history.confirmed(spec.name))
+
+
+def other_work(entries: Sequence[Entry]) -> list[Accepted]:
+    """An epoch for every run that did other work than the one before it: other arguments, sizes, cache mode.
+
+    Only fields that both tell, and that decide whether two runs may be compared at all.
+    """
+    found = []
+    before: dict[str, str] = {}
+    for entry in entries:
+        if not entry.valid:
+            continue
+        now = {f.name: f.value for f in entry.features if _decides(f) and f.value is not None}
+        differing = [name for name, value in now.items() if name in before and before[name] != value]
+        if differing:
+            told = ", ".join(f"{name} {_short(before[name])} → {_short(now[name])}" for name in differing[:3])
+            found.append(Accepted(entry.workload, entry.started, f"other work: {told}", by="profkit"))
+        before |= now
+    return found
+
+
+def judged(
+    spec: WorkloadSpec, done: Done, entry: Entry | None, outcomes: Sequence[MetricOutcome], folder: Path
+) -> WorkloadOutcome:
+    """The workload as a whole: what kept it from being measured, else the worst of what gates, else its targets."""
+    bare = WorkloadOutcome(
+        name=spec.name,
+        backend=entry.backend if entry is not None else spec.backend,
+        outcome="missing",
+        code=CODES[done.ending],
+        reason=done.reason or "it was not measured",
+        run=done.run,
+        seconds=done.seconds,
+        metrics=tuple(sorted(outcomes, key=lambda m: (not m.gates, ORDER.index(m.outcome)))),
+        fix=done.fix,
+        ending=done.ending,
+        log=done.log,
+    )
+    if done.ending != "done" or entry is None:
+        return replace(bare, metrics=())
+    if not entry.valid:
+        return replace(
+            bare, outcome="invalid", code="not-valid", reason=entry.reason or "it is not valid", metrics=()
+        )
+    metrics = [*bare.metrics, *_absent(spec, outcomes)]
+    gating = [m for m in metrics if m.gates]
+    first = min(gating, key=lambda m: ORDER.index(m.outcome), default=None)
+    whole = replace(bare, metrics=tuple(metrics))
+    if first is None:
+        return replace(
+            whole, code="nothing-gates", reason="none of its metrics was measured that could decide"
+        )
+    word = worst([m.outcome for m in gating])
+    whole = replace(whole, outcome=word, code=first.code, reason=_reason(first, gating))
+    verdicts = _verdicts(spec, done, folder)
+    whole = replace(whole, verdicts=verdicts)
+    failed = [v for v in verdicts if v.verdict == "fail"]
+    if failed and word != "regressed":
+        told = f"target {failed[0].target} ({failed[0].threshold}): {failed[0].reason}"
+        return replace(whole, outcome="regressed", code=TARGET, reason=told)
+    return whole
+
+
+def _reason(first: MetricOutcome, gating: Sequence[MetricOutcome]) -> str:
+    where = f" of {first.scope.name}" if first.scope.name else ""
+    more = sum(m.outcome == first.outcome for m in gating) - 1
+    others = f" (and {more} more)" if more and first.outcome != "pass" else ""
+    return f"{first.metric}{where}: {first.reason}{others}"
+
+
+def _absent(spec: WorkloadSpec, outcomes: Sequence[MetricOutcome]) -> list[MetricOutcome]:
+    """What was declared and is not there: never green."""
+    there = {m.metric for m in outcomes}
+    there |= {CASES} if OVER_SHAPES in there else set()
+    return [
+        MetricOutcome(
+            name, "missing", "not-measured", "declared under gates, and not measured tonight", gates=True
+        )
+        for name in spec.declared
+        if name not in there
+    ]
+
+
+def _verdicts(spec: WorkloadSpec, done: Done, folder: Path) -> tuple[Verdict, ...]:
+    """The verdicts on what the workload's own file of targets names; the defaults of a backend gate no night."""
+    if spec.targets is None or done.run is None:
+        return ()
+    try:
+        document = read_run(folder / done.run)
+        top = read_yaml(spec.targets).mapping("the file")
+    except ProfkitError:
+        return ()
+    names = set(top["targets"].mapping("targets")) if "targets" in top else set()
+    if "workloads" in top and (own := top["workloads"].mapping("workloads").get(spec.name)) is not None:
+        names |= set(own.mapping(spec.name))
+    chosen = [v for v in document.verdicts if v.target in names or v.metric in names]
+    return tuple(v for v in chosen if v.scope.kind != "kernel")
+
+
+def _series(history: History, spec: WorkloadSpec, entry: Entry) -> list[Series]:
+    """What gates or is watched, of the run and its regions; read by name, since a history may hold hundreds more."""
+    names = _names(spec)
+    found: list[Series] = []
+    if len(names) > MANY:
+        found += history.series(workload=spec.name, backend=entry.backend, samples=False)
+    for name in names if len(names) <= MANY else ():
+        found += history.series(workload=spec.name, backend=entry.backend, metric=name, samples=False)
+    wanted = [s for s in found if s.key.scope.kind in SCOPES and _wanted(spec, s)]
+    if any(s.key.metric == OVER_SHAPES for s in wanted):
+        return [s for s in wanted if s.key.metric != CASES]
+    return wanted
+
+
+def _names(spec: WorkloadSpec) -> list[str]:
+    known = [one.name for one in all_metrics()]
+    gating = [name for name in known if spec.rule(name, RUN).gates]
+    return list(dict.fromkeys((*spec.declared, *gating, *spec.watches)))
+
+
+def _wanted(spec: WorkloadSpec, series: Series) -> bool:
+    name = series.key.metric
+    return name in spec.watches or spec.rule(name, series.key.scope).gates
+
+
+def _cut(series: Series, entry: str) -> Series | None:
+    """The series up to the point of this run; None where it has none."""
+    for index in range(len(series.points) - 1, -1, -1):
+        if series.points[index].entry == entry:
+            return replace(series, points=series.points[: index + 1])
+    return None
+
+
+def _until(entries: Sequence[Entry], entry: Entry) -> tuple[Entry, ...]:
+    ids = [e.id for e in entries]
+    return tuple(entries[: ids.index(entry.id) + 1]) if entry.id in ids else tuple(entries)
+
+
+def _decides(feature: Feature) -> bool:
+    return feature.tier == "must" and feature.name.startswith(_WORK)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 40 else text[:39] + "…"

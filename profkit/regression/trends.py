@@ -1,0 +1,122 @@
+"""The story of a trend: a series of a history, or of anybody's file, with its epochs and where it changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from profkit.core.errors import UsageError
+from profkit.core.types import Accepted, ChangePoint, Epoch, Point, Scope, Series, SeriesKey, Trend
+from profkit.regression.change_points import examine
+from profkit.regression.detection.epochs import epochs
+from profkit.regression.history import History
+from profkit.regression.history.series_file import SeriesFile, read_series
+
+# What is meant where no metric is named, the first that a workload has: of a sweep the times over all shapes, since its
+# cases are thousands.
+USUAL = ("time.geometric_mean", "time.median")
+
+
+def trends_of(
+    history: History,
+    patterns: Sequence[str] = (),
+    *,
+    backend: str | None = None,
+    machine: str | None = None,
+    since: str | None = None,
+    until: str | None = None,
+    limit: int | None = None,
+) -> tuple[Trend, ...]:
+    """The trends of the series that one of the patterns names: `WORKLOAD[:METRIC[:SCOPE]]`.
+
+    Each part may hold `*` and `?`. A metric that is left out is `time.median`, of a sweep `time.geometric_mean`, or all
+    of them where a workload has no such. Raises UsageError where a pattern names nothing.
+    """
+    found = history.series(
+        backend=backend, machine=machine, since=since, until=until, limit=limit, samples=False
+    )
+    chosen: dict[SeriesKey | tuple[SeriesKey, str], Series] = {}
+    for pattern in patterns or ("*",):
+        matched = _matching(found, pattern)
+        if not matched:
+            names = ", ".join(dict.fromkeys(series.key.workload for series in found)) or "nothing"
+            raise UsageError(
+                f"no series is called {pattern!r}; the history holds {names[:300]}",
+                "profkit history trend 'WORKLOAD:*' shows every metric of a workload",
+            )
+        chosen |= {(series.key, series.unit): series for series in matched}
+    return tuple(trend_of(series, history.accepted(series.key.workload)) for series in chosen.values())
+
+
+def trend_of(series: Series, accepted: Sequence[Accepted] = ()) -> Trend:
+    """A series with its epochs; change points are looked for in each by itself, and values that are not valid in none.
+
+    Noise, its memory and what one night could show are those of the last epoch.
+    """
+    stretches = epochs(series, accepted)
+    changes: list[ChangePoint] = []
+    noise = detectable = autocorrelation = None
+    notes: list[str] = []
+    for epoch in stretches:
+        inside = series.points[epoch.first : epoch.last + 1]
+        findings = examine([point.value if point.valid else None for point in inside])
+        for change in findings.change_points:
+            point = inside[change.index]
+            changes.append(
+                replace(change, index=change.index + epoch.first, started=point.started, commit=point.commit)
+            )
+        noise, detectable = findings.noise, findings.detectable
+        autocorrelation = findings.autocorrelation
+        notes = list(findings.notes)
+    left_out = sum(not point.valid for point in series.points)
+    if left_out:
+        notes.append(f"{left_out} of {len(series.points)} values are not valid and decide nothing")
+    return Trend(series, stretches, tuple(changes), noise, detectable, autocorrelation, tuple(notes))
+
+
+def trend_of_file(path: Path, column: str | None = None, by: str | None = None) -> tuple[Trend, SeriesFile]:
+    """The trend of a series in a text file: one value a line, `index,value`, or a table with more columns.
+
+    Rows of one build in turn become their median; nights without a value keep their place. Raises UnreadableReport
+    for what is no such file, UsageError where it has no such column.
+    """
+    file = read_series(path, column, by)
+    points = tuple(
+        Point(label, label, "", value if value is not None else 0.0, valid=value is not None)
+        for label, value in zip(file.labels, file.values, strict=True)
+    )
+    series = Series(SeriesKey(path.stem, "", file.column, Scope("run")), "", "none", points)
+    findings = examine(file.values)
+    changes = tuple(replace(change, started=file.labels[change.index]) for change in findings.change_points)
+    whole = (Epoch(0, len(points) - 1, "begin", "the first value"),)
+    notes = (*file.notes, *findings.notes)
+    trend = Trend(
+        series, whole, changes, findings.noise, findings.detectable, findings.autocorrelation, notes
+    )
+    return trend, file
+
+
+def _matching(found: Sequence[Series], pattern: str) -> list[Series]:
+    workload, metric, scope = _parts(found, pattern)
+    near = [series for series in found if fnmatchcase(series.key.workload, workload)]
+    if metric is None:
+        told = {(series.key.workload, series.key.metric) for series in near}
+        usual = {name: next((m for m in USUAL if (name, m) in told), None) for name, _ in told}
+        return [s for s in near if usual[s.key.workload] in (None, s.key.metric)]
+    return [
+        series
+        for series in near
+        if fnmatchcase(series.key.metric, metric)
+        and (scope is None or fnmatchcase(series.key.scope.name or series.key.scope.kind, scope))
+    ]
+
+
+def _parts(found: Sequence[Series], pattern: str) -> tuple[str, str | None, str | None]:
+    """Workload, metric and scope of a pattern. A workload's own name may hold colons: then it is taken as a whole."""
+    if any(series.key.workload == pattern for series in found):
+        return pattern.translate({ord("["): "[[]"}), None, None
+    workload, _, rest = pattern.partition(":")
+    metric, _, scope = rest.partition(":")
+    return workload or "*", metric or ("*" if scope else None), scope or None

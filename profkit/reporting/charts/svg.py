@@ -1,0 +1,105 @@
+"""SVG by hand: tags with escaped text and short numbers, and the frame that every chart has.
+
+What is drawn has classes and no colours: `style.css` knows them for a light page, a dark one and for paper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import isfinite
+from zlib import crc32
+
+from profkit.core.formatting import shortened
+from profkit.reporting.charts.text import LONGEST, escaped
+
+WIDTH = 400.0  # of every chart, in its own units
+LONGEST_TEXT = 1500  # characters of a chart's text alternative
+
+
+def number(value: float) -> str:
+    """A coordinate with at most one decimal. ValueError where it is none: a chart with NaN in it shows nothing."""
+    if not isfinite(value):
+        raise ValueError(f"{value} is no place on a chart")
+    text = f"{value:.1f}"
+    short = text[:-2] if text.endswith(".0") else text
+    return "0" if short == "-0" else short
+
+
+def tag(name: str, body: str = "", /, **attributes: float | str | None) -> str:
+    """One element. `class_` is written as class, `_` in names as `-`; None is left out. `body` is markup already."""
+    told = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{escaped(v) if isinstance(v, str) else number(v)}"'
+        for key, v in attributes.items()
+        if v is not None
+    )
+    return f"<{name}{told}>{body}</{name}>" if body else f"<{name}{told}/>"
+
+
+def hover(text: str) -> str:
+    """What is shown while the pointer rests on an element, or the keyboard's focus does."""
+    return f"<title>{escaped(shortened(text, LONGEST))}</title>"
+
+
+def text(at: tuple[float, float], words: str, kind: str | None = None, told: str | None = None) -> str:
+    """Words whose baseline begins at `at`; `kind` names classes: `e` ends there, `m` has its middle there."""
+    body = escaped(words) + (hover(told) if told else "")
+    return tag("text", body, x=at[0], y=at[1], class_=kind)
+
+
+def rect(x: float, y: float, w: float, h: float, kind: str, told: str | None = None) -> str:
+    """A rectangle; a negative size is none and is drawn as 0."""
+    body = hover(told) if told else ""
+    return tag("rect", body, x=x, y=y, width=max(0.0, w), height=max(0.0, h), class_=kind)
+
+
+def line(x1: float, y1: float, x2: float, y2: float, kind: str, told: str | None = None) -> str:
+    """A straight line as a path, which is the shortest way to write one."""
+    body = hover(told) if told else ""
+    return tag("path", body, d=f"M{number(x1)} {number(y1)}L{number(x2)} {number(y2)}", class_=kind)
+
+
+def curve(points: Iterable[tuple[float, float]], kind: str, *, closed: bool = False) -> str:
+    """A line through points, or the area inside of it.
+
+    Written in steps of whole quarters of a unit, which is half the length of decimals and finer than most screens.
+    What is rounded off in one step is made good in the next.
+    """
+    pieces: list[str] = []
+    at = (0, 0)
+    for x, y in points:
+        if not (isfinite(x) and isfinite(y)):
+            raise ValueError(f"({x}, {y}) is no place on a chart")
+        goal = (round(x * 4), round(y * 4))
+        across, down = goal[0] - at[0], goal[1] - at[1]
+        pieces.append(f"{'l' if pieces else 'M'}{across}{'' if down < 0 else ' '}{down}")
+        at = goal
+    end = "z" if closed and pieces else ""
+    return tag("path", d="".join(pieces) + end, transform="scale(.25)", class_=kind)
+
+
+def focusable(body: str, told: str, source: int = 0) -> str:
+    """A group that the keyboard reaches, with its hover text as its name; a link to the footnote `source`, if any."""
+    if source:
+        inner = hover(told) + body
+        label = shortened(told, LONGEST)
+        return tag("a", inner, href=f"#s{source}", data_source="", tabindex="0", aria_label=label)
+    return tag("g", hover(told) + body, tabindex="0", role="img", aria_label=shortened(told, LONGEST))
+
+
+def linked(words: str, source: int, tabindex: str | None = None) -> str:
+    """Words that lead to the footnote `source`; 0 is none. `tabindex` -1 where a mark leads there too."""
+    return tag("a", words, href=f"#s{source}", class_="n", tabindex=tabindex) if source else words
+
+
+def frame(
+    kind: str, height: float, title: str, description: str, body: Sequence[str], width: float = WIDTH
+) -> str:
+    """A chart: its name and its text alternative, and what is drawn. `kind` is a class for the style."""
+    inner = "".join(body)
+    name, words = escaped(shortened(title, LONGEST)), escaped(shortened(description, LONGEST_TEXT))
+    mark = f"c{crc32(f'{kind}{name}{words}{inner}'.encode()):08x}"
+    named = f'<title id="{mark}t">{name}</title><desc id="{mark}d">{words}</desc>'
+    return (
+        f'<svg class="chart {kind}" viewBox="0 0 {number(width)} {number(height)}" role="group"'
+        f' aria-labelledby="{mark}t {mark}d">{named}{inner}</svg>'
+    )

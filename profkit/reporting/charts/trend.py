@@ -1,0 +1,229 @@
+"""A metric over nights: its line with intervals, where it became another one, and what may not be compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from profkit.analysis.metrics import metric
+from profkit.analysis.metrics.catalogue import nearest
+from profkit.core.formatting import figures, percent, plural, quantity
+from profkit.core.types import ChangePoint, Point, Trend
+from profkit.core.types.history import EpochCause
+from profkit.reporting.charts.axes import Box, box_for, x_axis, y_axis
+from profkit.reporting.charts.dates import date_ticks, in_order
+from profkit.reporting.charts.reading import reader
+from profkit.reporting.charts.scale import Scale, Tick, apart, linear, ticks
+from profkit.reporting.charts.svg import WIDTH, curve, focusable, frame, hover, line, rect, tag, text
+from profkit.reporting.charts.text import FONT, LINE, width
+
+HEIGHT = 190.0
+FEW = 60  # points up to which each has a mark of its own to hover over: 365 marks would be 30 kB
+COLUMNS = 120  # edges of an area: finer is no longer seen
+BEYOND = (
+    3.0  # times the range of the values: an interval that reaches further is cut, or it would be all there is
+)
+CAUSES: dict[EpochCause, str] = {"begin": "begin", "machine": "other machine", "accepted": "accepted"}
+
+
+@dataclass(frozen=True)
+class _Plot:
+    """Where everything is: scales, the box, and the place of each point on the x axis."""
+
+    box: Box
+    x: Scale
+    y: Scale
+    places: tuple[float, ...]
+    unit: str
+    dated: bool  # places are seconds since 1970; else indices
+
+    def at(self, index: int) -> float:
+        return self.x(self.places[index])
+
+
+def trend_chart(trend: Trend, band: tuple[float, float] | None = None, title: str | None = None) -> str:
+    """The series as SVG; `band` is what counts as no change (in the series' unit), drawn behind it.
+
+    Points that decide nothing (throttled, interrupted) are hollow and off the line. Where times of day are not told or
+    not in order the nights are numbered. Nothing is drawn of a series without points but that sentence.
+    """
+    points = trend.series.points
+    named = title or _title(trend)
+    if not points:
+        return frame(
+            "trend", LINE + 8, named, "No night is stored.", [text((2, FONT), "No night is stored.")]
+        )
+    plot, axes = _plot(trend, band, named)
+    drawn = list(axes)
+    if band is not None:
+        low, high = plot.y(min(band)), plot.y(max(band))
+        told = f"no change: {_value(min(band), plot.unit)} to {_value(max(band), plot.unit)}"
+        drawn.append(rect(plot.box.left, high, plot.box.right - plot.box.left, low - high, "band", told))
+    drawn += _lines(trend, plot)
+    if len(points) > FEW:
+        values = [point.value for point in points]
+        drawn.append(reader(plot.box, plot.x, plot.places, values, plot.unit, dated=plot.dated))
+    drawn += _marks(points, plot)
+    drawn += _events(trend, plot)
+    return frame("trend", HEIGHT, named, _told(trend, plot.unit), drawn)
+
+
+def _title(trend: Trend) -> str:
+    key = trend.series.key
+    what = metric(key.metric).title if nearest(key.metric) == key.metric else key.metric
+    where = f" of {key.scope.name}" if key.scope.name and key.scope.name != key.workload else ""
+    return f"{what}{where}, {key.workload}" if key.workload else f"{what}{where}"
+
+
+def _plot(trend: Trend, band: tuple[float, float] | None, title: str) -> tuple[_Plot, list[str]]:
+    points, unit = trend.series.points, trend.series.unit
+    times = in_order([point.started for point in points])
+    places = times or [float(index) for index in range(len(points))]
+    values = [point.value for point in points]
+    # The band belongs to the picture, but one that is far wider than the values would flatten them.
+    reach = (max(values) - min(values)) * BEYOND or abs(max(values)) or 1.0
+    low, high = min(values) - reach, max(values) + reach
+    ends = [end for p in points for end in (p.low, p.high) if end is not None]
+    seen = [*values, *(min(high, max(low, end)) for end in (*ends, *(band or ())))]
+    fine, named = ticks(linear(seen, 1.0, 0.0), unit)
+    box = box_for(fine, HEIGHT, top=2 * LINE + 10)
+    y = linear(seen, box.bottom, box.top)
+    x = Scale(places[0], places[-1], box.left + 6, box.right - 6) if len(places) > 1 else _alone(box)
+    heading = f"{title} ({named.name})" if named.name else title
+    drawn = y_axis(box, y, fine, heading)
+    drawn += x_axis(box, x, date_ticks(times[0], times[-1]) if times else _numbers(points, x))
+    return _Plot(box, x, y, tuple(places), unit, times is not None), drawn
+
+
+def _alone(box: Box) -> Scale:
+    return Scale(-1.0, 1.0, box.left, box.right)
+
+
+def _numbers(points: Sequence[Point], x: Scale) -> list[Tick]:
+    """Nights by their number, where dates do not tell their order; one alone by its date."""
+    count = len(points)
+    if count == 1:
+        return [Tick(0.0, points[0].started[:10])]
+    found, _ = ticks(Scale(1.0, float(count), x.start, x.end), "", min(5, count))
+    return [Tick(tick.value - 1, tick.label) for tick in found if tick.value == round(tick.value)]
+
+
+def _lines(trend: Trend, plot: _Plot) -> list[str]:
+    """The interval as an area and the value as a line, each epoch by itself: across its edge nothing is comparable."""
+    points, drawn = trend.series.points, []
+    stretches = [(epoch.first, epoch.last) for epoch in trend.epochs] or [(0, len(points) - 1)]
+    for first, last in stretches:
+        kept = [i for i in range(max(0, first), min(last, len(points) - 1) + 1) if points[i].valid]
+        for known in _with_interval(points, kept):
+            if len(edges := _edges(points, known, plot)) > 1:
+                upper, lower = (
+                    [(x, high) for x, _, high in edges],
+                    [(x, low) for x, low, _ in reversed(edges)],
+                )
+                drawn.append(curve([*upper, *lower], "area", closed=True))
+        if len(kept) > 1:
+            drawn.append(curve([(plot.at(i), plot.y(points[i].value)) for i in kept], "line"))
+    return drawn
+
+
+def _with_interval(points: Sequence[Point], kept: Sequence[int]) -> list[list[int]]:
+    """Neighbours that all have an interval: the area ends where one has none, or it would tell one of that night."""
+    runs: list[list[int]] = [[]]
+    for i in kept:
+        if points[i].low is not None and points[i].high is not None:
+            runs[-1].append(i)
+        elif runs[-1]:
+            runs.append([])
+    return [run for run in runs if run]
+
+
+def _edges(points: Sequence[Point], kept: Sequence[int], plot: _Plot) -> list[tuple[float, float, float]]:
+    """(x, low, high) of the intervals on the chart; of a long stretch the widest of each few neighbours."""
+    known = [(plot.at(i), plot.y(points[i].low or 0.0), plot.y(points[i].high or 0.0)) for i in kept]
+    each = -(-len(known) // COLUMNS)
+    groups = [known[start : start + each] for start in range(0, len(known), max(1, each))]
+    return [
+        (group[len(group) // 2][0], max(low for _, low, _ in group), min(high for _, _, high in group))
+        for group in groups
+    ]
+
+
+def _marks(points: Sequence[Point], plot: _Plot) -> list[str]:
+    """Dots: all of a short series; of a long one the hollow ones and the last, which is what the page is about."""
+    drawn = []
+    for index, point in enumerate(points):
+        if len(points) <= FEW or not point.valid or index == len(points) - 1:
+            at = {"cx": plot.at(index), "cy": plot.y(point.value), "r": 2.4}
+            told = hover(_point(point, plot.unit))
+            drawn.append(tag("circle", told, class_="dot" if point.valid else "dot hollow", **at))
+    return drawn
+
+
+def _events(trend: Trend, plot: _Plot) -> list[str]:
+    """Lines where it became another one and where a new epoch begins, with a word above as far as words stand apart.
+
+    Changes come first where there is not room for all; whatever has no word still has its text to hover over.
+    """
+    events = [
+        (change.index, "change", _step(change), _change(change, plot.unit)) for change in trend.change_points
+    ]
+    events += [
+        (e.first, "epoch", f"◆ {CAUSES[e.cause]}", f"new epoch, {CAUSES[e.cause]}: {e.reason}")
+        for e in trend.epochs
+    ]
+    known = [event for event in events if 0 < event[0] < len(plot.places)]
+    places = [(plot.at(index) + plot.at(index - 1)) / 2 for index, *_ in known]
+    half = [width(word) / 2 for _, _, word, _ in known]
+    middles = [min(WIDTH - w - 2, max(w + 2, x)) for x, w in zip(places, half, strict=True)]
+    told = set(apart([(x - w, x + w) for x, w in zip(middles, half, strict=True)]))
+    drawn = []
+    for number, ((_, kind, word, long), x) in enumerate(zip(known, places, strict=True)):
+        mark = line(x, plot.box.top, x, plot.box.bottom, kind)
+        if number in told:
+            mark += text((middles[number], plot.box.top - 4), word, f"{kind} m")
+        drawn.append(focusable(mark, long))
+    return drawn
+
+
+def _step(change: ChangePoint) -> str:
+    """`▲ 5.2 %`: up or down by a sign, so that it needs no colour."""
+    sign = "▲" if change.after > change.before else "▼"
+    if change.ratio is None or change.before < 0:
+        return sign
+    by = 100 * (change.ratio - 1)
+    return f"{sign} {percent(abs(by))} %" if abs(by) < 1000 else f"{sign} × {figures(change.ratio)}"
+
+
+def _change(change: ChangePoint, unit: str) -> str:
+    votes = f"; {', '.join(change.votes)}" if change.votes else ""
+    commit = f", at {change.commit[:10]}" if change.commit else ""
+    when = f" from {change.started[:10]} on" if change.started else ""
+    return f"{_value(change.before, unit)} to {_value(change.after, unit)}{when}{commit}{votes}"
+
+
+def _point(point: Point, unit: str) -> str:
+    interval = ""
+    if point.low is not None and point.high is not None:
+        interval = f" ({_value(point.low, unit)} to {_value(point.high, unit)})"
+    commit = f", {point.commit[:10]}" if point.commit else ""
+    why = "" if point.valid else f"; decides nothing: {point.reason or 'not valid'}"
+    return f"{point.started[:10]}: {_value(point.value, unit)}{interval}{commit}{why}"
+
+
+def _value(value: float, unit: str) -> str:
+    return quantity(value, unit)
+
+
+def _told(trend: Trend, unit: str) -> str:
+    """The chart in words: how many nights, the last value, what changed, what does not count."""
+    points = trend.series.points
+    first, last = points[0], points[-1]
+    parts = [f"{plural(len(points), 'night')} from {first.started[:10]} to {last.started[:10]}"]
+    parts.append(f"the last is {_value(last.value, unit)}")
+    hollow = sum(not point.valid for point in points)
+    if hollow:
+        parts.append(f"{hollow} of them decide nothing")
+    parts += [f"changed by {_change(change, unit)}" for change in trend.change_points[-5:]]
+    begun = [epoch for epoch in trend.epochs if epoch.first > 0]
+    parts += [f"new epoch at night {e.first + 1} ({CAUSES[e.cause]}): {e.reason}" for e in begun[-5:]]
+    return "; ".join(parts) + "."

@@ -1,0 +1,83 @@
+"""Stacks as a file for speedscope.app: those that a profiler caught, and every profile by function."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from profkit.analysis.stacks.speedscope import write_speedscope
+from profkit.core.errors import UsageError
+from profkit.core.progress import Progress
+from profkit.core.types import Frame, GpuTrace, Profile, RunDocument, Stacks
+from profkit.reporting.exports.sources import XCTRACE, Sources
+
+PIECE = 1 << 20  # characters
+HINT = "profkit profile --backend cpu --passes trace,cprofile -- COMMAND"
+
+
+def pieces(sources: Sources, document: Callable[[], RunDocument], progress: Progress) -> Iterator[str]:
+    """The file in pieces: whole stacks first (perf, Instruments), then GPU time, then each table of functions.
+
+    GPU time is by range and kernel, of Metal by encoder. A table of functions knows no callers: its stacks are library
+    and function, and its name says so. Raises UsageError where there is neither.
+    """
+    told = document()
+    found = [*stacks_of(sources, progress), *_device(told.trace)]
+    found += [stacks for profile in told.profiles if (stacks := _table(profile)) is not None]
+    if not found:
+        raise UsageError(f"{sources.name} has no stacks and no profile by function", HINT)
+    return _written(found, sources.name)
+
+
+def _written(stacks: list[Stacks], name: str) -> Iterator[str]:
+    """By way of a file: the writer writes one, and a large profile is not held as a text."""
+    with tempfile.TemporaryDirectory(prefix="profkit-") as folder:
+        path = Path(folder, "out.json")
+        write_speedscope(stacks, path, name)
+        with path.open(encoding="ascii") as file:
+            while piece := file.read(PIECE):
+                yield piece
+
+
+def stacks_of(sources: Sources, progress: Progress) -> tuple[Stacks, ...]:
+    """The stacks that were sampled, read once more from what holds them; none where nothing was."""
+    if sources.stacks is None:
+        return ()
+    progress.begin("stacks", str(sources.stacks.path))
+    if sources.stacks.form in XCTRACE:
+        from profkit.profilers.xctrace.report import read_exports
+
+        stacks = read_exports(sources.stacks.path).stacks
+    else:
+        from profkit.profilers.perf.script import read_script
+
+        stacks = read_script(sources.stacks.path).stacks
+    progress.end("read")
+    return stacks
+
+
+def _device(trace: GpuTrace | None) -> list[Stacks]:
+    weights: dict[tuple[Frame, ...], float] = {}
+    for one in trace.kernels if trace is not None else ():
+        stack = (
+            *(Frame(name, "range") for name in one.ranges),
+            Frame(one.kernel.name, one.kernel.id or None),
+        )
+        weights[stack] = weights.get(stack, 0.0) + one.total
+    title = (
+        "GPU time by encoder"
+        if trace is not None and trace.tool == "xctrace"
+        else "GPU time by range and kernel"
+    )
+    return [Stacks(title, "s", weights)] if weights else []
+
+
+def _table(profile: Profile) -> Stacks | None:
+    weights: dict[tuple[Frame, ...], float] = {}
+    for spot in profile.hotspots:
+        if spot.own > 0:
+            frame = Frame(spot.function, spot.library, spot.file, spot.line)
+            stack = (Frame(spot.library), frame) if spot.library else (frame,)
+            weights[stack] = weights.get(stack, 0.0) + spot.own
+    return Stacks(f"{profile.title} (no callers)", profile.unit, weights) if weights else None

@@ -1,0 +1,51 @@
+"""Text from outside on its way into HTML, and data on its way into a script element: shown, and never obeyed."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from urllib.parse import quote
+
+from profkit.core.types import Json
+from profkit.reporting.plain_text import harmless
+
+# Between a number and its unit, and behind < and >, no line may end.
+_STICKY = re.compile(r"(?<=\d) (?=%|[KMGTkmµn]?i?(?:B|s|FLOP|Hz)\b)|(?<=[<>=]) (?=\d)")
+_OUTSIDE = re.compile(r"[<>&\u2028\u2029]")
+
+
+def text(value: object) -> str:
+    """Any value as HTML for an element or a quoted attribute: control and bidirectional characters made visible.
+
+    >>> text('<b>"\\u202e')
+    '&lt;b&gt;&quot;�'
+    """
+    return html.escape(harmless(str(value)), quote=True)
+
+
+def prose(value: str) -> str:
+    """A sentence of ours with no-break spaces inside of its quantities; not for commands, which people copy."""
+    return _STICKY.sub("\u00a0", harmless(value))
+
+
+def island(data: Json) -> str:
+    """Plain data as JSON that may stand inside of a script element, whatever its texts hold.
+
+    `<`, `>`, `&` and the line separators are escaped, so no text can end the element or open a comment in it.
+    Raises ValueError for NaN and infinity, which JSON does not know.
+    """
+    body = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return _OUTSIDE.sub(lambda found: f"\\u{ord(found[0]):04x}", body)
+
+
+def link(path: str) -> str:
+    """A path relative to the page as a link: never another scheme, host or script, whatever the file is called.
+
+    >>> link("artifacts/a b?.json"), link("javascript:alert(1)")
+    ('./artifacts/a%20b%3F.json', './javascript%3Aalert%281%29')
+    """
+    try:
+        return "./" + quote(path, safe="/", errors="surrogateescape")  # as the file is called on disk
+    except UnicodeEncodeError:
+        return "./" + quote(path, safe="/", errors="replace")

@@ -1,0 +1,31 @@
+"""The page of a run, written beside its run.json."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+from profkit.core.types import RunDocument
+from profkit.reporting.html.collect import NAME, extras_of
+from profkit.reporting.html.page import render
+
+
+def write_page(folder: Path, document: RunDocument) -> str | None:
+    """Write `folder/report.html` whole or not at all; why there is none, in one line, or None where it is there.
+
+    Never raises but for a Ctrl-C: a run is complete when it was measured and judged, whatever becomes of its page.
+    """
+    temporary = folder / f".{NAME}.{os.getpid()}.tmp"
+    try:
+        made = render(document, extras_of(folder, document))
+        temporary.write_text(made, encoding="utf-8", errors="replace")
+        os.replace(temporary, folder / NAME)
+    except OSError as error:
+        return f"cannot write {folder / NAME}: {error.strerror or error}"
+    except Exception as error:  # a fault of the page is no fault of the run
+        return f"profkit could not make it ({type(error).__name__}: {error})"
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+    return None

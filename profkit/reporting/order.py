@@ -1,0 +1,226 @@
+"""What every rendering shows in the same order: verdicts worst first, and the few things to do next."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from profkit.analysis.kernel_names import shape, short_name
+from profkit.core.formatting import percent, plural, quantity
+from profkit.core.types import Gpu, PassResult, RunDocument, Scope, Verdict, VerdictWord
+
+WORDS: dict[VerdictWord, str] = {
+    "fail": "FAIL",
+    "unknown": "UNKNOWN",
+    "pass": "PASS",
+    "not-applicable": "N/A",
+}
+# A sign beside the word, so that colour is never the only carrier.
+SIGNS: dict[VerdictWord, str] = {"fail": "✗", "unknown": "?", "pass": "✓", "not-applicable": "-"}
+NOISE = 50.0  # %; beyond half of the value an interval has no centre to speak of
+# Of a single function or kernel less is not worth the first place: the floor under which it fails no run.
+WORTH = 0.05  # of the GPU time
+WON = 0.01  # of the run's time, where it is known what could be won at most
+# What a run's depth leaves out as it should is no thing to do.
+LEFT_OUT = "pass was not asked for"
+DEEPER = "(the standard depth counts them)"  # in a report of others it is something to do
+ACTIONS = 3  # more than three things to do first is no order
+
+
+@dataclass(frozen=True)
+class Action:
+    """One thing to do: why, and what to try or type."""
+
+    why: str
+    what: str
+    verdict: VerdictWord
+    about: Verdict | None = None
+
+
+def worst_first(verdicts: Sequence[Verdict]) -> list[Verdict]:
+    """fail, unknown, pass, not-applicable; within a word as the judge gave them."""
+    order = list(WORDS)
+    return sorted(verdicts, key=lambda verdict: order.index(verdict.verdict))
+
+
+def common_causes(verdicts: Sequence[Verdict]) -> dict[str, list[Verdict]]:
+    """Unknown verdicts by their common cause (`the counters pass was not asked for`), where several share one."""
+    found: dict[str, list[Verdict]] = {}
+    for verdict in verdicts:
+        if verdict.verdict == "unknown":
+            found.setdefault(verdict.reason.rsplit(": ", 1)[-1], []).append(verdict)
+    return {cause: same for cause, same in found.items() if len(same) > 1}
+
+
+def counts(verdicts: Sequence[Verdict]) -> str:
+    """`2 fail, 1 unknown, 3 pass`; words that do not occur are left out."""
+    found = [(sum(v.verdict == word for v in verdicts), WORDS[word]) for word in WORDS]
+    return ", ".join(f"{number} {word}" for number, word in found if number)
+
+
+def actions(document: RunDocument) -> list[Action]:
+    """The three things to do first: failed before unknown, the whole run before single functions.
+
+    One action for each target, and one for each line to type: the same fix need not be read twice. What says of
+    itself that another target comes first stands behind that one.
+    """
+    found: list[Action] = []
+    seen: set[str] = set()
+    for verdict in _sorted(document):
+        what = verdict.advice[0]
+        if verdict.target not in seen and what not in seen:
+            why = _together(verdict, document) or where(verdict.scope) + verdict.reason + gain(verdict)
+            found.append(Action(why, what, verdict.verdict, verdict))
+        seen |= {verdict.target, what}
+    return found[:ACTIONS]
+
+
+def _together(verdict: Verdict, document: RunDocument) -> str | None:
+    """Why an action is named that would answer several targets at once, which one cause left unknown."""
+    if verdict.verdict != "unknown" or verdict.scope.kind == "kernel":
+        return None
+    for cause, same in common_causes([v for v in document.verdicts if v.scope.kind != "kernel"]).items():
+        if verdict in same:
+            return f"not known: {', '.join(v.target for v in same)}: {cause}"
+    return None
+
+
+def _sorted(document: RunDocument) -> list[Verdict]:
+    """Verdicts that something is to be done about, the most urgent first."""
+    wanted = [v for v in worst_first(document.verdicts) if v.verdict in ("fail", "unknown") and v.advice]
+    of_run = document.plan is not None or bool(document.passes)
+    wanted = sorted((v for v in wanted if _worth_a_place(v, of_run=of_run)), key=urgency)
+    for verdict in [v for v in wanted if v.verdict == "fail"]:
+        first = next((v for v in wanted if f"see {v.target} first" in verdict.advice[0]), None)
+        if first is not None and first.verdict == "fail" and wanted.index(first) > wanted.index(verdict):
+            wanted.remove(first)
+            wanted.insert(wanted.index(verdict), first)
+    return wanted
+
+
+def _worth_a_place(verdict: Verdict, *, of_run: bool) -> bool:
+    part = verdict.scope.kind == "kernel"
+    if verdict.verdict == "unknown":
+        return not part and not verdict.reason.endswith((LEFT_OUT, DEEPER) if of_run else LEFT_OUT)
+    if not part:
+        return True
+    return (verdict.weight is None or verdict.weight >= WORTH) and (
+        verdict.gain is None or verdict.gain >= WON
+    )
+
+
+def urgency(verdict: Verdict) -> tuple[bool, bool, float, bool, float]:
+    """What to look at first: failures, by what could be won; the whole run before its parts, large before small.
+
+    Before them all stands a time without a centre to speak of: no change could be seen in it.
+    """
+    part = verdict.scope.kind in ("function", "kernel")
+    noisy = verdict.metric == "time.interval" and verdict.value is not None and verdict.value > NOISE
+    return not noisy, verdict.verdict != "fail", -(verdict.gain or 0.0), part, -(verdict.weight or 0.0)
+
+
+def gain(verdict: Verdict) -> str:
+    """`; at most 12 % of the run could be won` behind a failure; nothing where that is not known or nothing."""
+    if verdict.verdict != "fail" or not verdict.gain:
+        return ""
+    return f"; at most {percent(100 * verdict.gain)} % of the run's time could be won"
+
+
+def gpu_lines(document: RunDocument) -> list[str]:
+    """Every kind of device in one line: `2 x NVIDIA H200 (GH100, compute capability 9.0), 132 SMs, 141 GB`."""
+    kinds: dict[Gpu, int] = {}
+    for gpu in document.gpus:
+        kind = replace(gpu, index=0)
+        kinds[kind] = kinds.get(kind, 0) + 1
+    return [_device(gpu, number) for gpu, number in kinds.items()]
+
+
+def _device(gpu: Gpu, number: int) -> str:
+    chip = [
+        gpu.chip if gpu.chip and gpu.chip not in gpu.name else None,
+        f"compute capability {gpu.capability}" if gpu.capability else None,
+    ]
+    inside = ", ".join(part for part in chip if part)
+    parts = [
+        f"{number} x {gpu.name}" if number > 1 else gpu.name,
+        plural(gpu.multiprocessors, "SM") if gpu.multiprocessors else None,
+        plural(gpu.cores, "GPU core") if gpu.cores else None,
+        f"{gpu.memory_bytes / 1e9:.0f} GB" if gpu.memory_bytes else None,
+        f"{quantity(gpu.bandwidth, 'B/s')} peak" if gpu.bandwidth else None,
+        f"driver {gpu.driver}" if gpu.driver else None,
+        "MIG" if gpu.mig else None,
+        gpu.virtual,
+    ]
+    parts[0] = f"{parts[0]} ({inside})" if inside else parts[0]
+    return ", ".join(part for part in parts if part)
+
+
+def where(scope: Scope) -> str:
+    """`in sgemm: ` before what is said of a function or kernel; nothing for the run and its region."""
+    return f"in {named(scope)}: " if scope.kind in ("function", "kernel") and scope.name else ""
+
+
+def named(scope: Scope) -> str:
+    """What people call it: a function by its name, a kernel by a short one with its grid and block."""
+    if scope.kind != "kernel" or not scope.name:
+        return scope.name or "?"
+    return short_name(scope.name, 44) + (f" ({shape(scope.id)})" if scope.id else "")
+
+
+def command(document: RunDocument) -> str:
+    """The workload as it was typed, quoted for a shell."""
+    return shlex.join(document.workload.command)
+
+
+def time_line(document: RunDocument) -> str | None:
+    """`4.13 ms ± 0.8 % per iteration`, of the first timing; None where nothing was timed."""
+    told = {r.metric: r.value for s in document.summaries if s.concern == "time" for r in s.readings[::-1]}
+    median, half = told.get("time.median"), told.get("time.interval")
+    if median is None or not document.timings:
+        return None
+    kind = {"process": "whole process", "region": "entry"}.get(document.timings[0].kind, "iteration")
+    if half is not None and half > NOISE:
+        return f"about {quantity(median, 's')} per {kind}, too noisy to say more (±{half:.0f} %)"
+    sets = document.timings[0].processes
+    caches = "cold caches" if any(one.clock == "mps-synchronized" for one in sets) else "a cold L2"
+    cold = f", with {caches}" if any(one.cache == "cold" for one in sets) else ""
+    return f"{quantity(median, 's')}{f' ±{percent(half)} %' if half is not None else ''} per {kind}{cold}"
+
+
+# Concerns with a place of their own.
+FIRST, LAST = ("kernels", "ranges", "gpu", "encoders"), ("unknown", "cost")
+TITLES = {"gpu": "GPU", "access": "Memory access", "execution": "Warps", "unknown": "What is not known"}
+
+
+def title_of(concern: str) -> str:
+    """The heading above a summary."""
+    return TITLES.get(concern, concern.capitalize())
+
+
+def conditions(document: RunDocument) -> dict[str, str]:
+    """Versions of the tools and what they did to clocks and caches: whatever decides what may be compared."""
+    versions = {name: version for name, version in document.tools.items() if version}
+    facts = {name: value for name, value in document.facts.items() if name != "command"}
+    # A fact of one pass stands behind that of all as `clocks (explain)`: where it is the same, once is enough.
+    return {**versions, **{k: v for k, v in facts.items() if facts.get(k.rpartition(" (")[0]) != v}}
+
+
+def troubles(document: RunDocument) -> list[PassResult]:
+    """Passes that did not finish."""
+    return [result for result in document.passes if result.state != "finished"]
+
+
+def machine_line(document: RunDocument) -> str | None:
+    """Processor, cores and what it runs on, in one line; None for a report of unknown origin."""
+    machine = document.machine
+    if machine is None:
+        return None
+    virtual = f", {machine.virtual}" if machine.virtual else ""
+    return f"{machine.cpu}, {plural(machine.cores, 'core')}{virtual}, {machine.system} {machine.release}"
+
+
+def cost(result: PassResult) -> str:
+    """`24.1 s (3.1 plain runs)`: what a pass took."""
+    times = f" ({result.cost:.1f} plain runs)" if result.cost is not None else ""
+    return f"{quantity(result.seconds, 's')}{times}" if result.seconds else "-"

@@ -1,0 +1,205 @@
+"""A console that renders into a string: 80 columns, colour only on a terminal, nothing read as markup."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import shutil
+import sys
+from typing import TYPE_CHECKING
+
+from profkit.analysis.kernel_names import narrower
+from profkit.core.formatting import shortened
+from profkit.reporting.plain_text import harmless
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+WIDTH = 80
+# Between a number and its unit, and behind < and >, no line may end. Rich wraps at every kind of blank, also
+# at the no-break one, so a private character stands there until the text is done.
+_STICKY = re.compile(r"(?<=\d) (?=%|[KMGTkmµn]?i?(?:B|s|FLOP|Hz)\b)|(?<=[<>=]) (?=\d)")
+_GLUE = "\ue000"
+_NUMBER = re.compile(r"[±+<-]?\d[^█-▏;:]{,25}|-")  # with its unit and a remark, but no sentence
+# A table of this many columns that is too wide goes on below, with its first column again; a smaller one is folded.
+_BREAKABLE = 4
+_NAME = 20  # characters that a name keeps at least
+_PROSE = 100  # columns beyond which sentences are tiring to read, however wide the screen is
+
+
+class Screen:
+    """Collects lines. Styles are rich's; text is taken as it is, never as markup."""
+
+    def __init__(self, color: bool | None = None, width: int | None = None) -> None:
+        from rich.console import Console  # here: 40 ms that only a rendering pays
+
+        if color is None:
+            color = (
+                sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+            )
+        self._buffer = io.StringIO()
+        self.console: Console = Console(
+            file=self._buffer,
+            force_terminal=color,
+            no_color=not color,
+            color_system="standard" if color else None,
+            width=width or _width(),
+            markup=False,
+            highlight=False,
+            emoji=False,
+            legacy_windows=False,
+        )
+
+    def line(self, *parts: str | tuple[str, str], indent: int = 0, hang: int = 0) -> None:
+        """One paragraph of plain and (text, style) parts, wrapped with a hanging indent."""
+        from rich.padding import Padding
+        from rich.text import Text
+
+        text = Text()
+        for part in parts:
+            words, style = (part, "") if isinstance(part, str) else part
+            text.append(_safe(words), style=style)
+        if hang == 0:
+            self.console.print(Padding(text, (0, 0, 0, indent)), width=self._prose)
+            return
+        width = self._prose - indent
+        first = text.wrap(self.console, width)[0]
+        end = len(first.plain.rstrip())
+        first.rstrip()
+        self.console.print(Padding(first, (0, 0, 0, indent)))
+        rest = text[end:]
+        rest = rest[len(rest.plain) - len(rest.plain.lstrip()) :]
+        for wrapped in rest.wrap(self.console, width - hang) if rest.plain else ():
+            wrapped.rstrip()
+            self.console.print(Padding(wrapped, (0, 0, 0, indent + hang)))
+
+    def typed(self, text: str, style: str = "", indent: int = 0) -> None:
+        """A line to type in one piece, however narrow the screen: a terminal folds it, and copies it whole."""
+        from rich.text import Text
+
+        self.console.print(Text(" " * indent).append(harmless(text), style=style), soft_wrap=True)
+
+    def heading(self, text: str) -> None:
+        """An empty line and a bold one."""
+        self.console.print()
+        self.line((text, "bold"))
+
+    def labelled(
+        self, label: tuple[str, str], *parts: str | tuple[str, str], width: int, indent: int = 2
+    ) -> None:
+        """A label in a column of `width`, and beside it a paragraph that stays in its own column."""
+        from rich.table import Table
+
+        grid = Table.grid(padding=(0, 1, 0, 0))
+        grid.add_column(width=width, no_wrap=True)
+        grid.add_column(ratio=1, overflow="fold")  # rich's default cuts a long word off
+        grid.add_row(self._text(label), self._text(*parts))
+        from rich.padding import Padding
+
+        self.console.print(Padding(grid, (0, 0, 0, indent)), width=self._prose)
+
+    def table(self, columns: tuple[str, ...], rows: tuple[tuple[str, ...], ...], indent: int = 2) -> None:
+        """A table without a frame: words to the left, numbers to the right; one that is too wide in several parts."""
+        if len(columns) >= _BREAKABLE and rows:
+            rows = self._named_shorter(columns, rows, indent)
+        for number, part in enumerate(self._parts(columns, rows, indent)):
+            if number:
+                self.blank()
+            self._table(
+                tuple(columns[n] for n in part), tuple(tuple(r[n] for n in part) for r in rows), indent
+            )
+
+    def _named_shorter(
+        self, columns: tuple[str, ...], rows: tuple[tuple[str, ...], ...], indent: int
+    ) -> tuple[tuple[str, ...], ...]:
+        """The rows with names as long as they can be without a part more than the shortest ones need."""
+        natural = max(len(text) for text in (columns[0], *(row[0] for row in rows)))
+        least = min(natural, max(_NAME, (self.console.width - indent) // 3))
+        fewest = len(self._parts(columns, rows, indent, least))
+        width = next(
+            w for w in range(natural, least - 1, -1) if len(self._parts(columns, rows, indent, w)) == fewest
+        )
+        # A range is named by whoever marked it: that is no C++, of which namespaces and parameters could be left out.
+        shorter = shortened if columns[0] == "range" else narrower
+        plain = [harmless(row[0]) for row in rows]
+        names = [name if len(name) <= width else shorter(name, width) for name in plain]
+        if len(set(names)) < len({row[0] for row in rows}):
+            return rows
+        return tuple((name, *row[1:]) for name, row in zip(names, rows, strict=True))
+
+    def _parts(
+        self,
+        columns: tuple[str, ...],
+        rows: tuple[tuple[str, ...], ...],
+        indent: int,
+        first: int | None = None,
+    ) -> list[tuple[int, ...]]:
+        """Which columns stand side by side: all of them, or as many as fit behind the first one, `first` wide."""
+        from rich.cells import cell_len
+
+        everything = tuple(range(len(columns)))
+        wide = [max(cell_len(text) for text in (columns[n], *(r[n] for r in rows))) + 2 for n in everything]
+        if first is not None:
+            wide[0] = first + 2
+        room = self.console.width - indent
+        if len(columns) < _BREAKABLE or sum(wide) - 2 <= room:
+            return [everything]
+        parts: list[tuple[int, ...]] = []
+        used = 0
+        for number in everything[1:]:
+            used += wide[number]
+            if not parts or used - 2 > room:
+                parts.append((0, number))
+                used = wide[0] + wide[number]
+            else:
+                parts[-1] = (*parts[-1], number)
+        return parts
+
+    def _table(self, columns: tuple[str, ...], rows: tuple[tuple[str, ...], ...], indent: int) -> None:
+        from rich.padding import Padding
+        from rich.table import Table
+
+        table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", show_edge=False, pad_edge=False)
+        for number, title in enumerate(columns):
+            cells = [row[number] for row in rows]
+            right = number > 0 and all(_NUMBER.fullmatch(cell) for cell in cells) and set(cells) != {"-"}
+            table.add_column(_safe(title), justify="right" if right else "left", overflow="fold")
+        for row in rows:
+            table.add_row(*(self._text((cell, "")) for cell in row))
+        self.console.print(Padding(table, (0, 0, 0, indent)))
+
+    @property
+    def _prose(self) -> int:
+        return min(self.console.width, _PROSE)
+
+    def blank(self) -> None:
+        """An empty line."""
+        self.console.print()
+
+    def text(self) -> str:
+        """All lines, without blanks at their ends."""
+        lines = (line.rstrip() for line in self._buffer.getvalue().replace(_GLUE, " ").split("\n"))
+        return "\n".join(lines).strip("\n") + "\n"
+
+    def _text(self, *parts: str | tuple[str, str]) -> Text:
+        from rich.text import Text
+
+        text = Text()
+        for part in parts:
+            words, style = (part, "") if isinstance(part, str) else part
+            text.append(_safe(words), style=style)
+        return text
+
+
+def _width() -> int:
+    """The width of the terminal (COLUMNS, where that is set); 80 where there is none, never less than 40."""
+    if not (sys.stdout.isatty() or os.environ.get("COLUMNS")):
+        return WIDTH
+    return max(40, shutil.get_terminal_size((WIDTH, 24)).columns)
+
+
+def _safe(words: str) -> str:
+    """The words without anything that the terminal would obey, glued where no line may end."""
+    return _STICKY.sub(_GLUE, harmless(words))

@@ -1,0 +1,1 @@
+"""Loaded inside the process of the workload: the region, the benchmark loop, the passes."""

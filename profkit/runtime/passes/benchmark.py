@@ -1,0 +1,269 @@
+"""`profkit.benchmark`: one function for every pass, so that every instrument sees the same work.
+
+Run by hand it measures and prints. Under profkit's timing pass it measures and records. Under an instrument
+it warms up outside the region and runs the function inside it as often as the pass asks.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import repeat
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from profkit.core import statistics
+from profkit.core.types import Directive, SampleSet
+from profkit.runtime.passes.clocks import Device, time_function
+from profkit.runtime.passes.device_words import device_words
+from profkit.runtime.passes.device_words import duration as duration
+from profkit.runtime.passes.timing import Calls, Progress
+from profkit.runtime.region import DIRECTIVE, HOST, mps
+from profkit.runtime.region.cuda_driver import driver_in_use
+
+if TYPE_CHECKING:
+    from profkit.runtime.region.active import Session
+
+PRECISION = 0.01
+BUDGET = 10.0  # seconds, by hand; under profkit the directive says
+PROGRESS_AFTER = 2.0  # seconds
+LEAST_SINGLY = 12  # iterations for an instrument that compares them with each other, even if they need
+SINGLY_PATIENCE = 5  # times the seconds that were meant
+
+
+@dataclass(frozen=True)
+class BenchmarkResult:
+    """What was measured. Under an instrument (`instrument` names the pass) times are the instrument's,
+    too."""
+
+    name: str
+    samples: SampleSet  # seconds per call
+    precision: float
+    flops: float | None = None  # per call
+    bytes: float | None = None
+    instrument: str | None = None
+
+    @property
+    def median(self) -> float:
+        """Seconds per call."""
+        return statistics.median(self.samples.seconds)
+
+    @property
+    def interval(self) -> statistics.Interval | None:
+        """The 95 % interval of the median; None from fewer than 6 independent samples."""
+        return statistics.interval(self.samples.seconds)
+
+    @property
+    def flops_per_second(self) -> float | None:
+        """FLOP/s, where the workload says what it computes."""
+        return self.flops / self.median if self.flops is not None and self.median > 0 else None
+
+    @property
+    def bytes_per_second(self) -> float | None:
+        """Bytes/s, where the workload says what it moves."""
+        return self.bytes / self.median if self.bytes is not None and self.median > 0 else None
+
+    def __str__(self) -> str:
+        parts = [f"{self.name}: {duration(self.median)}{self._plus_minus()}", self._taken()]
+        if self.flops_per_second is not None:
+            parts.append(f"{self.flops_per_second / 1e9:.4g} GFLOP/s")
+        if self.bytes_per_second is not None:
+            parts.append(f"{self.bytes_per_second / 1e9:.4g} GB/s")
+        remarks = []
+        if not self.samples.precise:
+            remarks.append(f"±{100 * self.precision:g} % was not reached within {self.samples.spent:.1f} s")
+        if not self.samples.warm:
+            remarks.append("it was still drifting")
+        remarks += device_words(self.samples)
+        return ", ".join(parts) + (f" ({'; '.join(remarks)})" if remarks else "")
+
+    def _plus_minus(self) -> str:
+        half = statistics.relative_half_width(self.samples.seconds)
+        return f" ± {100 * half:.2g} %" if half is not None else " (no interval: too few samples)"
+
+    def _taken(self) -> str:
+        taken, loops = len(self.samples.seconds), self.samples.loops
+        each = f" of {loops} calls" if loops > 1 else ""
+        return f"{taken} sample{'s' if taken != 1 else ''}{each}"
+
+
+def benchmark(
+    fn: Callable[[], object],
+    *,
+    name: str,
+    flops: float | None = None,
+    bytes: float | None = None,
+    setup: Callable[[], object] | None = None,
+    synchronize: Callable[[], object] | None = None,
+    device: Device | None = None,
+    cold: bool = False,
+    graph: bool = False,
+    first: float | None = None,
+    precision: float = PRECISION,
+    budget: float = BUDGET,
+) -> BenchmarkResult:
+    """Measure `fn()`, or give it to the instrument of the present pass.
+
+    `flops` and `bytes` are per call, and show as GFLOP/s and GB/s. `setup()` runs before every call, outside what
+    is measured. `synchronize()` waits for work that `fn` leaves to a device: it is called before the wall clock is
+    read. CUDA and torch's MPS need none.
+
+    CUDA: where this process has a CUDA context, events on the current stream are the clock (`device="cuda"` says so
+    where there is none, `device="cpu"` keeps to the wall clock), checked against the wall clock. Then
+    `samples.seconds` are what a call costs back to back, `samples.device_seconds` what it costs the device without
+    the launches, and with `cold` each call finds a flushed L2. `graph` also times it as torch records it in a CUDA
+    graph (`samples.graph_seconds`), for functions that can be recorded.
+
+    MPS: where this process has memory on torch's MPS device (`device="mps"` says so where it has none), the device is
+    waited for. `samples.seconds` are calls back to back with one wait for many, `samples.single_seconds` is one call
+    that is waited for. With `cold` calls are timed singly, each behind a write of more than the caches hold.
+
+    `first` are the seconds of a first call that was made already, to check its result for one: it is told as the
+    first time. `precision` is the relative half-width asked of the median's 95 % interval, `budget` the seconds that
+    may be spent by hand; under profkit the pass decides both. Garbage collection stays on: a workload that pays for it
+    in production pays for it here.
+
+    Prints one line when run by hand; quiet under profkit. What `fn` raises passes through.
+    Raises ValueError for flops, bytes, first, precision or budget that are no positive finite numbers, and for another
+    device.
+    """
+    for word, value in (
+        ("flops", flops),
+        ("bytes", bytes),
+        ("first", first),
+        ("precision", precision),
+        ("budget", budget),
+    ):
+        if value is not None and not (value > 0 and math.isfinite(value)):
+            raise ValueError(f"{name}: {word} must be a positive finite number, not {value!r}")
+    if device not in (None, "cuda", "mps", "cpu"):
+        raise ValueError(f"{name}: device must be 'cuda', 'mps', 'cpu' or None, not {device!r}")
+    calls = Calls(fn, setup, synchronize)
+    if DIRECTIVE not in os.environ and HOST not in sys.modules:
+        show = _shown(name, budget) if sys.stderr is not None and sys.stderr.isatty() else None
+        samples = time_function(
+            calls, device=device, cold=cold, graph=graph, precision=precision, budget=budget, progress=show
+        )
+        result = BenchmarkResult(name, _after(first, samples), precision, flops, bytes)
+        if show is not None:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+        print(result)
+        return result
+    from profkit.runtime.region.active import session
+
+    directive = session.directive or Directive("cprofile", "", seconds=1.0)
+    if directive.pass_name == "timing":
+        with session.quiet():
+            samples = time_function(
+                calls,
+                device=device,
+                cold=cold or directive.cold,
+                graph=graph,
+                precision=directive.precision,
+                budget=directive.budget,
+                warmup=directive.warmup,
+            )
+        samples = replace(_after(first, samples), pid=os.getpid())
+        session.add_benchmark(name, samples, flops, bytes)
+        return BenchmarkResult(name, samples, directive.precision, flops, bytes)
+    samples = _feed(calls, device, name, directive, session)
+    return BenchmarkResult(name, samples, directive.precision, flops, bytes, directive.pass_name)
+
+
+def _after(first: float | None, samples: SampleSet) -> SampleSet:
+    return samples if first is None else replace(samples, warmup=(first, *samples.warmup))
+
+
+def _feed(
+    calls: Calls, device: Device | None, name: str, directive: Directive, session: Session
+) -> SampleSet:
+    """Run `fn` in the region for the instrument: a given number of calls, or as many as fit the seconds."""
+    session.prepare()
+    with session.quiet():
+        warm = [calls.sample() for _ in range(directive.warmup)]
+    if device != "cpu" and (driver := driver_in_use()) is not None:
+        calls.wait_for(driver.synchronize)
+    if device in (None, "mps") and (found := mps.device()) is not None:
+        calls.wait_for(found.synchronize)
+    region = _OneRegion(session, name, calls)
+    hooks = session.iteration_hooks()
+    with region:
+        begin = perf_counter()
+        while (wanted := _next_block(region.iterations, perf_counter() - begin, directive, bool(hooks))) > 0:
+            region.run(wanted)
+            if directive.iterations is None:
+                calls.wait()  # else the clock would only see what the host has launched
+            for hook in hooks:
+                hook(region.iterations - 1)
+        spent = perf_counter() - begin
+    return SampleSet(
+        (spent / max(1, region.iterations),), region.iterations, tuple(warm), precise=False, spent=spent
+    )
+
+
+class _OneRegion:
+    """One entry of the region around all calls; with a setup one entry for each, since setup does not
+    count."""
+
+    def __init__(self, session: Session, name: str, calls: Calls) -> None:
+        self._session, self._name, self._calls = session, name, calls
+        self.iterations = 0
+
+    def __enter__(self) -> _OneRegion:
+        if self._calls.setup is None:
+            self._session.enter(self._name)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._calls.setup is None:
+            self._calls.wait()
+            self._session.exit(self._name, self.iterations)
+
+    def run(self, count: int) -> None:
+        """`count` calls, counted as they end, so that a failing one leaves the right number."""
+        fn, setup = self._calls.fn, self._calls.setup
+        if setup is None:
+            for _ in repeat(None, count):
+                fn()
+            self.iterations += count
+            return
+        for _ in repeat(None, count):
+            setup()
+            self._session.enter(self._name)
+            try:
+                fn()
+                self._calls.wait()
+            finally:
+                self._session.exit(self._name)
+            self.iterations += 1
+
+
+def _next_block(done: int, elapsed: float, directive: Directive, singly: bool) -> int:
+    """How many calls to make next: blocks that double, so that the clock is read seldom inside the region."""
+    if directive.iterations is not None:
+        left = max(1, directive.iterations) - done
+        return min(1, left) if singly else left
+    if done == 0:
+        return 1
+    seconds = directive.seconds or 0.0
+    if singly and done < LEAST_SINGLY and elapsed < SINGLY_PATIENCE * seconds:
+        return 1
+    fit = int((seconds - elapsed) / max(elapsed / done, 1e-9))
+    return min(1 if singly else done, fit)
+
+
+def _shown(name: str, budget: float) -> Progress:
+    def show(elapsed: float, count: int, half: float | None) -> None:
+        if elapsed >= PROGRESS_AFTER:
+            known = f"± {100 * half:.2g} %" if half is not None else "no interval yet"
+            print(
+                f"\r\x1b[K{name}: {known} after {count} samples, {elapsed:.0f} s of at most {budget:.0f} s",
+                end="",
+                file=sys.stderr,
+                flush=True,
+            )
+
+    return show

@@ -1,0 +1,262 @@
+"""Times a function that leaves its work to a CUDA device: which samples, how many, and whether to believe them.
+
+`seconds` is what a call costs as the workload runs it, back to back: the slower of host and device. Beside it stands
+what it costs each of them alone. With `cold`, and with a `setup`, it is the device's time of single calls.
+
+The events' time is held against the wall clock of the same samples: where that says more, work went past the stream
+that the events are on (to another stream or device), and where nothing was launched there, there was nothing to time.
+In both cases the caller is told, and takes the wall clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from math import ceil
+from time import perf_counter
+
+from profkit.core.statistics import median
+from profkit.core.types import SampleSet
+from profkit.hardware.nvml import REASONS
+from profkit.runtime.passes import sampling
+from profkit.runtime.passes.device_graph import NoGraph, in_a_graph
+from profkit.runtime.passes.device_samples import DeviceCalls, Sample
+from profkit.runtime.passes.device_watch import State, Watch
+from profkit.runtime.passes.timing import MOST_SAMPLES, SPREAD_SECONDS, Progress
+
+# The first launch of a sample finds an idle device and shows: 5 to 15 µs on an H200. Of 4 ms that is below 0.4 %.
+SAMPLE_SECONDS = 4e-3
+MOST_LOOPS = 1 << 16
+SAME = 1.05  # host and device, and two clocks, are told apart from here on
+WAIT_SECONDS = 30e-6  # what waiting for an idle device may cost a sample by the wall clock (10 µs on an H200)
+EMPTY_SECONDS = (
+    0.2e-6  # per call: two events with nothing between them lie 1.3 µs apart, the shortest kernel 2 µs
+)
+CHECKS, DOUBTED, ALONE_FIRST, ALONE = 5, 15, 3, 15
+CHECK_SHARE = 10  # each of these may take a tenth of the budget
+
+
+class NotByEvents(Exception):
+    """The events do not enclose the work; the sentence says why."""
+
+
+@dataclass
+class _Log:
+    """Samples, as many as were taken at once together with what the device said right after."""
+
+    blocks: list[tuple[list[float], State]] = field(default_factory=list)
+    count: int = 0
+
+    def add(self, seconds: list[float], state: State) -> None:
+        if seconds:
+            self.blocks.append((seconds, state))
+            self.count += len(seconds)
+
+    def kept(self) -> list[tuple[list[float], State]]:
+        """The blocks that count: those of an unhindered device; all, where those are less than half of the samples."""
+        free = [block for block in self.blocks if not block[1].throttle]
+        return free if 2 * sum(len(seconds) for seconds, _ in free) >= self.count else self.blocks
+
+    def seconds(self) -> list[float]:
+        return [value for seconds, _ in self.kept() for value in seconds]
+
+    def clocks(self) -> tuple[float, ...]:
+        return tuple(state.clock for _, state in self.kept() if state.clock is not None)
+
+    def reasons(self) -> tuple[str, ...]:
+        bits = 0
+        for _, state in self.blocks:
+            bits |= state.throttle
+        return tuple(word for bit, word in REASONS.items() if bits & bit)
+
+
+def time_on_device(
+    calls: DeviceCalls,
+    watch: Watch,
+    *,
+    precision: float,
+    budget: float,
+    warmup: int = 1,
+    progress: Progress | None = None,
+) -> SampleSet:
+    """Samples of `calls` until the median's 95 % interval is ±`precision` (relative) or `budget` seconds are gone.
+
+    Raises NotByEvents where the wall clock must be used, DriverError, and what the function raises.
+    """
+    begin = perf_counter()
+    warm = _calibrate(calls, budget)
+    if perf_counter() - begin >= budget:
+        return SampleSet(
+            (warm[-1].wall,), calls.loops, warm=False, precise=False, spent=perf_counter() - begin
+        )
+    while len(warm) < warmup and perf_counter() - begin < budget / 2:
+        warm.append(calls.back_to_back(calls.loops))
+    checks = _checked(calls, warm[-1], budget)
+    like = _typical(checks)
+    calls.expect(like)
+    single = calls.cold or calls.setup is not None
+    alone = [] if calls.setup is not None else calls.alone(_affordable(ALONE_FIRST, like, calls, budget))
+    if alone and _typical(alone).device < EMPTY_SECONDS:
+        raise NotByEvents("nothing was launched on the current CUDA stream")
+    bound = bool(alone) and like.device <= SAME * _typical(alone).device  # by the device
+    hold = (
+        1e-4 + 4 * _typical(alone).host if bound else 0.0
+    )  # so that an idle device does not wait for the first launch
+    log = _Log()
+
+    def take() -> list[float]:
+        return calls.singly() if single else [calls.back_to_back(calls.loops, hold).device]
+
+    _sample(take, log, watch, begin, precision, budget, progress)
+    kept = log.seconds()
+    seen = sampling.look(kept, precision)
+    seconds = kept[seen.warmup :]
+    if alone and not bound:
+        alone = calls.alone(_affordable(ALONE, like, calls, budget)) or alone
+    remarks = list(_remarks(checks, calls.loops, single and calls.hurried))
+    graph: float | None = None
+    if calls.graph and not alone:  # to record it would fail, and torch suffers from that
+        remarks.append("not timed in a CUDA graph: the host could not get ahead of the device")
+    elif calls.graph:
+        try:
+            graph = in_a_graph(calls.fn, calls.clock, calls.queued)
+        except NoGraph as error:
+            remarks.append(str(error))
+    device: float | None = None
+    if (single and not calls.hurried) or (bound and not single):
+        device = median(seconds)
+    elif alone and not single:
+        device = _typical(alone).device
+    return SampleSet(
+        seconds=tuple(seconds),
+        loops=1 if single else calls.loops,
+        warmup=tuple(kept[: seen.warmup]) if single else (*(s.device for s in warm), *kept[: seen.warmup]),
+        warm=seen.warm,
+        precise=seen.precise,
+        spent=perf_counter() - begin,
+        clock="cuda-events",
+        wall_ratio=median([_ratio(check) for check in checks]),
+        cache="cold" if calls.cold else "warm",
+        batching=_batching(calls, single, bool(alone) and not bound, graph is not None),
+        device_seconds=device,
+        host_seconds=_typical(alone).host if alone else None,
+        graph_seconds=graph,
+        clocks=log.clocks(),
+        throttled=log.count - len(kept),
+        throttle_reasons=log.reasons(),
+        remarks=tuple(remarks),
+    )
+
+
+HURRIED = "the host waits for the device inside a call, so that its launches are in these times"
+
+
+def _remarks(checks: list[Sample], loops: int, hurried: bool) -> Iterator[str]:
+    if hurried:
+        yield HURRIED
+    least = min(_ratio(check) for check in checks)
+    if least > SAME and min(check.wall - check.device for check in checks) * loops > WAIT_SECONDS:
+        yield f"the wall clock saw at least {least - 1:.0%} more than the events: perhaps others keep the host busy"
+
+
+def _calibrate(calls: DeviceCalls, budget: float) -> list[Sample]:
+    """Double `calls.loops` until a sample is long enough; the samples on the way are warm-up."""
+    least = max(SAMPLE_SECONDS, budget / MOST_SAMPLES)
+    taken = [calls.back_to_back(1)]
+    while calls.setup is None and calls.loops < MOST_LOOPS:
+        if taken[-1].wall * calls.loops < least:
+            calls.loops *= 2
+        elif taken[-1].wall * calls.loops > budget / 4:
+            break
+        taken.append(calls.back_to_back(calls.loops))
+        if min(taken[-1].wall, taken[-2].wall) * calls.loops >= least:
+            break
+    return taken
+
+
+def _checked(calls: DeviceCalls, like: Sample, budget: float) -> list[Sample]:
+    """Samples whose events enclose the work; raises NotByEvents where they do not.
+
+    Whoever else uses the processor adds to what the wall clock says of some of them, so the least decides.
+    """
+    most = _affordable(DOUBTED, like, calls, budget)
+    checks: list[Sample] = []
+    while len(checks) < most and (len(checks) < CHECKS or _doubt(checks, calls.loops)):
+        checks.append(calls.back_to_back(calls.loops))
+    doubt = _doubt(checks, calls.loops)
+    if doubt is not None:
+        raise NotByEvents(doubt)
+    return checks
+
+
+def _doubt(checks: list[Sample], loops: int) -> str | None:
+    rest, seen = min(check.rest for check in checks), median([check.device for check in checks]) * loops
+    if rest > max(WAIT_SECONDS, (SAME - 1) * seen):
+        share = seen / (seen + rest)
+        return f"CUDA events see {share:.0%} of it: part of the work is on another stream or device"
+    least = min(_ratio(check) for check in checks)
+    if least < 1 / SAME:
+        return f"CUDA events claim {1 / least:.2f} times the seconds that passed"
+    return None
+
+
+def _ratio(sample: Sample) -> float:
+    return sample.wall / max(sample.device, 1e-9)
+
+
+def _sample(
+    take: Callable[[], list[float]],
+    log: _Log,
+    watch: Watch,
+    begin: float,
+    precision: float,
+    budget: float,
+    progress: Progress | None,
+) -> None:
+    """Fill the log until its median is known or the budget is gone; at least one sample, whatever it costs."""
+    one, ask = 0.0, 0
+    while not log.count or perf_counter() - begin + one < budget:
+        start = perf_counter()
+        taken = take()
+        state = watch.look()
+        one = perf_counter() - start
+        log.add(taken, state)
+        if not taken:
+            continue
+        if not ask:
+            spread = min(SPREAD_SECONDS, budget / 4) / max(one, 1e-9) * len(taken)
+            ask = max(sampling.LEAST_SAMPLES, ceil(spread))
+        if log.count < ask:
+            continue
+        kept = log.seconds()
+        seen = sampling.look(kept, precision)
+        if progress is not None:
+            progress(perf_counter() - begin, len(kept), seen.half_width)
+        if seen.done:
+            break
+        ask = sampling.next_look(log.count)
+
+
+def _affordable(count: int, like: Sample, calls: DeviceCalls, budget: float) -> int:
+    return max(1, min(count, int(budget / CHECK_SHARE / max(like.wall * calls.loops, 1e-9))))
+
+
+def _typical(samples: list[Sample]) -> Sample:
+    """The medians of the parts."""
+    return Sample(
+        median([s.device for s in samples]),
+        median([s.wall for s in samples]),
+        median([s.host for s in samples]),
+        True,
+    )
+
+
+def _batching(calls: DeviceCalls, single: bool, alone: bool, graph: bool) -> str | None:
+    if single:
+        return f"{calls.ahead} calls queued before the first begins" if not calls.hurried else None
+    parts = [f"{calls.loops} calls back to back"] if calls.loops > 1 else []
+    if alone:
+        parts.append(f"the device alone: {calls.queued} queued before the first begins")
+    if graph:
+        parts.append(f"a CUDA graph of {calls.queued} calls")
+    return "; ".join(parts) or None

@@ -1,0 +1,129 @@
+"""torch's own profiler over a whole program that marks nothing: every kernel from the first use of CUDA to the end.
+
+Where the program enters a region after all, only its regions are in the trace. OUT is a prefix: the trace is
+`OUT.<pid>.json`, a Chrome trace (see profkit/runtime/region/torch_profiler.py, which is loaded from its file: this host
+also runs where profkit is not installed). Nothing is traced in forked children.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from collections.abc import Callable
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+NO_CUDA = "the program did not use CUDA through torch, so torch's profiler saw nothing"
+
+
+class Instrument:
+    """The switch of a trace by torch."""
+
+    def __init__(self, out: str) -> None:
+        self._profiler = _profiler(out)
+        self._whole = self._marked = False
+
+    @property
+    def reason(self) -> str | None:
+        """What went wrong."""
+        return self._profiler.reason  # type: ignore[no-any-return]
+
+    @property
+    def remarks(self) -> list[str]:
+        """What is worth knowing."""
+        return self._profiler.remarks  # type: ignore[no-any-return]
+
+    def start(self) -> None:
+        """Wait for torch, and then for its first use of CUDA; neither is hurried."""
+        after_import("torch", self._torch_is_there)
+
+    def prepare(self) -> None:
+        """Warm-up of a benchmark begins: what came before it is no region."""
+        self._begin_marked()
+        self._profiler.prepare()
+
+    def enter(self, name: str) -> None:
+        """Trace this region."""
+        self._begin_marked()
+        self._profiler.enter(name)
+
+    def exit(self, name: str) -> None:
+        """Until here."""
+        self._profiler.exit(name)
+
+    def forget(self) -> None:
+        """In a forked child: trace nothing."""
+        self._whole, self._marked = False, True
+        self._profiler.forget()
+
+    def finish(self) -> None:
+        """Write the trace, and say on stderr why there is none."""
+        if self._whole:
+            self._whole = False
+            self._profiler.exit(None)
+        self._profiler.save()
+        said = [self.reason] if self.reason else list(self.remarks)
+        for text in said or ([] if self._marked or self._profiler.traced else [NO_CUDA]):
+            print(f"profkit: {text}", file=sys.stderr)
+
+    # ------------------------------------------------------------ inside
+
+    def _torch_is_there(self, torch: ModuleType) -> None:
+        later = getattr(getattr(torch, "cuda", None), "_lazy_call", None)
+        if later is None:
+            self._begin_whole()
+        else:
+            later(self._begin_whole)  # called when torch initialises CUDA: in the thread that does
+
+    def _begin_whole(self) -> None:
+        if not self._marked and not self._whole:
+            self._whole = True
+            self._profiler.enter(None)
+
+    def _begin_marked(self) -> None:
+        self._marked = True
+        if self._whole:
+            self._whole = False
+            self._profiler.drop()
+
+
+def after_import(name: str, act: Callable[[ModuleType], None]) -> None:
+    """Call `act` with the module once somebody has imported it; what it raises is said and goes no further."""
+
+    class Finder:
+        @staticmethod
+        def find_spec(wanted: str, _path: object = None, _target: object = None) -> ModuleSpec | None:
+            if wanted != name or finder not in sys.meta_path:
+                return None
+            sys.meta_path.remove(finder)
+            spec = importlib.util.find_spec(wanted)
+            loader: Any = spec.loader if spec is not None else None
+            if loader is None or not hasattr(loader, "exec_module"):
+                return spec
+            run = loader.exec_module
+
+            def exec_module(module: ModuleType) -> None:
+                run(module)
+                try:
+                    act(module)
+                except Exception as error:
+                    print(f"profkit: {name} is not traced: {error}", file=sys.stderr)
+
+            loader.exec_module = exec_module
+            return spec
+
+    finder = Finder()
+    sys.meta_path.insert(0, finder)
+
+
+def _profiler(out: str) -> Any:
+    here = os.path.dirname(os.path.abspath(__file__))
+    path = os.path.join(here, os.pardir, os.pardir, "region", "torch_profiler.py")
+    spec = importlib.util.spec_from_file_location(f"{__package__}.torch_profiler", os.path.normpath(path))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.TorchProfiler(out)

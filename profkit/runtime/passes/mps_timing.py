@@ -1,0 +1,229 @@
+"""Times a function that leaves its work to torch's MPS device: by the wall clock, the device waited for at both ends.
+
+torch hands work to Metal late and in bulk, so the wall clock alone sees the host's part of it only. To wait costs by
+itself: `synchronize` commits a command buffer and hears of its end, 100 µs and more on an idle GPU (220 µs of 245 in
+pytorch's own first measurement of a small linear layer with it, github.com/pytorch/pytorch/pull/152199). So
+
+- `seconds` are calls back to back with one wait for all of them, and a sample is long enough that the wait is a small
+  share of it: how long is found by timing waits for the idle device;
+- `single_seconds` is one call, launched to an idle device and waited for: what a caller waits who needs each result;
+- with `cold`, and with a `setup`, calls are timed singly, since something runs between them; the wait is in them;
+- the first call, which compiles Metal pipelines and MPSGraph's graphs for these shapes, is apart (`warmup[0]`), and
+  warm-up goes on until a sample is no faster than those before it: the GPU raises its clock under load.
+
+torch's MPS events say what the device needed, where they can be believed. In torch up to 2.13 they are the host's clock
+in a callback, which may come late or in the wrong order, and `elapsed_time` waits for ever for an event that was waited
+for before (github.com/pytorch/pytorch/pull/196395). So there are few of them, over many calls each, asked once, never
+waited for, and held against the wall clock.
+
+Not yet run on a Mac: what is known of the device is from pytorch's sources and threads.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import repeat
+from time import perf_counter
+from typing import Any
+
+from profkit.core.formatting import quantity
+from profkit.core.statistics import median
+from profkit.core.types import SampleSet
+from profkit.runtime.passes.mps_watch import pressed, thermal_pressure
+from profkit.runtime.passes.timing import Calls, Progress, time_calls
+
+WAITS = 9  # of an idle device, for their median
+SAMPLE_SECONDS = 4e-3  # the least; as on CUDA
+WAIT_SHARE = 0.5  # of the precision asked: what the one wait may add to a sample
+MOST_OF_BUDGET = 60  # a sample takes at most this part of the budget, so that there are enough of them
+# Warm-up: so long at least, since an idle GPU has a low clock and takes a while under load to raise it (how long is not
+# known); until so many samples are no faster than as many before them; and for so much of the budget at most.
+WARM_SECONDS, WARM_BLOCK, FASTER, WARM_SHARE = 0.3, 4, 0.98, 0.2
+PROBE_SHARE = 0.1  # of the budget: for single calls, and the same for events
+SINGLE, EVENTS = 15, 5
+SAME = 1.05  # two clocks are told apart from here on
+APART = 1.1  # the host's launches are taken to hide behind the device where it takes so much longer
+# No system-level cache of an M1 to M4 is known to be larger than 96 MB (of an Ultra). Whether a write of this much
+# leaves nothing behind there, Apple does not say.
+FLUSH_BYTES = 256 << 20
+
+SINGLY = "single calls to an idle GPU, each waited for: some {wait} of each are the wait"
+HOST_BOUND = "the host is busy or waits inside for {host} of a call: the GPU alone is not known"
+NOT_COLD = "the caches are as they were: {said}"
+LOST_IN_WAITS = "waiting for the GPU is {share:.0%} of a sample: it would take longer samples"
+
+
+@dataclass
+class _Probe:
+    """Medians over a few calls, in seconds per call; None where that could not be had."""
+
+    host: float | None = None
+    single: float | None = None
+    device: float | None = None
+    ratio: float | None = None  # wall over events
+    doubt: str | None = None
+
+
+def time_on_mps(
+    calls: Calls,
+    mps: Any,
+    *,
+    precision: float,
+    budget: float,
+    first: float | None = None,
+    cold: bool = False,
+    warmup: int = 1,
+    progress: Progress | None = None,
+) -> SampleSet:
+    """Samples of `calls` until the median's 95 % interval is ±`precision` (relative) or `budget` seconds are gone.
+
+    `mps` is the module torch.mps; `first` are the seconds of a first call that was made already, waited for.
+    Raises what the function raises, and what torch does where the device has failed.
+    """
+    begin, before = perf_counter(), thermal_pressure()
+    calls.wait_for(mps.synchronize)
+    spent = 0.0 if first is None else first
+    warm = [calls.sample() if first is None else first]
+    if warm[0] >= budget:
+        return _told(SampleSet(tuple(warm), precise=False, warm=False), begin, spent)
+    remarks = []
+    if cold:
+        try:
+            calls.setup = _flushing(calls.setup)
+        except RuntimeError as error:  # no memory for it
+            cold = False
+            remarks.append(NOT_COLD.format(said=_first_line(error)))
+    single = calls.setup is not None
+    wait = _idle_wait(calls)
+    least = min(max(SAMPLE_SECONDS, wait / (WAIT_SHARE * precision)), budget / MOST_OF_BUDGET)
+    warm += _warmed(calls, least, budget)
+    left = max(budget * PROBE_SHARE, budget - spent - (perf_counter() - begin)) * (1 - 2 * PROBE_SHARE)
+    found = time_calls(
+        calls, precision=precision, budget=left, warmup=warmup, progress=progress, before=warm, least=least
+    )
+    if (heat := pressed(before, thermal_pressure())) is not None:
+        remarks.append(heat)
+    if single:
+        remarks.append(SINGLY.format(wait=quantity(wait, "s")))
+        return _told(replace(found, remarks=tuple(remarks)), begin, spent, cold=cold)
+    per_call = median(found.seconds or found.warmup)
+    if wait > SAME * precision * per_call * calls.loops:
+        remarks.append(LOST_IN_WAITS.format(share=wait / (per_call * calls.loops)))
+    probe = _probed(calls, mps, per_call, budget * PROBE_SHARE)
+    if probe.doubt is not None:
+        remarks.append(probe.doubt)
+    bound = probe.host is not None and per_call - wait / found.loops > APART * probe.host  # by the device
+    if probe.host is not None and not bound:
+        remarks.append(HOST_BOUND.format(host=quantity(min(probe.host, per_call), "s")))
+    each = f"{calls.loops} calls back to back, then one wait of {quantity(wait, 's')}"
+    told = replace(
+        found,
+        remarks=tuple(remarks),
+        batching=each,
+        single_seconds=probe.single,
+        host_seconds=probe.host,
+        device_seconds=probe.device if bound else None,
+        wall_ratio=probe.ratio,
+    )
+    return _told(told, begin, spent)
+
+
+def _told(found: SampleSet, begin: float, spent: float, *, cold: bool = False) -> SampleSet:
+    spent += perf_counter() - begin
+    return replace(found, clock="mps-synchronized", cache="cold" if cold else "warm", spent=spent)
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:100]
+
+
+def _idle_wait(calls: Calls) -> float:
+    """Seconds that it takes to wait for a device that has nothing to do."""
+    calls.wait()
+    taken = []
+    for _ in range(WAITS):
+        begin = perf_counter()
+        calls.wait()
+        taken.append(perf_counter() - begin)
+    return median(taken)
+
+
+def _warmed(calls: Calls, least: float, budget: float) -> list[float]:
+    """Samples until they get no faster; at the end as long as those that will count."""
+    begin = perf_counter()
+    taken: list[float] = []
+    while perf_counter() - begin < WARM_SHARE * budget:
+        taken.append(calls.sample())
+        if calls.setup is None and taken[-1] * calls.loops < least:
+            calls.loops *= 2
+            continue
+        late = taken[-2 * WARM_BLOCK :]
+        if perf_counter() - begin < WARM_SECONDS:
+            continue
+        if len(late) == 2 * WARM_BLOCK and median(late[WARM_BLOCK:]) >= FASTER * median(late[:WARM_BLOCK]):
+            break
+    return taken
+
+
+def _flushing(setup: Callable[[], object] | None) -> Callable[[], object]:
+    """`setup`, then a buffer of the device's written that is larger than its caches. Waited for by the sample."""
+    torch: Any = sys.modules["torch"]
+    buffer = torch.empty(FLUSH_BYTES, dtype=torch.uint8, device="mps")
+
+    def both() -> None:
+        if setup is not None:
+            setup()
+        buffer.zero_()
+
+    return both
+
+
+def _probed(calls: Calls, mps: Any, per_call: float, seconds: float) -> _Probe:
+    """Single calls, and batches between events: as many as fit into so many seconds each, at least one."""
+    probe = _Probe()
+    taken = [_singly(calls) for _ in range(max(1, min(SINGLE, int(seconds / max(per_call, 1e-4)))))]
+    probe.host, probe.single = median([host for host, _ in taken]), median([whole for _, whole in taken])
+    if getattr(mps, "Event", None) is None:
+        return probe
+    count = max(1, min(EVENTS, int(seconds / max(per_call * calls.loops, 1e-4))))
+    try:
+        pairs = [_between_events(calls, mps) for _ in range(count)]
+    except Exception as error:  # what an event that torch cannot time raises, differs from version to version
+        probe.doubt = f"torch's MPS events tell no time: {_first_line(error)}"
+        return probe
+    device, ratio = (
+        median([device for device, _ in pairs]),
+        median([wall / max(d, 1e-9) for d, wall in pairs]),
+    )
+    if device <= 0 or ratio < 1 / SAME:
+        probe.doubt = f"torch's MPS events claim {1 / ratio:.2g} times the seconds that passed: not believed"
+    else:
+        probe.device, probe.ratio = device, ratio
+    return probe
+
+
+def _singly(calls: Calls) -> tuple[float, float]:
+    """Of one call to an idle device: until it came back, and until the device was done."""
+    calls.wait()
+    begin = perf_counter()
+    calls.fn()
+    back = perf_counter()
+    calls.wait()
+    return back - begin, perf_counter() - begin
+
+
+def _between_events(calls: Calls, mps: Any) -> tuple[float, float]:
+    """Seconds per call of one batch: between two new events, and by the wall clock."""
+    fn = calls.fn
+    first, last = mps.Event(enable_timing=True), mps.Event(enable_timing=True)
+    calls.wait()
+    begin = perf_counter()
+    first.record()
+    for _ in repeat(None, calls.loops):
+        fn()
+    last.record()
+    calls.wait()
+    wall = perf_counter() - begin
+    return first.elapsed_time(last) / 1e3 / calls.loops, wall / calls.loops

@@ -1,0 +1,107 @@
+"""Reads what the workload's processes recorded of their regions and benchmarks."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from profkit.core.errors import UnreadableReport
+from profkit.core.types import PassPlan, SampleSet, Timing, TritonWork
+from profkit.runtime.passes import sampling
+from profkit.runtime.region.record import LARGEST, RegionRecord, RegionTimes, decode
+
+MOST_TOLD = 8  # processes of one pass whose Triton is told of: the ranks of a node do the same
+
+
+def read_record(path: Path) -> RegionRecord:
+    """One process's record. Raises UnreadableReport, with the file's name and what is wrong with it."""
+    try:
+        if path.stat().st_size > LARGEST:
+            raise UnreadableReport(f"{path.name} is too large for a region record")
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UnreadableReport(f"{path.name} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UnreadableReport(f"{path.name} is not a region record: it is not text") from error
+    return decode(text, path.name)
+
+
+def read_records(paths: Iterable[Path]) -> tuple[RegionRecord, ...]:
+    """Several processes' records, in the order given."""
+    return tuple(read_record(path) for path in paths)
+
+
+def read_triton(plan: PassPlan) -> tuple[TritonWork, ...]:
+    """What Triton did in the processes of a pass that was carried out, as far as their records can be read."""
+    found = []
+    for step in plan.steps:
+        if step.directive is not None:
+            record = Path(step.directive.record)
+            for path in sorted(record.parent.glob(f"{glob.escape(record.name)}.*.json"))[:MOST_TOLD]:
+                with suppress(UnreadableReport):
+                    found.append(read_record(path).triton)
+    return tuple(work for work in found if work is not None)[:MOST_TOLD]
+
+
+def read_packages(plan: PassPlan) -> dict[str, str]:
+    """Versions of what the processes of a pass had loaded, as far as their records can be read."""
+    found: dict[str, str] = {}
+    for step in plan.steps:
+        if step.directive is not None:
+            record = Path(step.directive.record)
+            for path in sorted(record.parent.glob(f"{glob.escape(record.name)}.*.json"))[:MOST_TOLD]:
+                with suppress(UnreadableReport):
+                    found |= read_record(path).packages
+    return found
+
+
+def timings(records: Iterable[RegionRecord]) -> tuple[Timing, ...]:
+    """The timing pass's samples by name, one SampleSet per process.
+
+    A name that one process benchmarks again is numbered: `mlp`, `mlp (2)`. Benchmarks come first and win over a region
+    of the same name. Of a region, each entry is a sample; entries from before it settled are its warm-up.
+    """
+    records = tuple(records)
+    found: dict[str, Timing] = {}
+    for record in records:
+        seen: dict[str, int] = {}
+        for benchmark in record.benchmarks:
+            if benchmark.sample_set.seconds:
+                # one process may benchmark two things under one name: they are not two processes of one thing
+                seen[benchmark.name] = number = seen.get(benchmark.name, 0) + 1
+                name = benchmark.name if number == 1 else f"{benchmark.name} ({number})"
+                known = found.get(name) or Timing(
+                    name, "benchmark", (), record.precision, benchmark.flops, benchmark.bytes
+                )
+                found[name] = _with(known, benchmark.sample_set)
+    for record in records:
+        for region in record.regions:
+            known = found.get(region.name) or Timing(region.name, "region", (), record.precision)
+            if known.kind == "region" and region.seconds:
+                found[region.name] = _with(known, _samples(region, record))
+    return tuple(found.values())
+
+
+def _with(timing: Timing, samples: SampleSet) -> Timing:
+    return Timing(
+        timing.name,
+        timing.kind,
+        (*timing.processes, samples),
+        timing.precision,
+        timing.flops,
+        timing.bytes,
+    )
+
+
+def _samples(region: RegionTimes, record: RegionRecord) -> SampleSet:
+    seen = sampling.look(region.seconds, record.precision)
+    return SampleSet(
+        seconds=region.seconds[seen.warmup :],
+        warmup=region.seconds[: seen.warmup],
+        warm=seen.warm and len(region.seconds) > 1,
+        precise=seen.precise,
+        pid=record.pid,
+        spent=sum(region.seconds) * region.every,
+    )

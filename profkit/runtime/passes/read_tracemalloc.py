@@ -1,0 +1,141 @@
+"""Reads what the tracemalloc pass wrote, and judges whether the region's iterations leak."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from profkit.core import statistics
+from profkit.core.errors import UnreadableReport
+
+SCHEMA = "profkit.tracemalloc/1"
+LARGEST = 64 * 1024 * 1024
+LEAST_POINTS = 8  # below, Kendall's interval spans nearly all slopes
+MOST_POINTS = 200  # the slope takes time in the square of these
+LEAST_LEAK = 8.0  # bytes per iteration: one pointer; nothing that is kept per iteration is smaller
+
+
+@dataclass(frozen=True)
+class Line:
+    """A source line and what it holds, or what that grew by: bytes and blocks."""
+
+    file: str
+    line: int
+    size: int
+    count: int
+
+
+@dataclass(frozen=True)
+class Growth:
+    """Bytes that each iteration leaves behind, with a 95 % interval; `leak` is None where nothing tells."""
+
+    per_iteration: float | None
+    low: float | None
+    high: float | None
+    iterations: int  # that were looked at, after the first ones
+    leak: bool | None
+    reason: str
+
+
+@dataclass(frozen=True)
+class Allocations:
+    """Python's own allocations, in bytes. `start` to `region_peak` are None where no region was marked.
+
+    `growing` lines are what grew between the iterations `growth_between`; all sizes are as tracemalloc saw
+    them, which is not the memory of the process.
+    """
+
+    peak: int
+    end: int
+    start: int | None
+    region_peak: int | None
+    entries: int
+    growth: Growth
+    top: tuple[Line, ...]
+    growing: tuple[Line, ...]
+    growth_between: tuple[int, int] | None
+    python: str
+    notes: tuple[str, ...]
+    points: tuple[tuple[int, int], ...] = ()  # (iteration, bytes held after it)
+
+
+def read_tracemalloc(path: Path) -> Allocations:
+    """What the pass found. Raises UnreadableReport where the file is not one of its own or is damaged."""
+    try:
+        if path.stat().st_size > LARGEST:
+            raise UnreadableReport(f"{path.name} is too large for a tracemalloc result")
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UnreadableReport(f"{path.name} cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise UnreadableReport(f"{path.name} is not a tracemalloc result: {error}") from error
+    if not isinstance(data, dict) or data.get("schema") != SCHEMA:
+        raise UnreadableReport(f"{path.name} is not a tracemalloc result: it does not say {SCHEMA}")
+    try:
+        return _allocations(data)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
+        raise UnreadableReport(f"{path.name} is damaged: {type(error).__name__}: {error}") from error
+
+
+def _allocations(data: dict[str, Any]) -> Allocations:
+    region = data["region"]
+    points = tuple((_size(x), _size(y)) for x, y in data["points"])
+    between = data["growth_iterations"]
+    return Allocations(
+        peak=_size(data["peak"]),
+        end=_size(data["end"]),
+        start=_size(region["start"]) if region else None,
+        region_peak=_size(region["peak"]) if region else None,
+        entries=_size(data["entries"]),
+        growth=growth(points),
+        top=tuple(_line(entry) for entry in data["top"]),
+        growing=tuple(_line(entry) for entry in data["growth"]),
+        growth_between=(int(between[0]), int(between[1])) if between else None,
+        python=str(data["python"]),
+        notes=tuple(str(note) for note in data["notes"]),
+        points=points,
+    )
+
+
+def growth(points: Sequence[tuple[int, int]]) -> Growth:
+    """What (iteration, bytes held after it) says of leaks.
+
+    The first tenth, at least two iterations, is left out: caches fill there. A leak is a Theil-Sen slope
+    whose whole 95 % interval is above 8 bytes per iteration.
+    """
+    if not points:
+        return Growth(None, None, None, 0, None, "no region was marked: there are no iterations to compare")
+    settled = list(points[max(2, len(points) // 10) :])
+    if len(settled) < LEAST_POINTS:
+        needed = LEAST_POINTS + 2
+        return Growth(
+            None, None, None, len(settled), None, f"{len(points)} iterations are too few: {needed} are needed"
+        )
+    stride = -(-len(settled) // MOST_POINTS)
+    thin = settled[::stride]
+    found = statistics.slope([(float(x), float(y)) for x, y in thin])
+    if found is None or found.low is None:
+        return Growth(None, None, None, len(settled), None, "the iterations are not numbered apart")
+    leak = found.low > LEAST_LEAK
+    words = "keeps growing" if leak else "does not grow with its iterations"
+    return Growth(
+        found.value,
+        found.low,
+        found.high,
+        settled[-1][0] - settled[0][0] + 1,
+        leak,
+        f"what is held after a collection {words}",
+    )
+
+
+def _line(entry: dict[str, Any]) -> Line:
+    return Line(str(entry["file"]), int(entry["line"]), int(entry["size"]), int(entry["count"]))
+
+
+def _size(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise ValueError(f"{value!r} where a size belongs")
+    return value

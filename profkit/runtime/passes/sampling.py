@@ -1,0 +1,85 @@
+"""When to stop taking samples: one rule, for repeated calls in a process and for whole processes alike.
+
+Pure: samples in, decision out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from profkit.core import statistics
+from profkit.core.statistics import Interval
+
+# Below 16 samples an autocorrelation cannot be told from noise, and 16 independent ones are asked for because
+# the interval's coverage falls to 60 % without that on AR(1) noise of 0.9
+# (tests/performance/interval_coverage.py).
+LEAST_SAMPLES = 16
+LEAST_INDEPENDENT = 15.5
+SLOW_SIGMAS, SLOW_SHARE = 5.0, 0.05  # a first call is this far beyond the noise, and worth a word
+FEW_SAMPLES = 40  # runs of one mode are often 20 long (a page's placement, a clock step): two of them
+MOST_HIDDEN = 0.6  # of the precision asked: what a drift nobody sees may still be worth
+DOUBTED_SAMPLES = 96  # with more, a drift of the size of the interval shows by itself
+LOOK_GROWTH = 1.41  # every look is one more chance to stop by luck: twice as many samples, two looks
+DRIFT_SHARE = 0.1  # a drift that moves the median by a tenth of the precision asked is no drift
+
+
+class Look(NamedTuple):
+    """What the samples so far say. The first `warmup` of them are warm-up; `interval` is of the rest."""
+
+    warmup: int
+    warm: bool
+    interval: Interval | None
+    half_width: float | None  # relative to the median
+    precise: bool  # the half-width is as small as asked
+    done: bool  # and there is enough behind it to believe so
+
+
+def look(samples: Sequence[float], precision: float, *, doubt: bool = True) -> Look:
+    """Where warm-up ends, how well the median of the rest is known, and whether that is enough.
+
+    With `doubt` a few samples in which no drift shows are not enough while they could hide one.
+    """
+    start = statistics.settled_from(samples, precision * DRIFT_SHARE)
+    warmup = start or 0
+    warmup += _slow_start(samples[warmup:])
+    kept = samples[warmup:]
+    found = statistics.interval(kept)
+    half = statistics.relative_half_width(kept)
+    precise = half is not None and half <= precision
+    believable = len(kept) >= LEAST_SAMPLES and found is not None and found.effective >= LEAST_INDEPENDENT
+    settled = start is not None and not (doubt and _may_drift(kept, precision))
+    return Look(warmup, start is not None, found, half, precise, precise and believable and settled)
+
+
+def _slow_start(samples: Sequence[float]) -> int:
+    """How many samples at the very beginning are far slower than the rest: first calls, too few to be a drift."""
+    if not samples:
+        return 0
+    centre, sigma = statistics.median(samples), statistics.mad_sigma(samples)
+    limit = centre + max(SLOW_SIGMAS * sigma, SLOW_SHARE * centre)
+    slow = 0
+    while slow < len(samples) // 4 and samples[slow] > limit:
+        slow += 1
+    return slow
+
+
+def _may_drift(kept: Sequence[float], precision: float) -> bool:
+    """Whether a drift or a second mode that would move the median could hide in these few samples."""
+    if len(kept) >= DOUBTED_SAMPLES:
+        return False
+    bound = statistics.drift_bound(kept)
+    return len(kept) < FEW_SAMPLES or (bound is not None and bound > precision * MOST_HIDDEN)
+
+
+def enough(samples: Sequence[float], precision: float, elapsed: float, budget: float) -> bool:
+    """True when the median is known to ±`precision` (relative, 0.01 is 1 %) or `budget` seconds have gone.
+
+    Ask on a geometric schedule (`next_look`), not after each sample.
+    """
+    return elapsed >= budget or (len(samples) >= LEAST_SAMPLES and look(samples, precision, doubt=False).done)
+
+
+def next_look(count: int) -> int:
+    """How many samples there should be before it is worth asking again."""
+    return max(LEAST_SAMPLES, count + 1, int(count * LOOK_GROWTH))

@@ -1,0 +1,147 @@
+"""Times a function: loops until a sample is long enough for the clock, warms up, samples until it is known.
+
+Imports only what timing needs: no profiler, no tracer and no library that starts threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import repeat
+from math import ceil
+from time import perf_counter
+
+from profkit.core.types import SampleSet
+from profkit.runtime.passes import sampling
+
+# One sample lasts at least this. A clock reading costs 0.05 µs (Linux) to 0.1 µs (Windows): 1 ms keeps that
+# below 0.02 %. Longer samples (pyperf's 100 ms) only average in what a median of many short ones throws out.
+SAMPLE_SECONDS = 1e-3
+CLOCK_STEPS = 1000  # and this many steps of the clock, where the clock is coarse
+# Samples are spread over at least this long, and at most a quarter of the budget: an interval from 16 ms of a
+# processor that is still raising its frequency is narrow and wrong.
+SPREAD_SECONDS = 0.2
+MOST_SAMPLES = 10_000  # in one budget: samples get longer instead
+Progress = Callable[[float, int, "float | None"], None]  # seconds gone, samples, relative half-width
+
+
+class Calls:
+    """`fn`, timed. With a `setup`, which runs untimed before each call, a sample is always one call."""
+
+    def __init__(
+        self,
+        fn: Callable[[], object],
+        setup: Callable[[], object] | None = None,
+        synchronize: Callable[[], object] | None = None,
+    ) -> None:
+        self.fn, self.setup, self._synchronize = fn, setup, synchronize
+        self.loops = 1
+
+    def sample(self) -> float:
+        """Seconds per call over `loops` calls, the work they left to a device included."""
+        fn, wait = self.fn, self._synchronize
+        if self.setup is not None:
+            self.setup()
+        if wait is not None:
+            wait()
+        begin = perf_counter()
+        for _ in repeat(None, self.loops):
+            fn()
+        if wait is not None:
+            wait()
+        return (perf_counter() - begin) / self.loops
+
+    def wait_for(self, synchronize: Callable[[], object]) -> None:
+        """Wait for a device as well, in every sample from now on."""
+        before = self._synchronize
+        if before == synchronize:  # to wait twice costs twice
+            return
+
+        def both() -> None:
+            if before is not None:
+                before()
+            synchronize()
+
+        self._synchronize = both
+
+    def wait(self) -> None:
+        """Until the device has done what `fn` left it."""
+        if self._synchronize is not None:
+            self._synchronize()
+
+
+def clock_step() -> float:
+    """The smallest step the clock was seen to make, in seconds."""
+    steps = []
+    for _ in range(5):
+        begin = end = perf_counter()
+        while end == begin:
+            end = perf_counter()
+        steps.append(end - begin)
+    return min(steps)
+
+
+def calibrate(calls: Calls, least: float, most: float) -> list[float]:
+    """Double `calls.loops` until a sample lasts `least` seconds; the samples on the way are warm-up.
+
+    One long sample is no proof: a first call compiles, and another process may take the core for a while. So
+    it is taken once more, unless it took more than `most` seconds.
+    """
+    taken = [calls.sample()]
+    while calls.setup is None:
+        if taken[-1] * calls.loops < least:
+            calls.loops *= 2
+        elif taken[-1] * calls.loops > most:
+            break
+        taken.append(calls.sample())
+        if min(taken[-1], taken[-2]) * calls.loops >= least:
+            break
+    return taken
+
+
+def time_calls(
+    calls: Calls,
+    *,
+    precision: float,
+    budget: float,
+    warmup: int = 1,
+    progress: Progress | None = None,
+    before: Sequence[float] = (),
+    least: float = 0.0,
+) -> SampleSet:
+    """Samples of `calls` until the median's 95 % interval is ±`precision` (relative) or `budget` seconds are gone.
+
+    The first call is never a sample, unless it alone takes the budget: then it is the only one. Asks first
+    after SPREAD_SECONDS and 16 samples, then on a geometric schedule. A KeyboardInterrupt passes through.
+    `before` are calls that the caller has timed already, and `least` how long a sample lasts at least (seconds).
+    """
+    begin = perf_counter()
+    least = max(SAMPLE_SECONDS, least, CLOCK_STEPS * clock_step(), budget / MOST_SAMPLES)
+    warm = [*before, *calibrate(calls, least, budget / 4)]
+    while len(warm) < warmup and perf_counter() - begin < budget / 2:
+        warm.append(calls.sample())
+    samples: list[float] = []
+    one = warm[-1] * calls.loops
+    ask = max(sampling.LEAST_SAMPLES, ceil(min(SPREAD_SECONDS, budget / 4) / max(one, 1e-9)))
+    while perf_counter() - begin + one < budget:
+        samples.append(calls.sample())
+        one = samples[-1] * calls.loops
+        if len(samples) < ask:
+            continue
+        seen = sampling.look(samples, precision)
+        if progress is not None:
+            progress(perf_counter() - begin, len(samples), seen.half_width)
+        if seen.done:
+            break
+        ask = sampling.next_look(len(samples))
+        calls.sample()  # looking has emptied the caches: the call that fills them again is not counted
+    if not samples:
+        samples, warm = [warm[-1]], warm[:-1]
+    seen = sampling.look(samples, precision)
+    return SampleSet(
+        seconds=tuple(samples[seen.warmup :]),
+        loops=calls.loops,
+        warmup=(*warm, *samples[: seen.warmup]),
+        warm=seen.warm and bool(warm),
+        precise=seen.precise,
+        spent=perf_counter() - begin,
+    )

@@ -1,0 +1,310 @@
+"""A region when the process is being profiled: instruments on and off, entries counted and timed, a record left.
+
+Nothing here may break the workload: whatever goes wrong becomes a note in the record, and one line on stderr.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from time import perf_counter
+from typing import Any, TypeVar, cast
+
+from profkit.core.errors import ProfkitError
+from profkit.core.types import Directive, SampleSet, TritonWork
+from profkit.runtime.region import DIRECTIVE
+from profkit.runtime.region.packages import loaded_packages
+from profkit.runtime.region.record import BenchmarkTimes, RegionRecord, RegionTimes, directive_of, save
+from profkit.runtime.region.switches import Switch, spans_of, switches
+
+MOST_SECONDS = (
+    65_536  # entries whose time is kept; beyond, every second one is dropped and the stride doubled
+)
+MOST_NAMES = 200  # regions told apart; a workload that numbers its names ("step 4711") has no end of them
+OTHERS = "(other regions)"
+SAVE_PAUSE = 0.5  # seconds between two saves at region exits, and
+SAVE_SHARE = 20  # at least this many times what the last save took: saving stays below 5 %
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class _Tally:
+    """What is known of one region."""
+
+    def __init__(self, timed: bool) -> None:
+        self.entries = self.iterations = 0
+        self.seconds: list[float] = []
+        self.every = 1
+        self.timed = timed
+        self.holds_benchmark = False
+
+    def add(self, seconds: float, iterations: int) -> None:
+        if self.timed and self.entries % self.every == 0:
+            self.seconds.append(seconds)
+            if len(self.seconds) >= MOST_SECONDS:
+                del self.seconds[1::2]
+                self.every *= 2
+        self.entries += 1
+        self.iterations += iterations
+
+
+class _Thread(threading.local):
+    """The regions this thread is in: name, start (None while nothing counts), process."""
+
+    def __init__(self) -> None:
+        self.open: list[tuple[str, float | None, int]] = []
+
+
+class Session:
+    """All regions of this process under one instrument."""
+
+    def __init__(self, directive: Directive | None) -> None:
+        self.directive = directive
+        # a dear instrument looks at a few entries only
+        skip, looked = (directive.entries if directive else None) or (0, sys.maxsize - 1)
+        self._looks = range(skip + 1, skip + looked + 1)
+        self._thread = _Thread()
+        self._complained = False
+        self._begin()
+        self._switches = switches(directive, self.note)
+        # where regions are timed, each end of each waits for the work that was left to a device
+        self._waits = [wait for switch in self._switches if (wait := getattr(switch, "wait", None))]
+        os.register_at_fork(after_in_child=self._begin_child)
+        atexit.register(self._end)
+
+    def _begin(self) -> None:
+        self._lock = threading.RLock()  # a signal handler may enter a region while one is being entered
+        self._pid = os.getpid()
+        self._depth = 0  # threads inside a region: the first one in and the last one out switch
+        self._entered = 0  # outermost entries so far
+        self._quiet = 0
+        self._regions: dict[str, _Tally] = {}
+        self._benchmarks: list[BenchmarkTimes] = []
+        self._notes: list[str] = []
+        self._saved_at, self._save_took = float("-inf"), 0.0
+        self._finalizer = False
+        self._triton: TritonWork | None = None
+
+    def _begin_child(self) -> None:
+        self._begin()
+        for switch in self._switches:
+            _optional(switch, "forget")
+
+    # ------------------------------------------------------------ regions
+
+    def enter(self, name: str) -> None:
+        """Enter a region in this thread; the process's outermost entry turns the instruments on."""
+        start: float | None = None
+        if not self._quiet:
+            for wait in self._waits:
+                wait()
+            with self._lock:
+                self._depth += 1
+                if self._depth == 1:
+                    self._entered += 1
+                    if self._entered in self._looks:
+                        self._switch("enter", name)
+            start = perf_counter()
+        self._thread.open.append((name, start, self._pid))
+
+    def exit(self, name: str, iterations: int = 1) -> None:
+        """Leave it; the outermost exit turns the instruments off before anything is noted."""
+        if self._waits and not self._quiet:
+            for wait in self._waits:
+                wait()
+        end = perf_counter()
+        entry = self._close(name)
+        if entry is None or entry[1] is None or entry[2] != self._pid:
+            return  # entered during warm-up, or before a fork: then it is the parent's
+        with self._lock:
+            self._depth -= 1
+            if self._depth == 0 and self._entered in self._looks:
+                self._switch("exit", name)
+            self._tally(name).add(end - entry[1], iterations)
+            outermost = self._depth == 0
+        if outermost and end - self._saved_at > max(SAVE_PAUSE, SAVE_SHARE * self._save_took):
+            self.save()
+
+    def _tally(self, name: str) -> _Tally:
+        if name not in self._regions and len(self._regions) >= MOST_NAMES:
+            if OTHERS not in self._regions:
+                self.note(f"more than {MOST_NAMES} names of regions; the rest counts as {OTHERS!r}")
+            name = OTHERS
+        if name not in self._regions:
+            # where allocations are traced a list of times would look like the workload's leak
+            timed = self.directive is None or self.directive.pass_name != "tracemalloc"
+            self._regions[name] = _Tally(timed)
+        return self._regions[name]
+
+    def _close(self, name: str) -> tuple[str, float | None, int] | None:
+        # from the top, by name: regions of asyncio tasks need not nest
+        stack = self._thread.open
+        for index in range(len(stack) - 1, -1, -1):
+            if stack[index][0] == name:
+                return stack.pop(index)
+        return None
+
+    @contextmanager
+    def quiet(self) -> Iterator[None]:
+        """Regions entered inside switch and record nothing: for warm-up, and for a benchmark's own timing."""
+        self._quiet += 1
+        try:
+            yield
+        finally:
+            self._quiet -= 1
+
+    def prepare(self) -> None:
+        """Tell the instruments that warm-up begins."""
+        for switch in self._switches:
+            _optional(switch, "prepare")
+
+    def iteration_hooks(self) -> list[Callable[[int], object]]:
+        """What instruments want called after each iteration, usually nothing."""
+        hooks = (getattr(switch, "iteration", None) for switch in self._switches)
+        return [hook for hook in hooks if hook is not None]
+
+    def _switch(self, action: str, name: str) -> None:
+        for switch in list(self._switches):
+            try:
+                getattr(switch, action)(name)
+            except Exception as error:  # the instrument may fail; the workload may not
+                self._switches.remove(switch)
+                self.note(f"{type(switch).__name__} failed: {error}")
+            reason = getattr(switch, "reason", None)
+            if reason and reason not in self._notes:
+                self.note(reason)
+            self._notes += [text for text in getattr(switch, "remarks", ()) if text not in self._notes]
+
+    # ------------------------------------------------------------ what is left behind
+
+    def add_benchmark(self, name: str, samples: SampleSet, flops: float | None, bytes_: float | None) -> None:
+        """Record what a benchmark measured, and save it."""
+        for open_name, _, _ in self._thread.open:
+            self._tally(open_name).holds_benchmark = True
+        self._benchmarks.append(BenchmarkTimes(name, samples, flops, bytes_))
+        self._end()
+
+    def note(self, text: str) -> None:
+        """Keep a remark for the record and say it once on stderr."""
+        self._notes.append(text)
+        self._complain(text)
+
+    def _complain(self, text: str) -> None:
+        if not self._complained and sys.stderr is not None:
+            self._complained = True
+            print(f"profkit: {text}", file=sys.stderr)
+
+    def record(self) -> RegionRecord:
+        """What this process has recorded so far, without regions around a benchmark: that says it better."""
+        directive = self.directive
+        spans, left_out = spans_of(self._switches)
+        return RegionRecord(
+            pid=self._pid,
+            pass_name=directive.pass_name if directive else "",
+            regions=tuple(
+                RegionTimes(name, t.entries, t.iterations, tuple(t.seconds), t.every)
+                for name, t in list(self._regions.items())
+                if t.entries and not t.holds_benchmark
+            ),
+            benchmarks=tuple(self._benchmarks),
+            precision=directive.precision if directive else 0.01,
+            notes=tuple(self._notes),
+            triton=self._triton,
+            packages=loaded_packages(),
+            spans=spans,
+            spans_left_out=left_out,
+        )
+
+    def _end(self) -> None:
+        """Save once more, with what Triton did: looking for it takes too long for the end of each region."""
+        if self.directive is None or not (self._regions or self._benchmarks):
+            return
+        if "triton" in sys.modules:
+            from profkit.runtime.region.triton_work import look
+
+            self._triton = look(self.directive.pass_name, self._pid, self._notes)
+        self.save()
+
+    def save(self) -> None:
+        """Leave the record as it stands; a disk that is full costs the record, not the workload."""
+        if self.directive is None or not (self._regions or self._benchmarks):
+            return
+        begin = perf_counter()
+        try:
+            save(self.record(), f"{self.directive.record}.{self._pid}.json")
+        except (OSError, ValueError) as error:
+            self._complain(f"cannot write the region record: {error}")
+        self._saved_at = perf_counter()
+        self._save_took = self._saved_at - begin
+        if not self._finalizer and "multiprocessing.util" in sys.modules:
+            # a multiprocessing child ends with os._exit, which skips atexit but not these
+            self._finalizer = True
+            sys.modules["multiprocessing.util"].Finalize(None, self._end, exitpriority=0)
+
+
+def _optional(switch: Switch, action: str) -> None:
+    method = getattr(switch, action, None)
+    if method is not None:
+        try:
+            method()
+        except Exception as error:
+            print(f"profkit: {type(switch).__name__}.{action} failed: {error}", file=sys.stderr)
+
+
+def _read_directive() -> Directive | None:
+    text = os.environ.get(DIRECTIVE)
+    if text is None:
+        return None
+    try:
+        return directive_of(text)
+    except ProfkitError as error:
+        print(f"profkit: {DIRECTIVE} is not usable, nothing is recorded: {error.message}", file=sys.stderr)
+        return None
+
+
+session = Session(_read_directive())
+
+
+class ActiveRegion:
+    """A region of a profiled process: context manager and decorator."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __enter__(self) -> None:
+        session.enter(self._name)
+
+    def __exit__(self, *_: object) -> None:
+        session.exit(self._name)
+
+    def __call__(self, function: F) -> F:
+        """Mark every call of `function`; of a coroutine function, every run of its coroutine."""
+        if function.__code__.co_flags & 0x80 if hasattr(function, "__code__") else False:  # CO_COROUTINE
+
+            @wraps(function)
+            async def run(*args: Any, **kwargs: Any) -> Any:
+                with self:
+                    return await function(*args, **kwargs)
+
+        else:
+
+            @wraps(function)
+            def run(*args: Any, **kwargs: Any) -> Any:
+                with self:
+                    return function(*args, **kwargs)
+
+        return cast("F", run)
+
+
+def region(name: str) -> ActiveRegion:
+    """Mark what counts; see profkit.region."""
+    if not isinstance(name, str):
+        raise TypeError('a region needs its name: @profkit.region("name")')
+    return ActiveRegion(name)

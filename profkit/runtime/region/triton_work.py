@@ -1,0 +1,233 @@
+"""What Triton did in this process beside what was measured: kernels it tuned, and kernels it compiled just in time.
+
+Read from Triton's own objects, when a result is saved and when the process ends. Triton is never imported here and
+nothing of it is replaced: a hook would have to be in place before the workload's first kernel, and a workload imports
+Triton when it likes. Found are kernels at the top of some module, and every function that Triton itself lists.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from types import ModuleType
+from typing import Any
+
+from profkit.core.types import TritonWork, Tuning
+
+MOST_KEYS = 16  # choices kept of one kernel: a kernel that is tuned for each length has no end of them
+MOST_TUNINGS = 200  # and of all kernels together
+MOST_BINARIES = 500  # whose files are looked at: a file system that is far away takes a millisecond for each
+MOST_WRAPPERS = 16  # autotune around heuristics around jit, and what else somebody puts around a kernel
+LONGEST = 80  # characters of one word
+# File times are the kernel's clock at its last tick (up to 10 ms), and a process's start is told in the same steps.
+TICKS = 0.02
+
+
+def look(pass_name: str, pid: int, notes: list[str]) -> TritonWork | None:
+    """See triton_work; where Triton's objects are not as expected, a remark in `notes` and None."""
+    try:
+        return triton_work(pass_name, pid)
+    except Exception as error:  # they differ from version to version, and the workload may have its own
+        remark = f"what Triton tuned and compiled is not known: {type(error).__name__}: {error}"
+        if remark not in notes:
+            notes.append(remark)
+        return None
+
+
+def triton_work(pass_name: str, pid: int) -> TritonWork | None:
+    """What Triton tells of this process; None where it was not imported, or neither tuned nor compiled anything."""
+    kinds = _kinds()
+    if not kinds:
+        return None
+    tuners, functions = _sorted_out(_kernels(kinds), kinds)
+    tunings = [tuning for tuner in tuners for tuning in _tunings(tuner)]
+    binaries = [binary for function in functions for binary in _binaries(function)]
+    if not tunings and not binaries:
+        return None
+    cached, seconds = _compiling(binaries)
+    kept = tuple(tunings[:MOST_TUNINGS])
+    return TritonWork(pass_name, pid, kept, len(tunings) - len(kept), len(binaries), cached, seconds)
+
+
+# ------------------------------------------------------------ finding kernels
+
+
+def _kinds() -> frozenset[type]:
+    """Triton's classes of kernels and of what is put around them."""
+    jit = sys.modules.get("triton.runtime.jit")
+    base = getattr(jit, "KernelInterface", None)
+    found: set[type] = set()
+    open_ = [base] if isinstance(base, type) else []
+    while open_:
+        kind = open_.pop()
+        if kind not in found:
+            found.add(kind)
+            open_ += kind.__subclasses__()
+    return frozenset(found)
+
+
+def _kernels(kinds: frozenset[type]) -> Iterator[Any]:
+    """Every kernel at the top of a module, and what newer versions of Triton list themselves."""
+    for module in list(sys.modules.values()):
+        if isinstance(module, ModuleType):
+            # a module that loads itself when it is touched stays as it is
+            names = object.__getattribute__(module, "__dict__")
+            for value in list(names.values()):
+                if type(value) in kinds:
+                    yield value
+    listed = getattr(sys.modules.get("triton.runtime.jit"), "_triton_jit_function_registry", None)
+    if isinstance(listed, dict):
+        yield from list(listed.values())
+
+
+def _sorted_out(kernels: Iterable[Any], kinds: frozenset[type]) -> tuple[list[Any], list[Any]]:
+    """Tuners and innermost functions, each once: one kernel is imported by many modules."""
+    tuners: dict[int, Any] = {}
+    functions: dict[int, Any] = {}
+    for kernel in kernels:
+        inner = kernel
+        for _ in range(MOST_WRAPPERS):
+            if type(getattr(inner, "cache", None)) is dict and hasattr(inner, "configs"):
+                tuners[id(inner)] = inner
+            below = getattr(inner, "fn", None)
+            if type(below) not in kinds:
+                functions[id(inner)] = inner
+                break
+            inner = below
+    return list(tuners.values()), list(functions.values())
+
+
+# ------------------------------------------------------------ tuning
+
+
+def _tunings(tuner: Any) -> list[Tuning]:
+    """One for each key that this tuner chose a configuration for, in that order; none where there was no choice.
+
+    Triton keeps of the last key alone how long tuning took and how each configuration did.
+    """
+    configs = list(tuner.configs)
+    if len(configs) < 2:
+        return []
+    function = getattr(tuner, "base_fn", None) or tuner.fn
+    name, module = (str(getattr(function, word, "?"))[:LONGEST] for word in ("__name__", "__module__"))
+    chosen = list(tuner.cache.items())[-MOST_KEYS:]
+    read = [_was_read(tuner, best) for _, best in chosen]
+    tuned = [index for index, was_read in enumerate(read) if not was_read]
+    seconds = getattr(tuner, "bench_time", None)
+    times = getattr(tuner, "configs_timings", None)
+    found = []
+    for index, (key, best) in enumerate(chosen):
+        tried = None if _prunes(tuner) else len(configs)
+        failed = 0
+        if isinstance(times, dict) and index == len(chosen) - 1:
+            tried, failed = len(times), sum(_middle(each) == float("inf") for each in times.values())
+        took = float(seconds) if isinstance(seconds, (int, float)) and tuned[-1:] == [index] else None
+        chose = _configuration(best)
+        found.append(Tuning(name, module, _key(tuner, key), chose, tried, failed, took, read[index]))
+    return found
+
+
+def _prunes(tuner: Any) -> bool:
+    """Whether only some of its configurations are tried."""
+    return any(getattr(tuner, word, None) is not None for word in ("early_config_prune", "perf_model"))
+
+
+def _was_read(tuner: Any, best: Any) -> bool:
+    """Whether a choice came from Triton's disk: then it was built anew, and is none of the workload's own objects."""
+    if not getattr(tuner, "cache_results", False) or any(best is config for config in tuner.configs):
+        return False
+    # a workload's own pruning may build configurations, too: then only a process that tuned nothing is sure
+    return getattr(tuner, "early_config_prune", None) is None or not hasattr(tuner, "bench_time")
+
+
+def _middle(times: Any) -> Any:
+    """The median among what Triton's benchmark gives: three quantiles, or one number."""
+    return times[0] if isinstance(times, (list, tuple)) and times else times
+
+
+def _key(tuner: Any, key: Any) -> str:
+    """`M 4096, N 11008, fp16`: the arguments that were tuned for, then the types of all."""
+    values = [_word(value) for value in (key if isinstance(key, (tuple, list)) else (key,))]
+    names = [str(name) for name in getattr(tuner, "keys", None) or ()]
+    if len(names) > len(values):
+        names = []  # an argument that was left to its default is not in the key: which one is not told
+    named = [f"{name} {value}" for name, value in zip(names, values, strict=False)]
+    return ", ".join((*named, *values[len(named) :]))
+
+
+def _configuration(config: Any) -> str:
+    """`BLOCK_M 128, BLOCK_N 64, 8 warps, 3 stages`."""
+    words = [f"{name} {_word(value)}" for name, value in dict(config.kwargs).items()]
+    for name, plain, more in (
+        ("num_warps", None, "warps"),
+        ("num_stages", None, "stages"),
+        ("num_ctas", 1, "CTAs"),
+    ):
+        value = getattr(config, name, plain)
+        if value != plain:
+            words.append(f"{_word(value)} {more}")
+    if getattr(config, "maxnreg", None) is not None:
+        words.append(f"at most {_word(config.maxnreg)} registers")
+    return ", ".join(words)
+
+
+def _word(value: Any) -> str:
+    # the words of other types are not asked for: a tensor's would wait for its device
+    plain = value is None or type(value) in (str, int, float, bool)
+    return (str(value) if plain else type(value).__name__)[:LONGEST]
+
+
+# ------------------------------------------------------------ compiling
+
+
+def _binaries(function: Any) -> list[Any]:
+    """The compiled kernels of one function, of all devices: in `device_caches`, or in `cache` of older versions."""
+    caches = getattr(function, "device_caches", None)
+    found: list[Any] = []
+    if isinstance(caches, dict):
+        stores = [each[0] for each in list(caches.values()) if isinstance(each, tuple) and each]
+    else:
+        caches = getattr(function, "cache", None)
+        stores = list(caches.values()) if isinstance(caches, dict) else []
+    for store in stores:
+        if isinstance(store, dict):
+            found += [one for one in list(store.values()) if type(one).__name__ == "CompiledKernel"]
+    return found
+
+
+def _compiling(binaries: list[Any]) -> tuple[int | None, float | None]:
+    """How many of them were compiled before this process began, and the seconds that the others took, at least.
+
+    By the times of their files in Triton's cache: each stage of the compiler writes one when it ends. So what comes
+    before the first of them, reading the kernel's Python, is not in the seconds. None where that cannot be told.
+    """
+    began = _began()
+    if began is None or len(binaries) > MOST_BINARIES:
+        return None, None
+    cached, seconds = 0, 0.0
+    for binary in binaries:
+        group = getattr(binary, "metadata_group", None)
+        if not isinstance(group, dict) or not group:
+            return None, None
+        try:
+            times = [os.stat(path).st_mtime for path in group.values()]
+        except OSError:  # a cache that was emptied since
+            return None, None
+        if min(times) < began - TICKS:
+            cached += 1
+        else:
+            seconds += max(times) - min(times)
+    return cached, seconds
+
+
+def _began() -> float | None:
+    """When this process began, in seconds since the epoch; None where the system does not tell."""
+    try:
+        with open("/proc/self/stat", "rb") as file:
+            ticks = int(file.read().rpartition(b")")[2].split()[19])
+        since_boot = time.clock_gettime(time.CLOCK_BOOTTIME)
+        return time.time() - since_boot + ticks / os.sysconf("SC_CLK_TCK")
+    except (OSError, AttributeError, ValueError, IndexError):
+        return None

@@ -1,0 +1,30 @@
+"""Native time is charged to the Python function that called it."""
+
+from __future__ import annotations
+
+from profkit.analysis.stacks.python_only import NATIVE_ONLY, python_only
+from profkit.analysis.stacks.tables import by_function
+from profkit.core.types import Frame, Stacks
+
+MAIN, STEP = Frame("main", "python", "a.py"), Frame("step", "python", "a.py")
+EVAL, GEMM = Frame("_PyEval", "libpython.so"), Frame("sgemm", "libblas.so")
+
+
+def test_native_callees_are_charged_to_the_innermost_python_function() -> None:
+    stacks = Stacks(
+        "cycles",
+        "s",
+        {(EVAL, MAIN, EVAL, STEP, GEMM): 3.0, (EVAL, MAIN, EVAL): 1.0, (GEMM,): 2.0},
+    )
+    found = python_only(stacks)
+    assert found is not None
+    assert found.weights == {(MAIN, STEP): 3.0, (MAIN,): 1.0, (NATIVE_ONLY,): 2.0}
+    assert {h.function: (h.own, h.total) for h in by_function(found).hotspots} == {
+        "main": (1.0, 4.0),
+        "step": (3.0, 3.0),
+        "[no Python frame]": (2.0, 2.0),
+    }
+
+
+def test_a_trace_without_python_frames_has_no_python_view() -> None:
+    assert python_only(Stacks("cycles", "s", {(EVAL, GEMM): 1.0})) is None

@@ -1,0 +1,521 @@
+"""What a Metal trace and its counters say in numbers, and why a number is not there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from profkit.analysis.metrics import all_metrics, metal_counter_names
+from profkit.analysis.summaries import enrich, summarize
+from profkit.analysis.summaries.metal_readings import trace_readings
+from profkit.analysis.summaries.metal_state import slowed
+from profkit.analysis.targets import load_targets
+from profkit.core.errors import Fault
+from profkit.core.types import (
+    RUN,
+    Gpu,
+    MetalAbsent,
+    MetalState,
+    MetalTrace,
+    MetalWork,
+    Moment,
+    Reading,
+    RunDocument,
+    Spread,
+    Table,
+)
+from profkit.hardware.apple_chips import all_chips, configurations_of, find_chip
+from profkit.profiling.evaluate_targets import judge_document
+from tests import metal_documents as metal
+
+
+def told(document: RunDocument) -> dict[str, Reading]:
+    return {r.metric: r for r in enrich(document).readings if r.scope == RUN}
+
+
+def values(trace: MetalTrace, **changes: object) -> dict[str, float | None]:
+    return {name: r.value for name, r in told(metal.run(trace, **changes)).items()}
+
+
+def test_process_and_device_are_told_side_by_side() -> None:
+    found = values(metal.metal())
+    assert found["gpu.utilization"] == pytest.approx(70.0)
+    assert found["gpu.utilization.device"] == pytest.approx(75.0)
+    assert found["gpu.utilization.alone"] == pytest.approx(72.5)  # 50 ms its work waited for others
+    assert found["gpu.others"] == pytest.approx(5.0)
+
+
+def test_an_unmarked_process_is_held_against_its_own_window_and_the_device_against_the_whole_trace() -> None:
+    found = values(metal.metal(marked=False, entries=0, span=10.0, window=2.0))
+    assert found["gpu.utilization"] == pytest.approx(70.0)
+    assert found["gpu.utilization.device"] == pytest.approx(15.0)
+    assert found["gpu.others"] == pytest.approx(1.0)
+    assert found["gpu.window"] == 2.0
+    assert "gpu.entries" not in found
+    assert values(metal.metal(marked=False, window=None, span=10.0))["gpu.utilization"] == pytest.approx(14.0)
+
+
+def test_idle_time_is_told_by_what_it_waited_for() -> None:
+    found = values(metal.metal())
+    assert found["time.gpu.idle"] == pytest.approx(0.6)
+    assert found["gpu.starved"] == pytest.approx(75.0)
+    assert found["gpu.gap"] == 0.02
+
+
+def test_the_starved_share_of_the_generic_trace_stands_in() -> None:
+    document = metal.report(metal.metal(unsubmitted=None))
+    assert document.trace is not None
+    assert told(document)["gpu.starved"].value is None
+    document = replace(document, trace=replace(document.trace, starved=0.25))
+    assert told(document)["gpu.starved"].value == pytest.approx(25.0)
+
+
+def test_queue_and_command_buffers() -> None:
+    found = values(metal.metal())
+    assert found["queue.latency"] == 4e-3
+    assert found["queue.depth"] == 1.8
+    assert found["queue.most"] == 4
+    assert found["buffer.count"] == 300
+    assert found["buffer.time"] == 4.5e-3
+    assert found["buffer.completion"] == 9e-3
+
+
+def test_a_queue_without_completions_is_an_estimate_and_says_so() -> None:
+    found = told(metal.report(metal.metal(completion=None)))
+    assert found["queue.depth"].quality == found["queue.most"].quality == "estimated"
+    assert "completions are not in the trace" in (found["queue.depth"].reason or "")
+    assert "ended on the GPU" in (found["queue.depth"].source.formula or "")
+    assert told(metal.report())["queue.depth"].quality == "measured"
+
+
+def test_a_device_whose_states_are_not_told_names_the_table_that_told_it() -> None:
+    absent = (MetalAbsent("metal-gpu-state-intervals", "the table was not exported"),)
+    device = told(metal.report(metal.metal(absent=absent)))["gpu.utilization.device"]
+    assert device.value == pytest.approx(75.0)
+    assert device.source.counter == "metal-gpu-intervals"
+    assert "all processes" in (device.source.formula or "")
+
+
+def test_a_run_that_was_not_asked_to_count_says_that_and_not_how_to_set_up_a_trace() -> None:
+    reason = "it was recorded with Counter Set: (null)"
+    absent = (MetalAbsent("metal-gpu-counter-intervals", reason, "xctrace record ..."),)
+    whole = metal.run(metal.metal(counters=(), absent=absent))
+    gate = replace(whole, plan=replace(metal.plan(), passes=metal.plan().passes[:2]), passes=whole.passes[:2])
+    found = told(gate)["gpu.occupancy"]
+    assert (found.reason, found.fix) == (
+        "the counters pass was not asked for",
+        "--passes timing,trace,counters",
+    )
+    assert told(gate)["bandwidth.gpu"].reason == (
+        "the workload declares no bytes, and the counters pass was not asked for"
+    )
+    assert told(whole)["gpu.occupancy"].reason == reason
+
+
+def test_frames_are_told_only_where_there_are_some() -> None:
+    assert "frame.time" not in values(metal.metal())
+    frames = Spread(120, 16.7e-3, 17e-3, 33e-3, 2.0)
+    assert values(metal.metal(frames=frames))["frame.time"] == 16.7e-3
+
+
+def test_memory_of_metal_is_device_memory() -> None:
+    found = values(metal.metal())
+    assert found["memory.device_peak"] == 3 << 30
+    assert found["memory.device_recommended"] == 16 << 30
+    assert "memory.device_peak" not in values(metal.metal(memory_peak=None))
+
+
+def test_the_longest_is_a_shader_where_shaders_are_told_and_an_encoder_else() -> None:
+    assert told(metal.report())["gpu.longest"].value == pytest.approx(100 * 0.9 / 1.4)
+    assert told(metal.report())["gpu.longest"].reason == "encoder MPSMatrixMultiplication"
+    shaders = (MetalWork("softmax", "shader", 1, 0.3), MetalWork("rope", "shader", 1, 0.1))
+    found = told(metal.report(metal.metal(shaders=shaders)))["gpu.longest"]
+    assert (found.value, found.reason) == (pytest.approx(75.0), "shader softmax")
+
+
+def test_an_empty_trace_invents_nothing() -> None:
+    for reading in told(metal.report(MetalTrace())).values():
+        assert reading.value is None, reading.metric
+        assert reading.reason
+
+
+def test_a_trace_of_nothing_divides_by_nothing() -> None:
+    nothing = MetalTrace(span=0.0, device_busy=0.0, process_busy=0.0, others=0.0, window=0.0, unsubmitted=0.0)
+    found = told(metal.report(nothing))
+    assert found["gpu.utilization"].value is None
+    assert found["gpu.utilization"].reason == "the process had nothing on the GPU"
+    assert found["gpu.starved"].reason == "the GPU did not idle"
+
+
+def test_each_reading_names_its_table_and_every_metric_is_in_the_catalogue() -> None:
+    known = {info.name: info.unit for info in all_metrics()}
+    for reading in trace_readings(metal.metal()):
+        assert reading.unit == known[reading.metric]
+        assert reading.source.tool == "xctrace"
+        assert reading.source.counter
+        assert reading.source.formula
+    assert set(metal_counter_names().counters) <= set(known)
+
+
+def test_a_table_that_is_missing_gives_its_reason_and_the_way_to_get_it() -> None:
+    found = told(metal.report())["gpu.occupancy"]
+    assert found.reason == metal.NO_COUNTERS.reason
+    assert found.fix == metal.NO_COUNTERS.fix
+
+
+def test_of_two_missing_tables_each_is_named() -> None:
+    gone = tuple(
+        MetalAbsent(what, "the table was not exported", f"export {what}")
+        for what in ("metal-gpu-intervals", "device-thermal-state-intervals")
+    )
+    found = told(metal.report(MetalTrace(absent=gone)))
+    assert found["gpu.utilization"].reason == "metal-gpu-intervals was not exported"
+    assert found["gpu.slowed"].reason == "device-thermal-state-intervals was not exported"
+
+
+@pytest.mark.parametrize(
+    ("trace", "doubtful"),
+    [
+        (metal.metal(), False),
+        (metal.metal(process_busy=1.57), False),  # the clocks of two tables
+        (metal.metal(process_busy=1.7), True),
+        (metal.metal(marked=False, window_busy=1.0), True),
+        (metal.metal(marked=False, span=9.0, window_busy=1.5), False),
+        (metal.metal(device_busy=None), False),
+    ],
+)
+def test_a_process_that_works_for_longer_than_its_device_is_doubtful_and_decides_nothing(
+    trace: MetalTrace, doubtful: bool
+) -> None:
+    found = told(metal.report(trace))
+    for name in ("gpu.utilization", "gpu.utilization.device"):
+        assert (found[name].doubt is not None) is (doubtful and found[name].value is not None)
+    judged = judge_document(metal.report(trace), load_targets("mps"))
+    words = {v.target: v for v in judged.verdicts}
+    notes = next(s.notes for s in judged.summaries if s.concern == "gpu")
+    assert any(note.startswith("Doubtful: the process had work") for note in notes) is doubtful
+    if doubtful:
+        assert words["gpu-busy"].verdict == "unknown"
+        assert "is not whole" in words["gpu-busy"].reason
+
+
+# ---------------------------------------------------------------- slowed down
+
+
+LOW = (MetalState("Minimum", 1.5, 1.2), MetalState("Maximum", 0.5, 0.2))
+STATES_HIGH = (MetalState("Maximum", 2.0, 1.4),)
+
+
+@pytest.mark.parametrize(
+    ("changes", "value", "why"),
+    [
+        ({}, 100 * 0.05 / 1.4, "Minimum for 3.6 % of its work"),
+        ({"performance": LOW}, 100 * 1.2 / 1.4, "Minimum for 85.7 % of its work"),
+        # A GPU that mostly rests is in Minimum then: where the work is not told apart, the time has to do.
+        ({"performance": (MetalState("Minimum", 1.5), MetalState("Maximum", 0.5))}, 75.0, "75.0 % of the time"),
+        ({"thermal": (MetalState("Serious", 0.5), MetalState("Nominal", 1.5))}, 25.0, "thermal state was Serious"),
+        ({"induced": "Minimum"}, 100.0, "asked for the performance state Minimum"),
+        ({"low_power": True}, 100.0, "low power mode was on"),
+        ({"performance": STATES_HIGH}, 0.0, "nothing slowed it down"),
+        ({"performance": STATES_HIGH, "thermal": ()}, 0.0, "as far as its performance states tell"),
+        ({"performance": (), "thermal": (MetalState("Serious", 2.0),)}, 100.0, "thermal state was Serious"),
+        ({"performance": (), "thermal": (), "low_power": True}, 100.0, "low power mode was on"),
+    ],
+)  # fmt: skip
+def test_what_slows_a_gpu_down(changes: dict[str, object], value: float, why: str) -> None:
+    found = slowed(metal.metal(**changes))
+    assert found.value == pytest.approx(value)
+    assert why in (found.reason or "")
+
+
+def test_what_the_system_told_around_the_timing_counts() -> None:
+    hot = Moment("after timing", slowed=("thermal pressure: heavy",))
+    found = slowed(metal.metal(), (Moment("before timing"), hot))
+    assert found.value == 100.0
+    assert (found.reason or "").startswith("the system told of thermal pressure: heavy after timing")
+    document = metal.run(moments=(hot,))
+    assert told(document)["gpu.slowed"].value == 100.0
+
+
+@pytest.mark.parametrize("low_power", [None, False])  # that alone tells nothing of heat
+def test_without_states_nobody_knows_whether_it_was_slowed_down(low_power: bool | None) -> None:
+    found = slowed(metal.metal(performance=(), thermal=(), low_power=low_power, induced="Default"))
+    assert found.value is None
+    assert found.reason == "the trace has no performance and thermal states"
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"performance": (), "thermal": metal.NOMINAL}, "the trace has no performance states"),
+        ({"performance": (), "thermal": (MetalState("Fair", 0.1), MetalState("Nominal", 1.9))}, "no performance"),
+        ({"performance": (MetalState("Minimum", 0.3, 0.0),)}, "no performance state of the time in which the process"),
+    ],
+)  # fmt: skip
+def test_a_cool_gpu_of_which_no_state_is_told_is_not_called_fast(
+    changes: dict[str, object], why: str
+) -> None:
+    found = slowed(metal.metal(**changes))
+    assert found.value is None
+    assert why in (found.reason or "")
+    (summary,) = (s for s in summarize(metal.report(metal.metal(**changes))) if s.concern == "state")
+    assert "not known" in summary.headline
+
+
+# ---------------------------------------------------------------- counters
+
+
+def test_counters_at_work_are_measured_and_read_and_write_add_up() -> None:
+    found = told(metal.run(metal.metal(counters=metal.counters())))
+    assert found["gpu.occupancy"].value == 40.0
+    assert found["gpu.occupancy"].quality == "measured"
+    assert found["bandwidth.gpu"].value == pytest.approx(150e9)
+    assert found["bandwidth.gpu.share"].value == pytest.approx(100 * 150 / 273)
+    assert found["bandwidth.gpu.share"].quality == "measured"
+
+
+def test_a_mean_over_all_time_is_an_estimate_of_that_at_work() -> None:
+    counter = metal.counter("Compute Occupancy", None, mean=30.0, most=90.0, covered=1.0)
+    found = told(metal.run(metal.metal(counters=(counter,))))["gpu.occupancy"]
+    assert (found.value, found.quality) == (pytest.approx(40.0), "estimated")  # active for three quarters
+    asleep = replace(counter, covered=0.9)  # no sample of a tenth of the time: the GPU slept
+    assert told(metal.run(metal.metal(counters=(asleep,))))["gpu.occupancy"].value == pytest.approx(36.0)
+    assert told(metal.run(metal.metal(counters=(asleep,))))["gpu.occupancy"].doubt is None
+    low = replace(counter, most=38.0)
+    assert told(metal.run(metal.metal(counters=(low,))))["gpu.occupancy"].value == 38.0
+    blind = told(metal.run(metal.metal(counters=(counter,), device_busy=None)))["gpu.occupancy"]
+    assert blind.value is None
+    assert (blind.reason or "").startswith(
+        "Compute Occupancy is 30.0 % in the mean and 90.0 % at most, over a time"
+    )
+
+
+def test_an_estimate_that_could_be_far_off_is_doubtful_and_decides_nothing() -> None:
+    """Samples of a fixed length every third of a ms cover little, and hold the idle time all the same."""
+    few = metal.counter("Compute Occupancy", None, mean=60.0, most=90.0, covered=0.06)
+    trace = metal.metal(process_busy=1.0, device_busy=1.2, counters=(few,))
+    found = told(metal.run(trace))["gpu.occupancy"]
+    assert (found.value, found.quality) == (60.0, "estimated")
+    assert (
+        found.doubt
+        == "it may be up to 90.0 %: whether Compute Occupancy was sampled while the GPU rested is not told"
+    )
+    judged = judge_document(metal.run(trace), load_targets("mps"))
+    words = {v.target: v for v in judged.verdicts}
+    assert words["occupancy"].verdict == "unknown"
+    notes = next(s.notes for s in judged.summaries if s.concern == "occupancy")
+    assert f"Doubtful: {found.doubt}." in notes
+
+
+def test_samples_that_are_longer_than_the_work_in_them_decide_nothing() -> None:
+    counters = tuple(replace(one, filled=0.3) for one in metal.counters(read=160e9))
+    document = metal.run(metal.metal(counters=counters))
+    for name in ("gpu.occupancy", "gpu.limiter", "bandwidth.gpu.share"):
+        assert "work in 30.0 % of the time of the samples" in (told(document)[name].doubt or "")
+    words = {v.target: v for v in judge_document(document, load_targets("mps")).verdicts}
+    assert words["occupancy"].verdict == words["memory-bandwidth"].verdict == "unknown"
+    nearly = tuple(replace(one, filled=0.9) for one in metal.counters())
+    assert told(metal.run(metal.metal(counters=nearly)))["gpu.occupancy"].doubt is None
+
+
+def test_counters_of_a_gpu_that_did_more_than_the_trace_saw_do_not_go_with_it() -> None:
+    counter = metal.counter("Compute Occupancy", None, mean=60.0, most=90.0, covered=1.0)
+    found = told(metal.run(metal.metal(process_busy=0.1, device_busy=0.2, counters=(counter,))))[
+        "gpu.occupancy"
+    ]
+    assert found.value == 90.0
+    assert (found.doubt or "").startswith("the GPU of the counters worked for longer than that of the trace")
+    rates = metal.counters(read=60e9)
+    rates = tuple(
+        replace(c, active=None, mean=60e9, most=90e9, covered=1.0) if c.unit == "B/s" else c for c in rates
+    )
+    share = told(metal.run(metal.metal(process_busy=0.1, device_busy=0.2, counters=rates)))[
+        "bandwidth.gpu.share"
+    ]
+    assert share.doubt is not None
+
+
+def test_percentages_are_of_the_chips_bandwidth_and_estimates() -> None:
+    counters = metal.counters(read=32.0, unit="%")
+    found = told(metal.run(metal.metal(counters=counters)))
+    assert found["bandwidth.gpu.read"].value == pytest.approx(0.32 * 273e9)
+    assert found["bandwidth.gpu.share"].value == pytest.approx(40.0)
+    assert found["bandwidth.gpu.share"].quality == "estimated"
+    notes = next(
+        s.notes for s in summarize(metal.run(metal.metal(counters=counters))) if s.concern == "bandwidth"
+    )
+    assert any("the counters tell per cent, and not of what" in note for note in notes)
+    assert not any("does not tell when the process worked" in note for note in notes)
+    unknown = told(metal.run(metal.metal(counters=counters), gpus=()))
+    assert unknown["bandwidth.gpu"].value is None
+    assert unknown["bandwidth.gpu.share"].value == pytest.approx(40.0)
+
+
+@pytest.mark.parametrize("unit", ["", "ms"])
+def test_a_counter_in_a_unit_of_its_own_is_no_bandwidth(unit: str) -> None:
+    found = told(metal.run(metal.metal(counters=metal.counters(unit=unit))))
+    assert found["bandwidth.gpu"].value is None
+    assert found["bandwidth.gpu.share"].value is None
+    assert "not in bytes per second" in (found["bandwidth.gpu.read"].reason or "")
+
+
+def test_half_of_the_traffic_is_no_bandwidth() -> None:
+    found = told(metal.run(metal.metal(counters=(metal.counter("GPU Read Bandwidth", 1e9, "B/s"),))))
+    assert found["bandwidth.gpu.read"].value == 1e9
+    assert found["bandwidth.gpu"].value is None
+    assert "none of the recorded counters tells it (GPU write bandwidth)" in (
+        found["bandwidth.gpu"].reason or ""
+    )
+
+
+def test_declared_work_stands_in_for_a_counter_of_no_use() -> None:
+    document = metal.run(metal.metal(counters=metal.counters(unit="")), timings=(metal.timing(bytes=0.7e9),))
+    found = told(document)["bandwidth.gpu"]
+    assert found.value == pytest.approx(0.7e9 * 300 / 1.4)
+    assert found.quality == "estimated"
+
+
+def test_tables_that_differ_by_a_hair_make_no_more_than_the_whole() -> None:
+    found = values(metal.metal(process_busy=2.0000001, device_busy=2.0000002))
+    assert found["gpu.utilization"] == 100.0
+    assert found["gpu.utilization.device"] == 100.0
+    assert found["time.gpu.idle"] == 0.0
+
+
+def test_a_counter_that_is_always_zero_is_a_hard_zero_and_no_value() -> None:
+    zero = metal.counter("Compute Occupancy", 0.0, mean=0.0, most=0.0)
+    found = told(metal.run(metal.metal(counters=(zero,))))["gpu.occupancy"]
+    assert found.value is None
+    assert found.reason == "Compute Occupancy is a hard zero: 0 in all of 1000 samples"
+
+
+def test_the_largest_limiter_stands_for_the_top_one_but_not_that_of_launches() -> None:
+    counters = (
+        metal.counter("Compute Shader Launch Limiter", 99.0),
+        metal.counter("ALU Limiter", 61.0),
+        metal.counter("LLC Limiter", 12.0),
+    )
+    found = told(metal.run(metal.metal(counters=counters)))["gpu.limiter"]
+    assert (found.value, found.reason) == (61.0, "ALU Limiter")
+
+
+def test_without_counters_declared_work_gives_an_estimate() -> None:
+    document = metal.run(timings=(metal.timing(flops=14e9, bytes=0.7e9),))
+    found = told(document)
+    assert found["bandwidth.gpu"].value == pytest.approx(0.7e9 * 300 / 1.4)
+    assert found["bandwidth.gpu"].quality == "estimated"
+    assert found["flops.gpu.share"].value == pytest.approx(100 * 14e9 * 300 / 1.4 / 8.2e12)
+    assert found["arithmetic_intensity"].value == pytest.approx(20.0)
+    counted = told(metal.run(metal.metal(counters=metal.counters()), timings=document.timings))
+    assert counted["bandwidth.gpu"].value == pytest.approx(150e9)  # what is counted is not estimated
+
+
+def test_of_an_unmarked_trace_nobody_knows_how_often_the_work_was_done() -> None:
+    document = metal.run(
+        metal.metal(marked=False, entries=0), timings=(metal.timing(flops=14e9, bytes=0.7e9),)
+    )
+    found = told(document)
+    assert "how many iterations were traced" in (found["bandwidth.gpu"].reason or "")
+    assert "how many iterations were traced" in (found["flops.gpu.rate"].reason or "")
+    assert "flops.gpu.rate" not in told(metal.run())  # nothing is declared: nothing is missed
+
+
+def test_the_chip_is_known_by_the_name_in_the_trace() -> None:
+    counters = metal.counters(read=20e9)
+    found = told(metal.report(metal.metal(counters=counters, device="Apple M1")))
+    assert found["bandwidth.gpu.share"].value == pytest.approx(100 * 25 / 68)
+    several = told(metal.report(metal.metal(counters=counters, device="Apple M3 Max")))["bandwidth.gpu.share"]
+    assert several.value is None
+    assert "GPU cores" in (several.reason or "")
+    foreign = told(metal.report(metal.metal(counters=counters), gpus=(Gpu("AMD Radeon Pro 5500M"),)))
+    assert "not Apple's" in (foreign["bandwidth.gpu.share"].reason or "")
+
+
+def test_a_figure_of_one_report_makes_an_estimate() -> None:
+    doubtful = [name for name in all_chips() if _bandwidth_is_one_reports(name)]
+    counters = metal.counters(read=20e9)
+    for name in doubtful[:1]:
+        gpu = Gpu(name, cores=configurations_of(name)[0])
+        found = told(metal.report(metal.metal(counters=counters), gpus=(gpu,)))["bandwidth.gpu.share"]
+        assert (found.quality, found.reason) == ("estimated", "the figure of the chip is one report's")
+    assert doubtful
+
+
+def _bandwidth_is_one_reports(name: str) -> bool:
+    chip = find_chip(name, configurations_of(name)[0])
+    return not isinstance(chip, Fault) and not chip.bandwidth_checked
+
+
+def test_of_several_gpus_the_one_that_the_trace_names_is_held_against_its_own_figure() -> None:
+    gpus = (Gpu("AMD Radeon Pro 5500M"), replace(metal.M4, name="Apple M4 Pro"))
+    trace = metal.metal(counters=metal.counters(), device="Apple M4 Pro")
+    assert told(metal.report(trace, gpus=gpus))["bandwidth.gpu.share"].value == pytest.approx(100 * 150 / 273)
+
+
+# ---------------------------------------------------------------- tables
+
+
+def tables(trace: MetalTrace, concern: str) -> dict[str, Table]:
+    (found,) = [s for s in summarize(enrich(metal.run(trace))) if s.concern == concern]
+    return {table.title: table for table in found.tables}
+
+
+def test_without_labels_the_channels_are_told() -> None:
+    (found,) = [s for s in summarize(enrich(metal.run(metal.metal(encoders=())))) if s.concern == "encoders"]
+    assert found.headline == "Compute takes 100.0 % of 1.40 s in 610 channels."
+    assert "Encoders are not told apart" in found.notes[0]
+
+
+def test_names_that_metal_gives_are_told_from_labels() -> None:
+    unnamed = (MetalWork("Compute Command 0", "encoder", 9, 1.0), MetalWork("", "encoder", 1, 0.1))
+    for works, said in ((unnamed, True), ((*unnamed, metal.SILU), False)):
+        (found,) = [
+            s for s in summarize(enrich(metal.run(metal.metal(encoders=works)))) if s.concern == "encoders"
+        ]
+        assert any("Metal's own names" in note for note in found.notes) is said
+
+
+def test_a_table_shows_the_largest_and_counts_the_rest() -> None:
+    works = tuple(MetalWork(f"op {n}", "encoder", 1, 1.0 + n) for n in range(14))
+    table = tables(metal.metal(encoders=works), "encoders")["Encoders by GPU time"]
+    assert len(table.rows) == 10
+    assert table.rows[0][:4] == ("op 13", "1", "14.0 s", "13.3 %")
+    assert table.note == "and 4 further encoders, 9.5 % of the time"
+    counters = tuple(metal.counter(f"c{n}", 1.0) for n in range(86))
+    counted = tables(metal.metal(counters=counters), "occupancy")["All counters, of the whole device"]
+    assert (counted.note or "").startswith("and 46 further counters in run.json; samples cover 50.0 %")
+
+
+def test_states_without_work_have_no_column_for_it() -> None:
+    found = tables(metal.metal(), "state")
+    assert found["Performance states of the GPU"].columns == ("state", "time", "share", "at work")
+    assert found["Thermal states"].columns == ("state", "time", "share")
+
+
+# ---------------------------------------------------------------- again, and with more
+
+
+def test_doing_it_again_changes_nothing() -> None:
+    for document in (metal.run(), metal.report(), metal.run(metal.metal(counters=metal.counters()))):
+        once = enrich(document)
+        once = replace(once, summaries=summarize(once))
+        assert enrich(once) == once
+        assert summarize(once) == once.summaries
+
+
+def test_what_a_later_pass_counted_takes_the_place_of_an_estimate() -> None:
+    before = enrich(metal.run(timings=(metal.timing(bytes=0.7e9),)))
+    after = told(replace(before, metal=metal.metal(counters=metal.counters())))
+    assert after["bandwidth.gpu"].quality == "measured"
+    assert [r.metric for r in enrich(before).readings].count("bandwidth.gpu") == 1
+
+
+def test_the_names_of_the_table_are_those_of_a_recorded_m1(fixtures: Path) -> None:
+    rows = (fixtures / "xctrace/m1-metal-system-trace/gpu_hardware_counters.csv").read_text().splitlines()
+    recorded = {row.split(",")[0] for row in rows[1:]}
+    names = metal_counter_names()
+    known = {metric for metric, ways in names.counters.items() if recorded & set(ways)}
+    assert known == set(names.counters) - {"gpu.occupancy.target"}  # that came with the M3
+    assert "ALU Limiter" in names.limiters(recorded)

@@ -1,0 +1,163 @@
+"""Counters, functions, Python, memory and the trace: headline, tables, and what is missing."""
+
+from __future__ import annotations
+
+import pytest
+
+from profkit.analysis.summaries.counted import summarize_branches, summarize_cache, summarize_instructions
+from profkit.analysis.summaries.functions import function_readings, summarize_functions
+from profkit.analysis.summaries.memory import allocation_readings, summarize_allocations, summarize_memory
+from profkit.analysis.summaries.python import summarize_python
+from profkit.analysis.summaries.trace import is_traced, summarize_trace
+from profkit.core.types import RUN, Hotspot, Profile
+from profkit.runtime.passes.read_tracemalloc import Allocations, Growth, Line
+from tests import documents
+from tests.documents import reading
+
+
+def test_the_cache_headline_names_every_level() -> None:
+    summary = summarize_cache(
+        [reading(f"cache.l{level}.miss_rate", value) for level, value in ((1, 9.0), (2, 10.3), (3, 0.09))]
+    )
+    assert summary.headline == (
+        "Of the accesses that reach each level, 9.0 % miss L1, 10.3 % miss L2 and 0.09 % miss L3 (simulated)."
+    )
+    assert any("no prefetcher" in note for note in summary.notes)
+
+
+def test_measured_rates_carry_no_remark_on_simulation() -> None:
+    summary = summarize_cache([reading("cache.l1.miss_rate", 3.0, quality="measured")])
+    assert summary.notes == ()
+    assert summary.headline.endswith("3.0 % miss L1.")
+
+
+def test_where_nothing_was_counted_the_reason_and_the_fix_are_said() -> None:
+    blind = reading("cache.l1.miss_rate", None, reason="no PMU", fix="apt install valgrind")
+    summary = summarize_cache([blind])
+    assert summary.headline == "How well the caches serve is not known: no PMU."
+    assert summary.notes == ("L1 data cache misses: unavailable, no PMU (apt install valgrind)",)
+    assert summary.readings == (blind,)
+
+
+def test_branches_and_instructions_have_their_sentence() -> None:
+    branches = [reading("branch.count", 2.1e6, "count"), reading("branch.miss_rate", 0.6)]
+    assert summarize_branches(branches).headline == "0.60 % of 2.10 M branches are mispredicted (simulated)."
+    core = [
+        reading("ipc", 2.134, "instructions/cycle", quality="measured"),
+        reading("simd.utilization", 97.0, quality="measured"),
+    ]
+    assert summarize_instructions(core).headline == (
+        "2.13 instructions per cycle; 97.0 % of the floating-point arithmetic is SIMD."
+    )
+
+
+def test_functions_are_told_with_their_share_of_misses() -> None:
+    summary = summarize_functions(documents.profiles())
+    assert summary is not None
+    assert summary.tables[0].columns == ("function", "instructions", "L1 misses")
+    assert summary.tables[0].rows[0][1:] == ("83.3 %", "73.3 %")
+    assert summarize_functions(documents.profiles()[:1]) is None
+
+
+def test_function_readings_come_from_the_functions_own_counters() -> None:
+    spot = Hotspot(
+        "f", 100.0, library="lib.so", counters={"Ir": 100.0, "Dr": 30.0, "Dw": 10.0, "D1mr": 4.0, "D1mw": 0.0}
+    )
+    cold = Hotspot("cold", 1.0, counters={"Ir": 1.0})
+    found = function_readings([Profile("functions by instructions", "instructions", 101.0, (spot, cold))])
+    rate = next(r for r in found if r.metric == "cache.l1.miss_rate")
+    assert rate.value == pytest.approx(10.0)
+    assert (rate.scope.kind, rate.scope.name, rate.scope.id) == ("function", "f", "lib.so")
+    assert {r.scope.name for r in found} == {"f"}  # 1 % of the instructions is not worth a verdict
+
+
+def python_profiles() -> list[Profile]:
+    module = Hotspot("<module>", 0.1, 1.0, 1, "lib/torch/__init__.py", 1)
+    work = Hotspot("work", 2.0, 2.5, 10, "bench.py", 7)
+    return [
+        Profile("own time by function", "s", 4.0, (work, module)),
+        Profile("cumulative time by function", "s", 4.0, (work, module)),
+        Profile("import time by module", "s", 1.5, (module,)),
+    ]
+
+
+def test_import_time_stands_apart_from_python_time() -> None:
+    summary = summarize_python(python_profiles())
+    told = {r.metric: r.value for r in summary.readings}
+    assert told == {"time.python": 2.5, "time.import": 1.5}
+    assert summary.headline == (
+        "work bench.py:7 has the most own time, 50.0 % of 4.00 s under cProfile, 1.50 s of it imports."
+    )
+    assert [t.title for t in summary.tables] == [
+        "Python functions by own time",
+        "Python functions with all they call",
+        "Imports, each with what it imports in turn",
+    ]
+    assert summary.tables[2].rows == (("torch/__init__.py", "1.00 s", "66.7 %"),)
+
+
+def test_a_profile_of_samples_is_told_from_those_of_cprofile_and_callgrind() -> None:
+    sampled = Profile("cycles by function", "samples", 10.0, (Hotspot("f", 9.0, 10.0, library="libm.so"),))
+    assert is_traced(sampled)
+    assert not any(is_traced(p) for p in (*python_profiles(), *documents.profiles()))
+    summary = summarize_trace(
+        [sampled, Profile("cycles by library", "samples", 10.0, (Hotspot("libm.so", 9.0),))]
+    )
+    assert summary is not None
+    assert summary.headline == "f [libm.so] takes 90.0 % of the samples, libm.so as a library 90.0 %."
+    assert summary.notes[0].startswith("Only 10 samples")
+
+
+def test_no_trace_is_told_with_its_reason_or_not_at_all() -> None:
+    blind = reading("time.cpu", None, "s", reason="perf was refused", fix="sysctl this")
+    summary = summarize_trace([], blind)
+    assert summary is not None
+    assert "perf was refused" in summary.headline
+    assert summary.notes == ("To have it: sysctl this",)
+    assert summarize_trace([]) is None
+
+
+def allocations(growth: Growth) -> Allocations:
+    line = Line("a/b/c.py", 3, 4096, 2)
+    return Allocations(5 << 20, 1, 100, 3 << 20, 1, growth, (line,), (line,), (1, 9), "3.11", ("a note",))
+
+
+LEAK = Growth(1024.0, 1000.0, 1100.0, 50, True, "keeps growing")
+QUIET = Growth(0.4, -3.0, 6.0, 50, False, "does not grow")
+SHORT = Growth(None, None, None, 3, None, "5 iterations are too few: 10 are needed")
+
+
+@pytest.mark.parametrize(
+    ("growth", "value", "says"),
+    [
+        (LEAK, 1000.0, "each iteration leaves 1.00 KiB behind: it leaks"),
+        (QUIET, 0.0, "no leak in 50 iterations"),
+        (SHORT, None, "whether it leaks is not known (5 iterations are too few: 10 are needed)"),
+    ],
+)
+def test_growth_is_what_is_certain_of_it(growth: Growth, value: float | None, says: str) -> None:
+    peak, grown = allocation_readings(allocations(growth))
+    assert (peak.value, peak.unit) == (float(3 << 20), "B")
+    assert grown.value == value
+    assert summarize_allocations(allocations(growth)).headline == f"Python holds 3.00 MiB at most; {says}."
+
+
+def test_growing_lines_are_shown_where_it_leaks() -> None:
+    tables = [(t.title, t.note) for t in summarize_allocations(allocations(LEAK)).tables]
+    assert tables == [("Lines that grow", "from iteration 1 to 9"), ("Lines that hold most", None)]
+    assert [t.title for t in summarize_allocations(allocations(QUIET)).tables] == ["Lines that hold most"]
+
+
+def test_resident_memory_joins_what_tracemalloc_said() -> None:
+    rss = reading("memory.rss_peak", float(1 << 30), "B", quality="measured", scope=RUN)
+    stored = summarize_allocations(allocations(QUIET))
+    joined = summarize_memory([rss], stored, [])
+    assert joined.headline == stored.headline
+    assert joined.tables[0].rows == (("Peak resident memory", "1.00 GiB"),)
+    assert rss in joined.readings
+    assert summarize_memory([rss], joined, []) == joined
+    alone = summarize_memory([rss], None, [reading("memory.python_peak", None, "B", reason="no Python here")])
+    assert (
+        alone.headline
+        == "The process holds 1.00 GiB at most. What Python holds is not known: no Python here."
+    )

@@ -1,0 +1,191 @@
+"""Bandwidth and roofline: formulas, qualities, and which peaks a workload is held against."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from profkit.analysis.summaries.bandwidth import bandwidth_readings, summarize_bandwidth
+from profkit.analysis.summaries.pick import mixed
+from profkit.analysis.summaries.roofline import roofline_readings, summarize_roofline
+from profkit.analysis.summaries.work import Work, roof, roofs
+from profkit.core.types import RUN, Peaks, Quality, Reading
+from tests.documents import peaks, reading
+
+
+def work(**changes: object) -> Work:
+    """10 ms for 1 MB and 100 MFLOP: 100 MB/s, 10 GFLOP/s, 100 FLOP/B."""
+    base = Work(
+        RUN,
+        reading("time.median", 0.01, "s", quality="measured", scope=RUN),
+        reading("dram.bytes", 1e6, "B", scope=RUN),
+        reading("flops", 1e8, "FLOP", scope=RUN),
+    )
+    return replace(base, **changes)  # type: ignore[arg-type]
+
+
+def told(readings: tuple[Reading, ...]) -> dict[str, Reading]:
+    return {r.metric: r for r in readings}
+
+
+def test_bandwidth_is_bytes_per_iteration_over_the_median_against_the_measured_peak() -> None:
+    found = told(bandwidth_readings(work(busy=100.0), roofs(peaks(), 100.0, RUN)))
+    assert found["bandwidth.dram"].value == pytest.approx(1e8)
+    assert found["bandwidth.dram.share"].value == pytest.approx(100 * 1e8 / 15.2e9)
+
+
+def test_simulated_bytes_over_a_measured_time_are_an_estimate() -> None:
+    assert (
+        told(bandwidth_readings(work(), roofs(peaks(), None, RUN)))["bandwidth.dram"].quality == "estimated"
+    )
+    counted = work(dram=reading("dram.bytes", 1e6, "B", quality="measured", scope=RUN))
+    assert (
+        told(bandwidth_readings(counted, roofs(peaks(), None, RUN)))["bandwidth.dram"].quality == "measured"
+    )
+
+
+@pytest.mark.parametrize(
+    ("qualities", "result"),
+    [
+        (["measured", "measured"], "measured"),
+        (["simulated", "simulated"], "simulated"),
+        (["measured", "simulated"], "estimated"),
+        (["multiplexed", "measured"], "multiplexed"),
+        (["multiplexed", "simulated"], "estimated"),
+        (["estimated", "measured"], "estimated"),
+        (["measured", "unavailable"], "unavailable"),
+    ],
+)
+def test_a_derived_reading_is_as_good_as_its_inputs_allow(qualities: list[Quality], result: Quality) -> None:
+    assert mixed(qualities) == result
+
+
+@pytest.mark.parametrize(
+    ("busy", "threads", "bandwidth"),
+    [(95.0, 1, 15.2e9), (110.0, 1, 15.2e9), (111.0, 2, 20.7e9), (200.0, 2, 20.7e9), (None, 2, 20.7e9)],
+)
+def test_the_peak_is_that_of_as_many_threads_as_were_busy(
+    busy: float | None, threads: int, bandwidth: float
+) -> None:
+    limit = roofs(peaks(), busy, RUN)
+    assert (limit.threads, limit.bandwidth.value) == (threads, bandwidth)
+
+
+@pytest.mark.parametrize(
+    ("flops", "attainable", "under"),
+    [
+        (1e8, 60e9, "compute"),  # 100 FLOP/B: 1520 GFLOP/s by bandwidth, so the flat roof
+        (1e6, 15.2e9, "memory"),  # 1 FLOP/B: one times the bandwidth
+    ],
+)
+def test_the_roofline_is_the_lower_of_both_roofs(flops: float, attainable: float, under: str) -> None:
+    limit = roofs(peaks(), 100.0, RUN)
+    found = told(roofline_readings(work(flops=reading("flops", flops, "FLOP", scope=RUN)), limit))
+    assert found["roofline.attainable"].value == pytest.approx(attainable)
+    assert found["roofline.share"].value == pytest.approx(100 * flops / 0.01 / attainable)
+    assert roof(found["arithmetic_intensity"], limit) == under
+
+
+def test_without_counted_flops_the_declared_ones_serve_and_it_is_said() -> None:
+    blind = work(flops=reading("flops", None, "FLOP", scope=RUN), declared_flops=2e8)
+    found = told(roofline_readings(blind, roofs(peaks(), 100.0, RUN)))
+    assert found["flops.rate"].value == pytest.approx(2e10)
+    assert found["flops.rate"].quality == "estimated"
+    assert found["flops.rate"].reason == "as the workload declares them"
+
+
+def test_what_is_missing_leaves_unavailable_with_the_first_reason() -> None:
+    blind = work(dram=reading("dram.bytes", None, "B", scope=RUN, reason="no such counter", fix="do this"))
+    limit = roofs(peaks(), 100.0, RUN)
+    found = told((*bandwidth_readings(blind, limit), *roofline_readings(blind, limit)))
+    for name in ("bandwidth.dram", "bandwidth.dram.share", "arithmetic_intensity", "roofline.share"):
+        assert found[name].value is None
+        assert found[name].reason == "it needs dram.bytes: no such counter"
+        assert found[name].fix == "do this"
+    assert found["flops.rate"].value == pytest.approx(1e10)
+
+
+def test_no_traffic_at_all_has_no_intensity() -> None:
+    found = told(
+        roofline_readings(work(dram=reading("dram.bytes", 0.0, "B", scope=RUN)), roofs(peaks(), None, RUN))
+    )
+    assert found["arithmetic_intensity"].value is None
+    assert found["roofline.share"].value is None
+
+
+@pytest.mark.parametrize("limit", [None, Peaks(None, None, None, None, 2, "x")])
+def test_without_peaks_the_rates_stay_and_the_shares_say_why(limit: Peaks | None) -> None:
+    roofs_ = roofs(limit, 200.0, RUN)
+    found = told((*bandwidth_readings(work(), roofs_), *roofline_readings(work(), roofs_)))
+    assert found["bandwidth.dram"].value == pytest.approx(1e8)
+    for name in ("bandwidth.dram.share", "flops.share", "roofline.share"):
+        assert "peaks of this machine were not measured" in (found[name].reason or "")
+    summary = summarize_roofline(roofline_readings(work(), roofs_), roofs_, limit, work())
+    assert summary.headline.startswith("The position under the roofline is not known")
+
+
+def test_flops_that_were_counted_and_declared_apart_get_a_word() -> None:
+    limit = roofs(peaks(), 100.0, RUN)
+    apart = work(declared_flops=2e8)
+    notes = summarize_roofline(roofline_readings(apart, limit), limit, peaks(), apart).notes
+    assert any("Counted 100 MFLOP per iteration, declared 200 MFLOP" in note for note in notes)
+    close = work(declared_flops=1.05e8)
+    notes = summarize_roofline(roofline_readings(close, limit), limit, peaks(), close).notes
+    assert not any("declared" in note for note in notes)
+
+
+def test_the_headlines_are_sentences() -> None:
+    limit = roofs(peaks(), 100.0, RUN)
+    assert summarize_bandwidth(bandwidth_readings(work(), limit), limit, work().dram).headline == (
+        "100 MB/s to and from memory, 0.66 % of the 15.2 GB/s that this machine reaches (estimated)."
+    )
+    assert summarize_roofline(roofline_readings(work(), limit), limit, peaks(), work()).headline == (
+        "10.0 GFLOP/s is 16.7 % of what the compute roof allows at 100 FLOP/B:"
+        " arithmetic would limit it, but something else does before."
+    )
+
+
+@pytest.mark.parametrize(
+    ("quality", "cause", "other"),
+    [("simulated", "stores stream past the caches", None), ("measured", "the machine was busy", "stream")],
+)
+def test_more_than_the_whole_bandwidth_is_no_fact_and_says_what_it_means(
+    quality: Quality, cause: str, other: str | None
+) -> None:
+    """19 GB/s where 15.2 GB/s are the peak."""
+    busy = work(dram=reading("dram.bytes", 1.9e8, "B", quality=quality, scope=RUN))
+    limit = roofs(peaks(), 100.0, RUN)
+    found = bandwidth_readings(busy, limit)
+    share = told(found)["bandwidth.dram.share"]
+    assert share.value == pytest.approx(125)
+    assert share.quality == "estimated"
+    assert cause in str(share.reason)
+    assert other is None or other not in str(share.reason)
+    assert cause in summarize_bandwidth(found, limit, busy.dram).headline
+    assert (
+        told(bandwidth_readings(work(dram=reading("dram.bytes", 1.55e8, "B")), limit))[
+            "bandwidth.dram.share"
+        ].reason
+        is None
+    )  # 102 %: as near as a peak is known
+
+
+def test_more_arithmetic_than_the_peak_names_the_peak_and_the_type_as_causes() -> None:
+    fast = work(flops=reading("flops", 1e12, "FLOP", scope=RUN))
+    share = told(roofline_readings(fast, roofs(peaks(), None, RUN)))["roofline.share"]
+    assert share.value is not None
+    assert share.value > 105
+    assert "float16" in str(share.reason)
+    assert "busy" in str(share.reason)
+
+
+def test_more_than_the_whole_without_a_cause_is_said_without_one() -> None:
+    """As a run that was recorded before causes were named has it."""
+    fast, limit = work(flops=reading("flops", 1e12, "FLOP", scope=RUN)), roofs(peaks(), None, RUN)
+    stored = tuple(
+        replace(r, reason=None) if r.value is not None else r for r in roofline_readings(fast, limit)
+    )
+    assert summarize_roofline(stored, limit, peaks(), fast).headline.endswith(
+        ": more than the whole cannot be."
+    )

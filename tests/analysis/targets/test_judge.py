@@ -1,0 +1,316 @@
+"""The judge: pass, fail, not applicable or unknown, and the reason in words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from profkit.analysis.targets import Context, Target, judge, judge_run, load_targets
+from profkit.analysis.targets.target import in_words, met
+from profkit.core.types import RUN, Counter, Reading, Scope, Summary, Verdict, VerdictWord
+from tests import documents
+from tests.documents import REGION, reading
+
+TARGETS = {target.name: target for target in load_targets("cpu")}
+
+
+def one(name: str, *readings: Reading, context: Context | None = None) -> Verdict:
+    (verdict,) = judge([TARGETS[name]], readings, context or Context())
+    return verdict
+
+
+def measured(metric: str, value: float | None, unit: str = "%", **more: object) -> Reading:
+    return reading(metric, value, unit, **{"quality": "measured", "scope": RUN, **more})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("value", "operator", "threshold", "holds"),
+    [(5, "<", 5, False), (4.9999, "<", 5, True), (5, "<=", 5, True), (2, ">", 2, False), (2, ">=", 2, True)],
+)
+def test_a_threshold_is_met_exactly(value: float, operator: str, threshold: float, holds: bool) -> None:
+    assert met(value, operator, threshold) is holds  # type: ignore[arg-type]
+
+
+def test_the_unrounded_value_is_compared() -> None:
+    """4.996 % reads as 5.0 % on the screen and passes; 5.004 % does as well and fails."""
+    assert one("l1-miss-rate", measured("cache.l1.miss_rate", 4.996)).verdict == "pass"
+    assert one("l1-miss-rate", measured("cache.l1.miss_rate", 5.004)).verdict == "fail"
+
+
+def test_a_failure_says_value_quality_threshold_and_what_to_try() -> None:
+    verdict = one("l1-miss-rate", reading("cache.l1.miss_rate", 9.0, scope=RUN))
+    assert verdict.verdict == "fail"
+    assert verdict.reason == "9.0 % of the data accesses missed the L1 cache (simulated); target < 5 %"
+    assert verdict.threshold == "< 5 %"
+    assert verdict.advice[0].startswith("Walk arrays")
+    assert any("without a prefetcher" in line for line in verdict.advice)
+    hardware = one("l1-miss-rate", measured("cache.l1.miss_rate", 9.0))
+    assert not any("without a prefetcher" in line for line in hardware.advice)
+
+
+def test_a_pass_has_no_advice() -> None:
+    assert one("branch-miss-rate", measured("branch.miss_rate", 1.0)).advice == ()
+
+
+def test_unavailable_is_unknown_with_reason_and_fix() -> None:
+    verdict = one("ipc", measured("ipc", None, "", reason="no PMU", fix="use a metal instance"))
+    assert verdict.verdict == "unknown"
+    assert verdict.reason == "Instructions per cycle not known: no PMU"
+    assert verdict.advice == ("use a metal instance",)
+
+
+def test_a_report_is_not_asked_for_what_it_does_not_speak_of() -> None:
+    told = (measured("branch.miss_rate", 1.0),)
+    silent = Summary("bandwidth", "", (measured("bandwidth.dram.share", None),))
+    report = replace(documents.empty(), readings=told, summaries=(silent,))
+    assert [v.target for v in judge_run(report, list(TARGETS.values()))] == ["branch-miss-rate"]
+    run = replace(report, plan=documents.plan())
+    assert [v.target for v in judge_run(run, list(TARGETS.values()))] == [
+        "branch-miss-rate",
+        "memory-bandwidth",
+    ]
+
+
+def test_a_metric_nobody_spoke_of_has_no_verdict() -> None:
+    assert judge(list(TARGETS.values()), []) == ()
+
+
+@pytest.mark.parametrize(
+    ("value", "share", "word"),
+    [
+        (1.5, 1.0, "fail"),
+        (1.5, 0.99, "fail"),
+        (1.5, 0.9, "fail"),  # a quarter below: a tenth unseen cannot turn it
+        (1.9, 0.9, "unknown"),
+        (2.1, 0.9, "unknown"),
+        (2.1, 1.0, "pass"),
+        (1.5, 0.33, "unknown"),
+        (9.0, 0.33, "pass"),
+    ],
+)
+def test_a_multiplexed_value_near_the_threshold_decides_nothing(
+    value: float, share: float, word: VerdictWord
+) -> None:
+    verdict = one("ipc", measured("ipc", value, "", quality="multiplexed", share=share))
+    assert verdict.verdict == word, verdict.reason
+
+
+@pytest.mark.parametrize(
+    ("l1", "word"), [(0.4, "not-applicable"), (0.5, "fail"), (20.0, "fail"), (None, "fail")]
+)
+def test_an_l2_rate_means_something_only_when_accesses_reach_l2(l1: float | None, word: VerdictWord) -> None:
+    verdict = one("l2-miss-rate", measured("cache.l1.miss_rate", l1), measured("cache.l2.miss_rate", 50.0))
+    assert verdict.verdict == word
+    if word == "not-applicable":
+        assert "L1 misses 0.40 %" in verdict.reason
+
+
+@pytest.mark.parametrize(("l1", "l2", "word"), [(5.0, 1.0, "not-applicable"), (5.0, 2.0, "fail")])
+def test_an_l3_rate_means_something_only_when_accesses_reach_l3(
+    l1: float, l2: float, word: VerdictWord
+) -> None:
+    told = [measured(f"cache.l{n}.miss_rate", value) for n, value in ((1, l1), (2, l2), (3, 90.0))]
+    assert one("l3-miss-rate", *told).verdict == word
+
+
+@pytest.mark.parametrize(
+    ("moved", "rate", "word"),
+    [
+        (1.0e9, 90.0, "not-applicable"),
+        (1.24e9, 90.0, "not-applicable"),
+        (1.3e9, 90.0, "fail"),
+        (1.0e9, 5.0, "pass"),
+    ],
+)
+def test_compulsory_misses_of_streaming_data_are_no_fault(
+    moved: float, rate: float, word: VerdictWord
+) -> None:
+    told = [
+        measured("cache.l1.miss_rate", 6.0),
+        measured("cache.l2.miss_rate", 95.0),
+        measured("cache.l3.miss_rate", rate),
+        measured("bandwidth.dram", moved, "B/s", scope=REGION),
+        measured("bandwidth.declared", 1e9, "B/s", scope=REGION),
+    ]
+    verdict = one("l3-miss-rate", *told)
+    assert verdict.verdict == word
+    if word == "not-applicable":
+        assert "compulsory misses" in verdict.reason
+
+
+@pytest.mark.parametrize(("share", "word"), [(80.0, "not-applicable"), (50.0, "fail"), (None, "fail")])
+def test_ipc_does_not_judge_what_memory_limits(share: float | None, word: VerdictWord) -> None:
+    told = [measured("ipc", 0.5, ""), measured("bandwidth.dram.share", share)]
+    assert one("ipc", *told).verdict == word
+
+
+@pytest.mark.parametrize(("flops", "word"), [(1e5, "not-applicable"), (5e5, "fail"), (None, "fail")])
+def test_simd_share_does_not_judge_what_hardly_calculates(flops: float | None, word: VerdictWord) -> None:
+    told = [
+        measured("simd.utilization", 3.0),
+        measured("instructions", 1e7, "count"),
+        measured("flops", flops, "FLOP"),
+    ]
+    assert one("simd-utilization", *told).verdict == word
+
+
+@pytest.mark.parametrize(
+    ("roof", "bandwidth", "roofline"),
+    [
+        ("memory", "fail", "not-applicable"),
+        ("compute", "not-applicable", "fail"),
+        (None, "unknown", "unknown"),
+    ],
+)
+def test_each_roof_is_judged_by_its_own_target(
+    roof: str | None, bandwidth: VerdictWord, roofline: VerdictWord
+) -> None:
+    told = [measured("bandwidth.dram.share", 10.0), measured("roofline.share", 10.0)]
+    context = Context(roof=roof)  # type: ignore[arg-type]
+    assert one("memory-bandwidth", *told, context=context).verdict == bandwidth
+    assert one("roofline", *told, context=context).verdict == roofline
+
+
+def test_a_time_less_precise_than_asked_is_a_doubt_and_no_fault() -> None:
+    told = measured("time.interval", 2.2)
+    assert one("time-precision", told, context=Context(precision=1.0)).verdict == "unknown"
+    assert one("time-precision", told, context=Context(precision=5.0)).verdict == "pass"
+    assert one("time-precision", told).verdict == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("share", "half", "word"),
+    [
+        (40.0, 5.0, "fail"),
+        (40.0, 19.0, "fail"),  # 40 / 0.81 is below 50
+        (40.0, 21.0, "unknown"),
+        (55.0, 9.0, "pass"),
+        (55.0, 11.0, "unknown"),
+        (55.0, 200.0, "unknown"),
+        (1.0, 200.0, "unknown"),
+        (55.0, None, "pass"),
+    ],
+)
+def test_what_hangs_on_the_time_is_no_better_known_than_the_time(
+    share: float, half: float | None, word: VerdictWord
+) -> None:
+    told = [measured("roofline.share", share, scope=REGION), measured("time.interval", half, scope=REGION)]
+    assert one("roofline", *told, context=Context(roof="compute")).verdict == word
+
+
+@pytest.mark.parametrize(("branches", "word"), [(1e5, "not-applicable"), (2e5, "fail"), (None, "fail")])
+def test_mispredictions_of_few_branches_cost_nothing(branches: float | None, word: VerdictWord) -> None:
+    told = [
+        measured("branch.miss_rate", 9.0),
+        measured("branch.count", branches, "count"),
+        measured("instructions", 1e7, "count"),
+    ]
+    assert one("branch-miss-rate", *told).verdict == word
+
+
+def test_an_unknown_without_a_fix_of_its_own_has_that_of_the_target() -> None:
+    assert "profkit doctor" in one("ipc", measured("ipc", None, "", reason="no PMU")).advice[0]
+
+
+@pytest.mark.parametrize(("growth", "word"), [(0.0, "pass"), (7.9, "pass"), (8.0, "fail"), (1e6, "fail")])
+def test_a_leak_is_a_pointer_or_more_in_each_iteration(growth: float, word: VerdictWord) -> None:
+    assert one("no-leak", measured("memory.python_growth", growth, "B/iteration")).verdict == word
+
+
+def test_the_region_and_the_run_are_judged_where_each_has_a_value() -> None:
+    told = [measured("ipc", 3.0, ""), measured("ipc", 1.0, "", scope=REGION)]
+    verdicts = judge([TARGETS["ipc"]], told)
+    assert [(v.scope.kind, v.verdict) for v in verdicts] == [("run", "pass"), ("region", "fail")]
+    same = [measured("ipc", 1.0, ""), measured("ipc", 1.0, "", scope=REGION)]
+    assert [v.scope.kind for v in judge([TARGETS["ipc"]], same)] == ["region"]
+    blind = [measured("ipc", None, ""), measured("ipc", 1.0, "", scope=REGION)]
+    assert [v.scope.kind for v in judge([TARGETS["ipc"]], blind)] == ["region"]
+
+
+def test_one_pmu_of_a_hybrid_part_is_not_judged_apart() -> None:
+    told = [measured("ipc", 3.0, ""), measured("ipc", 1.0, "", scope=Scope("run", None, "cpu_atom"))]
+    assert [v.verdict for v in judge([TARGETS["ipc"]], told)] == ["pass"]
+
+
+def test_the_measured_value_wins_over_the_simulated_one() -> None:
+    told = [reading("cache.l1.miss_rate", 9.0, scope=RUN), measured("cache.l1.miss_rate", 2.0)]
+    assert one("l1-miss-rate", *told).verdict == "pass"
+
+
+def test_the_hottest_functions_are_judged_by_their_own_values() -> None:
+    hot, cold = Scope("function", "hot", "lib.so"), Scope("function", "cold", "lib.so")
+    told = [
+        reading("cache.l1.miss_rate", 9.0, scope=hot),
+        reading("cache.l1.miss_rate", 50.0, scope=cold),
+        reading("ipc", 1.0, "", scope=hot),  # no target of functions
+    ]
+    verdicts = judge(list(TARGETS.values()), told, Context(hottest=(hot,)))
+    assert [(v.target, v.scope.name, v.verdict) for v in verdicts] == [("l1-miss-rate", "hot", "fail")]
+
+
+def test_advice_stands_only_where_its_condition_holds() -> None:
+    told = [measured("ipc", 0.5, ""), measured("cache.l1.miss_rate", 20.0), measured("branch.miss_rate", 1.0)]
+    advice = one("ipc", *told).advice
+    assert any("Cache misses first" in line for line in advice)
+    assert not any("mispredictions first" in line for line in advice)
+
+
+def test_a_targets_words_cannot_reach_into_python() -> None:
+    target = Target("x", "ipc", ">", 2.0, "", says="{value} {0} {value.__class__}")
+    (verdict,) = judge([target], [measured("ipc", 1.0, "")])
+    assert verdict.reason == "1 {0} {value.__class__}; target > 2"
+
+
+@pytest.mark.parametrize(
+    ("operator", "threshold", "unit", "text"),
+    [
+        ("<", 5.0, "%", "< 5 %"),
+        (">", 2.0, "", "> 2"),
+        ("<=", 0.5, "s", "<= 0.5 s"),
+        ("<", 100.0, "count", "< 100"),
+    ],
+)
+def test_a_threshold_reads_as_people_write_it(operator: str, threshold: float, unit: str, text: str) -> None:
+    assert in_words(operator, threshold, unit) == text  # type: ignore[arg-type]
+
+
+def test_counters_are_no_readings() -> None:
+    """What has no value is a Counter's state, never a reading of 0 (the type itself refuses it)."""
+    assert Counter("cycles", None, "hard-zero").value is None
+    with pytest.raises(ValueError, match="never both"):
+        Reading("ipc", 0.0, "", "unavailable", RUN, reading("ipc", 1.0).source)
+
+
+@pytest.mark.parametrize(("share", "word"), [(99.0, "pass"), (104.0, "pass"), (125.0, "unknown")])
+def test_more_than_the_peak_is_not_passed_blindly(share: float, word: VerdictWord) -> None:
+    memory = Context(roof="memory")
+    verdict = one("memory-bandwidth", measured("bandwidth.dram.share", share, reason="why"), context=memory)
+    assert verdict.verdict == word
+    assert ("why" in verdict.reason) is (word == "unknown")
+
+
+@pytest.mark.parametrize("target", ["l1-miss-rate", "l2-miss-rate", "l3-miss-rate"])
+@pytest.mark.parametrize(("share", "word"), [(92.0, "not-applicable"), (30.0, "fail"), (None, "fail")])
+def test_a_stream_that_fills_the_memory_bandwidth_is_not_blamed_for_its_misses(
+    target: str, share: float | None, word: VerdictWord
+) -> None:
+    rates = [measured(f"cache.{level}.miss_rate", 99.0) for level in ("l1", "l2", "l3")]
+    bandwidth = measured("bandwidth.dram.share", share, reason=None if share is not None else "not measured")
+    verdict = one(target, *rates, bandwidth)
+    assert verdict.verdict == word
+    assert ("92.0 % of its peak" in verdict.reason) == (word == "not-applicable")
+
+
+def test_a_function_of_a_stream_is_excused_by_the_run_it_belongs_to() -> None:
+    add = Scope("function", "add", "libm.so")
+    readings = [
+        measured("cache.l1.miss_rate", 50.0),
+        measured("cache.l1.miss_rate", 50.0, scope=add),
+        measured("bandwidth.dram.share", 92.0),
+    ]
+    verdicts = judge([TARGETS["l1-miss-rate"]], readings, Context(hottest=(add,)))
+    assert [(v.scope.kind, v.verdict) for v in verdicts] == [
+        ("run", "not-applicable"),
+        ("function", "not-applicable"),
+    ]

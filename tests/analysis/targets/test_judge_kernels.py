@@ -1,0 +1,443 @@
+"""The judge on kernels: each known report gets the verdicts that a kernel engineer would give it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from profkit.analysis.targets import load_targets
+from profkit.analysis.targets.gain import most_won
+from profkit.cli.options import verdict_exit
+from profkit.core.codec import build, plain
+from profkit.core.types import (
+    RUN,
+    GpuTrace,
+    KernelTime,
+    PassResult,
+    RunDocument,
+    Scope,
+    Verdict,
+    VerdictWord,
+)
+from profkit.profiling.evaluate_targets import judge_document
+from tests import documents
+from tests.kernel_documents import SAMPLES, Values, document, kernel, readings_of, words_of
+
+TARGETS = load_targets("cuda")
+FOUR = ("occupancy", "memory-bandwidth", "bank-conflicts", "warp-efficiency", "coalescing")
+P: VerdictWord = "pass"
+F: VerdictWord = "fail"
+N: VerdictWord = "not-applicable"
+U: VerdictWord = "unknown"
+
+
+def judged(values: Values, seconds: float = 1e-3) -> tuple[RunDocument, Scope]:
+    one = kernel("k")
+    return judge_document(document({one: (seconds, values)}), TARGETS), one.scope
+
+
+def on(values: Values, target: str) -> Verdict:
+    done, scope = judged(values)
+    (found,) = [v for v in done.verdicts if v.target == target and v.scope == scope]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("sample", "expected"),
+    [
+        # occupancy, DRAM, conflicts, warp efficiency, coalescing
+        ("transposeNoBankConflicts", (P, P, P, P, P)),
+        ("transposeCoalesced", (P, F, F, P, P)),
+        ("addConstDouble", (N, P, P, P, P)),
+        ("addConstDouble3", (P, P, P, P, F)),
+        ("sobelFloat", (P, N, P, P, N)),
+        ("sobelDouble", (P, N, P, P, N)),
+        ("silu_kernel_non_strided", (N, P, P, P, P)),
+        ("nvjet_sm90_hsh_256x128_64x4", (N, N, P, P, N)),
+        ("nvjet, only the gate's counters", (U, U, U, P, U)),
+        ("nvjet, raw conflicts", (N, N, P, P, N)),
+    ],
+)
+def test_known_reports_get_their_known_verdicts(sample: str, expected: tuple[VerdictWord, ...]) -> None:
+    done, scope = judged(SAMPLES[sample])
+    words = words_of(done.verdicts, scope)
+    assert tuple(words[name] for name in FOUR) == expected
+    failed = {name for name, word in words.items() if word == "fail"}
+    assert failed <= set(FOUR)  # nothing else speaks against them
+    run = words_of(done.verdicts, RUN)
+    assert tuple(run[name] for name in FOUR) == expected  # one kernel is the run
+
+
+def test_explained_occupancy_says_what_explains_it() -> None:
+    verdict = on(SAMPLES["addConstDouble"], "occupancy")
+    assert verdict.reason.startswith(
+        "73.5 % of the warps that the multiprocessors can hold, but more warps would not help"
+    )
+    assert "DRAM at 91 % of its peak" in verdict.reason
+
+
+def test_a_failure_says_what_limits_it_what_to_try_and_the_most_that_could_be_won() -> None:
+    values = {
+        "occupancy.achieved": 30.0,
+        "occupancy.theoretical": 37.5,
+        "occupancy.limit.registers": 3,
+        "occupancy.limit.shared": 3,
+        "occupancy.limit.warps": 8,
+        "bandwidth.dram.share": 45.0,
+        "memory.throughput": 45.0,
+        "sm.throughput": 20.0,
+        "stall.long_scoreboard": 9.0,
+        "stall.wait": 1.0,
+        "stall.selected": 1.0,
+    }
+    occupancy = on(values, "occupancy")
+    assert occupancy.verdict == "fail"
+    assert (
+        "37.5 % at most, limited by registers and shared memory (3 blocks per multiprocessor)"
+        in occupancy.reason
+    )
+    assert any("__launch_bounds__" in line for line in occupancy.advice)
+    assert any("num_stages" in line for line in occupancy.advice)
+    assert not any("size of the blocks" in line for line in occupancy.advice)
+    assert occupancy.gain == pytest.approx(0.55)  # the headroom of DRAM, not the 0.70 of its warps
+    memory = on(values, "memory-bandwidth")
+    assert memory.verdict == "fail"
+    assert "data from global or local memory (L1, L2 or DRAM) (90 % of their waiting)" in memory.reason
+    assert memory.gain == pytest.approx(0.55)
+    assert any("raise occupancy" in line for line in memory.advice)
+
+
+def test_the_gain_is_of_the_whole_run() -> None:
+    """Amdahl: 40 % of the GPU time, half of which could go, on a GPU that is busy 60 % of the time."""
+    slow, fast = kernel("slow"), kernel("fast")
+    values = {"bandwidth.dram.share": 50.0, "memory.throughput": 50.0, "sm.throughput": 10.0}
+    good = {"bandwidth.dram.share": 90.0, "memory.throughput": 90.0, "sm.throughput": 10.0}
+    two = document({slow: (0.4, values), fast: (0.6, good)}, span=2.0, busy=1.2)
+    verdicts = judge_document(two, TARGETS).verdicts
+    mine = next(v for v in verdicts if v.scope == slow.scope and v.target == "memory-bandwidth")
+    assert (mine.weight, mine.gain) == (pytest.approx(0.4), pytest.approx(0.4 * 0.5 * 0.6))
+    run = next(v for v in verdicts if v.scope == RUN and v.target == "memory-bandwidth")
+    assert run.verdict == "fail"
+    assert run.gain == mine.gain
+    assert run.value == 50.0
+
+
+def test_wasted_sectors_that_caches_absorb_can_win_no_more_than_dram_leaves() -> None:
+    """addConstDouble3 moves over DRAM what it asked for; a strided read moves all of its waste."""
+    assert on(SAMPLES["addConstDouble3"], "coalescing").gain == pytest.approx(1 - 0.8835)
+    strided = {
+        **SAMPLES["addConstDouble3"],
+        "memory.coalescing": 22.2,
+        "memory.sectors.excess": 58.7e6,
+        "dram.bytes": 2.41e9,
+    }
+    assert on(strided, "coalescing").gain == pytest.approx(0.778)
+
+
+@pytest.mark.parametrize(
+    ("count", "exact", "share", "word"),
+    [
+        (0, None, None, P),
+        (148_300, None, 2.7, P),  # a padded transposition on an H200: arbitration
+        (4_229_008, None, 48.36, F),  # every access two-way, the exact count is 4 228 000
+        (262_797, None, 5.5, U),  # one access in 500 is 32-way, the exact count is 261 888
+        (262_797, 261_888, 5.5, F),
+        (148_300, None, 30.0, F),
+        (148_300, None, None, U),
+        (148_300, 148_300, 2.7, F),  # counted exactly
+        (40, 40, 0.01, N),  # so few cost nothing
+        (None, None, None, U),
+    ],
+)
+def test_raw_conflicts_have_a_noise_floor_and_exact_ones_none(
+    count: float | None, exact: float | None, share: float | None, word: VerdictWord
+) -> None:
+    values: dict[str, float | None] = {
+        "shared.bank_conflicts": count,
+        "shared.bank_conflicts.excess": exact,
+        "shared.bank_conflicts.share": share,
+        "bandwidth.dram.share": 40.0,
+        "memory.throughput": 70.0,
+        "bandwidth.l1.share": 70.0,
+        "sm.throughput": 20.0,
+    }
+    verdict = on(values, "bank-conflicts")
+    assert verdict.verdict == word, verdict.reason
+
+
+@pytest.mark.parametrize("name", ["occupancy.achieved", "bandwidth.dram.share", "warp.execution_efficiency"])
+def test_nan_is_unknown_and_never_a_pass(name: str) -> None:
+    done, scope = judged({**SAMPLES["transposeNoBankConflicts"], name: None})
+    verdict = next(v for v in done.verdicts if v.metric == name and v.scope == scope)
+    assert verdict.verdict == "unknown"
+    assert next(v for v in done.verdicts if v.metric == name and v.scope == RUN).verdict == "unknown"
+    assert verdict_exit(done, judged=True, strict=True) == 5
+
+
+@pytest.mark.parametrize(("share", "code"), [(0.04, 0), (0.06, 1)])
+def test_a_kernel_with_a_tiny_share_fails_no_run(share: float, code: int) -> None:
+    bad, good = kernel("bad"), kernel("good")
+    two = document(
+        {good: (1 - share, SAMPLES["transposeNoBankConflicts"]), bad: (share, SAMPLES["transposeCoalesced"])}
+    )
+    done = judge_document(two, [t for t in TARGETS if t.name == "bank-conflicts"])
+    assert words_of(done.verdicts, bad.scope) == {"bank-conflicts": "fail"}
+    assert verdict_exit(done, judged=True, strict=False) == code
+
+
+def test_many_small_kernels_that_miss_fail_the_run_together() -> None:
+    kernels = {kernel(f"bad{i}"): (0.01, SAMPLES["transposeCoalesced"]) for i in range(10)}
+    whole = {kernel("good"): (0.9, SAMPLES["transposeNoBankConflicts"]), **kernels}
+    done = judge_document(document(whole), TARGETS)
+    run = next(v for v in done.verdicts if v.scope == RUN and v.target == "bank-conflicts")
+    assert run.verdict == "fail"
+    assert run.reason.startswith("10.0 % of the GPU time is in kernels that miss it: bad0")
+    assert run.reason.endswith("and 7 more; target <= 0")
+
+
+def test_what_was_not_counted_leaves_the_run_unknown_not_passed() -> None:
+    counted, other = kernel("counted"), kernel("other")
+    two = document({counted: (0.6, SAMPLES["transposeNoBankConflicts"]), other: (0.4, {})})
+    done = judge_document(two, TARGETS)
+    run = words_of(done.verdicts, RUN)
+    assert {run[name] for name in FOUR} == {"unknown"}
+    assert not [v for v in done.verdicts if v.scope == other.scope]  # nothing is known of it to be said
+
+
+def test_a_trace_alone_leaves_what_needs_counters_unknown_with_the_reason_of_their_pass() -> None:
+    one = kernel("k")
+    trace = GpuTrace("nsys", (KernelTime(one, 10, 1e-2, median=1e-3),), span=2e-2, busy=1e-2)
+    run = replace(
+        documents.empty(),
+        backend="cuda",
+        plan=documents.plan(),
+        trace=trace,
+        readings=readings_of(RUN, {"gpu.utilization": 50.0, "gpu.starved": 90.0}),
+        passes=(
+            PassResult(
+                "counters", "ncu", "skipped", "the driver restricts counters", "options nvidia NVreg_...=0"
+            ),
+        ),
+    )
+    done = judge_document(run, TARGETS)
+    words = words_of(done.verdicts, RUN)
+    assert {words[name] for name in FOUR} == {"unknown"}
+    occupancy = next(v for v in done.verdicts if v.target == "occupancy")
+    assert occupancy.reason.endswith("the counters pass was skipped: the driver restricts counters")
+    assert occupancy.advice == ("options nvidia NVreg_...=0",)
+    idle = next(v for v in done.verdicts if v.target == "gpu-busy")
+    assert idle.verdict == "fail"
+    assert idle.gain == pytest.approx(0.5)
+    assert "CUDA graph" in idle.advice[0]
+    assert not any("synchronisations" in line for line in idle.advice)
+
+
+def test_a_doubtful_reading_decides_nothing() -> None:
+    values = {
+        **SAMPLES["transposeNoBankConflicts"],
+        "occupancy.achieved": 95.0,
+        "occupancy.theoretical": 50.0,
+    }
+    done, scope = judged(values)
+    verdict = next(v for v in done.verdicts if v.target == "occupancy" and v.scope == scope)
+    assert verdict.verdict == "unknown"
+    assert "doubtful: achieved and theoretical occupancy do not agree" in verdict.reason
+    assert any("these readings decide nothing" in note for note in done.notes)
+
+
+@pytest.mark.parametrize(
+    ("values", "failing"),
+    [
+        # measured on an H200: a chain of atomics on 16 addresses, nothing busy
+        ({"bandwidth.dram.share": 1.1, "bandwidth.l2.share": 3.1, "memory.throughput": 1.8, "sm.throughput": 1.0,
+          "occupancy.achieved": 89.9}, {"latency"}),
+        # the same in the standard set, where DRAM is a hair above L2
+        ({"bandwidth.dram.share": 1.12, "bandwidth.l2.share": 1.1, "bandwidth.l1.share": 1.0, "tensor.utilization": 0.0,
+          "pipe.fp32.utilization": 0.2, "pipe.fp64.utilization": 0.0, "issue.active": 1.0, "occupancy.achieved": 89.9},
+         {"latency"}),
+        # a stream with too few loads under way
+        ({"bandwidth.dram.share": 41.0, "bandwidth.l2.share": 25.0, "memory.throughput": 41.0, "sm.throughput": 15.0,
+          "occupancy.achieved": 89.9}, {"memory-bandwidth"}),
+        # one block that chases pointers
+        ({"bandwidth.dram.share": 0.002, "memory.throughput": 0.06, "sm.throughput": 0.02, "bandwidth.l1.share": 2.5,
+          "occupancy.achieved": 1.6, "launch.blocks": 1, "launch.multiprocessors": 132, "launch.waves": 2e-4},
+         {"grid-size"}),
+        # every fourth lane works
+        ({"bandwidth.dram.share": 2.6, "memory.throughput": 2.6, "sm.throughput": 97.2, "issue.active": 97.3,
+          "pipe.fp32.utilization": 54.6, "occupancy.achieved": 97.8, "warp.execution_efficiency": 26.0},
+         {"warp-efficiency"}),
+        # multiply-adds in registers, at 60 % occupancy
+        ({"bandwidth.dram.share": 0.0, "memory.throughput": 0.04, "sm.throughput": 96.8, "issue.active": 97.2,
+          "pipe.fp32.utilization": 91.4, "occupancy.achieved": 60.4, "warp.execution_efficiency": 100}, set()),
+        # a loop over what L2 holds
+        ({"bandwidth.dram.share": 1.5, "memory.throughput": 87.0, "bandwidth.l2.share": 87.1, "sm.throughput": 26.6,
+          "bandwidth.l1.share": 29.8, "occupancy.achieved": 98.1, "warp.execution_efficiency": 100}, set()),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_a_kernel_and_nothing_else_fails(values: Values, failing: set[str]) -> None:
+    done, scope = judged(values)
+    assert {v.target for v in done.verdicts if v.scope == scope and v.verdict == "fail"} == failing
+
+
+def test_more_sectors_per_request_than_any_access_needs_are_waste_for_certain() -> None:
+    values: dict[str, float | None] = {
+        "memory.coalescing": None,
+        "memory.sectors_per_request.load": 24.0,
+        "bandwidth.dram.share": 88.0,
+    }
+    verdict = on(values, "coalescing")
+    assert (verdict.verdict, verdict.quality) == ("fail", "estimated")
+    assert on({**values, "memory.sectors_per_request.load": 8.0}, "coalescing").verdict == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("loads", "stores", "excess", "word"),
+    [
+        (
+            1.0,
+            4.0,
+            None,
+            U,
+        ),  # one address for a whole warp, measured on an H200: 12.8 % of the bytes, and no waste
+        (8.0, 4.0, None, F),  # every second float
+        (4.0, 8.0, None, F),
+        (1.0, 4.0, 1e6, F),  # counted against what each access needs
+    ],
+)
+def test_lanes_that_share_addresses_are_no_waste(
+    loads: float, stores: float, excess: float | None, word: VerdictWord
+) -> None:
+    values: dict[str, float | None] = {
+        "memory.coalescing": 12.8,
+        "memory.sectors_per_request.load": loads,
+        "memory.sectors_per_request.store": stores,
+        "memory.sectors.excess": excess,
+        "bandwidth.dram.share": 88.0,
+    }
+    verdict = on(values, "coalescing")
+    assert verdict.verdict == word, verdict.reason
+
+
+def test_no_wasted_sector_is_nothing_to_judge() -> None:
+    values: dict[str, float | None] = {"memory.coalescing": None, "memory.sectors.excess": 0.0}
+    assert on({**values, "bandwidth.dram.share": 90.0}, "coalescing").verdict == "not-applicable"
+
+
+def test_judging_twice_changes_nothing_and_the_document_is_json() -> None:
+    kernels = {kernel(name): (1.0, values) for name, values in SAMPLES.items()}
+    once = judge_document(document(kernels), TARGETS)
+    assert judge_document(once, TARGETS) == once
+    text = json.dumps(plain(once), allow_nan=False)
+    assert build(RunDocument, json.loads(text)) == once
+
+
+def test_more_than_the_peak_is_a_fault_of_the_measurement() -> None:
+    values = {"bandwidth.dram.share": 130.0, "memory.throughput": 130.0, "sm.throughput": 10.0}
+    assert on(values, "memory-bandwidth").verdict == "unknown"
+
+
+def test_a_report_of_counters_is_not_asked_how_busy_the_gpu_was() -> None:
+    done, _ = judged(SAMPLES["transposeNoBankConflicts"])
+    assert not [v for v in done.verdicts if v.target == "gpu-busy"]
+    assert verdict_exit(done, judged=True, strict=True) == 0
+
+
+def test_a_pass_says_of_which_large_kernel_the_target_was_not_asked() -> None:
+    gemm, copy = kernel("nvjet_sm90"), kernel("copy")
+    two = document(
+        {
+            gemm: (9.0, SAMPLES["nvjet_sm90_hsh_256x128_64x4"]),
+            copy: (1.0, SAMPLES["transposeNoBankConflicts"]),
+        }
+    )
+    run = next(v for v in judge_document(two, TARGETS).verdicts if v.scope == RUN and v.target == "occupancy")
+    assert run.verdict == "pass"
+    assert "not asked of nvjet_sm90: 14.6 % of the warps" in run.reason
+    assert "tensor pipe at 95 % of its peak" in run.reason
+
+
+@pytest.mark.parametrize(("uncounted", "word"), [(0.049, P), (0.06, U)])
+def test_the_last_five_per_cent_that_no_plan_counts_decide_nothing(
+    uncounted: float, word: VerdictWord
+) -> None:
+    bad, rest = kernel("bad"), kernel("rest")
+    three = document(
+        {
+            kernel("good"): (0.97 - uncounted, SAMPLES["transposeNoBankConflicts"]),
+            bad: (0.03, SAMPLES["transposeCoalesced"]),
+            rest: (uncounted, {}),
+        }
+    )
+    assert words_of(judge_document(three, TARGETS).verdicts, RUN)["bank-conflicts"] == word
+
+
+def test_what_was_counted_over_several_kernels_together_decides_on_none() -> None:
+    region = Scope("region", "range")
+    told = replace(
+        documents.empty(), backend="cuda", readings=readings_of(region, {"occupancy.achieved": 85.2})
+    )
+    (verdict,) = judge_document(told, TARGETS).verdicts
+    assert (verdict.verdict, verdict.scope) == ("unknown", region)
+    assert verdict.reason == "85.2 %, counted over several kernels together"
+
+
+def test_resources_that_let_nearly_every_warp_in_are_not_advised_against() -> None:
+    # a stencil of 417 waves on an RTX A6000: every warp fits, what "limits" is only the multiprocessor itself
+    values = {
+        "occupancy.achieved": 70.4,
+        "occupancy.theoretical": 100.0,
+        "occupancy.limit.warps": 6,
+        "occupancy.limit.registers": 10,
+        "launch.waves": 417.0,
+        "bandwidth.dram.share": 40.0,
+        "memory.throughput": 46.3,
+        "sm.throughput": 40.0,
+    }
+    verdict = on(values, "occupancy")
+    assert verdict.verdict == "fail"
+    assert "blocks of uneven length, or so short that starting them" in verdict.reason
+    assert [line for line in verdict.advice if "size of the blocks limits" in line] == []
+    few = on({**values, "launch.waves": 2.5}, "occupancy")
+    assert "or too few of them (2.50 waves)" in few.reason
+
+
+@pytest.mark.parametrize(
+    ("values", "won"),
+    [
+        # 31 blocks of one warp each for 34 multiprocessors (RTX 2060): nearly all of each of these is empty
+        ({"launch.blocks": 31, "launch.multiprocessors": 34, "launch.waves": 0.057}, 0.784),
+        ({"launch.blocks": 4, "launch.multiprocessors": 152, "launch.waves": 0.457}, 0.543),
+    ],
+)
+def test_what_a_larger_grid_could_win_is_no_less_than_it_could(values: Values, won: float) -> None:
+    verdict = on(
+        {**values, "bandwidth.dram.share": 21.6, "memory.throughput": 21.6, "sm.throughput": 1.0}, "grid-size"
+    )
+    assert (verdict.verdict, verdict.gain) == ("fail", pytest.approx(won, rel=1e-3))
+    assert most_won("device", {"launch.blocks": 38, "launch.multiprocessors": 152}, None) == 0.75
+
+
+def test_a_trace_tells_how_to_have_its_kernels_counted() -> None:
+    one = kernel("k")
+    report = replace(document({one: (1e-3, {})}, span=1e-3, busy=1e-3), plan=None)
+    unknown = [
+        v for v in judge_document(report, TARGETS).verdicts if v.verdict == "unknown" and v.target in FOUR
+    ]
+    assert {v.advice[0].split(":")[0] for v in unknown} == {"Count its kernels"}
+
+
+def test_a_kernel_with_a_tiny_share_passes_no_run_either() -> None:
+    # the large one is limited by arithmetic: bandwidth is not asked of it
+    large = {
+        "sm.throughput": 90.0,
+        "pipe.fp32.utilization": 90.0,
+        "bandwidth.dram.share": 5.0,
+        "memory.throughput": 9.0,
+    }
+    small = {"bandwidth.dram.share": 90.0, "memory.throughput": 90.0, "sm.throughput": 9.0}
+    both = judge_document(document({kernel("a"): (0.999, large), kernel("b"): (0.001, small)}), TARGETS)
+    (verdict,) = [v for v in both.verdicts if v.target == "memory-bandwidth" and v.scope == RUN]
+    assert verdict.verdict == "not-applicable"
+    assert "0.10 % of the GPU time alone" in verdict.reason

@@ -1,0 +1,367 @@
+"""The verdicts on a run of an Apple GPU: every word of every target, and why."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from profkit.analysis.targets import load_targets
+from profkit.core.types import (
+    MetalAbsent,
+    MetalState,
+    MetalTrace,
+    MetalWork,
+    RunDocument,
+    Spread,
+    Verdict,
+    VerdictWord,
+)
+from profkit.profiling.evaluate_targets import judge_document
+from tests import metal_documents as metal
+
+TARGETS = load_targets("mps")
+BUSY = metal.metal(process_busy=1.6, device_busy=1.7, unsubmitted=0.3, blocked=0.0, others=0.0)
+
+
+def verdicts(document: RunDocument) -> dict[str, Verdict]:
+    found = {v.target: v for v in judge_document(document, TARGETS).verdicts}
+    assert all(v.scope.kind == "run" or v.target == "time-precision" for v in found.values())
+    return found
+
+
+def on(target: str, trace: MetalTrace, **changes: object) -> Verdict:
+    return verdicts(metal.run(trace, **changes))[target]
+
+
+def counted(**numbers: float) -> MetalTrace:
+    return replace(BUSY, counters=metal.counters(**numbers))  # type: ignore[arg-type]
+
+
+def test_the_targets_are_those_that_were_asked_for() -> None:
+    found = {t.name: (t.metric, t.operator, t.threshold) for t in TARGETS}
+    assert found == {
+        "gpu-busy": ("gpu.utilization", ">", 70),
+        "memory-bandwidth": ("bandwidth.gpu.share", ">", 60),
+        "arithmetic": ("flops.gpu.share", ">", 50),
+        "occupancy": ("gpu.occupancy", ">", 75),
+        "longest-shader": ("gpu.longest", "<=", 50),
+        "gpu-state": ("gpu.slowed", "<=", 10),
+        "time-precision": ("time.interval", "<=", None),
+        "no-leak": ("memory.python_growth", "<", 8),
+    }
+
+
+def test_every_target_says_its_value_and_what_to_try() -> None:
+    for target in TARGETS:
+        assert "{value}" in target.says
+        assert target.advice
+        assert all(c.otherwise != "its condition does not hold" for c in (*target.applies, *target.guard))
+
+
+# ---------------------------------------------------------------- gpu-busy
+
+
+SHORT = {
+    "marked": False,
+    "entries": 0,
+    "window": 0.4,
+    "process_busy": 0.1,
+    "unsubmitted": 0.25,
+    "blocked": 0.0,
+    "command_buffers": Spread(12, 8e-3, 9e-3, 9e-3, 0.1),
+}
+
+
+@pytest.mark.parametrize(
+    ("trace", "word", "why"),
+    [
+        (BUSY, "pass", "the process kept the GPU busy for 80.0 % of the time; target > 70 %"),
+        (metal.idle(), "fail", "20.0 % of the time; target > 70 %"),
+        # 1.4 s alone, and 0.05 s in which its work waited for somebody else: 72.5 %.
+        (metal.metal(), "unknown", "other processes had the GPU: without them it could have been 72.5 %"),
+        (metal.metal(blocked=None, others=0.3), "unknown", "without them it could have been 85.0 %"),
+        (metal.metal(**SHORT), "unknown", "no region is marked, and 400 ms of few command buffers may be start-up"),
+        (metal.metal(**(SHORT | {"window": 4.0})), "fail", "target > 70 %"),
+        (metal.metal(**(SHORT | {"command_buffers": Spread(100, 1e-3, 1e-3, 1e-3, 0.1)})), "fail", "> 70 %"),
+        # One command buffer is busy for all of its window, however long the program did something else.
+        (metal.metal(**(SHORT | {"window": 8e-3, "process_busy": 8e-3})), "unknown", "8.00 ms of few"),
+        (metal.metal(**(SHORT | {"process_busy": 0.39})), "unknown", "400 ms of few command buffers"),
+        (metal.metal(span=8e-3, window=8e-3, process_busy=8e-3, device_busy=8e-3), "unknown", "8.00 ms are too short"),
+        (metal.metal(**(SHORT | {"window": 4.0, "process_busy": 3.9})), "pass", "97.5 %"),
+        (metal.idle(span=4e-3, process_busy=1e-3, blocked=0.0), "unknown", "4.00 ms are too short to tell"),
+        (metal.idle(others=None, blocked=None), "unknown", "other processes had the GPU: without them"),
+        (MetalTrace(), "unknown", "GPU utilization not known: the process's own intervals are not in the trace"),
+        (metal.idle(process_busy=0.0, unsubmitted=2.0, blocked=0.0), "fail", "0.0 % of the time"),
+    ],
+)  # fmt: skip
+def test_the_process_keeps_the_gpu_busy_or_somebody_says_why_not(
+    trace: MetalTrace, word: VerdictWord, why: str
+) -> None:
+    found = on("gpu-busy", trace)
+    assert (found.verdict, why in found.reason) == (word, True), found.reason
+
+
+def test_advice_is_of_metal_and_by_what_the_gpu_waited_for() -> None:
+    host = on("gpu-busy", metal.idle())
+    assert host.advice[0].startswith("The host submits too slowly")
+    queued = on("gpu-busy", metal.idle(unsubmitted=0.1))
+    assert queued.advice[0].startswith("Work was submitted and had not begun")
+    alone = on("gpu-busy", metal.idle(queue_depth=0.2, queue_most=1))
+    assert alone.advice[0].startswith("One command buffer at a time")
+    bursts = on("gpu-busy", metal.idle(queue_depth=0.2, queue_most=8))  # seldom full, and still a queue
+    assert bursts.advice[0].startswith("The host submits too slowly")
+    assert host.gain == pytest.approx(0.8)
+    assert on("gpu-busy", metal.metal(**(SHORT | {"window": 4.0}))).gain is None  # its window is not the run
+    for target in TARGETS:
+        for line in (one.text for one in target.advice):
+            assert not any(word in line for word in ("CUDA", "nvidia", "warp", "kernel launch", "stream")), (
+                line
+            )
+
+
+def test_an_unknown_says_what_to_do_about_its_own_cause() -> None:
+    assert on("gpu-busy", metal.metal()).advice[0].startswith("Close what else uses the GPU")
+    assert on("gpu-busy", metal.metal(**SHORT)).advice[0].startswith("Mark the part that counts")
+
+
+# ---------------------------------------------------------------- slowed down
+
+
+SPEED = ("gpu-busy", "memory-bandwidth", "arithmetic", "longest-shader")
+SLOW: list[tuple[dict[str, object], str]] = [
+    ({"performance": (MetalState("Minimum", 1.9, 1.5), MetalState("Maximum", 0.1, 0.1))}, "performance state Minimum"),
+    ({"thermal": (MetalState("Serious", 1.0), MetalState("Nominal", 1.0))}, "thermal state was Serious"),
+    ({"low_power": True}, "low power mode was on"),
+    ({"induced": "Minimum"}, "the recording asked for the performance state Minimum"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "why"), SLOW)
+@pytest.mark.parametrize("trace", [counted(read=200e9, limiter=90.0), counted(read=100e9), metal.idle()])
+def test_no_word_on_the_speed_of_a_gpu_that_was_slowed_down(
+    trace: MetalTrace, changes: dict[str, object], why: str
+) -> None:
+    document = metal.run(replace(trace, **changes), timings=(metal.timing(flops=14e9),))  # type: ignore[arg-type]
+    found = verdicts(document)
+    assert found["gpu-state"].verdict == "fail"
+    assert why in found["gpu-state"].reason
+    for name in SPEED:
+        assert found[name].verdict in ("unknown", "not-applicable"), (name, found[name].reason)
+    assert found["gpu-busy"].verdict == "unknown"
+    assert "nothing can be said of speed" in found["gpu-busy"].reason
+    assert why in found["gpu-busy"].reason
+
+
+def test_the_state_of_a_gpu_passes_and_may_not_be_known() -> None:
+    assert on("gpu-state", BUSY).verdict == "pass"
+    blind = on("gpu-state", replace(BUSY, performance=(), thermal=(), low_power=None))
+    assert blind.verdict == "unknown"
+    assert on("gpu-busy", replace(BUSY, performance=(), thermal=(), low_power=None)).verdict == "pass"
+
+
+# ---------------------------------------------------------------- bandwidth and arithmetic
+
+
+@pytest.mark.parametrize(
+    ("trace", "word", "why"),
+    [
+        (counted(read=160e9), "pass", "73.3 % of the memory bandwidth that the chip is specified with"),
+        (counted(read=120e9), "fail", "54.9 % of the memory bandwidth"),
+        (counted(read=40e9), "not-applicable", "it hardly moves data (18.3 % of the chip's bandwidth)"),
+        (counted(read=120e9, alu=70.0), "not-applicable", "arithmetic limits it"),
+        (counted(read=260e9), "unknown", "the system level cache served a part"),
+        (BUSY, "unknown", "Counter Set: (null)"),
+        (metal.idle(), "not-applicable", "the GPU waits for most of the time (busy for 20.0 %)"),
+    ],
+)
+def test_bandwidth_is_held_against_the_chip_where_memory_may_limit(
+    trace: MetalTrace, word: VerdictWord, why: str
+) -> None:
+    found = on("memory-bandwidth", trace)
+    assert (found.verdict, why in found.reason) == (word, True), found.reason
+
+
+@pytest.mark.parametrize(
+    ("flops", "bytes", "bandwidth", "arithmetic"),
+    [
+        (1e9, 0.95e9, "pass", "not-applicable"),  # 178 GB/s of 273, 0.19 TFLOP/s
+        (1e9, 0.6e9, "fail", "not-applicable"),
+        (30e9, 0.1e9, "not-applicable", "pass"),  # 5.6 TFLOP/s of 8.2
+        (30e9, 0.6e9, "not-applicable", "pass"),  # 69 % of the arithmetic, and 41 % of the memory
+        (10e9, 0.1e9, "not-applicable", "fail"),
+        (50e9, 0.1e9, "not-applicable", "unknown"),  # 9.4 TFLOP/s: more than the chip can do in float32
+        (None, 0.95e9, "pass", None),
+        (
+            None,
+            0.6e9,
+            "unknown",
+            None,
+        ),  # 41 % of the memory, and the arithmetic that may limit it is not known
+        (30e9, None, "unknown", "pass"),
+    ],
+)
+def test_declared_work_stands_in_for_counters(
+    flops: float | None, bytes: float | None, bandwidth: VerdictWord, arithmetic: VerdictWord | None
+) -> None:
+    found = verdicts(metal.run(BUSY, timings=(metal.timing(flops, bytes),)))
+    assert found["memory-bandwidth"].verdict == bandwidth, found["memory-bandwidth"].reason
+    assert (found["arithmetic"].verdict if "arithmetic" in found else None) == arithmetic
+    if bytes and bandwidth != "not-applicable":
+        assert found["memory-bandwidth"].quality == "estimated"
+        assert "(estimated)" in found["memory-bandwidth"].reason
+
+
+def test_where_the_gpu_waits_neither_memory_nor_arithmetic_is_what_it_waits_for() -> None:
+    found = verdicts(metal.run(metal.idle(), timings=(metal.timing(flops=3e9, bytes=0.3e9),)))
+    for name in ("memory-bandwidth", "arithmetic"):
+        assert found[name].verdict == "not-applicable"
+        assert "the GPU waits for most of the time (busy for 20.0 %)" in found[name].reason
+
+
+def test_more_arithmetic_than_the_chip_has_in_float32_is_no_pass_and_says_what_may_do_it() -> None:
+    found = verdicts(metal.run(BUSY, timings=(metal.timing(flops=50e9),)))["arithmetic"]
+    assert found.verdict == "unknown"
+    assert "numbers narrower than float32" in found.reason
+
+
+# ---------------------------------------------------------------- occupancy
+
+
+@pytest.mark.parametrize(
+    ("trace", "word", "why"),
+    [
+        (counted(occupancy=80.0), "pass", "80.0 % of the SIMD groups"),
+        (counted(occupancy=40.0), "fail", "target > 75 %"),
+        (counted(occupancy=40.0, limiter=91.0), "not-applicable", "its top limiter is at 91.0 %"),
+        (counted(occupancy=40.0, read=180e9), "not-applicable", "memory is kept busy"),
+        (
+            metal.idle(counters=metal.counters(occupancy=40.0)),
+            "not-applicable",
+            "busy for 20.0 %), and not for threads",
+        ),
+        (BUSY, "unknown", "Compute occupancy not known"),
+    ],
+)
+def test_low_occupancy_is_a_fault_only_where_nothing_is_busy(
+    trace: MetalTrace, word: VerdictWord, why: str
+) -> None:
+    found = on("occupancy", trace)
+    assert (found.verdict, why in found.reason) == (word, True), found.reason
+
+
+def test_the_gpus_own_manager_and_other_work_excuse_low_occupancy() -> None:
+    counters = metal.counters(occupancy=33.0)
+    held = replace(BUSY, counters=(*counters, metal.counter("Occupancy Manager Target", 35.0)))
+    assert "occupancy manager holds it there (0.943 of what it allows)" in on("occupancy", held).reason
+    free = replace(BUSY, counters=(*counters, metal.counter("Occupancy Manager Target", 100.0)))
+    assert on("occupancy", free).verdict == "fail"
+    others = (
+        *tuple(c for c in counters if c.name != "Total Occupancy"),
+        metal.counter("Total Occupancy", 90.0),
+    )
+    assert (
+        "full with other work as well (90.0 % in all)"
+        in on("occupancy", replace(BUSY, counters=others)).reason
+    )
+
+
+def test_without_a_limiter_low_occupancy_is_not_called_a_fault() -> None:
+    alone = replace(BUSY, counters=(metal.counter("Compute Occupancy", 30.0),))
+    found = on("occupancy", alone)
+    assert found.verdict == "unknown"
+    assert "low occupancy alone is no fault" in found.reason
+    assert found.advice
+
+
+# ---------------------------------------------------------------- the longest shader
+
+
+EVEN = tuple(MetalWork(f"layer {n}", "encoder", 10, 0.4) for n in range(4))
+
+
+@pytest.mark.parametrize(
+    ("trace", "word", "why"),
+    [
+        (replace(BUSY, encoders=EVEN), "pass", "encoder layer 0 takes 25.0 % of the GPU time"),
+        (counted(), "fail", "encoder MPSMatrixMultiplication takes 64.3 % of the GPU time; target <= 50 %"),
+        (BUSY, "unknown", "how near that is to what the GPU can do was not counted"),
+        (counted(limiter=85.0), "not-applicable", "its top limiter is at 85.0 %"),
+        (counted(read=160e9), "not-applicable", "it keeps memory busy"),
+        (metal.idle(), "not-applicable", "no shader decides"),
+        (replace(BUSY, encoders=()), "unknown", "not known: the process had nothing on the GPU"),
+    ],
+)
+def test_the_longest_shader_is_named_and_judged_by_what_it_keeps_busy(
+    trace: MetalTrace, word: VerdictWord, why: str
+) -> None:
+    found = on("longest-shader", trace)
+    assert (found.verdict, why in found.reason) == (word, True), found.reason
+
+
+def test_a_shader_that_keeps_the_arithmetic_units_busy_is_no_fault() -> None:
+    document = metal.run(counted(limiter=70.0, alu=50.0), timings=(metal.timing(flops=30e9),))
+    found = verdicts(document)["longest-shader"]
+    assert found.verdict == "not-applicable"
+    assert "it keeps the arithmetic units busy (68.6 % of the chip's float32 rate)" in found.reason
+
+
+# ---------------------------------------------------------------- laws
+
+
+def test_what_is_not_in_a_trace_never_fails_and_never_passes() -> None:
+    for document in (metal.report(MetalTrace()), metal.run(MetalTrace())):
+        for verdict in verdicts(document).values():
+            assert verdict.verdict == "unknown" or verdict.target == "time-precision", verdict.reason
+
+
+def test_a_run_without_a_trace_says_why() -> None:
+    whole = metal.run(None)
+    without = replace(whole, metal=None, trace=None, profiles=())
+    passes = tuple(
+        replace(p, state="failed", reason="xctrace is a stub", fix="xcode-select") if p.tool else p
+        for p in whole.passes
+    )
+    found = verdicts(replace(without, passes=passes))
+    assert found["gpu-busy"].verdict == "unknown"
+    assert "the trace pass failed: xctrace is a stub" in found["gpu-busy"].reason
+    assert "the counters pass failed" in found["occupancy"].reason
+    assert found["gpu-busy"].advice == ("xcode-select",)
+
+
+def test_a_program_that_put_nothing_on_the_gpu_is_asked_whether_it_uses_it() -> None:
+    empty = MetalAbsent("metal-gpu-intervals", "the table has no rows", "launch the program with xctrace")
+    found = on("gpu-busy", MetalTrace(span=2.0, absent=(empty,)))
+    assert found.reason == "GPU utilization not known: nothing of the program was seen on the GPU"
+    assert found.advice[0].startswith("Does it use the GPU?")
+    brought = verdicts(metal.report(MetalTrace(span=2.0, absent=(empty,))))["gpu-busy"]
+    assert brought.reason == "GPU utilization not known: metal-gpu-intervals has no rows"
+    assert brought.advice == ("launch the program with xctrace",)
+
+
+@pytest.mark.parametrize("trace", [BUSY, metal.idle(), counted(read=120e9)])
+def test_of_a_process_that_is_a_guess_nothing_is_said(trace: MetalTrace) -> None:
+    why = "the recording names no process: Firefox (900) counts, the busiest on the GPU"
+    found = verdicts(metal.report(replace(trace, guessed=why)))
+    for name in ("gpu-busy", "longest-shader"):
+        assert found[name].verdict == "unknown"
+        assert f"doubtful: {why}; the table of contents (toc.xml) tells" in found[name].reason
+
+
+@pytest.mark.parametrize("trace", [BUSY, metal.idle()])
+def test_of_a_region_that_was_not_found_nothing_is_said(trace: MetalTrace) -> None:
+    why = "the whole trace counts, not the region alone: the trace does not tell its clock"
+    found = on("gpu-busy", replace(trace, lost=why, marked=False))
+    assert (found.verdict, why in found.reason) == ("unknown", True), found.reason
+
+
+def test_judging_again_changes_nothing() -> None:
+    for document in (metal.run(), metal.report(), metal.run(counted()), metal.run(metal.idle())):
+        once = judge_document(document, TARGETS)
+        assert judge_document(once, TARGETS) == once
+
+
+def test_encoders_are_no_kernels_with_classes() -> None:
+    judged = judge_document(metal.run(), TARGETS)
+    assert judged.kernels == ()
+    assert not any(r.scope.kind == "kernel" for r in judged.readings)

@@ -1,0 +1,102 @@
+"""Tails against values that mpmath gives with 40 digits, and against what must hold for any of them."""
+
+from __future__ import annotations
+
+from math import inf, nan
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from profkit.core.inference import tails
+
+
+@pytest.mark.parametrize(
+    ("t", "freedom", "p"),
+    [
+        (1, 1, 0.5),
+        (2.5, 3, 0.087706647008065547),
+        (7, 1, 0.090334470601733097),
+        (5, 48, 8.0616651814710411e-6),
+        (10, 10, 1.589553175596412e-6),
+        (1.3, 4.7, 0.25369729586461016),
+        (3, 363, 0.0028862310262832306),
+        (1e-6, 10, 0.99999922178323207),
+        (36, 30, 3.0414632300377789e-26),
+        (2, 1e6, 0.045500533851319208),
+        (1.7, 1e7, 0.089130956614413405),
+        (3, inf, 0.0026997960632601891),
+    ],
+)
+def test_two_sided_tails_of_students_t(t: float, freedom: float, p: float) -> None:
+    assert tails.student_two_sided(t, freedom) == pytest.approx(p, rel=1e-11)
+    assert tails.student_two_sided(-t, freedom) == tails.student_two_sided(t, freedom)
+    assert tails.student_upper(t, freedom) == pytest.approx(p / 2, rel=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("z", "p"),
+    [
+        (0, 1),
+        (0.5, 0.61707507745197379),
+        (8, 1.2441921148543568e-15),
+        (30, 9.8134278542963741e-198),
+        (inf, 0),
+    ],
+)
+def test_two_sided_tails_of_the_normal_distribution(z: float, p: float) -> None:
+    assert tails.normal_two_sided(z) == pytest.approx(p, rel=1e-12)
+    assert tails.normal_upper(-z) == pytest.approx(1 - p / 2, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("x", "a", "b", "value"),
+    [
+        (0.3, 2, 3, 0.3483),
+        (0.999, 400, 0.7, 0.50497991967851455),
+        (0.01, 0.2, 50, 0.87843099147002523),
+        (0.5, 1000, 1010, 0.58826982754372753),
+        (0, 2, 3, 0),
+        (1, 2, 3, 1),
+    ],
+)
+def test_incomplete_beta(x: float, a: float, b: float, value: float) -> None:
+    assert tails.incomplete_beta(x, a, b) == pytest.approx(value, rel=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("p", "freedom", "t"),
+    [(0.975, 10, 2.2281388519862746), (0.5, 3, 0), (0.025, inf, -1.9599639845400543), (1, 4, inf)],
+)
+def test_quantiles_of_students_t(p: float, freedom: float, t: float) -> None:
+    assert tails.student_quantile(p, freedom) == pytest.approx(t, rel=1e-11, abs=1e-300)
+
+
+@given(st.floats(1e-12, 1 - 1e-9), st.floats(0.5, 1e6))
+def test_a_quantile_leads_back_to_its_probability(p: float, freedom: float) -> None:
+    below = 1 - tails.student_upper(tails.student_quantile(p, freedom), freedom)
+    assert below == pytest.approx(p, rel=1e-6, abs=1e-13)
+    assert 1 - tails.normal_upper(tails.normal_quantile(p)) == pytest.approx(p, rel=1e-6, abs=1e-13)
+
+
+@given(st.floats(-1e300, 1e300), st.floats(1e-6, 1e12))
+def test_a_tail_is_a_probability_whatever_the_numbers(t: float, freedom: float) -> None:
+    assert 0 <= tails.student_two_sided(t, freedom) <= 1
+    assert 0 <= tails.student_upper(t, freedom) <= 1
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: tails.student_two_sided(nan, 3),
+        lambda: tails.student_two_sided(1, 0),
+        lambda: tails.student_two_sided(1, nan),
+        lambda: tails.normal_upper(nan),
+        lambda: tails.normal_quantile(1.1),
+        lambda: tails.student_quantile(nan, 3),
+        lambda: tails.incomplete_beta(0.5, -1, 2),
+    ],
+)
+def test_what_is_not_defined_is_refused(call: object) -> None:
+    with pytest.raises(ValueError):
+        call()  # type: ignore[operator]

@@ -1,0 +1,269 @@
+"""The formulas against known values, and the rules against noise whose truth is known."""
+
+from __future__ import annotations
+
+import random
+from math import exp
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from profkit.core import statistics as s
+
+floats = st.lists(st.floats(1e-9, 1e9), min_size=1, max_size=60)
+
+
+@pytest.mark.parametrize(
+    ("n", "rank"),
+    [(0, 0), (5, 0), (6, 1), (10, 2), (12, 3), (20, 6), (30, 10), (100, 40), (1000, 469), (2000, 956)],
+)
+def test_rank_of_the_median_interval(n: int, rank: int) -> None:
+    assert s.median_rank(n) == rank
+
+
+def test_the_rank_exists_where_two_to_the_minus_n_underflows() -> None:
+    assert 0.47 < s.median_rank(5000) / 5000 < 0.5
+
+
+@pytest.mark.parametrize(
+    ("values", "middle"),
+    [([3.0], 3.0), ([1.0, 2.0], 1.5), ([9.0, 1.0, 5.0], 5.0), ([4.0, 1.0, 3.0, 2.0], 2.5)],
+)
+def test_median(values: list[float], middle: float) -> None:
+    assert s.median(values) == middle
+
+
+@pytest.mark.parametrize("function", [s.median, lambda v: s.percentile(v, 50), s.mad_sigma])
+def test_nothing_has_no_median(function: object) -> None:
+    with pytest.raises(ValueError, match="nothing"):
+        function([])  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    ("percent", "value"), [(0, 1.0), (25, 2.0), (50, 3.0), (90, 4.6), (100, 5.0), (150, 5.0)]
+)
+def test_percentiles_are_linear_between_neighbours(percent: float, value: float) -> None:
+    assert s.percentile([5.0, 1.0, 3.0, 2.0, 4.0], percent) == pytest.approx(value)
+
+
+def test_one_wild_value_does_not_move_the_mad() -> None:
+    quiet = [1.0, 1.1, 0.9, 1.05, 0.95, 1.0, 1.02]
+    assert s.mad_sigma([*quiet, 1e6]) < 2 * s.mad_sigma(quiet)
+
+
+def test_mad_sigma_of_a_normal_distribution_is_its_sigma() -> None:
+    rng = random.Random(1)
+    assert s.mad_sigma([rng.gauss(0, 2.0) for _ in range(20000)]) == pytest.approx(2.0, rel=0.03)
+
+
+def test_an_outlier_is_found_by_index() -> None:
+    assert s.outliers([1.0, 1.1, 0.9, 9.0, 1.05, 0.95]) == (3,)
+
+
+@pytest.mark.parametrize("values", [[], [1.0], [1.0, 2.0], [1.0, 1.0, 1.0, 5.0]])
+def test_no_outliers_without_a_spread_to_measure_them_by(values: list[float]) -> None:
+    assert s.outliers(values) == ()
+
+
+def test_lag_one_of_alternating_values_is_negative() -> None:
+    assert s.lag1([1.0, 2.0] * 20) < -0.9
+
+
+@pytest.mark.parametrize("values", [[], [1.0], [1.0, 1.0, 1.0, 1.0]])
+def test_lag_one_of_nothing_to_see_is_zero(values: list[float]) -> None:
+    assert s.lag1(values) == 0.0
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.3, 0.6, 0.9])
+def test_effective_size_of_an_ar1_process(rho: float) -> None:
+    n = 4000
+    truth = n * (1 - rho) / (1 + rho)
+    sizes = [s.effective_size(_ar1(rho, n, seed)) for seed in range(5)]
+    assert 0.6 * truth < s.median(sizes) < 1.15 * truth
+
+
+def test_a_short_series_is_not_believed_to_be_less_correlated_than_it_is() -> None:
+    sizes = [s.effective_size(_ar1(0.9, 40, seed)) for seed in range(100)]  # the truth is 2.1
+    assert s.median(sizes) < 4.5
+
+
+def test_equal_samples_are_all_independent() -> None:
+    assert s.effective_size([1.0] * 30) == 30
+
+
+def test_wild_values_do_not_hide_the_correlation_of_the_rest() -> None:
+    values = _ar1(0.9, 400, 3)
+    rng = random.Random(4)
+    spiked = [value * 50 if rng.random() < 0.05 else value for value in values]
+    assert s.effective_size(spiked) < 200
+
+
+def test_no_interval_below_six_independent_samples() -> None:
+    assert s.interval([1.0, 2.0, 3.0, 4.0, 5.0]) is None
+    assert s.interval([]) is None
+    assert s.interval([1.0, 2.0, 3.0, 4.0, 5.0, 6.0]) == s.Interval(1.0, 6.0, 0.95, 6.0)
+
+
+def test_the_interval_of_independent_samples_is_the_order_statistics() -> None:
+    values = [float(i * 7 % 20) for i in range(20)]
+    found = s.interval(values)
+    assert found is not None
+    if found.effective == 20:
+        assert (found.low, found.high) == (5.0, 14.0)  # 6th and 15th of 0..19
+
+
+def test_correlated_samples_get_a_wider_interval() -> None:
+    values = _ar1(0.9, 500, 1)
+    shuffled = values[:]
+    random.Random(2).shuffle(shuffled)
+    wide, narrow = s.interval(values), s.interval(shuffled)
+    assert wide is not None
+    assert narrow is not None
+    assert wide.high - wide.low > 2 * (narrow.high - narrow.low)
+
+
+@given(floats)
+def test_the_interval_holds_the_sample_median(values: list[float]) -> None:
+    found = s.interval(values)
+    if found is not None:
+        assert found.low <= s.median(values) <= found.high
+
+
+@given(floats, st.floats(1e-6, 1e6))
+def test_scaling_the_samples_scales_the_interval(values: list[float], factor: float) -> None:
+    one, other = s.interval(values), s.interval([v * factor for v in values])
+    if one is not None and other is not None and one.effective == other.effective:
+        assert other.low == pytest.approx(one.low * factor)
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.6])
+def test_coverage_of_the_interval_is_ninety_five_percent(rho: float) -> None:
+    held = 0
+    for seed in range(300):
+        found = s.interval(_ar1(rho, 100, seed))
+        held += found is not None and found.low <= 1.0 <= found.high
+    assert held >= 276  # 95 % less 2 sigma of 300 trials
+
+
+def test_a_quiet_series_has_no_drift() -> None:
+    false = sum(s.drift(_ar1(0.0, 100, seed)) != 0.0 for seed in range(200))
+    assert false <= 12
+
+
+def test_a_slow_wave_is_no_drift() -> None:
+    false = sum(s.drift(_ar1(0.9, 400, seed)) != 0.0 for seed in range(100))
+    assert false <= 20
+
+
+@pytest.mark.parametrize(("end", "sign"), [(1.3, 1), (0.7, -1)])
+def test_a_ramp_is_a_drift_with_its_sign(end: float, sign: int) -> None:
+    rng = random.Random(5)
+    ramp = [1 + (end - 1) * i / 100 + rng.gauss(0, 0.02) for i in range(100)]
+    assert s.drift(ramp) * sign > 0.05
+
+
+def test_too_short_a_series_says_nothing_of_drift() -> None:
+    assert s.drift([9.0, 8.0, 7.0, 6.0, 5.0]) == 0.0
+
+
+def test_warm_up_is_cut_off() -> None:
+    rng = random.Random(6)
+    values = [rng.gauss(1, 0.01) + exp(-i / 4) for i in range(200)]
+    start = s.settled_from(values)
+    assert start is not None
+    assert 8 <= start <= 60
+    assert s.median(values[start:]) == pytest.approx(1.0, abs=0.005)
+
+
+def test_a_series_that_never_settles_says_so() -> None:
+    assert s.settled_from([1 + i / 50 for i in range(100)]) is None
+
+
+def test_a_drift_within_the_tolerance_is_none() -> None:
+    ramp = [1 + i / 1e5 for i in range(100)]
+    assert s.settled_from(ramp) is None
+    assert s.settled_from(ramp, tolerance=0.01) == 0
+
+
+def test_one_process_keeps_its_own_interval() -> None:
+    values = _ar1(0.0, 50, 1)
+    centre, own = s.combine([values]), s.interval(values)
+    assert centre is not None
+    assert own is not None
+    assert (centre.low, centre.high, centre.between_spread) == (own.low, own.high, None)
+
+
+def test_a_lucky_memory_layout_shows_between_processes() -> None:
+    quiet = [[m * v for v in _ar1(0.0, 50, i, 0.001)] for i, m in enumerate((1.0, 1.0, 1.1))]
+    centre = s.combine(quiet)
+    assert centre is not None
+    assert centre.between_spread == pytest.approx(0.1, abs=0.005)
+    assert centre.median == pytest.approx(1.0, abs=0.002)
+    assert centre.high is not None
+    assert centre.high > 1.1  # three processes cannot say more
+
+
+def test_every_process_counts_once_however_many_samples_it_took() -> None:
+    centre = s.combine([[1.0] * 1000, [2.0] * 10, [2.0] * 10])
+    assert centre is not None
+    assert (centre.median, centre.n) == (2.0, 1020)
+
+
+def test_whole_processes_of_one_value_each_have_an_interval_from_what_is_between_them() -> None:
+    centre = s.combine([[1.00], [1.02], [0.98], [1.01]])
+    assert centre is not None
+    assert centre.low is not None
+    assert 0.9 < centre.low < 0.99
+
+
+def test_two_equal_readings_of_a_coarse_clock_are_no_interval() -> None:
+    centre = s.combine([[1.0], [1.0]])
+    assert centre is not None
+    assert centre.low is None
+
+
+@pytest.mark.parametrize("processes", [[], [[]], [[], []]])
+def test_no_values_have_no_centre(processes: list[list[float]]) -> None:
+    assert s.combine(processes) is None
+
+
+@pytest.mark.parametrize(("freedom", "t"), [(1, 12.706), (2, 4.303), (7, 2.447), (10, 2.228), (1000, 1.980)])
+def test_student_t_is_the_wider_neighbour_in_the_table(freedom: int, t: float) -> None:
+    assert s.student_t(freedom) == t
+
+
+def test_slope_ignores_a_wild_point() -> None:
+    points = [(float(i), 3.0 * i) for i in range(30)]
+    points[10] = (10.0, 1e9)
+    found = s.slope(points)
+    assert found is not None
+    assert found.value == pytest.approx(3.0)
+    assert found.low is not None
+    assert found.low > 2.9
+
+
+def test_slope_of_noise_has_zero_inside() -> None:
+    inside = 0
+    for seed in range(100):
+        rng = random.Random(seed)
+        found = s.slope([(float(i), rng.gauss(0, 1)) for i in range(30)])
+        assert found is not None
+        assert found.low is not None
+        assert found.high is not None
+        inside += found.low <= 0 <= found.high
+    assert inside >= 89
+
+
+def test_slope_needs_two_places_and_an_interval_five_points() -> None:
+    assert s.slope([(1.0, 2.0), (1.0, 3.0)]) is None
+    assert s.slope([(1.0, 2.0), (2.0, 4.0)]) == s.Slope(2.0, None, None)
+
+
+def _ar1(rho: float, n: int, seed: int, sigma: float = 0.05) -> list[float]:
+    rng = random.Random(f"{rho} {n} {seed}")
+    x, values = rng.gauss(0, sigma), []
+    for _ in range(n):
+        values.append(1 + x)
+        x = rho * x + rng.gauss(0, sigma * (1 - rho * rho) ** 0.5)
+    return values

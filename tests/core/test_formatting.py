@@ -1,0 +1,87 @@
+"""Numbers as people read them."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from profkit.core.formatting import bar, moment, percent, plural, quantity, shortened
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (4.13e-3, "s", "4.13 ms"),
+        (61.234, "s", "61.2 s"),
+        (1.5e-9, "s", "1.50 ns"),
+        (0.0, "s", "0 s"),
+        (15.2e9, "B/s", "15.2 GB/s"),
+        (3.6e6, "B", "3.43 MiB"),
+        (12.0, "B", "12 B"),
+        (-2048.0, "B/iteration", "-2.00 KiB/iteration"),
+        (54e6, "FLOP", "54.0 MFLOP"),
+        (0.0209, "%", "0.02 %"),
+        (99.96, "%", "100.0 %"),
+        (0.0, "%", "0.0 %"),
+        (41.2e6, "count", "41.2 M"),
+        (600.0, "count", "600"),
+        (2.134, "instructions/cycle", "2.13 instructions/cycle"),
+        (3.1e9, "Hz", "3.10 GHz"),
+        (None, "s", "-"),
+        (math.nan, "s", "-"),
+        (math.inf, "B", "-"),
+    ],
+)
+def test_a_quantity_has_three_figures_and_a_fitting_prefix(value: float | None, unit: str, text: str) -> None:
+    assert quantity(value, unit) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(9.0, "9.0"), (0.95, "0.9"), (0.2, "0.20"), (0.004, "0.004"), (-3.0, "-3.0")]
+)
+def test_a_small_percentage_does_not_read_as_nothing(value: float, text: str) -> None:
+    assert percent(value) == text
+
+
+def test_a_long_name_keeps_both_its_ends() -> None:
+    assert shortened("abcdefghij", 10) == "abcdefghij"
+    assert shortened("abcdefghij", 7) == "abcd…ij"
+    assert [len(shortened("x" * 50, width)) for width in range(12)] == list(range(12))
+
+
+def test_one_is_not_many() -> None:
+    assert (plural(1, "pass", "passes"), plural(3, "pass", "passes"), plural(0, "run")) == (
+        "1 pass",
+        "3 passes",
+        "0 runs",
+    )
+
+
+@pytest.mark.parametrize(
+    ("share", "drawn"),
+    [
+        (0.0, ""),
+        (1e-4, "▏"),
+        (0.5, "████"),
+        (0.57, "████▌"),
+        (1.0, "████████"),
+        (1.7, "████████"),
+        (-1.0, ""),
+    ],
+)
+def test_a_share_is_drawn_in_eighths_and_never_beyond_its_width(share: float, drawn: str) -> None:
+    assert bar(share, 8) == drawn
+
+
+@pytest.mark.parametrize(
+    ("started", "told"),
+    [
+        ("2026-11-20T13:36:27+00:00", "2026-11-20 13:36:27 UTC"),
+        ("2026-11-20T02:30:00+02:00", "2026-11-20 00:30:00 UTC"),
+        ("yesterday", "yesterday"),
+        ("", ""),
+    ],
+)
+def test_a_time_is_told_in_utc_and_what_is_none_as_it_is(started: str, told: str) -> None:
+    assert moment(started) == told

@@ -1,0 +1,229 @@
+"""A child is run to its end, whatever it does."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from profkit.core import process
+from profkit.core.errors import Interrupted, UsageError
+
+PYTHON = sys.executable
+
+
+def python(code: str) -> list[str]:
+    return [PYTHON, "-c", code]
+
+
+@pytest.mark.parametrize(
+    ("code", "returncode", "words"),
+    [
+        ("pass", 0, "exited with 0"),
+        ("raise SystemExit(7)", 7, "exited with 7"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", -11, "died by SIGSEGV"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", -9, "died by SIGKILL"),
+        ("raise SystemExit(137)", 137, "exited with 137 (SIGKILL)"),
+    ],
+)
+def test_how_a_child_ended_is_said_in_words(code: str, returncode: int, words: str) -> None:
+    outcome = process.run(python(code))
+    assert (outcome.returncode, outcome.ending()) == (returncode, words)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda folder: [str(folder / "absent")], "no such file"),
+        (lambda folder: [str(_file(folder, "plain", 0o644))], "not executable"),
+        (lambda folder: [str(_file(folder, "foreign", 0o755))], "cannot start"),
+        (lambda folder: ["a\0b"], "cannot start"),
+    ],
+)
+def test_a_command_that_cannot_start_is_a_usage_error(tmp_path: Path, make, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        process.run(make(tmp_path))
+
+
+def _file(folder: Path, name: str, mode: int) -> Path:
+    path = folder / name
+    path.write_bytes(b"\x7fELF nonsense")
+    path.chmod(mode)
+    return path
+
+
+def test_a_child_past_its_time_ends_with_its_whole_tree(tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    code = (
+        "import os, subprocess, sys, time, signal\n"
+        "signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+        f"child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'], start_new_session=True)\n"
+        f"open({str(pids)!r}, 'w').write(f'{{os.getpid()}} {{child.pid}}')\n"
+        "time.sleep(60)\n"
+    )
+    outcome = process.run(python(code), timeout=1.5)
+    assert outcome.timed_out
+    assert "ran past its time" in outcome.ending()
+    assert [psutil.pid_exists(int(pid)) for pid in pids.read_text().split()] == [False, False]
+
+
+def test_a_process_that_outlives_its_parent_is_ended_and_counted(tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    code = (
+        "import os, subprocess, sys, time\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
+        f"open({str(pid)!r}, 'w').write(str(child.pid))\n"
+        "time.sleep(0.3)\n"
+    )
+    begin = time.monotonic()
+    outcome = process.run(python(code))
+    assert outcome.returncode == 0
+    assert outcome.left_behind == 1
+    assert not psutil.pid_exists(int(pid.read_text()))
+    assert time.monotonic() - begin < 20
+
+
+def test_megabytes_of_output_never_block_and_fill_no_disk(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    lines = 16 * 1024 * 1024 // 64
+    outcome = process.run(
+        python(f"for i in range({lines}): print('x' * 63)\nprint('the last word')"), log=log
+    )
+    assert outcome.output_bytes == lines * 64 + len("the last word\n")
+    assert log.stat().st_size < process.LOG_LIMIT + process.TAIL_BYTES + 200
+    assert outcome.output_tail.endswith("the last word\n")
+    assert log.read_text().endswith("the last word\n")
+
+
+def test_a_log_that_cannot_be_written_costs_no_measurement(tmp_path: Path) -> None:
+    outcome = process.run(python("print('kept')"), log=tmp_path / "absent" / "log")
+    assert outcome.output_tail == "kept\n"
+
+
+def test_standard_input_is_empty_since_a_workload_runs_several_times() -> None:
+    assert process.run(python("import sys; print(repr(sys.stdin.read()))")).output_tail == "''\n"
+
+
+def test_a_cancelled_child_ends_at_once() -> None:
+    cancel = threading.Event()
+    threading.Timer(0.3, cancel.set).start()
+    begin = time.monotonic()
+    with pytest.raises(Interrupted):
+        process.run(python("import time; time.sleep(60)"), cancel=cancel)
+    assert time.monotonic() - begin < 15
+
+
+def test_what_it_cost_is_counted() -> None:
+    outcome = process.run(
+        python(
+            "x = bytearray(80_000_000)\nimport time\nt = time.process_time()\nwhile time.process_time() < t + 0.4: pass"
+        )
+    )
+    assert outcome.cpu_seconds >= 0.4
+    assert outcome.peak_rss > 80_000_000
+
+
+def test_a_daemon_that_forked_twice_into_its_own_session_is_ended_too(tmp_path: Path) -> None:
+    code = (
+        "import os\n"
+        "if os.fork() == 0:\n"
+        "    os.setsid()\n"
+        "    if os.fork() == 0:\n"
+        f"        open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\n"
+        "        os.execve('/bin/sleep', ['sleep', '60'], {})\n"
+        "    os._exit(0)\n"
+        "os.wait()\n"
+    )
+    assert process.run(python(code)).left_behind == 1
+    assert not psutil.pid_exists(int((tmp_path / "pid").read_text()))
+
+
+def test_a_chain_of_processes_that_ignore_every_signal_is_ended(tmp_path: Path) -> None:
+    code = (
+        "import os, signal, time\n"
+        "for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):\n"
+        "    signal.signal(number, signal.SIG_IGN)\n"
+        f"tick = {str(tmp_path / 'tick')!r}\n"
+        "while True:\n"
+        "    open(tick, 'w').close()\n"
+        "    if os.fork():\n"
+        "        time.sleep(60 if os.getppid() == int(os.environ['TESTER']) else 0)\n"
+        "        os._exit(0)\n"
+        "    os.setsid()\n"
+        "    time.sleep(0.05)\n"
+    )
+    outcome = process.run(python(code), env={"TESTER": str(os.getpid())}, timeout=0.5)
+    assert outcome.timed_out
+    seen = (tmp_path / "tick").stat().st_mtime_ns
+    time.sleep(0.4)
+    assert (tmp_path / "tick").stat().st_mtime_ns == seen
+
+
+TWICE = """
+import sys, threading, time, os, signal
+from profkit.core import process
+
+def strike():
+    for _ in range(2):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.3)
+
+threading.Timer(0.5, strike).start()
+try:
+    process.run([sys.executable, "-c", sys.argv[1]])
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+STUBBORN = (
+    "import os, signal, time; signal.signal(signal.SIGINT, signal.SIG_IGN);"
+    "signal.signal(signal.SIGTERM, signal.SIG_IGN); open('pid', 'w').write(str(os.getpid())); time.sleep(60)"
+)
+
+
+def test_a_second_ctrl_c_ends_the_patience_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    begin = time.monotonic()
+    done = subprocess.run(
+        [PYTHON, "-c", TWICE, STUBBORN], cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stdout) == (0, "interrupted\n")
+    assert not psutil.pid_exists(int((tmp_path / "pid").read_text()))
+    assert time.monotonic() - begin < 3.5  # before the second one is answered it waits 4 s
+
+
+@pytest.mark.parametrize("minimal", [False, True], ids=["any system", "a system with no pkill"])
+def test_a_profkit_that_is_killed_leaves_no_workload_behind(tmp_path: Path, minimal: bool) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/sh").symlink_to(shutil.which("sh") or "/bin/sh")
+    path = str(tmp_path / "bin") if minimal else os.environ["PATH"]
+    code = "import sys; from profkit import process; process.run([sys.executable, '-c', sys.argv[1]])"
+    victim = subprocess.Popen([PYTHON, "-c", code, STUBBORN], cwd=tmp_path, env={**os.environ, "PATH": path})
+    pid = _eventually(lambda: int((tmp_path / "pid").read_text()))
+    victim.kill()
+    victim.wait()
+    _eventually(lambda: None if _lives(pid) else True)
+
+
+def _lives(pid: int) -> bool:
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    return False
+
+
+def _eventually(look: Callable[[], Any]) -> Any:
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        with contextlib.suppress(OSError, ValueError):
+            if (found := look()) is not None:
+                return found
+        time.sleep(0.02)
+    raise AssertionError("it never came")

@@ -1,0 +1,404 @@
+"""A run's folder and its run.json: made alone, written whole, read back, refused in a sentence."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import stat
+import threading
+from dataclasses import replace
+from datetime import datetime, timezone
+from pathlib import Path
+
+import jsonschema
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from profkit.core import run_folder as run
+from profkit.core.errors import MachineError, UnreadableReport, UsageError
+from profkit.core.types import Profile, Reading, RunDocument, Scope, Source, Summary, Table, Workload
+from tests import documents, run_schema
+
+WHEN = datetime(2026, 11, 20, 5, 47, 0, tzinfo=timezone.utc)
+VALIDATOR = jsonschema.Draft202012Validator(json.loads(run_schema.PUBLISHED.read_text()))
+
+
+def strict(text: str) -> object:
+    """Parse as strict readers do: NaN and Infinity are no JSON."""
+
+    def refuse(name: str) -> object:
+        raise AssertionError(f"{name} in run.json")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+# ---------------------------------------------------------------- the folder
+
+
+def test_a_folder_is_named_by_time_workload_and_backend(tmp_path: Path) -> None:
+    folder = run.create_run_folder(tmp_path / "reports", "gated_mlp", "cpu", WHEN)
+    assert folder == tmp_path / "reports" / "20261120-054700-gated_mlp-cpu"
+    assert sorted(p.name for p in folder.iterdir()) == ["artifacts", "logs"]
+
+
+def test_runs_that_start_at_once_with_one_name_get_folders_of_their_own(tmp_path: Path) -> None:
+    made: list[Path] = []
+    threads = [
+        threading.Thread(target=lambda: made.append(run.create_run_folder(tmp_path, "x", "cpu", WHEN)))
+        for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(made)) == 8
+    assert {p.name for p in made} == {
+        f"20261120-054700-x-cpu{end}" for end in ("", *(f"-{i}" for i in range(2, 9)))
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "cleaned"),
+    [
+        ("gated_mlp", "gated_mlp"),
+        ("../../etc/passwd", "etc-passwd"),
+        ("a b;rm -rf $HOME", "a-b-rm-rf-HOME"),
+        ("", "run"),
+        ("...", "run"),
+        ("\x00\n\x1b[31m", "31m"),
+        ("été", "été"),
+        ("x" * 500, "x" * 100),
+        ("é" * 500, "é" * 50),
+        ("\udcff", "run"),
+        ("-rf", "rf"),
+    ],
+)
+def test_a_name_cannot_leave_the_folder_or_break_the_terminal(name: str, cleaned: str) -> None:
+    assert run.clean_name(name) == cleaned
+
+
+def test_a_base_that_is_a_file_is_wrong_usage(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for base in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(UsageError, match="not a folder"):
+            run.create_run_folder(base, "x", "cpu", WHEN)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_an_unwritable_folder_is_the_machines_refusal(tmp_path: Path) -> None:
+    tmp_path.chmod(stat.S_IRUSR | stat.S_IXUSR)
+    try:
+        with pytest.raises(MachineError, match="Permission denied"):
+            run.create_run_folder(tmp_path, "x", "cpu", WHEN)
+    finally:
+        tmp_path.chmod(stat.S_IRWXU)
+
+
+def test_a_refused_mkdir_is_the_machines_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: Path, *args: object, **kwargs: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    with pytest.raises(MachineError, match="Permission denied") as caught:
+        run.create_run_folder(tmp_path, "x", "cpu", WHEN)
+    assert caught.value.exit_code == 3
+    assert caught.value.fix == "--output FOLDER"
+
+
+# ---------------------------------------------------------------- writing
+
+
+def test_what_is_written_reads_back_the_same(tmp_path: Path) -> None:
+    document = documents.document()
+    assert run.write_run(tmp_path, document) == tmp_path / "run.json"
+    assert run.read_run(tmp_path) == document
+    assert run.read_run(tmp_path / "run.json") == document
+    assert [p.name for p in tmp_path.iterdir()] == ["run.json"]
+
+
+def test_the_document_has_the_contracts_shape() -> None:
+    data = run.to_json(documents.document())
+    assert list(data)[:4] == ["schema", "state", "name", "backend"]
+    assert data["schema"] == "profkit.run/1"
+    assert data["workload"]["command"] == list(documents.COMMAND)  # type: ignore[index, call-overload]
+    unavailable = data["readings"][1]  # type: ignore[index]
+    assert unavailable == {
+        "metric": "ipc",
+        "value": None,
+        "unit": "",
+        "quality": "unavailable",
+        "scope": {"kind": "run", "name": None, "id": None},
+        "source": {"tool": "valgrind", "counter": None, "artifact": None, "formula": None},
+        "reason": "no hardware counters in this virtual machine",
+        "share": None,
+        "fix": None,
+        "doubt": None,
+    }
+    VALIDATOR.validate(data)
+
+
+def test_summaries_are_keyed_by_concern_and_none_is_lost() -> None:
+    summaries = (Summary("time", "a"), Summary("cache", "b"), Summary("time", "c"))
+    document = replace(documents.empty(), summaries=summaries)
+    data = run.to_json(document)
+    assert list(data["summaries"]) == ["time", "cache", "time-2"]  # type: ignore[arg-type]
+    assert run.from_json(data) == document
+
+
+def test_the_published_schema_is_what_the_model_says() -> None:
+    """When this fails, the model changed: run `python -m tests.run_schema`."""
+    assert run_schema.PUBLISHED.read_text() == run_schema.text()
+    jsonschema.Draft202012Validator.check_schema(run_schema.schema())
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_a_number_that_is_none_is_written_as_null(bad: float) -> None:
+    document = replace(documents.empty(), profiles=(Profile("x", "s", bad, ()),))
+    data = strict(run.to_text(document))
+    assert isinstance(data, dict)
+    assert data["profiles"][0]["total"] is None
+    VALIDATOR.validate(data)
+    assert math.isnan(run.from_json(data).profiles[0].total)
+
+
+def test_a_file_name_that_is_not_utf8_is_written_as_valid_text(tmp_path: Path) -> None:
+    document = replace(
+        documents.empty(), workload=Workload((b"./caf\xe9".decode("utf-8", "surrogateescape"),), "", "")
+    )
+    run.write_run(tmp_path, document)
+    assert run.read_run(tmp_path).workload.command == ("./caf\ufffd",)
+
+
+def test_no_secret_of_the_environment_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("API_TOKEN", "hunter2-secret")
+    assert "hunter2" not in run.to_text(documents.document())
+
+
+def test_a_full_disk_is_said_and_leaves_what_was_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run.write_run(tmp_path, documents.empty())
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(
+        MachineError, match=r"No space left on device; what was written before is whole"
+    ) as caught:
+        run.write_run(tmp_path, documents.document())
+    assert "df -h" in (caught.value.fix or "")
+    monkeypatch.undo()
+    assert run.read_run(tmp_path) == documents.empty()
+    assert [p.name for p in tmp_path.iterdir()] == ["run.json"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+def test_a_disk_that_is_really_full_is_said(tmp_path: Path) -> None:
+    (tmp_path / f".run.json.{os.getpid()}.tmp").symlink_to("/dev/full")
+    with pytest.raises(MachineError, match="No space left on device"):
+        run.write_run(tmp_path, documents.document())
+
+
+def test_an_interrupt_in_the_middle_leaves_what_was_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run.write_run(tmp_path, documents.empty())
+
+    def stop(descriptor: int) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", stop)
+    with pytest.raises(KeyboardInterrupt):
+        run.write_run(tmp_path, documents.document())
+    assert [p.name for p in tmp_path.iterdir()] == ["run.json"]
+    assert run.read_run(tmp_path).state == "running"
+
+
+# ---------------------------------------------------------------- reading
+
+
+def valid(**changes: object) -> str:
+    return json.dumps({**run.to_json(documents.empty()), **changes})
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "empty"),
+        ("  \n", "empty"),
+        (valid()[:-20], "not whole JSON"),
+        ("[]", "the top is no object"),
+        ("{}", "schema is None"),
+        ('{"schema": 1}', "schema is 1"),
+        ('{"schema": "other/1"}', "'other/1'"),
+        (valid(schema="profkit.run/2"), "newer profkit"),
+        (valid(name=3), "name is 3, not a text"),
+        (valid(state="done"), "state is 'done', not running or complete"),
+        (valid(passes={}), "passes is dict, not a list"),
+        (valid(passes=[3]), r"passes\[0\] is 3, not an object"),
+        (valid(passes=[{"name": "timing"}]), r"passes\[0\].tool is missing"),
+        (valid(summaries={"time": 3}), r"summaries\[0\] is 3"),
+        (valid(workload=None), "workload is None"),
+        (valid(tools={"perf": 6}), "tools.'perf' is 6"),
+        (valid().replace('"notes": []', '"notes": [NaN]'), "NaN is no JSON number"),
+        (valid(profiles=[{"total": 1, "title": "", "unit": ""}]).replace("1,", "1e999,"), "finite"),
+        (valid(profiles=[{"total": 10**400, "title": "", "unit": ""}]), "finite number"),
+        (valid().replace('"notes": []', '"notes": [' + "9" * 5000 + "]"), "not whole JSON|not a text"),
+        ('{"schema": "profkit.run/1", "x": ' + "[" * 200000, "nested too deeply"),
+        (
+            valid(readings=[{"metric": "ipc", "value": None, "unit": "", "quality": "measured",
+                             "scope": {"kind": "run"}, "source": {"tool": "perf"}}]),
+            "has a value or is unavailable",
+        ),
+        (
+            '{"schema": "profkit.run/1", "state": "complete", "name": "x", "backend": "cpu",'
+            ' "workload": {"command": ["a"]}, "readings": [], "verdicts": [], "passes": [],'
+            ' "summaries": {"time": {"tables": [{"title": "t", "columns": ["a", "b"], "rows": [["1", "2"], ["1"]]}]}}}',
+            r"tables\[0\]: row 1 has 1 cells for 2 columns",
+        ),
+    ],
+)  # fmt: skip
+def test_a_file_that_is_no_run_is_refused_in_a_sentence(tmp_path: Path, text: str, says: str) -> None:
+    (tmp_path / "run.json").write_text(text)
+    with pytest.raises(UnreadableReport, match=says) as caught:
+        run.read_run(tmp_path)
+    assert str(tmp_path / "run.json") in caught.value.message
+    assert len(caught.value.message) < 300 + len(str(tmp_path))
+
+
+def test_what_is_not_there_or_not_text_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "binary").write_bytes(bytes(range(256)))
+    os.mkfifo(tmp_path / "fifo")
+    for path, says in (
+        (tmp_path, "holds no run.json"),
+        (tmp_path / "nothing", "not a file"),
+        (tmp_path / "binary", "not UTF-8"),
+        (tmp_path / "fifo", "not a file"),
+    ):
+        with pytest.raises(UnreadableReport, match=says):
+            run.read_run(path)
+        assert not run.is_run(path)
+
+
+def test_fields_from_elsewhere_are_passed_over_and_absent_ones_take_their_default() -> None:
+    minimal = {
+        "schema": "profkit.run/1",
+        "state": "complete",
+        "name": "x",
+        "backend": "cpu",
+        "workload": {"command": ["true"], "since_version_9": 1},
+        "new": {"deep": [1]},
+        "passes": [
+            {"name": "timing", "tool": None, "state": "finished", "reason": None, "seconds": 4}
+        ],
+        "readings": [
+            {"metric": "ipc", "value": 2, "unit": "", "quality": "measured", "reason": None,
+             "scope": {"kind": "run"}, "source": {"tool": "perf"}, "colour": "red"}
+        ],
+        "summaries": {"time": {"headline": "fast"}},
+        "verdicts": [],
+    }  # fmt: skip
+    document = run.from_json(minimal)
+    assert document.workload == Workload(("true",), "x", "")
+    assert document.summaries == (Summary("time", "fast"),)
+    assert document.readings == (Reading("ipc", 2.0, "", "measured", Scope("run"), Source("perf")),)
+    assert document.passes[0].seconds == 4.0
+
+
+def test_a_run_is_known_by_its_content(tmp_path: Path) -> None:
+    run.write_run(tmp_path, documents.empty())
+    (tmp_path / "other.json").write_text('{"schema": "profkit.region/1"}')
+    assert run.is_run(tmp_path)
+    assert run.is_run(tmp_path / "run.json")
+    assert not run.is_run(tmp_path / "other.json")
+
+
+# ---------------------------------------------------------------- any document
+
+st.register_type_strategy(str, st.text(max_size=8))
+CELLS = st.text(max_size=5)
+st.register_type_strategy(
+    Table,
+    st.integers(0, 3).flatmap(
+        lambda wide: st.builds(
+            Table,
+            CELLS,
+            st.tuples(*[CELLS] * wide),
+            st.lists(st.tuples(*[CELLS] * wide), max_size=3).map(tuple),
+        )
+    ),
+)
+st.register_type_strategy(float, st.floats(allow_nan=False, allow_infinity=False))
+NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
+PRESENT = st.sampled_from(["measured", "simulated", "estimated", "multiplexed"])
+SOURCES = st.builds(Source, st.text(max_size=5))
+SCOPES = st.builds(Scope, st.sampled_from(["run", "region", "function"]))
+st.register_type_strategy(
+    Reading,
+    st.one_of(
+        st.builds(Reading, st.text(max_size=5), NUMBERS, st.just("%"), PRESENT, SCOPES, SOURCES),
+        st.builds(
+            Reading,
+            st.text(max_size=5),
+            st.none(),
+            st.just("%"),
+            st.just("unavailable"),
+            SCOPES,
+            SOURCES,
+            st.text(min_size=1, max_size=9),
+        ),
+    ),
+)
+DOCUMENTS = st.builds(
+    RunDocument,
+    **{
+        field: st.lists(st.from_type(kind), max_size=2).map(tuple)
+        for field, kind in {
+            "passes": run_schema.model.PassResult,
+            "timings": run_schema.model.Timing,
+            "counters": run_schema.model.Counter,
+            "readings": Reading,
+            "profiles": Profile,
+            "verdicts": run_schema.model.Verdict,
+        }.items()
+    },
+    summaries=st.lists(st.from_type(Summary), max_size=3, unique_by=lambda s: s.concern).map(tuple),
+)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(DOCUMENTS)
+def test_any_document_is_valid_and_comes_back_as_it_was(document: RunDocument) -> None:
+    data = strict(run.to_text(document))
+    VALIDATOR.validate(data)
+    assert run.from_json(data) == document
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_a_document_with_one_value_replaced_is_read_or_refused_never_a_traceback(data: st.DataObject) -> None:
+    tree = json.loads(run.to_text(documents.document()))
+    node, key = tree, "schema"
+    while isinstance(node, (dict, list)) and node:
+        holder = node
+        key = data.draw(st.sampled_from(sorted(node) if isinstance(node, dict) else range(len(node))))
+        node = node[key]
+        if data.draw(st.integers(0, 4)) == 0:
+            break
+    holder[key] = data.draw(
+        st.one_of(
+            st.none(),
+            st.booleans(),
+            st.integers(),
+            st.floats(),
+            st.text(max_size=3),
+            st.just([]),
+            st.just({}),
+        )
+    )
+    with contextlib.suppress(UnreadableReport):
+        run.from_json(tree)

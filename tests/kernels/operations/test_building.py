@@ -1,0 +1,188 @@
+"""How CUDA kernels are built: which compiler, for which chip, what is kept, and what is said where it does not work."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from profkit.kernels.operations.cuda import cache, module, nvrtc
+from profkit.kernels.operations.cuda.module import Module, program_of
+from profkit.kernels.operations.cuda.nvrtc import Compiler, DoesNotCompile, compiler, told
+from profkit.kernels.operations.unavailable import Unavailable
+
+
+class FakeCompiler(Compiler):
+    """NVRTC 12.9 for a few chips, which counts what it compiles."""
+
+    version = (12, 9)
+
+    def __init__(self, *known: int) -> None:
+        self._known, self.compiled = known, 0
+
+    def architectures(self) -> tuple[int, ...]:
+        return self._known
+
+    def compile(self, source: str, headers: object, options: object) -> bytes:
+        self.compiled += 1
+        return b"program of " + repr(options).encode()
+
+
+@pytest.fixture
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path / "profkit" / "kernels"
+
+
+# ------------------------------------------------------------ for which chip
+
+
+@pytest.mark.parametrize(
+    ("capability", "target"),
+    [((9, 0), "sm_90"), ((8, 6), "sm_86"), ((10, 3), "compute_90"), ((8, 9), "compute_86")],
+)
+def test_a_chip_that_the_compiler_does_not_know_gets_ptx_for_the_next_older(
+    capability: tuple[int, int], target: str
+) -> None:
+    assert FakeCompiler(75, 80, 86, 90).target(capability) == target
+
+
+def test_a_chip_that_is_too_old_is_told_what_would_serve_it() -> None:
+    with pytest.raises(Unavailable, match=r"capability 7\.0; its oldest is 7\.5") as old:
+        FakeCompiler(75, 80).target((7, 0))
+    assert "cu12" in str(old.value.fix)
+
+
+def test_a_compiler_that_cannot_tell_its_chips_is_asked_for_the_one_at_hand() -> None:
+    assert FakeCompiler().target((7, 0)) == "sm_70"
+
+
+# ------------------------------------------------------------ what is kept
+
+
+def test_a_program_is_compiled_once(kept: Path) -> None:
+    tool = FakeCompiler(90)
+    first, name = program_of(tool, "flat.cu", ["-DPACK=4"])
+    assert program_of(tool, "flat.cu", ["-DPACK=4"]) == (first, name)
+    assert tool.compiled == 1
+    assert [path.name for path in kept.iterdir()] == [name]
+
+
+def test_another_source_option_or_compiler_is_another_program(kept: Path) -> None:
+    tool = FakeCompiler(90)
+    names = {program_of(tool, "flat.cu", ["-DPACK=4"])[1], program_of(tool, "flat.cu", ["-DPACK=8"])[1]}
+    names.add(program_of(tool, "rows.cu", ["-DPACK=4"])[1])
+    tool.version = (13, 0)
+    names.add(program_of(tool, "flat.cu", ["-DPACK=4"])[1])
+    assert len(names) == 4
+
+
+@pytest.mark.parametrize(
+    "spoil", [lambda kept: kept[:-1], lambda kept: b"", lambda kept: kept[:40] + b"x" + kept[41:]]
+)
+def test_a_kept_program_that_is_not_whole_is_compiled_anew(
+    spoil: Callable[[bytes], bytes], kept: Path
+) -> None:
+    tool = FakeCompiler(90)
+    program, name = program_of(tool, "flat.cu", [])
+    (kept / name).write_bytes(spoil((kept / name).read_bytes()))
+    assert program_of(tool, "flat.cu", []) == (program, name)
+    assert tool.compiled == 2
+
+
+def test_a_cache_that_cannot_be_written_costs_only_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    tool = FakeCompiler(90)
+    assert program_of(tool, "flat.cu", [])[0]
+    assert program_of(tool, "flat.cu", [])[0]
+    assert tool.compiled == 2
+
+
+def test_a_cache_without_a_home_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", _no_home)
+    assert cache.folder() is None
+    assert cache.read("x") is None
+    cache.write("x", b"program")
+
+
+def _no_home() -> Path:
+    raise RuntimeError("could not determine home directory")
+
+
+# ------------------------------------------------------------ what is said
+
+
+def test_the_first_error_is_the_first_line() -> None:
+    log = 'values.cuh(3): warning #1-D: no newline\nkernels.cu(7): error: identifier "nope" is undefined\n1 error\n'
+    assert told(log).splitlines()[0] == 'kernels.cu(7): error: identifier "nope" is undefined'
+    assert told("").startswith("no reason given")
+
+
+def test_no_compiler_says_what_brings_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nvrtc, "places", lambda: ["libnvrtc.so.nowhere", str(Path(__file__))])
+    with pytest.raises(Unavailable, match=r"no libnvrtc\.so") as missing:
+        compiler.__wrapped__()
+    assert "pip install" in str(missing.value.fix)
+
+
+def test_the_compiler_of_torchs_own_cuda_is_tried_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(torch.version, "cuda", "12.6")
+    assert nvrtc.places()[0] == "libnvrtc.so.12"
+
+
+def test_what_nvrtc_refuses_is_told_in_its_words() -> None:
+    try:
+        tool = compiler()
+    except Unavailable as missing:
+        pytest.skip(missing.reason)
+    with pytest.raises(DoesNotCompile, match=r"error.*nope"):
+        tool.compile('extern "C" __global__ void k() { nope(); }', {}, ["--gpu-architecture=compute_80"])
+    ptx = tool.compile('extern "C" __global__ void k() {}', {}, ["--gpu-architecture=compute_80"])
+    assert b".target sm_80" in ptx
+
+
+class FakeDriver:
+    """A driver that answers `cuModuleLoadData` with one code."""
+
+    def __init__(self, code: int, name: bytes) -> None:
+        self._code, self._name = code, name
+
+    def cuModuleLoadData(self, *_: object) -> int:  # noqa: N802
+        return self._code
+
+    def cuGetErrorName(self, code: int, text: object) -> int:  # noqa: N802
+        ctypes.cast(text, ctypes.POINTER(ctypes.c_char_p))[0] = self._name  # type: ignore[arg-type]
+        return 0
+
+
+@pytest.mark.parametrize(
+    ("code", "name", "kind", "said"),
+    [
+        (222, b"CUDA_ERROR_UNSUPPORTED_PTX_VERSION", Unavailable, "NVRTC 12.9 compiles .*it is older"),
+        (2, b"CUDA_ERROR_OUT_OF_MEMORY", module.LaunchFailed, "cuModuleLoadData: CUDA_ERROR_OUT_OF_MEMORY"),
+    ],
+)
+def test_a_driver_that_loads_no_program_is_told_by_its_error_and_the_program_forgotten(
+    code: int, name: bytes, kind: type[Exception], said: str, kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module.ctypes, "CDLL", lambda _: FakeDriver(code, name))
+    monkeypatch.setattr(module, "compiler", lambda: FakeCompiler(90))
+    with pytest.raises(kind, match=said):
+        Module("flat.cu", (9, 0), {"PACK": 4})
+    assert list(kept.iterdir()) == []
+
+
+def test_no_driver_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(name: str) -> None:
+        raise OSError(f"{name}: cannot open shared object file")
+
+    monkeypatch.setattr(module.ctypes, "CDLL", refuse)
+    with pytest.raises(Unavailable, match="driver cannot be loaded"):
+        Module("flat.cu", (9, 0), {})

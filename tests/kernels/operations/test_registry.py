@@ -1,0 +1,108 @@
+"""Names of operations and implementations, and what users add."""
+
+from __future__ import annotations
+
+import pytest
+
+from profkit.core.errors import UsageError
+from profkit.core.types import GridPoint
+from profkit.kernels.operations import registry
+from profkit.kernels.operations.operation import Problem
+from profkit.kernels.operations.registry import (
+    OPERATIONS,
+    Unavailable,
+    build,
+    canonical_implementation,
+    canonical_operation,
+    does,
+    implementation,
+    implementations,
+)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_registered", {})
+
+
+def _problem(operation: str) -> Problem:
+    return Problem(GridPoint(operation, 1, 1, 8), OPERATIONS[operation], ())
+
+
+@pytest.mark.parametrize("name", ["LayerNorm", "layer_norm", "layernorm", "LAYER-NORM", "layer norm"])
+def test_an_operation_is_known_however_it_is_spelled(name: str) -> None:
+    assert canonical_operation(name) == ("LayerNorm",)
+
+
+def test_loss_is_both_losses_and_what_is_not_known_is_refused_with_the_list() -> None:
+    assert canonical_operation("loss") == ("MSE", "CrossEntropy")
+    with pytest.raises(UsageError, match="softmax"):
+        canonical_operation("softmax")
+
+
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [("eager", "PyTorch"), ("Inductor", "torch.compile"), ("triton", "Triton"), ("cuda", "CUDA")],
+)
+def test_an_implementation_is_known_by_its_other_names(name: str, known: str) -> None:
+    assert canonical_implementation(name) == known
+    with pytest.raises(UsageError, match="no implementation"):
+        canonical_implementation("jax")
+
+
+@pytest.mark.parametrize("spelled", ["GELU", "gelu"])
+def test_what_a_user_registers_is_found_however_its_operation_was_spelled(spelled: str) -> None:
+    @implementation(spelled, "mine")
+    def mine(problem: Problem):  # type: ignore[no-untyped-def]
+        return lambda: problem.point.dimension
+
+    assert build("mine", _problem("GELU"))() == 8
+    assert does("mine", "GELU")
+    assert not does("mine", "Swish")
+    assert implementations()[-1] == "mine"
+    with pytest.raises(Unavailable, match="mine does not do Swish"):
+        build("mine", _problem("Swish"))
+
+
+def test_one_registration_for_loss_does_both() -> None:
+    implementation("Loss", "mine")(lambda problem: lambda: problem.point.operation)
+    assert [build("mine", _problem(name))() for name in ("MSE", "CrossEntropy")] == ["MSE", "CrossEntropy"]
+
+
+def test_a_name_that_is_taken_is_refused() -> None:
+    implementation("GELU", "mine")(lambda problem: lambda: None)
+    for operation, name in (
+        ("gelu", "mine"),
+        ("Swish", "Triton"),
+        ("Swish", "triton"),
+        ("GELU", "eager"),
+        ("Swish", "Mine"),
+    ):
+        with pytest.raises(UsageError, match="already"):
+            implementation(operation, name)
+
+
+@pytest.mark.parametrize("name", ["", " ", "a,b", "a\nb", "half \udc80", "\x1b[31m", "x" * 101, " mine"])
+def test_what_cannot_be_told_on_a_command_line_is_no_name(name: str) -> None:
+    with pytest.raises(UsageError, match="is no name of an implementation"):
+        implementation("GELU", name)
+
+
+def test_what_is_registered_must_give_a_call() -> None:
+    implementation("GELU", "mine")(lambda problem: None)
+    with pytest.raises(TypeError, match="gave NoneType, and not the call that is timed"):
+        build("mine", _problem("GELU"))
+
+
+def test_flops_are_those_of_the_formulas() -> None:
+    count = 2 * 3 * 8
+    for name, forward, backward in (
+        ("LayerNorm", 7 * count + 4 * 6, 13 * count + 2 * 6),
+        ("GELU", 5 * count, 11 * count),
+        ("Swish", 5 * count, 9 * count),
+        ("MSE", 3 * count, 2 * count),
+        ("CrossEntropy", 4 * count, 6 * count),
+    ):
+        operation = OPERATIONS[name]
+        assert operation.flops(GridPoint(name, 2, 3, 8)) == forward
+        assert operation.flops(GridPoint(name, 2, 3, 8, direction="backward")) == backward

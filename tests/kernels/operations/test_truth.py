@@ -1,0 +1,140 @@
+"""Every implementation that runs here against float64, and the check against results that are wrong."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from profkit.core.types import GridPoint  # noqa: E402
+from profkit.kernels.operations.check import CHUNK, Wrong, compare, reference  # noqa: E402
+from profkit.kernels.operations.operation import DTYPES, Problem  # noqa: E402
+from profkit.kernels.operations.registry import OPERATIONS, Unavailable, build  # noqa: E402
+from profkit.kernels.sweep.bench import make_problem  # noqa: E402
+
+CPU = torch.device("cpu")
+
+
+def _problem(
+    operation: str, direction: str = "forward", dtype: str = "float32", shape: tuple[int, ...] = (3, 5, 16)
+) -> Problem:
+    return make_problem(GridPoint(operation, *shape, dtype, direction), CPU)  # type: ignore[arg-type,call-arg]
+
+
+@pytest.mark.parametrize("direction", ["forward", "backward"])
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_eager_torch_is_right_in_float32(operation: str, direction: str) -> None:
+    problem = _problem(operation, direction)
+    share = compare(problem, build("PyTorch", problem)(), reference(problem))
+    assert 0 <= share <= 1
+
+
+def test_eager_torch_loses_the_gradient_of_a_mean_over_many_in_half_precision() -> None:
+    """2 / N is no number of float16 any more: torch multiplies by it first, and what comes out is 0."""
+    problem = _problem("MSE", "backward", "float16", (32, 256, 64))
+    with pytest.raises(Wrong, match="float64 says"):
+        compare(problem, build("PyTorch", problem)(), reference(problem))
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_a_reference_in_parts_is_that_of_the_whole(operation: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for direction in ("forward", "backward"):
+        problem = _problem(operation, direction)
+        whole = reference(problem)
+        monkeypatch.setattr("profkit.kernels.operations.check.CHUNK", 5 * 16)  # one of the batch at a time
+        parts = reference(problem)
+        monkeypatch.setattr("profkit.kernels.operations.check.CHUNK", CHUNK)
+        assert len(whole) == len(parts)
+        for one, other in zip(whole, parts, strict=True):
+            torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-14)
+
+
+def test_the_same_point_has_the_same_inputs_and_another_point_others() -> None:
+    first, again, other = _problem("GELU"), _problem("GELU"), _problem("GELU", shape=(3, 5, 17))
+    assert torch.equal(first.inputs[0], again.inputs[0])
+    assert not torch.equal(first.inputs[0].flatten()[:8], other.inputs[0].flatten()[:8])
+
+
+def test_cross_entropy_is_that_of_the_definition() -> None:
+    problem = _problem("CrossEntropy", shape=(2, 3, 7))
+    x, labels = problem.inputs
+    rows = x.double().reshape(-1, 7)
+    plain = sum(
+        float(torch.log(torch.exp(row).sum()) - row[label])
+        for row, label in zip(rows, labels.flatten(), strict=True)
+    ) / len(rows)
+    assert float(reference(problem)[0]) == pytest.approx(plain, rel=1e-12)
+
+
+def _spoiled(problem: Problem, how: str) -> object:
+    (value,) = (build("PyTorch", problem)(),)
+    if how == "one element":
+        value = value.clone()
+        value.view(-1)[7] += 0.01
+    elif how == "nan":
+        value = value.clone()
+        value.view(-1)[7] = float("nan")
+    elif how == "zeros":
+        value = torch.zeros_like(value)
+    elif how == "shape":
+        value = value.flatten()
+    elif how == "dtype":
+        value = value.double()
+    elif how == "another number of results":
+        return (value, value)
+    elif how == "half precision inside":
+        value = problem.operation.apply(*(t.half() for t in problem.inputs)).float()
+    elif how == "stale":
+        value = (
+            build("PyTorch", _problem(problem.point.operation, shape=(3, 5, 16), dtype="float32"))() * 1.001
+        )
+    return value
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        "one element",
+        "nan",
+        "zeros",
+        "shape",
+        "dtype",
+        "another number of results",
+        "half precision inside",
+        "stale",
+    ],
+)
+def test_a_result_that_is_wrong_is_found(how: str) -> None:
+    problem = _problem("Swish")
+    with pytest.raises(Wrong):
+        compare(problem, _spoiled(problem, how), reference(problem))
+
+
+def test_what_must_be_moved_is_counted_by_the_definition() -> None:
+    point = GridPoint("LayerNorm", 2, 3, 8)
+    assert OPERATIONS["LayerNorm"].bytes(point) == 4 * (2 * 48 + 16)
+    assert OPERATIONS["GELU"].bytes(replace(point, operation="GELU", dtype="float16")) == 2 * 96
+    assert OPERATIONS["MSE"].bytes(replace(point, operation="MSE", direction="backward")) == 4 * (3 * 48 + 1)
+    assert OPERATIONS["CrossEntropy"].bytes(replace(point, operation="CrossEntropy")) == 4 * 49 + 8 * 6
+
+
+def test_the_units_of_rounding_are_those_of_torch() -> None:
+    for name, dtype in DTYPES.items():
+        told = torch.finfo(getattr(torch, name))
+        assert dtype.roundoff == told.eps / 2
+        assert dtype.least == pytest.approx(told.smallest_normal * told.eps, rel=1e-12)
+        assert dtype.itemsize == told.bits // 8
+
+
+def test_cuda_kernels_without_a_gpu_say_so() -> None:
+    with pytest.raises(Unavailable, match="NVIDIA GPU"):
+        build("CUDA", _problem("GELU"))
+
+
+def test_triton_without_a_gpu_says_how_its_kernels_run_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TRITON_INTERPRET", raising=False)
+    with pytest.raises(Unavailable) as missing:
+        build("Triton", _problem("GELU"))
+    assert "TRITON_INTERPRET=1" in str(missing.value.fix)

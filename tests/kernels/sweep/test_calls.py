@@ -1,0 +1,295 @@
+"""The sweep as a call of Python, as a script, with a plan, and with a closer look at single cases."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+
+from small_sweep import request_for, settled
+
+from profkit.core.errors import Interrupted, ProfkitError, UsageError, WorkloadError
+from profkit.core.progress import Silent
+from profkit.core.run_folder import read_run
+from profkit.core.types import CaseResult, GridPoint, MeasuredRoofs, RunDocument, SweepDocument, Workload
+from profkit.kernels.operations import registry
+from profkit.kernels.sweep import journal as journals
+from profkit.kernels.sweep import one_case, run_comprehensive_benchmark
+from profkit.kernels.sweep.files import register
+from profkit.kernels.sweep.forecast import planned_seconds, seconds_left
+from profkit.kernels.sweep.grid import Grid
+from profkit.kernels.sweep.plan import plan_of
+from profkit.kernels.sweep.request import _unfinished, resumed
+from profkit.kernels.sweep.story import read_sweep, run_sweep
+from profkit.kernels.sweep.wish import Wish
+from profkit.profiling import profile_cases as drill
+from profkit.profiling.profile import Request
+from profkit.regression.compare import compare
+from profkit.regression.history import open_history
+from profkit.regression.store import remember
+
+ROOT = Path(__file__).resolve().parents[3]
+RUN = RunDocument(
+    "a case", "cpu", "complete", Workload(("true",), "a case", "/"), "2026-01-01T00:00:00+00:00"
+)
+KEYS = (
+    "operation",
+    "implementation",
+    "batch_size",
+    "sequence_length",
+    "tensor_dimension",
+    "time_ms",
+    "memory_mb",
+    "inference_speed",
+    "gpu_efficiency",
+    "throughput_gbps",
+)
+
+
+@pytest.fixture(autouse=True)
+def _no_memory_of_other_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_registered", {})
+
+
+def test_the_benchmark_as_one_call_goes_on_where_it_was_and_begins_anew_when_it_was_whole(
+    tmp_path: Path,
+) -> None:
+    def call() -> list[dict[str, object]]:
+        return run_comprehensive_benchmark(
+            [2],
+            [4],
+            [8, 16],
+            ["gelu"],
+            tmp_path / "results.json",
+            device="cpu",
+            precision=0.5,
+            budget=0.02,
+            threads=1,
+            folder=tmp_path / "reports",
+            progress=Silent(),
+        )
+
+    first = call()
+    assert [tuple(record)[:10] for record in first] == [KEYS, KEYS]
+    assert json.loads((tmp_path / "results.json").read_text()) == first
+    (path,) = (tmp_path / "reports").glob(f"*/{journals.FILE}")
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[: next(n for n, line in enumerate(lines) if '"case"' in line) + 1]))
+    again = call()
+    assert again[0] == first[0]
+    assert list((tmp_path / "reports").glob(f"*/{journals.FILE}")) == [path]
+    request = resumed(path.parent)
+    assert _unfinished(tmp_path / "reports", request) is None
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[:2]))
+    assert _unfinished(tmp_path / "reports", request) == path.parent
+    assert _unfinished(tmp_path / "reports", replace(request, wish=Wish(0.1))) is None
+
+
+def test_the_script_passes_options_through_and_plans_the_default_grid() -> None:
+    script = ROOT / "benchmark" / "comprehensive_benchmark.py"
+    done = subprocess.run(
+        [sys.executable, str(script), "--plan", "--device", "cpu", "--format", "json"],
+        capture_output=True,
+        text=True,
+        env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
+    )
+    assert done.returncode == 0, done.stderr
+    plan = json.loads(done.stdout)
+    assert (plan["schema"], plan["points"], plan["cases"]) == ("profkit.sweep-plan/1", 560, 560)
+    assert plan["largest"] == "LayerNorm forward float32 128x2048x512"
+    assert plan["bytes"] > 4 * 3 * 128 * 2048 * 512
+    assert plan["seconds"] > 0
+
+
+def test_a_plan_counts_what_will_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    request = request_for(tmp_path, "PyTorch")
+    request = replace(request, grid=replace(request.grid, dimensions=(8, 1 << 40)))
+    assert plan_of(request)["too_large"] == 1
+
+
+def test_an_estimate_follows_what_cases_took_and_not_the_first_one() -> None:
+    def case(dimension: int, spent: float) -> CaseResult:
+        return CaseResult(GridPoint("GELU", 1, 1, dimension), "PyTorch", "measured", spent=spent)
+
+    done = [case(1, 60.0), *(case(1_000_000 * n, 0.1 + n * 0.1) for n in range(1, 9))]
+    left = [(GridPoint("GELU", 1, 1, 10_000_000), "PyTorch")] * 3
+    assert seconds_left(done, left, "cpu", Wish(budget=0.1)) == pytest.approx(3 * 1.1, rel=0.2)
+    assert seconds_left((), left, "cpu", Wish(budget=0.1)) == pytest.approx(3 * 1.1, rel=0.2)
+    losses = [(replace(point, operation="MSE"), name) for point, name in left]
+    assert seconds_left(done, losses, "cpu") < seconds_left(done, left, "cpu") / 2
+    grid = Grid(implementations=("PyTorch", "torch.compile", "Triton", "CUDA"))
+    assert 115 < planned_seconds(grid, "cuda", Wish()) < 456  # an H200 took 228 s
+
+
+def test_what_has_no_time_is_tried_again_where_that_is_asked_for(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    head = "from profkit.sweep import implementation\n@implementation('GELU', 'mine')\ndef build(problem):\n"
+    file.write_text(head + "    raise ValueError('not yet')\n")
+    register([file])
+    request = request_for(tmp_path / "out", "PyTorch", "mine", files=(file,))
+    request = replace(request, grid=replace(request.grid, dimensions=(8,)))
+    before = run_sweep(request, Silent())
+    assert [result.state for result in before.results] == ["measured", "failed"]
+    file.write_text(head + "    import torch\n    return lambda: torch.nn.functional.gelu(*problem.inputs)\n")
+    registry._registered.clear()
+    after = run_sweep(resumed(request.folder, again=True), Silent())
+    assert [result.state for result in after.results] == ["measured", "measured"]
+    assert after.results[0] == before.results[0]
+    assert read_sweep(request.folder).results == after.results
+
+
+def _document(scale: float) -> SweepDocument:
+    results = []
+    for dimension in (8, 16):
+        seconds = tuple(scale * (1e-5 + (n * 7 % 20) * 1e-8) for n in range(100))
+        point = GridPoint("GELU", 2, 3, dimension)
+        results.append(
+            CaseResult(
+                point,
+                "PyTorch",
+                "measured",
+                median=scale * 1.01e-5 * dimension,
+                seconds=seconds,
+                samples=100,
+                precise=True,
+                clock="wall",
+                bytes=1e6,
+                flops=1e6,
+            )
+        )
+    return SweepDocument(
+        f"2026-01-0{int(scale)}T00:00:00+00:00",
+        "a device",
+        tuple(results),
+        MeasuredRoofs(1e10, 1e11),
+        {},
+        2,
+        True,
+    )
+
+
+def test_sweeps_are_remembered_and_compared_like_any_run(tmp_path: Path) -> None:
+    from profkit.kernels.sweep.outputs import write_all
+
+    grid = Grid(("GELU",), ("PyTorch",), (2,), (3,), (8, 16))
+    for name, scale in (("a", 1.0), ("b", 2.0)):
+        (tmp_path / name).mkdir()
+        write_all(tmp_path / name, _document(scale), grid, 0.01, "sweep")
+    with open_history(tmp_path / "history.sqlite") as history:
+        stored = remember(history, [tmp_path / "a", tmp_path / "b"])
+        assert [one.added for one in stored] == [True, True]
+        keys = {value.key.scope.name for one in stored if one.entry for value in one.entry.values}
+        cases = {"PyTorch: GELU forward float32 2x3x8", "PyTorch: GELU forward float32 2x3x16"}
+        assert keys == {None, "PyTorch: GELU forward float32, 2 shapes", *cases}
+    before, after = (read_run(tmp_path / name) for name in ("a", "b"))
+    found = compare(before, after)
+    assert found.outcome == "regressed"
+
+
+def test_cases_that_are_profiled_are_linked_and_one_that_fails_costs_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = request_for(tmp_path / "out", "PyTorch")
+    settled(request)
+    document = run_sweep(request, Silent())  # nothing is left
+    asked: list[Request] = []
+
+    def profile(wanted: Request, progress: object) -> tuple[RunDocument, Path]:
+        asked.append(wanted)
+        if len(asked) == 1:
+            raise WorkloadError("it failed by itself")
+        folder = wanted.output / "run"
+        folder.mkdir(parents=True, exist_ok=True)
+        return RUN, folder
+
+    monkeypatch.setattr(drill, "profile_workload", profile)
+    choices = drill.choice("slowest:2,farthest")
+    found = drill.profile_cases(request, document, choices, "gate", Silent())
+    assert len(asked) == 2
+    assert "profkit.sweep.one_case" in asked[0].command
+    assert [result.profile for result in found.results].count("profiles/run") == 1
+    records = json.loads((request.folder / "benchmark_results.json").read_text())
+    assert sorted(str(record["profile"]) for record in records) == ["None", "profiles/run"]
+    drill.profile_cases(request, found, choices, "gate", Silent())
+    assert len(asked) == 3  # only the one that failed is tried again
+
+
+def test_a_ctrl_c_ends_the_profiles_and_not_the_present_one_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = request_for(tmp_path / "out", "PyTorch")
+    settled(request)
+    document = run_sweep(request, Silent())
+    asked: list[Request] = []
+
+    def profile(wanted: Request, progress: object) -> tuple[RunDocument, Path]:
+        asked.append(wanted)
+        return replace(RUN, state="interrupted"), tmp_path
+
+    monkeypatch.setattr(drill, "profile_workload", profile)
+    with pytest.raises(Interrupted) as found:
+        drill.profile_cases(request, document, drill.choice("slowest:2"), "gate", Silent())
+    assert len(asked) == 1
+    wanted = f"profkit sweep --resume {request.folder} --profile slowest:2 --profile-depth gate"
+    assert found.value.fix == wanted
+    records = json.loads((request.folder / "benchmark_results.json").read_text())
+    assert {record["profile"] for record in records} == {None}  # what is half is not linked, and tried again
+
+
+@pytest.mark.parametrize("text", ["", "fastest", "slowest:0", "slowest:x", ","])
+def test_a_choice_of_no_cases_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="chooses no cases"):
+        drill.choice(text)
+
+
+def test_one_case_runs_by_itself_and_under_torchs_profiler(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trace = tmp_path / "trace.json"
+    words = ["gelu", "eager", "2x4x8", "--device", "cpu", "--torch-profiler", str(trace)]
+    assert one_case.main(words) == 0
+    told = capsys.readouterr().out
+    assert "PyTorch: GELU forward float32 2x4x8: right" in told
+    assert "aten::gelu" in told
+    from profkit.profiling.summarize import read_report
+
+    assert read_report(trace).tool == "torch_profiler"
+    assert one_case.main(["gelu", "eager", "2x4"]) == 2
+    assert "error: 2x4 is no shape" in capsys.readouterr().err
+
+
+def test_records_go_through_what_is_no_file_and_a_place_that_cannot_be_is_told_first(tmp_path: Path) -> None:
+    from profkit.kernels.sweep.outputs import write_records
+
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE)
+    write_records(pipe, _document(1.0))
+    assert len(json.loads(reader.communicate(timeout=10)[0])) == 2
+    assert pipe.is_fifo()
+    for place in (tmp_path, tmp_path / "no" / "results.json"):
+        with pytest.raises(ProfkitError):
+            run_comprehensive_benchmark(output_file=place, folder=tmp_path / "reports")
+    assert not (tmp_path / "reports").exists()
+
+
+def test_one_value_is_as_good_as_a_list_of_one(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no operation called 'conv'"):
+        run_comprehensive_benchmark(16, 8, 8, "conv", tmp_path / "r.json", device="cpu")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="no device called 'mps'"):
+        run_comprehensive_benchmark(16, 8, 8, "gelu", tmp_path / "r.json", device="mps")  # type: ignore[arg-type]
+
+
+def test_a_file_that_registers_nothing_is_no_file_of_implementations(tmp_path: Path) -> None:
+    path = tmp_path / "empty.py"
+    path.write_text("import helper\n")
+    (tmp_path / "helper.py").write_text("x = 1\n")  # what lies beside it can be imported
+    with pytest.raises(UsageError, match="registers no implementation"):
+        register([path])

@@ -1,0 +1,82 @@
+"""`profkit report` of a sweep's folder: its own views for people, a run as any other for machines."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from profkit.cli.app import app
+from profkit.core import codec
+from profkit.core.errors import UnreadableReport
+from profkit.kernels.sweep import journal
+from profkit.kernels.sweep.grid import Grid
+from profkit.kernels.sweep.outputs import write_all
+from profkit.kernels.sweep.story import read_sweep
+from profkit.profiling.export import Wish, export
+from tests import sweep_documents as sweeps
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a sweep leaves that was interrupted before its last case."""
+    made = tmp_path_factory.mktemp("runs") / "20260101-000000-sweep-cuda"
+    whole = sweeps.sweep()
+    grid = Grid(("GELU",), tuple(sweeps.FACTORS), (16, 32), (256, 512), (8, 64, 512))
+    header = {"started": whole.started, "grid": asdict(grid), "gpus": [], "rules": {}}
+    kept = journal.begin(made / journal.FILE, header)
+    about = {"device": whole.device, "versions": whole.versions, "roofs": codec.plain(whole.roofs)}
+    kept.note(about=about)
+    for number, result in enumerate(whole.results[:-1]):
+        kept.add(result, 0.1 * number)
+    kept.close()
+    write_all(made, replace(whole, results=whole.results[:-1], complete=False), grid, 0.01, "sweep")
+    return made
+
+
+@pytest.mark.parametrize(
+    ("form", "begins"), [("terminal", "NVIDIA H200: 47 of 48 cases"), ("markdown", "## Sweep on")]
+)
+def test_people_get_the_views_of_a_sweep(folder: Path, form: str, begins: str) -> None:
+    told = "".join(export(Wish((folder,), form)).pieces)
+    assert told.startswith(begins)
+    assert "CUDA, 2.50 x PyTorch" in told
+
+
+def test_its_page_is_that_of_the_sweep(folder: Path, tmp_path: Path) -> None:
+    output = tmp_path / "page.html"
+    done = CliRunner().invoke(app, ["report", str(folder), "--format", "html", "--output", str(output)])
+    assert done.exit_code == 0
+    made = output.read_text(encoding="utf-8")
+    assert "Who is fastest" in made
+    assert "interrupted, 1 left" in made
+
+
+def test_machines_get_a_run_as_any_other(folder: Path) -> None:
+    assert '"profkit.run/1"' in "".join(export(Wish((folder,), "json")).pieces)
+
+
+def test_several_are_told_as_runs(folder: Path) -> None:
+    told = "".join(export(Wish((folder, folder), "terminal")).pieces)
+    assert "by the geometric mean" not in told
+
+
+def test_a_journal_that_is_none_is_an_error_with_its_line(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / journal.FILE).write_text("{}\n")
+    done = CliRunner().invoke(app, ["report", str(tmp_path)])
+    assert isinstance(done.exception, UnreadableReport)
+    assert "is no journal of a sweep" in str(done.exception)
+
+
+def test_who_only_looks_knows_how_many_cases_a_file_of_the_user_adds(tmp_path: Path) -> None:
+    """What it registers is not known where it is not run: the journal says it."""
+    grid = Grid(("GELU",), ("PyTorch", "of somebody else"), (16, 32), (256, 512), (8, 64, 512))
+    header = {"started": "2026-01-01", "planned": 24, "grid": asdict(grid), "gpus": [], "rules": {}}
+    kept = journal.begin(tmp_path / "run" / journal.FILE, header)
+    for result in sweeps.sweep("GELU", factors={"PyTorch": 1.0}).results:
+        kept.add(result, 0.1)
+    kept.close()
+    found = read_sweep(tmp_path / "run")
+    assert (len(found.results), found.planned, found.complete) == (12, 24, False)

@@ -1,0 +1,211 @@
+"""A sweep settles every case once, whatever its implementations do."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+
+from small_sweep import MISBEHAVING, request_for, settled
+
+from profkit.core.errors import MachineError, UnreadableReport, UsageError
+from profkit.core.progress import Silent
+from profkit.kernels.operations import registry
+from profkit.kernels.sweep import journal as journals
+from profkit.kernels.sweep.files import register
+from profkit.kernels.sweep.pool import Pool
+from profkit.kernels.sweep.request import resumed
+from profkit.kernels.sweep.story import run_sweep
+from profkit.kernels.sweep.wish import Wish
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture
+def misbehaving(tmp_path: Path) -> Path:
+    path = tmp_path / "it's mine.py"
+    path.write_text(MISBEHAVING)
+    return path
+
+
+@pytest.fixture(autouse=True)
+def _no_memory_of_other_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_registered", {})
+
+
+def test_every_case_is_settled_though_implementations_crash_hang_and_lie(
+    tmp_path: Path, misbehaving: Path
+) -> None:
+    register([misbehaving])
+    names = ("PyTorch", "wrong", "dies", "leaves", "raises", "hangs", "prints", "cannot be had", "too much")
+    request = request_for(tmp_path / "out", *names, files=(misbehaving,), timeout=2.5)
+    request = replace(request, grid=replace(request.grid, dimensions=(8,)))
+    document = run_sweep(request, Silent())
+    found = {result.implementation: result for result in document.results}
+    assert {name: result.state for name, result in found.items()} == {
+        "PyTorch": "measured",
+        "wrong": "wrong",
+        "dies": "crashed",
+        "leaves": "crashed",
+        "raises": "failed",
+        "hangs": "timed out",
+        "prints": "measured",
+        "cannot be had": "unavailable",
+        "too much": "too large",
+    }
+    assert "SIGSEGV" in str(found["dies"].reason)
+    assert "exited with 3: what it printed last" in str(found["leaves"].reason)
+    assert found["raises"].reason == "ValueError: no kernel for <script>alert(1)</script>"
+    assert found["cannot be had"].fix == "buy one"
+    assert found["PyTorch"].median
+    assert found["PyTorch"].samples >= 1
+    assert all(result.median is None for result in document.results if result.state != "measured")
+    assert document.complete
+
+
+def test_a_sweep_goes_on_where_it_was_and_measures_nothing_twice(tmp_path: Path) -> None:
+    request = request_for(tmp_path / "out", "PyTorch")
+    whole = run_sweep(request, Silent())
+    path = request.folder / journals.FILE
+    lines = path.read_text().splitlines(keepends=True)
+    cases = [number for number, line in enumerate(lines) if '"case"' in line]
+    path.write_text("".join(lines[: cases[1]]) + lines[cases[1]][:40])  # killed while it wrote the second
+    again = run_sweep(request, Silent())
+    assert [r.point for r in again.results] == [r.point for r in whole.results]
+    assert again.results[0] == whole.results[0]
+    assert again.results[1].seconds != whole.results[1].seconds
+    before = path.read_text()
+    run_sweep(request, Silent())
+    assert path.read_text().startswith(before)
+    assert path.read_text().count('"case"') == 2
+
+
+def test_a_folder_with_a_sweep_by_other_rules_is_refused(tmp_path: Path) -> None:
+    request = request_for(tmp_path / "out", "PyTorch")
+    settled(request)
+    with pytest.raises(UsageError, match="by other rules"):
+        run_sweep(replace(request, wish=Wish(0.2, 0.02)), Silent())
+
+
+def test_a_sweep_does_not_go_on_on_another_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = {"device": "another device", "versions": {"torch": "0"}, "roofs": None}
+    monkeypatch.setattr(Pool, "about", lambda *_: here)
+    request = request_for(tmp_path / "out", "PyTorch")
+    settled(request, 1)
+    with pytest.raises(UsageError, match="began with device a device, and here it is another device"):
+        run_sweep(request, Silent())
+
+
+def test_an_interpreter_without_torch_is_told_with_its_fix(tmp_path: Path) -> None:
+    bare = tmp_path / "python"
+    bare.write_text("#!/bin/sh\necho \"ModuleNotFoundError: No module named 'torch'\" >&2\nexit 1\n")
+    bare.chmod(0o755)
+    with pytest.raises(MachineError) as fault:
+        run_sweep(replace(request_for(tmp_path / "out", "PyTorch"), python=str(bare)), Silent())
+    assert fault.value.fix == "pip install torch"
+    assert fault.value.exit_code == 3
+
+
+@pytest.mark.parametrize("content", ["", "{}", "not json\n", '{"schema": "profkit.run/1"}\n', "\x00\x01\n"])
+def test_a_file_that_is_no_journal_is_refused(tmp_path: Path, content: str) -> None:
+    (tmp_path / journals.FILE).write_text(content)
+    with pytest.raises(UnreadableReport, match="no journal of a sweep"):
+        resumed(tmp_path)
+
+
+def test_a_line_that_is_damaged_costs_its_own_case_alone(tmp_path: Path) -> None:
+    request = request_for(tmp_path / "out", "PyTorch")
+    settled(request)
+    path = request.folder / journals.FILE
+    lines = path.read_bytes().splitlines(keepends=True)
+    for bad in (
+        b"\xff\x00\n",
+        b"[" * 100_000 + b"\n",
+        b'{"note": {"about": "x"}}\n',
+        b"[1]\n",
+        lines[2][:50] + b"\n",
+    ):
+        path.write_bytes(b"".join([*lines[:2], bad, *lines[3:]]))
+        assert len(journals.read(path).results) == 1
+        journals.reopen(path)[0].close()
+        assert len(journals.read(path).results) == 1
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (("files",), 7),
+        (("gpus",), 3),
+        (("rules",), None),
+        (("rules",), [1]),
+        (("case", "median"), -1.0),
+        (("case", "median"), 1e308),
+        (("case", "seconds"), [1.0, -1.0]),
+        (("case", "memory"), 10**400),
+        (("at",), 10**400),
+    ],
+)
+def test_a_journal_that_says_what_no_sweep_does_is_refused_or_passed_over(
+    tmp_path: Path, place: tuple[str, ...], value: object
+) -> None:
+    request = request_for(tmp_path, "PyTorch")
+    settled(request)
+    path = tmp_path / journals.FILE
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    inner = lines[0] if place[0] in lines[0] else lines[2]
+    for word in place[:-1]:
+        inner = inner[word]
+    inner[place[-1]] = value
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    if place == ("at",):
+        assert journals.read(path).sittings == [1.0]
+        return
+    with pytest.raises(UnreadableReport):
+        resumed(tmp_path)
+
+
+def test_a_users_file_that_cannot_be_run_is_told_before_anything_is_measured(tmp_path: Path) -> None:
+    path = tmp_path / "broken.py"
+    path.write_text("import nothing_of_that_name\n")
+    with pytest.raises(UsageError, match="cannot be run: ModuleNotFoundError"):
+        register([path])
+    with pytest.raises(UsageError, match="is not there"):
+        register([tmp_path / "absent.py"])
+
+
+def test_a_ctrl_c_keeps_what_was_measured_and_says_how_to_go_on(tmp_path: Path) -> None:
+    argv = [sys.executable, "-m", "profkit", "sweep", "--device", "cpu", "--operations", "GELU,Swish"]
+    argv += ["--batch", "2,4,8", "--sequence", "64", "--dimension", "8,16,32"]
+    argv += ["--budget", "0.3", "--precision", "0.0001", "--output", str(tmp_path)]
+    child = subprocess.Popen(
+        argv,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    journal: Path | None = None
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        journal = next(iter(tmp_path.glob("*/cases.jsonl")), None)
+        if journal is not None and journal.read_text().count('"case"') >= 3:
+            break
+        time.sleep(0.05)
+    child.send_signal(signal.SIGINT)
+    _, told = child.communicate(timeout=30)
+    assert child.returncode == 130, told
+    assert journal is not None
+    assert f"profkit sweep --resume {journal.parent}" in told
+    kept = journal.read_text().count('"case"')
+    assert 3 <= kept < 18
+    results = json.loads((journal.parent / "benchmark_results.json").read_text())
+    assert len(results) == kept

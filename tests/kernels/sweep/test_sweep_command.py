@@ -1,0 +1,134 @@
+"""The command line of a sweep: documents, exit codes, and faults with their fix."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+
+from small_sweep import MISBEHAVING, request_for, settled
+
+from profkit.core.types import CaseResult, CaseState
+from profkit.kernels.sweep import journal as journals
+from tests.cli_runner import profkit
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A sweep of which nothing is left."""
+    request = request_for(tmp_path / "out", "PyTorch")
+    settled(request)
+    return request.folder
+
+
+def test_a_sweep_as_json_is_one_document_and_nothing_else(folder: Path, tmp_path: Path) -> None:
+    done = profkit("sweep", "--resume", str(folder), "--format", "json", cwd=tmp_path)
+    assert done.code == 0, done.err
+    found = json.loads(done.out)
+    assert found["schema"] == "profkit.sweep/1"
+    assert found["folder"] == str(folder)
+    assert len(found["sweep"]["results"]) == 2
+    assert found["sweep"]["complete"] is True
+
+
+def test_the_records_go_into_a_file_that_is_named(folder: Path, tmp_path: Path) -> None:
+    assert (
+        profkit(
+            "sweep", "--resume", str(folder), "--results", str(tmp_path / "mine.json"), "-q", cwd=tmp_path
+        ).code
+        == 0
+    )
+    assert len(json.loads((tmp_path / "mine.json").read_text())) == 2
+    done = profkit(
+        "sweep", "--resume", str(folder), "--results", str(tmp_path / "no" / "mine.json"), cwd=tmp_path
+    )
+    assert done.code == 3
+    assert "cannot be written: No such file or directory" in done.err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--dtype", "float16"], "--dtype cannot be changed by --resume"),
+        (["--with", "x.py"], "--with cannot be changed by --resume"),
+        (["--profile", "all"], "--profile all chooses no cases"),
+    ],
+)
+def test_what_would_not_be_heeded_is_refused(
+    folder: Path, tmp_path: Path, words: list[str], said: str
+) -> None:
+    done = profkit("sweep", "--resume", str(folder), *words, cwd=tmp_path)
+    assert done.code == 2
+    assert said in done.err
+    assert "fix: " in done.err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--operations", "Conv"], "there is no operation called 'Conv'"),
+        (["--batch", "many"], "--batch many is no list of numbers"),
+        (["--budget", "0"], "--budget 0 is not a time in seconds"),
+        (["--timeout", "inf"], "--timeout inf is not a time in seconds"),
+        (["--again"], "--again is for a sweep that is there already"),
+        (["--budget", "inf"], "--budget inf is not a time in seconds"),
+        (["--timeout", "1e300"], "--timeout 1e+300 is not a time in seconds"),
+        (["--threads", "100000"], "--threads 100000 is no number of threads"),
+        (["--dtype", ","], "the sweep has no dtype"),
+        (["--results", "."], ". is a folder"),
+        (["--threads", "-1"], "--threads -1 is no number of threads"),
+        (["--gpus", "0"], "--gpus are devices of cuda"),
+        (["--with", "nowhere.py"], "nowhere.py is not there"),
+        (["--resume", "nowhere"], "there is no sweep in nowhere"),
+    ],
+)
+def test_a_slip_is_told_before_anything_is_made(tmp_path: Path, words: list[str], said: str) -> None:
+    device = [] if "--resume" in words else ["--device", "cpu"]
+    done = profkit("sweep", *device, *words, cwd=tmp_path)
+    assert done.code == 2
+    assert said in done.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_where_there_is_no_gpu_the_fix_is_an_option_that_the_verb_has(tmp_path: Path) -> None:
+    done = profkit("sweep", "--device", "cuda", "--plan", cwd=tmp_path, env={"CUDA_VISIBLE_DEVICES": ""})
+    if done.code == 0:
+        pytest.skip("a GPU is here")
+    assert done.code == 3
+    assert "fix: " in done.err
+    assert "--backend" not in done.err
+
+
+@pytest.mark.parametrize(
+    ("implementation", "state", "code"),
+    [
+        ("PyTorch", "wrong", 0),
+        ("torch.compile", "wrong", 0),
+        ("PyTorch", "failed", 4),
+        ("PyTorch", "crashed", 4),
+        ("torch.compile", "timed out", 4),
+        ("wrong", "wrong", 4),
+        ("wrong", "too large", 0),
+        ("wrong", "unavailable", 0),
+    ],
+)
+def test_wrong_arithmetic_of_the_framework_is_told_and_fails_nothing(
+    tmp_path: Path, implementation: str, state: CaseState, code: int
+) -> None:
+    (tmp_path / "mine.py").write_text(MISBEHAVING)
+    request = request_for(tmp_path / "out", implementation, "raises", files=(tmp_path / "mine.py",))
+    settled(request)
+    journal, _ = journals.reopen(request.folder / journals.FILE)
+    point = next(iter(request.grid.points()))
+    journal.add(CaseResult(point, implementation, state, reason="a reason of its own"), 1.0)
+    journal.close()
+    done = profkit("sweep", "--resume", str(request.folder), "-q", cwd=tmp_path)
+    assert done.code == code, done.err
+    told = " ".join(done.out.split())
+    assert ("Not right: 1 case (1 " in told) == (state not in ("too large", "unavailable"))
+    assert ("itself, which fails no sweep" in told) == (state == "wrong" and code == 0)
+    if state == "wrong":
+        assert "a reason of its own" in told

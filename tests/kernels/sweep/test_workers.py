@@ -1,0 +1,300 @@
+"""Workers end with their sweep, share its cases, and take neither the machine nor each other down."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+pytest.importorskip("torch")
+
+from small_sweep import request_for
+
+from profkit.core.errors import MachineError
+from profkit.core.progress import Silent
+from profkit.kernels.operations import registry
+from profkit.kernels.sweep import crew, hand, leash
+from profkit.kernels.sweep import journal as journals
+from profkit.kernels.sweep.crew import device_names
+from profkit.kernels.sweep.files import register
+from profkit.kernels.sweep.hand import Hand
+from profkit.kernels.sweep.story import run_sweep
+from profkit.kernels.sweep.wish import Wish
+
+ROOT = Path(__file__).resolve().parents[3]
+
+HUNGRY = """
+import os
+from profkit.sweep import implementation
+
+@implementation("GELU", "hungry")
+def hungry(problem):
+    import torch
+    kept = []
+    for _ in range(1 << 14):
+        kept.append(torch.empty(1 << 28, dtype=torch.uint8))  # promised, never touched
+    os._exit(9)  # nobody refused 4 TiB
+
+@implementation("GELU", "killed")
+def killed(problem):
+    os.kill(os.getpid(), 9)
+"""
+BUSY = """
+import os
+import subprocess
+from pathlib import Path
+from profkit.sweep import implementation
+
+@implementation("GELU", "busy")
+def busy(problem):
+    other = subprocess.Popen(["sleep", "1000"], start_new_session=True)
+    Path(__file__).with_name("other").write_text(str(other.pid))
+    Path(__file__).with_name("pid").write_text(str(os.getpid()))
+    while True:
+        pass
+"""
+
+LAST_WORDS = """
+import atexit
+from pathlib import Path
+from profkit.sweep import implementation
+
+@implementation("GELU", "traced")
+def traced(problem):
+    import time, torch
+    told = Path(__file__).with_name("told")
+    atexit.register(lambda: (time.sleep(0.3), told.write_text("all of it")))  # as a tracer writes its report
+    (x,) = problem.inputs
+    return lambda: torch.nn.functional.gelu(x)
+"""
+
+
+class Notes(Silent):
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.told.append(text)
+
+
+@pytest.fixture(autouse=True)
+def _no_memory_of_other_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_registered", {})
+
+
+def _until(condition: object, seconds: float = 60.0) -> bool:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if condition():  # type: ignore[operator]
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    status = Path(f"/proc/{pid}/stat")
+    return not status.is_file() or status.read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+def test_no_worker_outlives_its_sweep_however_busy_it_is(tmp_path: Path) -> None:
+    """Three sweeps at once, each ended in its own way."""
+    numbers = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP)
+    folders = [tmp_path / number.name for number in numbers]
+    children = [_busy_sweep(folder) for folder in folders]
+    for number, folder, child in zip(numbers, folders, children, strict=True):
+        assert _until(lambda folder=folder: (folder / "pid").is_file() and (folder / "pid").read_text())
+        worker = int((folder / "pid").read_text())
+        (journal,) = (folder / "out").glob("*/cases.jsonl")
+        assert _until(lambda journal=journal: '"case"' in journal.read_text())
+        child.send_signal(number)
+        _, told = child.communicate(timeout=30)
+        assert _until(lambda worker=worker: not _alive(worker), 10.0)
+        assert journal.read_text().count('"case"') == 1  # PyTorch's is kept
+        other = int((folder / "other").read_text())
+        if number == signal.SIGKILL:
+            assert child.returncode == -9
+            os.kill(other, signal.SIGKILL)
+        else:
+            assert child.returncode == 130
+            assert f"profkit sweep --resume {journal.parent}" in told
+            assert not _alive(other)
+
+
+def _busy_sweep(folder: Path) -> subprocess.Popen[str]:
+    folder.mkdir()
+    file = folder / "busy.py"
+    file.write_text(BUSY)
+    argv = [sys.executable, "-m", "profkit", "sweep", "--device", "cpu", "--with", str(file), "--batch", "2"]
+    argv += ["--implementations", "PyTorch,busy", "--sequence", "4", "--dimension", "8", "--budget", "0.02"]
+    return subprocess.Popen(
+        [*argv, "--threads", "1", "--output", str(folder / "out")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+
+
+@pytest.mark.parametrize("name", ["NSYS_PROFILING_SESSION_ID", "CUDA_INJECTION64_PATH"])
+def test_a_worker_that_is_traced_ends_by_itself_so_that_its_tracer_has_all_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv(name, "1")
+    file = tmp_path / "last_words.py"
+    file.write_text(LAST_WORDS)
+    register([file])
+    document = run_sweep(request_for(tmp_path / "out", "traced", files=(file,)), Silent())
+    assert {result.state for result in document.results} == {"measured"}
+    assert (tmp_path / "told").read_text() == "all of it"
+
+
+def test_a_case_on_a_gpu_is_a_region_for_whoever_traces_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    from profkit.kernels.sweep.bench import Bench
+
+    named: list[str] = []
+    monkeypatch.setattr(
+        torch.cuda.nvtx, "range", lambda label: named.append(label) or contextlib.nullcontext()
+    )
+    bench = Bench("cpu", Wish())
+    with bench._named("Triton: GELU forward float32 16x512x64"):
+        assert named == []
+    bench.device = torch.device("cuda")
+    with bench._named("Triton: GELU forward float32 16x512x64"):
+        assert named == ["profkit:Triton: GELU forward float32 16x512x64"]
+
+
+def test_what_traces_a_worker_is_told_by_its_environment() -> None:
+    assert not hand.traced({"PATH": "/bin", "CUDA_VISIBLE_DEVICES": "0", "LD_PRELOAD": ""})
+    for name in ("LD_PRELOAD", "NVTX_INJECTION64_PATH", "NSYS_X", "PROFKIT_DIRECTIVE"):
+        assert hand.traced({name: "1"})
+
+
+def test_a_case_that_wants_more_memory_than_there_is_is_refused_it_and_costs_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if leash.data_bytes() is None:
+        pytest.skip("only Linux limits what a process may take")
+    file = tmp_path / "hungry.py"
+    file.write_text(HUNGRY)
+    register([file])
+    kills = count()
+    monkeypatch.setattr(hand, "kills_for_memory", lambda: next(kills))
+    request = request_for(tmp_path / "out", "hungry", "killed", "PyTorch", files=(file,))
+    request = replace(request, grid=replace(request.grid, dimensions=(8,)))
+    found = {result.implementation: result for result in run_sweep(request, Silent()).results}
+    assert (found["hungry"].state, found["killed"].state) == ("too large", "too large")
+    assert "out of memory" in str(found["hungry"].reason)
+    assert found["killed"].reason == "the kernel ended its process where memory ran out"
+    assert found["PyTorch"].state == "measured"
+    assert found["PyTorch"].memory == 2 * (2 * 3 * 8 * 4)  # x and y
+
+
+def test_several_workers_share_a_sweep_and_one_that_cannot_start_costs_only_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = replace(request_for(tmp_path / "out", "PyTorch"), gpus=("0", "1", "2"))
+    request = replace(request, grid=replace(request.grid, dimensions=tuple(range(8, 24))))
+    made = crew.workers(request)
+    assert len(made) == 3
+    made[1] = Hand("/bin/false", "cpu", (), {}, tmp_path / "log")
+    monkeypatch.setattr(crew, "workers", lambda _: made)
+    notes = Notes()
+    document = run_sweep(request, notes)
+    assert [result.state for result in document.results] == ["measured"] * 16
+    assert [result.point.dimension for result in document.results] == list(range(8, 24))
+    assert {result.device for result in document.results} <= {0, 2}
+    assert len(notes.told) == 1
+    assert notes.told[0].startswith("worker 1 is gone, the others go on: ")
+
+
+def test_a_sweep_without_a_worker_that_starts_says_so(tmp_path: Path) -> None:
+    request = replace(request_for(tmp_path / "out", "PyTorch"), python="/bin/false", gpus=("0", "1"))
+    with pytest.raises(MachineError, match="cannot be started: its process exited with 1"):
+        run_sweep(request, Silent())
+
+
+def test_a_device_has_the_name_that_the_environment_gives_it() -> None:
+    assert device_names(("0", "2"), None) == ("0", "2")
+    assert device_names(("0", "1"), "4, GPU-12ab") == ("4", "GPU-12ab")
+
+
+@pytest.fixture
+def small_files() -> Iterator[None]:
+    import resource
+
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    signal.signal(signal.SIGXFSZ, ignored)
+
+
+@pytest.mark.usefixtures("small_files")
+def test_a_disk_that_takes_no_more_ends_the_sweep_and_the_same_call_goes_on(tmp_path: Path) -> None:
+    """A limit on the size of files refuses writes in the middle of a line, as a full disk does."""
+    import resource
+
+    request = replace(request_for(tmp_path / "out", "PyTorch"))
+    request = replace(request, grid=replace(request.grid, dimensions=tuple(range(8, 20))))
+    _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8000, most))
+    with pytest.raises(MachineError, match=r"cases\.jsonl cannot be written") as fault:
+        run_sweep(request, Silent())
+    assert fault.value.exit_code == 3
+    assert f"profkit sweep --resume {request.folder}" in str(fault.value.fix)
+    kept = journals.read(request.folder / journals.FILE).results
+    assert 0 < len(kept) < 12
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+    document = run_sweep(request, Silent())
+    assert document.complete
+    assert document.results[: len(kept)] == tuple(kept)
+
+
+def test_two_sweeps_do_not_write_one_folder(tmp_path: Path) -> None:
+    from profkit.core.errors import UsageError
+
+    path = tmp_path / "out" / journals.FILE
+    first = journals.begin(path, {"rules": {}})
+    with pytest.raises(UsageError, match="another sweep is writing"):
+        journals.reopen(path)
+    first.close()
+    journals.reopen(path)[0].close()
+
+
+def test_a_log_that_would_fill_the_disk_is_cut(tmp_path: Path) -> None:
+    log = tmp_path / "worker.log"
+    log.write_bytes(bytes(hand.LOG_LIMIT + 1))
+    Hand(sys.executable, "cpu", (), {}, log)._cut_log()
+    assert log.stat().st_size == 0
+
+
+def test_bytecode_of_torch_is_kept_where_nobody_has_it_and_none_may_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    origin = tmp_path / "torch" / "__init__.py"
+    origin.parent.mkdir()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(crew, "find_spec", lambda _: SimpleNamespace(origin=str(origin)))
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    assert crew.bytecode() == {}  # Python keeps it by itself
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    own = str(tmp_path / "cache" / "profkit" / "bytecode")
+    assert crew.bytecode() == {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": own}
+    (origin.parent / "__pycache__").mkdir()
+    assert crew.bytecode() == {}

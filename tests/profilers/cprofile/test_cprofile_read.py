@@ -1,0 +1,264 @@
+"""cProfile files of every interpreter of this machine, `pstats` as the truth; damaged and hostile ones."""
+
+from __future__ import annotations
+
+import marshal
+import pstats
+import struct
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from profkit.core.errors import UnreadableReport
+from profkit.core.types import Profile, Report
+from profkit.profilers.cprofile.marshal_reader import NotPlainData, loads
+from profkit.profilers.cprofile.read import library_of, looks_like, read_cprofile
+
+WORK = """
+import json, decimal
+def fib(n):
+    return n if n < 2 else fib(n - 1) + fib(n - 2)
+def main():
+    fib(10)
+    json.loads(json.dumps([1.5, {"a": 2}] * 50, indent=1))
+main()
+"""
+
+# One function with own 0.25 s and cumulative 1 s in 3 calls, called by another.
+ENTRY = {("app/main.py", 7, "step"): (2, 3, 0.25, 1.0, {("app/main.py", 1, "main"): (2, 3, 0.25, 1.0)})}
+
+
+def pythons() -> list[str]:
+    """Every Python 3.8 or later that lies around here, this one first."""
+    found = {sys.version_info[:2]: sys.executable}
+    for path in sorted(Path.home().glob(".pyenv/versions/3.*/bin/python3")):
+        minor = int(path.parent.parent.name.split(".")[1])
+        if minor >= 8:
+            found.setdefault((3, minor), str(path))
+    return list(found.values())
+
+
+def record(python: str, folder: Path) -> Path:
+    (folder / "work.py").write_text(WORK)
+    argv = [python, "-m", "cProfile", "-o", "out.prof", "work.py"]
+    subprocess.run(argv, cwd=folder, check=True, capture_output=True, timeout=60)
+    return folder / "out.prof"
+
+
+def written(tmp_path: Path, data: object, version: int = marshal.version) -> Path:
+    path = tmp_path / "in.prof"
+    path.write_bytes(data if isinstance(data, bytes) else marshal.dumps(data, version))
+    return path
+
+
+def named(report: Report, title: str) -> Profile:
+    (found,) = [p for p in report.profiles if p.title.startswith(title)]
+    return found
+
+
+@pytest.mark.parametrize("python", pythons(), ids=lambda p: p.split("/")[-3] if "versions" in p else "this")
+def test_a_file_of_any_python_says_what_pstats_says(tmp_path: Path, python: str):
+    path = record(python, tmp_path)
+    assert looks_like(path.read_bytes()[:65536])
+    report = read_cprofile(path)
+    stats = pstats.Stats(str(path))
+    truth = stats.stats  # type: ignore[attr-defined]
+    own = named(report, "own time")
+    assert len(own.hotspots) == len(truth)
+    assert own.total == pytest.approx(stats.total_tt)  # type: ignore[attr-defined]
+    for hotspot in own.hotspots:
+        primitive, calls, tt, ct, _ = truth[hotspot.file or "~", hotspot.line or 0, hotspot.function]
+        assert (hotspot.own, hotspot.total, hotspot.calls) == (tt, ct, calls)
+        assert hotspot.counters["primitive_calls"] == primitive
+    assert [h.own for h in own.hotspots] == sorted((h.own for h in own.hotspots), reverse=True)
+    cumulative = named(report, "cumulative time").hotspots
+    assert [h.total for h in cumulative] == sorted((h.total or 0 for h in cumulative), reverse=True)
+    calls_of = named(report, "calls")
+    assert calls_of.total == stats.total_calls  # type: ignore[attr-defined]
+    fib = next(h for h in calls_of.hotspots if h.function == "fib")
+    assert (fib.own, fib.library, fib.file) == (177.0, None, "work.py")
+
+
+@pytest.mark.parametrize("python", pythons()[:1])
+def test_import_time_is_apart_and_holds_the_imported_modules_only(tmp_path: Path, python: str):
+    report = read_cprofile(record(python, tmp_path))
+    imports = named(report, "import time")
+    files = [hotspot.file or "" for hotspot in imports.hotspots]
+    assert any(file.endswith("json/__init__.py") for file in files)
+    assert "work.py" not in files
+    assert 0 < imports.total < named(report, "own time").total
+    assert (imports.hotspots[0].total or 0) <= imports.total
+
+
+def test_a_program_that_imports_nothing_has_no_import_time(tmp_path: Path):
+    report = read_cprofile(written(tmp_path, ENTRY))
+    assert [p.title for p in report.profiles] == [
+        "own time by function",
+        "cumulative time by function",
+        "calls by function",
+    ]
+    (step,) = report.profiles[0].hotspots
+    assert (step.own, step.total, step.calls, step.line) == (0.25, 1.0, 3, 7)
+
+
+@pytest.mark.parametrize("version", [0, 1, 2, 3, 4])
+def test_every_version_of_the_format_is_read(tmp_path: Path, version: int):
+    assert read_cprofile(written(tmp_path, ENTRY, version)).profiles[0].total == 0.25
+    assert loads(marshal.dumps(ENTRY, version)) == ENTRY
+    assert looks_like(marshal.dumps(ENTRY, version))
+
+
+@pytest.mark.parametrize(
+    ("file", "library"),
+    [
+        ("~", "built-in"),
+        ("/opt/python/lib/python3.12/json/encoder.py", "standard library"),
+        ("<frozen importlib._bootstrap>", "standard library"),
+        ("/opt/env/lib/python3.12/site-packages/numpy/linalg.py", "numpy"),
+        ("/usr/lib/python3/dist-packages/six.py", "six"),
+        ("C:\\Python\\Lib\\site-packages\\numpy\\core.py", "numpy"),
+        ("app/main.py", None),
+    ],
+)
+def test_where_a_function_comes_from(file: str, library: str | None):
+    assert library_of(file) == library
+
+
+def test_a_negative_time_of_a_clock_set_back_is_none_at_all(tmp_path: Path):
+    report = read_cprofile(written(tmp_path, {("a", 1, "f"): (1, 1, -1e-9, 2.0, {})}))
+    assert report.profiles[0].total == 0
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {},
+        [],
+        3,
+        "text",
+        {1: 2},
+        {("a", 1): (1, 1, 0.0, 0.0, {})},
+        {("a", 1, "f"): (1, 1)},
+        {("a", 1, "f"): (1, 1, float("nan"), 0.0, {})},
+        {("a", 1, "f"): (1, 1, float("inf"), 0.0, {})},
+        {("a", "1", "f"): (1, 1, 0.0, 0.0, {})},
+        {("a", 1, "f"): None},
+        {("a", 1, "f"): (1, 1, 0.0, 0.0, {1, 2})},
+        compile("1", "x", "eval"),
+        1 << 200,
+    ],
+    ids=str,
+)
+def test_other_marshal_data_is_refused(tmp_path: Path, value: object):
+    with pytest.raises(UnreadableReport, match=r"in\.prof"):
+        read_cprofile(written(tmp_path, value))
+
+
+WHOLE = marshal.dumps(ENTRY)
+
+
+@pytest.mark.parametrize("end", range(len(WHOLE)))
+def test_a_file_cut_anywhere_is_refused(tmp_path: Path, end: int):
+    with pytest.raises(UnreadableReport):
+        read_cprofile(written(tmp_path, WHOLE[:end]))
+
+
+def test_a_missing_file_is_refused(tmp_path: Path):
+    for path in (tmp_path / "none", tmp_path):
+        with pytest.raises(UnreadableReport, match="cannot be read"):
+            read_cprofile(path)
+
+
+def length(number: int) -> bytes:
+    return struct.pack("<i", number)
+
+
+# A tuple whose parts are twice the tuple before it, 40 times: hashing the last one would take 2^40 steps.
+DOUBLING = b"\xa9\x02NN" + b"".join(b"\xa9\x02r%sr%s" % (length(n), length(n)) for n in range(40))
+HOSTILE = {
+    "a list of 2^31 parts": b"[" + length(2**31 - 1),
+    "a negative length": b"(" + length(-5),
+    "a text of 2 GB": b"u" + length(2**31 - 1) + b"abc",
+    "nested lists": b"[\x01\0\0\0" * 100_000,
+    "nested dicts": b"{N" * 100_000,
+    "a reference to nothing": b"r" + length(3),
+    "a list that holds itself": b"\xdb\x01\0\0\0r" + length(0),
+    "a key that is no value": b"{[\0\0\0\0N0",
+    "a key that is costly to compare": b"{(" + length(41) + DOUBLING + b"N0",
+    "code": b"c" + bytes(40),
+    "a number of a million digits": b"l" + length(10**6) + bytes(2 * 10**6),
+    "a float that is no float": b"f\x03abc",
+    "an unknown type": b"?",
+    "an end without a beginning": b"0",
+    "more after the end": WHOLE + b"N",
+    "zeros": bytes(1000),
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_hostile_data_is_refused_at_once(tmp_path: Path, kind: str):
+    start = time.process_time()
+    with pytest.raises(UnreadableReport):
+        read_cprofile(written(tmp_path, HOSTILE[kind]))
+    assert time.process_time() - start < 1
+
+
+def test_other_files_do_not_look_like_pstats():
+    for head in (b"{}", b'{"a": 1}', b"PERFILE2", b"{\n", b"", b"{)\x03", bytes(range(256))):
+        assert not looks_like(head)
+
+
+@given(
+    st.binary(max_size=80)
+    | st.lists(st.sampled_from(list(b"{([)zuigr0N\xfb\xa9\x01\x00")), max_size=60).map(bytes)
+)
+@settings(max_examples=300, deadline=None)
+def test_any_bytes_are_plain_data_or_refused(data: bytes):
+    try:
+        loads(data)
+    except NotPlainData:
+        return
+
+
+plain = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63)
+    | st.floats(allow_nan=False)
+    | st.text()
+    | st.binary(),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.tuples(inner, inner)
+        | st.dictionaries(
+            st.text() | st.integers(-(2**40), 2**40) | st.tuples(st.text(), st.integers(0, 9)),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=10,
+)
+
+
+@given(plain, st.integers(0, 4))
+@settings(max_examples=200, deadline=None)
+def test_plain_values_come_back_as_marshal_wrote_them(value: object, version: int):
+    assert loads(marshal.dumps(value, version)) == value
+
+
+@given(st.lists(st.tuples(st.integers(0, 4000), st.integers(0, 255)), min_size=1, max_size=8))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=100, deadline=None)
+def test_damage_anywhere_is_read_or_refused(tmp_path: Path, damage: list[tuple[int, int]]):
+    entries = {(f"a{n}.py", n, f"f{n}"): (1, 1, 0.5, 0.5, {}) for n in range(20)}
+    data = bytearray(marshal.dumps(entries))
+    for place, byte in damage:
+        data[place % len(data)] = byte
+    try:
+        read_cprofile(written(tmp_path, bytes(data)))
+    except UnreadableReport:
+        return

@@ -1,0 +1,225 @@
+"""What `ncu --csv` prints, with log lines, scaled units, other locales, other versions' columns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from profkit.core.errors import UnreadableReport
+from profkit.core.types import Counter, Report
+from profkit.profilers.formats import sniff
+from profkit.profilers.ncu.csv_raw import read_ncu_csv
+from tests.conftest import ROOT
+
+DATA = ROOT / "tests" / "data" / "cuda"
+BASE, SCALED = DATA / "ncu.truths.raw.base-units.csv", DATA / "ncu.truths.raw.auto-units.csv"
+TIME = "gpu__time_duration.sum"
+COLUMNS = "ID,Process ID,Process Name,Host Name,Kernel Name,Context,Stream,Block Size,Grid Size,Device,CC"
+RAW = ",".join(f'"{column}"' for column in COLUMNS.split(","))
+LONG = f'{RAW},"Section Name","Metric Name","Metric Unit","Metric Value"'
+OF = '"{id}","7","app","127.0.0.1","k(float*, int)","1","7","(256, 1, 1)","(132, 2, 1)","0","9.0"'
+
+
+def read(tmp_path: Path, *lines: str) -> Report:
+    path = tmp_path / "printed.txt"
+    path.write_text("\n".join(lines) + "\n")
+    assert sniff(path).name == "ncu-csv"
+    return read_ncu_csv(path)
+
+
+def values(report: Report) -> dict[str, float | None]:
+    return {c.name: c.value for c in report.counters}
+
+
+def named(report: Report, metric: str, kernel: str) -> Counter:
+    (found,) = (c for c in report.counters if c.name == metric and (c.scope.name or "").startswith(kernel))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("metric", "value", "unit"),
+    [
+        (TIME, 146080.0, "ns"),
+        ("dram__bytes.sum.per_second", 3529675355969.33, "byte/s"),
+        ("dram__bytes_read.sum", 268454144.0, "byte"),
+        ("dram__throughput.avg.pct_of_peak_sustained_elapsed", 73.37, "%"),
+        ("dram__cycles_elapsed.avg.per_second", 3198630887.19, "hz"),
+        ("launch__shared_mem_per_block_static", 4224.0, "byte/block"),
+        ("l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum", 154951.0, ""),
+    ],
+)
+def test_a_recorded_raw_page_is_read(metric: str, value: float, unit: str) -> None:
+    counter = named(read_ncu_csv(BASE), metric, "void transpose<1>")
+    assert (counter.value, counter.unit, counter.state) == (value, unit, "measured")
+    assert counter.scope.id == "256x256x1 of 32x8x1"
+
+
+@pytest.mark.parametrize(
+    ("metric", "value"),
+    [
+        (TIME, 144992.0),  # 0.144992 ms
+        ("dram__bytes.sum.per_second", 3556356000000.0),  # 3.556356 Tbyte/s
+        ("dram__bytes_write.sum", 247186688.0),  # 247.186688 Mbyte
+        ("dram__cycles_elapsed.avg.per_second", 3198448000.0),  # 3.198448 Ghz
+        ("launch__shared_mem_config_size", 102400.0),  # 102.400000 Kbyte: decimal
+    ],
+)
+def test_scaled_units_come_back_to_base_units(metric: str, value: float) -> None:
+    report = read_ncu_csv(SCALED)
+    assert named(report, metric, "void transpose<1>").value == pytest.approx(value)
+    assert any("scaled units" in warning for warning in report.warnings)
+
+
+def test_the_log_lines_tell_clocks_and_the_columns_the_device() -> None:
+    report = read_ncu_csv(BASE)
+    assert report.facts["clocks"] == "not locked"
+    assert report.warnings == ()
+    (gpu,) = report.gpus
+    assert (gpu.name, gpu.capability, gpu.chip, gpu.multiprocessors) == ("NVIDIA H200", "9.0", "GH100", 132)
+    assert report.trace is not None
+    assert len(report.trace.kernels) == 3
+
+
+@pytest.mark.parametrize(
+    ("unit", "cell", "nanoseconds"),
+    [
+        ("nsecond", "1,500", 1500.0),  # before 2024
+        ("ns", "1,500.50", 1500.5),
+        ("usecond", "1.50", 1500.0),
+        ("us", "1.50", 1500.0),
+        ("msecond", "1.50", 1.5e6),
+        ("second", "2", 2e9),
+        ("s", "2", 2e9),
+    ],
+)
+def test_times_of_every_version_are_nanoseconds(
+    tmp_path: Path, unit: str, cell: str, nanoseconds: float
+) -> None:
+    names = f'{RAW},"{TIME}"'
+    units = ",".join(['""'] * 11 + [f'"{unit}"'])
+    report = read(tmp_path, names, units, f'{OF.format(id=0)},"{cell}"')
+    assert values(report)[TIME] == nanoseconds
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        (("1.234.567,50", "12,5"), (1234567.5, 12.5)),
+        (("1,234,567.50", "12.5"), (1234567.5, 12.5)),
+        (("1234567", "12,25"), (1234567.0, 12.25)),
+        (("1\u202f234", "12,25"), (1234.0, 12.25)),
+        (("1,234", "5"), (1234.0, 5.0)),
+    ],
+)
+def test_numbers_of_any_locale_are_read(
+    tmp_path: Path, cells: tuple[str, str], expected: tuple[float, float]
+) -> None:
+    names = f'{RAW},"launch__grid_size","launch__waves_per_multiprocessor"'
+    report = read(tmp_path, names, ",".join(['""'] * 13), f'{OF.format(id=0)},"{cells[0]}","{cells[1]}"')
+    told = values(report)
+    assert (told["launch__grid_size"], told["launch__waves_per_multiprocessor"]) == expected
+
+
+@pytest.mark.parametrize(
+    ("cell", "reason"), [("n/a", "n/a"), ("nan", "NaN"), ("-nan(ind)", "NaN"), ("inf", "infinite")]
+)
+def test_what_is_no_number_is_not_counted(tmp_path: Path, cell: str, reason: str) -> None:
+    report = read(tmp_path, f'{RAW},"{TIME}"', ",".join(['""'] * 12), f'{OF.format(id=0)},"{cell}"')
+    (counter,) = (c for c in report.counters if c.name == TIME)
+    assert (counter.value, counter.state, counter.reason) == (None, "not-counted", reason)
+
+
+def test_an_empty_cell_is_a_metric_that_this_kernel_does_not_have(tmp_path: Path) -> None:
+    report = read(tmp_path, f'{RAW},"{TIME}"', ",".join(['""'] * 12), f'{OF.format(id=0)},""')
+    assert TIME not in values(report)
+
+
+def test_what_the_workload_prints_between_the_rows_is_not_the_tools(tmp_path: Path) -> None:
+    report = read(
+        tmp_path,
+        "epoch 1: loss 0.25, accuracy 0.9",
+        "==PROF== Connected to process 7 (/home/me/app)",
+        '==PROF== Profiling "k" - 0: 0%....50%....100% - 9 passes',
+        "1, 2, 3",
+        f'{RAW},"{TIME}"',
+        ",".join(['""'] * 11 + ['"ns"']),
+        f'{OF.format(id=0)},"1,500"',
+        '"done", "and", "quoted"',
+        f'{OF.format(id=1)},"2,500"',
+        "==WARNING== Something to know",
+    )
+    assert report.trace is not None
+    assert report.trace.kernels[0].launches == 2
+    assert report.trace.kernels[0].kernel.id == "132x2x1 of 256x1x1"
+    assert report.facts["replay passes"] == "9"
+    assert report.warnings == ("Something to know",)
+
+
+def test_a_table_cut_off_in_a_row_says_how_many_were_left_out(tmp_path: Path) -> None:
+    rows = [f'{RAW},"{TIME}"', ",".join(['""'] * 12), f'{OF.format(id=0)},"1,500"', f'{OF.format(id=1)},"1,5']
+    report = read(tmp_path, *rows)
+    assert values(report)[TIME] == 1500.0
+    assert report.warnings == ("1 rows are cut off or damaged and were left out",)
+
+
+def test_the_details_page_is_read_by_its_labels(tmp_path: Path) -> None:
+    row = OF.format(id=0)
+    report = read(
+        tmp_path,
+        LONG,
+        f'{row},"GPU Speed Of Light Throughput","Duration","usecond","1.50"',
+        f'{row},"GPU Speed Of Light Throughput","Memory Throughput","%","88.70"',
+        f'{row},"Memory Workload Analysis","Memory Throughput","Gbyte/second","607.25"',
+        f'{row},"Occupancy","Achieved Occupancy","%","95.64"',
+        f'{row},"Launch Statistics","Registers Per Thread","register/thread","32"',
+        f'{row},"Occupancy","","","","Rule","OPT","some advice, in words"',
+        f'{OF.format(id=1)},"Occupancy","Achieved Occupancy","%","91.64"',
+    )
+    told = values(report)
+    assert told[TIME] == 1500.0
+    assert told["gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed"] == 88.7
+    assert told["dram__bytes.sum.per_second"] == pytest.approx(607.25e9)
+    assert told["sm__warps_active.avg.pct_of_peak_sustained_active"] == pytest.approx(93.64)
+    assert told["launch__registers_per_thread"] == 32
+
+
+def test_metrics_asked_for_by_name_are_rows_by_name_and_short_rows_are_whole(tmp_path: Path) -> None:
+    header = f'{LONG},"Rule Name","Rule Type","Rule Description","Estimated Speedup Type","Estimated Speedup"'
+    report = read(
+        tmp_path,
+        header,
+        f'{OF.format(id=0)},"Command line profiler metrics","{TIME}","nsecond","1,500",',
+        f'{OF.format(id=0)},"Command line profiler metrics","dram__bytes_read.sum","Kbyte","2.50",',
+    )
+    assert values(report)[TIME] == 1500.0
+    assert values(report)["dram__bytes_read.sum"] == 2500.0
+
+
+def test_columns_of_an_older_version_give_the_shape_by_launch_attributes(tmp_path: Path) -> None:
+    old = '"ID","Process ID","Process Name","Host Name","Kernel Name","Kernel Time","Context","Stream"'
+    names = f'{old},"launch__grid_size","launch__block_size","{TIME}"'
+    units = ",".join(['""'] * 10 + ['"nsecond"'])
+    row = '"0","7","app","host","k","2020-Jan-01 10:00:00","1","7","65,536","256","1,500"'
+    report = read(tmp_path, names, units, row)
+    assert report.trace is not None
+    assert report.trace.kernels[0].kernel.id == "65536 of 256"
+
+
+def test_text_without_a_table_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "log.txt"
+    path.write_text("==PROF== Connected to process 7 (app)\n==WARNING== No kernels were profiled.\n")
+    with pytest.raises(UnreadableReport, match="no line names the columns"):
+        read_ncu_csv(path)
+
+
+@pytest.mark.parametrize("size", range(0, 10_000, 97))
+def test_cut_at_any_offset_it_is_read_or_refused(tmp_path: Path, size: int) -> None:
+    path = tmp_path / "cut.csv"
+    path.write_bytes(BASE.read_bytes()[:size])
+    whole = {(c.scope, c.name): c.value for c in read_ncu_csv(BASE).counters}
+    try:
+        cut = read_ncu_csv(path)
+    except UnreadableReport:
+        return
+    assert {(c.scope, c.name): c.value for c in cut.counters}.items() <= whole.items()

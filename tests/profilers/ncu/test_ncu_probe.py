@@ -1,0 +1,149 @@
+"""What ncu can do here, told without a GPU program: by a stand-in for ncu and a driver that says what a test wants."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+
+from profkit.core.errors import Fault
+from profkit.core.types import Gpu
+from profkit.profilers.ncu import probe
+from profkit.profilers.ncu.find import find_ncu
+from profkit.profilers.ncu.probe import probe_ncu
+from tests.conftest import ROOT
+
+STAND_IN = ROOT / "tests" / "stand_ins" / "ncu"
+H200 = Gpu("NVIDIA H200", capability="9.0", chip="GH100", driver="580.159.04")
+
+
+@pytest.fixture(autouse=True)
+def afresh():
+    probe_ncu.cache_clear()
+    yield
+    probe_ncu.cache_clear()
+
+
+@pytest.fixture
+def machine(monkeypatch, tmp_path):
+    """A machine with these devices, whose driver or rights have this fault, and an ncu of that version."""
+
+    def make(gpus=(H200,), driver=None, rights=None, version="2025.3.1.0"):
+        scenario = tmp_path / "scenario.json"
+        scenario.write_text(json.dumps({"version": version}))
+        monkeypatch.setenv("NCU_SCENARIO", str(scenario))
+        monkeypatch.setenv("PROFKIT_NCU", str(STAND_IN))
+        monkeypatch.setattr(probe, "read_gpus", lambda: gpus)
+        monkeypatch.setattr(probe, "driver_fault", lambda: driver)
+        monkeypatch.setattr(probe, "counters_fault", lambda: rights)
+
+    return make
+
+
+def test_an_open_machine_can_count(machine):
+    machine()
+    found = probe_ncu()
+    assert (found.counters_ok, found.version, found.chips) == (True, "2025.3.1.0", ("GH100",))
+    assert (found.reason, found.fix, found.notes) == (None, None, ())
+
+
+def test_a_chip_that_is_not_known_is_told_by_its_capability(machine):
+    machine(gpus=(Gpu("Something new", capability="9.9"),))
+    assert probe_ncu().chips == ("9.9",)
+
+
+def test_closed_counters_are_a_reason_with_a_fix(machine):
+    machine(rights=Fault("closed", "open them"))
+    found = probe_ncu()
+    assert (found.counters_ok, found.reason, found.fix) == (False, "closed", "open them")
+    assert found.version
+
+
+def test_without_a_device_the_drivers_fault_is_the_reason(machine):
+    machine(gpus=(), driver=Fault("no driver", "install it"))
+    assert (probe_ncu().reason, probe_ncu().fix) == ("no driver", "install it")
+    probe_ncu.cache_clear()
+    machine(gpus=())
+    assert "no GPU" in probe_ncu().reason
+
+
+@pytest.mark.parametrize(
+    ("version", "driver", "doubt"),
+    [
+        ("2025.3.1.0", "576.88", True),
+        ("2025.3.1.0", "580.159.04", False),
+        ("2024.1.0", "535.54", False),
+        ("2023.2.0", "470.57", True),
+        ("2025.3.1.0", None, False),
+    ],
+)
+def test_a_driver_older_than_ncu_is_a_doubt_and_no_refusal(machine, version, driver, doubt):
+    machine(gpus=(Gpu("x", chip="GH100", driver=driver),), version=version)
+    found = probe_ncu()
+    assert found.counters_ok
+    assert bool(found.notes) == doubt
+
+
+def test_mig_and_wsl_are_told(machine):
+    machine(gpus=(Gpu("x", chip="GA100", mig=True), Gpu("y", virtual="wsl")))
+    notes = " ".join(probe_ncu().notes)
+    assert "MIG" in notes
+    assert "WSL" in notes
+
+
+def test_without_ncu_the_fix_is_how_to_get_it(monkeypatch):
+    monkeypatch.setenv("PROFKIT_NCU", "/nowhere/ncu")
+    found = probe_ncu()
+    assert (found.path, found.counters_ok) == (None, False)
+    assert "PROFKIT_NCU=/nowhere/ncu" in found.reason
+    monkeypatch.delenv("PROFKIT_NCU")
+    monkeypatch.setattr("profkit.profilers.ncu.probe.find_ncu", lambda: None)
+    probe_ncu.cache_clear()
+    found = probe_ncu()
+    assert "not installed" in found.reason
+    assert "nsight-compute" in found.fix
+
+
+@pytest.mark.parametrize(
+    "body", ["echo nothing of use", "exit 3", "echo 'error while loading shared libraries' >&2; exit 127"]
+)
+def test_an_ncu_that_does_not_answer_is_not_used(monkeypatch, tmp_path, body):
+    broken = tmp_path / "ncu"
+    broken.write_text(f"#!/bin/sh\n{body}\n")
+    broken.chmod(0o755)
+    monkeypatch.setenv("PROFKIT_NCU", str(broken))
+    found = probe_ncu()
+    assert (found.counters_ok, found.version) == (False, None)
+    assert found.reason
+    assert found.fix
+
+
+# ------------------------------------------------------------ where it is
+
+
+def program(path: Path) -> Path:
+    path.parent.mkdir(parents=True)
+    path.write_text("#!/bin/sh\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return path
+
+
+def test_the_one_that_is_named_comes_first(monkeypatch, tmp_path):
+    named = program(tmp_path / "own" / "ncu")
+    monkeypatch.setenv("PROFKIT_NCU", str(named))
+    assert find_ncu() == named
+
+
+def test_off_the_path_the_newest_of_nvidias_places_is_found(monkeypatch, tmp_path):
+    monkeypatch.delenv("PROFKIT_NCU", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
+    assert find_ncu(tmp_path) is None
+    for version in ("2025.9.0", "2025.10.1"):
+        program(tmp_path / "opt" / "nvidia" / "nsight-compute" / version / "ncu")
+    assert find_ncu(tmp_path).parent.name == "2025.10.1"
+    assert (
+        find_ncu(program(tmp_path / "usr" / "local" / "cuda-13.0" / "bin" / "ncu").parents[4]).parent.name
+        == "bin"
+    )

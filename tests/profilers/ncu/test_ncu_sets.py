@@ -1,0 +1,196 @@
+"""The counter sets: small where little is asked, resolved per chip, never with a name that the chip lacks."""
+
+from __future__ import annotations
+
+import pytest
+
+from profkit.analysis.metrics import formula_table
+from profkit.profilers.ncu.chip_table import chip_by, has, lacking, passes, renamed, table, why_lacking
+from profkit.profilers.ncu.sets import alternatives, counter_set, set_names
+
+CHIPS = sorted(table().passes)
+TURING = [chip for chip in CHIPS if chip.startswith("TU")]
+SOC = ["GA10B", "GB10B", "GB20B", "GB20C"]  # Orin, Thor, DGX Spark: the memory is the system's
+
+
+def computable(names: tuple[str, ...]) -> set[str]:
+    """The metrics that some formula can make of these counters."""
+    known = {name.lower() for name in names}
+    table = formula_table("ncu")
+    return {
+        m for m, ways in table.formulas.items() if any({n.lower() for n in w.names} <= known for w in ways)
+    }
+
+
+@pytest.mark.parametrize("chip", [chip for chip in CHIPS if chip not in TURING])
+def test_the_gate_is_one_replay_pass_on_ampere_and_later(chip):
+    assert counter_set("gate", chip).replays == passes(chip, "gate") == 1
+
+
+@pytest.mark.parametrize("chip", TURING)
+def test_the_gate_is_two_planned_passes_on_turing(chip):
+    assert passes(chip, "gate") == 2
+
+
+@pytest.mark.parametrize("chip", [*CHIPS, None, "XX999"])
+@pytest.mark.parametrize("name", ["gate", "standard", "explain"])
+def test_a_set_asks_for_nothing_that_the_chip_lacks_and_for_nothing_twice(chip, name):
+    found = counter_set(name, chip)
+    assert len(set(found.metrics)) == len(found.metrics) > 0
+    assert [metric for metric in found.metrics if not has(chip_by(chip), metric)] == []
+    assert (found.replays is None) == (chip_by(chip) is None)
+
+
+@pytest.mark.parametrize("chip", [chip for chip in CHIPS if chip not in SOC])
+def test_the_gate_decides_the_four_targets_on_every_chip_with_memory_of_its_own(chip):
+    told = computable(counter_set("gate", chip).metrics)
+    assert {
+        "time.kernel",
+        "occupancy.achieved",
+        "occupancy.theoretical",
+        "bandwidth.dram",
+        "bandwidth.dram.share",
+        "bandwidth.dram.peak",
+        "dram.read",
+        "dram.written",
+        "shared.bank_conflicts",
+        "shared.bank_conflicts.share",
+        "warp.execution_efficiency",
+        "tensor.utilization",
+        "bandwidth.l2",
+        "clock.sm",
+        "clock.dram",
+        "ipc",
+    } <= told
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_the_standard_set_tells_what_classes_and_the_other_targets_need(chip):
+    told = computable(counter_set("standard", chip).metrics)
+    pipes = {f"pipe.{name}.utilization" for name in ("fp32", "fp64", "fp16", "alu", "xu")}
+    assert pipes <= told
+    assert {
+        "memory.coalescing",
+        "memory.sectors_per_request.load",
+        "memory.spill.loads",
+        "cache.l1.miss_rate",
+        "cache.l2.miss_rate",
+        "bandwidth.l2.share",
+        "bandwidth.l1.share",
+        "bandwidth.shared.share",
+        "branch.efficiency",
+        "issue.active",
+        "flops.f16",
+        "flops.f32",
+        "flops.f64",
+        "flops.share.f32",
+        "tensor.utilization",
+    } <= told
+
+
+def test_deeper_sets_hold_the_gate_and_cost_more():
+    for chip in CHIPS:
+        gate, standard = counter_set("gate", chip), counter_set("standard", chip)
+        assert set(gate.metrics) < set(standard.metrics)
+        assert gate.replays < standard.replays <= 6
+    assert counter_set("explain", "GH100").sections == ("SourceCounters",)
+    assert not counter_set("standard", "GH100").sections
+
+
+@pytest.mark.parametrize(
+    ("chip", "asked", "not_asked"),
+    [
+        ("GB202", "dram__bytes_op_read.sum", "dram__bytes_read.sum"),
+        ("GH100", "dram__bytes_read.sum", "dram__bytes_op_read.sum"),
+        ("GB20B", "lts__t_bytes.sum", "dram__bytes.sum"),
+        ("XX999", "dram__bytes.sum", "dram__bytes_read.sum"),
+    ],
+)
+def test_one_thing_has_the_name_that_the_chip_gives_it(chip, asked, not_asked):
+    metrics = counter_set("gate", chip).metrics
+    assert asked in metrics
+    assert not_asked not in metrics
+
+
+@pytest.mark.parametrize(
+    ("told", "chip"),
+    [
+        ("GH100", "GH100"),
+        ("gh100", "GH100"),
+        ("9.0", "GH100"),
+        ("8.0", "GA100"),
+        ("8.6", "GA102"),
+        ("7.5", "TU102"),
+        ("10.1", "GB10B"),  # Thor before CUDA 13
+        ("11.0", "GB10B"),
+        ("12.1", "GB20B"),
+        ("3.5", None),
+        ("GK110", None),
+        (None, None),
+    ],
+)
+def test_a_chip_is_known_by_its_name_or_its_compute_capability(told, chip):
+    assert chip_by(told) == chip
+
+
+@pytest.mark.parametrize(
+    ("chip", "metric", "why"),
+    [
+        (
+            "GB202",
+            "dram__bytes_read.sum",
+            "GB202 has no dram__bytes_read.sum; it is dram__bytes_op_read.sum there",
+        ),
+        ("GH100", "dram__bytes_op_write", "GH100 has no dram__bytes_op_write; it is dram__bytes_write there"),
+        ("GB20B", "dram__bytes.sum", "GB20B has no dram__bytes.sum: its memory is the system's"),
+        ("AD102", "nvlrx__bytes.sum", "AD102 has no nvlrx__bytes.sum"),
+        ("GH100", "dram__bytes.sum", None),
+        (None, "dram__bytes_read.sum", None),
+    ],
+)
+def test_a_name_that_a_chip_lacks_is_explained_with_the_one_it_has(chip, metric, why):
+    assert why_lacking(chip, metric) == why
+
+
+def test_a_name_that_other_chips_changed_is_told_with_them():
+    assert renamed("dram__bytes_read.sum").startswith("dram__bytes_op_read on GB202, ")
+    assert renamed("gpu__time_duration.sum") is None
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_only_a_chip_without_memory_of_its_own_lacks_what_every_kernel_is_asked_for(chip):
+    assert bool(lacking(chip, set())) == (chip in SOC)
+
+
+def test_what_a_report_has_all_the_same_is_not_lacking():
+    assert "dram__bytes.sum.per_second" not in lacking("GB20B", {"dram__bytes.sum.per_second"})
+
+
+@pytest.mark.parametrize(
+    ("version", "asked"), [("2023.3.1", 0), ("2024.1.0", 2), ("2025.3.1.0", 2), (None, 2)]
+)
+def test_an_older_ncu_is_not_asked_for_what_came_later(version, asked):
+    metrics = counter_set("explain", "GH100", version).metrics
+    assert sum(metric.startswith("sm__ops_path_tensor") for metric in metrics) == asked
+    assert counter_set("gate", "GH100", "2022.4.0").metrics == counter_set("gate", "GH100").metrics
+
+
+def test_a_set_that_there_is_not_is_refused():
+    with pytest.raises(KeyError):
+        counter_set("everything", "GH100")
+
+
+@pytest.mark.parametrize("chip", ["TU102", "GH100", None])
+def test_a_note_says_what_a_set_is_for_and_where_its_cost_comes_from(chip):
+    for name in set_names():
+        note = counter_set(name, chip).note
+        assert "pass" in note
+        assert ("NVIDIA's tables" in note) == (chip is not None)
+
+
+def test_what_is_left_out_on_a_chip_for_its_cost_is_only_left_out_there():
+    spared = set(alternatives("standard", "GH100")) - {*alternatives("standard", "GA100")}
+    assert {names[0].partition(".")[0] for names in spared} == {
+        "lts__d_sectors",
+        "lts__lts2xbar_cycles_active",
+    }

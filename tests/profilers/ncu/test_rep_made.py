@@ -1,0 +1,355 @@
+"""What no recorded report shows: written by the format's grammar, read back."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from pathlib import Path
+
+import pytest
+
+from profkit.core.status import status_wrapper
+from profkit.core.types import Counter, Report
+from profkit.profilers.ncu.facts import split_command
+from profkit.profilers.ncu.launches import NvtxRange, Value
+from profkit.profilers.ncu.rep import read_launches, read_ncu_rep
+from tests.profilers.ncu import writer as w
+
+TIME = "gpu__time_duration.sum"
+
+
+def everything(path: Path) -> dict[str, Value]:
+    (launch,) = read_launches(path)
+    return dict(launch.values)
+
+
+def of(report: Report, metric: str) -> Counter:
+    (found,) = (c for c in report.counters if c.name == metric)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        (1.5, 1.5),
+        (w.Float32(0.1), pytest.approx(0.1, rel=1e-6)),
+        (2**64 - 1, 2**64 - 1),
+        (w.Uint32(2**32 - 1), 2**32 - 1),
+        ("PolicySpread", "PolicySpread"),
+        ("", ""),
+        (math.inf, math.inf),
+        (w.Instances((1.0, 2.0)), None),
+        (w.Instances((1.0, 2.0), total=3.0), 3.0),
+    ],
+)
+def test_every_kind_of_value_is_read(tmp_path: Path, written: w.Value, read: Value) -> None:
+    path = w.write(tmp_path / "made.ncu-rep", w.simple([w.KernelResult("k", {"a__b.sum": written})]))
+    assert everything(path) == {"a__b.sum": read}
+
+
+@pytest.mark.parametrize(
+    ("values", "value", "state", "reason"),
+    [
+        ([w.NAN], None, "not-counted", "NaN"),
+        ([math.inf], None, "not-counted", "infinite"),
+        ([w.Instances((1.0,))], None, "not-counted", "no value of its own, only instances"),
+        ([w.NAN, w.NAN], None, "not-counted", "NaN in 2 of 2 launches"),
+        ([4.0, w.NAN, 8.0], 6.0, "measured", "NaN in 1 of 3 launches"),
+        ([0.0], 0.0, "measured", None),
+        ([1, 9, 2], 2.0, "measured", None),
+    ],
+)
+def test_what_is_no_number_is_not_counted_and_says_so(
+    tmp_path: Path, values: list[w.Value], value: float | None, state: str, reason: str | None
+) -> None:
+    results = [w.KernelResult("k", {TIME: one}) for one in values]
+    counter = of(read_ncu_rep(w.write(tmp_path / "made.ncu-rep", w.simple(results))), TIME)
+    assert (counter.value, counter.state, counter.reason, counter.unit) == (value, state, reason, "ns")
+
+
+def test_one_block_or_many_with_or_without_sizes_are_the_same_report(tmp_path: Path) -> None:
+    kernels = [w.KernelResult("k", {TIME: float(n), "launch__grid_size": n}) for n in range(1, 6)]
+    names, unsized = w.Names(), w.Names()
+    files = [
+        w.simple(kernels),
+        w.report(w.block(details=w.session()), *(w.block([k], names) for k in kernels)),
+        w.report(*(w.block([k], unsized, sized=False) for k in kernels), w.block(details=w.session())),
+    ]
+    reports = [read_ncu_rep(w.write(tmp_path / f"{n}.ncu-rep", content)) for n, content in enumerate(files)]
+    assert reports[0] == reports[1] == reports[2]
+    assert reports[0].trace is not None
+    assert reports[0].trace.kernels[0].total == pytest.approx(15e-9)
+
+
+def test_names_may_stand_behind_the_results_that_need_them(tmp_path: Path) -> None:
+    names = w.Names()
+    message = w.block([w.KernelResult("k", {TIME: 7.0})], names)
+    names.fresh = list(names.ids)
+    bare = w.block([w.KernelResult("k", {TIME: 7.0})], w.Names({TIME: 0}, []))
+    assert len(bare) < len(message)
+    path = w.write(tmp_path / "made.ncu-rep", w.report(bare, w.block((), names, details=w.session())))
+    assert everything(path) == {TIME: 7.0}
+
+
+def test_unknown_fields_of_every_wire_type_are_stepped_over(tmp_path: Path) -> None:
+    more = w.number(900, 2**63) + w.lump(901, b"\xff" * 300) + w.double(902, 1.0) + w.single(903, 1.0)
+    content = w.report(
+        w.block(details=w.session(more=more)), w.block([w.KernelResult("k", {TIME: 7.0}, more=more)])
+    )
+    path = w.write(tmp_path / "made.ncu-rep", content)
+    assert everything(path) == {TIME: 7.0}
+    assert read_ncu_rep(path).version == "2025.3.1"
+
+
+def test_a_metric_is_found_by_an_id_of_any_length(tmp_path: Path) -> None:
+    names = w.Names(
+        {f"filler__{n}.sum": n for n in range(20_000)}, [f"filler__{n}.sum" for n in range(20_000)]
+    )
+    path = w.write(
+        tmp_path / "made.ncu-rep",
+        w.report(w.block([w.KernelResult("k", {"filler__5.sum": 1, "filler__300.sum": 2, TIME: 3})], names)),
+    )
+    assert everything(path) == {"filler__5.sum": 1, "filler__300.sum": 2, TIME: 3}
+
+
+def test_a_kernel_without_metrics_is_a_launch_without_values(tmp_path: Path) -> None:
+    path = w.write(tmp_path / "made.ncu-rep", w.simple([w.KernelResult("k", {})]))
+    report = read_ncu_rep(path)
+    assert (report.counters, report.trace) == ((), None)
+    assert report.facts["results"] == "1 kernel launch"
+    assert "1 launch configurations have no duration" in report.warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("grid", "block", "blocks", "expected"),
+    [
+        ((156160, 1, 1), (128, 1, 1), 1220, (1220, 1, 1)),  # as ncu 2020.2 wrote it: in threads
+        ((64, 32, 2), (32, 8, 1), 16, (2, 4, 2)),
+        ((1220, 1, 1), (128, 1, 1), 1220, (1220, 1, 1)),
+        ((156160, 1, 1), (128, 1, 1), 7, (156160, 1, 1)),  # contradicts itself: left as it is
+        ((156160, 1, 1), (128, 1, 1), None, (156160, 1, 1)),
+    ],
+)
+def test_a_grid_in_threads_is_told_in_blocks(
+    tmp_path: Path,
+    grid: tuple[int, int, int],
+    block: tuple[int, int, int],
+    blocks: int | None,
+    expected: tuple[int, ...],
+) -> None:
+    values: dict[str, w.Value] = {TIME: 1.0} | ({"launch__grid_size": blocks} if blocks is not None else {})
+    made = w.simple([w.KernelResult("k", values, grid=grid, block=block)])
+    (launch,) = read_launches(w.write(tmp_path / "made.ncu-rep", made))
+    assert launch.kernel.grid == expected
+
+
+def test_a_launch_that_ncu_could_not_finish_is_no_kernel_without_values(tmp_path: Path) -> None:
+    left = {"device__attribute_multiprocessor_count": 22, "profiler__replayer_passes": 3}
+    results = [
+        w.KernelResult("done", {TIME: 5.0, **left}),
+        w.KernelResult("trace", left, grid=(0, 0, 0), block=(0, 0, 0)),
+    ]
+    report = read_ncu_rep(w.write(tmp_path / "made.ncu-rep", w.simple(results)))
+    assert {counter.scope.name for counter in report.counters} == {"done"}
+    assert [line for line in report.warnings if line.startswith("nothing was counted of trace")] != []
+
+
+def test_a_report_of_nothing_says_that_nothing_was_profiled(tmp_path: Path) -> None:
+    report = read_ncu_rep(w.write(tmp_path / "made.ncu-rep", w.simple([])))
+    assert report.counters == ()
+    assert report.warnings == ("the report holds no results: no kernel was profiled",)
+    assert report.gpus[0].name == "NVIDIA H200"
+
+
+def test_a_duration_is_told_by_cycles_and_their_rate_where_it_was_not_collected(tmp_path: Path) -> None:
+    cycles = {"gpc__cycles_elapsed.max": 2e6, "gpc__cycles_elapsed.avg.per_second": 1e9}
+    trace = read_ncu_rep(w.write(tmp_path / "made.ncu-rep", w.simple([w.KernelResult("k", cycles)]))).trace
+    assert trace is not None
+    assert trace.kernels[0].total == pytest.approx(2e-3)
+
+
+def test_configurations_are_apart_by_grid_and_block_and_largest_first(tmp_path: Path) -> None:
+    kernels = [
+        w.KernelResult("k", {TIME: 1.0}, grid=(1, 1, 1)),
+        w.KernelResult("k", {TIME: 5.0}, grid=(2, 1, 1)),
+        w.KernelResult("k", {TIME: 3.0}, grid=(1, 1, 1), block=(32, 2, 1)),
+    ]
+    trace = read_ncu_rep(w.write(tmp_path / "made.ncu-rep", w.simple(kernels))).trace
+    assert trace is not None
+    assert [(t.kernel.id, t.first) for t in trace.kernels] == [
+        ("2x1x1 of 256x1x1", 1),
+        ("1x1x1 of 32x2x1", 2),
+        ("1x1x1 of 256x1x1", 0),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("values", "shared"),
+    [
+        ({"launch__shared_mem_per_block_static": 1024, "launch__shared_mem_per_block_dynamic": 4096}, 5120),
+        ({"launch__shared_mem_per_block": 2048}, 2048),  # versions that told it whole
+        ({"launch__shared_mem_per_block": 3072, "launch__shared_mem_per_block_driver": 1024}, 2048),
+        ({}, None),
+    ],
+)
+def test_shared_memory_is_the_kernels_own(
+    tmp_path: Path, values: dict[str, w.Value], shared: int | None
+) -> None:
+    path = w.write(tmp_path / "made.ncu-rep", w.simple([w.KernelResult("k", values)]))
+    assert read_launches(path)[0].kernel.shared == shared
+
+
+def test_one_configuration_with_different_shared_memory_is_said(tmp_path: Path) -> None:
+    kernels = [
+        w.KernelResult("k", {TIME: 1.0, "launch__shared_mem_per_block_dynamic": size}) for size in (0, 1024)
+    ]
+    warnings = read_ncu_rep(w.write(tmp_path / "made.ncu-rep", w.simple(kernels))).warnings
+    assert "different registers or shared memory" in warnings[0]
+
+
+@pytest.mark.parametrize("registered", [False, True])
+def test_the_nvtx_ranges_of_a_launch_are_told_with_their_domains(tmp_path: Path, registered: bool) -> None:
+    state = w.nvtx_state([("epoch", None), ("mlp", "profkit")], registered=registered)
+    path = w.write(tmp_path / "made.ncu-rep", w.simple([w.KernelResult("k", {TIME: 1.0}, nvtx=state)]))
+    assert read_launches(path)[0].ranges == (NvtxRange("epoch"), NvtxRange("mlp", "profkit"))
+    trace = read_ncu_rep(path).trace
+    assert trace is not None
+    assert trace.kernels[0].ranges == ("epoch", "mlp")
+
+
+def test_another_threads_ranges_are_not_this_launchs(tmp_path: Path) -> None:
+    state = w.nvtx_state([("mine", None)], thread=7) + w.lump(
+        2, w.number(1, 8) + w.lump(2, w.number(1, 0) + w.lump(3, w.lump(1, "theirs")))
+    )
+    path = w.write(tmp_path / "made.ncu-rep", w.simple([w.KernelResult("k", {}, nvtx=state, thread=7)]))
+    assert read_launches(path)[0].ranges == (NvtxRange("mine"),)
+
+
+def test_ranges_and_graphs_are_regions_and_not_kernels(tmp_path: Path) -> None:
+    shape: dict[str, w.Value] = {f"launch__grid_dim_{axis}": 4 for axis in "xyz"}
+    results: list[w.Result] = [
+        w.TogetherResult({TIME: 5.0}, nvtx=w.nvtx_state([("step", None)])),
+        w.TogetherResult({TIME: 6.0, **shape}, kind=9),
+        w.TogetherResult({TIME: 8.0, **shape}, kind=9),
+        w.TogetherResult({TIME: 1.0}, kind=8, display="list"),
+    ]
+    report = read_ncu_rep(w.write(tmp_path / "made.ncu-rep", w.simple(results)))
+    told = {(c.scope.kind, c.scope.name, c.scope.id): c.value for c in report.counters if c.name == TIME}
+    assert told == {
+        ("region", "step", None): 5.0,
+        ("region", "CUDA graph", "4x4x4"): 7.0,
+        ("region", "list", None): 1.0,
+    }
+    assert report.trace is None
+    assert "count several kernels as one" in report.warnings[0]
+    assert report.facts["results"] == "1 range, 1 command list, 2 CUDA graphs"
+
+
+@pytest.mark.parametrize(
+    ("clocks", "words"),
+    [
+        ([(1, 1)], "locked to base"),
+        ([(1, 0)], "asked to lock, refused"),
+        ([(0, 0)], "not locked"),
+        ([None], None),
+        ([(1, 1), (1, 0), (1, 1)], "locked to base in 2 launches, asked to lock, refused in 1 launches"),
+    ],
+)
+def test_whether_the_clocks_were_locked_is_what_was_done_and_not_what_was_asked(
+    tmp_path: Path, clocks: list[tuple[int, int] | None], words: str | None
+) -> None:
+    kernels = [w.KernelResult("k", {TIME: 1.0}, clock=clock) for clock in clocks]
+    facts = read_ncu_rep(w.write(tmp_path / "made.ncu-rep", w.simple(kernels))).facts
+    assert facts.get("clocks") == words
+
+
+@pytest.mark.parametrize(
+    ("line", "workload", "option"),
+    [
+        ("ncu -o out -- python3 a.py --nvtx", ("python3", "a.py", "--nvtx"), ("-o", "out")),
+        ("ncu -f -o profile build/app -x", ("build/app", "-x"), ("-f", "")),
+        ("ncu --set=full --nvtx python3 a.py", ("python3", "a.py"), ("--set", "full")),
+        ("ncu --cache-control none ./a.out ", ("./a.out",), ("--cache-control", "none")),
+        ("ncu --mode attach", (), ("--mode", "attach")),
+        ("ncu -k regex:a'b app", ("app",), ("-k", "regex:a'b")),  # a lone quote: recorded without its own
+    ],
+)
+def test_a_recorded_command_line_is_parted_into_options_and_workload(
+    line: str, workload: tuple[str, ...], option: tuple[str, str]
+) -> None:
+    options, words = split_command(line)
+    assert words == workload
+    assert option in options
+
+
+def test_the_shell_that_profkit_puts_around_a_workload_is_no_part_of_its_command(tmp_path: Path) -> None:
+    argv = ("ncu", "--nvtx", *status_wrapper(("python3", "my work.py"), tmp_path / "status"))
+    path = w.write(tmp_path / "made.ncu-rep", w.simple([w.KernelResult("k", {})], command=shlex.join(argv)))
+    assert read_ncu_rep(path).facts["command"] == "python3 'my work.py'"
+
+
+def test_what_the_command_line_does_not_say_is_ncus_default(tmp_path: Path) -> None:
+    path = w.write(
+        tmp_path / "made.ncu-rep",
+        w.simple(
+            [w.KernelResult("k", {})],
+            command="ncu --cache-control none --replay-mode range --section Occupancy --section SpeedOfLight app",
+        ),
+    )
+    facts = read_ncu_rep(path).facts
+    assert {
+        name: facts.get(name) for name in ("cache control", "replay", "sections", "metrics", "command")
+    } == {
+        "cache control": "none",
+        "replay": "range",
+        "sections": "Occupancy, SpeedOfLight",
+        "metrics": None,
+        "command": "app",
+    }
+
+
+def test_what_tells_launches_apart_comes_whatever_is_asked_for(tmp_path: Path) -> None:
+    metrics: dict[str, w.Value] = {
+        "launch__registers_per_thread": 40,
+        "launch__device_id": 1,
+        TIME: 5.0,
+        "a__b.sum": 1,
+    }
+    path = w.write(tmp_path / "made.ncu-rep", w.simple([w.KernelResult("k", metrics)]))
+    for wanted in ({"a__b.sum"}, lambda name: name == "a__b.sum"):
+        (launch,) = read_launches(path, wanted)
+        assert (launch.kernel.registers, launch.device, launch.seconds) == (40, 1, 5e-9)
+        assert launch.values["a__b.sum"] == 1
+
+
+def test_without_a_command_line_nothing_is_said_of_caches(tmp_path: Path) -> None:
+    content = w.report(w.block([w.KernelResult("k", {})], details=w.session(command=None)))
+    facts = read_ncu_rep(w.write(tmp_path / "made.ncu-rep", content)).facts
+    assert not {"cache control", "replay", "command"} & facts.keys()
+
+
+def test_several_processes_and_devices_are_told(tmp_path: Path) -> None:
+    names = w.Names()
+    device = {"launch__device_id": w.Uint32(1), TIME: 1.0}
+    content = w.report(
+        w.block(details=w.session()),
+        w.block((), details=w.session(device_name="NVIDIA A100", index=1)),
+        w.block(
+            [w.KernelResult("k", {"launch__device_id": w.Uint32(0), TIME: 3.0})],
+            names,
+            process=(10, "/x/one"),
+        ),
+        w.block([w.KernelResult("k", device)], names, process=(11, "C:\\x\\two.exe")),
+    )
+    path = w.write(tmp_path / "made.ncu-rep", content)
+    assert [launch.device for launch in read_launches(path)] == [0, 1]
+    report = read_ncu_rep(path)
+    assert [(gpu.index, gpu.name) for gpu in report.gpus] == [(0, "NVIDIA H200"), (1, "NVIDIA A100")]
+    assert report.facts["processes"] == "python3 (4711), one (10), two.exe (11)"
+    assert any("several devices" in warning for warning in report.warnings)
+
+
+def test_names_are_kept_whole_whatever_is_in_them(tmp_path: Path) -> None:
+    name = 'void f<"a\'b", <script>alert(1)</script>>(float\u202e*) ' + "x" * 5000
+    path = w.write(tmp_path / "made.ncu-rep", w.simple([w.KernelResult(name, {TIME: 1.0})]))
+    assert read_launches(path)[0].kernel.name == name

@@ -1,0 +1,221 @@
+"""How nsys is found, tried, called and understood, with a stand-in for it where there is no GPU."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from profkit.core.errors import MachineError
+from profkit.hardware.machine import read_machine
+from profkit.profilers.nsys import probe as probe_module
+from profkit.profilers.nsys.command import export_argv, nsys_argv
+from profkit.profilers.nsys.convert import conversion_argv
+from profkit.profilers.nsys.faults import explain
+from profkit.profilers.nsys.find import find_nsys
+from profkit.profilers.nsys.probe import probe_nsys
+from profkit.profilers.nsys.recipe import collect, recipe
+from profkit.profiling.recording.step import record_step
+from tests.conftest import ROOT
+
+STAND_IN = ROOT / "tests" / "stand_ins" / "nsys"
+TEXTS = ROOT / "tests" / "data" / "cuda" / "texts"
+
+
+@pytest.fixture
+def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A machine without nsys; the folder that is on its PATH."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for tool in ("true", "sh", "env", "mv", "python3"):
+        folder.joinpath(tool).symlink_to(shutil.which(tool) or f"/bin/{tool}")
+    monkeypatch.setenv("PATH", str(folder))
+    monkeypatch.delenv("PROFKIT_NSYS", raising=False)
+    monkeypatch.setattr("profkit.profilers.nsys.find.places.BESIDE_PYTHON", tmp_path / "nowhere")
+    monkeypatch.setattr("profkit.profilers.nsys.find._PLACES", ())
+    probe_nsys.cache_clear()
+    yield folder
+    probe_nsys.cache_clear()
+
+
+@pytest.fixture
+def stand_in(bare: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The same with a stand-in for nsys; the file that says how it behaves."""
+    (bare / "nsys").symlink_to(STAND_IN)
+    scenario = tmp_path / "scenario.json"
+    scenario.write_text("{}")
+    monkeypatch.setenv("NSYS_SCENARIO", str(scenario))
+    return scenario
+
+
+def test_a_marked_workload_is_traced_from_its_first_region_to_its_end() -> None:
+    argv = nsys_argv(("python", "a b.py"), Path("/runs/50%/trace.nsys-rep"), marked=True, nsys="/opt/nsys")
+    assert argv[:2] == ("/opt/nsys", "profile")
+    assert argv[-2:] == ("python", "a b.py")
+    assert {"--trace=cuda,nvtx", "--sample=none", "--cpuctxsw=none", "--cuda-graph-trace=node"} < set(argv)
+    # `stop-shutdown`, nsys' default, ends the workload; `stop` leaves out a region's later entries.
+    assert {"--capture-range=cudaProfilerApi", "--capture-range-end=none"} < set(argv)
+    assert "--output=/runs/50%%/trace" in argv
+
+
+def test_an_unmarked_workload_is_traced_whole() -> None:
+    argv = nsys_argv(("x",), "out", marked=False)
+    assert not [option for option in argv if "capture-range" in option]
+
+
+def test_a_report_is_exported_to_the_database_that_is_read() -> None:
+    argv = export_argv("a.nsys-rep", "a.sqlite", nsys="nsys")
+    assert argv == (
+        "nsys",
+        "export",
+        "--type=sqlite",
+        "--force-overwrite=true",
+        "--output=a.sqlite",
+        "a.nsys-rep",
+    )
+
+
+def test_a_report_is_converted_by_the_nsys_that_is_here(stand_in: Path, bare: Path) -> None:
+    assert conversion_argv(Path("a.nsys-rep"), Path("b"))[0] == str(bare / "nsys")
+
+
+def test_the_newest_of_several_places_is_taken(
+    tmp_path: Path, bare: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("profkit.profilers.nsys.find._PLACES", ("opt/nvidia/nsight-systems/*/bin/nsys",))
+    for version in ("2025.9.1", "2025.10.1", "2024.7.1"):
+        folder = tmp_path / "opt/nvidia/nsight-systems" / version / "bin"
+        folder.mkdir(parents=True)
+        shutil.copy(STAND_IN, folder / "nsys")
+    found = find_nsys(tmp_path)
+    assert found is not None
+    assert found.parts[-3] == "2025.10.1"
+
+
+def test_another_nsys_is_called_where_the_variable_says_so(
+    stand_in: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tmp_path / "my nsys"
+    shutil.copy(STAND_IN, other)
+    monkeypatch.setenv("PROFKIT_NSYS", str(other))
+    assert find_nsys() == other
+    monkeypatch.setenv("PROFKIT_NSYS", "/nowhere/nsys")
+    assert find_nsys() is None
+
+
+def test_a_machine_without_nsys_says_how_to_install_it(bare: Path) -> None:
+    ability = probe_nsys()
+    assert (ability.path, ability.works) == (None, False)
+    assert ability.reason == "nsys is not installed"
+    assert ability.fix is not None
+
+
+def test_an_nsys_that_leaves_a_report_works(stand_in: Path) -> None:
+    ability = probe_nsys()
+    assert (ability.version, ability.works) == ("2025.3.2.474", True)
+
+
+IMPORTER = (
+    "Importer error status: An unknown error occurred.\n"
+    "Unable to retrieve the importer version: skipping importation of the QDSTRM file.\n"
+    "Generated:\n\t/tmp/probe.qdstrm"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (IMPORTER, "importer is missing"),
+        ("error while loading shared libraries: libdw.so.1: cannot open shared object file", "libdw.so.1"),
+        ("Generated:\n\tNo reports were generated", "nsys made no report"),
+        ("it rains", "left no report: it rains"),
+    ],
+)
+def test_an_nsys_that_ends_with_0_and_leaves_none_does_not(stand_in: Path, text: str, reason: str) -> None:
+    stand_in.write_text(json.dumps({"report": False, "text": text, "status": 0}))
+    ability = probe_nsys()
+    assert not ability.works
+    assert ability.reason is not None
+    assert reason in ability.reason
+
+
+def test_an_nsys_that_hangs_is_not_waited_for_long(
+    stand_in: Path, bare: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(probe_module, "_SECONDS", 0.2)
+    (bare / "nsys").unlink()
+    (bare / "nsys").write_text("#!/bin/sh\nwhile :; do :; done\n")
+    (bare / "nsys").chmod(0o755)
+    assert not probe_nsys().works
+
+
+def test_record_leaves_the_report_where_it_was_asked_for(stand_in: Path, tmp_path: Path) -> None:
+    scratch, report = tmp_path / "scratch", tmp_path / "my report.any"
+    scratch.mkdir()
+    step = recipe("samples", ("true",), report, scratch, marked=True, python=None, machine=read_machine())
+    assert step.directive is not None
+    assert step.directive.switch is not None
+    assert step.directive.switch.kind == "cuda"
+    recorded = record_step(step, scratch)
+    assert recorded.workload_ok
+    assert collect(scratch, report) == ()
+    assert report.read_bytes() == b"a stand-in's report"
+
+
+def test_record_says_why_there_is_no_report_though_nsys_ended_with_0(stand_in: Path, tmp_path: Path) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    step = recipe(
+        "samples", ("true",), tmp_path / "r", scratch, marked=True, python=None, machine=read_machine()
+    )
+    stand_in.write_text(json.dumps({"report": False, "text": "Generated:\n\tNo reports were generated"}))
+    record_step(step, scratch)
+    with pytest.raises(MachineError, match="nsys made no report") as caught:
+        collect(scratch, tmp_path / "r")
+    assert caught.value.fix is not None
+
+
+def test_record_is_refused_where_nsys_does_not_work(bare: Path, tmp_path: Path) -> None:
+    with pytest.raises(MachineError, match="nsys is not installed"):
+        recipe(
+            "samples", ("true",), tmp_path / "r", tmp_path, marked=False, python=None, machine=read_machine()
+        )
+
+
+@pytest.mark.parametrize(
+    ("text", "reason", "fix"),
+    [
+        (IMPORTER, "importer", "nsys export"),
+        ("SKIPPED: a.sqlite does not contain CUDA kernel data.", "no kernel", "--cuda-graph-trace=node"),
+        ("Subscribe returned 999: CUPTI_ERROR_UNKNOWN", "holds CUPTI", "torch.profiler"),
+        ("CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED", "holds CUPTI", "torch.profiler"),
+        ("unrecognised option '--cuda-graph-trace=node'", "--cuda-graph-trace=node", "newer nsys"),
+        (
+            "Executable '/no/such' not found in current directory or standard search paths",
+            "start the workload",
+            None,
+        ),
+        ("Failed to create directory '/tmp/nvidia/nsight_systems': Permission denied", None, None),
+        ("write failed: No space left on device", "disk is full", "df -h"),
+    ],
+)
+def test_what_nsys_says_is_understood(text: str, reason: str | None, fix: str | None) -> None:
+    fault = explain(text, 0)
+    assert fault is not None
+    assert reason is None or reason in fault.reason
+    assert fix is None or (fault.fix is not None and fix in fault.fix)
+
+
+def test_a_recorded_run_whose_region_never_began_is_understood() -> None:
+    fault = explain((TEXTS / "error.nsys.never-started.txt").read_text(), 0)
+    assert fault is not None
+    assert "never began" in fault.reason
+
+
+def test_ordinary_output_is_no_fault() -> None:
+    text = "Collecting data...\nGenerating '/tmp/nsys-report-7ea9.qdstrm'\n[1/1] [=100%] a.nsys-rep\n"
+    text += "Generated:\n\t/x/a.nsys-rep\n"
+    assert explain(text, 0) is None

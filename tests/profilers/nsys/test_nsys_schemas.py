@@ -1,0 +1,416 @@
+"""Exports of every schema: what is there is read, what is not is not made up, and nothing ends in a traceback."""
+
+from __future__ import annotations
+
+import os
+import random
+import sqlite3
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from profkit.core.errors import UnreadableReport
+from profkit.core.status import status_wrapper
+from profkit.core.types import Kernel
+from profkit.profilers.formats import sniff
+from profkit.profilers.nsys.sqlite import read_sqlite
+from tests.profilers.nsys.made import (
+    COPY,
+    KERNEL,
+    KERNEL_325,
+    KERNEL_2019,
+    NVTX,
+    PID,
+    RUNTIME,
+    STRINGS,
+    TID,
+    call,
+    export,
+    kernel,
+    ordinary,
+)
+
+K, R, N = "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS"
+NS = 1e-9
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / 'a report\'s "name" <script>.sqlite'
+
+
+@pytest.mark.parametrize("table", ["META_DATA_EXPORT", "EXPORT_META_DATA"])
+def test_the_version_is_read_from_the_table_of_either_name(file: Path, table: str) -> None:
+    said = [("EXPORT_PRODUCT_VERSION", "2022.4.1.21"), ("EXPORT_SCHEMA_VERSION", "3.0.0")]
+    meta = (("name", "value"), [{"name": name, "value": value} for name, value in said])
+    report = read_sqlite(export(file, {**ordinary(), table: meta}, STRINGS))
+    assert (report.version, report.facts["schema"]) == ("2022.4.1.21", "3.0.0")
+
+
+def test_the_command_is_what_was_typed_without_the_shell_around_it(file: Path) -> None:
+    words = status_wrapper(("profkit", "sweep", "--name", "a b"), "/tmp/x/status")
+    said = {"PROCESS_0:COMMAND": words[0]} | {f"PROCESS_0:ARGUMENT_{n}": w for n, w in enumerate(words[1:])}
+    meta = (("name", "value"), [{"name": name, "value": value} for name, value in said.items()])
+    report = read_sqlite(export(file, {**ordinary(), "META_DATA_CAPTURE": meta}, STRINGS))
+    assert report.facts["command"] == "profkit sweep --name 'a b'"
+
+
+@pytest.mark.parametrize(
+    ("told", "version"),
+    [
+        ("51694", "516.94"),
+        ("4952905", "495.29.05"),
+        ("52510517", "525.105.17"),
+        ("580.159.04", "580.159.04"),
+        ("9", "9"),
+        ("", None),
+    ],
+)
+def test_a_driver_whose_points_were_left_out_has_them_again(
+    file: Path, told: str, version: str | None
+) -> None:
+    environment = (("name", "value"), [{"name": "NvDriverVersion", "value": told}])
+    report = read_sqlite(export(file, {**ordinary(), "TARGET_INFO_SYSTEM_ENV": environment}, STRINGS))
+    assert report.facts.get("driver") == version
+
+
+@pytest.mark.parametrize("columns", [KERNEL, KERNEL_2019, KERNEL_325], ids=["3.24", "2019", "3.25"])
+def test_every_schema_of_kernels_is_read(file: Path, columns: list[str]) -> None:
+    export(file, ordinary(columns), STRINGS)
+    report = sniff(file).read(file)
+    trace = report.trace
+    assert trace is not None
+    (found,) = trace.kernels
+    mangled = STRINGS[0] if "mangledName" in columns else None
+    assert found.kernel == Kernel(STRINGS[0], (4, 2, 1), (128, 1, 1), mangled, 32, 1040)
+    assert (found.launches, found.total, found.median) == (
+        3,
+        pytest.approx(300 * NS),
+        pytest.approx(100 * NS),
+    )
+    assert trace.launch_latency == pytest.approx(50 * NS)
+    assert trace.launch_call == pytest.approx(10 * NS)
+    assert (report.version, report.gpus) == (None, ())
+    assert [(a.name, a.calls) for a in trace.api] == [("cudaLaunchKernel", 3)]
+
+
+@pytest.mark.parametrize("missing", sorted(set(KERNEL) - {"start", "end"}))
+def test_a_column_that_is_missing_costs_what_it_told_and_no_more(file: Path, missing: str) -> None:
+    export(file, ordinary([c for c in KERNEL if c != missing]), STRINGS)
+    trace = read_sqlite(file).trace
+    assert trace is not None
+    assert trace.launches == 3
+    assert trace.kernels[0].kernel.name == STRINGS[0]
+
+
+def test_without_the_calls_there_is_no_latency_and_nothing_is_judged_as_starved(file: Path) -> None:
+    export(file, {K: ordinary()[K]}, STRINGS)
+    trace = read_sqlite(file).trace
+    assert trace is not None
+    assert (trace.launches, trace.launch_latency, trace.launch_call, trace.starved) == (3, None, None, None)
+
+
+def test_without_string_ids_a_kernel_keeps_its_number(file: Path) -> None:
+    export(file, ordinary(), None)
+    trace = read_sqlite(file).trace
+    assert trace is not None
+    assert trace.kernels[0].kernel.name == "[kernel 1]"
+
+
+def test_an_export_without_any_kernel_says_why(file: Path) -> None:
+    export(file, {R: (RUNTIME, [call(10, 20)])}, STRINGS)
+    report = read_sqlite(file)
+    assert report.trace is not None
+    assert report.trace.kernels == ()
+    assert report.trace.span is None
+    assert "launched 1 kernel, but none was recorded" in report.warnings[-1]
+    export(file.with_name("empty.sqlite"), {}, STRINGS)
+    report = read_sqlite(file.with_name("empty.sqlite"))
+    assert "no kernel was recorded" in report.warnings[-1]
+
+
+def test_graphs_traced_as_wholes_are_said_with_the_line_that_shows_their_kernels(file: Path) -> None:
+    columns = ["start", "end", "deviceId", "globalPid", "correlationId", "graphId", "graphExecId"]
+    rows = [
+        {
+            "start": n * 100,
+            "end": n * 100 + 60,
+            "deviceId": 0,
+            "globalPid": PID,
+            "correlationId": n,
+            "graphExecId": 2,
+        }
+        for n in range(1, 9)
+    ]
+    export(file, {"CUPTI_ACTIVITY_KIND_GRAPH_TRACE": (columns, rows)}, STRINGS)
+    report = read_sqlite(file)
+    assert report.trace is not None
+    assert report.trace.busy == pytest.approx(480 * NS)
+    assert report.trace.repeats == 8
+    assert report.trace.kernels == ()
+    assert "--cuda-graph-trace=node" in report.warnings[-1]
+
+
+@pytest.mark.parametrize(
+    ("text", "text_id", "expected"),
+    [
+        ("mlp", None, "mlp"),
+        (None, 3, "profkit"),
+        (None, 99, "[unnamed]"),
+        ("aten::mm, op_id = 314349", None, "aten::mm"),  # of emit_nvtx, which numbers its entries
+        (
+            "autograd::AddBackward0, seq = 7, op_id = 12, sizes = [[8]]",
+            None,
+            "autograd::AddBackward0, sizes = [[8]]",
+        ),
+    ],
+)
+def test_the_text_of_a_range_stands_in_its_row_or_in_string_ids(
+    file: Path, text: str | None, text_id: int | None, expected: str
+) -> None:
+    event = {"start": 900, "end": 2500, "eventType": 59, "text": text, "textId": text_id, "globalTid": TID}
+    export(file, {**ordinary(), N: (NVTX, [event])}, STRINGS)
+    trace = read_sqlite(file).trace
+    assert trace is not None
+    assert [(r.name, r.domain, r.kernels) for r in trace.ranges] == [(expected, None, 2)]
+    assert trace.kernels[0].ranges == (expected,)
+    assert not trace.marked
+
+
+def test_a_region_of_profkit_restricts_the_trace_and_a_start_end_range_holds_all_threads(file: Path) -> None:
+    events = [
+        {"start": 1, "eventType": 75, "textId": 3, "domainId": 7, "globalTid": TID},
+        {"start": 1900, "end": 2500, "eventType": 60, "text": "mlp", "domainId": 7, "globalTid": TID + 5},
+    ]
+    export(file, {**ordinary(), N: (NVTX, events)}, STRINGS)
+    trace = read_sqlite(file).trace
+    assert trace is not None
+    assert (trace.marked, trace.launches) == (True, 1)
+    assert trace.span == pytest.approx(600 * NS)
+    assert trace.kernels[0].ranges == ("mlp",)
+    assert trace.kernels[0].setup_launches == 1
+    assert (trace.ranges[0].name, trace.ranges[0].domain) == ("mlp", "profkit")
+
+
+def test_what_is_marked_without_a_domain_is_a_region_by_its_prefix_and_called_without_it(file: Path) -> None:
+    """As a sweep marks its cases, in processes that have no package of NVTX but torch's."""
+    label = "Triton: GELU forward float32 16x512x64"
+    event = {"start": 1900, "end": 2500, "eventType": 59, "text": f"profkit:{label}", "globalTid": TID}
+    export(file, {**ordinary(), N: (NVTX, [event])}, STRINGS)
+    trace = read_sqlite(file).trace
+    assert trace is not None
+    assert (trace.marked, trace.launches) == (True, 1)
+    assert [(r.name, r.domain, r.kernels) for r in trace.ranges] == [(label, "profkit", 1)]
+
+
+def test_a_range_of_another_thread_holds_nothing_of_this_one(file: Path) -> None:
+    event = {"start": 900, "end": 2500, "eventType": 59, "text": "x", "globalTid": TID + 1}
+    export(file, {**ordinary(), N: (NVTX, [event])}, STRINGS)
+    trace = read_sqlite(file).trace
+    assert trace is not None
+    assert (trace.kernels[0].ranges, trace.ranges[0].kernels) == ((), 0)
+
+
+def test_a_whole_trace_is_restricted_to_where_the_profiler_was_on(file: Path) -> None:
+    tables = ordinary()
+    switches = [call(1500, 1510, key=70, name=4), call(2500, 2510, key=71, name=5)]
+    tables[R] = (RUNTIME, [*tables[R][1], *switches])
+    export(file, tables, STRINGS)
+    trace = read_sqlite(file).trace
+    assert trace is not None
+    assert (trace.marked, trace.launches) == (True, 1)
+
+
+def test_rows_that_are_out_of_order_are_sorted_by_the_database(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("profkit.profilers.nsys.database.ROWS", 3)
+    kernels = [kernel(100 * n, 100 * n + 50, key=n) for n in range(1, 40)]
+    calls = [call(100 * n - 20, 100 * n - 10, key=n) for n in range(1, 40)]
+    random.Random(3).shuffle(kernels)
+    random.Random(4).shuffle(calls)
+    export(file, {K: (KERNEL, kernels), R: (RUNTIME, calls)}, STRINGS)
+    trace = read_sqlite(file).trace
+    assert trace is not None
+    assert (trace.launches, trace.busy) == (39, pytest.approx(39 * 50 * NS))
+    assert trace.launch_latency == pytest.approx(20 * NS)
+
+
+def test_copies_and_memsets_are_told_by_kind_and_bytes(file: Path) -> None:
+    copies = [
+        {
+            "start": n,
+            "end": n + 5,
+            "deviceId": 0,
+            "globalPid": PID,
+            "correlationId": n,
+            "bytes": 4,
+            "copyKind": kind,
+        }
+        for n, kind in ((10, 1), (20, 2), (30, 1), (40, 77))
+    ]
+    sets = [{"start": 50, "end": 60, "bytes": 100, "globalPid": PID, "correlationId": 9}]
+    tables = {"CUPTI_ACTIVITY_KIND_MEMCPY": (COPY, copies), "CUPTI_ACTIVITY_KIND_MEMSET": (COPY[:-1], sets)}
+    export(file, tables, STRINGS)
+    trace = read_sqlite(file).trace
+    assert trace is not None
+    assert {(t.kind, t.count, t.bytes) for t in trace.transfers} == {
+        ("host to device", 2, 8),
+        ("device to host", 1, 4),
+        ("copy", 1, 4),
+        ("memset", 1, 100),
+    }
+
+
+def test_times_that_make_no_sense_are_left_out_and_counted(file: Path) -> None:
+    tables = ordinary()
+    odd = [kernel(9000, 8000, key=9), kernel(-(1 << 62), 5, key=8), kernel(5, 1 << 62, key=7)]
+    tables[K] = (KERNEL, [*tables[K][1], *odd])
+    export(file, tables, STRINGS)
+    report = read_sqlite(file)
+    assert report.trace is not None
+    assert report.trace.launches == 3
+    assert any("3 rows were left out" in warning for warning in report.warnings)
+
+
+# ---------------------------------------------------------------- files that are damaged, foreign or hostile
+
+
+def test_a_table_of_wrong_types_is_read_as_far_as_it_makes_sense(file: Path) -> None:
+    tables = ordinary()
+    wrong = kernel(
+        4000,
+        4100,
+        gridX="many",
+        blockX=b"\x00\xff",
+        correlationId="x",
+        registersPerThread=1.5,
+        globalPid=None,
+    )
+    tables[K] = (KERNEL, [*tables[K][1], wrong, {"start": None, "end": "?"}, {}])
+    export(file, tables, STRINGS)
+    assert read_sqlite(file).trace is not None
+
+
+def test_a_name_of_a_million_characters_is_cut(file: Path) -> None:
+    export(file, ordinary(), ("x" * 1_000_000, *STRINGS[1:]))
+    trace = read_sqlite(file).trace
+    assert trace is not None
+    assert len(trace.kernels[0].kernel.name) == 65536
+
+
+def test_a_view_in_the_place_of_a_table_is_not_run(file: Path) -> None:
+    export(file, {}, STRINGS)
+    endless = (
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS start, i AS end FROM n"
+    )
+    with sqlite3.connect(file) as database:
+        database.execute(f"CREATE VIEW {K} AS {endless}")
+        database.execute(f"CREATE VIEW {R} AS SELECT start, end, 1 AS nameId FROM {K}")
+    database.close()
+    report = read_sqlite(file)
+    assert report.trace is not None
+    assert report.trace.kernels == ()
+
+
+def test_a_locked_file_is_read_all_the_same(file: Path) -> None:
+    export(file, ordinary(), STRINGS)
+    holder = sqlite3.connect(file)
+    holder.execute("BEGIN EXCLUSIVE")
+    try:
+        trace = read_sqlite(file).trace
+    finally:
+        holder.close()
+    assert trace is not None
+    assert trace.launches == 3
+
+
+def test_what_still_stands_in_a_write_ahead_log_is_read(file: Path) -> None:
+    export(file, {}, STRINGS)
+    writer = sqlite3.connect(file)
+    writer.execute("PRAGMA journal_mode = WAL")
+    writer.execute("PRAGMA wal_autocheckpoint = 0")
+    columns, rows = ordinary()[K]
+    writer.execute(f"CREATE TABLE {K} ({', '.join(columns)})")
+    writer.executemany(
+        f"INSERT INTO {K} VALUES ({','.join('?' * len(columns))})",
+        [[r.get(c) for c in columns] for r in rows],
+    )
+    writer.commit()
+    try:
+        trace = read_sqlite(file).trace
+    finally:
+        writer.close()
+    assert trace is not None
+    assert trace.launches == 3
+
+
+def test_reading_changes_nothing_and_leaves_nothing_beside_it(file: Path) -> None:
+    export(file, ordinary(), STRINGS)
+    before = (file.read_bytes(), file.stat().st_mtime_ns)
+    read_sqlite(file)
+    assert (file.read_bytes(), file.stat().st_mtime_ns) == before
+    assert os.listdir(file.parent) == [file.name]
+
+
+@pytest.mark.parametrize("part", [20, 512, 4096, 5000, 9000])
+def test_a_file_that_is_cut_short_is_said_to_be(file: Path, part: int) -> None:
+    rows = [kernel(1000 * n, 1000 * n + 100, key=n) for n in range(1, 400)]
+    export(file, {K: (KERNEL, rows)}, STRINGS)
+    file.write_bytes(file.read_bytes()[:part])
+    with pytest.raises(UnreadableReport) as caught:
+        sniff(file).read(file)
+    assert str(file) in caught.value.message
+
+
+def test_other_databases_are_told_by_their_tables(file: Path) -> None:
+    with sqlite3.connect(file) as database:
+        database.execute("CREATE TABLE bookmarks (id, title)")
+    database.close()
+    with pytest.raises(UnreadableReport, match=r"no export of nsys .*bookmarks"):
+        read_sqlite(file)
+    with sqlite3.connect(file) as database:
+        database.execute("CREATE TABLE CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL (start, end, name)")
+    database.close()
+    with pytest.raises(UnreadableReport, match="nvprof"):
+        read_sqlite(file)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(
+        st.tuples(st.floats(0, 1, exclude_max=True), st.binary(min_size=1, max_size=64)),
+        min_size=1,
+        max_size=6,
+    )
+)
+def test_a_file_with_garbage_in_it_is_read_or_refused(
+    tmp_path: Path, spots: list[tuple[float, bytes]]
+) -> None:
+    file = tmp_path / "garbage.sqlite"
+    file.unlink(missing_ok=True)
+    event = {"start": 900, "end": 2500, "eventType": 59, "text": "x", "globalTid": TID}
+    export(file, {**ordinary(), N: (NVTX, [event])}, STRINGS)
+    data = bytearray(file.read_bytes())
+    for where, garbage in spots:
+        at = 16 + int(where * (len(data) - 16))
+        data[at : at + len(garbage)] = garbage[: len(data) - at]
+    file.write_bytes(bytes(data))
+    with suppress(UnreadableReport):
+        read_sqlite(file)
+
+
+def test_more_configurations_than_are_kept_apart_are_one(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("profkit.profilers.nsys.configurations.MOST_CONFIGURATIONS", 5)
+    rows = [kernel(100 * n, 100 * n + 10, key=n, gridX=n) for n in range(1, 30)]
+    everything = {"start": 1, "end": 9999, "eventType": 60, "text": "profkit:all", "globalTid": TID}
+    export(file, {K: (KERNEL, rows), N: (NVTX, [everything])}, STRINGS)
+    trace = read_sqlite(file).trace
+    assert trace is not None
+    assert trace.launches == 29
+    assert {k.kernel.name: k.launches for k in trace.kernels if k.kernel.name != STRINGS[0]} == {
+        "[more launch configurations]": 24
+    }

@@ -1,0 +1,287 @@
+"""Tables of nsys stats as other versions and other options print them."""
+
+# ruff: noqa: E501 - tables as wide as nsys prints them
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from profkit.core.errors import UnreadableReport
+from profkit.core.types import GpuTrace
+from profkit.profilers.formats import sniff
+
+SUM = (
+    "Time (%),Total Time ({unit}),Instances,Avg ({unit}),Med ({unit}),Min ({unit}),Max ({unit}),StdDev ({unit}),"
+    "Name\n"
+)
+TRACE = (
+    "Start (ns),Duration (ns),CorrId,GrdX,GrdY,GrdZ,BlkX,BlkY,BlkZ,Reg/Trd,StcSMem (B),DymSMem (B),Bytes (B),"
+    "Throughput (MB/s),SrcMemKd,DstMemKd,Device,Ctx,GreenCtx,Strm,Name\n"
+)
+
+
+def read(tmp_path: Path, text: str) -> tuple[GpuTrace, tuple[str, ...]]:
+    file = tmp_path / "stats.csv"
+    file.write_text(text, encoding="utf-8")
+    report = sniff(file).read(file)
+    assert report.format == "nsys-stats-csv"
+    assert report.trace is not None
+    return report.trace, report.warnings
+
+
+@pytest.mark.parametrize(
+    ("unit", "factor"), [("ns", 1.0), ("us", 1e-3), ("usec", 1e-3), ("ms", 1e-6), ("s", 1e-9), ("sec", 1e-9)]
+)
+def test_times_are_read_in_the_unit_of_their_header(tmp_path: Path, unit: str, factor: float) -> None:
+    row = ",".join(str(value * factor) for value in (1000.0,)) + ",4,"
+    row += ",".join(f"{value * factor!r}" for value in (250.0, 240.0, 200.0, 320.0, 5.0))
+    trace, _ = read(tmp_path, SUM.format(unit=unit) + f'100.0,{row},"void f<int, char>(int, char)"\n')
+    (kernel,) = trace.kernels
+    assert (kernel.kernel.name, kernel.launches) == ("void f<int, char>(int, char)", 4)
+    assert kernel.total == pytest.approx(1e-6)
+    assert (kernel.median, kernel.least, kernel.most) == (
+        pytest.approx(240e-9),
+        pytest.approx(200e-9),
+        pytest.approx(320e-9),
+    )
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "Time(%),Total Time (ns),Instances,Average,Minimum,Maximum,Name\n",
+        "Time(%),Total Time (ns),Instances,Average (ns),Minimum (ns),Maximum (ns),Name\n",
+        '"Time(%)","Total Time","Instances","Average","Minimum","Maximum","Name"\n',
+    ],
+)
+def test_headers_of_before_2022_are_known(tmp_path: Path, header: str) -> None:
+    trace, _ = read(tmp_path, header + "100.0,1000,4,250.0,200,320,add\n")
+    (kernel,) = trace.kernels
+    assert (kernel.launches, kernel.total, kernel.median) == (4, pytest.approx(1e-6), None)
+    assert kernel.most == pytest.approx(320e-9)
+
+
+def test_several_reports_in_one_text_are_told_apart_though_their_columns_are_the_same(tmp_path: Path) -> None:
+    text = (
+        "Generating SQLite file a.sqlite from a.nsys-rep\n"
+        "Processing [a.sqlite] with [/opt/reports/cuda_gpu_kern_sum.py]... \n"
+        + SUM.format(unit="ns")
+        + "100.0,1000,4,250.0,240.0,200,320,5.0,cuteKernel\n\n"
+        "Processing [a.sqlite] with [/opt/reports/cuda_gpu_mem_time_sum.py]... \n"
+        "Time (%),Total Time (ns),Count,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Operation\n"
+        "100.0,500,2,250.0,250.0,200,300,5.0,[CUDA memcpy HtoD]\n\n"
+        "Processing [a.sqlite] with [/opt/reports/cuda_gpu_mem_size_sum.py]... \n"
+        "Total (MB),Count,Avg (MB),Med (MB),Min (MB),Max (MB),StdDev (MB),Operation\n"
+        "2.000,2,1.0,1.0,1.0,1.0,0.0,[CUDA memcpy HtoD]\n\n"
+        "Processing [a.sqlite] with [/opt/reports/nvtx_kern_sum.py]... \n"
+        "SKIPPED: a.sqlite does not contain NV Tools Extension (NVTX) data.\n\n"
+        "Processing [a.sqlite] with [/opt/reports/cuda_api_sum.py]... \n"
+        "Time (%),Total Time (ns),Num Calls,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Name\n"
+        "90.0,9000,4,2250.0,2200.0,2000,2500,5.0,cudaLaunchKernel\n"
+    )
+    trace, warnings = read(tmp_path, text)
+    assert [(k.kernel.name, k.launches) for k in trace.kernels] == [("cuteKernel", 4)]
+    assert [(t.kind, t.count, t.bytes) for t in trace.transfers] == [("host to device", 2, 2_000_000)]
+    assert [(a.name, a.calls) for a in trace.api] == [("cudaLaunchKernel", 4)]
+    assert trace.launch_call == pytest.approx(2.2e-6)
+    assert any("does not contain NV Tools Extension" in warning for warning in warnings)
+
+
+# Of the same trace, as `nsys stats` prints it for the eye: 2020, 2021 where the decimal point is a comma, 2022 in ms with
+# shapes, and `nsys profile --stats=true` of today.
+PRINTED = {
+    "2020": """
+Generating CUDA API Statistics...
+CUDA API Statistics (nanoseconds)
+
+Time(%)      Total Time       Calls         Average         Minimum         Maximum  Name
+-------  --------------  ----------  --------------  --------------  --------------  ----------------
+  100.0         9000000           3       3000000.0           28457         8000000  cudaLaunchKernel
+CUDA Kernel Statistics (nanoseconds)
+
+Time(%)      Total Time   Instances         Average         Minimum         Maximum  Name
+-------  --------------  ----------  --------------  --------------  --------------  ------------------------------
+   75.0         3000000           2       1500000.0         1000000         2000000  void f<int, 8>(int const*, int)
+   25.0         1000000           1       1000000.0         1000000         1000000
+
+CUDA Memory Operation Statistics (nanoseconds)
+
+Time(%)      Total Time  Operations         Average         Minimum         Maximum  Name
+-------  --------------  ----------  --------------  --------------  --------------  ------------------
+  100.0          500000           2        250000.0          250000          250000  [CUDA memcpy HtoD]
+
+CUDA Memory Operation Statistics (KiB)
+
+              Total      Operations              Average            Minimum              Maximum  Name
+-------------------  --------------  -------------------  -----------------  -------------------  ------------------
+             2048.0               2               1024.0           1024.000               1024.0  [CUDA memcpy HtoD]
+""",
+    "2021, a comma": """
+Running [/x/target-linux-x64/reports/cudaapisum.py report3.sqlite]...
+
+ Time(%)  Total Time (ns)  Num Calls    Average    Minimum    Maximum          Name
+ -------  ---------------  ---------  -----------  -------  ---------  ----------------
+   100,0        9.000.000          3  3.000.000,0   28.457  8.000.000  cudaLaunchKernel
+
+Running [/x/target-linux-x64/reports/gpukernsum.py report3.sqlite]...
+
+ Time(%)  Total Time (ns)  Instances    Average     Minimum    Maximum                Name
+ -------  ---------------  ---------  -----------  ---------  ---------  -------------------------------
+    75,0        3.000.000          2  1.500.000,0  1.000.000  2.000.000  void f<int, 8>(int const*, int)
+    25,0        1.000.000          1  1.000.000,0  1.000.000  1.000.000
+
+Running [/x/target-linux-x64/reports/gpumemtimesum.py report3.sqlite]...
+
+ Time(%)  Total Time (ns)  Operations   Average   Minimum  Maximum      Operation
+ -------  ---------------  ----------  ---------  -------  -------  ------------------
+   100,0          500.000           2  250.000,0  250.000  250.000  [CUDA memcpy HtoD]
+
+Running [/x/target-linux-x64/reports/gpumemsizesum.py report3.sqlite]...
+
+   Total    Operations   Average   Minimum   Maximum      Operation
+ ---------  ----------  ---------  --------  --------  ------------------
+ 2.097.152           2  1048576,0  1048.576  1048.576  [CUDA memcpy HtoD]
+""",
+    "today": """
+the workload printed this
+[2/8] [========================100%] report1.sqlite
+[3/8] Executing 'nvtx_sum' stats report
+
+ Time (%)  Total Time (ns)  Instances   Avg (ns)     Med (ns)    Min (ns)   Max (ns)   StdDev (ns)   Style   Range
+ --------  ---------------  ---------  -----------  -----------  ---------  ---------  -----------  -------  -----
+    100.0        3,481,709          1  3,481,709.0  3,481,709.0  3,481,709  3,481,709          0.0  PushPop  step
+
+[4/8] Executing 'osrt_sum' stats report
+
+ Time (%)  Total Time (ns)  Num Calls    Avg (ns)       Med (ns)     Min (ns)    Max (ns)     StdDev (ns)     Name
+ --------  ---------------  ---------  -------------  -------------  ---------  -----------  -------------  --------
+    100.0      335,987,431          2  167,993,715.5  167,993,715.5  2,971,823  333,015,608  233,376,198.5  sem_wait
+
+[5/8] Executing 'cuda_api_sum' stats report
+
+ Time (%)  Total Time (ns)  Num Calls   Avg (ns)    Med (ns)   Min (ns)   Max (ns)   StdDev (ns)        Name
+ --------  ---------------  ---------  -----------  ---------  --------  ---------  -----------  ----------------
+    100.0        9,000,000          3  3,000,000.0  971,543.0    28,457  8,000,000     96,584.8  cudaLaunchKernel
+
+[6/8] Executing 'cuda_gpu_kern_sum' stats report
+
+ Time (%)  Total Time (ns)  Instances   Avg (ns)     Med (ns)    Min (ns)   Max (ns)   StdDev (ns)               Name
+ --------  ---------------  ---------  -----------  -----------  ---------  ---------  -----------  -------------------------------
+     75.0        3,000,000          2  1,500,000.0  1,500,000.0  1,000,000  2,000,000    707,106.8  void f<int, 8>(int const*, int)
+     25.0        1,000,000          1  1,000,000.0  1,000,000.0  1,000,000  1,000,000          0.0
+
+[7/8] Executing 'cuda_gpu_mem_time_sum' stats report
+
+ Time (%)  Total Time (ns)  Count  Avg (ns)   Med (ns)   Min (ns)  Max (ns)  StdDev (ns)           Operation
+ --------  ---------------  -----  ---------  ---------  --------  --------  -----------  ----------------------------
+    100.0          500,000      2  250,000.0  250,000.0   250,000   250,000          0.0  [CUDA memcpy Host-to-Device]
+
+[8/8] Executing 'cuda_gpu_mem_size_sum' stats report
+
+ Total (MB)  Count  Avg (MB)  Med (MB)  Min (MB)  Max (MB)  StdDev (MB)           Operation
+ ----------  -----  --------  --------  --------  --------  -----------  ----------------------------
+      2.097      2     1.049     1.049     1.049     1.049        0.000  [CUDA memcpy Host-to-Device]
+
+Generated:
+	/x/report1.nsys-rep
+""",
+}
+
+
+@pytest.mark.parametrize("version", PRINTED)
+def test_tables_as_they_are_printed_tell_what_the_csv_tells(tmp_path: Path, version: str) -> None:
+    trace, warnings = read(tmp_path, PRINTED[version])
+    assert [(k.kernel.name, k.launches, k.total) for k in trace.kernels] == [
+        ("void f<int, 8>(int const*, int)", 2, pytest.approx(3e-3)),
+        ("[unnamed]", 1, pytest.approx(1e-3)),
+    ]
+    assert trace.kernels[0].most == pytest.approx(2e-3)
+    assert trace.kernels[0].median == (pytest.approx(1.5e-3) if version == "today" else None)
+    assert [(a.name, a.calls, a.seconds) for a in trace.api] == [("cudaLaunchKernel", 3, pytest.approx(9e-3))]
+    (copy,) = trace.transfers
+    assert (copy.kind, copy.count, copy.seconds) == ("host to device", 2, pytest.approx(5e-4))
+    assert copy.bytes == pytest.approx(1 << 21, rel=1e-3)
+    assert not any("not understood" in warning for warning in warnings)
+
+
+def test_shapes_and_times_in_ms_are_read_of_columns(tmp_path: Path) -> None:
+    text = """Processing [q.sqlite] with [/x/reports/gpukernsum.py]...
+
+ ** CUDA GPU Kernel Summary (gpukernsum):
+
+ Time (%)  Total Time (ms)  Instances  Avg (ms)  Med (ms)  Min (ms)  Max (ms)  StdDev (ms)      GridXYZ          BlockXYZ         Name
+ --------  ---------------  ---------  --------  --------  --------  --------  -----------  ----------------  --------------  -------------
+    100.0           0.1992          1    0.1992    0.1992    0.1992    0.1992       0.0000  125000    1    1    32    1    1  reduce_kerne…
+"""
+    trace, warnings = read(tmp_path, text)
+    (kernel,) = trace.kernels
+    assert (kernel.kernel.id, kernel.median) == ("125000x1x1 of 32x1x1", pytest.approx(199.2e-6))
+    assert any("long names are cut" in warning for warning in warnings)
+
+
+@pytest.mark.parametrize("report", ["", "Processing [a.sqlite] with [/x/reports/osrt_sum.py]... \n"])
+def test_calls_of_the_system_are_no_kernels(tmp_path: Path, report: str) -> None:
+    times = (
+        SUM.format(unit="ns").replace("Instances", "Num Calls")
+        + "100.0,1000,4,250.0,240.0,200,320,5.0,sem_wait\n"
+    )
+    trace, _ = read(tmp_path, report + times)
+    assert (trace.kernels, trace.api, trace.launches) == ((), (), 0)
+
+
+def test_a_text_that_only_skipped_is_an_error_with_its_fix(tmp_path: Path) -> None:
+    text = "Processing [a.sqlite] with [/x/cuda_gpu_kern_sum.py]... \n"
+    text += "SKIPPED: a.sqlite does not contain CUDA kernel data.\n"
+    with pytest.raises(UnreadableReport) as caught:
+        read(tmp_path, text)
+    assert caught.value.fix is not None
+    assert "--cuda-graph-trace=node" in caught.value.fix
+
+
+def test_a_trace_row_by_row_gives_span_gaps_and_what_repeats(tmp_path: Path) -> None:
+    rows = ["500,100,1,8,1,1,64,1,1,16,0,0,,,,,NVIDIA A100 (0),1,,7,init\n"]
+    rows += [
+        f"{1000 * n},600,{n + 9},4,2,1,128,1,1,32,16,1024,,,,,NVIDIA A100 (0),1,,7,step\n"
+        for n in range(1, 13)
+    ]
+    rows += [
+        "900,50,99,,,,,,,,,,4096,80.0,Pageable,Device,NVIDIA A100 (0),1,,7,[CUDA memcpy Host-to-Device]\n"
+    ]
+    trace, _ = read(tmp_path, TRACE + "".join(rows))
+    (kernel,) = trace.kernels
+    assert (kernel.kernel.grid, kernel.kernel.registers, kernel.kernel.shared) == ((4, 2, 1), 32, 1040)
+    assert (trace.repeats, kernel.launches, trace.largest_gap) == (12, 12, pytest.approx(400e-9))
+    assert trace.span == pytest.approx(11_600e-9)
+    assert trace.starved is None
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "x,y\n",
+        "nan,nan,nan,nan,nan,nan,nan,nan,k\n",
+        "1,-5,4,1,1,1,1,1,k\n",
+        '1,"2\n',
+        "1,1e999,4,1,1,1,1,1,k\n",
+        "\x00\n",
+    ],
+)
+def test_a_row_that_makes_no_sense_is_left_out(tmp_path: Path, row: str) -> None:
+    trace, _ = read(tmp_path, SUM.format(unit="ns") + row + "100.0,1000,4,250.0,240.0,200,320,5.0,good\n")
+    assert [k.kernel.name for k in trace.kernels] == ["good"]
+
+
+def test_a_field_of_a_million_characters_is_left_out(tmp_path: Path) -> None:
+    rows = f"1,1,1,1,1,1,1,1,{'x' * 1_000_000}\n100.0,1000,4,250.0,240.0,200,320,5.0,good\n"
+    trace, warnings = read(tmp_path, SUM.format(unit="ns") + rows)
+    assert [k.kernel.name for k in trace.kernels] == ["good"]
+    assert "1 rows were not understood" in warnings[-1]
+
+
+def test_a_table_of_something_else_is_not_taken_for_one(tmp_path: Path) -> None:
+    file = tmp_path / "other.csv"
+    file.write_text("Time,Total,Name\n0,1,k\n")
+    with pytest.raises(UnreadableReport, match="no report that profkit knows"):
+        sniff(file)

@@ -1,0 +1,213 @@
+"""The event tables as data: every table can tell what the targets speak of, and no group multiplexes."""
+
+import re
+
+import pytest
+
+from profkit.analysis.metrics import formula_table
+from profkit.core.types import Machine
+from profkit.profilers.perf.events import all_tables, is_system_wide, table_for
+from profkit.profilers.perf.stat_groups import plan_groups
+from profkit.profilers.perf.stat_names import split_name
+
+TABLES = all_tables()
+CORE_METRICS = ["ipc", "cache.l1.miss_rate", "cache.l2.miss_rate", "cache.l3.miss_rate", "branch.miss_rate"]
+ALL_METRICS = [
+    *CORE_METRICS,
+    "cache.l1i.miss_rate",
+    "cache.l1i.mpki",
+    "simd.utilization",
+    "flops",
+    "dram.bytes",
+]
+by_name = pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+
+
+def machine(vendor, family, model, cpu="x"):
+    return Machine(
+        system="Linux",
+        release="6.8",
+        architecture="x86_64",
+        cpu=cpu,
+        vendor=vendor,
+        family=family,
+        model=model,
+        stepping=0,
+        cores=8,
+        caches=(),
+        memory_bytes=0,
+        virtual=None,
+        governor=None,
+        max_mhz=None,
+        python="3.11",
+    )
+
+
+@pytest.mark.parametrize(
+    ("vendor", "family", "model", "name"),
+    [
+        ("GenuineIntel", 6, 0x55, "intel-skylake"),  # Skylake-SP, Cascade Lake
+        ("GenuineIntel", 6, 0x9E, "intel-skylake"),  # Kaby and Coffee Lake
+        ("GenuineIntel", 6, 0x6A, "intel-server"),  # Ice Lake-SP
+        ("GenuineIntel", 6, 0x8F, "intel-server"),  # Sapphire Rapids
+        ("GenuineIntel", 6, 0xCF, "intel-server"),  # Emerald Rapids
+        ("GenuineIntel", 6, 0x97, "intel-hybrid"),  # Alder Lake
+        ("GenuineIntel", 6, 0xB7, "intel-hybrid"),  # Raptor Lake
+        ("GenuineIntel", 6, 0x3F, "intel-haswell"),
+        ("GenuineIntel", 6, 0x4F, "intel-haswell"),  # Broadwell-EP
+        ("AuthenticAMD", 23, 0x31, "amd-zen2"),  # Rome
+        ("AuthenticAMD", 23, 0x71, "amd-zen2"),  # Matisse
+        ("AuthenticAMD", 25, 0x01, "amd-zen3"),  # Milan
+        ("AuthenticAMD", 25, 0x21, "amd-zen3"),  # Vermeer
+        ("AuthenticAMD", 25, 0x50, "amd-zen3"),  # Cezanne
+        ("AuthenticAMD", 25, 0x11, "amd-zen4"),  # Genoa
+        ("AuthenticAMD", 25, 0x61, "amd-zen4"),  # Raphael
+        ("AuthenticAMD", 25, 0xA0, "amd-zen4"),  # Bergamo
+        ("AuthenticAMD", 26, 0x02, "amd-zen5"),  # Turin
+        ("AuthenticAMD", 26, 0x44, "amd-zen5"),  # Granite Ridge
+        ("ARM", 8, 0xD0C, "arm-neoverse"),  # Neoverse N1
+        ("ARM", 8, 0xD40, "arm-neoverse"),  # Neoverse V1
+        ("ARM", 8, 0xD4F, "arm-neoverse"),  # Neoverse V2
+        ("AuthenticAMD", 23, 0x01, "generic"),  # Zen 1
+        ("AuthenticAMD", 20, 0x02, "generic"),  # the E-series
+        ("GenuineIntel", 6, 0x2A, "generic"),  # Sandy Bridge
+        ("GenuineIntel", 15, 0x55, "generic"),
+        ("ARM", 8, 0xD08, "generic"),  # Cortex-A72
+        ("unknown", None, None, "generic"),
+        ("AuthenticAMD", 25, None, "generic"),
+    ],
+)
+def test_a_machine_finds_its_table(vendor, family, model, name):
+    assert table_for(machine(vendor, family, model)).name == name
+
+
+def test_there_is_a_table_for_every_family_and_the_fallback_is_last():
+    assert [t.name for t in TABLES][-1] == "generic"
+    assert {t.chip for t in TABLES} == {"intel", "amd", "arm", "generic"}
+
+
+@by_name
+def test_every_table_can_tell_what_the_targets_speak_of(table):
+    formulas = formula_table("perf", table.chip)
+    for cores in table.cores:
+        free = {"cycles", "instructions", "task-clock"}
+        for metric in CORE_METRICS:
+            if table.name == "generic" and metric == "cache.l2.miss_rate":
+                continue  # the kernel has no generic event of the second level
+            known = cores.events.keys() | free | table.shared.keys()
+            ways = [w for w in formulas.formulas[metric] if {formulas.resolve(n) for n in w.names} <= known]
+            assert ways, (cores.pmu, metric)
+
+
+@by_name
+def test_every_event_is_used_by_a_formula(table):
+    formulas = formula_table("perf", table.chip)
+    used = {formulas.resolve(n) for ways in formulas.formulas.values() for way in ways for n in way.names}
+    for cores in table.cores:
+        assert cores.events.keys() <= used
+    assert table.shared.keys() <= used
+
+
+@by_name
+def test_perf_prints_each_event_under_the_name_that_formulas_know(table):
+    formulas = formula_table("perf", table.chip)
+    events = [e for cores in table.cores for e in (*cores.anchors, *cores.events.values())]
+    for event in (*events, *table.shared.values()):
+        printed = re.search(r"name=([^,/]+)", event.code)
+        name = split_name(printed[1] if printed else event.code)
+        assert formulas.resolve(name.name) == formulas.resolve(event.name), event
+        assert name.pmu == event.pmu, event
+
+
+@by_name
+def test_what_belongs_to_no_core_is_known_by_its_pmu(table):
+    assert all(is_system_wide(event.code) for event in table.shared.values())
+    assert not any(is_system_wide(code) for code in table.codes() if code not in wide_codes(table))
+
+
+def wide_codes(table):
+    return {event.code for event in table.shared.values()}
+
+
+@by_name
+def test_no_two_events_of_a_table_have_one_encoding(table):
+    events = [e for cores in table.cores for e in (*cores.anchors, *cores.events.values())]
+    codes = [re.sub(r",name=[^/]+", "", e.code) for e in (*events, *table.shared.values())]
+    assert len(codes) == len(set(codes))
+
+
+@by_name
+@pytest.mark.parametrize("watchdog", [False, True])
+@pytest.mark.parametrize("paranoid", [None, 2, 0, -1])
+def test_no_group_asks_for_more_counters_than_there_are(table, paranoid, watchdog):
+    events = {e.code: e for cores in table.cores for e in cores.events.values()}
+    for group in plan_groups(table, ALL_METRICS, paranoid, watchdog=watchdog):
+        for cores in table.cores:
+            taken = sum(events[c].counters for c in group if c in events and events[c].pmu == cores.pmu)
+            assert taken <= 4 - watchdog
+
+
+@by_name
+def test_every_group_of_a_program_has_the_anchors_and_a_clock(table):
+    for group in plan_groups(table, ALL_METRICS, -1):
+        anchors = [a.code for cores in table.cores for a in cores.anchors]
+        if any(map(is_system_wide, group)):
+            assert all(map(is_system_wide, group))
+            assert not set(anchors) & set(group), "every program is counted there"
+        else:
+            assert {*anchors, "task-clock"} <= set(group)
+
+
+@by_name
+def test_the_counters_of_a_formula_stay_together_where_they_fit(table):
+    formulas = formula_table("perf", table.chip)
+    groups = [set(map(printed_name, group)) for group in plan_groups(table, ALL_METRICS, 2)]
+    for metric in CORE_METRICS:
+        ways = [{formulas.resolve(n) for n in w.names} for w in formulas.formulas[metric]]
+        collected = [w for w in ways if w <= set().union(*groups)]
+        assert not collected or any(w <= group for w in collected for group in groups), metric
+
+
+def printed_name(code):
+    printed = re.search(r"name=([^,/]+)", code)
+    return split_name(printed[1] if printed else code).name.lower()
+
+
+@by_name
+def test_nothing_system_wide_is_planned_without_the_right_to_it(table):
+    for paranoid in (None, 1, 2, 3, 4):
+        assert not any(is_system_wide(code) for g in plan_groups(table, ALL_METRICS, paranoid) for code in g)
+
+
+@pytest.mark.parametrize(
+    "name", ["intel-server", "intel-skylake", "amd-zen3", "amd-zen4", "amd-zen5", "intel-hybrid"]
+)
+def test_root_gets_the_memory_controllers(name):
+    table = next(t for t in TABLES if t.name == name)
+    groups = plan_groups(table, ["ipc", "dram.bytes"], -1)
+    assert any(is_system_wide(code) for group in groups for code in group)
+    # perf tells the time of the whole process there, also where only a region was switched on
+    assert not any("duration_time" in group for group in groups)
+
+
+def test_a_split_formula_is_split_only_because_it_does_not_fit():
+    table = next(t for t in TABLES if t.name == "intel-server")
+    groups = plan_groups(table, ["flops"], 2)
+    assert len(groups) == 2  # five events of 512-bit parts on four counters
+
+
+def test_without_metrics_the_anchors_are_still_counted():
+    table = next(t for t in TABLES if t.name == "generic")
+    (group,) = plan_groups(table, [], 2)
+    assert {"cycles", "instructions", "task-clock", "page-faults"} <= set(group)
+
+
+def test_a_metric_nobody_can_count_is_left_out_and_not_refused():
+    table = next(t for t in TABLES if t.name == "generic")
+    assert plan_groups(table, ["simd.utilization", "no.such.metric"], 2) == plan_groups(table, [], 2)
+
+
+def test_both_kinds_of_core_are_asked_in_every_group_of_a_hybrid_part():
+    table = next(t for t in TABLES if t.name == "intel-hybrid")
+    for group in plan_groups(table, CORE_METRICS, 2):
+        assert {"cpu_core/cycles/", "cpu_atom/cycles/", "cpu_core/instructions/"} <= set(group)

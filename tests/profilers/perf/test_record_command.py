@@ -1,0 +1,192 @@
+"""The trace pass: its command lines as data, and, where perf works, that they do what they say."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from profkit.analysis.stacks.labels import PYTHON
+from profkit.profilers.perf.convert import conversion_argv
+from profkit.profilers.perf.data import is_perf_data, recorded_pids
+from profkit.profilers.perf.find import find_perf
+from profkit.profilers.perf.leftovers import clean_up, leftovers
+from profkit.profilers.perf.record_command import inject_argv, python_frames, record_argv, script_argv
+from profkit.profilers.perf.script import looks_like, read_script
+
+OUT = Path("artifacts/perf.data")
+WORK = """
+import time
+def inner():
+    return sum(i * i for i in range(2000))
+def outer(end):
+    while time.process_time() < end:
+        inner()
+outer(time.process_time() + 0.3)
+"""
+
+
+def test_the_workload_stands_untouched_behind_two_dashes():
+    argv = record_argv(["a b", "--", "-e"], OUT, event="cpu-clock", call_graph="fp")
+    assert argv[argv.index("--") + 1 :] == ("a b", "--", "-e")
+    assert argv[argv.index("-o") + 1] == "artifacts/perf.data"
+
+
+@pytest.mark.parametrize(
+    ("call_graph", "stack_bytes", "expected"),
+    [("fp", 16384, "fp"), ("dwarf", 16384, "dwarf,16384"), ("dwarf", 8192, "dwarf,8192")],
+)
+def test_the_kind_of_stack_is_given_to_perf(call_graph, stack_bytes, expected):
+    argv = record_argv(["true"], OUT, event="cycles", call_graph=call_graph, stack_bytes=stack_bytes)
+    assert argv[argv.index("--call-graph") + 1] == expected
+    assert argv[argv.index("-e") + 1] == "cycles"
+    assert argv[argv.index("-F") + 1] == "997"
+
+
+def test_a_switched_recording_starts_disabled_and_listens_to_its_fifos():
+    argv = record_argv(["true"], OUT, event="cycles", call_graph="fp", control="c", ack=Path("a"))
+    assert argv[argv.index("-D") + 1] == "-1"
+    assert argv[argv.index("--control") + 1] == "fifo:c,a"
+    without_ack = record_argv(["true"], OUT, event="cycles", call_graph="fp", control="c")
+    assert without_ack[without_ack.index("--control") + 1] == "fifo:c"
+    assert "-D" not in record_argv(["true"], OUT, event="cycles", call_graph="fp")
+
+
+def test_recording_and_injecting_never_write_into_the_home_folder():
+    for argv in (record_argv(["true"], OUT, event="cycles", call_graph="fp"), inject_argv(OUT, OUT)):
+        assert argv[1:3] == ("--buildid-dir", "/dev/null")
+
+
+@pytest.mark.parametrize(
+    ("version", "frame_pointers", "variable", "call_graph", "inject", "says"),
+    [
+        (None, False, None, "dwarf", False, "native"),
+        ((3, 10), False, None, "dwarf", False, "native frames only"),
+        ((3, 11), True, None, "dwarf", False, "native frames only"),
+        ((3, 12), False, "PYTHONPERFSUPPORT", "fp", False, "few stacks"),
+        ((3, 12), True, "PYTHONPERFSUPPORT", "fp", False, "frame pointers"),
+        ((3, 13), False, "PYTHON_PERF_JIT_SUPPORT", "dwarf", True, "native and Python"),
+        ((3, 14), False, "PYTHON_PERF_JIT_SUPPORT", "dwarf", True, "native and Python"),
+        ((3, 13), True, "PYTHONPERFSUPPORT", "fp", False, "frame pointers"),
+    ],
+)
+def test_how_python_frames_are_had(version, frame_pointers, variable, call_graph, inject, says):
+    frames = python_frames(version, frame_pointers=frame_pointers)
+    assert dict(frames.env) == ({variable: "1"} if variable else {})
+    assert (frames.call_graph, frames.inject) == (call_graph, inject)
+    assert says in frames.note
+
+
+def test_only_files_of_the_recorded_processes_of_this_recording_are_cleaned_up(tmp_path: Path):
+    mine = ["perf-7.map", "jit-7.dump", "jitted-7-1.so", "jitted-7-22.so"]
+    others = ["perf-8.map", "jit-77.dump", "jitted-7.so", "perf-7.map.bak", "notes.txt", "perf-x.map"]
+    for name in mine + others:
+        (tmp_path / name).write_text("x")
+    (tmp_path / "jitted-7-3.so").symlink_to(tmp_path / "notes.txt")
+    (tmp_path / "jitted-7-4.so").mkdir()
+    (tmp_path / "jitted-7-5.so").write_text("of an older process of that number")
+    os.utime(tmp_path / "jitted-7-5.so", (1, 1))
+    since = time.time() - 5
+    assert [path.name for path in leftovers({7}, since, tmp_path)] == sorted(mine)
+    assert clean_up({7}, since, tmp_path) == 4
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == {*others, "jitted-7-3.so", "jitted-7-4.so", "jitted-7-5.so"}
+    assert clean_up({7}, since, tmp_path / "absent") == 0
+
+
+def run(argv: tuple[str, ...], **env: str) -> None:
+    done = subprocess.run(argv, capture_output=True, text=True, env={**os.environ, **env}, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.perf
+def test_a_real_recording_becomes_text_that_the_reader_takes(tmp_path: Path):
+    data, text = tmp_path / "perf.data", tmp_path / "a folder's text.txt"
+    home = tmp_path / "home"
+    home.mkdir()
+    workload = [sys.executable, "-c", WORK]
+    run(record_argv(workload, data, event="cpu-clock", call_graph="dwarf", stack_bytes=8192), HOME=str(home))
+    run(script_argv(data, text))
+    assert looks_like(text.read_bytes()[:65536])
+    report = read_script(text)
+    (stacks,) = report.stacks
+    assert stacks.unit == "s"
+    # 0.3 s of work and the start of an interpreter, on a machine that may be busy with other things.
+    assert 0.1 < sum(stacks.weights.values()) < 5
+    evaluating = [h for h in report.profiles[0].hotspots if h.function.startswith("_PyEval_EvalFrameDefault")]
+    assert (evaluating[0].total or 0) > 0.5 * report.profiles[0].total
+    assert list(home.iterdir()) == []
+    assert is_perf_data(data.read_bytes()[:64])
+    assert conversion_argv(data, text) == script_argv(data, text, perf=find_perf().path or "")
+
+
+@pytest.mark.perf
+def test_a_switched_recording_holds_only_what_was_switched_on(tmp_path: Path):
+    control, ack = tmp_path / "control", tmp_path / "ack"
+    os.mkfifo(control)
+    os.mkfifo(ack)
+    workload = f"""
+import time
+def burn(s, f=None):
+    end = time.process_time() + s
+    while time.process_time() < end: sum(range(9999))  # asking for the time is the kernel's work, not counted for all
+def say(word):
+    with open({str(control)!r}, "w") as c, open({str(ack)!r}) as a:
+        c.write(word + "\\n"); c.flush(); assert a.readline().strip("\\0\\n") == "ack"
+burn(0.3); say("enable"); burn(0.1); say("disable"); burn(0.3)
+"""
+    data, text = tmp_path / "perf.data", tmp_path / "text"
+    argv = record_argv(
+        [sys.executable, "-c", workload], data, event="cpu-clock", call_graph="fp", control=control, ack=ack
+    )
+    run(argv)
+    run(script_argv(data, text))
+    total = read_script(text).profiles[0].total
+    assert 0.05 < total < 0.3
+
+
+def interpreter(minor: int) -> str:
+    """Some Python 3.`minor` of this machine, started without a wrapper script, or a skip that says so."""
+    for candidate in [
+        f"python3.{minor}",
+        *map(str, Path.home().glob(f".pyenv/versions/3.{minor}.*/bin/python3")),
+    ]:
+        probe = "import sys; print(sys.version_info[1], sys.executable)"
+        try:
+            done = subprocess.run([candidate, "-c", probe], capture_output=True, text=True, timeout=20)
+        except OSError:
+            continue
+        if done.returncode == 0 and done.stdout.split()[0] == str(minor):
+            return os.path.realpath(done.stdout.split(maxsplit=1)[1].strip())
+    pytest.skip(f"Python 3.{minor} is not on this machine")
+
+
+@pytest.mark.perf
+@pytest.mark.parametrize("minor", [12, 13])
+def test_python_frames_are_what_is_promised_and_nothing_is_left_behind(tmp_path: Path, minor: int):
+    python = interpreter(minor)
+    frames = python_frames((3, minor))
+    data, injected, text = tmp_path / "perf.data", tmp_path / "injected", tmp_path / "text"
+    since = time.time()
+    argv = record_argv([python, "-c", WORK], data, event="cpu-clock", call_graph=frames.call_graph)
+    run(argv, **frames.env)
+    if frames.inject:
+        run(inject_argv(data, injected))
+    run(script_argv(injected if frames.inject else data, text))
+    functions = read_script(text).profiles[0]
+    python_share = {
+        h.function: (h.total or 0) / functions.total for h in functions.hotspots if h.library == PYTHON
+    }
+    if minor >= 13:
+        assert python_share["inner"] > 0.4
+        assert python_share["outer"] >= python_share["inner"]
+    pids = recorded_pids(data)
+    assert len(pids) == 1
+    found = leftovers(pids, since)
+    assert any(path.suffix == (".dump" if frames.inject else ".map") for path in found)
+    assert clean_up(pids, since) == len(found)
+    assert leftovers(pids, since) == ()

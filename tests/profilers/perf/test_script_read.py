@@ -1,0 +1,276 @@
+"""`perf script` text in, stacks and tables out. Truths come from counting by other means."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from profkit.analysis.stacks.labels import KERNEL, NO_STACK, PYTHON
+from profkit.core.types import Frame, Profile, Report
+from profkit.profilers.perf.script import Sample, iter_samples, looks_like, read_script
+
+DATA = Path(__file__).parent.parent.parent / "data" / "perf"
+OWN = ["script.py313-jit.txt", "script.inlined.txt", "script.one-line.txt", "script.two-events.txt"]
+HEAD = 64 * 1024
+
+
+def read(tmp_path: Path, text: str | bytes) -> Report:
+    path = tmp_path / "script.txt"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return read_script(path)
+
+
+def samples(text: str) -> list[Sample]:
+    return list(iter_samples(io.BytesIO(text.encode())))
+
+
+def row(profile: Profile, function: str) -> tuple[float, float | None]:
+    (found,) = [(h.own, h.total) for h in profile.hotspots if h.function == function]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "seconds"),
+    [
+        ("script.py311-cpu-clock.txt", 240, 240 * 0.001003009),
+        ("script.py312-Xperf-fp.txt", 253, 253 * 0.001003009),
+        ("script.py313-perf_jit-dwarf.txt", 255, 255 * 0.001003009),
+    ],
+)
+def test_recorded_scripts_have_all_samples_and_all_time(
+    fixtures: Path, name: str, count: int, seconds: float
+):
+    path = fixtures / "perf" / "vm-without-pmu-perf6.1" / name
+    text = path.read_text()
+    assert text.count(" cpu-clock:") == count
+    report = read_script(path)
+    assert report.facts == {"events": "cpu-clock", "samples": str(count)}
+    assert report.warnings == ()
+    (stacks,) = report.stacks
+    assert (stacks.title, stacks.unit) == ("cpu-clock", "s")
+    for total in (sum(stacks.weights.values()), *(p.total for p in report.profiles)):
+        assert total == pytest.approx(seconds, rel=1e-12)
+    # Independently: the function on the line after each header is where the sample was taken.
+    innermost = re.findall(r" cpu-clock: *\n\s+[0-9a-f]+ (.*?)(?:\+0x[0-9a-f]+)? \(", text)
+    assert len(innermost) == count
+    own: Counter[str] = Counter()
+    for hotspot in report.profiles[0].hotspots:
+        symbol = hotspot.function
+        if hotspot.library == PYTHON:
+            symbol = f"py::{symbol}:{hotspot.file}"
+        own[symbol] += round(hotspot.own / 0.001003009)
+    assert +own == Counter(innermost)
+
+
+def test_python_frames_of_a_recorded_313_are_told_apart_and_add_up(fixtures: Path):
+    path = fixtures / "perf" / "vm-without-pmu-perf6.1" / "script.py313-perf_jit-dwarf.txt"
+    blocks = path.read_text().strip().split("\n\n")
+    report = read_script(path)
+    outer = [h for h in report.profiles[0].hotspots if h.function == "outer"]
+    assert [(h.library, h.file) for h in outer] == [(PYTHON, "/opt/example/cpu/pyrec.py")]
+    assert outer[0].total == pytest.approx(sum("py::outer:" in b for b in blocks) * 0.001003009)
+    frames = sum(frame.library == PYTHON for s in iter_samples(path.open("rb")) for frame in s.stack)
+    assert frames == path.read_text().count(" py::") == 933  # the figure known from the recording
+
+
+def test_by_library_and_by_thread_of_a_recorded_shell_and_its_children(fixtures: Path):
+    path = fixtures / "perf" / "vm-without-pmu-perf6.1" / "script.py311-cpu-clock.txt"
+    report = read_script(path)
+    functions, libraries, threads = report.profiles
+    assert [p.title for p in report.profiles] == [
+        "cpu-clock by function",
+        "cpu-clock by library",
+        "cpu-clock by thread",
+    ]
+    names = re.findall(r"^(\S+) +\d+ +[\d.]+:", path.read_text(), re.MULTILINE)
+    assert {h.function: round(h.own / 0.001003009) for h in threads.hotspots} == Counter(names)
+    blocks = path.read_text().strip().split("\n\n")
+    kernel = sum("([kernel.kallsyms])" in block for block in blocks)
+    assert round((row(libraries, KERNEL)[1] or 0) / 0.001003009) == kernel
+    assert functions.total == libraries.total == threads.total
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_own_recordings_are_sniffed_and_read_whole(name: str):
+    path = DATA / name
+    text = path.read_text()
+    assert looks_like(path.read_bytes()[:HEAD])
+    report = read_script(path)
+    headers = re.findall(r"\d+\.\d{6}: +(\d+) +(\S+?): ", text)
+    assert int(report.facts["samples"]) == len(headers)
+    for stacks in report.stacks:
+        weight = sum(int(period) for period, event in headers if event == stacks.title)
+        assert sum(stacks.weights.values()) == pytest.approx(
+            weight / (1e9 if stacks.unit == "s" else 1), rel=1e-12
+        )
+    assert all("user space only" in warning for warning in report.warnings)
+    assert len(report.warnings) == (" cpu-clock:u: " in text)
+
+
+def test_two_events_in_one_recording_are_two_profiles_in_their_own_units():
+    report = read_script(DATA / "script.two-events.txt")
+    assert {(s.title, s.unit) for s in report.stacks} == {("cpu-clock", "s"), ("page-faults", "page-faults")}
+    assert report.version == "6.1.187"
+    assert report.facts["cpu"] == "AMD EPYC"
+    assert "hostname" not in report.facts
+
+
+def test_a_recording_without_stacks_has_one_frame_per_sample():
+    report = read_script(DATA / "script.one-line.txt")
+    assert {len(stack) for stacks in report.stacks for stack in stacks.weights} == {1}
+    assert not any((NO_STACK,) in stacks.weights for stacks in report.stacks)
+    faults = next(p for p in report.profiles if p.title == "page-faults by function")
+    expected = re.findall(r" page-faults: +[0-9a-f]+ elf_load\+", (DATA / "script.one-line.txt").read_text())
+    assert len(expected) == row(faults, "elf_load")[0] > 0
+
+
+def test_inlined_functions_belong_to_the_library_they_were_inlined_into():
+    text = (
+        "app 1 1.000000: 5 cycles: \n"
+        "\t  10 hot+0x1 (inlined)\n\t  10 warm+0x1 (inlined)\n\t  10 outer+0x1 (/usr/lib/a.so)\n"
+        "\t  20 start_main+0x2 (inlined)\n\t  30 _start+0x3 (/bin/app)\n\n"
+    )
+    for repeated in (text, text * 2):
+        *_, last = samples(repeated)
+        assert last.stack == (
+            Frame("_start", "app"),
+            Frame("start_main", None),  # no frame of the same address follows: its library is not known
+            Frame("outer", "a.so"),
+            Frame("warm", "a.so"),
+            Frame("hot", "a.so"),
+        )
+
+
+SWITCH = "sched:sched_switch"
+RAW = "cpu/event=0x29,umask=0x7,name=x/"
+HEADERS = [
+    ("bash  6425  1155.348554:    9 cycles: ", ("bash", 6425, None, None, 1155.348554, 9, "cycles")),
+    ("python3 17/18 [003]  1.000001:  7 cycles:u: ", ("python3", 17, 18, 3, 1.000001, 7, "cycles:u")),
+    (
+        "Web Content 12 64/65 [000] 1.5000000:  7 cycles:ppp: ",
+        ("Web Content 12", 64, 65, 0, 1.5, 7, "cycles:ppp"),
+    ),
+    ("my (app) 1/1 1.000000: 3 cpu_core/cycles/P: ", ("my (app)", 1, 1, None, 1.0, 3, "cpu_core/cycles/P")),
+    (f"a 1/1 1.000000: 3 {RAW}: ", ("a", 1, 1, None, 1.0, 3, RAW)),
+    (
+        f"swapper     0 [001] 1.000000: {SWITCH}: prev_comm=a prev: b ==> c:1",
+        ("swapper", 0, None, 1, 1.0, None, SWITCH),
+    ),
+    (":-1    -1  1.000000: 1 cycles: ", (":-1", -1, None, None, 1.0, 1, "cycles")),
+    ("no-event 5  1.000000: ", ("no-event", 5, None, None, 1.0, None, None)),
+    ("no-time 5/6 77 cycles: ", ("no-time", 5, 6, None, None, 77, "cycles")),
+    ("ünï 1 1.000000: 1 cycles: ", ("ünï", 1, None, None, 1.0, 1, "cycles")),
+]
+
+
+@pytest.mark.parametrize(("header", "fields"), HEADERS, ids=[h[:24] for h, _ in HEADERS])
+def test_headers_of_every_shape(header: str, fields: tuple[object, ...]):
+    (sample,) = samples(header + "\n\t    1f main+0x3 (/bin/app)\n\n")
+    assert sample[:7] == fields
+    assert sample.stack == (Frame("main", "app"),)
+
+
+GENEXPR = "inner.<locals>.<genexpr>"
+IMPORTLIB = "<frozen importlib._bootstrap>"
+PUSH_BACK = "std::vector<int, std::allocator<int> >::push_back(int const&)"
+FRAMES = [
+    ("ffffffff815913aa filemap_read+0x2da ([kernel.kallsyms])", Frame("filemap_read", KERNEL)),
+    ("0 [unknown] ([unknown])", Frame("[unknown]", None)),
+    ("7f12 [unknown] (/usr/lib/libfoo.so.1)", Frame("[unknown]", "libfoo.so.1")),
+    (f"1f {PUSH_BACK}+0x1 (/bin/app)", Frame(PUSH_BACK, "app")),
+    ("1f operator()(int)+0x1 (/bin/app)", Frame("operator()(int)", "app")),
+    (
+        "1f (anonymous namespace)::f(char)+0x1f (/opt/my app (x86)/a.so)",
+        Frame("(anonymous namespace)::f(char)", "a.so"),
+    ),
+    ("1f f+0x1 (/opt/gone.so (deleted))", Frame("f", "gone.so")),
+    ("1f f+0x1 (/memfd:doublemapper (deleted))", Frame("f", "memfd:doublemapper")),
+    ("1f f+0x1 (/opt/odd)name.so)", Frame("f", "odd)name.so")),
+    ("1f f (/bin/app+0x1f)", Frame("f", "app")),
+    ("1f main::{closure#0}+0x1 (/bin/rust)", Frame("main::{closure#0}", "rust")),
+    ("1f py::outer:app/main.py+0xb (/run/jitted-17385-206.so)", Frame("outer", PYTHON, "app/main.py")),
+    (f"1f py::{GENEXPR}:app/a b.py (/run/perf-1.map)", Frame(GENEXPR, PYTHON, "app/a b.py")),
+    (f"1f py::_find:{IMPORTLIB}+0x1 (/run/perf-1.map)", Frame("_find", PYTHON, IMPORTLIB)),
+    ("1f LazyCompile:~x+0x1 (/run/perf-99.map)", Frame("LazyCompile:~x", "[jit]")),
+    ("1f xfs_read+0x1 (/lib/modules/6.1/kernel/fs/xfs/xfs.ko.xz)", Frame("xfs_read", "[xfs]")),
+    ("1f nf_hook+0x1 ([nf_tables])", Frame("nf_hook", "[nf_tables]")),
+    ("1f x+0x1 ([vdso])", Frame("x", "[vdso]")),
+    ("1f x+0x1 (//anon)", Frame("x", "//anon")),
+    ("1f main", Frame("main", None)),
+    ("1f main(int, char**)", Frame("main(int, char**)", None)),
+    ("1f", Frame("[unknown]", None)),
+]
+
+
+@pytest.mark.parametrize(("line", "frame"), FRAMES, ids=[line[:40] for line, _ in FRAMES])
+def test_frames_of_every_shape(line: str, frame: Frame):
+    (sample,) = samples(f"app 1 1.000000: 1 cycles: \n\t    {line}\n\n")
+    assert sample.stack == (frame,)
+
+
+def test_a_trace_event_without_a_stack_is_counted_as_such(tmp_path: Path):
+    line = "swapper 0 [001] 1.000000: sched:sched_switch: prev_comm=a ==> next\n"
+    report = read(tmp_path, line * 3)
+    assert report.stacks[0].weights == {(NO_STACK,): 3}
+    assert report.stacks[0].unit == "samples"
+
+
+def test_source_lines_under_frames_are_passed_over(tmp_path: Path):
+    frames = "\t  1f main+0x3 (/bin/app)\n  main.c:12\n\t  2f _start+0x1 (/bin/app)\n  ??:0\n\n"
+    text = "app 1 1.000000: 1 cycles: \n" + frames
+    report = read(tmp_path, text * 2)
+    assert report.stacks[0].weights == {(Frame("_start", "app"), Frame("main", "app")): 2}
+    assert report.warnings == ()
+
+
+def test_lost_samples_are_said(tmp_path: Path):
+    text = "app 1/1 1.000001: 1 cycles: \n\t  1f main (/bin/app)\n\n"
+    report = read(tmp_path, "app 1/1 1.000000: PERF_RECORD_LOST lost 12\n" + text)
+    assert report.facts["samples"] == "1"
+    assert report.warnings == ("perf lost 12 samples while recording",)
+
+
+@pytest.mark.parametrize(
+    ("event", "user_only"),
+    [
+        ("cycles:u", True),
+        ("cycles:Pu", True),
+        ("cpu_core/cycles/u", True),
+        ("cycles:uk", False),
+        ("cycles:ppp", False),
+        ("cpu-clock", False),
+        ("cpu_core/cycles/", False),
+        ("sched:sched_switch", False),
+        ("instructions", False),
+    ],
+)
+def test_an_event_of_user_space_only_says_so(tmp_path: Path, event: str, user_only: bool):
+    report = read(tmp_path, f"app 1/1 1.000001: 1 {event}: \n\t  1f main (/bin/app)\n\n")
+    assert report.warnings == (
+        (f"{event}: user space only; what the kernel did is not in it",) if user_only else ()
+    )
+
+
+def test_windows_line_ends_make_no_difference(tmp_path: Path):
+    text = (DATA / "script.py313-jit.txt").read_bytes()
+    plain, windows = read(tmp_path, text), read(tmp_path, text.replace(b"\n", b"\r\n"))
+    assert windows == plain
+
+
+def test_the_same_text_in_small_pieces_gives_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    whole = {name: read_script(DATA / name) for name in OWN}
+    for size in (700, 4096):
+        monkeypatch.setattr("profkit.profilers.perf.script_blocks.CHUNK", size)
+        for name, report in whole.items():
+            assert read_script(DATA / name) == report
+
+
+def test_tiny_caches_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    whole = read_script(DATA / "script.inlined.txt")
+    monkeypatch.setattr("profkit.profilers.perf.script_stream.MOST_LINES", 3)
+    monkeypatch.setattr("profkit.profilers.perf.script_stream.MOST_TEXT", 100)
+    assert read_script(DATA / "script.inlined.txt") == whole

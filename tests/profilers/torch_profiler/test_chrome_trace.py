@@ -1,0 +1,299 @@
+"""Chrome traces of torch.profiler: recorded on an H200 and here, of other versions, cut short, and no traces at all."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from profkit.core.errors import UnreadableReport
+from profkit.core.types import Report
+from profkit.profilers.formats import sniff
+from tests.conftest import ROOT
+
+DATA = ROOT / "tests" / "data" / "cuda" / "torch"
+NS = 1e-9
+US = 1e-6
+
+
+def read(path: Path) -> Report:
+    found = sniff(path)
+    assert found.name == "torch-chrome-trace"
+    return found.read(path)
+
+
+def event(cat: str, name: str, ts: float, dur: float, **args: Any) -> dict[str, Any]:
+    return {"ph": "X", "cat": cat, "name": name, "pid": 0, "tid": 7, "ts": ts, "dur": dur, "args": args}
+
+
+def kernel(name: str, ts: float, dur: float, key: int, **more: Any) -> dict[str, Any]:
+    shape = {"device": 0, "stream": 7, "correlation": key, "grid": [8, 2, 1], "block": [128, 1, 1],
+             "registers per thread": 32, "shared memory": 64, "est. achieved occupancy %": 42}  # fmt: skip
+    return event("kernel", name, ts, dur, **{**shape, **more})
+
+
+def call(name: str, ts: float, dur: float, key: int) -> dict[str, Any]:
+    return event("cuda_runtime", name, ts, dur, correlation=key, cbid=211)
+
+
+def trace(tmp_path: Path, events: list[Any], **top: Any) -> Path:
+    path = tmp_path / "a trace.json"
+    path.write_text(json.dumps({"schemaVersion": 1, "deviceProperties": [], **top, "traceEvents": events}))
+    return path
+
+
+def ordinary() -> list[dict[str, Any]]:
+    """Four steps of a kernel of 2 µs, each launched 5 µs before it begins."""
+    found = []
+    for n in range(4):
+        found += [call("cudaLaunchKernel", 100.0 * n, 3.5, n), kernel("void f<int>()", 100.0 * n + 5, 2.0, n)]
+    return found
+
+
+@pytest.mark.parametrize("name", ["torch.both.json.gz", "torch.cuda.json.gz"])
+def test_twenty_steps_of_two_products_silu_and_mul(name: str) -> None:
+    report = read(DATA / name)
+    found = report.trace
+    assert found is not None
+    assert (found.repeats, [k.launches for k in found.kernels]) == (20, [40, 20, 20])
+    gemm = found.kernels[0]
+    assert (gemm.kernel.id, gemm.kernel.registers, gemm.kernel.shared) == ("2x66x1 of 384x1x1", 168, 213188)
+    assert gemm.median == pytest.approx(172.4e-6, rel=0.01)
+    assert found.busy is not None
+    assert found.span is not None
+    assert 0.95 < found.busy / found.span < 1
+    (gpu,) = report.gpus
+    assert (gpu.name, gpu.capability, gpu.multiprocessors) == ("NVIDIA H200", "9.0", 132)
+    assert report.facts["CUDA"] == "13.0"
+    with_annotations = "both" in name
+    assert [(r.name, r.entries, r.kernels) for r in found.ranges] == (
+        [("step", 20, 80)] if with_annotations else []
+    )
+
+
+def test_the_estimate_that_kineto_makes_of_occupancy_is_no_counter() -> None:
+    report = read(DATA / "torch.both.json.gz")
+    assert report.counters == ()
+    assert "occupancy" not in repr(report)
+
+
+def test_a_trace_of_kernels_and_calls(tmp_path: Path) -> None:
+    report = read(trace(tmp_path, ordinary()))
+    found = report.trace
+    assert found is not None
+    (only,) = found.kernels
+    assert (only.launches, only.total) == (4, pytest.approx(8000 * NS))
+    assert found.launch_latency == pytest.approx(5000 * NS)
+    assert found.launch_call == pytest.approx(3500 * NS)
+    assert found.span == pytest.approx(302_000 * NS)
+
+
+def test_times_of_microseconds_since_1970_keep_their_nanoseconds(tmp_path: Path) -> None:
+    begin = 1_790_857_026_000_000
+    found = read(trace(tmp_path, [kernel("f", begin + n, 0.5, n) for n in (1, 3, 5, 7)])).trace
+    assert found is not None
+    assert found.busy == pytest.approx(2000 * NS)
+    assert found.span == pytest.approx(6500 * NS)
+
+
+def test_words_of_torch_1_8_are_known(tmp_path: Path) -> None:
+    events = [
+        {**kernel("f", 10, 2, 1), "cat": "Kernel"},
+        {**call("cudaLaunchKernel", 5, 1, 1), "cat": "Runtime"},
+        event("Memcpy", "Memcpy HtoD (Pageable -> Device)", 20, 4, device=0, correlation=2, bytes=512),
+        event("Memset", "Memset (Device)", 30, 1, device=0, correlation=3, bytes=16),
+    ]
+    found = read(trace(tmp_path, events)).trace
+    assert found is not None
+    assert found.launch_latency == pytest.approx(5000 * NS)
+    assert {(t.kind, t.bytes) for t in found.transfers} == {("host to device", 512), ("memset", 16)}
+
+
+def test_the_steps_of_a_schedule_are_the_part_that_counts(tmp_path: Path) -> None:
+    steps = [{**event("user_annotation", f"ProfilerStep#{n}", 100.0 * n - 2, 99), "tid": 1} for n in (1, 2)]
+    found = read(trace(tmp_path, [*ordinary(), *steps])).trace
+    assert found is not None
+    assert (found.marked, found.launches) == (True, 2)
+    assert [(r.name, r.entries) for r in found.ranges] == [("ProfilerStep", 2)]
+
+
+def test_a_region_that_profkit_marked_restricts_the_trace(tmp_path: Path) -> None:
+    region = event("user_annotation", "mlp", 95, 120, domain="profkit")
+    found = read(trace(tmp_path, [*ordinary(), region])).trace
+    assert found is not None
+    assert (found.marked, found.launches, found.kernels[0].ranges) == (True, 2, ("mlp",))
+    assert found.span == pytest.approx(120_000 * NS)
+    assert found.setup_seconds == pytest.approx(2000 * NS)
+
+
+def test_kernels_of_one_graph_launch_are_its_nodes(tmp_path: Path) -> None:
+    events = []
+    for n in range(5):
+        events.append(call("cudaGraphLaunch", 100.0 * n, 4, n))
+        events += [kernel(f"node{k}", 100.0 * n + 10 + 3 * k, 2, n) for k in range(3)]
+    found = read(trace(tmp_path, events)).trace
+    assert found is not None
+    assert (found.repeats, found.launches) == (5, 15)
+    assert all(k.graph for k in found.kernels)
+    assert found.launch_latency == pytest.approx(10_000 * NS)
+
+
+def test_a_trace_of_the_cpu_alone_says_so(tmp_path: Path) -> None:
+    report = read(trace(tmp_path, [event("cpu_op", "aten::mm", 1, 2)] * 3))
+    assert report.trace is not None
+    assert report.trace.kernels == ()
+    assert "3 operators of the CPU and no kernel" in report.warnings[0]
+    assert "ProfilerActivity.CUDA" in report.warnings[0]
+
+
+@pytest.mark.torch
+def test_what_this_torch_exports_is_read(tmp_path: Path) -> None:
+    import torch
+    from torch.profiler import ProfilerActivity, profile
+
+    with profile(activities=[ProfilerActivity.CPU], record_shapes=True) as profiler:
+        torch.ones(64, 64) @ torch.ones(64, 64)
+    plain, packed = tmp_path / "plain.json", tmp_path / "packed"
+    profiler.export_chrome_trace(str(plain))
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    for path in (plain, packed):
+        report = read(path)
+        assert "operators of the CPU and no kernel" in report.warnings[0]
+        assert "record_shapes" in report.facts["recorded with"]
+
+
+@pytest.mark.parametrize("share", [0.4, 0.6, 0.95])
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_trace_that_was_cut_short_is_read_as_far_as_it_goes(
+    tmp_path: Path, share: float, packed: bool
+) -> None:
+    whole = trace(tmp_path, ordinary() * 200).read_bytes()
+    data = gzip.compress(whole) if packed else whole
+    path = tmp_path / "cut"
+    path.write_bytes(data[: int(len(data) * share)])
+    report = read(path)
+    assert report.trace is not None
+    assert 0 < report.trace.launches < 800
+    assert any("cut short" in warning for warning in report.warnings)
+
+
+def test_steps_of_torch_1_8_are_operators_and_mark_what_counts(tmp_path: Path) -> None:
+    steps = [event("Operator", f"ProfilerStep#{n}", 100.0 * n, 90) for n in (1, 2)]
+    found = read(trace(tmp_path, [*ordinary(), *steps])).trace
+    assert found is not None
+    assert (found.marked, found.launches, found.span) == (True, 2, pytest.approx(180 * US))
+
+
+def test_a_step_holds_what_any_thread_launches(tmp_path: Path) -> None:
+    backward = [{**call("cudaLaunchKernel", 20, 3, 9), "tid": 8}, kernel("backward", 30, 5, 9)]
+    inside = event("user_annotation", "forward", 0, 50)
+    step = event("user_annotation", "ProfilerStep#0", 0, 90)
+    found = read(trace(tmp_path, [step, inside, *ordinary()[:2], *backward])).trace
+    assert found is not None
+    assert {r.name: r.kernels for r in found.ranges} == {"ProfilerStep": 2, "forward": 1}
+
+
+def test_a_trace_that_tells_nothing_but_events_is_known_by_its_words(tmp_path: Path) -> None:
+    path = tmp_path / "old.json"
+    old = {"ph": "X", "cat": "Kernel", "name": "f", "ts": 5, "dur": 2, "args": {"correlation": 1}}
+    path.write_text(json.dumps({"traceEvents": [old], "distributedInfo": {"rank": 1}}))
+    assert (found := read(path).trace) is not None
+    assert found.launches == 1
+
+
+@pytest.mark.parametrize(
+    ("calls", "said"),
+    [
+        ([event("cuda_runtime", "hipLaunchKernel", 1, 2, correlation=1)], "AMD GPU (HIP)"),
+        ([event("xpu_runtime", "urEnqueueKernelLaunch", 1, 2, correlation=1)], "Intel GPU (XPU)"),
+    ],
+)
+def test_a_device_of_another_maker_is_told_for_what_it_is(
+    tmp_path: Path, calls: list[dict[str, Any]], said: str
+) -> None:
+    properties = [{"id": 0, "name": "a GPU", "computeMajor": 9, "computeMinor": 0, "numSms": 104}]
+    path = trace(tmp_path, [*calls, kernel("f", 5, 2, 1)], deviceProperties=properties)
+    report = read(path)
+    assert report.trace is not None
+    assert (report.trace.launches, report.trace.launch_latency) == (1, pytest.approx(4 * US))
+    assert any(f"trace of an {said}" in warning for warning in report.warnings)
+    assert [gpu.capability for gpu in report.gpus] == [None]  # gfx90a is no Hopper
+
+
+@pytest.mark.parametrize(
+    ("category", "said"),
+    [
+        ("mtia_ccp_events", "of an MTIA device"),
+        ("cuda_profiler_range", "1 were replayed for counters of CUPTI's range profiler"),
+        ("python_function", "the device was not traced"),
+    ],
+)
+def test_why_there_is_no_kernel_is_said(tmp_path: Path, category: str, said: str) -> None:
+    report = read(trace(tmp_path, [event("cpu_op", "aten::mm", 1, 2), event(category, "f", 1, 2)]))
+    assert [said in warning for warning in report.warnings] == [True]
+
+
+def test_damaged_gzip_is_read_as_far_as_it_goes_or_refused(tmp_path: Path) -> None:
+    data = bytearray(gzip.compress(trace(tmp_path, ordinary() * 500).read_bytes()))
+    data[len(data) // 2] ^= 0xFF
+    path = tmp_path / "damaged.gz"
+    path.write_bytes(bytes(data))
+    try:
+        report = read(path)
+    except UnreadableReport:
+        return
+    assert report.trace is not None
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [{"ph": "X", "cat": "kernel"}],
+        [{"ph": "X", "cat": "kernel", "name": 7, "ts": "now", "dur": None, "args": []}],
+        [kernel("f", 1e300, 1, 1), kernel("f", 1, -5, 1), kernel("f", True, 1, 1)],
+        [kernel("f", 1, 1, 1, grid="8", block=[None], device=-7, correlation=1e99)],
+        [kernel("f", 1, 1, 1 << 80, grid=[1 << 90, -3, 2.5]), 3, None, "x", [[]]],
+        [kernel("x" * 1_000_000, 1, 1, 1)],
+        [kernel("<script>\u0000'\"", 1, 1, 1)],
+    ],
+)
+def test_events_of_nonsense_end_in_a_report(tmp_path: Path, events: list[Any]) -> None:
+    assert read(trace(tmp_path, [*events, kernel("good", 50, 1, 5)])).trace is not None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"schemaVersion": 1, "deviceProperties": [], "traceEvents": []}',
+        '{"schemaVersion": 1, "deviceProperties": [], "traceEvents": {}}',
+        '{"schemaVersion": 1, "deviceProperties": [], "traceEvents": ',
+        '{"schemaVersion": 1, "trace_id": "x", "other": ' + "[" * 100_000,
+    ],
+)
+def test_a_trace_without_events_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "none.json"
+    path.write_text(text)
+    with pytest.raises(UnreadableReport) as caught:
+        read(path)
+    assert str(path) in caught.value.message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"schema": "profkit.run/1", "traceEvents": 3}',
+        "[1, 2, 3]",
+        '{"traceEvents": [{"name": "x"}]}',
+    ],
+)
+def test_other_json_is_not_taken_for_one(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "other.json"
+    path.write_text(text)
+    with pytest.raises(UnreadableReport):
+        sniff(path)
+    path.write_bytes(gzip.compress(text.encode()))
+    with pytest.raises(UnreadableReport):
+        sniff(path)

@@ -1,0 +1,138 @@
+"""The command line of a simulation, and what it leaves."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from profkit.core.types import Cache
+from profkit.profilers.valgrind.callgrind_file import read_callgrind
+from profkit.profilers.valgrind.command import callgrind_argv, geometry_notes, outputs, single_thread_env
+from profkit.profilers.valgrind.find import find_valgrind
+from profkit.profilers.valgrind.probe import probe_valgrind
+
+CACHES: dict[str, Any] = {
+    "i1": Cache(1, 32768, 8),
+    "d1": Cache(1, 49152, 12),
+    "last": Cache(3, 36 << 20, 12),
+}
+
+
+def argv(**options: Any) -> tuple[str, ...]:
+    given = {"region": True, "instructions": False, **CACHES, **options}
+    return callgrind_argv(["python", "a b.py"], Path("/run/x/l3"), **given)
+
+
+def test_the_workload_stands_last_and_unchanged() -> None:
+    assert argv()[-2:] == ("python", "a b.py")
+
+
+@pytest.mark.parametrize(
+    ("options", "present", "absent"),
+    [
+        ({}, "--instr-atstart=no", "--dump-instr=yes"),
+        ({"region": False}, "--cache-sim=yes", "--instr-atstart=no"),
+        ({"instructions": True}, "--dump-instr=yes", "--dump-line=yes"),
+        ({}, "--D1=49152,12,64", ""),
+        ({}, "--LL=37748736,9,64", ""),
+        ({}, "--callgrind-out-file=/run/x/l3.%p", ""),
+        ({"setarch": "/usr/bin/setarch"}, "/usr/bin/setarch", ""),
+        ({"valgrind": "/opt/v"}, "/opt/v", "valgrind"),
+    ],
+)
+def test_options(options: dict[str, Any], present: str, absent: str) -> None:
+    command = argv(**options)
+    assert present in command
+    assert absent not in command
+
+
+def test_a_percent_sign_in_the_path_is_not_valgrinds() -> None:
+    command = callgrind_argv(["true"], Path("/run/50%/x"), region=False, instructions=False, **CACHES)
+    assert "--callgrind-out-file=/run/50%%/x.%p" in command
+
+
+def test_changed_geometries_are_told() -> None:
+    assert geometry_notes(*CACHES.values()) != ()
+    assert geometry_notes(CACHES["d1"]) == ()
+
+
+def test_outputs_are_this_runs_files_in_order_of_pids(tmp_path: Path) -> None:
+    for name in ("l3.20", "l3.9", "l3.9.core", "l2.5", "l3.log", "l3"):
+        (tmp_path / name).write_text("# callgrind format\n")
+    (tmp_path / "l3.7").touch()  # of a process that was killed before it could write
+    assert [p.name for p in outputs(tmp_path / "l3")] == ["l3.9", "l3.20"]
+
+
+def test_one_thread_for_every_library_and_the_same_hashes() -> None:
+    env = single_thread_env()
+    assert env["OMP_NUM_THREADS"] == env["OPENBLAS_NUM_THREADS"] == env["MKL_NUM_THREADS"] == "1"
+    assert env["PYTHONHASHSEED"] == "0"
+
+
+@pytest.mark.valgrind
+def test_valgrind_works_here_and_says_its_version() -> None:
+    ability = probe_valgrind()
+    assert ability.works, ability.reason
+    assert ability.version is not None
+    assert int(ability.version.split(".")[0]) >= 3
+
+
+def test_a_valgrind_that_setup_put_beside_the_interpreter_is_found_without_an_active_environment(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    beside = tmp_path / "valgrind"
+    beside.write_text("#!/bin/sh\n")
+    beside.chmod(0o755)
+    monkeypatch.setattr("profkit.profilers.places.BESIDE_PYTHON", tmp_path)
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert find_valgrind() == beside
+
+
+def test_a_machine_without_valgrind_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PROFKIT_VALGRIND", "/nowhere/valgrind")
+    probe_valgrind.cache_clear()
+    try:
+        ability = probe_valgrind()
+    finally:
+        probe_valgrind.cache_clear()
+    assert not ability.works
+    assert "not installed" in (ability.reason or "")
+    assert "install valgrind" in (ability.fix or "")
+
+
+def test_a_valgrind_that_crashes_is_told_with_its_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = tmp_path / "valgrind"
+    fake.write_text(
+        '#!/bin/sh\n[ "$1" = --version ] && echo valgrind-3.99 && exit\n'
+        "echo \"valgrind: failed to start tool 'callgrind' for platform 'x'\" >&2; exit 1\n"
+    )
+    fake.chmod(0o755)
+    monkeypatch.setenv("PROFKIT_VALGRIND", str(fake))
+    probe_valgrind.cache_clear()
+    try:
+        ability = probe_valgrind()
+    finally:
+        probe_valgrind.cache_clear()
+    assert (ability.works, ability.version) == (False, "3.99")
+    assert "no callgrind" in (ability.reason or "")
+
+
+@pytest.mark.valgrind
+def test_a_whole_program_with_a_child_leaves_a_file_each(tmp_path: Path) -> None:
+    out = tmp_path / "100%"
+    script = "import os; pid = os.fork(); pid and os.wait()"
+    command = callgrind_argv(
+        ["env", sys.executable, "-I", "-S", "-c", script], out, region=False, instructions=True, **CACHES
+    )
+    subprocess.run(command, check=True, capture_output=True, env={**os.environ, **single_thread_env()})
+    files = outputs(out)
+    assert len(files) == 2
+    executed = {c.name: c.value or 0 for c in read_callgrind(*files).counters}["Ir"]
+    assert executed > 5_000_000

@@ -1,0 +1,271 @@
+"""Callgrind files, whoever wrote them, read into counters and a profile."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from profkit.core.errors import UnreadableReport
+from profkit.core.types import Hotspot, Report, Scope
+from profkit.profilers.valgrind.callgrind_file import looks_like, read_callgrind
+
+DATA = Path(__file__).resolve().parents[2] / "data" / "valgrind"
+
+
+def counters(report: Report, scope: Scope | None = None) -> dict[str, float | None]:
+    wanted = scope or Scope("run")
+    return {c.name: c.value for c in report.counters if c.scope == wanted}
+
+
+def function(report: Report, name: str) -> Hotspot:
+    return next(h for h in report.profiles[0].hotspots if h.function == name)
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "some.out"
+    path.write_text(text)
+    return path
+
+
+# ---------------------------------------------------------------- recorded files
+
+
+@pytest.mark.parametrize(
+    ("name", "totals"),
+    [
+        (
+            "callgrind.numpy-sgemm256.roi.out",
+            "4608146 1517725 299318 1688 144837 9309 1459 8743 8519 301058 2137 517 316",
+        ),
+        ("callgrind.torch-add-1M.roi-cold.out", "745712 1318138 135330 1651 66484 65685 1329 66201 65642"),
+        ("callgrind.torch-linear.roi-warm.out", "1157900 357415 27666 3415 22140 4847 336 296 11"),
+    ],
+)
+def test_counters_are_the_totals_line_whatever_the_summary_line_says(
+    fixtures: Path, name: str, totals: str
+) -> None:
+    report = read_callgrind(fixtures / "valgrind" / name)
+    assert list(counters(report).values()) == [float(word) for word in totals.split()]
+    assert report.warnings == ()
+    assert report.version == "3.19.0"
+
+
+def test_the_hottest_function_of_a_matrix_product_is_its_kernel(fixtures: Path) -> None:
+    report = read_callgrind(fixtures / "valgrind" / "callgrind.numpy-sgemm256.roi.out")
+    hottest = report.profiles[0].hotspots[0]
+    assert hottest.function == "sgemm_kernel_HASWELL"
+    assert hottest.own == 4203525
+    assert "openblas" in (hottest.library or "")
+    assert hottest.counters["D1mr"] > 0.6 * 144837
+
+
+@pytest.mark.parametrize("name", ["numpy-sgemm256.roi", "torch-add-1M.roi-cold", "torch-linear.roi-warm"])
+def test_no_function_costs_more_than_everything(fixtures: Path, name: str) -> None:
+    profile = read_callgrind(fixtures / "valgrind" / f"callgrind.{name}.out").profiles[0]
+    assert all(h.own <= (h.total or 0.0) <= profile.total for h in profile.hotspots)
+
+
+def test_a_region_restricts_to_its_dump_and_the_run_adds_them_up() -> None:
+    report = read_callgrind(DATA / "kernels.l2.callgrind")
+    add, calls = (counters(report, Scope("region", name)) for name in ("add", "calls"))
+    assert add["Ir"] == 393_234
+    assert calls["Ir"] == 6_594
+    assert counters(report)["Ir"] == 393_234 + 6_594
+    assert report.facts["entries"] == "3"
+    assert report.facts["caches at first entry"] == "cold"
+    assert report.facts["LL cache"] == "262144 B, 64 B, 16-way associative"
+
+
+def test_a_recursive_function_is_one_function_and_costs_its_calls_once() -> None:
+    report = read_callgrind(DATA / "kernels.jumps.callgrind")
+    fib = function(report, "fib")
+    assert fib.own == fib.total == 6507
+    assert {h.function for h in report.profiles[0].hotspots} == {"add", "fib", "even", "odd", "main"}
+
+
+def test_functions_that_call_each_other_cost_what_the_circle_costs() -> None:
+    report = read_callgrind(DATA / "kernels.l2.callgrind")
+    even, odd = function(report, "even"), function(report, "odd")
+    assert even.total == odd.total == even.own + odd.own
+
+
+def test_calls_of_a_region_are_unknown_since_callgrind_counts_them_outside_of_it_too() -> None:
+    report = read_callgrind(DATA / "kernels.l2.callgrind")
+    assert all(h.calls is None for h in report.profiles[0].hotspots)
+
+
+def test_positions_by_instruction_and_by_line_give_the_same_sums() -> None:
+    by_line, by_address = (read_callgrind(DATA / f"kernels.{n}.callgrind") for n in ("l2", "l3"))
+    for name in ("Ir", "Dr", "Dw", "D1mr", "Bc"):
+        assert counters(by_line)[name] == counters(by_address)[name]
+
+
+# ---------------------------------------------------------------- other writers
+
+XDEBUG = """\
+version: 1
+creator: xdebug 3.3.1 (PHP 8.2.7)
+cmd: /app/index.php
+part: 1
+positions: line
+
+events: Time_(10ns) Memory_(bytes)
+
+fl=(1) php:internal
+fn=(1) php::strlen
+4 12 0
+
+fl=(2) /app/index.php
+fn=(2) {main}
+
+summary: 1512 416
+
+0 1500 416
+cfl=(1)
+cfn=(1)
+calls=1 0 0
+4 12 0
+"""
+
+
+def test_another_writers_events_keep_their_names(tmp_path: Path) -> None:
+    report = read_callgrind(written(tmp_path, XDEBUG))
+    assert counters(report) == {"Time_(10ns)": 1512.0, "Memory_(bytes)": 416.0}
+    assert report.tool == "xdebug"
+    assert report.version == "3.3.1"
+    assert function(report, "{main}").total == 1512
+    assert function(report, "php::strlen").calls == 1
+    assert function(report, "php::strlen").file == "php:internal"
+
+
+def test_functions_of_one_name_in_two_files_are_two(tmp_path: Path) -> None:
+    text = "events: ticks\nfl=a.py\nfn=<module>\n1 10\nfl=b.py\nfn=<module>\n1 20\n"
+    report = read_callgrind(written(tmp_path, text))
+    assert [(h.file, h.own) for h in report.profiles[0].hotspots] == [("b.py", 20.0), ("a.py", 10.0)]
+
+
+@pytest.mark.parametrize(
+    ("what", "lines", "own"),
+    [
+        ("absolute lines", "3 5\n4 6\n", 11),
+        ("relative lines", "3 5\n+1 6\n-2 1\n* 1\n", 13),
+        ("costs left out", "3 5 1\n4\n5 0 7\n", 5),
+        ("double and trailing blanks", "3  5\n4 6 \n5 1\t2\n", 12),
+        ("a call's cost is not the caller's own", "3 5\ncfn=other\ncalls=2 9\n4 100\n5 6\n", 11),
+        ("a jump has no costs", "3 5\njump=4 +2\n3\njcnd=1/4 *\n4\n6 6\n", 11),
+        ("inlined code belongs to its function", "3 5\nfi=b.h\n9 6\nfe=a.c\n4 1\n", 12),
+        ("windows line ends", "3 5\r\n4 6\r\n", 11),
+        ("comments", "# a\n3 5\n", 5),
+    ],
+)
+def test_own_costs(tmp_path: Path, what: str, lines: str, own: int) -> None:
+    report = read_callgrind(written(tmp_path, f"events: Ir Dr\n\nfl=a.c\nfn=f\n{lines}"))
+    assert function(report, "f").own == own
+
+
+def test_a_dump_with_other_events_is_added_by_name(tmp_path: Path) -> None:
+    text = "events: Ir Dr\nfn=f\n1 10 3\n\npart: 2\nevents: Dr Ir\nfn=f\n1 4 20\n"
+    assert counters(read_callgrind(written(tmp_path, text))) == {"Ir": 30.0, "Dr": 7.0}
+
+
+def test_several_processes_are_added_up(tmp_path: Path) -> None:
+    path = DATA / "kernels.l2.callgrind"
+    one, both = read_callgrind(path), read_callgrind(path, path)
+    assert counters(both)["Ir"] == 2 * (counters(one)["Ir"] or 0.0)
+
+
+def test_chunks_do_not_change_what_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = read_callgrind(DATA / "kernels.l3.callgrind")
+    for size in (997, 1501):
+        monkeypatch.setattr("profkit.profilers.valgrind.lines.CHUNK_BYTES", size)
+        assert read_callgrind(DATA / "kernels.l3.callgrind") == whole
+
+
+# ---------------------------------------------------------------- bad input
+
+WHOLE = (DATA / "kernels.l2.callgrind").read_bytes()
+
+
+@pytest.mark.parametrize("keep", [0.3, 0.5, 0.7, 0.97])
+def test_a_file_that_was_cut_short_is_refused(tmp_path: Path, keep: float) -> None:
+    path = tmp_path / "cut"
+    path.write_bytes(WHOLE[: int(len(WHOLE) * keep)])
+    with pytest.raises(UnreadableReport, match=r"cut short|cannot read|costs expected"):
+        read_callgrind(path)
+
+
+def test_a_file_that_was_cut_inside_its_last_totals_is_doubted(tmp_path: Path) -> None:
+    path = tmp_path / "cut"
+    path.write_bytes(WHOLE[: WHOLE.index(b"totals: 6594") + 13])
+    (warning,) = read_callgrind(path).warnings
+    assert "may be damaged" in warning
+
+
+@pytest.mark.parametrize(
+    ("what", "text"),
+    [
+        ("empty", ""),
+        ("no events", "version: 1\ncreator: callgrind-3.19.0\n"),
+        ("words for costs", "events: Ir\nfn=f\n1 many\n"),
+        ("more costs than events", "events: Ir\nfn=f\n1 2 3\n"),
+        ("a number of 400 digits", "events: Ir\nfn=f\n1 " + "9" * 400 + "\n"),
+        ("a number of 5000 digits", "events: Ir\nfn=f\n1 " + "9" * 5000 + "\n"),
+        ("less than nothing", "events: Ir\nfn=f\n1 -5\n"),
+        ("an underflow", "events: Ir\nfn=f\n1 18446744073708398244\n"),
+        ("costs before events", "fn=f\n1 2\n"),
+        ("calls without a number", "events: Ir\nfn=f\ncalls=x 1\n1 2\n"),
+        ("prose", "events: Ir\nfn=f\n1 2\nThis is no profile at all\n"),
+        ("a million events", "events: " + "e " * 1_000_000 + "\nfn=f\n1 2\n"),
+        ("an endless line", "events: Ir\nfn=" + "f" * 5_000_000),
+    ],
+)
+def test_what_is_no_callgrind_file_is_refused_with_a_sentence(tmp_path: Path, what: str, text: str) -> None:
+    with pytest.raises(UnreadableReport):
+        read_callgrind(written(tmp_path, text))
+
+
+@given(st.binary(max_size=400), st.integers(0, len(WHOLE)))
+def test_garbage_is_refused_or_read_but_never_crashes(garbage: bytes, where: int) -> None:
+    import tempfile
+
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(WHOLE[:where] + garbage + WHOLE[where:])
+        file.flush()
+        try:
+            read_callgrind(Path(file.name))
+        except UnreadableReport as error:
+            assert error.message  # noqa: PT017
+
+
+def test_a_region_that_was_never_entered_is_said(tmp_path: Path) -> None:
+    text = "# callgrind format\ncreator: callgrind-3.19.0\nevents: Ir\nsummary: 0\n\n\ntotals: 0\n"
+    report = read_callgrind(written(tmp_path, text))
+    assert "never entered" in report.warnings[0]
+
+
+def test_totals_that_contradict_the_lines_are_said(tmp_path: Path) -> None:
+    report = read_callgrind(written(tmp_path, "events: Ir\nfn=f\n1 200\ntotals: 300\n"))
+    assert counters(report) == {"Ir": 200.0}
+    assert "300" in report.warnings[0]
+
+
+# ---------------------------------------------------------------- sniffing
+
+
+@pytest.mark.parametrize(
+    ("head", "is_one"),
+    [
+        (WHOLE, True),
+        (XDEBUG.encode(), True),
+        (b"events: ticks\nfl=a\nfn=b\n1 2\n", True),
+        (b"desc: I1 cache: 1 B\ncmd: ./a\nevents: Ir\nfl=a\nfn=b\n1 2\n", False),
+        (b"", False),
+        (b"\x7fELF\0\0events: Ir\ncreator: x\n", False),
+        (b"events: are things that happen\n", False),
+    ],
+)
+def test_told_by_content(head: bytes, is_one: bool) -> None:
+    assert looks_like(head) is is_one

@@ -1,0 +1,152 @@
+"""Instructions decoded where they stand, multiplied by how often they were executed."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+from elf_file import ADDRESS, write_elf
+
+from profkit.core.errors import UnreadableReport
+from profkit.profilers.valgrind.elf import read_elf
+from profkit.profilers.valgrind.executions import read_executions
+from profkit.profilers.valgrind.instructions import Mix, instruction_mix
+
+DATA = Path(__file__).resolve().parents[2] / "data" / "valgrind"
+
+#        vaddpd ymm0,ymm1,ymm2  vfmadd231ss xmm0,xmm1,xmm2  paddd xmm0,xmm1  ret
+X86 = bytes.fromhex("c5f558c2c4e271b9c2660ffec1c3")
+#        fmla v0.4s,v1.4s,v2.4s  fadd d0,d1,d2  ret
+ARM = bytes.fromhex("20cc224e2028621ec0035fd6")
+
+
+def report(library: Path | str, lines: str, positions: str = "instr line") -> str:
+    return f"positions: {positions}\nevents: Ir Dr\nob={library}\nfl=a.c\nfn=kernel\n{lines}"
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "callgrind.out"
+    path.write_text(text)
+    return path
+
+
+def test_operations_are_lanes_times_executions(tmp_path: Path) -> None:
+    elf = write_elf(tmp_path / "lib.so", X86)
+    lines = f"{ADDRESS:#x} 10 100 5\n+4 * 10\n+5 +1 7\n+4 * 1\n"
+    mix = instruction_mix(written(tmp_path, report(elf, lines)))
+    assert mix is not None
+    assert mix.whole == Mix(
+        executed=118, flop64=400, flop32=20, packed256=100, scalar=10, simd_int=7, undecoded=0
+    )
+    assert [(f.function, f.library) for f in mix.functions] == [("kernel", str(elf))]
+    counters = {c.name: c.value for c in mix.functions[0].counters()}
+    assert (counters["FLOP"], counters["FPinstr"], counters["SIMDfp"]) == (420, 110, 100)
+
+
+def test_arm_code_is_decoded_by_its_own_rules(tmp_path: Path) -> None:
+    elf = write_elf(tmp_path / "lib.so", ARM, "aarch64")
+    mix = instruction_mix(written(tmp_path, report(elf, f"{ADDRESS:#x} 1 10\n+4 1 3\n+4 1 1\n")))
+    assert mix is not None
+    assert mix.whole == Mix(executed=14, flop32=80, flop64=3, packed128=10, scalar=3)
+
+
+@pytest.mark.parametrize(
+    ("what", "lines", "expected"),
+    [
+        ("absolute", "0x10 1 5\n0x20 1 6\n", {0x10: 5, 0x20: 6}),
+        ("relative", "0x10 1 5\n+4 1 6\n-2 1 7\n* 1 1\n", {0x10: 5, 0x14: 6, 0x12: 8}),
+        (
+            "a call moves the address and adds nothing",
+            "0x10 1 5\ncfn=g\ncalls=1 0x50 3\n+4 1 99\n+4 1 6\n",
+            {0x10: 5, 0x18: 6},
+        ),
+        (
+            "a jump moves the address and adds nothing",
+            "0x10 1 5\njump=4 0x18 2\n+8 1\n+4 1 6\n",
+            {0x10: 5, 0x1C: 6},
+        ),
+        ("the same address twice", "0x10 1 5\n0x10 2 6\n", {0x10: 11}),
+    ],
+)
+def test_positions_are_followed(tmp_path: Path, what: str, lines: str, expected: dict[int, int]) -> None:
+    executions = read_executions(written(tmp_path, report("lib.so", lines)))
+    assert executions is not None
+    assert executions["lib.so", "kernel"] == expected
+
+
+def test_a_report_by_line_has_no_mix() -> None:
+    assert instruction_mix(DATA / "kernels.l2.callgrind") is None
+
+
+def test_code_that_is_not_here_is_undecoded_and_counts_are_withheld() -> None:
+    mix = instruction_mix(DATA / "kernels.l3.callgrind")
+    assert mix is not None
+    assert mix.whole.undecoded == mix.whole.executed == 393_234 + 6_594
+    assert all(c.value is None and c.state == "not-counted" for c in mix.counters())
+    assert "100.00% of the instructions were not decoded" in mix.notes[0]
+    assert "kernels" in mix.notes[0]
+
+
+def test_a_little_undecoded_code_is_said_and_tolerated(tmp_path: Path) -> None:
+    elf = write_elf(tmp_path / "lib.so", X86)
+    text = report(elf, f"{ADDRESS:#x} 1 100\n") + "ob=???\nfn=jit\n0x5 0 2\n"
+    mix = instruction_mix(written(tmp_path, text))
+    assert mix is not None
+    assert {c.name: c.value for c in mix.whole.counters()}["FLOP"] == 400
+    assert "1.96% of the instructions were not decoded" in mix.notes[0]
+
+
+def test_an_address_outside_of_the_file_is_undecoded(tmp_path: Path) -> None:
+    elf = write_elf(tmp_path / "lib.so", X86)
+    mix = instruction_mix(written(tmp_path, report(elf, f"{ADDRESS + 4096:#x} 1 9\n")))
+    assert mix is not None
+    assert mix.whole.undecoded == 9
+
+
+def test_an_impossible_count_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableReport, match="no run can have"):
+        instruction_mix(written(tmp_path, report("lib.so", "0x10 1 " + "9" * 400 + "\n")))
+
+
+def test_addresses_beyond_any_memory_are_undecoded(tmp_path: Path) -> None:
+    elf = write_elf(tmp_path / "lib.so", X86)
+    mix = instruction_mix(written(tmp_path, report(elf, f"-5 1 2\n0x1{'0' * 40} 1 3\n")))
+    assert mix is not None
+    assert mix.whole.undecoded == 5
+
+
+def test_broken_positions_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableReport, match="no sound callgrind file"):
+        read_executions(written(tmp_path, report("lib.so", "0xzz 1 5\n")))
+
+
+@pytest.mark.parametrize(
+    ("what", "wrong"),
+    [
+        ("a table beyond the end", {"table": 1 << 62}),
+        ("a million headers", {"count": 60_000}),
+        ("headers of no size", {"entry": 0}),
+    ],
+)
+def test_a_lying_elf_header_gives_nothing(tmp_path: Path, what: str, wrong: dict[str, int]) -> None:
+    elf = read_elf(write_elf(tmp_path / "lib.so", X86, **wrong))
+    assert elf is None or elf.read(ADDRESS, 4) == b""
+
+
+def test_what_is_no_elf_file_gives_nothing(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("hello" * 100)
+    for path in (tmp_path / "text", tmp_path / "absent", tmp_path, Path("/dev/zero")):
+        assert read_elf(path) is None
+
+
+def test_the_running_interpreter_is_an_elf_file_with_its_machine() -> None:
+    import platform
+
+    elf = read_elf(Path(sys.executable).resolve())
+    if elf is None:
+        pytest.skip("this interpreter is no ELF file")
+    assert elf.architecture == platform.machine()
+    assert elf.read(elf.segments[0].address, 4) == b"\x7fELF"

@@ -1,0 +1,102 @@
+"""Two simulations of two levels each, combined into three levels."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from profkit.core.types import Counter, Report, Scope
+from profkit.profilers.valgrind.callgrind_file import read_callgrind
+from profkit.profilers.valgrind.levels import Levels, combine_levels
+
+DATA = Path(__file__).resolve().parents[2] / "data" / "valgrind"
+L2, L3 = (read_callgrind(DATA / f"kernels.{level}.callgrind") for level in ("l2", "l3"))
+ADD = Scope("region", "add")
+
+
+def of(levels: Levels, scope: Scope) -> dict[str, Counter]:
+    return {c.name: c for c in levels.counters if c.scope == scope}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("Ir", 393_234),
+        ("Dr", 131_075),
+        ("Dw", 65_539),
+        ("D1mr", 65_538),
+        ("D1mw", 32_768),
+        ("I2mr", 1),
+        ("D2mr", 65_538),
+        ("D2mw", 32_768),
+        ("D2wb", 1 + 32_698 + 65),
+        ("I3mr", 1),
+        ("D3mr", 0),
+        ("D3mw", 0),
+        ("D3wb", 0),
+        ("Bc", 65_536),
+        ("Bcm", 15),
+        ("line_bytes", 64),
+    ],
+)
+def test_each_level_is_counted_by_the_run_that_has_it_last(name: str, value: float) -> None:
+    assert of(combine_levels(L2, L3), ADD)[name].value == value
+
+
+def test_the_run_its_regions_and_its_hottest_functions_have_counters() -> None:
+    scopes = dict.fromkeys((c.scope.kind, c.scope.name) for c in combine_levels(L2, L3).counters)
+    expected = [
+        ("run", None),
+        ("region", "add"),
+        ("region", "calls"),
+        ("function", "add"),
+        ("function", "fib"),
+    ]
+    assert list(scopes) == expected
+
+
+def test_a_functions_levels_add_up_to_its_own() -> None:
+    add = of(combine_levels(L2, L3), Scope("function", "add", "kernels"))
+    assert (add["D1mr"].value, add["D2mr"].value, add["D3mr"].value) == (65_538, 65_538, 0)
+
+
+def test_without_a_third_level_its_counters_say_so() -> None:
+    counters = of(combine_levels(L2, None), ADD)
+    assert counters["D2mr"].value == 65_538
+    assert counters["D3mr"].state == "not-supported"
+    assert "no third" in (counters["D3mr"].reason or "")
+
+
+def test_a_report_without_branches_or_caches_leaves_them_unknown() -> None:
+    plain = read_callgrind(DATA / "kernels.jumps.callgrind")
+    counters = of(combine_levels(plain, plain), ADD)
+    assert counters["Ir"].value == 393_245
+    for name in ("D1mr", "D2mr", "D3wb", "Bcm", "line_bytes"):
+        assert counters[name].value is None
+        assert counters[name].state == "not-supported"
+
+
+def scaled(report: Report, factor: float) -> Report:
+    return replace(
+        report,
+        counters=tuple(
+            replace(c, value=None if c.value is None else c.value * factor) for c in report.counters
+        ),
+    )
+
+
+@pytest.mark.parametrize(("factor", "same"), [(1.0, True), (1.004, True), (1.01, False), (0.5, False)])
+def test_runs_that_did_different_work_are_told_apart(factor: float, same: bool) -> None:
+    levels = combine_levels(scaled(L2, factor), L3)
+    assert levels.same_work is same
+    assert any("different work" in warning for warning in levels.warnings) is not same
+
+
+def test_a_function_that_the_other_run_never_saw_has_no_second_level() -> None:
+    spots = tuple(h for h in L2.profiles[0].hotspots if h.function != "fib")
+    other = replace(L2, profiles=(replace(L2.profiles[0], hotspots=spots),))
+    fib = of(combine_levels(other, L3), Scope("function", "fib", "kernels"))
+    assert fib["D2mr"].state == "not-counted"
+    assert fib["D3mr"].value is not None

@@ -1,0 +1,240 @@
+"""Regions on the host's clock as windows of a trace; the row of time-info is one that Instruments 27 showed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from profkit.profilers.xctrace.alignment import (
+    CLOCK_COLUMNS,
+    CLOCK_TABLE,
+    NoClock,
+    TraceClock,
+    align,
+    read_clock,
+    read_signposts,
+)
+from profkit.profilers.xctrace.stream import tables
+from profkit.runtime.region.record import RegionRecord, RegionTimes
+from profkit.runtime.region.signpost import MARK
+
+EPOCH = 2_897_656_234_073
+HOST = EPOCH * 125 // 3  # host ns at the begin of the trace
+CLOCK = TraceClock(EPOCH, 125, 3)
+SECOND = 1_000_000_000
+LENGTH = 6 * SECOND
+
+
+def record(*spans: tuple[int, int], left_out: int = 0, pid: int = 7) -> RegionRecord:
+    """Spans are given in the time of the trace."""
+    regions = (RegionTimes("mlp", len(spans) + left_out, len(spans), ()),)
+    told = tuple((HOST + a, HOST + b) for a, b in spans)
+    return RegionRecord(pid, "trace", regions, spans=told, spans_left_out=left_out)
+
+
+def clock_of(*rows: tuple[object, ...]) -> TraceClock:
+    """Of rows whose timebase has no fields of its own, where it is no tuple."""
+    return read_clock(
+        [(e, t if isinstance(t, tuple) else (), None if isinstance(t, tuple) else t, c) for e, t, c in rows]
+    )
+
+
+# ---------------------------------------------------------------- the clock
+
+
+def test_ticks_become_nanoseconds_without_losing_one() -> None:
+    clock = clock_of((EPOCH, "125/3", EPOCH))
+    assert clock == CLOCK
+    assert clock.in_trace(HOST + 123_456_789) == 123_456_789
+    # an epoch of 25 days of uptime: a float would be off by hundreds of ns
+    late = TraceClock(51_840_000_000_001, 125, 3)
+    assert late.in_trace(2_160_000_000_000_041 + 5) == 5
+
+
+@pytest.mark.parametrize("timebase", ["125/3", " 125 / 3 ", (125, 3), ("125", "3"), (125 << 32) + 3])
+def test_the_timebase_is_read_in_every_form_it_has(timebase: object) -> None:
+    assert clock_of((EPOCH, timebase, None)) == CLOCK
+
+
+def test_an_intel_mac_counts_nanoseconds() -> None:
+    assert clock_of((5_000, "1/1", 5_000)).in_trace(5_300) == 300
+
+
+@pytest.mark.parametrize(
+    "timebase",
+    ["", "125", "125/0", "0/3", "a/b", "125/3/2", "-125/3", (125,), ("x", 3), 3, 1.5, "9" * 30 + "/1"],
+)
+def test_a_timebase_that_is_none_is_refused(timebase: object) -> None:
+    with pytest.raises(NoClock, match="for the timebase"):
+        clock_of((EPOCH, timebase, EPOCH))
+
+
+@pytest.mark.parametrize("epoch", [-1, 1.5, "soon", True, 1 << 64])
+def test_an_epoch_that_is_none_is_refused(epoch: object) -> None:
+    with pytest.raises(NoClock, match="for the begin"):
+        clock_of((epoch, "125/3", None))
+
+
+@pytest.mark.parametrize("rows", [[], [(None, None, None)], [(EPOCH, None, None)]])
+def test_a_table_without_a_row_is_no_clock(rows: list[tuple[object, ...]]) -> None:
+    with pytest.raises(NoClock, match="has no row in time-info"):
+        clock_of(*rows)
+
+
+def test_rows_that_say_the_same_are_one_and_rows_that_differ_are_refused() -> None:
+    assert clock_of(*[(EPOCH, "125/3", EPOCH)] * 3) == CLOCK
+    with pytest.raises(NoClock, match="begins the clock anew: 2 rows that differ"):
+        clock_of((EPOCH, "125/3", EPOCH), (EPOCH + 1, "125/3", EPOCH))
+
+
+def test_a_sleep_before_the_trace_is_nothing_and_one_in_it_is_told() -> None:
+    assert not clock_of((EPOCH, "125/3", EPOCH + 10**12)).slept
+    clock = clock_of((EPOCH, "125/3", EPOCH), (EPOCH, "125/3", EPOCH + 10**9))
+    found = align([record((0, SECOND))], clock, LENGTH)
+    assert found.windows == ((0, SECOND),)
+    assert found.notes == ("the machine slept while it recorded; the clock of the trace stood still with it",)
+
+
+TIME_INFO = """<?xml version="1.0"?>
+<trace-query-result><node xpath='//trace-toc[1]/run[1]/data[1]/table[7]'><schema name="time-info">
+<col><mnemonic>update-time</mnemonic><name>Update Time</name><engineering-type>sample-time</engineering-type></col>
+<col><mnemonic>mabs-epoch</mnemonic><name>Run Epoch</name><engineering-type>mach-absolute-time</engineering-type></col>
+<col><mnemonic>mct-epoch</mnemonic><name>C</name><engineering-type>mach-continuous-time</engineering-type></col>
+<col><mnemonic>timebase-info</mnemonic><name>T</name><engineering-type>mach-timebase-info</engineering-type></col>
+<col><mnemonic>trace-start-time</mnemonic><name>S</name><engineering-type>time-since-epoch</engineering-type></col>
+</schema><row><sample-time id="1" fmt="00:00.000.000">0</sample-time>
+<mach-absolute-time id="2" fmt="2897656234073">2897656234073</mach-absolute-time>
+<mach-continuous-time id="3" fmt="2897656234073">2897656234073</mach-continuous-time>
+{timebase}<time-since-epoch id="7" fmt="25/9/26">1790291896751000000</time-since-epoch></row>
+</node></trace-query-result>
+"""
+FIELDS = (
+    '<mach-timebase-info-field id="5" fmt="125">125</mach-timebase-info-field>'
+    '<mach-timebase-info-field id="6" fmt="3">3</mach-timebase-info-field>'
+)
+
+
+@pytest.mark.parametrize(
+    "timebase",
+    [
+        f'<mach-timebase-info id="4" fmt="125/3">{FIELDS}</mach-timebase-info>',
+        f'<mach-timebase-info id="4">{FIELDS}</mach-timebase-info>',
+        '<mach-timebase-info id="4" fmt="125/3"/>',
+        '<mach-timebase-info id="4" fmt="125/3">125/3</mach-timebase-info>',
+    ],
+)
+def test_an_exported_table_is_read_whichever_way_it_tells_the_timebase(tmp_path: Path, timebase: str) -> None:
+    path = tmp_path / "time-info.xml"
+    path.write_text(TIME_INFO.format(timebase=timebase))
+    (clock,) = [
+        read_clock(table.rows(CLOCK_COLUMNS)) for table in tables(path) if table.schema == CLOCK_TABLE
+    ]
+    assert clock == CLOCK
+
+
+# ---------------------------------------------------------------- windows
+
+
+def test_entries_of_all_processes_are_windows_sorted_and_apart() -> None:
+    found = align(
+        [record((3_000, 4_000), (9_000, 9_500)), record((3_500, 5_000), (1_000, 2_000))], CLOCK, LENGTH
+    )
+    assert found.windows == ((1_000, 2_000), (3_000, 5_000), (9_000, 9_500))
+    assert (found.entries, found.source, found.notes, found.marked) == (4, "clock", (), True)
+
+
+def test_a_region_cut_by_the_ends_of_the_trace_is_cut_and_told() -> None:
+    found = align([record((-5, 10), (LENGTH - 3, LENGTH + 3))], CLOCK, LENGTH)
+    assert found.windows == ((0, 10), (LENGTH - 3, LENGTH))
+    assert found.notes == ("2 entries of the region cut off at the trace's ends",)
+
+
+def test_entries_outside_are_left_out_and_told() -> None:
+    found = align([record((-9, -4), (5, 6), (LENGTH + 1, LENGTH + 2))], CLOCK, LENGTH)
+    assert (found.windows, found.entries) == (((5, 6),), 1)
+    assert found.notes == (
+        "2 of 3 entries of the region lie outside of the trace (1 before its begin, 1 after its end)",
+    )
+
+
+def test_a_region_of_another_recording_never_counts() -> None:
+    found = align([record((LENGTH + 40 * SECOND, LENGTH + 41 * SECOND))], CLOCK, LENGTH)
+    assert (found.windows, found.source) == ((), "whole")
+    (note,) = found.notes
+    assert note.startswith("the whole trace counts, not the region alone: 1 of 1 entry")
+    assert found.lost == note
+    assert "the nearest by 40.0 s: it is of another recording, or of another clock" in note
+
+
+def test_a_trace_whose_length_is_not_known_has_a_begin_at_least() -> None:
+    assert align([record((5, 6))], CLOCK, None).windows == ((5, 6),)
+    assert align([record((-6, -5))], CLOCK, None).source == "whole"
+
+
+def test_entries_that_were_not_kept_are_told() -> None:
+    (note,) = align([record((5, 6), left_out=3)], CLOCK, LENGTH).notes
+    assert note == "3 later entries of the region are not in it: the times of 1 were kept"
+
+
+# ---------------------------------------------------------------- without a clock
+
+
+def test_without_time_info_the_whole_trace_counts_and_says_why() -> None:
+    found = align([record((5, 6))], None, LENGTH)
+    assert (found.windows, found.entries, found.marked) == ((), 0, False)
+    assert found.notes == (
+        "the whole trace counts, not the region alone: the trace does not tell its clock: it has no table time-info",
+    )
+
+
+def test_a_clock_that_cannot_be_read_says_why() -> None:
+    (note,) = align([record((5, 6))], NoClock("it has no row in time-info"), LENGTH).notes
+    assert note.endswith("the trace does not tell its clock: it has no row in time-info")
+
+
+def test_a_program_without_a_region_is_no_fault() -> None:
+    assert align([], CLOCK, LENGTH).notes == ()
+    assert align([RegionRecord(7, "trace")], None, LENGTH).notes == ()
+
+
+def test_a_region_without_times_is_told() -> None:
+    (note,) = align([record()], CLOCK, LENGTH).notes
+    assert note.endswith("its entries were not timed on the clock of the trace")
+
+
+# ---------------------------------------------------------------- signposts
+
+
+def test_signposts_of_ours_are_told_from_others() -> None:
+    rows = [(900, 50, MARK), (100, 50, MARK), (200, 50, 0), (300, 50, None), (None, 5, MARK), (5, -1, MARK)]
+    assert read_signposts(rows) == ((100, 150), (900, 950))
+
+
+def test_signposts_decide_where_the_clock_does_not() -> None:
+    found = align([record((5, 6))], None, LENGTH, ((100, 150), (900, 950)))
+    assert (found.windows, found.entries, found.source) == (((100, 150), (900, 950)), 2, "signposts")
+    assert found.notes[0].startswith(
+        "the region is where its signposts are: the trace does not tell its clock"
+    )
+
+
+def test_signposts_without_any_record_count() -> None:
+    found = align([], None, LENGTH, ((100, 150),))
+    assert (found.source, found.notes) == ("signposts", ())
+
+
+def test_a_clock_that_contradicts_the_signposts_is_not_believed() -> None:
+    found = align([record((SECOND, 2 * SECOND))], CLOCK, LENGTH, ((3 * SECOND, 4 * SECOND),))
+    assert (found.windows, found.source) == (((3 * SECOND, 4 * SECOND),), "signposts")
+    assert "by the clock it lies 2.00 s from its signposts" in found.notes[0]
+
+
+def test_a_clock_that_agrees_with_the_signposts_decides() -> None:
+    found = align([record((SECOND, 2 * SECOND))], CLOCK, LENGTH, ((SECOND + 9_000, 2 * SECOND - 4_000),))
+    assert (found.windows, found.source, found.notes) == (((SECOND, 2 * SECOND),), "clock", ())
+
+
+def test_signposts_of_entries_that_were_not_kept_contradict_nothing() -> None:
+    found = align([record((5, 6), left_out=1)], CLOCK, LENGTH, ((5, 6), (3 * SECOND, 4 * SECOND)))
+    assert found.source == "clock"

@@ -1,0 +1,269 @@
+"""Which files are exports of one recording, whatever they are called, and what a folder of them comes to."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+
+from profkit.core.errors import MachineError, UnreadableReport
+from profkit.profilers.formats import sniff
+from profkit.profilers.xctrace.folder import find_exports
+from profkit.profilers.xctrace.formats import TABLES
+from profkit.profilers.xctrace.report import read_exports, wanted_schemas
+from profkit.profilers.xctrace.toc import read_toc
+from profkit.profiling.summarize import examine
+from tests.cli_runner import profkit
+from tests.conftest import ROOT
+from tests.xctrace_tables import EMPTY, duration, export, node, process, text, time
+
+STATES = (("start", "start-time"), ("duration", "duration"), ("state", "gpu-state"))
+ROWS = [[time(n * 100), duration(50), text("gpu-state", "Active" if n % 2 else "Idle")] for n in range(8)]
+HOST = [[time(5), process("host", 17)]]
+TOC = """<?xml version="1.0"?>
+<trace-toc><run number="1"><info><target>
+  <device model="MacBook Air" name="Somebody&apos;s" os-version="26.3 (25D)" platform="macOS"/>
+  <process name="my host" pid="17" arguments="--n 3" return-exit-status="0"/></target>
+  <summary><start-date>2026-03-30T18:55:31</start-date><duration>1.5</duration>
+  <instruments-version>26.0 (17A)</instruments-version><template-name>Metal System Trace</template-name>
+  <intruments-recording-settings><instrument name="Metal Application"><array><dictionary><key name="GPU">
+    <value>Counter Set: (null)</value><value>Shader Timeline: Disabled</value></key></dictionary></array></instrument>
+  </intruments-recording-settings></summary></info>
+  <data><table schema="tick"/><table schema="metal-gpu-state-intervals" target-pid="SINGLE"/></data></run></trace-toc>
+"""
+
+
+def states(path: Path, run: int = 1, position: int = 2, rows: list[list[object]] | None = None) -> Path:
+    made = node("metal-gpu-state-intervals", STATES, rows or ROWS, run=run, position=position)  # type: ignore[arg-type]
+    path.write_bytes(export(made))
+    return path
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Exports of one recording under names that tell nothing, and other files."""
+    folder = tmp_path / "what 'it' was <b>"
+    folder.mkdir()
+    states(folder / "b.txt")
+    (folder / "a").write_text(TOC)
+    (folder / "c.xml").write_bytes(EMPTY)
+    (folder / "notes.md").write_text("# <trace-toc> was exported")
+    (folder / "big.xml").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:a1\nsize 5\n")
+    (folder / "x.plist").write_text('<?xml version="1.0"?><!DOCTYPE plist><plist/>')
+    (folder / "inner").mkdir()
+    return folder
+
+
+def test_exports_are_told_by_what_is_in_them(folder: Path) -> None:
+    assert sniff(folder).name == "xctrace-folder"
+    assert sniff(folder / "b.txt").name == "xctrace-table"
+    assert sniff(folder / "c.xml").name == "xctrace-table"
+    assert sniff(folder / "a").name == "xctrace-toc"
+    for other in ("notes.md", "x.plist"):
+        with pytest.raises(UnreadableReport):
+            sniff(folder / other)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_other_encodings_and_what_stands_before_the_root_are_seen_through(
+    encoding: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(f"\n<!-- exported -->{TOC.partition('?>')[2]}".encode(encoding))
+    assert sniff(path).name == "xctrace-toc"
+    assert len(read_toc(path)) == 1
+
+
+def test_a_folder_becomes_one_report_with_what_was_left_out_told(folder: Path) -> None:
+    report = read_exports(folder)
+    assert (report.tool, report.version) == ("xctrace", "26.0 (17A)")
+    assert report.facts | {"command": ""} == report.facts | {
+        "Instruments": "26.0 (17A)",
+        "template": "Metal System Trace",
+        "device model": "MacBook Air",
+        "system": "macOS 26.3 (25D)",
+        "counter set": "none",
+        "shader timeline": "Disabled",
+        "command": "",
+    }
+    assert report.facts["command"] == "'my host' --n 3"
+    assert "Somebody" not in str(report)
+    told = "\n".join(report.warnings)
+    assert "1 export without a table (nothing matched): c.xml" in told
+    assert "1 file not there, only pointers of Git LFS: big.xml" in told
+    assert "notes.md" not in told
+
+
+def test_the_same_table_twice_is_read_once_and_two_that_differ_are_refused(folder: Path) -> None:
+    shutil.copy(folder / "b.txt", folder / "copy of b.xml")
+    exports = find_exports(folder)
+    assert [entry.path.name for entry in exports.entries] == ["b.txt"]
+    assert "copy of b.xml is the same as b.txt" in exports.notes
+    states(folder / "copy of b.xml", rows=ROWS[:3])  # type: ignore[arg-type]
+    with pytest.raises(UnreadableReport, match="are both the table metal-gpu-state-intervals, and differ"):
+        find_exports(folder)
+
+
+def test_several_recordings_in_one_folder_are_refused(folder: Path) -> None:
+    (folder / "other toc.xml").write_text(TOC)
+    assert len(find_exports(folder).runs) == 1  # the same again
+    (folder / "other toc.xml").write_text(TOC.replace("1.5", "2.5"))
+    with pytest.raises(UnreadableReport, match=r"exports of 2 recordings: a, other toc\.xml") as caught:
+        find_exports(folder)
+    assert caught.value.fix == "put the exports of each recording into a folder of its own"
+
+
+def test_of_several_runs_the_one_with_most_tables_is_read(tmp_path: Path) -> None:
+    states(tmp_path / "1", run=1)
+    states(tmp_path / "2", run=2)
+    exports = find_exports(tmp_path)
+    assert exports.run == 2
+    states(tmp_path / "1 too", run=1, position=5)
+    exports = find_exports(tmp_path)
+    assert exports.run == 1
+    assert exports.notes == (
+        "of the runs 1, 2 of this recording, 1 is read: the last of those with most tables that profkit reads",
+    )
+
+
+def test_of_several_runs_one_that_says_something_is_read(tmp_path: Path) -> None:
+    states(tmp_path / "2", run=2)
+    for position, schema in enumerate(("tick", "display-surface-swap"), 1):
+        (tmp_path / schema).write_bytes(
+            export(node(schema, STATES[:1], [[time(1)]], run=1, position=position))
+        )
+    assert find_exports(tmp_path).run == 1
+    assert find_exports(tmp_path, wanted_schemas()).run == 2
+    report = read_exports(tmp_path)
+    assert report.metal is not None
+    assert report.metal.device_busy is not None
+
+
+def test_several_tables_in_one_file_are_all_found(tmp_path: Path) -> None:
+    nodes = (
+        node("tick", STATES[:1], [[time(1)]]),
+        node("metal-gpu-state-intervals", STATES, ROWS, position=2),
+    )
+    (tmp_path / "x.xml").write_bytes(export(*nodes))
+    assert find_exports(tmp_path / "x.xml").schemas == {"tick", "metal-gpu-state-intervals"}
+    report = read_exports(tmp_path / "x.xml")
+    assert report.metal is not None
+    assert report.metal.device_busy == pytest.approx(200e-9)
+    assert "1 table that profkit makes nothing of: tick" in report.warnings
+
+
+def test_a_table_of_contents_alone_says_how_it_was_recorded(tmp_path: Path) -> None:
+    (tmp_path / "toc").write_text(TOC)
+    for path in (tmp_path / "toc", tmp_path):
+        report = read_exports(path)
+        assert report.facts["template"] == "Metal System Trace"
+        assert any(note.startswith("a table of contents alone") for note in report.warnings)
+
+
+def test_an_export_of_nothing_and_what_a_track_lists_are_refused_with_the_way_on(tmp_path: Path) -> None:
+    path = tmp_path / "x.xml"
+    path.write_bytes(EMPTY)
+    for place in (path, tmp_path):
+        with pytest.raises(UnreadableReport, match="nothing in the recording matched") as caught:
+            read_exports(place)
+        assert caught.value.fix is not None
+        assert "--toc" in caught.value.fix
+    detail = "<node xpath='//trace-toc[1]/run[1]/tracks[1]/track[1]/details[1]/detail[1]'><row size-%=\"1\"/></node>"
+    path.write_bytes(export(detail))
+    with pytest.raises(UnreadableReport, match="what a track of Instruments lists"):
+        read_exports(path)
+    states(tmp_path / "y.xml")
+    assert any("what tracks list" in note for note in read_exports(tmp_path).warnings)
+
+
+def test_a_cut_off_table_in_a_folder_is_named(folder: Path) -> None:
+    whole = (folder / "b.txt").read_bytes()
+    (folder / "b.txt").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(UnreadableReport, match=r"b\.txt: cut off after \d whole rows?"):
+        read_exports(folder)
+
+
+def test_a_run_is_a_run_even_where_exports_lie_in_it(folder: Path) -> None:
+    (folder / "run.json").write_text("{}")
+    with pytest.raises(UnreadableReport, match=r"run\.json"):
+        examine(folder)
+
+
+def test_a_folder_of_anything_else_is_no_report(tmp_path: Path) -> None:
+    (tmp_path / "x.xml").write_text("<html/>")
+    with pytest.raises(UnreadableReport, match=r"no report: there is no run\.json in it"):
+        sniff(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "inside", [["Trace1.run"], ["corespace", "form.template"], ["instrument_data", "open.creq"]]
+)
+def test_a_document_of_instruments_says_how_it_is_exported_where_no_xctrace_is(
+    inside: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PROFKIT_XCTRACE", raising=False)
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    document = tmp_path / "my run.trace"
+    for name in inside:
+        (document / name).mkdir(parents=True)
+    assert sniff(document).name == "xctrace-document"
+    with pytest.raises(MachineError, match="which only xctrace can read") as caught:
+        examine(document)
+    if os.uname().sysname != "Darwin":
+        assert caught.value.fix is not None
+        assert f"xctrace export --input {shlex.quote(document.name)} --toc" in caught.value.fix
+        assert "[@schema=\"'$t'\"]" in caught.value.fix
+
+
+def test_the_page_on_macs_exports_the_same_tables_by_hand_as_an_error_does() -> None:
+    page = (ROOT / "docs" / "mps.md").read_text()
+    (shown,) = re.findall(r"for t in (.*?); do", page, re.DOTALL)
+    assert tuple(shown.replace("\\\n", " ").split()) == TABLES
+
+
+def test_what_the_page_on_macs_asks_for_keeps_the_regions_that_a_workload_marks() -> None:
+    """A document alone has no note of them; its exported tables have it beside them."""
+    page = (ROOT / "docs" / "mps.md").read_text()
+    (asked,) = re.findall(r"^ +profkit record --tool xctrace --report (\S+)", page, re.MULTILINE)
+    assert not asked.endswith(".trace")
+    assert f"profkit summarize {asked}\n" in page
+
+
+def test_the_tables_that_are_to_be_exported_by_hand_are_tables_that_are_read() -> None:
+    assert set(TABLES) <= set(wanted_schemas())
+
+
+def test_the_command_reads_a_folder_and_names_what_it_is(folder: Path) -> None:
+    done = profkit("summarize", folder, "--format", "json", cwd=folder)
+    assert done.code == 0, done.err
+    assert done.json()["backend"] == "mps"
+    assert profkit("summarize", "c.xml", cwd=folder).code == 2
+
+
+def test_a_folder_of_exports_is_stored_in_a_history_once(folder: Path) -> None:
+    shutil.copytree(folder, folder.parent / "copy")
+    done = profkit(
+        "history", "add", folder, "copy", "--history", "h.sqlite", "--format", "json", cwd=folder.parent
+    )
+    assert done.code == 0, done.err
+    first, second = done.json()["runs"]
+    assert (first["added"], second["added"], first["entry"]) == (True, False, second["entry"])
+    assert first["values"] > 0
+
+
+def test_the_table_of_contents_of_the_recorded_trace(fixtures: Path) -> None:
+    (run,) = read_toc(fixtures / "xctrace" / "m1-metal-system-trace" / "toc.xml")
+    assert run.number == 1
+    assert len(run.tables) == 114
+    assert run.has("metal-gpu-counter-intervals")
+    assert not run.has("counters-profile")
+    assert run.setting("Induced GPU Performance State") == "Default"
+    assert run.summary["end-reason"] == "Target app exited"
+    assert run.processes == (("sm_apple_metal_probe_host", 17804), ("kernel", 0))
+    assert run.table("time-profile")["target-pid"] == "SINGLE"
+    assert run.table("kdebug") == {}  # there are many
+    assert run.table("kdebug", 1)["codes"] == '"0x2b,0x65"'

@@ -1,0 +1,200 @@
+"""What a recording does not give: the reason that it shows, and the way to get it. And shaders, where it has some."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+
+from tests.profilers.xctrace.metal_cases import ME, SCREEN, SEC, read, run, state, work
+
+INTERVALS, COUNTERS = "metal-gpu-intervals", "metal-gpu-counter-intervals"
+STATES = "metal-gpu-state-intervals"
+SHADERS, THERMAL = "metal-shader-profiler-intervals", "device-thermal-state-intervals"
+ROWS = [work(0, 10)]
+
+
+def absent(report, what):
+    (one,) = [one for one in report.metal.absent if one.what == what]
+    return one
+
+
+@pytest.mark.parametrize(
+    ("contents", "tables", "reason", "fix"),
+    [
+        (run(), {}, "Counter Set: (null)", "--instrument 'Metal GPU Counters'"),
+        (
+            run(("Counter Set: Performance Limiters",)),
+            {COUNTERS: []},
+            "not supported on target device",
+            "template",
+        ),
+        (run((), schemas=[COUNTERS]), {}, "was not exported", "xctrace export"),
+        (run((), schemas=[COUNTERS]), {COUNTERS: []}, "has no rows", "--instrument 'Metal GPU Counters'"),
+        (run(()), {}, "has no such table (template Metal System Trace)", "--template 'Metal System Trace'"),
+        ((), {}, "was not exported", "xctrace export"),
+    ],
+)
+def test_counters_are_absent_for_the_reason_that_the_recording_shows(contents, tables, reason, fix):
+    found = absent(read({INTERVALS: ROWS, **tables}, contents=contents), COUNTERS)
+    assert reason in found.reason
+    assert fix in found.fix
+    assert "--template" not in found.fix or "--instrument" not in found.fix  # beside others they give no rows
+
+
+def test_shaders_are_absent_for_the_reason_that_the_recording_shows():
+    found = absent(read({INTERVALS: ROWS, SHADERS: []}), SHADERS)
+    assert "Shader Timeline: Disabled" in found.reason
+    assert "Shader Timeline switched on" in found.fix  # counters beside it would tell no shader
+    assert "GPU Counters" not in found.fix
+    enabled = run(("Shader Timeline: Enabled",), schemas=[SHADERS])
+    assert "has no rows" in absent(read({INTERVALS: ROWS, SHADERS: []}, contents=enabled), SHADERS).reason
+
+
+def test_what_the_export_left_out_is_absent_for_its_reason():
+    report = read({INTERVALS: ROWS}, left_out={COUNTERS: "it is larger than 2.0 GB as XML"}, contents=run(()))
+    assert "larger than 2.0 GB" in absent(report, COUNTERS).reason
+
+
+def test_rows_outside_of_the_region_are_no_counters_in_it():
+    rows = [
+        {"start": 0, "duration": 5000, "name": "ALU Utilization", "value": 5.0, "gpu": "M1", "label": "5%"}
+    ]
+    report = read({INTERVALS: ROWS, COUNTERS: rows}, windows=[(6, 9)], contents=run(()))
+    assert report.metal.counters == ()
+    assert "none of its rows lies in the part that counts" in absent(report, COUNTERS).reason
+
+
+def test_the_line_that_exports_a_table_is_one_that_a_shell_reads():
+    line = absent(read({INTERVALS: ROWS}, contents=()), THERMAL).fix
+    assert shlex.split(line)[:2] == ["xctrace", "export"]
+    assert f'table[@schema="{THERMAL}"]' in line
+
+
+def test_completions_that_were_not_exported_are_absent_with_the_line_that_exports_them():
+    found = absent(read({INTERVALS: ROWS}, contents=()), "metal-command-buffer-completed")
+    assert "was not exported" in found.reason
+    assert "metal-command-buffer-completed.xml" in found.fix
+
+
+def test_what_is_there_is_not_absent():
+    rows = [{"start": 0, "duration": 9000, "thermal-state": "Nominal", "track-label": "Current"}]
+    told = [one.what for one in read({INTERVALS: ROWS, THERMAL: rows}).metal.absent]
+    assert INTERVALS not in told
+    assert THERMAL not in told
+    assert len(told) == len(set(told))
+
+
+def test_nothing_but_a_table_of_contents_is_a_trace_that_lacks_everything():
+    contents = run(schemas=[INTERVALS, "metal-gpu-state-intervals"])
+    report = read({}, contents=contents)
+    metal = report.metal
+    assert (metal.span, metal.device_busy, metal.process_busy, report.trace) == (None, None, None, None)
+    assert {INTERVALS, "metal-gpu-state-intervals", COUNTERS} <= {one.what for one in metal.absent}
+    assert read({}, contents=run()).metal is None  # a recording of the CPU
+
+
+def shader(start, duration, name, process=ME):
+    return {"start": start * 1000, "duration": duration * 1000, "name": name, "process": process}
+
+
+def test_shaders_of_the_process_are_summed_up_by_name():
+    rows = [
+        shader(0, 10, "gemm (45)"),
+        shader(5, 10, "gemm (45)"),
+        shader(20, 30, "silu (3)"),
+        shader(0, 99, "blur", SCREEN),
+    ]
+    metal = read({INTERVALS: [work(0, 60)], SHADERS: rows}).metal
+    assert [(one.name, one.kind, one.count) for one in metal.shaders] == [
+        ("silu (3)", "shader", 1),
+        ("gemm (45)", "shader", 2),
+    ]
+    assert metal.shaders[1].seconds == pytest.approx(20 * SEC)
+    assert metal.shaders[1].busy == pytest.approx(15 * SEC)
+    assert SHADERS not in [one.what for one in metal.absent]
+
+
+def test_program_counters_are_named_by_the_list_of_shaders():
+    listed = [
+        {"name": "gemm (45)", "pc-start": 1000, "pc-end": 1100, "process": ME},
+        {"name": "blur (9)", "pc-start": 2000, "pc-end": 2100, "process": SCREEN},
+    ]
+    pcs = [{"start": n * 1000, "duration": 1000, "pc": pc} for n, pc in enumerate((1000, 1099, 1100, 2050))]
+    tables = {INTERVALS: [work(0, 60)], "metal-shader-profiler-shader-list": listed}
+    metal = read({**tables, "gpu-shader-profiler-interval": pcs}).metal
+    assert [(one.name, one.count) for one in metal.shaders] == [("gemm (45)", 2)]
+    assert read(tables).metal.shaders == ()
+
+
+FAR = [{"start": 1_991_783_771 * 10**9}, {"duration": 10**17}, {"start": -(10**15)}]
+
+
+@pytest.mark.parametrize("far", FAR)
+@pytest.mark.parametrize("share", [1.0, 0.02])
+def test_times_far_outside_of_what_was_recorded_are_not_believed(far, share):
+    """Before, the process was busy for < 0.001 % of 1,991,783,771 s."""
+    rows = [{**work(20 * k, 10), **(far if k < share * 100 else {})} for k in range(100)]
+    states = [state(20 * k, 10) for k in range(100)]
+    report = read({INTERVALS: rows, STATES: states}, contents=run(duration="1.5"))
+    metal = report.metal
+    assert (metal.process_busy, metal.others) == (None, None)
+    assert metal.device_busy == pytest.approx(1000 * SEC)
+    assert metal.span < 1.5
+    found = absent(report, INTERVALS)
+    assert found.reason == (
+        f"the table is damaged: {int(100 * share)} of its 100 rows lie outside of the 1.50 s that were recorded"
+    )
+    assert "xctrace export" in found.fix
+    assert any("is it of the same recording?" in note for note in report.warnings)
+
+
+@pytest.mark.parametrize("far", FAR)
+def test_states_far_outside_of_what_was_recorded_are_not_believed(far):
+    states = [{**state(20 * k, 10), **(far if k < 2 else {})} for k in range(100)]
+    report = read({STATES: states}, contents=run(duration="1.5", schemas=[INTERVALS]))
+    assert (report.metal.device_busy, report.metal.span) == (None, 1.5)
+    assert "2 of its 100 rows lie outside of the 1.50 s" in absent(report, STATES).reason
+
+
+def test_states_that_tell_no_time_are_not_believed():
+    states = [{**state(20 * k, 10), **({"start": None} if k < 2 else {})} for k in range(100)]
+    report = read({STATES: states}, contents=run(schemas=[INTERVALS]))
+    assert report.metal.device_busy is None
+    assert "2 of its 100 rows tell no time" in absent(report, STATES).reason
+
+
+def test_one_row_far_outside_is_left_out_and_told():
+    rows = [{**work(20 * k, 10), **(FAR[0] if k == 7 else {})} for k in range(200)]
+    report = read({INTERVALS: rows}, contents=run(duration="1.5"))
+    assert report.metal.process_busy == pytest.approx(1990 * SEC)
+    assert any(note.startswith("metal-gpu-intervals: 1 row of 200 far outside") for note in report.warnings)
+    assert not any("left out" in note for note in report.warnings)
+
+
+@pytest.mark.parametrize("contents", [run(), run(duration="1.5", **{"recording-mode": "Windowed"})])
+def test_times_are_believed_where_nothing_tells_how_long_was_recorded(contents):
+    rows = [work(100_000_000 + 20 * k, 10) for k in range(100)]
+    assert read({INTERVALS: rows}, contents=contents).metal.process_busy == pytest.approx(1000 * SEC)
+
+
+@pytest.mark.parametrize(
+    "damaged", [{"duration": -5}, {"duration": None}, {"duration": 10**20}, {"start": None}]
+)
+@pytest.mark.parametrize("share", [1.0, 0.1])
+def test_rows_that_tell_no_time_are_no_idle_gpu(damaged, share):
+    """A table with many of them does not say how busy the GPU was; before, it was busy for 0 % of the time."""
+    rows = [
+        {**row, **damaged} if n < share * 100 else row
+        for n, row in enumerate([work(20 * k, 10) for k in range(100)])
+    ]
+    metal = read({INTERVALS: rows}).metal
+    assert metal.process_busy is None
+    assert metal.device_busy is None
+    assert (
+        f"{int(100 * share)} of its 100 rows tell no time"
+        in absent(read({INTERVALS: rows}), INTERVALS).reason
+    )
+    assert read({INTERVALS: [work(20 * k, 10) for k in range(100)]}).metal.process_busy == pytest.approx(
+        1000 * SEC
+    )

@@ -1,0 +1,423 @@
+"""What a Metal System Trace adds up to: truths that can be counted by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from profkit.core.types import Spread
+from tests.profilers.xctrace.metal_cases import (
+    BROWSER,
+    ME,
+    SCREEN,
+    SEC,
+    completion,
+    encoder,
+    read,
+    run,
+    state,
+    submission,
+    work,
+)
+
+INTERVALS, STATES = "metal-gpu-intervals", "metal-gpu-state-intervals"
+ENCODERS = "metal-application-encoders-list"
+SUBMISSIONS, COMPLETED = "metal-application-command-buffer-submissions", "metal-command-buffer-completed"
+
+
+def us(value):
+    return pytest.approx(value * SEC)
+
+
+TWO = {  # the process at 200 to 300 and 400 to 450, the screen at 100 to 150 and 420 to 500
+    INTERVALS: [
+        work(100, 50, SCREEN),
+        work(200, 100, cmdbuffer_id=1, encoder_id=11),
+        work(400, 50, cmdbuffer_id=2, encoder_id=12),
+        work(420, 80, SCREEN),
+    ],
+    STATES: [
+        state(100, 50),
+        state(150, 50, "Idle"),
+        state(200, 100),
+        state(300, 100, "Idle"),
+        state(400, 50),
+        state(450, 50),
+        state(500, 100, "Idle"),
+    ],
+}
+
+
+def test_the_device_is_busy_for_all_and_the_process_for_itself():
+    metal = read(TWO).metal
+    assert metal.span == us(500)  # all that the table of states speaks of
+    assert metal.device_busy == us(250)
+    assert metal.process_busy == us(150)
+    assert metal.others == us(100)
+    assert [(p.name, p.target, p.intervals) for p in metal.processes] == [
+        ("python3.12", True, 2),
+        ("WindowServer", False, 2),
+    ]
+    assert metal.processes[1].busy == us(130)
+
+
+def test_work_side_by_side_is_busy_once_and_spent_twice():
+    rows = [work(0, 100, cmdbuffer_id=1), work(50, 100, cmdbuffer_id=2), work(60, 10, cmdbuffer_id=2)]
+    metal = read({INTERVALS: rows}).metal
+    assert metal.process_busy == us(150)
+    (channel,) = metal.channels
+    assert (channel.seconds, channel.busy) == (us(210), us(150))
+    assert metal.command_buffers == Spread(
+        2, us(100), us(100), us(100), us(200)
+    )  # the second's parts overlap
+
+
+def test_without_a_region_the_window_goes_from_the_first_work_of_the_process_to_its_last():
+    report = read(TWO)
+    assert report.metal.window == us(250)
+    assert report.metal.window_busy == us(150)  # the screen's until 500 lies behind it
+    assert report.metal.longest_gap == us(100)
+    assert (report.trace.span, report.trace.busy) == (us(250), us(150))
+    assert not report.metal.marked
+    (note,) = report.warnings
+    assert "nothing is marked" in note
+    assert "250 µs lie between" in note
+
+
+def test_the_window_begins_with_the_commit_of_the_first_work():
+    tables = {**TWO, SUBMISSIONS: [submission(1, 160, 20), submission(2, 310, 10)]}
+    assert read(tables).metal.window == us(270)
+
+
+def test_a_region_cuts_what_lies_across_its_edges():
+    report = read(TWO, windows=[(250, 410), (440, 480)])
+    metal = report.metal
+    assert metal.marked
+    assert metal.entries == 2
+    assert metal.span == metal.window == us(200)
+    assert metal.process_busy == us(50 + 10 + 10)
+    assert metal.device_busy == us(50 + 10 + 40)
+    assert metal.longest_gap == us(100)
+    assert report.trace.setup_seconds == us(50)
+    (one,) = metal.encoders
+    assert (one.count, one.seconds) == (2, us(70))
+    assert report.warnings == ()
+
+
+def test_a_region_without_gpu_work_is_a_busy_time_of_zero_and_one_gap():
+    metal = read(TWO, windows=[(310, 390)]).metal
+    assert (metal.process_busy, metal.longest_gap) == (0.0, us(80))
+    assert metal.command_buffers is None
+    assert metal.encoders == ()
+
+
+def test_a_gap_waits_for_the_host_until_something_is_committed():
+    tables = {
+        INTERVALS: [work(100, 100, cmdbuffer_id=1), work(300, 100, cmdbuffer_id=2), work(240, 20, SCREEN)],
+        STATES: [state(100, 100), state(240, 20), state(300, 100)],
+        SUBMISSIONS: [submission(1, 40, 30), submission(2, 200, 30)],  # committed at 70 and 230
+        COMPLETED: [completion(1, 215), completion(2, 450)],
+    }
+    report = read(tables)
+    metal = report.metal
+    assert metal.window == us(330)  # 70 to 400
+    assert metal.unsubmitted == us(30)  # 200 to 230: that the first is not completed yet is no work
+    assert metal.blocked == us(20)
+    assert metal.latency == Spread(2, us(50), us(68), us(70), us(100))
+    assert metal.completion == Spread(2, us(182.5), us(216.25), us(220), us(365))
+    assert metal.notice == Spread(2, us(32.5), us(48.25), us(50), us(65))
+    assert metal.queue_most == 1
+    assert metal.queue_depth == pytest.approx((215 - 70 + 400 - 230) / 330)
+    assert report.trace.starved == pytest.approx(30 / 130)
+    assert report.trace.launch_latency == us(50)
+
+
+def test_others_take_the_gpu_from_the_process_only_while_it_waits_for_it():
+    tables = {
+        INTERVALS: [work(100, 50, latency=10, cmdbuffer_id=1), work(300, 50, latency=50, cmdbuffer_id=2)],
+        STATES: [state(100, 50), state(200, 30), state(260, 20), state(300, 50)],
+    }
+    metal = read(tables).metal
+    assert metal.others == us(50)
+    assert metal.blocked == us(20)  # the second was committed at 250
+    assert metal.unsubmitted == us(100)
+
+
+def test_a_command_buffer_ends_with_the_last_of_its_parts_to_end():
+    rows = [work(100, 100, cmdbuffer_id=1, latency=10), work(110, 20, cmdbuffer_id=1, latency=20)]
+    metal = read({INTERVALS: rows, COMPLETED: [completion(1, 260)]}).metal
+    assert metal.notice.median == us(60)
+    assert metal.command_buffers.total == us(100)
+
+
+def test_without_a_table_of_submissions_the_latency_tells_when_work_was_committed():
+    rows = [work(100, 100, cmdbuffer_id=1, latency=30), work(150, 70, cmdbuffer_id=1, latency=80)]
+    metal = read({INTERVALS: rows, COMPLETED: [completion(1, 260)]}).metal
+    assert metal.latency == Spread(1, us(30), us(30), us(30), us(30))
+    assert metal.completion.median == us(190)
+    assert SUBMISSIONS not in [one.what for one in metal.absent]
+
+
+def test_else_the_end_of_the_last_encoder_does():
+    tables = {
+        INTERVALS: [work(100, 100, cmdbuffer_id=1, encoder_id=11)],
+        ENCODERS: [encoder(11, "a", 1, start=40, duration=20), encoder(12, "b", 1, start=60, duration=15)],
+    }
+    metal = read(tables).metal
+    assert metal.latency.median == us(25)
+    assert metal.completion is None  # not told, so not made up of the end on the GPU
+
+
+def test_where_nothing_tells_of_commits_the_queue_is_not_known():
+    metal = read({INTERVALS: [work(100, 100, cmdbuffer_id=1)]}).metal
+    assert (metal.queue_depth, metal.unsubmitted, metal.blocked, metal.latency) == (None, None, None, None)
+    assert SUBMISSIONS in [one.what for one in metal.absent]
+
+
+def test_encoders_have_the_labels_of_the_list_and_else_their_own():
+    tables = {
+        INTERVALS: [
+            work(0, 10, encoder_id=1),
+            work(10, 30, encoder_id=2, label="Command Buffer 0:softmax"),
+            work(40, 20, encoder_id=3, label="GPU Execution"),
+            work(60, 5, encoder_id=1),
+        ],
+        ENCODERS: [encoder(1, "matmul")],
+    }
+    metal = read(tables).metal
+    assert [(one.name, one.count, one.seconds) for one in metal.encoders] == [
+        ("softmax", 1, us(30)),
+        ("Compute (no label)", 1, us(20)),
+        ("matmul", 1, us(15)),  # one encoder in two pieces
+    ]
+    assert [one.kernel.name for one in read(tables).trace.kernels] == [one.name for one in metal.encoders]
+
+
+def test_a_named_command_buffer_names_its_unnamed_encoders():
+    rows = [work(0, 10, encoder_id=1), work(10, 10, encoder_id=2)]
+    listed = [
+        encoder(1, "Compute Command 0", buffer_label="decode"),
+        encoder(2, "attention", buffer_label="decode"),
+    ]
+    names = [one.name for one in read({INTERVALS: rows, ENCODERS: listed}).metal.encoders]
+    assert names == ["attention", "decode: Compute Command 0"]
+
+
+def test_labels_may_hold_what_separates_them():
+    label = "Command Buffer 0:f(x): a (b) ( python3.12 (812) )"
+    (one,) = read({INTERVALS: [work(0, 10, label=label)]}).metal.encoders
+    assert one.name == "f(x): a (b) ( python3.12 (812) )"
+
+
+def test_too_many_names_are_folded_and_lose_no_time():
+    rows = [work(10 * n, 1 + n % 3, label=f"Command Buffer 0:step {n}", encoder_id=n + 1) for n in range(600)]
+    metal = read({INTERVALS: rows}).metal
+    assert [(one.name, one.count) for one in metal.encoders] == [("step #", 600)]
+    letters = [f"Command Buffer 0:{chr(97 + n % 26) * (1 + n // 26)}" for n in range(600)]
+    many = read(
+        {INTERVALS: [work(10 * n, 1 + n % 7, label=name) for n, name in enumerate(letters)]}
+    ).metal.encoders
+    assert len(many) == 512
+    assert sum(one.seconds for one in many) == us(sum(1 + n % 7 for n in range(600)))
+    assert max(many, key=lambda one: one.seconds).name == "[more]"
+
+
+def test_a_render_encoder_is_one_with_its_vertex_and_fragment_parts():
+    rows = [
+        work(0, 10, encoder_id=5, channel_name="Vertex"),
+        work(5, 20, encoder_id=5, channel_name="Fragment"),
+    ]
+    metal = read({INTERVALS: rows}).metal
+    (one,) = metal.encoders
+    assert (one.count, one.seconds, one.busy) == (1, us(30), us(25))
+    assert [(c.name, c.seconds) for c in metal.channels] == [("Fragment", us(20)), ("Vertex", us(10))]
+
+
+def test_copies_are_told_apart_where_they_are_called_so():
+    rows = [work(0, 30, encoder_id=1), work(20, 30, encoder_id=2, label="Command Buffer 0:Blit Command 0")]
+    assert read({INTERVALS: rows}).trace.copying == us(20)
+    assert read(TWO).trace.copying is None
+
+
+def test_numbered_command_buffers_of_what_only_computes_are_no_frames():
+    rows = [work(100 * n, 10, frame_number=n, cmdbuffer_id=n) for n in range(1, 5)]
+    assert read({INTERVALS: rows}).metal.frames is None
+    drawn = [{**row, "channel-name": "Fragment"} for row in rows]
+    assert read({INTERVALS: drawn}).metal.frames == Spread(3, us(100), us(100), us(100), us(300))
+    shown = [
+        {"cmdbuffer-id": n, "frame-number": n, "has-present": int(n % 2), "process": ME} for n in range(1, 5)
+    ]
+    told = read({INTERVALS: rows, "metal-command-buffer-frame-assignment": shown}).metal.frames
+    assert told == Spread(1, us(200), us(200), us(200), us(200))
+    apart = read({INTERVALS: drawn}, windows=[(50, 250), (280, 450)]).metal.frames
+    assert apart == Spread(2, us(100), us(100), us(100), us(200))  # none from one entry to the next
+
+
+def test_another_process_than_the_launched_one_counts_only_with_a_reason():
+    other = [work(0, 50, BROWSER)]
+    idle = read({INTERVALS: other})
+    assert idle.metal.process_busy == 0.0
+    assert idle.trace is None
+    assert idle.warnings[0] == "python3.12 (812) was launched and had nothing on the GPU"
+    called = read({INTERVALS: other, ENCODERS: [encoder(1, "a", process=BROWSER)]})
+    assert called.metal.process_busy == us(50)
+    assert "Firefox GPU Helper (900) counts, whose Metal calls were recorded with it" in called.warnings[0]
+    said = read({INTERVALS: [*other, work(60, 20)]}, pids=[900])
+    assert said.metal.process_busy == us(50)
+    assert [p.name for p in said.metal.processes if p.target] == ["Firefox GPU Helper"]
+
+
+def test_without_a_table_of_contents_the_busiest_counts_but_never_the_compositor():
+    report = read({INTERVALS: [work(0, 500, SCREEN), work(10, 20), work(40, 10, BROWSER)]}, contents=())
+    assert report.metal.process_busy == us(20)
+    assert (
+        report.warnings[0]
+        == "the recording names no process: python3.12 (812) counts, the busiest on the GPU"
+    )
+    assert report.metal.guessed == report.warnings[0]
+    encoders = [encoder(1, "a", process=BROWSER)]
+    assert read({INTERVALS: [work(0, 9, BROWSER)], ENCODERS: encoders}, contents=()).metal.guessed is None
+    assert read({INTERVALS: [work(0, 9)]}).metal.guessed is None
+    assert read({INTERVALS: [work(0, 500, SCREEN)]}, contents=()).metal.process_busy == us(500)
+
+
+def test_of_several_gpus_the_one_that_the_process_used_counts_and_each_is_told():
+    tables = {
+        INTERVALS: [
+            work(0, 10, gpu="Intel UHD 630"),
+            work(0, 60, gpu="AMD 5300M"),
+            work(0, 90, SCREEN, gpu="Intel UHD 630"),
+        ],
+        STATES: [
+            state(0, 90, gpu="Intel UHD 630"),
+            state(0, 60, gpu="AMD 5300M"),
+            state(60, 40, "Idle", gpu="AMD 5300M"),
+        ],
+    }
+    report = read(tables)
+    metal = report.metal
+    assert (metal.device, metal.span, metal.device_busy, metal.process_busy) == (
+        "AMD 5300M",
+        us(100),
+        us(60),
+        us(60),
+    )
+    assert [(d.name, d.busy, d.process_busy) for d in metal.devices] == [
+        ("Intel UHD 630", us(90), us(10)),
+        ("AMD 5300M", us(60), us(60)),
+    ]
+    assert [gpu.name for gpu in report.gpus] == ["Intel UHD 630", "AMD 5300M"]
+    assert "of 2 GPUs AMD 5300M counts" in report.warnings[1]
+
+
+def test_the_gpu_is_called_as_the_machine_calls_it():
+    info = [
+        {
+            "device-name": "M3 Ultra",
+            "vendor-name": "Apple",
+            "recommended-max-working-set-size": 83_494_600_000,
+        }
+    ]
+    rows = [work(0, 10, gpu="M3 Ultra")]
+    report = read({INTERVALS: rows, "device-gpu-info": info})
+    assert [gpu.name for gpu in report.gpus] == ["Apple M3 Ultra"]
+    assert report.metal.device == "Apple M3 Ultra"
+    assert report.metal.memory_recommended == 83_494_600_000
+
+
+def test_clocks_and_heat_are_told_in_the_part_that_counts_and_while_the_process_worked():
+    tables = {
+        **TWO,
+        "gpu-performance-state-intervals": [
+            {"start": 100_000, "duration": 150_000, "gpu-performance-state": "Minimum", "track-label": "M1"},
+            {"start": 250_000, "duration": 200_000, "gpu-performance-state": "Maximum", "track-label": "M1"},
+        ],
+        "device-thermal-state-intervals": [
+            {"start": 0, "duration": 900_000, "thermal-state": "Fair", "track-label": "Current"},
+            {"start": 0, "duration": 900_000, "thermal-state": "Serious", "track-label": "Induced"},
+        ],
+    }
+    metal = read(tables).metal
+    assert [(s.name, s.seconds, s.busy) for s in metal.performance] == [
+        ("Maximum", us(200), us(100)),
+        ("Minimum", us(150), us(50)),
+    ]
+    assert [(s.name, s.seconds) for s in metal.thermal] == [("Fair", us(500))]
+    assert metal.over_time.performance[0] == "Minimum"
+    assert metal.over_time.performance[-1] == "Maximum"
+    cut = read(tables, windows=[(0, 200)]).metal
+    assert [(s.name, s.seconds) for s in cut.performance] == [("Minimum", us(100))]
+
+
+def test_an_induced_state_is_told_and_the_default_is_none():
+    held = run(("Counter Set: Performance Limiters", "Induced GPU Performance State: Maximum"))
+    report = read(TWO, contents=held)
+    assert (report.metal.induced, report.metal.counter_set) == ("Maximum", "Performance Limiters")
+    assert "held in the performance state Maximum" in report.warnings[1]
+    assert (read(TWO).metal.induced, read(TWO).metal.counter_set) == (None, None)
+
+
+def test_memory_is_the_most_that_metal_had_allocated_for_the_process():
+    def level(start, duration, size, process=ME):
+        return {
+            "start": start * 1000,
+            "duration": duration * 1000,
+            "process": process,
+            "current-allocated-size": size,
+        }
+
+    rows = [level(10, 200, 5000), level(210, 10, 9000), level(220, 200, 4000), level(0, 900, 10**9, SCREEN)]
+    tables = {**TWO, "metal-current-allocated-size": rows}
+    assert read(tables).metal.memory_peak == 9000
+    assert read(tables, windows=[(300, 400)]).metal.memory_peak == 4000
+    assert read(tables, windows=[(600, 700)]).metal.memory_peak is None
+    assert read(TWO).metal.memory_peak is None
+
+
+def test_compiling_before_the_first_work_is_set_up():
+    rows = [
+        {"start": 50_000, "duration": 100_000, "process": ME},
+        {"start": 320_000, "duration": 10_000, "process": ME},
+    ]
+    report = read({**TWO, "graphics-compiler-activity-intervals": rows})
+    assert report.trace.compile_seconds == us(100)
+    assert report.metal.compiled == us(60)  # of the first what lies in the part that counts
+    assert read(TWO).metal.compiled is None
+
+
+def test_a_command_buffer_that_failed_is_warned_of():
+    failed = [{"timestamp": 300_000, "cmdbuffer-id": 2, "error-code": 9}]
+    report = read({**TWO, "metal-command-buffer-error": failed})
+    assert report.metal.failed == 1
+    assert any("1 command buffer ended with an error (code 9)" in one for one in report.warnings)
+    assert read({**TWO, "metal-command-buffer-error": []}).metal.failed == 0
+    assert read(TWO).metal.failed is None
+
+
+def test_rows_that_make_no_sense_are_left_out_and_counted():
+    rows = [
+        work(0, 10),
+        {**work(20, 10), "start": None},
+        {**work(20, 10), "duration": -5},
+        {**work(20, 10), "start": 1 << 70},
+        {**work(40, 10), "start-latency": -7, "frame-number": "Frame ?", "cmdbuffer-id": (1 << 64) - 1},
+        *[work(60 + n, 0) for n in range(300)],  # of a hundred rows one may be so; more tell nothing
+    ]
+    report = read({INTERVALS: rows})
+    assert report.metal.process_busy == us(20)
+    assert "3 rows without a time, a value or an id left out" in report.warnings
+
+
+def test_what_was_not_active_is_no_work():
+    assert read({INTERVALS: [work(0, 10), {**work(10, 90), "state": "Idle"}]}).metal.process_busy == us(10)
+
+
+def test_the_same_table_of_two_instruments_counts_once():
+    report = read([(INTERVALS, TWO[INTERVALS]), (INTERVALS, TWO[INTERVALS][:2]), (STATES, TWO[STATES])])
+    assert report.metal.process_busy == us(150)
+    assert report.metal.channels[0].count == 2
+    assert any("2 tables" in one for one in report.warnings)
+
+
+def test_rows_out_of_order_give_the_same():
+    backwards = {schema: rows[::-1] for schema, rows in TWO.items()}
+    assert read(backwards).metal == read(TWO).metal

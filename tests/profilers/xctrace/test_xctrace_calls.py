@@ -1,0 +1,175 @@
+"""How xctrace is found, asked and called, and what its texts and exit codes mean."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from profkit.profilers.xctrace import find, probe
+from profkit.profilers.xctrace.command import record_argv, time_limit, xpath
+from profkit.profilers.xctrace.ending import exit_status, was_cut
+from profkit.profilers.xctrace.faults import explain
+from profkit.profilers.xctrace.launched import absolute, is_finished
+from profkit.profilers.xctrace.toc import Run
+from tests.xctrace_stand_in import STAND_INS, XCTRACE, instruments
+
+
+@pytest.fixture(autouse=True)
+def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    find._of_xcode.cache_clear()
+    probe._asked.cache_clear()
+    monkeypatch.delenv("PROFKIT_XCTRACE", raising=False)
+
+
+def test_the_program_comes_last_and_whole() -> None:
+    argv = record_argv(
+        ("/p y", "-x", "--", "--output"), "o.trace", template="T", instruments=("A", "B"), limit=1.5
+    )
+    assert argv[-6:] == ("--launch", "--", "/p y", "-x", "--", "--output")
+    assert argv[:10] == (
+        "xctrace", "record", "--template", "T", "--instrument", "A", "--instrument", "B", "--time-limit", "1500ms",
+    )  # fmt: skip
+    assert argv[10:15] == ("--no-prompt", "--output", "o.trace", "--target-stdout", "-")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(60.0, "60s"), (0.0001, "1ms"), (2.5, "2500ms"), (3600, "3600s")]
+)
+def test_a_time_limit_is_never_0(seconds: float, text: str) -> None:
+    assert time_limit(seconds) == text
+
+
+@pytest.mark.parametrize("schema", ["", 'a"]', "a<b", "x'y"])
+def test_a_schema_that_is_no_name_asks_for_nothing(schema: str) -> None:
+    with pytest.raises(ValueError, match="no name of a schema"):
+        xpath(schema)
+
+
+def test_xctrace_is_the_one_that_xcrun_names_and_never_the_stub(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stub = tmp_path / "usr" / "bin"
+    stub.mkdir(parents=True)
+    (stub / "xctrace").write_text("#!/bin/sh\necho tool not found\nexit 1\n")
+    (stub / "xctrace").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{stub}{os.pathsep}{STAND_INS}{os.pathsep}{os.environ['PATH']}")
+    assert find.locate_xctrace().path == XCTRACE
+
+
+def test_an_xcode_that_is_here_and_not_selected_is_named_in_the_fix(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("Xcode-16.app", "Xcode-27.app"):
+        folder = tmp_path / "Applications" / name / "Contents" / "Developer" / "usr" / "bin"
+        folder.mkdir(parents=True)
+        (folder / "xctrace").touch()
+    monkeypatch.setenv("PATH", f"{STAND_INS}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("XCRUN_REFUSES", "tools")
+    found = find.locate_xctrace(tmp_path)
+    assert found.path is None
+    assert found.fault is not None
+    assert str(found.fault.fix).endswith("Applications/Xcode-27.app/Contents/Developer")
+
+
+def test_where_there_is_no_xcrun_there_is_no_xctrace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    ability = probe.probe_xctrace()
+    assert not ability.works
+    assert "runs on macOS only" in str(ability.reason)
+
+
+def test_what_xctrace_lists_is_what_can_be_recorded_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in instruments(tmp_path, version="26.0 (17A5295f)").env.items():
+        monkeypatch.setenv(name, value)
+    ability = probe.probe_xctrace()
+    assert (ability.works, ability.version) == (True, "26.0 (17A5295f)")
+    assert ability.lacks(template="Metal System Trace") is None
+    assert ability.lacks(instrument="Metal GPU Counters") is None
+    assert ability.lacks(template="Game Performance") == "this Xcode has no template called Game Performance"
+    assert "== " not in " ".join(ability.templates)
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "reason", "fix"),
+    [
+        ("Export failed: Document Missing Template Error", 10, "not finished", "shorter time"),
+        ("xcrun: error: unable to find utility \"xctrace\", not a developer tool", 72, "no xctrace", "xcode-select"),
+        ("", 69, "licence", "xcodebuild -license"),
+        ("Selected counter profile is not supported on target device", 0, "no set of GPU counters", "template"),
+        ("Instrument with name 'Metal GPU Counters' cannot be found", 56, "Metal GPU Counters", "list instruments"),
+        ("Cannot find template matching name: 'Nope'", 55, "template called Nope", "list templates"),
+        ("Unrecognized option: --no-prompt", 64, "option --no-prompt", "newer Xcode"),
+        ("Output file already exists at path: /x/a.trace", 57, "already", "another name"),
+        ("Failed to attach to target process.", 2, "protects programs", "Python of your own"),
+        ("No space left on device", 1, "disk is full", "df -h"),
+        ("", 133, "crashed", "shorter"),
+        ("", -9, "killed", "shorter"),
+        ("", 54, "time limit", "--timeout"),
+    ],
+)  # fmt: skip
+def test_an_error_of_xctrace_is_told_in_words_with_its_fix(
+    text: str, code: int, reason: str, fix: str
+) -> None:
+    fault = explain(text, code)
+    assert fault is not None
+    assert reason in fault.reason
+    assert fix in str(fault.fix)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "Target app exited, ending recording...\nRecording completed. Saving output file..."]
+)
+def test_what_xctrace_says_when_all_went_well_is_no_fault(text: str) -> None:
+    assert explain(text, 0) is None
+
+
+@pytest.mark.parametrize(
+    ("process", "status"),
+    [
+        ({"return-exit-status": "0", "termination-reason": "exit(0)"}, 0),
+        ({"return-exit-status": "4", "termination-reason": "exit(4)"}, 4),
+        ({"return-exit-status": "9", "termination-reason": "SIGKILL"}, 137),
+        ({"return-exit-status": "11", "termination-reason": "SIGSEGV"}, 139),
+        ({"return-exit-status": "3"}, 3),
+        ({}, None),
+        ({"return-exit-status": "-1"}, None),
+        ({"return-exit-status": "99999"}, None),
+        ({"termination-reason": "exit()"}, None),
+        ({"termination-reason": "exit(5)"}, 5),
+    ],
+)
+def test_how_the_program_ended_stands_in_the_table_of_contents(
+    process: dict[str, str], status: int | None
+) -> None:
+    assert exit_status(Run(1, process=process)) == status
+
+
+def test_a_recording_that_its_limit_ended_says_so() -> None:
+    assert was_cut(Run(1, summary={"end-reason": "Time limit reached"}))
+    assert not was_cut(Run(1, summary={"end-reason": "Target app exited"}))
+    assert not was_cut(Run(1))
+
+
+def test_a_program_is_named_by_its_whole_path_and_links_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "real").write_text("#!/bin/sh\n")
+    (tmp_path / "real").chmod(0o755)
+    (tmp_path / "python").symlink_to(tmp_path / "real")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert absolute(("python", "-c", "x"), "/w") == (str(tmp_path / "python"), "-c", "x")
+    assert absolute(("./bin/../python", "a"), tmp_path) == (str(tmp_path / "python"), "a")
+    assert absolute(("/usr/bin/env",), "/w") == ("/usr/bin/env",)
+    assert absolute(("absent",), "/w") == ("absent",)
+
+
+def test_a_document_without_its_last_file_is_not_finished(tmp_path: Path) -> None:
+    document = tmp_path / "a.trace"
+    (document / "Trace1.run").mkdir(parents=True)
+    assert not is_finished(document)
+    (document / "form.template").touch()
+    assert is_finished(document)

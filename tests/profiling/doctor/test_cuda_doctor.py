@@ -1,0 +1,202 @@
+"""What the doctor says of CUDA, by what device, driver and probes told."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from profkit.core.errors import Fault
+from profkit.core.types import Check, Gpu
+from profkit.hardware.gpu import read_gpus
+from profkit.profilers.ncu.probe import NcuAbility
+from profkit.profilers.nsys.probe import NsysAbility
+from profkit.profiling.doctor import blocked
+from profkit.profiling.doctor.cuda import cuda_checks, judge_cuda, no_device, sudo_checks
+from profkit.profiling.doctor.cuda_packages import judge_torch, nvtx_checks
+from profkit.profiling.doctor.cuda_sharing import holder_checks, sharing_checks
+
+H200 = Gpu("NVIDIA H200", 0, "9.0", "GH100", 132, 150 << 30, driver="580.159.04")
+
+
+WORKING = NcuAbility(Path("/opt/nvidia/ncu"), "2025.3.1", True, chips=("GH100",))
+TRACING = NsysAbility(Path("/opt/nvidia/nsys"), "2025.3.2", True)
+DENIED = replace(
+    WORKING, counters_ok=False, reason="the driver keeps the counters for root", fix="options nvidia ...=0"
+)
+ABSENT = NcuAbility(None, None, False, "ncu is not installed")
+NO_NSYS = NsysAbility(None, None, False, "nsys is not installed", "apt-get install nsight-systems-cli")
+
+
+@pytest.fixture(autouse=True)
+def _no_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Importing torch takes seconds; what this Python has, and lacks, has its own tests below."""
+    monkeypatch.setattr("profkit.profiling.doctor.cuda.torch_checks", lambda: iter(()))
+    monkeypatch.setattr("profkit.profiling.doctor.cuda.nvtx_checks", lambda: iter(()))
+
+
+def told(ncu: NcuAbility, nsys: NsysAbility, gpu: Gpu = H200) -> dict[str, Check]:
+    return {check.name: check for check in judge_cuda((gpu,), ncu, nsys)}
+
+
+def test_where_all_works_every_line_is_ok() -> None:
+    found = told(WORKING, TRACING)
+    assert {name: check.state for name, check in found.items()} == dict.fromkeys(
+        ("cuda backend", "GPU 0", "ncu", "GPU counters", "nsys"), "ok"
+    )
+    assert "GH100, compute capability 9.0, 150 GiB, driver 580.159.04" in found["GPU 0"].detail
+
+
+@pytest.mark.parametrize(
+    ("ncu", "nsys", "says"),
+    [
+        (DENIED, TRACING, "verdicts that need them will be unknown"),
+        (WORKING, NO_NSYS, "torch's own profiler traces instead"),
+        (ABSENT, NO_NSYS, "profkit times here"),
+    ],
+)
+def test_what_tools_cannot_do_limits_the_backend_and_does_not_block_it(
+    ncu: NcuAbility, nsys: NsysAbility, says: str
+) -> None:
+    found = told(ncu, nsys)
+    assert found["cuda backend"].state == "limited"
+    assert says in found["cuda backend"].detail
+    assert blocked("cuda", tuple(found.values())) is None
+
+
+def test_refused_counters_come_with_the_probes_line() -> None:
+    found = told(DENIED, TRACING)
+    assert (found["GPU counters"].state, found["GPU counters"].fix) == ("refused", DENIED.fix)
+
+
+@pytest.mark.parametrize("path", ["/usr/sbin:/usr/bin:/bin", "/nowhere", ""])
+def test_a_sudo_that_lost_the_callers_python_is_told_with_whole_paths(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", "/my python/bin/python3")
+    [only] = sudo_checks({"SUDO_UID": "1000", "PATH": path})
+    assert (only.name, only.state) == ("PATH under sudo", "limited")
+    assert only.fix is not None
+    assert only.fix.startswith('sudo -E env "PATH=$PATH" ')
+    assert only.fix.count("'/my python/bin/python3'") == 2
+
+
+def test_a_sudo_that_kept_it_and_no_sudo_at_all_need_no_line() -> None:
+    assert list(sudo_checks({"SUDO_UID": "1000", "PATH": str(Path(sys.executable).parent)})) == []
+    assert list(sudo_checks({"PATH": "/usr/bin"})) == []
+
+
+def test_without_a_device_one_calm_line_says_why_and_nothing_is_started(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("profkit.hardware.gpu.read_gpus", lambda: ())
+    monkeypatch.setattr("profkit.hardware.gpu.driver_fault", lambda: Fault("no GPU here", "--backend cpu"))
+    monkeypatch.setattr("profkit.profilers.nsys.find.find_nsys", lambda: None)
+    [only] = cuda_checks()
+    assert (only.name, only.state, only.fix) == ("cuda backend", "missing", "--backend cpu")
+    assert "reports that were recorded elsewhere can be read here" in only.detail
+    assert blocked("cuda", (only,)) == only.detail
+
+
+def test_a_driver_that_does_not_answer_is_told_with_its_fix() -> None:
+    [only] = no_device(Fault("the driver was updated", "restart the machine"))
+    assert only.fix == "restart the machine"
+
+
+@pytest.mark.skipif(bool(read_gpus()), reason="there is a GPU here")
+def test_this_machine_without_a_gpu_is_told_so_at_once() -> None:
+    assert next(iter(cuda_checks())).state == "missing"
+
+
+def test_what_ncu_may_stumble_over_is_told_before_it_does() -> None:
+    doubting = replace(
+        WORKING, notes=("ncu 2025.3.1 was seen to refuse drivers before 580", "MIG is on: ...")
+    )
+    found = told(doubting, TRACING)
+    assert (found["ncu"].state, found["ncu"].detail) == ("limited", doubting.notes[0])
+    assert found["ncu"].fix is not None
+    assert "PROFKIT_NCU" in found["ncu"].fix
+    only_shared = told(replace(WORKING, notes=("MIG is on: ...",)), TRACING, replace(H200, mig=True))
+    assert (only_shared["ncu"].state, only_shared["MIG"].state) == ("ok", "limited")
+
+
+@pytest.mark.parametrize(
+    ("name", "fix"),
+    [
+        ("nv-hostengine", "dcgmi profile --pause"),
+        ("dcgm-exporter", "dcgmi profile --pause"),
+        ("dynolog", "dyno dcgm_profiling --mute=true"),
+        ("ncu", "wait until it ends"),
+    ],
+)
+def test_who_may_hold_the_counters_is_named_with_the_line_that_lets_go(
+    tmp_path: Path, name: str, fix: str
+) -> None:
+    for pid, comm in ((1, "init"), (77, name), (78, name)):
+        folder = tmp_path / "proc" / str(pid)
+        folder.mkdir(parents=True)
+        (folder / "comm").write_text(f"{comm}\n")
+    [only] = holder_checks(tmp_path)
+    assert only.state == "limited"
+    assert name in only.detail
+    assert only.fix is not None
+    assert fix in only.fix
+    assert "systemctl stop" not in only.fix
+
+
+def test_a_system_that_shows_no_processes_names_nobody(tmp_path: Path) -> None:
+    assert list(holder_checks(tmp_path)) == []
+
+
+@pytest.mark.parametrize(
+    ("gpu", "name"),
+    [
+        (Gpu("H100 MIG 1g.10gb", mig=True), "MIG"),
+        (Gpu("RTX 4090", virtual="wsl"), "WSL"),
+        (Gpu("A40-8Q", virtual="vgpu"), "vGPU"),
+    ],
+)
+def test_a_device_that_is_not_wholly_ones_own_is_told(gpu: Gpu, name: str) -> None:
+    [only] = sharing_checks((gpu,))
+    assert (only.name, only.state) == (name, "limited")
+    assert only.fix
+    assert list(sharing_checks((H200,))) == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "state", "says"),
+    [
+        ({"version": "2.11.0", "cuda": "13.0", "said": None}, "ok", "CUDA 13.0"),
+        ({"version": "2.13.0+cpu", "cuda": None, "said": "no"}, "limited", "without CUDA"),
+        (
+            {
+                "version": "2.11",
+                "cuda": "13.0",
+                "said": "The NVIDIA driver on your system is too old (12020)",
+            },
+            "refused",
+            "too old",
+        ),
+        ({"version": "2.11", "cuda": "13.0", "said": "CUDA unknown error"}, "refused", "CUDA unknown error"),
+        (None, "refused", "does not start: ImportError: libcudart"),
+    ],
+)
+def test_torch_is_held_against_the_driver(answer: dict[str, object] | None, state: str, says: str) -> None:
+    text = f"a warning\n{json.dumps(answer)}\n" if answer is not None else "Traceback"
+    check = judge_torch(text, "ImportError: libcudart")
+    assert check.state == state
+    assert says in check.detail
+    assert state == "ok" or check.fix
+
+
+@pytest.mark.parametrize(("installed", "told"), [(None, ["nvtx"]), ("0.2.13", [])])
+def test_a_python_without_nvtx_is_told_what_its_regions_lack(
+    monkeypatch: pytest.MonkeyPatch, installed: str | None, told: list[str]
+) -> None:
+    monkeypatch.setattr("profkit.profiling.doctor.cuda_packages._version", lambda _: installed)
+    found = list(nvtx_checks())
+    assert [check.name for check in found] == told
+    assert all(check.fix is not None and check.fix.endswith("pip install nvtx") for check in found)

@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from profkit.core.errors import MachineError, UsageError
+from profkit.core.types import Check
+from profkit.hardware.gpu import read_gpus
+from profkit.profiling import doctor
+from profkit.profiling.doctor import blocked, diagnose, subjects
+
+
+class Watched:
+    """Remembers what it was told."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def begin(self, title: str, detail: str = "") -> None:
+        self.told.append(title)
+
+    def tick(self, seconds: float) -> None: ...
+
+    def end(self, result: str) -> None:
+        self.told.append(result)
+
+    def note(self, text: str) -> None: ...
+
+
+def _good() -> Iterable[Check]:
+    return (Check("fine", "ok", "works"),)
+
+
+def _breaks() -> Iterable[Check]:
+    yield Check("first", "ok", "works")
+    raise ZeroDivisionError("a bug of ours")
+
+
+def _lacks() -> Iterable[Check]:
+    raise ModuleNotFoundError("No module named 'psutil'", name="psutil")
+
+
+def _refuses() -> Iterable[Check]:
+    raise MachineError("no such hardware", "buy some")
+
+
+def test_a_look_that_fails_is_told_and_stops_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = (
+        subjects.Subject("broken", _breaks),
+        subjects.Subject("refused", _refuses),
+        subjects.Subject("lacking", _lacks),
+        subjects.Subject("good", _good),
+    )
+    monkeypatch.setattr(doctor, "subjects_for", lambda _: looks)
+    watched = Watched()
+    found = {check.name: check for check in diagnose("cpu", watched)}
+    assert found["broken"].state == "refused"
+    assert "a bug of ours" in found["broken"].detail
+    assert (found["refused"].detail, found["refused"].fix) == ("no such hardware", "buy some")
+    assert found["lacking"].fix == "pip install psutil"
+    assert found["fine"].state == "ok"
+    assert watched.told[::2] == ["broken", "refused", "lacking", "good"]
+    assert watched.told[-1].startswith("good (")
+
+
+def test_a_backend_there_is_not_is_a_usage_error_that_names_those_there_are() -> None:
+    with pytest.raises(UsageError, match="cpu, cuda, mps"):
+        diagnose("tpu")
+
+
+@pytest.mark.parametrize(
+    ("backend", "titles"),
+    [
+        ("cpu", {"peaks", "perf", "valgrind"}),
+        ("cuda", {"cuda"}),
+        ("mps", {"mps"}),
+        ("all", {"peaks", "perf", "valgrind", "cuda", "mps"}),
+        ("auto", {"peaks", "perf", "valgrind", "cuda", "mps"}),
+    ],
+)
+def test_each_backend_has_its_own_tools_looked_at(backend: str, titles: set[str]) -> None:
+    found = [subject.title for subject in subjects.subjects_for(backend)]
+    assert found[0] == "noise"  # what follows starts processes and would be heard
+    assert set(found) == {"noise", "machine", "storage", "python"} | titles
+
+
+def test_what_blocks_a_backend_is_told_in_words() -> None:
+    cuda = Check("cuda backend", "missing", "profkit does not use them yet")
+    full = Check("output folder", "refused", "no space")
+    tight = Check("output folder", "limited", "little space")
+    no_perf = Check("perf", "missing", "not on PATH")
+    assert blocked("cuda", (cuda,)) == "profkit does not use them yet"
+    assert blocked("cpu", (cuda, tight, no_perf)) is None
+    assert blocked("cpu", (full,)) == "no space"
+
+
+def test_the_other_backends_of_this_machine_are_diagnosed_for_real() -> None:
+    found = {check.name: check for check in diagnose("cuda")}
+    assert (blocked("cuda", tuple(found.values())) is None) == bool(read_gpus())
+    assert {"processor", "caches", "free memory", "output folder", "python", "numpy"} <= set(found)
+    assert all(check.fix or check.detail for check in found.values() if check.state != "ok")

@@ -1,0 +1,224 @@
+"""perf and valgrind as they misbehave in the field (fake tools, really run), and as they are here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from profkit.core.errors import Fault
+from profkit.core.types import Check, Counter, CounterState
+from profkit.profilers.perf import find as perf_find
+from profkit.profilers.perf.faults import PARANOID_FIX
+from profkit.profilers.perf.probe import PerfAbility
+from profkit.profilers.valgrind import find as valgrind_find
+from profkit.profilers.valgrind.probe import ValgrindAbility, probe_valgrind
+from profkit.profiling.doctor.perf import census_words, judge_perf, perf_checks
+from profkit.profiling.doctor.valgrind import judge_valgrind, valgrind_checks
+
+Fake = Callable[[dict[str, str]], Path]
+
+
+@pytest.fixture(autouse=True)
+def only_our_path(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Look for tools on PATH alone, and remember no earlier answer."""
+    monkeypatch.setattr(perf_find, "_PLACES", ())
+    monkeypatch.setattr(valgrind_find, "_ELSEWHERE", ())
+    probe_valgrind.cache_clear()
+    yield
+    probe_valgrind.cache_clear()
+
+
+def _debian(tmp_path: Path, **more: str) -> Path:
+    root = tmp_path / "root"
+    files = {"etc/os-release": "ID=debian\n", "proc/sys/kernel/osrelease": "6.1.0-28-amd64\n", **more}
+    for path, content in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(content)
+    return root
+
+
+def _by_name(checks: Iterator[Check]) -> dict[str, Check]:
+    return {check.name: check for check in checks}
+
+
+# ---------------------------------------------------------------- fake tools, really run
+
+MISMATCH = """cat >&2 <<'END'
+WARNING: perf not found for kernel 6.8.0-45
+
+  You may need to install the following packages for this specific kernel:
+    linux-tools-6.8.0-45-generic
+END
+exit 2"""
+PARANOID = """[ "$1" = --version ] && { echo 'perf version 6.1.99'; exit 0; }
+cat >&2 <<'END'
+Error:
+Access to performance monitoring and observability operations is limited.
+Consider adjusting /proc/sys/kernel/perf_event_paranoid setting to open
+END
+exit 255"""
+SECCOMP = """[ "$1" = --version ] && { echo 'perf version 6.1.99'; exit 0; }
+echo 'The sys_perf_event_open() syscall returned with 38 (Function not implemented)' >&2
+exit 1"""
+SILENT = """[ "$1" = --version ] && echo 'perf version 6.1.99'
+exit 0"""
+
+
+@pytest.mark.parametrize(
+    ("script", "state", "detail", "fix"),
+    [
+        (None, "missing", "not installed", "linux-perf|install perf|perf"),
+        (MISMATCH, "missing", "no perf for kernel 6.8.0-45", "perf|linux-tools"),
+        (PARANOID, "refused", "does not let this user", "perf_event_paranoid=1"),
+        (SECCOMP, "refused", "seccomp", "--cap-add PERFMON"),
+        (SILENT, "refused", "counted nothing", None),
+        ("exit 1", "missing", "exited with 1", None),
+    ],
+)
+def test_a_perf_that_cannot_measure_is_one_check_with_its_reason_and_its_fix(
+    fake_tools: Fake, script: str | None, state: str, detail: str, fix: str | None
+) -> None:
+    fake_tools({} if script is None else {"perf": script})
+    found = list(perf_checks())
+    assert [(check.name, check.state) for check in found] == [("perf", state)]
+    assert detail in found[0].detail
+    if fix is not None:
+        assert found[0].fix is not None
+        assert any(word in found[0].fix for word in fix.split("|"))
+
+
+@pytest.mark.parametrize(
+    ("script", "state", "detail"),
+    [
+        (None, "missing", "not installed"),
+        ("kill -SEGV $$", "refused", "does not say its version"),
+        ('[ "$1" = --version ] && { echo valgrind-3.19.0; exit; }\nkill -SEGV $$', "refused", "ended with"),
+        (
+            '[ "$1" = --version ] && { echo valgrind-3.19.0; exit; }\n'
+            "echo \"valgrind: failed to start tool 'callgrind' for platform 'amd64-linux'\" >&2; exit 1",
+            "refused",
+            "no callgrind",
+        ),
+        ('[ "$1" = --version ] && echo valgrind-3.19.0\nexit 0', "refused", "wrote no counts"),
+    ],
+)
+def test_a_valgrind_that_cannot_simulate_is_one_check_with_its_reason(
+    fake_tools: Fake, script: str | None, state: str, detail: str
+) -> None:
+    fake_tools({} if script is None else {"valgrind": script})
+    found = list(valgrind_checks())
+    assert [(check.name, check.state) for check in found] == [("valgrind", state)]
+    assert detail in found[0].detail
+
+
+# ---------------------------------------------------------------- what the probes' answers mean
+
+
+def _counter(name: str, state: CounterState) -> Counter:
+    return Counter(name, 1e6 if state in ("measured", "multiplexed") else None, state)
+
+
+FULL = tuple(_counter(name, "measured") for name in ("cycles", "instructions", "branches", "cache-misses"))
+GOOD = PerfAbility(
+    "/usr/bin/perf",
+    "6.8.1",
+    software_ok=True,
+    hardware_ok=True,
+    record_ok=True,
+    control_fifo_ok=True,
+    paranoid=1,
+    census=FULL,
+)
+
+
+def _perf(root: Path, **changes: object) -> dict[str, Check]:
+    return _by_name(judge_perf(PerfAbility(**{**GOOD.__dict__, **changes}), root))
+
+
+def test_a_perf_that_can_do_everything_is_good(tmp_path: Path) -> None:
+    found = _perf(_debian(tmp_path))
+    assert {check.state for check in found.values()} == {"ok"}
+    assert (found["perf"].version, found["perf"].path) == ("6.8.1", "/usr/bin/perf")
+    assert "perf_event_paranoid = 1" in found["perf"].detail
+
+
+def test_a_dead_counter_of_a_virtual_machine_is_named_and_only_limits(tmp_path: Path) -> None:
+    census = (*FULL[:3], _counter("cache-misses", "hard-zero"), _counter("LLC-loads", "not-supported"))
+    check = _perf(_debian(tmp_path), census=census)["perf hardware counters"]
+    assert check.state == "limited"
+    assert "hard zero: cache-misses" in check.detail
+    assert "not supported: LLC-loads" in check.detail
+    assert check.fix
+
+
+def test_no_counter_at_all_means_simulation(tmp_path: Path) -> None:
+    changes = {
+        "hardware_ok": False,
+        "census": (_counter("cycles", "not-supported"),),
+        "faults": (Fault("this machine shows no hardware counters", "use metal"),),
+    }
+    found = _perf(_debian(tmp_path), **changes)
+    check = found["perf hardware counters"]
+    assert (check.state, check.fix) == ("missing", "use metal")
+    assert "simulated" in check.detail
+    assert found["perf record"].state == "ok"
+
+
+def test_an_unprivileged_user_is_told_that_the_kernels_side_is_not_counted(tmp_path: Path) -> None:
+    fault = Fault("only user space is counted, since the kernel is closed to this user", PARANOID_FIX)
+    check = _perf(_debian(tmp_path), user_only=True, faults=(fault,))["perf kernel side"]
+    assert (check.state, check.fix) == ("limited", PARANOID_FIX)
+
+
+def test_a_recording_that_is_refused_has_its_reason(tmp_path: Path) -> None:
+    fault = Fault("the kernel allows this user too little locked memory for perf's buffers", "sysctl x")
+    check = _perf(_debian(tmp_path), record_ok=False, faults=(fault,))["perf record"]
+    assert (check.state, check.fix) == ("refused", "sysctl x")
+
+
+def test_the_nmi_watchdog_matters_only_where_counters_are_real(tmp_path: Path) -> None:
+    root = _debian(tmp_path, **{"proc/sys/kernel/nmi_watchdog": "1"})
+    assert _perf(root)["NMI watchdog"].fix.endswith("sysctl kernel.nmi_watchdog=0")
+    assert "NMI watchdog" not in _perf(root, hardware_ok=False)
+
+
+def test_the_census_lists_every_state_that_occurs_and_no_other() -> None:
+    census = (_counter("a", "multiplexed"), _counter("b", "not-counted"), _counter("c", "multiplexed"))
+    assert census_words(census) == "multiplexed: a, c; not counted: b"
+
+
+def test_an_absent_tool_is_installed_with_this_distributions_line(tmp_path: Path) -> None:
+    root = _debian(tmp_path)
+    perf = _by_name(judge_perf(PerfAbility(None, None, faults=(Fault("perf is not installed", "x"),)), root))
+    valgrind = _by_name(
+        judge_valgrind(ValgrindAbility(False, reason="valgrind is not installed", fix="x"), root)
+    )
+    assert "apt-get install -y linux-perf" in (perf["perf"].fix or "")
+    assert "apt-get install -y valgrind" in (valgrind["valgrind"].fix or "")
+
+
+def test_addresses_that_cannot_be_fixed_limit_the_simulation(tmp_path: Path) -> None:
+    ability = ValgrindAbility(True, Path("/usr/bin/valgrind"), "3.19.0", None)
+    found = _by_name(judge_valgrind(ability, tmp_path))
+    assert (found["valgrind"].state, found["repeatable addresses"].state) == ("ok", "limited")
+
+
+# ---------------------------------------------------------------- the real ones
+
+
+@pytest.mark.perf
+def test_the_perf_of_this_machine_is_told_with_its_version_and_its_region_switch() -> None:
+    found = _by_name(perf_checks())
+    assert found["perf"].state == "ok"
+    assert found["perf"].version
+    assert {"perf hardware counters", "perf record", "perf region switch"} <= set(found)
+
+
+@pytest.mark.valgrind
+def test_the_valgrind_of_this_machine_is_told_with_its_version_and_its_region_switch() -> None:
+    found = _by_name(valgrind_checks())
+    assert found["valgrind"].state == "ok"
+    assert found["valgrind"].version
+    assert found["valgrind region switch"].state == "ok"

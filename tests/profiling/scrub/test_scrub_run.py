@@ -1,0 +1,204 @@
+"""A run's folder is scrubbed: every file is scrubbed or left out, and the copy is a run that can be read and judged."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from profkit.core.errors import UnreadableReport, UsageError
+from profkit.core.run_folder import read_run, write_run
+from profkit.core.types import PassPlan, PassResult, Plan, Step, Workload
+from profkit.profiling.scrub import Scrubbed, scrub
+from profkit.profiling.summarize import examine
+from tests.cli_runner import profkit
+from tests.documents import document
+from tests.profilers.ncu.writer import KernelResult, simple
+
+SECRET = "Pl4ntedS3cret"
+HOME = f"/home/{SECRET}"
+COMMAND = ("python", f"{HOME}/my net/train.py", f"--key={SECRET}", "--size", "64", f"word-{SECRET}")
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    folder = tmp_path / "20261120-gated_mlp-cuda"
+    for name in ("artifacts", "logs"):
+        (folder / name).mkdir(parents=True)
+    step = Step(
+        "counters",
+        ("ncu", "-o", f"{HOME}/runs/counters", "sh", "-c", 'exec "$@"', "sh", *COMMAND),
+        env={"TMPDIR": f"{HOME}/tmp"},
+    )
+    done = PassResult(
+        "counters",
+        "ncu",
+        "finished",
+        artifacts=("artifacts/counters.ncu-rep", "artifacts/trace.nsys-rep"),
+        log="logs/counters.log",
+    )
+    whole = replace(
+        document(),
+        workload=Workload(COMMAND, "gated_mlp", f"{HOME}/my net", f"{HOME}/.venv/bin/python"),
+        plan=Plan("cuda", "standard", (PassPlan("counters", "ncu", (step,)),)),
+        passes=(done,),
+        notes=(f"read from {HOME}/runs/x.csv",),
+    )
+    write_run(folder, whole)
+    (folder / "report.md").write_text(f"`{' '.join(COMMAND)}`")
+    (folder / "report.html").write_text(" ".join(COMMAND))
+    (folder / "logs" / "counters.log").write_text(f"epoch 1 {SECRET}")
+    artifacts = folder / "artifacts"
+    kernel = KernelResult("silu_mul(float *)", {"gpu__time_duration.sum": 12800.0})
+    (artifacts / "counters.ncu-rep").write_bytes(
+        simple([kernel], command=f"ncu -o x -- python3 {HOME}/train.py --key={SECRET}")
+    )
+    (artifacts / "trace.nsys-rep").write_bytes(b"NSYS\0" + SECRET.encode() * 9)
+    with closing(sqlite3.connect(artifacts / "trace.sqlite")) as base:
+        base.execute("CREATE TABLE StringIds (id INTEGER, value TEXT)")
+        base.execute("CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INT, end INT, shortName INT)")
+        base.execute("INSERT INTO StringIds VALUES (1, 'silu_mul'), (2, ?)", (f"KEY={SECRET}",))
+        base.execute("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (1, 2, 1)")
+        base.commit()
+    (artifacts / "trace.collapsed.txt").write_text(f"main;step ({HOME}/my net/train.py:12) 40\n")
+    (artifacts / "timing-1.77.json").write_text(
+        json.dumps({"schema": "profkit.region/1", "pid": 77, "regions": []})
+    )
+    (artifacts / "counters.status").write_text("0\n")
+    (artifacts / "notes of mine.txt").write_text(f"remember {SECRET}")
+    (artifacts / "core.dump").write_bytes(b"\x7fELF" + SECRET.encode())
+    (folder / ".hidden").write_text(SECRET)
+    (artifacts / "link").symlink_to(folder / ".hidden")
+    return folder
+
+
+def everything(folder: Path) -> bytes:
+    names = "\n".join(str(path.relative_to(folder)) for path in folder.rglob("*"))
+    return names.encode() + b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+
+
+def test_no_planted_secret_is_left_in_any_file(run: Path) -> None:
+    assert everything(run).count(SECRET.encode()) > 25
+    done = scrub(run)
+    assert SECRET.encode() not in everything(done.output)
+    assert SECRET not in str(done.removed)
+    assert done.output == run.with_name(f"{run.name}-scrubbed")
+
+
+def test_the_copy_is_a_run_with_the_same_readings_and_verdicts(run: Path) -> None:
+    before, after = read_run(run), read_run(scrub(run).output)
+    for part in ("name", "backend", "state", "readings", "timings", "machine", "peaks", "tools"):
+        assert getattr(after, part) == getattr(before, part), part
+    assert after.workload.name == "gated_mlp"
+    assert after.workload.command == ("python", "train.py")
+    assert [verdict.verdict for verdict in examine(run).verdicts] == [
+        verdict.verdict for verdict in examine(run.with_name(f"{run.name}-scrubbed")).verdicts
+    ]
+
+
+def test_what_cannot_be_scrubbed_is_left_out_and_named_with_the_way_round(run: Path) -> None:
+    done: Scrubbed = scrub(run)
+    left = {one.name: one for one in done.left_out}
+    assert set(left) == {
+        ".hidden",
+        "artifacts/core.dump",
+        "artifacts/link",
+        "artifacts/notes of mine.txt",
+        "artifacts/trace.nsys-rep",
+        "logs/counters.log",
+    }
+    assert left["artifacts/trace.nsys-rep"].fix is not None
+    assert "nsys export" in left["artifacts/trace.nsys-rep"].fix
+    assert "may be anything" in left["logs/counters.log"].reason
+    kept = {path.relative_to(done.output).as_posix() for path in done.output.rglob("*") if path.is_file()}
+    assert kept == {
+        "run.json",
+        "report.html",
+        "report.md",
+        "artifacts/counters.ncu-rep",
+        "artifacts/trace.sqlite",
+        "artifacts/trace.collapsed.txt",
+        "artifacts/timing-1.77.json",
+        "artifacts/counters.status",
+    }
+    [listed] = read_run(done.output).passes
+    assert (listed.artifacts, listed.log) == (("artifacts/counters.ncu-rep",), None)
+
+
+def test_run_json_itself_names_its_run(run: Path) -> None:
+    assert scrub(run / "run.json").output == run.with_name(f"{run.name}-scrubbed")
+
+
+def test_nothing_is_overwritten_and_nothing_is_put_into_the_run(run: Path) -> None:
+    done = scrub(run)
+    with pytest.raises(UsageError, match="is there already"):
+        scrub(run)
+    with pytest.raises(UsageError, match="is inside the run"):
+        scrub(run, run / "artifacts" / "copy")
+    with pytest.raises(UsageError, match="no folder"):
+        scrub(run, run.parent / "absent" / "copy")
+    report = run / "artifacts" / "counters.ncu-rep"
+    with pytest.raises(UsageError, match="is there already"):
+        scrub(report, report)
+    assert done.output.is_dir()
+
+
+def test_a_run_that_cannot_be_read_leaves_no_copy(run: Path) -> None:
+    (run / "run.json").write_text('{"schema": "profkit.run/1", "workload": 3')
+    with pytest.raises(UnreadableReport):
+        scrub(run)
+    assert not run.with_name(f"{run.name}-scrubbed").exists()
+
+
+class TestTheVerb:
+    def test_it_lists_what_was_taken_out_and_the_secret_is_not_in_the_list(self, run: Path) -> None:
+        said = profkit(
+            "scrub", run / "artifacts" / "counters.ncu-rep", "-o", "public copy.ncu-rep", cwd=run.parent
+        )
+        assert said.code == 0, said.err
+        assert "Scrubbed copy: public copy.ncu-rep" in said.out
+        assert "command line: 1" in said.out
+        assert SECRET not in said.out + said.err
+        assert (run.parent / "public copy.ncu-rep").stat().st_size > 0
+
+    def test_json_is_one_document(self, run: Path) -> None:
+        said = profkit("scrub", run, "--format", "json", cwd=run.parent)
+        assert said.code == 0, said.err
+        told = said.json()
+        assert told["schema"] == "profkit.scrub/1"
+        assert {"kind", "count", "examples"} == set(told["removed"][0])
+        assert any(left["name"] == "artifacts/trace.nsys-rep" for left in told["left_out"])
+        assert SECRET not in said.out
+
+    @pytest.mark.parametrize(
+        ("arguments", "says"),
+        [
+            (("absent",), "does not exist"),
+            (("empty",), "is empty"),
+            (("folder",), "no run.json"),
+            (("foreign",), "no report that profkit knows"),
+            (("cut.ncu-rep",), "damaged"),
+            (("x.nsys-rep",), ".nsys-rep"),
+            (("good.ncu-rep", "-o", "good.ncu-rep"), "is there already"),
+        ],
+    )
+    def test_what_cannot_be_done_is_one_sentence(
+        self, tmp_path: Path, arguments: tuple[str, ...], says: str
+    ) -> None:
+        good = simple([KernelResult("k()", {"gpu__time_duration.sum": 1.0})])
+        (tmp_path / "empty").touch()
+        (tmp_path / "folder").mkdir()
+        (tmp_path / "foreign").write_bytes(bytes(range(256)) * 9)
+        (tmp_path / "cut.ncu-rep").write_bytes(good[:-9])
+        (tmp_path / "good.ncu-rep").write_bytes(good)
+        (tmp_path / "x.nsys-rep").write_bytes(b"CDMF" + b"QuadD\0NVIDIA Nsight Systems report" * 20)
+        before = sorted(path.name for path in tmp_path.iterdir())
+        said = profkit("scrub", *arguments, cwd=tmp_path)
+        assert said.code == 2, said.err
+        assert says in said.err
+        assert "Traceback" not in said.err
+        assert sorted(path.name for path in tmp_path.iterdir()) == before

@@ -1,0 +1,170 @@
+"""Reports that are text are scrubbed line by line, each by its own format's habits."""
+
+from __future__ import annotations
+
+import cProfile
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from profkit.core.errors import UnreadableReport, UsageError
+from profkit.profilers.cprofile.read import read_cprofile
+from profkit.profilers.formats import sniff
+from profkit.profilers.scrubbing import scrub_report
+from tests.conftest import ROOT
+
+SECRET = "Pl4ntedS3cret"
+HOME = f"/home/{SECRET}"
+
+NCU_CSV = f'''==PROF== Connected to process 77 ({HOME}/bin/python3)
+"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","gpu__time_duration.sum"
+"","","","","","","","ns"
+"0","77","{SECRET}","host-{SECRET}","void k<1>(const float *, float *)","1","7","12,800"
+==PROF== Disconnected from process 77
+'''
+CALLGRIND = f"""# callgrind format
+version: 1
+creator: callgrind-3.19.0
+pid: 77
+cmd:  {HOME}/bin/python3 train.py --key={SECRET}
+part: 1
+
+desc: I1 cache: 32768 B, 64 B, 8-way associative
+positions: line
+events: Ir
+fl=(1) {HOME}/net.c
+fn=(1) forward
+3 1000
+summary: 1000
+"""
+PERF_STAT = f"""
+ Performance counter stats for '{HOME}/bin/python3 train.py --key {SECRET}':
+
+          1,234.50 msec task-clock                #    0.990 CPUs utilized
+     3,000,000,000      cycles                    #    2.430 GHz
+
+       1.247000000 seconds time elapsed
+"""
+PERF_SCRIPT = f"""# hostname : host-{SECRET}
+# cmdline : /usr/bin/perf record {HOME}/train.py
+python3  77 100.000001:  10101010 cpu-clock:
+\t    55d0 forward+0x10 ({HOME}/lib/net.so)
+\t    7f10 main+0x20 (/usr/lib/x86_64-linux-gnu/libc.so.6)
+
+"""
+TORCH = json.dumps(
+    {
+        "schemaVersion": 1,
+        "deviceProperties": [{"id": 0, "name": "NVIDIA H200", "numSms": 132}],
+        "hostname": f"host-{SECRET}",
+        "displayTimeUnit": "ms",
+        "baseTimeNanoseconds": 1,
+        "traceEvents": [
+            {"ph": "M", "name": "process_name", "pid": 7, "tid": 0, "ts": 1, "args": {"name": SECRET}},
+            {"ph": "M", "name": "thread_name", "pid": 7, "tid": 7, "ts": 1, "args": {"name": "stream 7 "}},
+            {
+                "ph": "X",
+                "cat": "kernel",
+                "name": "silu_mul",
+                "pid": 0,
+                "tid": 7,
+                "ts": 2.5,
+                "dur": 3.5,
+                "args": {},
+            },
+            {
+                "ph": "X",
+                "cat": "python_function",
+                "name": f"{HOME}/train.py(12): step",
+                "pid": 7,
+                "tid": 7,
+                "ts": 2,
+            },
+        ],
+        "traceName": f"{HOME}/trace.json",
+    },
+    indent=1,
+)
+TEXTS = {
+    "out.csv": (NCU_CSV, ("void k<1>(const float *, float *)", '"12,800"', '"process","host"')),
+    "callgrind.out.77": (CALLGRIND, ("fn=(1) forward", "3 1000", "/net.c", "cmd: program", "32768 B")),
+    "stat.txt": (PERF_STAT, ("3,000,000,000      cycles", "stats for 'program':")),
+    "script.txt": (PERF_SCRIPT, ("forward+0x10", "/net.so)", "/usr/lib/x86_64-linux-gnu/libc.so.6")),
+    "trace.json": (TORCH, ('"silu_mul"', '"dur": 3.5', "/train.py(12): step", "stream 7", "NVIDIA H200")),
+}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_the_secrets_go_and_the_measurements_stay(name: str, tmp_path: Path) -> None:
+    text, kept = TEXTS[name]
+    source, output = tmp_path / name, tmp_path / "clean"
+    source.write_text(text)
+    removed = scrub_report(source, output)
+    clean = output.read_text()
+    assert SECRET not in clean
+    assert [words for words in kept if words not in clean] == []
+    assert removed
+    assert SECRET not in str(removed)
+    assert sniff(output).name == sniff(source).name
+    assert len(clean.splitlines()) == len(text.splitlines())
+
+
+def test_a_trace_stays_json_and_compressed(tmp_path: Path) -> None:
+    source = tmp_path / "trace.json.gz"
+    with gzip.open(source, "wt") as file:
+        file.write(TORCH.replace(HOME, HOME.replace("/", "\\/")))
+    scrub_report(source, tmp_path / "clean.json.gz")
+    with gzip.open(tmp_path / "clean.json.gz", "rt") as file:
+        clean = json.load(file)
+    assert SECRET not in str(clean)
+    assert [event.get("dur") for event in clean["traceEvents"]] == [None, None, 3.5, None]
+
+
+def test_a_cut_off_archive_is_refused_and_nothing_is_left(tmp_path: Path) -> None:
+    source = tmp_path / "trace.json.gz"
+    source.write_bytes(gzip.compress(TORCH.encode() * 40)[:-60])
+    with pytest.raises(UnreadableReport):
+        scrub_report(source, tmp_path / "clean")
+    assert [path.name for path in tmp_path.iterdir()] == ["trace.json.gz"]
+
+
+def test_a_cprofile_keeps_its_functions_and_times(tmp_path: Path) -> None:
+    folder = tmp_path / SECRET
+    folder.mkdir()
+    code = compile(
+        "def forward():\n    return sum(range(1000))\nforward()\n", str(folder / "train.py"), "exec"
+    )
+    profile = cProfile.Profile()
+    profile.runcall(exec, code, {})
+    profile.dump_stats(tmp_path / "out.prof")
+    scrub_report(tmp_path / "out.prof", tmp_path / "clean.prof")
+    assert SECRET.encode() not in (tmp_path / "clean.prof").read_bytes()
+    before, after = (
+        read_cprofile(tmp_path / name).profiles[0].hotspots for name in ("out.prof", "clean.prof")
+    )
+    told = [
+        [(spot.function, spot.own, spot.total, spot.calls) for spot in spots] for spots in (before, after)
+    ]
+    assert sorted(told[0]) == sorted(told[1])
+    assert any(spot.file is not None and spot.file.endswith("/train.py") for spot in after)
+
+
+def test_a_recording_that_only_its_tool_can_write_is_refused_with_the_way_round(tmp_path: Path) -> None:
+    (tmp_path / "perf.data").write_bytes(b"PERFILE2" + bytes(200))
+    with pytest.raises(UsageError) as refused:
+        scrub_report(tmp_path / "perf.data", tmp_path / "clean")
+    assert refused.value.fix is not None
+    assert "perf script -i perf.data" in refused.value.fix
+    assert not (tmp_path / "clean").exists()
+
+
+RECORDED = sorted((ROOT / "tests" / "data" / "valgrind").glob("*.callgrind*"))[:3]
+
+
+@pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.name)
+def test_a_recorded_report_of_ours_reads_the_same_afterwards(path: Path, tmp_path: Path) -> None:
+    scrub_report(path, tmp_path / "clean")
+    before, after = sniff(path).read(path), sniff(tmp_path / "clean").read(tmp_path / "clean")
+    assert before.counters == after.counters

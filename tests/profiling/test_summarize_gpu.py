@@ -1,0 +1,175 @@
+"""Anybody's GPU report, told by its fields and not by its tool; and a binary one that its tool has to convert first."""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from profkit.core.errors import MachineError, UnreadableReport
+from profkit.core.types import Counter, GpuTrace, Report, Scope
+from profkit.profilers.formats import Format
+from profkit.profiling import summarize as examine
+from tests import gpu_documents as gpu
+from tests.conftest import ROOT
+
+BASE = Report("some-tool", "some-format", "1.0", {"command": "python x.py", "clocks": "not locked"})
+KERNEL = Counter("anything", 1.0, "measured", scope=Scope("kernel", "f", "1x1x1 of 32x1x1"))
+
+
+@pytest.mark.parametrize(
+    ("report", "backend"),
+    [
+        (BASE, "cpu"),
+        (replace(BASE, counters=(replace(KERNEL, scope=Scope("function", "f")),)), "cpu"),
+        (replace(BASE, counters=(KERNEL,)), "cuda"),
+        (replace(BASE, trace=GpuTrace("some-tool", ())), "cuda"),
+        (replace(BASE, gpus=(gpu.H200,)), "cuda"),
+    ],
+)
+def test_a_report_of_a_device_is_told_by_what_it_holds(report: Report, backend: str, tmp_path: Path) -> None:
+    path = tmp_path / "any.report"
+    path.touch()
+    document = examine.document_of(report, path)
+    assert document.backend == backend
+    assert document.workload.command == ("python", "x.py")
+    told = "clocks: not locked" in document.notes
+    assert told is (backend == "cpu")  # facts of a device have a place of their own
+    assert (document.facts.get("clocks") == "not locked") is not told
+
+
+# ---------------------------------------------------------------- a report that only its own tool can read
+
+CONVERTER = """
+import sqlite3, sys
+source, target = sys.argv[1:3]
+assert target.endswith(".sqlite"), target
+with open(source, "rb") as file:
+    value = file.read().decode()
+with sqlite3.connect(target) as database:
+    database.execute("create table facts (value text)")
+    database.execute("insert into facts values (?)", (value,))
+"""
+
+
+def read_database(path: Path) -> Report:
+    with sqlite3.connect(path) as database:
+        ((value,),) = database.execute("select value from facts").fetchall()
+    return replace(BASE, facts={"value": value})
+
+
+def binary_format(argv: tuple[str, ...]) -> Format:
+    return Format(
+        "some-binary",
+        "some-tool",
+        "a binary report",
+        lambda head: True,
+        read_database,
+        lambda source, target: (*argv, str(source), str(target)),
+        converted="converted.sqlite",
+        by_hand="some-tool export -o {stem}.sqlite {name}",
+    )
+
+
+def read_with(argv: tuple[str, ...], path: Path, monkeypatch: pytest.MonkeyPatch) -> Report:
+    path.write_bytes(b"inside")
+    monkeypatch.setattr(examine, "sniff", lambda _: binary_format(argv))
+    return examine.read_report(path)
+
+
+def test_a_binary_report_is_converted_into_the_file_that_its_format_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report = read_with((sys.executable, "-c", CONVERTER), tmp_path / "a b;c.rep", monkeypatch)
+    assert report.facts == {"value": "inside"}
+    assert [file.name for file in tmp_path.iterdir()] == [
+        "a b;c.rep"
+    ]  # nothing is left beside somebody's report
+
+
+@pytest.mark.parametrize(
+    "argv", [("/nowhere/some-tool",), ("sh", "-c", "echo some-tool: not found; exit 127")]
+)
+def test_where_the_tool_is_missing_the_line_for_where_it_is_stands_in_the_fix(
+    argv: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(MachineError) as fault:
+        read_with(argv, tmp_path / "it's mine.rep", monkeypatch)
+    assert "only some-tool can read" in fault.value.message
+    line = "some-tool export -o 'it'\"'\"'s mine'.sqlite 'it'\"'\"'s mine.rep'"
+    assert fault.value.fix == f"where it was recorded: {line}, then read that"
+
+
+@pytest.mark.parametrize("script", ["exit 0", "echo broken; exit 1", ': > "$2"'])
+def test_a_conversion_that_leaves_nothing_is_an_unreadable_report(
+    script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(UnreadableReport, match="some-tool cannot read"):
+        read_with(("sh", "-c", script, "sh"), tmp_path / "x.rep", monkeypatch)
+
+
+# ---------------------------------------------------------------- recorded reports
+
+TRUTHS = {
+    "h200.gated_mlp.nsys.sqlite": ("The GPU is busy", "60 launches"),
+    "h200.gated_mlp.full.ncu-rep": ("14.6/18.8 %", "82.9/100.0 %"),
+    "h200.gated_mlp.60-launches.ncu-rep": ("14.6/18.8 %", "27.0 %", "127 k"),
+}
+
+
+@pytest.mark.parametrize(("name", "words"), TRUTHS.items(), ids=TRUTHS)
+def test_a_recorded_report_is_shown_with_what_is_true_of_it(
+    name: str, words: tuple[str, ...], fixtures: Path
+) -> None:
+    from profkit.reporting import markdown, terminal
+
+    document = examine.examine(fixtures / "cuda" / name)
+    assert document.backend == "cuda"
+    text = terminal.render(document, width=80, color=False)
+    assert [one for one in words if one not in " ".join(text.split())] == []
+    assert "nvjet_sm90_hsh_256x128_64x4_1x2_h_bz_coopA_NNT" in text
+    assert max(len(line) for line in text.split("\n")) <= 80
+    assert markdown.render(document).count("silu\\_mul") >= 2
+    assert examine.judge_document(document, ()).readings == document.readings
+
+
+RECORDED = sorted(
+    file
+    for file in (ROOT / "tests" / "data" / "cuda").rglob("*")
+    if file.is_file() and file.suffix != ".md" and not {"texts", "timeline"} & set(file.parts)
+)
+
+
+@pytest.mark.parametrize("file", RECORDED, ids=lambda file: file.name)
+def test_every_report_that_we_recorded_has_a_screen_a_page_and_a_document(file: Path) -> None:
+    from profkit.reporting import json as json_report
+    from profkit.reporting import markdown, terminal
+
+    document = examine.examine(file)
+    for width in (40, 80, 200):
+        text = terminal.render(document, width=width, color=False)
+        assert max(len(line) for line in text.split("\n")) <= width
+    assert markdown.render(document)
+    assert json_report.render(document)
+    assert examine.judge_document(document, ()).summaries == document.summaries
+
+
+def test_a_report_of_nothing_keeps_no_target_and_says_why(tmp_path: Path) -> None:
+    from profkit.cli.options import verdict_exit
+    from profkit.reporting import terminal
+    from tests.profilers.ncu import writer
+
+    empty = writer.write(tmp_path / "empty.ncu-rep", writer.simple([]))
+    for file, why in (
+        (empty, "no kernel was profiled"),
+        (ROOT / "tests" / "data" / "cuda" / "nsys" / "nocuda.sqlite", "no kernel was recorded"),
+    ):
+        document = examine.examine(file)
+        assert {v.verdict for v in document.verdicts} == {"unknown"}
+        assert {"occupancy", "memory-bandwidth"} <= {v.target for v in document.verdicts}
+        assert verdict_exit(document, judged=True, strict=True) == 5
+        assert verdict_exit(document, judged=True, strict=False) == 0
+        assert why in " ".join(terminal.render(document, color=False, details=False).split())

@@ -1,0 +1,241 @@
+"""What is found and what is not: practitioners' series, noise without a change, and series made to mislead."""
+
+from __future__ import annotations
+
+import csv
+import time
+import tracemalloc
+from math import inf, isfinite, nan
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from profkit.regression.change_points import autocorrelation, examine, find_changes, smallest_detectable
+from profkit.regression.change_points import noise as noise_of
+from profkit.regression.history.series_file import read_series
+from tests.regression.change_points.series import noise, with_steps
+
+
+def places(values: object) -> list[int]:
+    return [change.index for change in find_changes(values)]  # type: ignore[arg-type]
+
+
+# ---------------------------------------------------------------- real series, judged by people
+
+
+@pytest.fixture(scope="module")
+def practitioners(fixtures: Path) -> Path:
+    folder = fixtures / "regression" / "sap_hana_small_2021"
+    if not folder.is_dir():
+        pytest.skip(f"the practitioners' series are not here: {folder}")
+    return folder
+
+
+def test_all_regressions_of_practitioners_are_found_and_nothing_else_is(practitioners: Path) -> None:
+    with (practitioners / "metadata" / "dataset_details.csv").open() as file:
+        judged = {row["Dataset"]: row for row in csv.DictReader(file, delimiter=";")}
+    assert len(judged) == 25
+    for name, row in judged.items():
+        series = read_series(practitioners / "data" / name)
+        found = places(series.values)
+        if row["Type"].strip().lower() != "regression":
+            assert found == [], name
+            continue
+        last_good = int(row["Change Point"])  # counts rows from 1 on
+        assert len(found) == 1, name
+        first_bad = next(k for k, first in enumerate(series.rows) if first >= last_good)
+        assert abs(found[0] - first_bad) <= 5, name
+
+
+# ---------------------------------------------------------------- noise alone
+
+
+@pytest.mark.parametrize(
+    ("kind", "most"), [("gauss", 0.01), ("t3", 0.02), ("exp", 0.02), ("ar.3", 0.05), ("ar.6", 0.08)]
+)
+def test_noise_without_a_change_alarms_seldom(kind: str, most: float) -> None:
+    alarms = sum(bool(find_changes(100 + noise(kind, 365, seed))) for seed in range(100))
+    assert alarms <= most * 100
+
+
+def test_without_the_audit_correlated_noise_would_alarm() -> None:
+    from profkit.regression.change_points.find import candidates
+
+    votes = [candidates(noise("ar.6", 365, seed)) for seed in range(30)]
+    assert sum(any(len(c.votes) > 1 for c in each) for each in votes) > 8
+
+
+# ---------------------------------------------------------------- steps in noise
+
+
+@pytest.mark.parametrize("kind", ["gauss", "t3", "exp", "ar.3"])
+@pytest.mark.parametrize("height", [4, -4])
+def test_a_step_is_found_where_it_is(kind: str, height: float) -> None:
+    values = 100 + with_steps(noise(kind, 200, 7), (120, height))
+    [change] = find_changes(values)
+    assert abs(change.index - 120) <= 2
+    assert change.before == pytest.approx(float(np.median(values[: change.index])))
+    assert change.after == pytest.approx(float(np.median(values[change.index :])))
+    assert len(change.votes) >= 2
+    assert change.strength is not None
+    assert change.strength > 8
+
+
+@pytest.mark.parametrize("nights", [5, 8, 12])
+def test_a_large_step_is_found_within_days(nights: int) -> None:
+    values = 100 + with_steps(noise("gauss", 100 + nights, 3), (100, 12))
+    assert places(values) == [100]
+
+
+def test_what_was_mended_after_a_week_is_two_changes() -> None:
+    values = 100 + with_steps(noise("gauss", 200, 3), (100, 10), (107, -10))
+    assert places(values) == [100, 107]
+
+
+def test_places_count_the_nights_without_a_value() -> None:
+    values: list[float | None] = [*(100 + with_steps(noise("gauss", 100, 3), (60, 8)))]
+    gaps: list[float | None] = list(values)
+    for missing, at in ((None, 5), (nan, 5), (inf, 30), (None, 60), (None, 99)):
+        gaps.insert(at, missing)
+    [change] = find_changes(gaps)
+    assert change.index == 64  # three nights are missing before it, and the one at 60 + 3 itself
+    assert "5 of 105 values" in examine(gaps).notes[0]
+
+
+# ---------------------------------------------------------------- series made to mislead
+
+
+@pytest.mark.parametrize("length", range(12))
+def test_too_few_values_are_said_to_be_too_few(length: int) -> None:
+    values = [1.0] * (length // 2) + [2.0] * (length - length // 2)
+    findings = examine(values)
+    assert bool(findings.change_points) == (length >= 10)
+    assert bool(findings.notes)
+
+
+@pytest.mark.parametrize("level", [0.0, -3.0, 0.1, 1e300, 5e-324])
+def test_a_constant_series_has_no_change_and_no_noise(level: float) -> None:
+    findings = examine([level] * 400)
+    assert findings.change_points == ()
+    assert findings.noise in (0.0, None)
+    assert findings.autocorrelation is None
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [(0.0, 1.0), (7.0, 0.0), (-5.0, -6.0), (1e300, 2e300), (-1e-300, 1e-300)]
+)
+def test_an_exact_step_is_found_at_its_place(before: float, after: float) -> None:
+    [change] = find_changes([before] * 40 + [after] * 40)
+    assert (change.index, change.before, change.after, change.strength) == (40, before, after, None)
+
+
+def test_the_rounding_of_a_sum_is_no_change() -> None:
+    assert find_changes([0.3] * 50 + [0.1 + 0.2] * 50) == ()
+
+
+def test_one_huge_spike_is_no_change_and_hides_none() -> None:
+    quiet = 100 + noise("gauss", 365, 1)
+    quiet[50] = 1e9
+    assert places(quiet) == []
+    assert places(with_steps(quiet, (200, 5))) == [200]
+
+
+@pytest.mark.parametrize("every", [3, 4, 7, 30])
+def test_a_spike_every_few_nights_is_no_change(every: int) -> None:
+    values = 100 + noise("gauss", 365, 1)
+    values[::every] += 50
+    assert places(values) == []
+
+
+@pytest.mark.parametrize("noisy", [0.0, 0.3])
+def test_two_modes_in_turn_by_chance_are_no_change(noisy: float) -> None:
+    modes = np.random.default_rng(5).choice([100.0, 104.0], size=365)
+    assert places(modes + noisy * noise("gauss", 365, 1)) == []
+
+
+def test_a_counter_that_seldom_differs_by_one_has_no_change() -> None:
+    values = np.full(365, 1000.0)
+    values[np.random.default_rng(5).choice(365, 25, replace=False)] += 1
+    assert places(values) == []
+
+
+def test_a_drift_ends_in_another_level_and_is_found() -> None:
+    values = 100 + noise("gauss", 365, 1) + np.linspace(0, 30, 365)
+    changes = find_changes(values)
+    assert changes
+    assert all(change.after > change.before for change in changes)
+
+
+@pytest.mark.filterwarnings("error")
+@given(st.lists(st.floats() | st.none() | st.sampled_from([0.0, 1.0, 1e9]), max_size=60))
+@settings(max_examples=200)
+def test_whatever_the_values_what_is_said_is_finite(values: list[float | None]) -> None:
+    findings = examine(values)
+    indices = [change.index for change in findings.change_points]
+    assert indices == sorted(set(indices))
+    for change in findings.change_points:
+        assert 0 < change.index < len(values)
+        assert isfinite(change.before)
+        assert isfinite(change.after)
+        assert change.strength is None or isfinite(change.strength)
+    for figure in (findings.noise, findings.autocorrelation, findings.detectable):
+        assert figure is None or isfinite(figure)
+
+
+def test_of_a_level_that_is_as_good_as_nothing_no_share_is_told() -> None:
+    assert examine([0.0, 1.0, 2.2250738585e-313, -1.0]).detectable is None
+
+
+@pytest.mark.parametrize("unit", [2.0**-30, 2.0**20, -1.0])
+def test_the_unit_does_not_matter(unit: float) -> None:
+    values = 100 + with_steps(noise("t3", 200, 2), (80, 3), (150, -3))
+    assert places(unit * values) == places(values) != []
+
+
+# ---------------------------------------------------------------- what else is said
+
+
+def test_the_noise_is_that_between_the_changes() -> None:
+    values = 100 + with_steps(noise("gauss", 365, 1), (150, 50))
+    assert noise_of(values, [150]) == pytest.approx(1 / 150, rel=0.2)
+    assert examine(values).noise == noise_of(values, [150])
+
+
+@pytest.mark.parametrize("coefficient", ["0", ".3", ".6", ".8"])
+def test_the_memory_of_noise_is_measured_without_its_steps(coefficient: str) -> None:
+    values = [with_steps(noise(f"ar{coefficient}", 365, seed), (100, 9)) for seed in range(20)]
+    measured = float(np.mean([autocorrelation(each, [100]) for each in values]))
+    assert measured == pytest.approx(float(coefficient), abs=0.06)
+    assert any("follow each other" in note for note in examine(values[0]).notes) == (float(coefficient) > 0.5)
+
+
+@pytest.mark.parametrize("kind", ["gauss", "ar.3"])
+@pytest.mark.parametrize("nights", [8, 12, 30])
+def test_the_smallest_change_that_can_be_seen_is_seen_most_times(kind: str, nights: int) -> None:
+    seen = 0
+    for seed in range(40):
+        quiet = 100 + noise(kind, 200, seed)
+        step = smallest_detectable(quiet, nights=nights)
+        assert step is not None
+        seen += any(
+            abs(place - 200) <= 5
+            for place in places(np.append(quiet, 100 * (1 + step) + noise(kind, nights, seed + 1000)))
+        )
+    assert seen >= 24
+
+
+def test_a_hundred_thousand_values_take_seconds_and_megabytes() -> None:
+    values = with_steps(100 + noise("gauss", 100_000, 1), (30_000, 2), (30_010, -2), (70_000, -2))
+    tracemalloc.start()
+    began = time.perf_counter()
+    try:
+        found = places(values)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert any(abs(place - 70_000) <= 3 for place in found)
+    assert peak < 300e6
+    assert time.perf_counter() - began < 30

@@ -1,0 +1,315 @@
+"""DIFFERENT, SAME and AMBIGUOUS: what is promised of each word, and what refuses to be one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from profkit.analysis.metrics import all_metrics
+from profkit.core.types import Change, Comparison, Moment, Quality, RunDocument
+from profkit.regression.compare import compare
+from profkit.regression.compare.rules import all_rules
+from profkit.reporting.comparison_words import looked_line
+from tests import documents, gpu_documents
+from tests.comparison_documents import run, timing, value
+
+
+def of(found: Comparison, metric: str) -> Change:
+    return next(change for change in found.changes if change.metric == metric)
+
+
+def test_a_slowdown_beyond_the_floor_is_a_regression_with_its_interval() -> None:
+    found = compare(run(), run(0.10, seed=2))
+    change = of(found, "time.median")
+    assert found.outcome == "regressed"
+    assert (change.word, change.course) == ("different", "worse")
+    assert change.ratio == pytest.approx(1.10, abs=0.01)
+    assert change.low is not None
+    assert change.high is not None
+    assert 1.02 < change.low < change.ratio < change.high
+    assert change.p is not None
+    assert change.p < 0.01
+
+
+def test_what_became_faster_is_an_improvement() -> None:
+    assert compare(run(), run(-0.10, seed=2)).outcome == "improved"
+
+
+def test_the_same_says_how_small_a_change_it_would_have_seen() -> None:
+    found = compare(run(), run(seed=2))
+    change = of(found, "time.median")
+    assert (found.outcome, change.word) == ("same", "same")
+    assert change.detectable is not None
+    assert 0.02 < change.detectable < 0.05
+
+
+def test_what_noise_hides_is_ambiguous_and_not_the_same() -> None:
+    noisy = [replace(run(), timings=(timing(by, seed=s, between=0.05),)) for s, by in ((1, 0.0), (2, 0.03))]
+    found = compare(*noisy)
+    assert found.outcome == "ambiguous"
+    assert found.fix is not None
+
+
+def test_a_change_below_the_floor_is_the_same_and_another_floor_finds_it() -> None:
+    base, other = run(), replace(run(), timings=(timing(0.012, between=0.0005, seed=2),))
+    base = replace(base, timings=(timing(between=0.0005),))
+    assert compare(base, other).outcome == "same"
+    assert compare(base, other, floor=0.005).outcome == "regressed"
+
+
+def test_one_process_on_each_side_cannot_show_a_few_per_cent() -> None:
+    runs = [
+        replace(run(), timings=(timing(by, seed=s, processes=1, samples=60),))
+        for s, by in ((1, 0.0), (2, 0.03))
+    ]
+    found = compare(*runs)
+    assert found.outcome == "ambiguous"
+    assert "one process each" in of(found, "time.median").reason
+    assert "if single processes differ by no more than is assumed" in (looked_line(found) or "")
+    assert "assumed" not in (looked_line(compare(run(), run(0.1, seed=2))) or "")
+
+
+def test_whole_processes_are_processes_each() -> None:
+    runs = [replace(run(), timings=(timing(by, seed=s, processes=1, samples=12, kind="process"),)) for s, by in
+            ((1, 0.0), (2, 0.2))]  # fmt: skip
+    change = of(compare(*runs), "time.median")
+    assert len(change.baseline.groups) == 12
+    assert change.word == "different"
+
+
+# ---------------------------------------------------------------- single values
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "word"),
+    [(1e6, 1e6, "same"), (1e6, 1.009e6, "same"), (1e6, 1.011e6, "different"), (1e6, 0.98e6, "different")],
+)
+def test_simulated_instructions_are_exact_beyond_their_floor(before: float, after: float, word: str) -> None:
+    found = compare(run(0.0, value("instructions", before)), run(0.0, value("instructions", after)))
+    assert of(found, "instructions").word == word
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "word"),
+    [
+        (200 << 20, 200 << 20, "same"),
+        (200 << 20, 203 << 20, "same"),
+        (200 << 20, 210 << 20, "ambiguous"),
+        (200 << 20, 230 << 20, "different"),
+        (10 << 20, 13 << 20, "same"),  # 30 % more, and less than 4 MiB
+    ],
+)
+def test_a_measured_value_is_judged_by_how_far_such_values_differ(
+    before: float, after: float, word: str
+) -> None:
+    sides = (run(0.0, value("memory.rss_peak", v, "B", "psutil")) for v in (before, after))
+    assert of(compare(*sides), "memory.rss_peak").word == word
+
+
+def test_a_metric_whose_noise_no_rule_tells_is_ambiguous_however_far_it_moved() -> None:
+    sides = [run(0.0, value("page_faults", v, "count", "perf")) for v in (10.0, 10_000.0)]
+    assert "page_faults" not in {c.metric for c in compare(*sides).changes}
+    change = of(compare(*sides, metrics=("page_faults",)), "page_faults")
+    assert (change.word, change.role) == ("ambiguous", "decides")
+
+
+def test_nothing_grows_out_of_nothing() -> None:
+    """A value of 0 has no ratio; the change is told all the same, and no infinity comes of it."""
+    sides = [run(0.0, value("memory.python_growth", v, "B/iteration", "tracemalloc")) for v in (0.0, 900.0)]
+    found = compare(*sides)
+    change = of(found, "memory.python_growth")
+    assert (change.word, change.ratio, found.outcome) == ("different", None, "regressed")
+    equal = of(
+        compare(*sides[:1], replace(sides[0], started="2026-11-21T00:00:00+00:00")), "memory.python_growth"
+    )
+    assert (equal.word, equal.detectable) == ("same", None)  # 2 % of nothing would have been seen is not said
+
+
+def test_values_of_two_tools_or_qualities_are_not_compared() -> None:
+    simulated = run(0.0, value("instructions", 1e6))
+    counted = run(0.0, value("instructions", 2e6, tool="perf"))
+    assert "instructions" not in {c.metric for c in compare(simulated, counted).changes}
+    estimated: Quality = "estimated"
+    guessed = run(0.0, replace(value("instructions", 2e6), quality=estimated))
+    assert "instructions" not in {c.metric for c in compare(simulated, guessed).changes}
+
+
+def test_a_reading_in_doubt_decides_nothing() -> None:
+    doubted = replace(value("instructions", 2e6), doubt="the cycles contradict it")
+    assert "instructions" not in {
+        c.metric for c in compare(run(0.0, value("instructions", 1e6)), run(0.0, doubted)).changes
+    }
+
+
+def test_without_a_time_the_work_stands_in_for_it() -> None:
+    bare = [replace(run(0.0, value("instructions", v)), timings=()) for v in (1e6, 1.2e6)]
+    assert compare(*bare).outcome == "regressed"
+    assert compare(bare[0], bare[0]).outcome == "same"
+    timed = [run(0.0, value("instructions", v)) for v in (1e6, 1.2e6)]
+    assert compare(*timed).outcome == "changed"
+
+
+def test_a_time_that_collapsed_is_doubted_unless_it_was_asked_for() -> None:
+    found = compare(run(), run(-0.95, seed=2))
+    assert found.outcome == "ambiguous"
+    assert "was the work done" in found.reason
+    assert compare(run(), run(-0.95, seed=2), metrics=("time.median",)).outcome == "improved"
+
+
+# ---------------------------------------------------------------- many looks
+
+
+def test_many_times_at_once_are_corrected_for() -> None:
+    """Of 40 equal regions none may come out, where about two would by themselves."""
+    one = replace(
+        run(), timings=tuple(replace(timing(seed=n, between=0.01), name=f"r{n}") for n in range(40))
+    )
+    two = replace(
+        run(), timings=tuple(replace(timing(seed=100 + n, between=0.01), name=f"r{n}") for n in range(40))
+    )
+    found = compare(one, two, floor=0.0)
+    assert found.looked_at == 40
+    assert [c for c in found.changes if c.word == "different"] == []
+    worse = replace(two, timings=(*two.timings[:39], replace(timing(0.2, seed=9), name="r39")))
+    changed = [c for c in compare(one, worse).changes if c.word == "different"]
+    assert [c.scope.name for c in changed] == ["r39"]
+    alone = compare(
+        replace(one, timings=one.timings[39:]), replace(worse, timings=worse.timings[39:])
+    ).changes[0]
+    assert changed[0].high is not None
+    assert alone.high is not None
+    assert changed[0].high > alone.high  # picked out of forty, its interval is wider
+
+
+# ---------------------------------------------------------------- the machine
+
+
+def test_a_time_that_only_the_clock_explains_is_no_regression() -> None:
+    runs = [
+        replace(run(), timings=(timing(by, seed=s, clock="cuda-events", clocks=(hertz,)),))
+        for s, by, hertz in ((1, 0.0, 1.98e9), (2, 0.10, 1.80e9))
+    ]
+    found = compare(*runs)
+    assert found.outcome == "ambiguous"
+    assert [cause.kind for cause in found.causes] == ["clocks"]
+    slower = replace(runs[1], timings=(timing(0.25, seed=2, clock="cuda-events", clocks=(1.80e9,)),))
+    assert compare(runs[0], slower).outcome == "regressed"
+    both = [
+        replace(one, timings=(*one.timings, replace(timing(by, seed=s, clocks=()), name="parse")))
+        for s, by, one in ((3, 0.0, runs[0]), (4, 0.30, runs[1]))
+    ]
+    (told,) = [cause for cause in compare(*both).causes if cause.kind == "clocks"]
+    assert told.sentence == "The clock was 9.1 % lower; of 2 times 1 changed in cycles too."
+
+
+def test_on_a_busy_machine_a_time_decides_only_with_the_work_or_when_it_is_large() -> None:
+    moment = (Moment("before timing", load=9.0, pressure=60.0),)
+    work = [value("instructions", v) for v in (1e6, 1.1e6)]
+    busy = replace(run(0.10, work[0], seed=2), moments=moment)
+    found = compare(run(0.0, work[0]), busy)
+    assert found.outcome == "ambiguous"
+    assert "neighbours" in {cause.kind for cause in found.causes}
+    assert compare(run(0.0, work[0]), replace(busy, readings=(work[1],))).outcome == "regressed"
+    hardly = replace(busy, timings=(timing(0.8, seed=2),), readings=(value("instructions", 1.02e6),))
+    assert compare(run(0.0, work[0]), hardly).outcome == "ambiguous"
+    far = replace(busy, timings=(timing(9.0, seed=2),))  # the load is 9 on 2 cores: neighbours cannot do that
+    assert compare(run(0.0, work[0]), far).outcome == "regressed"
+
+
+# ---------------------------------------------------------------- refusals
+
+
+def refused(a: RunDocument, b: RunDocument) -> str:
+    found = compare(a, b)
+    assert found.outcome == "refused"
+    assert found.changes == ()
+    return found.reason
+
+
+def test_another_machine_is_refused_by_name_and_compared_by_force() -> None:
+    other = replace(run(0.1, seed=2), machine=replace(documents.machine(), cpu="Another CPU"))
+    assert "Another CPU" in refused(run(), other)
+    forced = compare(run(), other, force=True)
+    assert (forced.outcome, forced.forced) == ("regressed", True)
+    assert not compare(run(), run(0.1, seed=2), force=True).forced  # there was nothing to force
+
+
+def test_two_implementations_that_an_argument_chooses_are_compared_across_it() -> None:
+    base, other = (
+        replace(one, workload=replace(one.workload, command=("python", "step.py", "--impl", impl)))
+        for one, impl in ((run(), "torch"), (run(0.1, seed=2), "triton"))
+    )
+    found = compare(base, other)
+    assert (found.outcome, "--across arguments" in (found.fix or "")) == ("refused", True)
+    meant = compare(base, other, across=["workload.arguments"])
+    assert (meant.outcome, meant.forced) == ("regressed", False)
+    assert [d.meaning for d in meant.differences if d.name == "workload.arguments"] == [
+        "this is what is compared, as asked for"
+    ]
+    chip = replace(other, machine=replace(documents.machine(), cpu="Another CPU"))
+    assert compare(base, chip, across=["workload.arguments"]).outcome == "refused"
+
+
+@pytest.mark.parametrize("state", ["failed", "running"])
+def test_a_run_that_failed_or_goes_on_is_never_green(state: str) -> None:
+    assert refused(run(), replace(run(), state=state))  # type: ignore[arg-type]
+
+
+def test_an_interrupted_run_is_compared_and_said_to_be_one() -> None:
+    found = compare(run(), replace(run(seed=2), state="interrupted"))
+    assert found.outcome == "same"
+    assert any("interrupted" in note for note in found.notes)
+
+
+def test_a_cpu_and_a_gpu_have_nothing_to_compare() -> None:
+    assert "backend" in refused(run(), gpu_documents.run())
+
+
+def test_reports_of_two_tools_have_nothing_to_compare() -> None:
+    assert "kind of report" in refused(gpu_documents.of_trace(), gpu_documents.of_counters())
+
+
+def test_two_empty_runs_are_not_the_same() -> None:
+    bare = replace(run(), timings=())
+    assert "nothing to compare" in refused(bare, bare)
+
+
+def test_what_a_tool_of_another_major_version_measured_is_left_out_and_the_rest_is_compared() -> None:
+    sides = [
+        run(
+            0.0,
+            value("instructions", count),
+            value("memory.rss_peak", 1e8, "B", "psutil"),
+            tools={"valgrind": v},
+        )
+        for v, count in (("3.19.0", 1e6), ("4.0.0", 2e6))
+    ]
+    found = compare(*sides)
+    assert {c.metric for c in found.changes} == {"time.median", "memory.rss_peak"}
+    assert any("valgrind" in note for note in found.notes)
+    assert "instructions" in {c.metric for c in compare(*sides, force=True).changes}
+
+
+def test_a_run_against_itself_is_said_to_be_one() -> None:
+    found = compare(run(), run())
+    assert (found.outcome, found.reason) == ("same", "No change: they are one and the same run.")
+
+
+# ---------------------------------------------------------------- the rules as data
+
+
+def test_every_rule_can_say_same_and_names_a_metric_of_the_catalogue() -> None:
+    known = {info.name for info in all_metrics()}
+    for rule in all_rules():
+        assert rule.metric in known
+        assert rule.repeat is None or rule.repeat < rule.floor
+        assert rule.spread is None or rule.spread < rule.least
+
+
+def test_a_rule_is_reachable() -> None:
+    from profkit.regression.compare.rules import rule_of
+
+    for rule in all_rules():
+        for tool in rule.tools or ("any other tool",):
+            assert rule_of(rule.metric, tool) == rule

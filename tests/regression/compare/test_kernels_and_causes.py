@@ -1,0 +1,295 @@
+"""What became of each kernel and function, and what the counters say of why."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import pytest
+
+from profkit.core.types import (
+    Cause,
+    Comparison,
+    Hotspot,
+    Profile,
+    RunDocument,
+    TritonWork,
+    Tuning,
+)
+from profkit.regression.compare import compare
+from tests import gpu_documents
+from tests.comparison_documents import kernel, run, traced, value
+
+GEMM, ADD, NEW = kernel("gemm"), kernel("add"), kernel("fused")
+
+
+def words(found: Comparison) -> dict[str, str]:
+    return {k.name: k.word for k in found.kernels}
+
+
+def cause(found: Comparison, kind: str) -> Cause:
+    return next(cause for cause in found.causes if cause.kind == kind)
+
+
+def kinds(found: Comparison) -> list[str]:
+    return [cause.kind for cause in found.causes]
+
+
+# ---------------------------------------------------------------- kernels
+
+
+def test_kernels_are_slower_faster_new_and_gone() -> None:
+    copy = kernel("copy")
+    before = traced([(GEMM, 100, 1e-2), (ADD, 100, 4e-3), (copy, 10, 1e-3)])
+    after = traced([(GEMM, 100, 1.3e-2), (copy, 10, 0.7e-3), (NEW, 100, 5e-3)])
+    found = compare(before, after)
+    assert words(found) == {"gemm": "slower", "copy": "faster", "fused": "appeared", "add": "vanished"}
+    assert [k.name for k in found.kernels] == ["fused", "add", "gemm", "copy"]  # largest change first
+    assert found.outcome == "regressed"
+
+
+def test_traces_of_different_lengths_are_held_against_each_other_by_iteration() -> None:
+    short = traced([(GEMM, 100, 1e-2)])
+    long = traced([(GEMM, 400, 4e-2)])
+    assert long.trace is not None
+    found = compare(short, replace(long, trace=replace(long.trace, repeats=40)))
+    assert words(found) == {"gemm": "same"}
+    assert found.outcome == "same"
+
+
+def test_a_kernel_within_what_two_traces_differ_by_is_not_called_slower() -> None:
+    found = compare(traced([(GEMM, 100, 1e-2)]), traced([(GEMM, 100, 1.03e-2)]))
+    assert words(found) == {"gemm": "ambiguous"}
+
+
+def test_two_spellings_of_one_kernel_are_one() -> None:
+    found = compare(
+        traced([(kernel("void (anonymous namespace)::f<(int)2>(float*)"), 10, 1e-2)]),
+        traced([(kernel("void <unnamed>::f<2>(float *)"), 10, 1e-2)]),
+    )
+    assert list(words(found).values()) == ["same"]
+    found = compare(
+        traced([(kernel("f(int)", mangled="_Z1fi"), 10, 1e-2)]),
+        traced([(kernel("something else", mangled="_Z1fi"), 10, 1e-2)]),
+    )
+    assert list(words(found).values()) == ["same"]
+
+
+def test_a_kernel_in_another_shape_is_the_same_kernel() -> None:
+    found = compare(traced([(kernel("f", grid=132), 10, 1e-2)]), traced([(kernel("f", grid=264), 10, 2e-2)]))
+    assert words(found) == {"f": "slower"}
+    assert "264x1x1" in cause(found, "shape").evidence[0]
+
+
+def test_several_of_one_name_and_shape_are_paired_and_none_is_lost() -> None:
+    twice = [(GEMM, 10, 1e-2), (GEMM, 10, 5e-3)]
+    assert [k.word for k in compare(traced(twice), traced(twice)).kernels] == ["same", "same"]
+    assert sorted(k.word for k in compare(traced(twice), traced(twice[:1])).kernels) == ["same", "vanished"]
+
+
+def test_ten_thousand_kernels_on_each_side_take_no_time() -> None:
+    name = "void ns::templated_{}<{}>(float*, int)"
+    many = [(kernel(name.format(n, "float, " * 20 + str(n))), 10, 1e-4 * (n + 1)) for n in range(10_000)]
+    other = [(replace(k, name=k.name.replace("templated", "renamed")), c, s) for k, c, s in many[:300]]
+    begin = time.monotonic()
+    found = compare(traced(many), traced([*other, *many[300:]]))
+    assert time.monotonic() - begin < 10  # about 1 s on a quiet machine
+    assert len(found.kernels) == 10_300
+
+
+def test_reports_of_counters_are_compared_by_launch() -> None:
+    report = gpu_documents.of_counters()
+    assert report.trace is not None
+    slow = [replace(k, total=k.total * 3, launches=2) for k in report.trace.kernels]
+    found = compare(report, replace(report, trace=replace(report.trace, kernels=tuple(slow))))
+    assert {k.word for k in found.kernels} == {"slower"}
+    assert found.kernels[0].candidate_seconds == pytest.approx(1.5 * (found.kernels[0].baseline_seconds or 0))
+
+
+# ---------------------------------------------------------------- causes on a device
+
+
+def counted(registers: int, occupancy: float, seconds: float, extra: float = 1.0) -> RunDocument:
+    """One kernel with its counters."""
+    k = kernel("gemm", registers)
+    scope = k.scope
+    return traced(
+        [(k, 100, seconds)],
+        value("occupancy.theoretical", occupancy, "%", "ncu", scope),
+        value("occupancy.achieved", occupancy * 0.9, "%", "ncu", scope),
+        value("launch.registers", float(registers), "registers", "ncu", scope),
+        value("dram.bytes", 1e9 * extra, "B", "ncu", scope),
+        value("instructions", 1e8 * extra, "count", "ncu", scope),
+        value("memory.spill.loads", 0.0 if registers < 200 else 5e5, "count", "ncu", scope),
+    )
+
+
+def test_occupancy_fell_because_registers_rose() -> None:
+    found = compare(counted(40, 75.0, 1e-2), counted(128, 37.5, 1.4e-2))
+    told = cause(found, "occupancy")
+    assert told.sentence == (
+        "Theoretical occupancy of gemm fell from 75.0 to 37.5 %, because registers per thread rose."
+    )
+    assert "registers per thread 40 -> 128" in told.evidence
+
+
+def test_what_did_not_take_the_room_is_not_named_for_it() -> None:
+    def shaped(
+        registers: int, shared: float, theoretical: float, achieved: float, blocks: tuple[float, float]
+    ):
+        k = kernel("gemm", registers)
+        names = ("launch.shared", "occupancy.theoretical", "occupancy.achieved", "occupancy.limit.registers",
+                 "occupancy.limit.shared")  # fmt: skip
+        told = zip(names, (shared, theoretical, achieved, *blocks), strict=True)
+        return traced(
+            [(k, 100, 1e-2)], *(value(n, v, "%" if "al" in n else "", "ncu", k.scope) for n, v in told)
+        )
+
+    found = compare(shaped(32, 1e4, 75.0, 70.0, (16, 12)), shaped(40, 4e4, 31.0, 30.0, (12, 5)))
+    assert cause(found, "occupancy").sentence.endswith("to 31.0 %, because shared memory per block rose.")
+    idle = compare(shaped(32, 1e4, 75.0, 70.0, (16, 12)), shaped(40, 1e4, 75.0, 50.0, (12, 12)))
+    assert cause(idle, "occupancy").sentence == "Achieved occupancy of gemm fell from 70.0 to 50.0 %."
+
+
+def test_more_bytes_more_instructions_and_spills_are_named_where_the_kernel_is_slower() -> None:
+    found = compare(counted(40, 75.0, 1e-2), counted(255, 75.0, 1.4e-2, 1.5))
+    assert {"bytes", "work", "loads"} <= set(kinds(found))
+    assert "50 % more" in cause(found, "bytes").sentence
+    same_time = compare(counted(40, 75.0, 1e-2), counted(40, 75.0, 1e-2, 1.5))
+    assert kinds(same_time) == []  # nothing became slower: there is nothing to explain
+
+
+def test_time_that_moved_to_another_kernel_is_told_as_that() -> None:
+    found = compare(
+        traced([(GEMM, 100, 1e-2), (ADD, 100, 1e-2)]), traced([(GEMM, 100, 1.1e-2), (ADD, 100, 9e-3)])
+    )
+    assert found.outcome == "changed"
+    told = cause(found, "moved")
+    assert told.sentence == "GPU time moved and did not grow: 5.0 % of it went from add to gemm."
+    grown = compare(
+        traced([(GEMM, 100, 1e-2), (ADD, 100, 1e-2)]), traced([(GEMM, 100, 1.5e-2), (ADD, 100, 9e-3)])
+    )
+    assert "moved" not in kinds(grown)
+
+
+def test_time_that_moved_between_several_kernels_is_not_said_to_be_of_two() -> None:
+    copy, norm = kernel("copy"), kernel("norm")
+    found = compare(
+        traced([(GEMM, 100, 1e-2), (ADD, 100, 1e-2), (copy, 100, 1e-2), (norm, 100, 1e-2)]),
+        traced([(GEMM, 100, 1.6e-2), (ADD, 100, 8e-3), (copy, 100, 8e-3), (norm, 100, 8e-3)]),
+    )
+    assert "15 % of it went from add and 2 more to gemm." in cause(found, "moved").sentence
+
+
+def test_other_kernels_are_another_algorithm() -> None:
+    found = compare(traced([(GEMM, 100, 1e-2), (ADD, 10, 1e-4)]), traced([(NEW, 100, 2e-2), (ADD, 10, 1e-4)]))
+    assert cause(found, "algorithm").evidence == ("gone: gemm, 1.00 ms", "new: fused, 2.00 ms")
+
+
+def test_added_launches_and_a_device_that_waits_are_told() -> None:
+    before = traced([(GEMM, 100, 1e-2)])
+    after = traced([(GEMM, 100, 1e-2), (ADD, 200, 1e-3)], busy=0.6, starved=0.9)
+    found = compare(before, after)
+    assert cause(found, "launches").evidence[:2] == ("launches per iteration 10.0 -> 30.0", "add +20")
+    assert "95.0 % -> 60.0 %" in cause(found, "host").evidence[0]
+    assert "waits more for the host" in cause(found, "host").sentence
+
+
+def test_a_device_that_idles_with_work_at_hand_does_not_wait_for_its_host() -> None:
+    found = compare(traced([(GEMM, 100, 1e-2)]), traced([(GEMM, 100, 1e-2)], busy=0.6, starved=0.1))
+    assert cause(found, "host").sentence == "The GPU is idle for more of the time."
+
+
+def test_a_kernel_that_is_called_more_often_is_not_a_slower_kernel_alone() -> None:
+    found = compare(traced([(GEMM, 100, 1e-2)]), traced([(GEMM, 200, 2e-2)]))
+    assert cause(found, "calls").evidence == ("calls 10.0 -> 20.0",)
+
+
+def test_another_choice_of_triton_s_tuner_is_told() -> None:
+    def tuned(best: str, seconds: float) -> RunDocument:
+        work = TritonWork("timing", 1, (Tuning("gemm", "bench", "M 4096, fp16", best),))
+        return replace(traced([(GEMM, 100, seconds)]), triton=(work,))
+
+    found = compare(tuned("BLOCK_M 128", 1e-2), tuned("BLOCK_M 64", 1.4e-2))
+    assert cause(found, "triton").evidence == ("BLOCK_M 128 -> BLOCK_M 64",)
+    assert "triton" not in kinds(compare(tuned("BLOCK_M 128", 1e-2), tuned("BLOCK_M 128", 1.4e-2)))
+    assert "triton" not in kinds(compare(tuned("BLOCK_M 128", 1e-2), tuned("BLOCK_M 64", 1e-2)))
+
+
+def test_throttling_is_told_where_a_time_is_not_the_same() -> None:
+    base = gpu_documents.run()
+    (timing,) = base.timings
+    hot = replace(timing.processes[0], seconds=tuple(2 * s for s in timing.processes[0].seconds),
+                  throttle_reasons=("thermal",))  # fmt: skip
+    found = compare(base, replace(base, timings=(replace(timing, processes=(hot,)),)))
+    assert {"The baseline was throttled.", "The candidate was throttled."} == {
+        c.sentence for c in found.causes if c.kind == "throttled"
+    }
+
+
+# ---------------------------------------------------------------- causes on a CPU
+
+
+def profiled(total: float, **own: float) -> Profile:
+    spots = tuple(Hotspot(name, value, library="/usr/lib/libx.so") for name, value in own.items())
+    return Profile("functions by instructions", "instructions", total, spots)
+
+
+def test_more_instructions_are_told_with_the_function_that_has_them() -> None:
+    before = run(0.0, value("instructions", 1e7), profiles=(profiled(1e7, parse=6e6, build=4e6),))
+    after = run(0.2, value("instructions", 1.2e7), seed=2, profiles=(profiled(1.2e7, parse=8e6, build=4e6),))
+    found = compare(before, after)
+    assert cause(found, "work").sentence == "It executes 20 % more instructions, most of that in parse."
+    assert [(f.name, f.word) for f in found.functions] == [("parse", "slower")]
+
+
+def test_work_that_moved_between_functions_is_told_as_that() -> None:
+    before = run(0.0, value("instructions", 1e7), profiles=(profiled(1e7, parse=6e6, build=4e6),))
+    after = run(0.0, value("instructions", 1e7), profiles=(profiled(1e7, parse=5e6, fresh=5e6),))
+    found = compare(before, after)
+    assert {(f.name, f.word) for f in found.functions} == {
+        ("parse", "faster"), ("build", "vanished"), ("fresh", "appeared")
+    }  # fmt: skip
+    assert "moved" in kinds(found)
+
+
+@pytest.mark.parametrize(
+    ("metric", "unit", "before", "after", "kind"),
+    [
+        ("cache.l1.miss_rate", "%", 2.0, 9.0, "misses"),
+        ("branch.miss_rate", "%", 1.0, 4.0, "misses"),
+        ("dram.bytes", "B", 1e8, 2e8, "bytes"),
+    ],
+)
+def test_misses_and_traffic_of_the_cpu_are_told(
+    metric: str, unit: str, before: float, after: float, kind: str
+) -> None:
+    found = compare(run(0.0, value(metric, before, unit)), run(0.2, value(metric, after, unit), seed=2))
+    assert kind in kinds(found)
+
+
+def test_memory_tells_whose_it_is() -> None:
+    def holding(process: float, python: float) -> RunDocument:
+        return run(
+            0.0,
+            value("memory.rss_peak", process, "B", "psutil"),
+            value("memory.python_peak", python, "B", "tracemalloc"),
+        )
+
+    found = compare(holding(1e8, 1e7), holding(2e8, 1e8))
+    assert "Python objects hold most of it" in cause(found, "memory").sentence
+    found = compare(holding(1e8, 1e7), holding(2e8, 1e7))
+    assert "hardly any of it" in cause(found, "memory").sentence
+    found = compare(holding(1e8, 1e7), holding(2e8, 5e7))
+    assert "Python objects hold 40 % of it" in cause(found, "memory").sentence
+
+
+def test_samples_of_a_profile_differ_by_their_number() -> None:
+    def sampled(parse: float, samples: int) -> Profile:
+        one = 1.0 / samples
+        return Profile("cpu-clock by function", "s", 1.0, (Hotspot("parse", parse), Hotspot("x", one)))
+
+    few = compare(run(profiles=(sampled(0.50, 100),)), run(profiles=(sampled(0.60, 100),)))
+    many = compare(run(profiles=(sampled(0.50, 10_000),)), run(profiles=(sampled(0.60, 10_000),)))
+    assert few.functions == ()
+    assert [f.name for f in many.functions] == ["parse"]

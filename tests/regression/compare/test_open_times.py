@@ -1,0 +1,107 @@
+"""A time that is open: why, what would decide it, and what other evidence makes of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from profkit.core.types import Change, Comparison, Reading, RunDocument, SampleSet, Timing
+from profkit.regression.compare import compare
+from tests.comparison_documents import run, timing, value
+
+
+def alone(by: float = 0.0, *readings: Reading, seed: int = 1, swing: float = 0.0) -> RunDocument:
+    """A run of one process; `swing`: its samples rise by that and fall again, three times."""
+    told = timing(by, processes=1, samples=120, seed=seed)
+    if swing:
+        seconds = tuple(1e-3 * (1 + by) * (1 + swing * abs((place / 20) % 2 - 1)) for place in range(120))
+        told = replace(told, processes=(SampleSet(seconds),))
+    return run(0.0, *readings, timings=(told,))
+
+
+def time_of(found: Comparison) -> Change:
+    return next(change for change in found.changes if change.metric == "time.median")
+
+
+def gpu(seconds: float) -> Reading:
+    return value("time.gpu", seconds, "s", "nsys")
+
+
+def test_samples_that_follow_each_other_still_show_a_large_change() -> None:
+    found = compare(alone(swing=0.06), alone(0.57, swing=0.06))
+    assert found.outcome == "regressed"
+    assert "follow each other" in time_of(found).reason
+
+
+def test_where_they_leave_it_open_the_fix_is_more_processes_and_a_quiet_clock() -> None:
+    found = compare(alone(swing=0.06), alone(0.05, swing=0.06))
+    assert found.outcome == "ambiguous"
+    assert "follow each other so closely" in found.reason
+    assert found.fix is not None
+    assert "--depth full" in found.fix
+    assert "--lock-gpu-clocks" in found.fix
+
+
+def test_one_process_each_is_helped_by_processes_and_not_by_samples() -> None:
+    found = compare(alone(), alone(0.04, seed=2))
+    assert found.outcome == "ambiguous"
+    assert found.fix is not None
+    assert "--depth full" in found.fix
+    assert "--lock-gpu-clocks" not in found.fix
+
+
+@pytest.mark.parametrize(
+    ("processes", "why"),
+    [
+        (((1e-3, 1.1e-3, 1.2e-3),), "6 that are independent are needed, and there are 3"),
+        ((tuple(1e-3 + 1e-5 * place for place in range(20)),), "and too few are"),
+        (((1e-3,), (1e-3,)), "a coarse clock"),
+        (((0.0,) * 20,), "no time at all"),
+    ],
+)
+def test_no_interval_says_what_is_missing(processes: tuple[tuple[float, ...], ...], why: str) -> None:
+    short = Timing("step", "benchmark", tuple(SampleSet(seconds) for seconds in processes), 0.01)
+    found = compare(run(timings=(short,)), run(timings=(short,), name="other"))
+    assert found.outcome == "ambiguous"
+    assert why in found.reason
+    assert found.fix == "profile both again with a larger --budget, on a quiet machine"
+
+
+def test_kernels_that_rose_decide_where_the_open_time_points_the_same_way() -> None:
+    found = compare(alone(0.0, gpu(9e-4)), alone(0.05, gpu(9.9e-4), seed=2))
+    assert time_of(found).word == "ambiguous"
+    assert found.outcome == "regressed"
+    assert found.reason.startswith("Worse: time.gpu rose by 10")
+    assert "time.median of mlp" in found.reason
+    assert "points the same way" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("by", "after"),
+    [
+        (0.0, 9.9e-4),  # kernels may overlap with more than before
+        (-0.05, 9.9e-4),
+        (0.05, 9.2e-4),  # within what one trace differs from the next
+        (0.05, 8e-4),
+    ],
+)
+def test_kernels_alone_or_against_the_time_decide_nothing(by: float, after: float) -> None:
+    found = compare(alone(0.0, gpu(9e-4)), alone(by, gpu(after), seed=2))
+    assert found.outcome == "ambiguous"
+
+
+def test_kernels_that_fell_call_nothing_an_improvement() -> None:
+    found = compare(alone(0.0, gpu(9e-4)), alone(-0.05, gpu(7e-4), seed=2))
+    assert found.outcome == "ambiguous"
+
+
+def test_exact_instructions_are_told_beside_an_open_time_and_decide_where_they_are_asked_to() -> None:
+    before = alone(0.0, value("instructions", 1e6, "count", "valgrind"))
+    after = alone(0.05, value("instructions", 1.12e6, "count", "valgrind"), seed=2)
+    found = compare(before, after)
+    assert found.outcome == "ambiguous"
+    assert "instructions rose by 12" in found.reason
+    assert found.fix is not None
+    assert found.fix.startswith("--metric instructions")
+    assert compare(before, after, metrics=("instructions",)).outcome == "regressed"

@@ -1,0 +1,209 @@
+"""Two sweeps: means over shapes decide, twins are no regression, and a machine that changed is not taken for code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from itertools import permutations
+
+import pytest
+
+from profkit.cli.compare import exit_code
+from profkit.core.types import Change, Comparison, GridPoint, RunDocument
+from profkit.regression.compare import compare
+from profkit.reporting.comparison_markdown import render as markdown
+from profkit.reporting.comparison_terminal import render as terminal
+from tests.sweep_twins import NAMES, Times, changed, made_up, measured, noisy, sweep
+
+OVER = "time.geometric_mean"
+
+
+@cache
+def twin(name: str) -> RunDocument:
+    return sweep(measured()[name])
+
+
+def stand_out(found: Comparison) -> list[Change]:
+    return [c for c in found.changes if c.metric == "time.median" and c.word == "different"]
+
+
+def with_faulty(document: RunDocument, count: float) -> RunDocument:
+    """The sweep with so many cases that are not right."""
+    told = (replace(r, value=count) if r.metric == "cases.faulty" else r for r in document.readings)
+    return replace(document, readings=tuple(told))
+
+
+def against(by: Callable[[GridPoint, str], float], *, torch: str = "2.11.0", seed: int = 1) -> Comparison:
+    """A made-up sweep against a later one in which times are multiplied, with the noise of another sweep."""
+    base = made_up()
+    later = noisy(base, seed, together=0.003, single=0.006)
+    return compare(sweep(base), sweep(changed(later, by), torch=torch))
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [*permutations(("a1", "b1")), *permutations(("a4", "a4b", "b4"), 2)]
+)
+def test_measured_sweeps_of_the_same_code_are_neither_worse_nor_better(before: str, after: str) -> None:
+    found = compare(twin(before), twin(after))
+    assert found.outcome in ("same", "changed", "ambiguous")
+    assert all(c.word != "different" for c in found.changes if c.metric == OVER)
+    # A tuner that chose anew is no noise; nothing else may stand out.
+    assert all((c.scope.name or "").startswith("Triton: ") for c in stand_out(found))
+    assert len(stand_out(found)) <= 1
+    if "a1" not in (before, after):
+        assert found.outcome in ("same", "changed")
+        assert exit_code(found, strict=False) == 0
+
+
+def test_an_operation_that_became_slower_is_a_regression_by_name() -> None:
+    by = changed(measured()["a4b"], lambda p, name: 1.08 if (p.operation, name) == ("Swish", "CUDA") else 1.0)
+    found = compare(twin("a4"), sweep(by))
+    assert found.outcome == "regressed"
+    assert "CUDA: Swish forward float32, 112 shapes" in found.reason
+    worse = [c for c in found.changes if c.metric == OVER and c.word == "different"]
+    assert [c.scope.name for c in worse] == ["CUDA: Swish forward float32, 112 shapes"]
+    assert exit_code(found, strict=False) == 1
+
+
+def test_a_quarter_of_the_shapes_that_became_slower_is_a_regression() -> None:
+    hit = ("Triton", 512)
+    by = changed(measured()["a4b"], lambda p, name: 1.5 if (name, p.dimension) == hit else 1.0)
+    assert compare(twin("a4"), sweep(by)).outcome == "regressed"
+
+
+def test_one_case_that_is_twice_as_slow_is_told_and_decides_nothing() -> None:
+    slow = GridPoint("GELU", 64, 1024, 128)
+    by = changed(measured()["a4b"], lambda p, name: 2.0 if (p, name) == (slow, "CUDA") else 1.0)
+    found = compare(twin("a4"), sweep(by))
+    assert found.outcome == "changed"
+    assert "stand" in found.reason
+    names = [c.scope.name or "" for c in stand_out(found)]
+    assert [name for name in names if not name.startswith("Triton: ")] == [f"CUDA: {slow.name}"]
+    assert f"CUDA: {slow.name}" in markdown(found)
+    only = compare(twin("a4"), sweep(by), metrics=("time.median",))
+    assert only.outcome == "regressed"  # asked for by name they decide
+
+
+def test_what_became_faster_is_an_improvement() -> None:
+    assert against(lambda _, name: 0.8 if name == "Triton" else 1.0).outcome == "improved"
+
+
+def test_a_framework_of_the_same_version_that_moved_says_that_the_machine_did() -> None:
+    found = against(lambda _, name: 1.12)
+    assert found.outcome == "ambiguous"
+    assert found.reason.startswith("Nothing can be said of the code: PyTorch: ")
+    assert "of the same version in both" in found.reason
+    assert exit_code(found, strict=False) == 5
+
+
+def test_what_the_framework_moved_by_is_taken_out_of_all_others_and_told() -> None:
+    """A host that is 3 % slower throughout: by itself that would leave every mean open."""
+    found = against(lambda _, name: 1.03)
+    assert found.outcome == "same"
+    means = [c for c in found.changes if c.metric == OVER and not (c.scope.name or "").startswith("PyTorch")]
+    assert all(0.985 < (c.ratio or 0) < 1.015 for c in means)
+    assert any("PyTorch, of the same version in both, moved by +3" in note for note in found.notes)
+    # Without enough of it nothing is taken out.
+    base = made_up(operations=("GELU",))
+    alone = compare(sweep(base), sweep(changed(base, lambda *_: 1.03)))
+    assert all((c.ratio or 0) > 1.02 for c in alone.changes if c.metric == OVER)
+    assert not any("moved by" in note for note in alone.notes)
+
+
+def test_another_version_of_the_framework_is_code_like_any_other() -> None:
+    found = against(lambda _, name: 1.12 if name == "PyTorch" else 1.0, torch="2.12.0")
+    assert found.outcome == "regressed"
+    assert "PyTorch: " in found.reason
+
+
+def test_what_is_much_worse_is_told_although_the_machine_moved() -> None:
+    found = against(lambda _, name: 2.0 if name == "CUDA" else 1.06)
+    assert found.outcome == "regressed"
+    assert "CUDA: " in found.reason
+
+
+def test_a_framework_alone_decides_for_itself() -> None:
+    base = made_up(names=("PyTorch",))
+    later = changed(noisy(base, 1), lambda *_: 1.12)
+    assert compare(sweep(base), sweep(later)).outcome == "regressed"
+
+
+def test_cases_that_lost_their_time_leave_it_open() -> None:
+    base = made_up()
+    gone = next(case for case in base if case[1] == "CUDA")
+    less = {case: times for case, times in noisy(base, 1).items() if case != gone}
+    found = compare(sweep(base), sweep(less))
+    assert found.outcome == "ambiguous"
+    assert f"CUDA: {gone[0].name}" in found.reason
+    assert "--again" in (found.fix or "")
+    broken_off = compare(sweep(base), sweep(less, complete=False))
+    assert "no time in the candidate" not in broken_off.reason
+
+
+@pytest.mark.parametrize(("shapes", "operations", "names"), [(1, 1, 1), (1, 3, 2), (2, 1, 2), (5, 1, 3)])
+def test_few_cases_are_compared_with_the_spread_that_is_assumed(
+    shapes: int, operations: int, names: int
+) -> None:
+    base = made_up(shapes, ("GELU", "MSE", "LayerNorm")[:operations], ("PyTorch", "Triton", "CUDA")[:names])
+    calm = compare(sweep(base), sweep(noisy(base, 3)))
+    assert calm.outcome in ("same", "ambiguous")
+    worse = compare(
+        sweep(base),
+        sweep(changed(noisy(base, 3), lambda _, name: 1.3 if names < 2 or name == "Triton" else 1)),
+    )
+    assert worse.outcome == "regressed"
+
+
+def test_equal_code_is_called_different_no_more_often_than_promised() -> None:
+    base = made_up(12)
+    found = [compare(sweep(noisy(base, 2 * n)), sweep(noisy(base, 2 * n + 1))) for n in range(40)]
+    assert sum(c.outcome in ("regressed", "improved") for c in found) <= 2  # 5 %
+    assert sum(bool(stand_out(c)) for c in found) <= 4
+
+
+def test_the_table_that_decides_is_shown_and_thousands_of_cases_are_not() -> None:
+    found = compare(twin("a4"), twin("b4"))
+    told = terminal(found, color=False)
+    assert "Over 112 shapes each, forward float32: geometric means" in told
+    assert "✓ CUDA: GELU" in told
+    assert "1680 single cases, which decide nothing" in told
+    assert len(told.splitlines()) < 60
+    assert len(markdown(found)) < 6000
+    assert len(found.changes) == 15 + 1680 + 1
+
+
+def test_a_sweep_against_itself_is_the_same() -> None:
+    assert compare(twin("a4"), twin("a4")).outcome == "same"
+
+
+def test_a_metric_of_the_means_alone_can_be_asked_for() -> None:
+    found = compare(twin("a4"), twin("a4b"), metrics=(OVER,), floor=0.1)
+    assert {c.metric for c in found.changes} == {OVER}
+    assert found.outcome == "same"
+
+
+def test_every_measured_sweep_is_there() -> None:
+    assert {len(times) for times in measured().values()} == {1680}
+    assert tuple(measured()) == NAMES
+
+
+def test_sweeps_of_other_cases_have_nothing_in_common() -> None:
+    one: Times = made_up(3, ("GELU",), ("CUDA",))
+    other: Times = made_up(3, ("MSE",), ("CUDA",))
+    for complete in (True, False):
+        found = compare(sweep(one), sweep(other, complete=complete))
+        assert found.outcome == "ambiguous"
+        assert "no case has a time in both" in found.reason
+    assert compare(sweep(one), sweep(other), metrics=(OVER,)).outcome == "refused"
+
+
+def test_a_case_that_is_wrong_now_is_a_regression() -> None:
+    base = made_up()
+    wrong = next(case for case in base if case[1] == "CUDA")
+    after = sweep({case: times for case, times in noisy(base, 1).items() if case != wrong})
+    found = compare(sweep(base), with_faulty(after, 1.0))
+    assert found.outcome == "regressed"
+    assert "cases.faulty rose" in found.reason
+    assert compare(with_faulty(after, 1.0), with_faulty(after, 1.0)).outcome == "same"
+    assert compare(with_faulty(after, 1.0), sweep(base)).outcome == "improved"

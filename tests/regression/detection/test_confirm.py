@@ -1,0 +1,107 @@
+"""The interleaved re-run: three words, an error that is spent, and what wild rounds may do."""
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from profkit.regression.detection import Rule, confirm, order, rule_for
+from profkit.regression.detection.confirm import _part, looks
+
+RULE = rule_for("time.median")
+
+
+def rounds(count: int, ratio: float, sigma: float, seed: int = 0) -> list[tuple[float, float]]:
+    rng = random.Random(seed)
+    return [(ratio * (1 + rng.gauss(0, sigma)), 1 + rng.gauss(0, sigma)) for _ in range(count)]
+
+
+def to_the_end(ratio: float, sigma: float, seed: int, rule: Rule = RULE) -> tuple[str, int]:
+    all_rounds = rounds(20, ratio, sigma, seed)
+    told = confirm([], rule)
+    while told.word == "more":
+        told = confirm(all_rounds[: told.wanted], rule)
+    return told.word, told.rounds
+
+
+def test_rounds_go_abba() -> None:
+    assert [order(k)[0] for k in range(4)] == ["candidate", "last good", "candidate", "last good"]
+
+
+def test_it_asks_for_four_rounds_and_then_for_half_as_many_again() -> None:
+    assert looks(20) == (4, 6, 9, 14, 20)
+    assert looks(3) == (3,)
+    told = confirm(rounds(4, 1.05, 0.05), RULE)
+    assert (told.word, told.wanted) == ("more", 6)
+
+
+def test_what_all_looks_spend_adds_up() -> None:
+    assert sum(_part(n, 20) for n in looks(20)) == pytest.approx(1)
+    assert sum(_part(n, 5) for n in looks(5)) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(("ratio", "word"), [(1.10, "different"), (0.90, "different"), (1.0, "same")])
+def test_a_clear_case_is_decided_early(ratio: float, word: str) -> None:
+    told = confirm(rounds(6, ratio, 0.004), RULE)
+    assert (told.word, told.wanted) == (word, 0)
+    assert told.change is not None
+    assert told.change.ratio == pytest.approx(ratio, rel=0.01)
+
+
+def test_the_course_is_the_direction_that_is_good() -> None:
+    slower = rounds(6, 1.1, 0.002)
+    for better, course in (("lower", "worse"), ("higher", "better"), ("none", "neither")):
+        told = confirm(slower, RULE, better)  # type: ignore[arg-type]
+        assert told.change is not None
+        assert told.change.course == course
+
+
+def test_a_change_as_large_as_the_floor_is_neither_and_ends_with_the_rounds() -> None:
+    told = confirm(rounds(20, 1.02, 0.01), RULE)
+    assert told.word == "ambiguous"
+    assert "after 20 rounds" in told.reason
+
+
+def test_where_the_time_is_over_it_is_ambiguous_and_says_so() -> None:
+    assert confirm([], RULE, spent=True).word == "ambiguous"
+    assert confirm(rounds(4, 1.03, 0.02), RULE, spent=True).word == "ambiguous"
+
+
+def test_the_same_code_is_hardly_ever_called_different() -> None:
+    no_floor = replace(RULE, relative=1e-9, absolute=0.0)
+    words = [to_the_end(1.0, 0.02, seed, no_floor)[0] for seed in range(600)]
+    assert 2 <= words.count("different") <= 20  # 2 % of 600 are 12
+    words = [to_the_end(1.0, 0.01, seed)[0] for seed in range(300)]
+    assert (words.count("different"), words.count("same") > 280) == (0, True)
+
+
+def test_five_per_cent_are_found_in_noise_of_one_and_in_few_rounds() -> None:
+    told = [to_the_end(1.05, 0.01, seed) for seed in range(200)]
+    assert sum(word == "different" for word, _ in told) >= 198
+    assert sorted(n for _, n in told)[100] <= 9
+
+
+def test_one_wild_round_of_nine_does_not_hide_a_change() -> None:
+    wild = rounds(9, 1.08, 0.004)
+    wild[3] = (1.9, 1.0)
+    assert confirm(wild, RULE).word == "different"
+
+
+def test_counts_that_never_vary_are_decided_by_four_rounds() -> None:
+    rule = rule_for("instructions")
+    assert confirm([(1_030_000.0, 1_000_000.0)] * 4, rule).word == "different"
+    assert confirm([(1_000_100.0, 1_000_000.0)] * 4, rule).word == "same"
+
+
+def test_values_of_zero_are_compared_by_their_difference() -> None:
+    rule = Rule("launch.count", absolute=1)
+    assert confirm([(5.0, 0.0)] * 4, rule).word == "different"
+    assert confirm([(0.0, 0.0)] * 4, rule).word == "same"
+    told = confirm([(5.0, 0.0)] * 4, rule)
+    assert told.change is not None
+    assert told.change.ratio is None
+
+
+def test_no_number_is_refused() -> None:
+    with pytest.raises(ValueError, match="no number"):
+        confirm([(float("nan"), 1.0)] * 4, RULE)

@@ -1,0 +1,74 @@
+"""Where the past ends."""
+
+import pytest
+
+from profkit.core.types import Accepted
+from profkit.regression.detection import epochs
+from profkit.regression.detection.epochs import moment
+from tests.regression.detection.nights import date, series_of
+
+
+def shape(machines: str, *accepted: Accepted) -> list[tuple[int, int, str]]:
+    series = series_of([1.0] * len(machines), machines)
+    return [(e.first, e.last, e.cause) for e in epochs(series, accepted)]
+
+
+def known(night: int, metric: str | None = None, workload: str = "gated_mlp") -> Accepted:
+    return Accepted(workload, date(night), "checks were added", metric)
+
+
+@pytest.mark.parametrize(
+    ("machines", "epochs"),
+    [
+        ("", []),
+        ("aaaa", [(0, 3, "begin")]),
+        ("aabb", [(0, 1, "begin"), (2, 3, "machine")]),
+        ("aabbcc", [(0, 1, "begin"), (2, 3, "machine"), (4, 5, "machine")]),
+        ("abab", [(0, 3, "begin")]),  # a pool: nobody is gone
+        ("aaba", [(0, 3, "begin")]),
+        ("ababcc", [(0, 3, "begin"), (4, 5, "machine")]),
+    ],
+)
+def test_a_machine_begins_an_epoch_where_none_of_those_before_comes_again(
+    machines: str, epochs: list[tuple[int, int, str]]
+) -> None:
+    assert shape(machines) == epochs
+
+
+def test_an_accepted_change_begins_an_epoch_with_its_word_and_who_said_it() -> None:
+    told = Accepted("gated_mlp", date(2), "checks were added", by="mira")
+    found = epochs(series_of([1.0] * 4), [told])
+    assert [(e.first, e.last, e.cause, e.reason) for e in found][1] == (
+        2,
+        3,
+        "accepted",
+        "accepted by mira: checks were added",
+    )
+
+
+def test_of_other_workloads_and_metrics_nothing_is_accepted() -> None:
+    whole = [(0, 3, "begin")]
+    assert shape("aaaa", known(2, workload="other")) == whole
+    assert shape("aaaa", known(2, metric="ipc")) == whole
+    assert shape("aaaa", known(2, metric="time.median")) == [(0, 1, "begin"), (2, 3, "accepted")]
+
+
+def test_a_date_without_a_time_is_the_midnight_before_that_night() -> None:
+    assert shape("aaaa", Accepted("gated_mlp", "2026-01-03", "word")) == [(0, 1, "begin"), (2, 3, "accepted")]
+
+
+def test_what_lies_outside_of_the_series_begins_nothing() -> None:
+    assert shape("aaaa", known(-9), known(99)) == [(0, 3, "begin")]
+
+
+def test_machines_of_invalid_nights_decide_nothing() -> None:
+    series = series_of([1.0] * 5, "xaaya", invalid={0: "no", 3: "no"})
+    assert [(e.first, e.last) for e in epochs(series)] == [(0, 4)]
+
+
+def test_a_moment_is_read_in_every_zone() -> None:
+    assert (
+        moment("2026-01-01T03:00:00Z") == moment("2026-01-01T04:00:00+01:00") == moment("2026-01-01T03:00:00")
+    )
+    with pytest.raises(ValueError):
+        moment("yesterday")

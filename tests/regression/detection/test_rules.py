@@ -1,0 +1,63 @@
+"""The rules as data: what gates, what a config may say, and what it may not."""
+
+import pytest
+
+from profkit.analysis.metrics import all_metrics
+from profkit.core.errors import UsageError
+from profkit.core.types import Scope
+from profkit.regression.detection import rule_for
+from profkit.regression.detection.rules import _shipped
+
+
+def test_every_metric_with_a_rule_is_in_the_catalogue() -> None:
+    assert set(_shipped()["metrics"]) <= {info.name for info in all_metrics()}
+
+
+def test_few_metrics_gate_and_none_of_a_kernel() -> None:
+    gating = [info.name for info in all_metrics() if rule_for(info.name).gates]
+    of_sweeps = {"time.geometric_mean", "cases.faulty"}  # no other run has them
+    assert [m for m in gating if m not in of_sweeps] == ["time.median", "instructions", "memory.device_peak"]
+    assert of_sweeps <= set(gating)
+    kernel = Scope("kernel", "gemm")
+    assert not any(rule_for(info.name, scope=kernel).gates for info in all_metrics())
+    assert rule_for("time.median", {"time.median": {"gates": True}}, kernel).gates
+
+
+def test_an_override_of_the_default_does_not_undo_what_is_known_of_a_metric() -> None:
+    overrides = {"default": {"relative": "9 %"}, "time.p95": {"nights": 2}}
+    assert rule_for("time.median", overrides).relative == 0.02
+    assert rule_for("ipc", overrides).relative == 0.09
+    assert (rule_for("time.p95", overrides).relative, rule_for("time.p95", overrides).nights) == (0.05, 2)
+
+
+@pytest.mark.parametrize(("written", "read"), [("3 %", 0.03), ("0.5%", 0.005), (0.03, 0.03), (0, 0.0)])
+def test_a_share_is_per_cent_as_text_or_a_number(written: object, read: float) -> None:
+    assert rule_for("ipc", {"ipc": {"relative": written}}).relative == pytest.approx(read)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "says"),
+    [
+        ("relativ", 0.1, "has no 'relativ'"),
+        ("relative", "much", "relative is 'much'"),
+        ("relative", -0.1, "relative is -0.1"),
+        ("relative", float("nan"), "relative is nan"),
+        ("relative", "1e %", "relative is '1e %'"),
+        ("nights", 0, "nights is 0"),
+        ("nights", 2.5, "nights is 2.5"),
+        ("gates", "sometimes", "gates is 'sometimes'"),
+        ("standing", "forget", "standing is 'forget'"),
+        ("window", True, "window is True"),
+    ],
+)
+def test_what_does_not_fit_is_refused_by_name(key: str, value: object, says: str) -> None:
+    with pytest.raises(UsageError, match=says) as caught:
+        rule_for("ipc", {"ipc": {key: value}})
+    assert caught.value.fix
+
+
+def test_the_floor_is_the_larger_of_both() -> None:
+    rule = rule_for("time.median")
+    assert rule.floor(1.0) == pytest.approx(0.02)
+    assert rule.floor(1e-8) == pytest.approx(2e-8)
+    assert rule.drift_floor(1.0) == pytest.approx(0.04)

@@ -1,0 +1,100 @@
+"""The decision on years whose changes are known, and on the practitioners' series night by night.
+
+Small; the large table is `python -m tests.performance.simulated_year`.
+"""
+
+from __future__ import annotations
+
+import csv
+from functools import lru_cache
+from pathlib import Path
+
+import pytest
+
+from profkit.core.statistics import median
+from profkit.regression.detection import replay, rule_for
+from tests.regression.detection.nights import series_of
+from tests.regression.detection.peers import PEERS
+from tests.regression.detection.scoring import ALARMS, Score, by_nights, same_night
+from tests.regression.detection.years import NOISES, STORIES, make_year
+
+RULE = rule_for("time.median")
+SEED = 900  # none of those on which parameters were chosen
+
+
+@lru_cache(maxsize=1)
+def nights_alone() -> dict[str, Score]:
+    scores = {noise: Score() for noise in NOISES}
+    for noise in NOISES:
+        for story in STORIES:
+            year = make_year(noise, story, SEED)
+            scores[noise].add(year, by_nights(year, RULE))
+    return scores
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_by_nights_alone_steps_of_twice_the_floor_are_found_and_hardly_anything_else(noise: str) -> None:
+    score = nights_alone()[noise]
+    assert (score.recall() or 0) >= 0.9
+    assert (score.precision or 0) >= 0.9
+
+
+def test_by_nights_alone_half_of_all_steps_are_found_within_three_nights() -> None:
+    for noise in ("gaussian", "tails", "ar .3", "ar .6"):
+        assert (nights_alone()[noise].delay() or 0) <= 3, noise
+
+
+def test_drifts_of_a_quarter_per_cent_a_week_are_found() -> None:
+    assert (nights_alone()["gaussian"].recall(0.0025, "drift") or 0) == 1.0
+
+
+@pytest.mark.parametrize("sigma", [0.003, 0.01, 0.03])
+def test_a_quiet_gaussian_year_has_no_alarm(sigma: float) -> None:
+    years = [make_year("gaussian", "quiet", seed, sigma) for seed in range(SEED, SEED + 20)]
+    assert [year.name for year in years if by_nights(year, RULE)] == []
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "spikes"])
+def test_with_a_re_run_steps_are_found_in_their_own_night(noise: str) -> None:
+    score = Score()
+    for story in ("quiet", "step 5 %", "step 10 %", "fixed", "twice", "hot, step", "accepted", "moved"):
+        year = make_year(noise, story, SEED)
+        score.add(year, same_night(year, RULE))
+    assert score.wrong == []
+    assert score.recall() == 1.0
+    assert (score.delay() or 0) <= 1
+
+
+def test_rules_that_others_ship_are_wrong_more_often_than_right() -> None:
+    """What the comparison says of them would be worthless if our scoring were blind to wrong alarms."""
+    score = Score()
+    for noise in NOISES:
+        for story in ("quiet", "step 10 %", "hot, step"):
+            year = make_year(noise, story, SEED)
+            score.add(year, PEERS["pytest-benchmark: > 5 % above the previous"](year))
+    assert (score.recall() or 0) > 0.8
+    assert (score.precision or 1) < 0.3
+
+
+# ---------------------------------------------------------------- real series, judged by people
+
+FIRST_BAD = {"0002": 14, "0011": 93, "0012": 87, "0013": 113, "0016": 29}
+
+
+def test_of_the_practitioners_series_the_five_regressions_are_convicted_by_the_third_night(
+    fixtures: Path,
+) -> None:
+    folder = fixtures / "regression" / "sap_hana_small_2021" / "data"
+    if not folder.is_dir():
+        pytest.skip(f"the practitioners' series are not here: {folder}")
+    files = sorted(folder.glob("*.csv"))
+    assert len(files) == 25
+    for path in files:
+        builds: dict[str, list[float]] = {}
+        with path.open() as file:
+            for row in csv.DictReader(file):
+                builds.setdefault(row["GHC"], []).append(float(row["Measurement"]))
+        series = series_of([median(values) for values in builds.values()])
+        alarms = [i for i, told in enumerate(replay(series, RULE)) if told.code in ALARMS]
+        bad = FIRST_BAD.get(path.stem)
+        assert alarms == ([] if bad is None else [bad + 2]), path.stem

@@ -1,0 +1,179 @@
+"""What a history keeps of a run: what has a value, for one iteration, under a name that no copy changes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from profkit.core.errors import UsageError
+from profkit.core.types import (
+    Directive,
+    GpuTrace,
+    Kernel,
+    KernelTime,
+    PassPlan,
+    PassResult,
+    Plan,
+    Reading,
+    RunDocument,
+    SampleSet,
+    Scope,
+    Source,
+    Step,
+    Timing,
+    Workload,
+)
+from profkit.regression.history import entry_of, run_id
+
+REGION = Scope("region", "mlp")
+
+
+def reading(
+    metric: str, value: float | None, unit: str = "s", scope: Scope = REGION, **more: object
+) -> Reading:
+    quality = "measured" if value is not None else "unavailable"
+    made = Reading(
+        metric, value, unit, quality, scope, Source("profkit"), reason=None if value is not None else "no"
+    )
+    return replace(made, **more)  # type: ignore[arg-type]
+
+
+def kernels(count: int, launches: int = 20) -> tuple[KernelTime, ...]:
+    return tuple(
+        KernelTime(Kernel(f"k{n}", (1, 1, 1), (32, 1, 1)), launches, (n + 1) * 1e-3) for n in range(count)
+    )
+
+
+def document(**more: object) -> RunDocument:
+    made = RunDocument(
+        name="mlp",
+        backend="cuda",
+        state="complete",
+        workload=Workload(("python", "mlp.py"), "mlp", "/home/somebody"),
+        started="2026-11-20T05:47:00+00:00",
+        plan=Plan(
+            "cuda",
+            "gate",
+            (
+                PassPlan(
+                    "trace",
+                    "nsys",
+                    (Step("trace", ("python",), directive=Directive("trace", "x", iterations=10)),),
+                ),
+            ),
+        ),
+        passes=(PassResult("timing", None, "finished", seconds=1.234567891),),
+        timings=(
+            Timing(
+                "mlp", "benchmark", (SampleSet((1e-3, 1.1e-3)), SampleSet(()), SampleSet((1.2e-3,))), 0.01
+            ),
+        ),
+        trace=GpuTrace("nsys", kernels(2), marked=True),
+        readings=(
+            reading("time.median", 1.125e-3),
+            reading("time.p99", None),
+            reading("ipc", 1.0, doubt="clock"),
+        ),
+    )
+    return replace(made, **more)  # type: ignore[arg-type]
+
+
+def values(document: RunDocument) -> dict[tuple[str, str | None], float]:
+    return {(v.key.metric, v.key.scope.name): v.value for v in entry_of(document).values}
+
+
+def test_what_has_no_value_is_not_kept_and_what_is_doubted_is_marked() -> None:
+    kept = {value.key.metric: value for value in entry_of(document()).values}
+    assert "time.p99" not in kept
+    assert (kept["ipc"].doubt, kept["time.median"].doubt) == ("clock", None)
+
+
+def test_the_median_comes_with_the_samples_of_every_process() -> None:
+    (time,) = [v for v in entry_of(document()).values if v.key.metric == "time.median"]
+    assert time.groups == ((1e-3, 1.1e-3), (1.2e-3,))
+    assert time.better == "lower"
+
+
+def test_a_median_that_its_own_samples_contradict_decides_nothing() -> None:
+    readings = (reading("time.median", 1.3e-3),)
+    (time,) = [v for v in entry_of(document(readings=readings)).values if v.key.metric == "time.median"]
+    assert time.doubt == (
+        "the run contradicts itself: the median is said to be 1.30 ms, and its samples have one of 1.12 ms"
+    )
+
+
+def test_sums_of_a_trace_are_kept_for_one_iteration() -> None:
+    run = Scope("run")
+    traced = document(
+        readings=(reading("time.gpu", 3e-3, scope=run), reading("launch.latency", 5e-6, scope=run))
+    )
+    found = values(traced)
+    assert found["time.gpu", None] == pytest.approx(3e-4)
+    assert found["launch.latency", None] == 5e-6
+    assert found["time.gpu", "k1"] == pytest.approx(2e-4)
+    assert found["launch.count", "k1"] == 2
+    assert entry_of(traced).facts["traced iterations"] == "10"
+
+
+def test_a_trace_whose_launches_do_not_fit_the_plan_is_kept_as_a_whole() -> None:
+    traced = document(trace=GpuTrace("nsys", kernels(2, launches=7), marked=True))
+    assert values(traced)["launch.count", "k1"] == 7
+
+
+def test_a_loop_that_was_counted_is_kept_for_one_repetition() -> None:
+    traced = document(trace=GpuTrace("nsys", kernels(1, launches=8), marked=False, repeats=4))
+    assert values(traced)["launch.count", "k0"] == 2
+
+
+def test_of_many_kernels_those_with_the_most_time_are_kept_and_it_is_said() -> None:
+    many = kernels(30)
+    counted = tuple(reading("occupancy.achieved", 50.0, "%", one.kernel.scope) for one in many)
+    peaks = tuple(reading("flops.peak.f32", 1e12, "FLOP/s", one.kernel.scope) for one in many)
+    entry = entry_of(document(trace=GpuTrace("nsys", many, marked=True), readings=(*counted, *peaks)))
+    names = {value.key.scope.name for value in entry.values}
+    assert names == {f"k{n}" for n in range(10, 30)}
+    assert entry.facts["kernels"] == "the 20 with the most GPU time of 30"
+    assert "flops.peak.f32" not in {value.key.metric for value in entry.values}  # describes the device alone
+
+
+def test_functions_are_not_kept() -> None:
+    entry = entry_of(document(readings=(reading("instructions", 5.0, "count", Scope("function", "f")),)))
+    assert {value.key.scope.kind for value in entry.values} == {"kernel"}
+
+
+@pytest.mark.parametrize("state", ["interrupted", "failed"])
+def test_a_run_that_did_not_end_well_is_kept_and_decides_nothing(state: str) -> None:
+    entry = entry_of(document(state=state, failure="the workload died by SIGKILL"))
+    assert (entry.valid, entry.reason) == (False, "the workload died by SIGKILL")
+
+
+def test_a_run_under_way_is_refused() -> None:
+    with pytest.raises(UsageError, match="not finished"):
+        entry_of(document(state="running"))
+
+
+def test_a_run_keeps_its_name_when_it_is_moved_scrubbed_or_read_anew() -> None:
+    run = document()
+    moved = replace(run, workload=replace(run.workload, folder="<folder>", command=("<command>",)))
+    newer = replace(run, readings=(*run.readings, reading("time.p95", 1.3e-3)))
+    assert run_id(run) == run_id(moved) == run_id(newer)
+
+
+def test_another_run_has_another_name() -> None:
+    run = document()
+    (timing,) = run.timings
+    other = replace(timing, processes=(SampleSet((1e-3, 1.1e-3, 1.15e-3)),))
+    names = {
+        run_id(run),
+        run_id(replace(run, timings=(other,))),
+        run_id(replace(run, passes=(PassResult("timing", None, "finished", seconds=1.234567892),))),
+        run_id(replace(run, started="2026-11-20T05:47:01+00:00")),
+    }
+    assert len(names) == 4
+
+
+def test_nothing_of_the_user_is_kept_but_where_the_run_lay(tmp_path: Path) -> None:
+    entry = entry_of(document())
+    assert "/home/somebody" not in repr(entry)

@@ -1,0 +1,270 @@
+"""What is told to a history is what it tells."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from profkit.core.errors import UsageError
+from profkit.core.types import RUN, Accepted, Scope, SeriesKey
+from profkit.regression.history import History, default_path, open_history
+from tests.regression.history.entries import SAMPLES, entry, value
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> History:
+    with open_history(tmp_path / "history.sqlite") as opened:
+        yield opened
+
+
+def test_a_run_comes_back_as_it_was_told(history: History) -> None:
+    told = entry(
+        1,
+        value(),
+        replace(
+            value(
+                "occupancy.achieved", 81.5, scope=Scope("kernel", "void f<(int)4>(T1 *)", "2x1x1 of 64x1x1")
+            )
+        ),
+        value("memory.rss_peak", 2.0**40, scope=RUN),
+        dirty=True,
+        night="2026-01-02",
+        path="reports/x",
+        facts={"depth": "gate"},
+    )
+    assert history.add(told)
+    back = history.entry(told.id)
+    near = [
+        replace(one, groups=tuple(tuple(pytest.approx(s, rel=1e-7) for s in group) for group in one.groups))
+        for one in back.values
+    ]
+    assert replace(back, values=()) == replace(told, values=())
+    assert tuple(near) == told.values
+
+
+def test_a_run_added_twice_changes_nothing(history: History) -> None:
+    assert history.add(entry(1))
+    assert not history.add(entry(1, value(number=9.0), workload="other"))
+    assert [point.value for series in history.series() for point in series.points] == [1.001e-3]
+
+
+def test_another_process_sees_what_was_added(history: History) -> None:
+    history.add(entry(1))
+    with open_history(history.path, read_only=True) as other:
+        assert [one.id for one in other.entries()] == [entry(1).id]
+
+
+def test_runs_added_out_of_order_are_told_in_the_order_of_their_start(history: History) -> None:
+    for number in (5, 2, 9, 0, 7):
+        history.add(entry(number))
+    (series,) = history.series()
+    assert [point.entry for point in series.points] == [entry(n).id for n in (0, 2, 5, 7, 9)]
+    assert [one.id for one in history.entries()] == [entry(n).id for n in (0, 2, 5, 7, 9)]
+
+
+def test_local_times_are_ordered_by_the_moment_that_they_mean(history: History) -> None:
+    """03:30+02:00 is before 02:10Z, which is before 21:30-05:00 of the day before: the texts say the opposite."""
+    starts = ("2026-03-29T02:10:00Z", "2026-03-29T03:30:00+02:00", "2026-03-28T21:30:00-05:00")
+    for number, started in enumerate(starts):
+        history.add(entry(number, started=started))
+    assert [int(one.id, 16) for one in history.entries()] == [1, 0, 2]
+    assert history.entries()[0].started == "2026-03-29T01:30:00+00:00"
+
+
+def test_runs_of_the_same_second_keep_the_order_in_which_they_were_added(history: History) -> None:
+    for number in (3, 1, 2):
+        history.add(entry(number, started="2026-01-01T00:00:00Z"))
+    (series,) = history.series()
+    assert [int(point.entry, 16) for point in series.points] == [3, 1, 2]
+
+
+def test_a_run_without_a_moment_is_refused_and_leaves_nothing(history: History) -> None:
+    for started in ("yesterday", "2026-13-01", "", "0000-01-01", "9999-12-31T23:59:59-14:00"):
+        with pytest.raises(UsageError, match="no date or time"):
+            history.add(replace(entry(1), started=started))
+    assert history.entries() == ()
+
+
+def test_series_are_found_by_workload_metric_scope_machine_and_time(history: History) -> None:
+    for number in range(10):
+        machine = "old" if number < 4 else "new"
+        history.add(entry(number, value(number=number), value("time.p95", number), machine=machine))
+        history.add(entry(100 + number, workload="other", started=entry(number).started))
+    assert len(history.series()) == 3
+    assert len(history.series(workload="mlp")) == 2
+    assert len(history.series(workload="mlp", metric="time.p95")) == 1
+    assert history.series(scope="nobody") == ()
+    assert len(history.series(scope="region")) == len(history.series(scope="mlp")) == 3
+    (by_machine,) = history.series(workload="mlp", metric="time.p95", machine="old")
+    assert [point.value for point in by_machine.points] == [0, 1, 2, 3]
+    begin, end = entry(2).started, entry(5).started
+    (between,) = history.series(workload="mlp", metric="time.p95", since=begin, until=end)
+    assert [point.value for point in between.points] == [2, 3, 4]
+    (last,) = history.series(workload="mlp", metric="time.p95", limit=2)
+    assert [point.value for point in last.points] == [8, 9]
+
+
+def test_samples_are_left_out_where_nobody_asks_for_them(history: History) -> None:
+    history.add(entry(1))
+    assert history.series(samples=False)[0].points[0].groups == ()
+    assert [len(group) for group in history.series()[0].points[0].groups] == [len(group) for group in SAMPLES]
+
+
+def test_runs_are_found_by_what_is_known_of_them(history: History) -> None:
+    history.add(entry(1, night="a"))
+    history.add(entry(2, night="b", valid=False, reason="throttled", state="interrupted"))
+    history.decide(entry(1).id, "regressed")
+    assert [int(one.id, 16) for one in history.entries(night="b")] == [2]
+    assert [int(one.id, 16) for one in history.entries(outcome="regressed")] == [1]
+    assert [int(one.id, 16) for one in history.entries(valid=True)] == [1]
+    assert [int(one.id, 16) for one in history.entries(state="interrupted")] == [2]
+    assert [int(one.id, 16) for one in history.entries(limit=1)] == [2]
+
+
+def test_a_run_is_named_by_the_beginning_of_its_id(history: History) -> None:
+    history.add(entry(1, started="2026-01-05"))
+    history.add(replace(entry(2), id="ab12" + "0" * 12))
+    assert history.entry("ab").id == "ab12" + "0" * 12
+    assert history.entry("last").id == entry(1).id
+    history.add(replace(entry(3), id="ab34" + "0" * 12))
+    with pytest.raises(UsageError, match="beginning of 2 runs"):
+        history.entry("ab")
+    for nothing in ("ff", "", "%", "a_", "'"):
+        with pytest.raises(UsageError, match="holds no run"):
+            history.entry(nothing)
+
+
+def test_a_mark_keeps_a_run_and_takes_its_vote(history: History) -> None:
+    history.add(entry(1))
+    history.mark(entry(1).id, False, "throttled: power limit")
+    (series,) = history.series()
+    assert (series.points[0].valid, series.points[0].reason) == (False, "throttled: power limit")
+    history.mark(entry(1).id, True)
+    (series,) = history.series()
+    assert (series.points[0].valid, series.points[0].reason) == (True, None)
+    with pytest.raises(UsageError, match="holds no run"):
+        history.mark("ffff", False, "nobody")
+
+
+def test_a_doubted_value_is_no_valid_point_of_a_valid_run(history: History) -> None:
+    history.add(entry(1, replace(value(), doubt="the trace says otherwise")))
+    (point,) = history.series()[0].points
+    assert (point.valid, point.reason) == (False, "the trace says otherwise")
+    assert history.entry("last").valid
+
+
+def test_what_a_re_run_said_is_kept_with_its_value(history: History) -> None:
+    for number in (2, 1):
+        history.add(entry(number, value(), value("time.p95")))
+    key = value().key
+    history.confirm(entry(1).id, key, "same")
+    history.confirm(entry(2).id, key, "different")
+    history.confirm(entry(1).id, key, "different")
+    assert (
+        history.confirmed()
+        == history.confirmed("mlp")
+        == {key: {entry(1).id: "different", entry(2).id: "different"}}
+    )
+    assert history.confirmed("other") == {}
+    with pytest.raises(UsageError, match=r"holds no time\.p99"):
+        history.confirm(entry(1).id, replace(key, metric="time.p99"), "same")
+
+
+def test_an_accepted_change_is_kept_once(history: History) -> None:
+    accepted = Accepted("mlp", "2026-11-19T00:00:00+01:00", "new compiler", "time.median", "anna")
+    assert history.accept(accepted)
+    assert not history.accept(replace(accepted, word="again"))
+    assert history.accept(replace(accepted, metric=None))
+    assert history.accepted("other") == ()
+    assert [one.metric for one in history.accepted()] == ["time.median", None]
+    assert history.accepted()[0] == replace(accepted, since="2026-11-18T23:00:00+00:00")
+
+
+def test_another_unit_is_another_series(history: History) -> None:
+    history.add(entry(1, value(number=1.0)))
+    history.add(entry(2, replace(value(number=1000.0), unit="ms")))
+    assert sorted((series.unit, len(series.points)) for series in history.series()) == [("ms", 1), ("s", 1)]
+
+
+def test_what_the_catalogue_learned_is_what_a_series_tells(history: History) -> None:
+    history.add(entry(1, replace(value(), better="none")))
+    history.add(entry(2, value()))
+    assert [series.better for series in history.series()] == ["lower"]
+
+
+def test_pruned_runs_are_gone_with_all_that_was_theirs(history: History) -> None:
+    for number in range(4):
+        history.add(entry(number))
+    history.add(entry(9, workload="other", machine="other"))
+    history.confirm(entry(9).id, SeriesKey("other", "cuda", "time.median", Scope("region", "mlp")), "same")
+    assert history.prune([entry(9).id, entry(0).id, "nobody"]) == 2
+    assert [int(one.id, 16) for one in history.entries()] == [1, 2, 3]
+    assert {series.key.workload for series in history.series()} == {"mlp"}
+    assert history.confirmed() == {}
+    assert history.add(entry(9, workload="other"))  # and may come again
+
+
+def test_pruning_makes_the_file_smaller(history: History) -> None:
+    for number in range(40):
+        history.add(entry(number, *(value(f"m{metric}", 1.0) for metric in range(60))))
+    history.close()
+    before = history.path.stat().st_size
+    with open_history(history.path) as opened:
+        opened.prune([entry(number).id for number in range(39)])
+    assert history.path.stat().st_size < before / 2
+
+
+NAMES = (
+    "a 'b' \"c\"",
+    "<script>alert(1)</script>",
+    "π\n\t",
+    "x" * 4096,
+    "nul\0inside",
+    "",
+    "%_'; DROP TABLE entry; --",
+)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_any_name_is_kept_as_it_is(history: History, name: str) -> None:
+    history.add(entry(1, value(workload=name, scope=Scope("kernel", name, name)), workload=name, path=name))
+    back = history.entry("last")
+    assert (back.workload, back.path, back.values[0].key.scope) == (name, name, Scope("kernel", name, name))
+    assert len(history.series(workload=name, scope=name)) == 1
+
+
+def test_a_name_that_is_no_unicode_is_kept_as_near_as_can_be(history: History) -> None:
+    history.add(entry(1, workload="caf\udce9", facts={"file": "\udcff"}))
+    assert history.entry("last").workload == "caf\ufffd"
+
+
+@pytest.mark.parametrize("number", [0.0, -1.5, 1e-320, 5e-324, 1e308, 1 / 3, 2.0**53 + 2])
+def test_a_value_is_kept_to_its_last_bit(history: History, number: float) -> None:
+    history.add(entry(1, value(number=number)))
+    assert history.series()[0].points[0].value == number
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
+def test_what_is_no_number_is_refused_and_leaves_nothing(history: History, number: float) -> None:
+    with pytest.raises(UsageError, match="no number"):
+        history.add(entry(1, value(number=number)))
+    assert history.entries() == ()
+
+
+def test_the_default_place_is_beside_the_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PROFKIT_HISTORY", raising=False)
+    assert default_path() == Path("reports/history.sqlite")
+    monkeypatch.setenv("PROFKIT_HISTORY", "/srv/h.sqlite")
+    assert default_path() == Path("/srv/h.sqlite")
+
+
+def test_any_sqlite_program_can_read_it(history: History) -> None:
+    import sqlite3
+
+    history.add(entry(1, facts={"a": "b"}))
+    rows = sqlite3.connect(history.path).execute("SELECT workload, facts FROM entry").fetchall()
+    assert [(workload, json.loads(facts)) for workload, facts in rows] == [("mlp", {"a": "b"})]

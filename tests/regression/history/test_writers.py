@@ -1,0 +1,261 @@
+"""Several writers at once, writers that are killed, disks that are full, folders that may only be read."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import resource
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from profkit.core.errors import MachineError, ProfkitError, UsageError
+from profkit.regression.history import file as history_file
+from profkit.regression.history import open_history
+from tests.conftest import ROOT
+from tests.regression.history.entries import entry, value
+
+NOBODY = 65534
+WRITER = """
+import sys
+from pathlib import Path
+from profkit.regression.history import open_history
+from tests.regression.history.entries import entry, value
+path, first, last = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+for number in range(first, last):
+    with open_history(path) as history:
+        history.add(entry(number, *(value(f"m{metric}", number) for metric in range(50))))
+    print(number, flush=True)
+"""
+
+
+def writer(path: Path, first: int, last: int) -> subprocess.Popen[str]:
+    """A process of its own that adds runs, and says each that is stored."""
+    command = [sys.executable, "-c", WRITER, str(path), str(first), str(last)]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def whole(path: Path) -> list[int]:
+    """The numbers of the runs that are there, each with all that it told, in a file that SQLite calls sound."""
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    with open_history(path, read_only=True) as history:
+        runs = [history.entry(one.id) for one in history.entries()]
+        assert all(len(run.values) == 50 for run in runs)
+        assert {len(series.points) for series in history.series()} <= {len(runs)}
+    return [int(run.id, 16) for run in runs]
+
+
+def test_writers_at_the_same_time_lose_nothing(tmp_path: Path) -> None:
+    """Four processes make the file and add to it at once."""
+    path = tmp_path / "reports" / "history.sqlite"
+    writers = [writer(path, 10 * n, 10 * n + 10) for n in range(4)]
+    said = [process.communicate(timeout=120) for process in writers]
+    assert [process.returncode for process in writers] == [0] * 4, said
+    assert whole(path) == list(range(40))
+    assert not [name for name in os.listdir(path.parent) if name.startswith(".")]
+
+
+def test_a_writer_that_is_killed_costs_no_run_that_it_said_was_stored(tmp_path: Path) -> None:
+    path = tmp_path / "history.sqlite"
+    rng = random.Random(3)
+    said: set[int] = set()
+    for round_ in range(5):
+        process = writer(path, 1000 * round_, 1000 * round_ + 1000)
+        assert process.stdout is not None
+        said.add(int(process.stdout.readline()))
+        time.sleep(rng.uniform(0, 0.05))  # anywhere within the runs that follow
+        process.send_signal(signal.SIGKILL)
+        rest, _ = process.communicate(timeout=60)
+        said |= {int(line) for line in rest.splitlines()}
+    there = whole(path)
+    assert said <= set(there)
+    assert len(there) <= len(said) + 5  # one of each may be stored, and not said yet
+    with open_history(path) as history:
+        assert history.add(entry(9999, *(value(f"m{metric}") for metric in range(50))))
+
+
+def test_who_waits_too_long_for_another_writer_is_told_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history_file, "BUSY_SECONDS", 0.05)
+    path = tmp_path / "history.sqlite"
+    with open_history(path) as history:
+        history.add(entry(1))
+    blocker = sqlite3.connect(path, isolation_level=None)
+    blocker.execute("BEGIN IMMEDIATE")
+    with open_history(path) as history:
+        with pytest.raises(MachineError, match="kept busy by another process"):
+            history.add(entry(2))
+        assert len(history.entries()) == 1  # to read needs no turn
+        blocker.execute("ROLLBACK")
+        assert history.add(entry(2))
+    blocker.close()
+
+
+def test_a_full_disk_is_told_and_costs_nothing_that_was_stored(tmp_path: Path) -> None:
+    path = tmp_path / "history.sqlite"
+    with open_history(path) as history:
+        history.add(entry(1))
+        pages = history._connection.execute("PRAGMA page_count").fetchone()[0]
+        history._connection.execute(f"PRAGMA max_page_count = {pages + 2}")
+        with pytest.raises(MachineError, match="disk is full; what was stored before is whole") as fault:
+            history.add(entry(2, *(value(f"m{metric}") for metric in range(500))))
+        assert "df -h" in (fault.value.fix or "")
+        assert [int(one.id, 16) for one in history.entries()] == [1]
+    with open_history(path) as history:
+        assert len(history.series()) == 1
+        assert history.add(entry(2))
+
+
+def in_child(work: Callable[[], object], user: int | None = None) -> str:
+    """What `work` gives, or the fault it raises, in a child process (of another user, where asked)."""
+    reader, pipe = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            if user is not None:
+                os.setuid(user)
+            said = str(work())
+        except ProfkitError as fault:
+            said = f"{type(fault).__name__}: {fault.message}"
+        except BaseException as error:
+            said = f"{error!r}"
+        os.write(pipe, said.encode())
+        os._exit(0)
+    os.close(pipe)
+    with os.fdopen(reader) as answer:
+        said = answer.read()
+    os.waitpid(child, 0)
+    return said
+
+
+def test_a_file_that_may_not_grow_keeps_what_was_stored(tmp_path: Path) -> None:
+    """The system itself refuses to write beyond 100 kB, as on a disk with a quota."""
+    path = tmp_path / "history.sqlite"
+    with open_history(path) as history:
+        history.add(entry(1, *(value(f"m{metric}") for metric in range(50))))
+
+    def add_much() -> str:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+        with open_history(path) as history:
+            history.add(entry(2, *(value(f"m{metric}") for metric in range(5000))))
+        return "added"
+
+    assert "MachineError: cannot" in in_child(add_much)
+    assert whole(path) == [1]
+
+
+def test_a_full_disk_can_still_be_read(tmp_path: Path) -> None:
+    """SQLite wants 32 kB beside the file even to read it."""
+    path = tmp_path / "history.sqlite"
+    with open_history(path) as history:
+        history.add(entry(1))
+
+    def read() -> list[str]:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+        with open_history(path, read_only=True) as history:
+            return [one.id for one in history.entries()]
+
+    assert in_child(read) == str([entry(1).id])
+
+
+@pytest.fixture
+def read_only(tmp_path: Path) -> Path:
+    """A history in a folder that nobody may write to."""
+    folder = tmp_path / "reports"
+    with open_history(folder / "history.sqlite") as history:
+        history.add(entry(1))
+    for parent in tmp_path.parents:
+        if parent.owner() == Path.home().owner() and parent != Path("/"):
+            with contextlib.suppress(OSError):
+                parent.chmod(parent.stat().st_mode | 0o055)
+    tmp_path.chmod(0o755)
+    (folder / "history.sqlite").chmod(0o444)
+    folder.chmod(0o555)
+    yield folder / "history.sqlite"
+    folder.chmod(0o755)
+
+
+def runs_of(path: Path) -> list[str]:
+    with open_history(path, read_only=True) as history:
+        return [one.workload for one in history.entries()]
+
+
+def user() -> int | None:
+    return NOBODY if os.geteuid() == 0 else None
+
+
+def test_in_a_folder_that_may_only_be_read_it_is_read(read_only: Path) -> None:
+    assert in_child(lambda: runs_of(read_only), user()) == "['mlp']"
+
+
+def test_in_a_folder_that_may_only_be_read_writing_is_refused(read_only: Path) -> None:
+    def add() -> str:
+        with open_history(read_only) as history:
+            history.add(entry(2))
+        return "added"
+
+    assert "is read-only" in in_child(add, user())
+    assert "cannot make a history" in in_child(
+        lambda: open_history(read_only.with_name("new.sqlite")), user()
+    )
+
+
+def test_a_log_beside_a_file_that_may_only_be_read_is_read_too(read_only: Path, tmp_path: Path) -> None:
+    """A writer was killed, and the last run is in the write-ahead log alone."""
+    folder = read_only.parent
+    folder.chmod(0o755)
+    read_only.chmod(0o644)
+    live = tmp_path / "live.sqlite"
+    shutil.copy(read_only, live)
+    with open_history(live) as history:
+        history.add(entry(2, workload="in the log"))
+        for suffix in ("", "-wal"):
+            shutil.copy(live.with_name(live.name + suffix), read_only.with_name(read_only.name + suffix))
+            read_only.with_name(read_only.name + suffix).chmod(0o444)
+    folder.chmod(0o555)
+    assert in_child(lambda: runs_of(read_only), user()) == "['mlp', 'in the log']"
+
+
+def test_a_file_that_nobody_may_read_is_told_so(tmp_path: Path, read_only: Path) -> None:
+    read_only.chmod(0o000)
+    assert "Permission denied" in in_child(lambda: runs_of(read_only), user())
+
+
+def test_a_folder_that_is_a_file_is_told_so(tmp_path: Path) -> None:
+    (tmp_path / "reports").write_text("")
+    with pytest.raises(UsageError, match="is not a folder"):
+        open_history(tmp_path / "reports" / "history.sqlite")
+
+
+def test_on_the_network_there_is_no_shared_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history_file, "networked", lambda folder: False)
+    with open_history(tmp_path / "local.sqlite") as history:
+        assert history._connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    monkeypatch.setattr(history_file, "networked", lambda folder: True)
+    for name in ("local.sqlite", "remote.sqlite"):
+        with open_history(tmp_path / name) as history:
+            assert history._connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+            assert history.add(entry(1))
+
+
+def test_where_the_file_system_cannot_link_a_history_is_made_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuses(*names: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuses)
+    with open_history(tmp_path / "history.sqlite") as history:
+        assert history.add(entry(1))

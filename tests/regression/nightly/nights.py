@@ -1,0 +1,62 @@
+"""Runs of many nights without running them: a real document's shape, with other times and another start."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+from profkit.core.run_folder import write_run
+from profkit.core.types import Reading, Revision, RunDocument, SampleSet, Scope, Source, Timing, Workload
+from tests.documents import machine as a_machine
+
+FIRST = datetime(2026, 1, 1, 2, tzinfo=timezone.utc)
+
+
+def document(
+    name: str, day: int, seconds: float, *, cpu: str | None = None, hot: bool = False, more: int = 0
+) -> RunDocument:
+    """A run of the day `day`; `more` further metrics in regions of their own."""
+    noise = random.Random(f"{name} {day}")
+    samples = tuple(seconds * noise.gauss(1, 0.004) for _ in range(20))
+    scope, source = Scope("region", "work"), Source("profkit")
+    readings = [Reading("time.median", seconds, "s", "measured", scope, source)]
+    for number in range(more):
+        value = seconds * noise.gauss(1, 0.01)
+        readings.append(Reading("time.median", value, "s", "measured", Scope("region", f"r{number}"), source))
+    made = a_machine()
+    return RunDocument(
+        name=name,
+        backend="cpu",
+        state="complete",
+        workload=Workload(("python", "work.py"), name, "/srv/repository"),
+        started=(FIRST + timedelta(days=day)).isoformat(),
+        machine=replace(made, cpu=cpu) if cpu is not None else made,
+        timings=(
+            Timing(
+                "work",
+                "region",
+                (SampleSet(samples, throttle_reasons=("thermal",) if hot else ()),),
+                precision=0.01,
+            ),
+        ),
+        readings=tuple(readings),
+        revision=Revision(f"{day + 1:040x}", "main", False),
+    )
+
+
+def quiet(name: str, days: int, seconds: float = 1e-3, sigma: float = 0.01) -> Iterator[float]:
+    """The times of nights in which nothing changed."""
+    noise = random.Random(name)
+    for _ in range(days):
+        yield seconds * noise.gauss(1, sigma)
+
+
+def write(folder: Path, documents: Mapping[str, RunDocument] | list[RunDocument]) -> None:
+    """Each run into a folder of its own."""
+    for number, one in enumerate(documents if isinstance(documents, list) else documents.values()):
+        place = folder / f"{one.started[:10]}-{number:04d}-{one.name}"
+        place.mkdir(parents=True)
+        write_run(place, one)

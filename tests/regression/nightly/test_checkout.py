@@ -1,0 +1,205 @@
+"""The last good commit beside the present one: had for real from git, and the reasons where it cannot be had."""
+
+from __future__ import annotations
+
+import os
+import signal
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from workplace import commit, git, repository
+
+from profkit.regression.nightly.checkout import Unavailable, checked_out, commit_of, repository_of
+from profkit.regression.nightly.config import ConfirmSpec
+
+USUAL = ConfirmSpec()
+
+
+def test_a_commit_is_there_inside_the_block_and_gone_behind_it(tmp_path: Path) -> None:
+    place = repository(tmp_path / "re po")
+    old = commit_of(place)
+    assert old is not None
+    commit(place, 200)
+    with checked_out(place, old, USUAL, tmp_path / "log") as there:
+        assert (there.folder / "size.txt").read_text() == "100"
+        assert there.folder.name == "re po"  # the same name: a path's length can change what is measured
+        assert (place / "size.txt").read_text() == "200"
+    assert not there.folder.exists()
+    assert git(place, "worktree", "list").count("\n") == 0
+    assert git(place, "status", "--porcelain") == ""
+
+
+def test_a_dirty_tree_is_left_as_it_is(tmp_path: Path) -> None:
+    place = repository(tmp_path / "repo")
+    (place / "size.txt").write_text("7")
+    with checked_out(place, git(place, "rev-parse", "HEAD"), USUAL, tmp_path / "log") as there:
+        assert (there.folder / "size.txt").read_text() == "100"
+    assert (place / "size.txt").read_text() == "7"
+
+
+def test_what_a_killed_night_left_registered_is_no_hindrance(tmp_path: Path) -> None:
+    place = repository(tmp_path / "repo")
+    head = git(place, "rev-parse", "HEAD")
+    git(place, "worktree", "add", "--detach", str(tmp_path / "left"), head)
+    (tmp_path / "left" / ".git").unlink()
+    with checked_out(place, head, USUAL, tmp_path / "log") as there:
+        assert there.folder.is_dir()
+
+
+def test_the_checkout_of_a_killed_night_is_cleared_away_and_that_of_a_living_one_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = repository(tmp_path / "repo")
+    head = git(place, "rev-parse", "HEAD")
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
+    killed = os.fork()
+    if killed == 0:
+        with checked_out(place, head, USUAL, tmp_path / "log"):
+            os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(killed, 0)
+    (left,) = (tmp_path / "tmp").iterdir()
+    monkeypatch.setattr("profkit.regression.nightly.checkout.YOUNG_SECONDS", -1.0)
+    with checked_out(place, head, USUAL, tmp_path / "log") as living:
+        assert not left.exists()
+        assert git(place, "worktree", "list").count("\n") == 1
+        with checked_out(place, head, USUAL, tmp_path / "log"):
+            assert (living.folder / "size.txt").exists()
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["trailing ", "two\nlines", "end\n", "-dash", "quo'te\"$(x)"])
+def test_a_repository_may_have_any_name(tmp_path: Path, name: str) -> None:
+    place = repository(tmp_path / name)
+    with checked_out(place, git(place, "rev-parse", "HEAD"), USUAL, tmp_path / "log") as there:
+        assert (there.folder / "size.txt").read_text() == "100"
+        assert there.folder.name == name
+
+
+def test_a_command_and_its_folder_move_with_the_checkout(tmp_path: Path) -> None:
+    place = repository(tmp_path / "repo")
+    (place / "sub").mkdir()
+    (place / "sub" / "a.py").write_text("")
+    head = commit(place, 1)
+    (place / ".venv").mkdir()
+    (place / ".venv" / "python").write_text("")  # in no commit: of the machine, and the same for both
+    with checked_out(place / "sub", head, USUAL, tmp_path / "log") as there:
+        assert there.moved(place / "sub") == there.folder / "sub"
+        words = there.words(
+            ("python", f"{place}/sub/a.py", "a.py", f"{place}/.venv/python", "/etc/x"), place / "sub"
+        )
+        assert words == ("python", f"{there.folder}/sub/a.py", "a.py", f"{place}/.venv/python", "/etc/x")
+        assert there.words(("../.venv/python",), place / "sub") == (f"{place}/sub/../.venv/python",)
+        with pytest.raises(Unavailable, match="outside of the repository"):
+            there.moved(tmp_path)
+        (place / "new").mkdir()
+        with pytest.raises(Unavailable, match="the folder new is not in"):
+            there.moved(place / "new")
+
+
+def test_no_hook_of_the_repository_runs_for_it(tmp_path: Path) -> None:
+    place = repository(tmp_path / "repo")
+    hook = place / ".git" / "hooks" / "post-checkout"
+    hook.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+    hook.chmod(0o755)
+    with checked_out(place, git(place, "rev-parse", "HEAD"), USUAL, tmp_path / "log"):
+        pass
+    assert not (tmp_path / "ran").exists()
+
+
+def test_submodules_come_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    inner = repository(tmp_path / "inner")
+    place = repository(tmp_path / "repo")
+    git(place, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(inner), "deps")
+    head = commit(place, 1)
+    monkeypatch.setenv("GIT_ALLOW_PROTOCOL", "file")  # git since 2.38 takes none from a path by itself
+    with checked_out(place, head, USUAL, tmp_path / "log") as there:
+        assert (there.folder / "deps" / "work.py").is_file()
+    assert git(place, "worktree", "list").count("\n") == 0
+
+
+def test_a_submodule_that_cannot_be_had_is_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inner = repository(tmp_path / "inner")
+    place = repository(tmp_path / "repo")
+    git(place, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(inner), "deps")
+    head = commit(place, 1)
+    monkeypatch.setenv("GIT_ALLOW_PROTOCOL", "https")
+    with pytest.raises(Unavailable, match="submodules"):
+        checked_out(place, head, USUAL, tmp_path / "log").__enter__()
+    assert git(place, "worktree", "list").count("\n") == 0
+
+
+def test_a_setup_command_runs_in_the_checkout_before_anything_else(tmp_path: Path) -> None:
+    place = repository(tmp_path / "repo")
+    spec = replace(USUAL, setup=("sh", "-c", "cp size.txt made.txt"))
+    with checked_out(place, git(place, "rev-parse", "HEAD"), spec, tmp_path / "log") as there:
+        assert (there.folder / "made.txt").read_text() == "100"
+    assert not (place / "made.txt").exists()
+
+
+def test_a_checkout_command_of_ones_own_takes_the_place_of_a_worktree(tmp_path: Path) -> None:
+    place = repository(tmp_path / "repo")
+    spec = replace(USUAL, checkout=("sh", "-c", "mkdir -p '{folder}' && echo {commit} > '{folder}/told'"))
+    with checked_out(place, "0" * 40, spec, tmp_path / "log") as there:
+        assert (there.folder / "told").read_text().strip() == "0" * 40
+    assert not there.folder.exists()
+
+
+@pytest.mark.parametrize(
+    ("spec", "says"),
+    [
+        (replace(USUAL, setup=("sh", "-c", "echo no compiler >&2; exit 3")), "exited with 3: no compiler"),
+        (replace(USUAL, setup=("absent-tool",)), "no such file or command"),
+        (replace(USUAL, setup=("sleep", "30"), setup_timeout=0.2), "ran past its time limit"),
+        (replace(USUAL, checkout=("sh", "-c", "exit 1 {commit} {folder}")), "checkout command exited with 1"),
+    ],
+)
+def test_a_step_that_fails_is_the_reason_and_leaves_nothing(
+    tmp_path: Path, spec: ConfirmSpec, says: str
+) -> None:
+    place = repository(tmp_path / "repo")
+    with (
+        pytest.raises(Unavailable) as caught,
+        checked_out(place, git(place, "rev-parse", "HEAD"), spec, tmp_path / "log"),
+    ):
+        pytest.fail("there is nothing to run")
+    assert says in caught.value.reason
+    assert git(place, "worktree", "list").count("\n") == 0
+
+
+def test_a_shallow_clone_is_told_with_the_line_that_mends_it(tmp_path: Path) -> None:
+    place = repository(tmp_path / "repo")
+    old = git(place, "rev-parse", "HEAD")
+    commit(place, 2)
+    git(tmp_path, "clone", "-q", "--depth", "1", f"file://{place}", "shallow")
+    with (
+        pytest.raises(Unavailable) as caught,
+        checked_out(tmp_path / "shallow", old, USUAL, tmp_path / "log"),
+    ):
+        pytest.fail("there is nothing to run")
+    assert "shallow" in caught.value.reason
+    assert "fetch-depth: 0" in (caught.value.fix or "")
+
+
+def test_a_commit_that_is_gone_and_a_folder_without_git_are_reasons(tmp_path: Path) -> None:
+    place = repository(tmp_path / "repo")
+    with pytest.raises(Unavailable, match="does not have the last good commit"):
+        checked_out(place, "a" * 40, USUAL, tmp_path / "log").__enter__()
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    with pytest.raises(Unavailable, match="in no git repository"):
+        checked_out(bare, "a" * 40, USUAL, tmp_path / "log").__enter__()
+
+
+def test_without_git_there_is_no_checkout_and_no_traceback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = repository(tmp_path / "repo")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert repository_of(place) is None
+    assert commit_of(place) is None
+    with pytest.raises(Unavailable, match="git is not installed"):
+        checked_out(place, "a" * 40, USUAL, tmp_path / "log").__enter__()

@@ -1,0 +1,173 @@
+"""A nightly's file: what is read of it, and that whatever is wrong is refused with its line and what to write."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from profkit.core.errors import UsageError
+from profkit.regression.nightly.read_config import EXAMPLE, read_config
+
+LEAST = "version: 1\nworkloads:\n  - name: a\n    command: [python, a.py]\n"
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "night.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_the_least_file_has_defaults_for_all_else(tmp_path: Path) -> None:
+    config = read_config(written(tmp_path, LEAST))
+    assert config.name == "night"
+    assert config.output == tmp_path / "reports"
+    assert config.history == tmp_path / "reports" / "history.sqlite"
+    assert [w.command for w in config.workloads] == [("python", "a.py")]
+    assert config.workloads[0].cwd == tmp_path
+    assert config.workloads[0].declared == ("time.median",)
+    assert config.confirm.enabled
+
+
+def test_the_example_is_a_file_that_can_be_read(tmp_path: Path) -> None:
+    config = read_config(written(tmp_path, EXAMPLE.read_text()))
+    assert [w.name for w in config.workloads] == ["gated_mlp", "layer_norm"]
+    assert config.budget == 7200
+
+
+def test_every_line_of_the_example_that_is_commented_out_can_be_read(tmp_path: Path) -> None:
+    lines = []
+    for line in EXAMPLE.read_text().splitlines():
+        bare = line.lstrip()
+        if (
+            bare.startswith("# ")
+            and (": " in bare or bare.startswith("#   -"))
+            and "profkit nightly" not in bare
+        ):
+            line = line.replace("# ", "", 1)
+        lines.append(line)
+    text = "\n".join(lines[4:]).replace("- {workload", "  - {workload")
+    (tmp_path / "targets.yaml").write_text("targets: {}\n")
+    config = read_config(written(tmp_path, text))
+    assert config.workloads[0].passes == ("timing",)
+    assert config.workloads[0].floors["time.p95"] == {"relative": "5 %", "nights": 5}
+    assert config.confirm.checkout == ("./fetch.sh", "{commit}", "{folder}")
+    assert config.anchor.commit == "1a2b3c4d"
+    assert config.accepted[0].word == "now checks its input"
+
+
+def test_a_workload_takes_what_it_does_not_say_from_the_defaults(tmp_path: Path) -> None:
+    config = read_config(
+        written(
+            tmp_path,
+            "version: 1\ndefaults: {budget: 2 min, env: {A: '1', B: '2'}, floors: {time.median: 3 %}, gates: []}\n"
+            "workloads:\n  - {name: a, command: x 'y z', env: {B: 3}}\n  - {name: b, command: [x], budget: 1 h}\n",
+        )
+    )
+    first, second = config.workloads
+    assert (first.command, first.env, first.budget) == (("x", "y z"), {"A": "1", "B": "3"}, 120)
+    assert second.budget == 3600
+    assert first.floors == {"time.median": {"relative": "3 %"}}
+    assert first.declared == ()
+
+
+def test_paths_are_taken_from_the_folder_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    inner = tmp_path / "ci"
+    inner.mkdir()
+    monkeypatch.chdir("/")
+    config = read_config(written(inner, LEAST + "output: ../out\ndefaults: {cwd: ..}\n"))
+    assert config.output == inner / "../out"
+    assert config.workloads[0].cwd.resolve() == tmp_path
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "says", "fix"),
+    [
+        ("", 1, "does not say its version", "version: 1"),
+        ("workloads: []\n", 1, "does not say its version", "version: 1"),
+        ("version: 2\nworkloads: []\n", 1, "this profkit reads 1", "upgrade profkit"),
+        ("version: '1'\nworkloads: []\n", 1, "this profkit reads 1", "version: 1"),
+        ("version: 1\n", 1, "has no workloads", "workloads: ..."),
+        ("version: 1\nworkloads: []\n", 2, "at least one", "workloads:"),
+        ("version: 1\nworkloads: {a: b}\n", 2, "at least one", "workloads:"),
+        (LEAST + "histroy: x\n", 5, "no key 'histroy'; did you mean history", "one of: version"),
+        (LEAST + "    backends: cpu\n", 5, "no key 'backends'; did you mean backend", "one of: name"),
+        (LEAST + "    backend: gpu\n", 5, "not one of auto, cuda", "backend: auto"),
+        (LEAST + "    depth: 3\n", 5, "not one of gate", "depth: gate"),
+        (LEAST + "    timeout: soon\n", 5, "not a time", "timeout: 600"),
+        (LEAST + "    timeout: -1\n", 5, "not a time", "timeout: 600"),
+        (LEAST + "    timeout: .nan\n", 5, "not a time", "timeout: 600"),
+        (LEAST + "    timeout: 1e999\n", 5, "not a time", "timeout: 600"),
+        (LEAST + "    budget: true\n", 5, "not a time", "budget: 600"),
+        (LEAST + "    precision: 2\n", 5, "not a number from", "precision: 0.01"),
+        (LEAST + "    passes: [timing, magic]\n", 5, "no pass called 'magic'", "passes: [timing, cprofile"),
+        (LEAST + "    targets: absent.yaml\n", 5, "there is no file", "take the line"),
+        (LEAST + "    cwd: absent\n", 5, "there is no folder", "mkdir -p"),
+        (LEAST + "    gates: [time.medain]\n", 5, "did you mean time.median", "docs/metrics.md"),
+        (LEAST + "    floors: {time.median: 2}\n", 5, "not a percentage", "time.median: 2 %"),
+        (LEAST + "    floors: {time.median: {relativ: 2 %}}\n", 5, "has no 'relativ'", "one of"),
+        (LEAST + "    floors: {time.median: {gates: true}}\n", 5, "stands under gates", "gates: ["),
+        (LEAST + "    env: {A: [1]}\n", 5, "A must be text", 'A: "1"'),
+        (LEAST + "  - name: a\n    command: [x]\n", 5, "two workloads called 'a'", "name: a-2"),
+        (LEAST + "  - command: [x]\n", 5, "has no name", "name:"),
+        (LEAST + "  - name: b\n", 5, "has no command", "command: ["),
+        (LEAST + "  - name: b\n    command: []\n", 6, "command is empty", "command: ["),
+        (LEAST + '  - name: b\n    command: "a \'b"\n', 6, "No closing quotation", "command: ["),
+        (LEAST + "  - just text\n", 5, "a workload must be a mapping", "key: value"),
+        (LEAST + "confirm: {rounds: 3}\n", 5, "not a whole number from 4", "rounds: 20"),
+        (LEAST + "confirm: {checkout: [clone]}\n", 5, "{commit} and {folder}", "checkout:"),
+        (LEAST + "calibrate: {workloads: some}\n", 5, "not a whole number", "workloads: 1"),
+        (LEAST + "anchor: {}\n", 5, "a commit or a date", "anchor: {commit:"),
+        (LEAST + "anchor: {commit: 1234567}\n", 5, "not a commit", "in quotes"),
+        (LEAST + "anchor: {date: yesterday}\n", 5, "not a date", "date: 2026"),
+        (
+            LEAST + "accepted: [{workload: b, since: 2026-01-01, word: x}]\n",
+            5,
+            "no workload called 'b'",
+            "one of: a",
+        ),
+        (LEAST + "accepted: [{workload: a, since: 2026-01-01}]\n", 5, "needs a word", "word:"),
+        (LEAST + "accepted: [{workload: a, word: x}]\n", 5, "has no since", "since: ..."),
+        (LEAST + "notify: {annotations: maybe}\n", 5, "not one of auto", "annotations: auto"),
+        (LEAST + "notify: {junit: reports/../reports/history.sqlite}\n", 5, "written over", "junit: "),
+        (LEAST + "notify: {summary: night.yaml}\n", 5, "written over", "summary: "),
+        (LEAST + "name: 7\n", 5, "name must be text", 'name: "7"'),
+        ("version: 1\nworkloads: [\n", 3, "no YAML", "this line"),
+        ("version: 1\nworkloads:\n\t- {}\n", 3, "no YAML", "no tabs"),
+        ("version: 1\nversion: 1\n", 2, "a second time", "keep one"),
+        ("version: 1\nx: &a 1\ny: *a\n", 3, "aliases", "write out"),
+        ("version: 1\nx: " + "[" * 50 + "\n", 2, "nested too deeply", "levels"),
+        (LEAST + 'name: "a\\0b"\n', 5, "null byte", "take it out"),
+        (LEAST + '    env: {"A=B": x}\n', 5, "no variable with its value", "NAME:"),
+    ],
+)
+def test_what_is_wrong_is_refused_with_its_line_and_what_to_write(
+    tmp_path: Path, text: str, line: int, says: str, fix: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        read_config(written(tmp_path, text))
+    assert f"night.yaml, line {line}: " in caught.value.message
+    assert says in caught.value.message
+    assert fix in (caught.value.fix or "")
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda p: None, "there is no configuration"),
+        (lambda p: p.mkdir(), "is a folder"),
+        (lambda p: p.write_bytes(b"\xff\xfe\x00"), "not UTF-8"),
+        (lambda p: p.write_bytes(b"#" * (2 << 20)), "larger"),
+    ],
+)
+def test_a_file_that_is_none_is_refused(tmp_path: Path, make: object, says: str) -> None:
+    path = tmp_path / "night.yaml"
+    make(path)  # type: ignore[operator]
+    with pytest.raises(UsageError, match=says) as fault:
+        read_config(path)
+    assert fault.value.fix
+
+
+def test_runs_that_are_given_need_no_command_and_no_folder(tmp_path: Path) -> None:
+    text = "version: 1\nworkloads:\n  - {name: a, cwd: elsewhere, targets: nowhere.yaml}\n"
+    assert read_config(written(tmp_path, text), profiling=False).workloads[0].command == ()

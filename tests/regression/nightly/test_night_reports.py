@@ -1,0 +1,242 @@
+"""A night told as text, Markdown, JUnit, annotations and a page: the same outcome in each, and nothing obeyed."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from html import unescape
+from itertools import pairwise
+from xml.etree import ElementTree
+
+import pytest
+
+from profkit.core.types import (
+    Calibration,
+    Cause,
+    Change,
+    ChangePoint,
+    Comparison,
+    MetricOutcome,
+    Night,
+    Outcome,
+    Sample,
+    Scope,
+    Side,
+    Verdict,
+    WorkloadOutcome,
+)
+from profkit.regression.nightly.document import from_text, to_text
+from profkit.regression.nightly.tell import exit_code, night_of
+from profkit.reporting import annotations, night_html, night_junit, night_markdown, night_terminal
+
+HOSTILE = "<script>alert(1)</script>\x1b[31m\"'`|\u202e\udcff\n::error::x 100 %"
+REGION = Scope("region", "work")
+
+
+def metric(outcome: Outcome = "pass", **more: object) -> MetricOutcome:
+    told: dict[str, object] = {
+        "metric": "time.median",
+        "outcome": outcome,
+        "code": outcome,
+        "reason": f"it is {outcome}",
+        "step": "nights",
+        "unit": "s",
+        "scope": REGION,
+        "value": 1.1e-3,
+        "expected": 1e-3,
+        "band": (0.95e-3, 1.05e-3),
+        "detectable": 0.031,
+    }
+    return MetricOutcome(**{**told, **more})  # type: ignore[arg-type]
+
+
+def workload(name: str, outcome: Outcome = "pass", **more: object) -> WorkloadOutcome:
+    told: dict[str, object] = {"metrics": (metric(outcome),) if outcome != "missing" else ()}
+    made = WorkloadOutcome(name, "cpu", outcome, outcome, f"because {outcome}", seconds=3.0)
+    return replace(made, **{**told, **more})  # type: ignore[arg-type]
+
+
+def night(*workloads: WorkloadOutcome, **more: object) -> Night:
+    return night_of(
+        "n1", "ours", "2026-11-20T02:00:00+00:00", workloads, commit="1" * 40, seconds=500.0, **more
+    )  # type: ignore[arg-type]
+
+
+ALL: tuple[Outcome, ...] = ("pass", "new", "improved", "ambiguous", "invalid", "missing", "regressed")
+MIXED = night(
+    *(workload(f"w-{outcome}", outcome) for outcome in ALL),
+    calibration=Calibration(60, 30, 3, 0.4, 0.01, 0.05),
+)
+
+
+def test_the_worst_stands_first_and_what_passed_last() -> None:
+    text = night_terminal.render(MIXED, color=False, width=80)
+    places = [
+        text.index(f"w-{o}") for o in ("regressed", "missing", "invalid", "ambiguous", "improved", "pass")
+    ]
+    assert all(a < b for a, b in pairwise(places))
+    assert max(len(line) for line in text.splitlines()) <= 80
+    assert "3 alarms in 30 trials of the same code against itself, 0.40 expected by" in " ".join(text.split())
+
+
+def test_what_was_confirmed_shows_its_evidence_and_the_commits_to_look_at() -> None:
+    side = Sample(1e-3)
+    again = Change(
+        "time.median", "s", "lower", side, side, "different", "worse", "it is", ratio=1.5, low=1.25, high=1.8
+    )
+    told = metric("regressed", change=again, commit="b" * 40, good_commit="a" * 40)
+    hot = Cause("neighbours", "Other work disturbed the candidate.", evidence=("load 7.2",))
+    more = Cause("work", "It executes 50 % more instructions.")
+    lies = "/home/jo/ours/reports/nights"
+    sides = Side("w", f"{lies}/n1/w", "cpu", ""), Side("w", f"{lies}/n 2/w", "cpu", "")
+    found = Comparison(*sides, "regressed", "", causes=(hot, more))
+    one = night(workload("w", "regressed", metrics=(told,), comparison=found))
+    for text in (night_terminal.render(one, color=False), night_markdown.render(one), night_html.render(one)):
+        words = " ".join(unescape(text).split())  # no-break spaces are split at, too
+        assert "side by side with the last good commit: +50 %, between +25 % and +80 %" in words
+        assert f"git log {'a' * 12}..{'b' * 12}" in words
+        assert "profkit compare reports/nights/n1/w 'reports/nights/n 2/w'" in words
+        assert "/home/jo" not in words
+        assert "profkit history accept w --because WHY" in words
+        assert "Other work disturbed the candidate. load 7.2" in words
+        assert words.lower().count("why:") + words.count("<b>Why</b>") == 1  # a disturbance is no reason
+
+
+@pytest.mark.parametrize(
+    ("outcome", "tone"),
+    [("pass", "pass"), ("regressed", "fail"), ("invalid", "unknown"), ("missing", "fail")],
+)
+def test_the_page_of_a_night_has_the_colour_of_its_outcome(outcome: Outcome, tone: str) -> None:
+    assert f'<p class="state {tone}">' in night_html.render(night(workload("w", outcome)))
+
+
+def test_every_pass_says_how_small_a_change_it_could_have_seen() -> None:
+    one = night(workload("a"))
+    for text in (night_terminal.render(one, color=False), night_markdown.render(one), night_html.render(one)):
+        assert "3.1" in text
+    assert "could have shown a change of 3.1 %" in night_junit.render(one)
+    assert one.reason == "nothing regressed; a change of 3.1 % would have been seen everywhere"
+
+
+@pytest.mark.parametrize(
+    ("workloads", "strict", "code"),
+    [
+        ([workload("a")], True, 0),
+        ([workload("a", "new"), workload("b", "improved")], True, 0),
+        ([workload("a", "ambiguous")], False, 0),
+        ([workload("a", "ambiguous")], True, 5),
+        ([workload("a", "invalid")], False, 5),
+        ([workload("a", "missing", ending="done")], False, 5),
+        ([workload("a", "missing", ending="absent")], False, 5),
+        ([workload("a", "missing", ending="workload-failed")], False, 4),
+        ([workload("a", "missing", ending="out-of-time")], False, 4),
+        ([workload("a", "missing", ending="died")], False, 4),
+        ([workload("a", "missing", ending="machine")], False, 3),
+        ([workload("a", "missing", ending="refused")], False, 3),
+        ([workload("a", "missing", ending="workload-failed"), workload("b", "regressed")], False, 1),
+        ([], False, 5),
+    ],
+)
+def test_the_exit_code_is_that_of_the_gravest(
+    workloads: list[WorkloadOutcome], strict: bool, code: int
+) -> None:
+    assert night(*workloads, strict=strict).exit_code == code
+    assert exit_code(night(*workloads, interrupted=True)) == 130
+
+
+def test_junit_has_a_state_for_each_outcome() -> None:
+    root = ElementTree.fromstring(night_junit.render(MIXED).split("\n", 1)[1])
+    states = {
+        suite.get("name"): [child.tag for case in suite.iter("testcase") for child in case] for suite in root
+    }
+    assert states == {
+        "w-pass on cpu": [],
+        "w-new on cpu": [],
+        "w-improved on cpu": [],
+        "w-ambiguous on cpu": ["skipped"],
+        "w-invalid on cpu": ["error"],
+        "w-missing on cpu": ["error"],
+        "w-regressed on cpu": ["failure"],
+    }
+    strict = ElementTree.fromstring(night_junit.render(MIXED, strict=True).split("\n", 1)[1])
+    assert sum(int(suite.get("errors") or 0) for suite in strict) == 3
+
+
+def test_a_watched_metric_fails_nothing_and_is_told() -> None:
+    one = night(workload("a", metrics=(metric(), metric("regressed", metric="memory.rss_peak", gates=False))))
+    assert one.exit_code == 0
+    root = ElementTree.fromstring(night_junit.render(one).split("\n", 1)[1])
+    assert [child.tag for case in root.iter("testcase") for child in case] == ["skipped"]
+    assert "Watched, and failing nothing" in night_terminal.render(one, color=False)
+    assert annotations.render(one) == ""
+
+
+def test_annotations_are_escaped_as_githubs_runner_reads_them() -> None:
+    one = night(workload("a: b, 100 %\r\n", "missing", reason="50 %\nof it", fix="do: this, now"))
+    assert annotations.render(one) == (
+        "::error title=a%3A b%2C 100 %25  %3A missing::50 %25 of it%0Afix: do: this, now\n"
+    )
+
+
+def test_annotations_keep_to_what_the_runner_shows_and_count_the_rest() -> None:
+    many = night(*(workload(f"w{n}", "missing") for n in range(30)), workload("slow", "regressed"))
+    lines = annotations.render(many).splitlines()
+    assert len(lines) == 10
+    assert "title=slow%3A regressed" in lines[0]
+    assert "22 more" in lines[-1]
+
+
+def test_changes_of_one_commit_are_one_incident() -> None:
+    slow = metric("regressed", commit="c" * 40, since="2026-11-18T02:00:00+00:00")
+    one = night(workload("a", metrics=(slow,)), workload("b", metrics=(replace(slow, value=1.2e-3),)))
+    (incident,) = one.incidents
+    assert (
+        incident.headline
+        == "2 workloads regressed by +10 % to +20 % since 2026-11-18, with commit cccccccccccc"
+    )
+    assert "2 workloads regressed" in night_terminal.render(one, color=False)
+
+
+def hostile() -> Night:
+    side = Side(HOSTILE, HOSTILE, "cpu", "")
+    comparison = Comparison(side, side, "regressed", HOSTILE, causes=(Cause("x", HOSTILE),))
+    bad = metric(
+        "regressed",
+        reason=HOSTILE,
+        scope=Scope("region", HOSTILE * 50),
+        commit=HOSTILE,
+        since=HOSTILE,
+        change_points=(ChangePoint(1, 1.0, 2.0, ("a", "b"), HOSTILE, HOSTILE),),
+    )
+    verdict = Verdict(HOSTILE, "ipc", "fail", HOSTILE, "> 1", None, "", Scope("run"), "measured")
+    one = workload(
+        HOSTILE, "regressed", metrics=(bad,), reason=HOSTILE, fix=HOSTILE, run=HOSTILE, log=HOSTILE, ending="died",
+        verdicts=(verdict,), notes=(HOSTILE,), comparison=comparison,
+    )  # fmt: skip
+    return replace(night(one, notes=(HOSTILE,)), name=HOSTILE, id="n1")
+
+
+def test_text_from_outside_is_shown_and_never_obeyed() -> None:
+    one = hostile()
+    page, markdown = night_html.render(one), night_markdown.render(one)
+    assert "<script>alert" not in page
+    assert "<script>alert" not in re.sub(r"``.*?``", "", markdown)  # in a span of code it is text
+    page.encode("utf-8")
+    for text in (night_terminal.render(one, color=False), markdown, page, annotations.render(one)):
+        assert "\x1b" not in text
+        assert "\u202e" not in text
+    assert annotations.render(one).count("\n") == 1
+    ElementTree.fromstring(night_junit.render(one).split("\n", 1)[1])
+    json.loads(to_text(one))
+
+
+def test_a_night_can_be_read_back() -> None:
+    assert from_text(to_text(MIXED)) == MIXED
+
+
+def test_markdown_keeps_within_what_a_step_summary_shows() -> None:
+    many = night(*(workload(f"workload number {n}", "missing") for n in range(2000)))
+    text = night_markdown.render(many, 50_000)
+    assert len(text.encode()) <= 50_000
+    assert "further lines" in text

@@ -1,0 +1,292 @@
+"""`profkit nightly` from the command line, on real workloads: what goes wrong in one costs the others nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from jsonschema import Draft202012Validator
+from workplace import aged, commit, git, repository
+
+from profkit.regression.history import open_history
+from tests.cli_runner import ENVIRONMENT, PROFKIT, Said, profkit
+
+SCHEMA = Path(__file__).parents[2] / "profkit" / "core" / "schema" / "night.schema.json"
+GOOD = '  - {name: good, command: [python, -c, "sum(range(9999))"]}\n'
+HEAD = """version: 1
+defaults: {backend: cpu, passes: [timing], timing: 0.1, precision: 0.3, budget: 60}
+calibrate: off
+workloads:
+"""
+
+
+def written(folder: Path, workloads: str, more: str = "") -> Path:
+    path = folder / "night.yaml"
+    path.write_text(HEAD + workloads + more, encoding="utf-8")
+    return path
+
+
+def night(folder: Path, *options: str | Path, env: dict[str, str] | None = None) -> Said:
+    return profkit("nightly", "night.yaml", "--format", "json", "--quiet", *options, cwd=folder, env=env)
+
+
+def by_name(document: Any) -> dict[str, Any]:
+    return {workload["name"]: workload for workload in document["workloads"]}
+
+
+def test_whatever_becomes_of_a_workload_the_others_have_their_turn(tmp_path: Path) -> None:
+    place = tmp_path / "place"
+    place.mkdir()
+    (place / "random.py").write_text("raise SystemExit('no module of profkit may come from here')")
+    flood = "import sys; [sys.stdout.write('error: not ours\\\\n' * 9999) for _ in range(99)]; sys.exit(7)"
+    written(
+        tmp_path,
+        '  - {name: crash, command: [python, -c, "import os; os.abort()"]}\n'
+        '  - {name: hang, command: [python, -c, "import time; time.sleep(99)"], budget: 2}\n'
+        '  - {name: kill, command: [python, -c, "import os; os.kill(os.getppid(), 9)"]}\n'
+        f'  - {{name: flood, command: [python, -c, "{flood}"]}}\n'
+        "  - {name: absent, command: [./absent]}\n"
+        "  - {name: tool, command: [python, -c, pass], backend: mps}\n" + GOOD.replace("}", ", cwd: place}"),
+    )
+    said = night(tmp_path)
+    found = by_name(said.json())
+    assert said.code == 4
+    assert {name: w["outcome"] for name, w in found.items()} == {
+        **dict.fromkeys(("crash", "hang", "kill", "flood", "absent", "tool"), "missing"),
+        "good": "new",
+    }
+    assert {name: w["ending"] for name, w in found.items()} == {
+        "crash": "workload-failed",
+        "hang": "out-of-time",
+        "kill": "died",
+        "flood": "workload-failed",
+        "absent": "refused",
+        "tool": "machine",
+        "good": "done",
+    }
+    assert "SIGABRT" in found["crash"]["reason"]
+    assert "SIGKILL" in found["kill"]["reason"]
+    assert "on a Mac" in found["tool"]["fix"]
+    assert "Traceback" not in said.err
+    folder = tmp_path / "reports" / "nights" / said.json()["id"]
+    assert (folder / found["flood"]["log"]).stat().st_size < 6 << 20
+    cases = ElementTree.parse(folder / "junit.xml").getroot()
+    states = {s.get("name"): (s.get("errors"), s.get("failures")) for s in cases}
+    assert states["crash on cpu"] == ("1", "0")
+    assert states["good on cpu"] == ("0", "0")
+    Draft202012Validator(json.loads(SCHEMA.read_text())).validate(said.json())
+    assert json.loads((folder / "night.json").read_text()) == said.json()
+
+
+def test_a_workload_cannot_speak_in_the_name_of_profkit(tmp_path: Path) -> None:
+    """What it prints is told as its own; the fix of a fault is profkit's alone."""
+    (tmp_path / "forges.py").write_text("raise SystemExit('error: all is well\\n  fix: rm -rf ~')\n")
+    (tmp_path / "floods.py").write_text("raise SystemExit('x' * 100_000)\n")
+    written(
+        tmp_path,
+        "  - {name: forges, command: [python, forges.py]}\n"
+        "  - {name: floods, command: [python, floods.py]}\n"
+        '  - {name: sleeps, command: [python, -c, "import time; time.sleep(99)"], timeout: 1}\n',
+    )
+    found = by_name(night(tmp_path).json())
+    for name in ("forges", "floods"):
+        assert found[name]["reason"].startswith("the workload exited with 1; it said:\n")
+        assert len(found[name]["reason"]) <= 2000
+        assert found[name]["fix"] is None
+    assert "ran past its time limit" in found["sleeps"]["reason"]
+    assert found["sleeps"]["fix"] == "timeout: SECONDS"
+
+
+def test_nothing_but_profkits_own_annotations_is_a_command_to_githubs_runner(tmp_path: Path) -> None:
+    (tmp_path / "forges.py").write_text(
+        "raise SystemExit('::add-mask::a\\n::set-output name=b::c\\n##[error]d\\n%0A::error::e')\n"
+    )
+    written(tmp_path, '  - {name: "::error title=x::y", command: [python, forges.py]}\n')
+    said = profkit("nightly", "night.yaml", cwd=tmp_path, env={"GITHUB_ACTIONS": "true"})
+    lines = [line.strip() for line in (said.out + said.err).splitlines()]
+    commands = [line for line in lines if line.startswith("::") or "##[" in line.partition("::")[0]]
+    assert [line[:40] for line in commands] == ["::error title=%3A%3Aerror title=x%3A%3Ay"]
+    assert "\n" not in commands[0]
+    assert "::add-mask::a" in said.out  # told all the same
+
+
+def test_a_night_of_the_same_name_goes_on_and_repeats_nothing(tmp_path: Path) -> None:
+    count = "open('ran.txt', 'a').write('x')"
+    written(tmp_path, f'  - {{name: first, command: [python, -c, "{count}"]}}\n' + GOOD)
+    first = night(tmp_path, "--night", "n1", "--only", "first")
+    assert [w["name"] for w in first.json()["workloads"]] == ["first"]
+    ran = (tmp_path / "ran.txt").read_text()
+    second = night(tmp_path, "--night", "n1")
+    assert {w["name"]: w["outcome"] for w in second.json()["workloads"]} == {"first": "new", "good": "new"}
+    assert (tmp_path / "ran.txt").read_text() == ran
+    third = night(tmp_path, "--night", "n1")
+    assert third.json()["workloads"] == second.json()["workloads"]
+    with open_history(tmp_path / "reports" / "history.sqlite") as history:
+        assert [entry.workload for entry in history.entries()] == ["first", "good"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_night_tells_what_was_finished_and_goes_on_later(tmp_path: Path, number: int) -> None:
+    slow = "  - {name: slow, command: [python, -c, \"import time; open('on', 'w'); time.sleep(60)\"]}\n"
+    written(tmp_path, GOOD + slow + "  - {name: last, command: [python, -c, pass]}\n")
+    with subprocess.Popen(
+        [*PROFKIT, "nightly", "night.yaml", "--format", "json", "--night", "n1"],
+        cwd=tmp_path,
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as child:
+        deadline = time.monotonic() + 60
+        while not (tmp_path / "on").exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        child.send_signal(number)
+        out, err = child.communicate(timeout=60)
+    document = json.loads(out)
+    assert (child.returncode, document["interrupted"]) == (130, True)
+    assert "Traceback" not in err
+    found = by_name(document)
+    assert (found["good"]["outcome"], found["slow"]["outcome"]) == ("new", "missing")
+    assert "interrupted" in found["last"]["reason"]
+    assert (tmp_path / "reports" / "nights" / "n1" / "report.html").is_file()
+    written(tmp_path, GOOD + "  - {name: slow, command: [python, -c, pass]}\n")
+    again = by_name(night(tmp_path, "--night", "n1").json())
+    assert {name: w["outcome"] for name, w in again.items()} == {"good": "new", "slow": "new"}
+
+
+def test_a_change_is_confirmed_the_same_night_beside_the_last_good_commit(tmp_path: Path) -> None:
+    """Nights of one commit, then one that is three times as slow: convicted at once, and not green the night after."""
+    place = repository(tmp_path / "repo", 100)
+    written(place, "  - {name: work, command: [python, work.py]}\n")
+    assert night(place, "--night", "a").code == 0
+    aged(place / "reports" / "history.sqlite")
+    slower = commit(place, 300)  # by so much that a busy machine cannot hide it
+    told = night(
+        place, "--night", "b0", env={"GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": str(tmp_path / "s.md")}
+    )
+    metric = next(m for m in told.json()["workloads"][0]["metrics"] if m["gates"])
+    assert (told.code, metric["outcome"], metric["step"]) == (1, "regressed", "same-night")
+    assert metric["commit"] == slower
+    assert metric["change"]["low"] > 1.02
+    assert told.err.startswith("::error title=work%3A regressed::time.median of work")
+    assert "REGRESSED work" in (tmp_path / "s.md").read_text()
+    assert git(place, "worktree", "list").count("\n") == 0
+    assert night(place, "--night", "b1").code == 1
+
+
+def test_what_cannot_be_confirmed_says_why_and_fails_nothing(tmp_path: Path) -> None:
+    place = repository(tmp_path / "repo", 100)
+    written(
+        place,
+        "  - {name: work, command: [python, work.py]}\n",
+        "confirm: {setup: [sh, -c, exit 3], rounds: 6}\n",
+    )
+    night(place, "--night", "a")
+    aged(place / "reports" / "history.sqlite")
+    commit(place, 300)
+    document = night(place, "--night", "b").json()
+    assert (document["exit_code"], document["workloads"][0]["outcome"]) == (0, "ambiguous")
+    assert "setup command exited with 3" in document["workloads"][0]["notes"][0]
+    assert night(place, "--night", "b", "--strict").code == 5
+
+
+def test_the_same_code_against_itself_is_told_with_what_chance_gives(tmp_path: Path) -> None:
+    path = written(tmp_path, GOOD)
+    path.write_text(path.read_text().replace("calibrate: off", "calibrate: {rounds: 4}"))
+    document = night(tmp_path, "--night", "n1").json()
+    assert document["calibration"]["looked_at"] == 1
+    assert document["calibration"]["expected"] == pytest.approx(0.02)
+    assert document["calibration"]["rounds"] == 4
+
+
+def test_a_plan_runs_nothing_and_writes_nothing(tmp_path: Path) -> None:
+    written(
+        tmp_path,
+        "  - {name: a, command: [python, -c, \"open('ran', 'w')\"]}\n  - {name: b, command: [./no]}\n",
+    )
+    said = night(tmp_path, "--plan")
+    document = said.json()
+    assert (said.code, document["schema"]) == (0, "profkit.night-plan/1")
+    assert [w["passes"] for w in document["workloads"]] == [["timing"], []]
+    assert "is not there" in document["workloads"][1]["reason"]
+    assert sorted(os.listdir(tmp_path)) == ["night.yaml"]
+    shown = profkit("nightly", "night.yaml", "--plan", cwd=tmp_path)
+    assert "Nothing was run" in shown.out
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "says", "fix"),
+    [
+        ((), 2, "no configuration was given", "profkit nightly --example"),
+        (("absent.yaml",), 2, "there is no configuration", "profkit nightly --example > absent.yaml"),
+        (("night.yaml", "--only", "x"), 2, "no such workload", "one of: good"),
+        (("night.yaml", "--night", "../x"), 2, "no name of a night", "--night x"),
+        (("night.yaml", "--runs", "empty"), 2, "no run was found", "--runs FOLDER"),
+        (("night.yaml", "--runs", "absent"), 2, "there is no folder", "--runs FOLDER"),
+    ],
+)
+def test_wrong_usage_is_one_sentence_and_its_fix(
+    tmp_path: Path, options: tuple[str, ...], code: int, says: str, fix: str
+) -> None:
+    written(tmp_path, GOOD)
+    (tmp_path / "empty").mkdir()
+    said = profkit("nightly", *options, cwd=tmp_path)
+    assert (said.code, said.out) == (code, "")
+    assert said.err.count("error: ") == 1
+    assert says in said.err
+    assert f"  fix: {fix}" in said.err
+
+
+def test_a_broken_history_costs_nothing_that_was_stored(tmp_path: Path) -> None:
+    written(tmp_path, GOOD)
+    (tmp_path / "reports").mkdir()
+    (tmp_path / "reports" / "history.sqlite").write_text("this is no history")
+    said = night(tmp_path)
+    assert said.code == 2
+    assert "Traceback" not in said.err
+    assert (tmp_path / "reports" / "history.sqlite").read_text() == "this is no history"
+
+
+def test_two_nightlies_at_once_would_measure_each_other(tmp_path: Path) -> None:
+    from profkit.regression.nightly.state import alone
+
+    written(tmp_path, GOOD)
+    with alone(tmp_path / "reports"):
+        said = night(tmp_path)
+    assert said.code == 3
+    assert "another nightly is running" in said.err
+
+
+def test_the_example_is_printed_as_it_is(tmp_path: Path) -> None:
+    said = profkit("nightly", "--example", cwd=tmp_path)
+    assert (said.code, said.err) == (0, "")
+    assert said.out.startswith("# A nightly")
+
+
+def test_workloads_with_names_that_are_alike_as_files_keep_their_own_logs(tmp_path: Path) -> None:
+    names = ("a b", "a/b", "a-b-2")
+    body = "".join(
+        f'  - {{name: "{name}", command: [python, -c, "raise SystemExit(\'said by {number}\')"]}}\n'
+        for number, name in enumerate(names)
+    )
+    written(tmp_path, body)
+    document = night(tmp_path).json()
+    folder = tmp_path / "reports" / "nights" / document["id"]
+    for number, workload in enumerate(document["workloads"]):
+        assert f"said by {number}" in (folder / workload["log"]).read_text()
+
+
+def test_a_history_that_cannot_be_used_is_told_with_the_key_of_the_file(tmp_path: Path) -> None:
+    (tmp_path / "other.txt").write_text("a text")
+    written(tmp_path, GOOD, "history: other.txt\n")
+    said = profkit("nightly", "night.yaml", cwd=tmp_path)
+    assert said.code == 2
+    assert "fix: history: FILE" in said.err
+    assert (tmp_path / "other.txt").read_text() == "a text"

@@ -1,0 +1,127 @@
+"""Scales and their ticks: round, told apart, as many as asked, whatever the range."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from profkit.reporting.charts.dates import date_ticks, in_order
+from profkit.reporting.charts.scale import Scale, apart, linear, logarithmic, ticks
+from profkit.reporting.charts.svg import curve, number
+from profkit.reporting.charts.text import FONT, fitted, width, wrapped
+
+
+def test_ends_of_the_range_stand_at_the_ends() -> None:
+    scale = Scale(10, 20, 100, 300)
+    assert [scale(10), scale(15), scale(20), scale(99)] == [100, 200, 300, 300]
+    assert Scale(1, 100, 0, 10, log=True)(10) == pytest.approx(5)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "unit", "labels", "named"),
+    [
+        (0.0, 1.0, "", ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"], ""),
+        (4.01e-3, 4.09e-3, "s", ["4.02", "4.04", "4.06", "4.08"], "ms"),
+        (0.0, 4.8e12, "B/s", ["0", "1", "2", "3", "4"], "TB/s"),
+        (0.0, 3 * 2**30, "B", ["0", "1", "2", "3"], "GiB"),
+        (0.0, 100.0, "%", ["0", "20", "40", "60", "80", "100"], "%"),
+        (1.2e-9, 1.9e-9, "s", ["1.2", "1.4", "1.6", "1.8"], "ns"),
+    ],
+)
+def test_ticks_are_round_in_the_unit_that_people_read(
+    low: float, high: float, unit: str, labels: list[str], named: str
+) -> None:
+    found, own = ticks(Scale(low, high, 0, 1), unit, 6)
+    assert [tick.label for tick in found] == labels
+    assert own.name == named
+
+
+def test_decades_carry_their_prefix() -> None:
+    found, own = ticks(Scale(1e9, 1e12, 0, 1, log=True), "FLOP/s", 5)
+    assert [tick.label for tick in found] == ["1 G", "10 G", "100 G", "1 T"]
+    assert own.name == "FLOP/s"
+    found, own = ticks(Scale(1e-6, 1e-3, 0, 1, log=True), "s", 5)
+    assert [tick.label for tick in found] == ["1 µs", "10 µs", "100 µs", "1 ms"]
+    assert own.name == ""
+
+
+def test_any_range_has_ticks_inside_of_it_that_are_told_apart() -> None:
+    dice = random.Random(1)
+    for _ in range(3000):
+        middle, extent = 10 ** dice.uniform(-14, 17), 10 ** dice.uniform(-9, 2)
+        values = [middle, middle * (1 + extent)]
+        for scale in (linear(values, 0, 1), linear(values, 0, 1, zero=True), logarithmic(values, 0, 1)):
+            for unit in ("s", "B", "B/s", "%", "", "FLOP/B"):
+                found, _ = ticks(scale, unit, 5)
+                labels = [tick.label for tick in found]
+                assert 1 <= len(found) <= 5, (values, unit, scale)
+                assert len(set(labels)) == len(labels), (values, unit, labels)
+                assert all(scale.low * 0.999 <= tick.value <= scale.high * 1.001 for tick in found)
+
+
+@pytest.mark.parametrize(
+    "values", [[], [0.0], [0.0, 0.0], [float("nan")], [float("inf"), 1.0], [1e308, -1e308]]
+)
+def test_a_scale_of_nothing_or_of_strange_values_still_is_one(values: list[float]) -> None:
+    for scale in (linear(values, 0, 1), linear(values, 0, 1, zero=True), logarithmic(values, 0, 1)):
+        assert scale.high > scale.low
+        assert ticks(scale, "s")[0]
+
+
+def test_alike_values_stand_in_the_middle() -> None:
+    assert linear([3.0, 3.0], 0, 100)(3.0) == pytest.approx(50)
+    assert linear([3.0, 3.0 + 1e-12], 0, 100)(3.0) == pytest.approx(50, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("days", "labels"),
+    [
+        (1 / 720, ["03:00", "03:01", "03:02"]),
+        (0.25, ["04:00", "06:00", "08:00"]),
+        (3, ["2 Jan", "3 Jan", "4 Jan"]),
+        (364, ["Apr 2026", "Jul", "Oct"]),
+        (800, ["2027", "2028"]),
+        (500, ["Jul 2026", "2027"]),
+    ],
+)
+def test_dates_are_round_and_short(days: float, labels: list[str]) -> None:
+    first = 1767236400.0  # 2026-01-01 03:00 UTC
+    assert [tick.label for tick in date_ticks(first, first + days * 86400)] == labels
+
+
+def test_times_out_of_order_are_no_axis() -> None:
+    assert in_order(["2026-01-02", "2026-01-01"]) is None
+    assert in_order(["2026-01-01", "2026-01-01"]) is None
+    assert in_order(["2026-01-01", "yesterday"]) is None
+    assert in_order(["2026-01-01T00:00:00Z", "2026-01-01T00:00:10+00:00"]) == [1767225600.0, 1767225610.0]
+
+
+def test_stretches_that_overlap_are_left_out_first_and_last_kept() -> None:
+    assert apart([(0, 10), (5, 15), (20, 30), (28, 38)]) == [0, 3]
+    assert apart([]) == []
+
+
+def test_a_name_is_cut_in_its_middle_to_the_room_there_is() -> None:
+    name = "void cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm>(T1::Params)"
+    short = fitted(name, 120)
+    assert width(short) <= 120
+    assert short.startswith("void")
+    assert short.endswith("s)")
+    assert fitted("short", 120) == "short"
+    assert fitted(name, 10) == ""
+    assert all(width(line) <= 100 for line in wrapped(name + " and more words", 100))
+
+
+def test_wide_letters_are_wide() -> None:
+    assert width("核心") > 2 * FONT > width("ll")
+    assert width("e\u0301") == width("e")
+
+
+def test_what_is_no_number_is_no_place() -> None:
+    assert number(-0.01) == "0"
+    assert number(2.96) == "3"
+    with pytest.raises(ValueError, match="no place"):
+        number(float("nan"))
+    with pytest.raises(ValueError, match="no place"):
+        curve([(0, float("inf"))], "line")

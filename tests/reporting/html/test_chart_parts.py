@@ -1,0 +1,186 @@
+"""The parts of a page that draw: from any run or report, whatever is missing in it, and never more than it says."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from profkit.analysis.summaries.compose import enrich, summarize
+from profkit.core.types import (
+    GpuTrace,
+    Kernel,
+    KernelTime,
+    Reading,
+    RunDocument,
+    SampleSet,
+    Scope,
+    Source,
+    Timing,
+    Verdict,
+    Workload,
+)
+from profkit.profiling.summarize import examine
+from profkit.reporting.html import (
+    distribution_part,
+    flame_part,
+    levels_part,
+    memory_part,
+    occupancy_part,
+    python_part,
+    roofline_part,
+    time_part,
+)
+from profkit.reporting.html.chart_figures import threshold
+from profkit.reporting.html.part import Extras, Part
+from profkit.reporting.html.sources import Sources
+from tests import documents, gpu_documents
+from tests.conftest import ROOT
+from tests.reporting.charts.svg_facts import hovers, marks, outside, overlaps, words
+
+PARTS = (
+    time_part.part,
+    roofline_part.part,
+    occupancy_part.part,
+    levels_part.part,
+    distribution_part.part,
+    flame_part.part,
+    python_part.part,
+    memory_part.part,
+)
+HOSTILE = '<script>alert("1")</script>' + "ns::kernel<float, " * 220 + "\u202e\ud800\n"
+REPORTS = sorted((ROOT / "tests" / "data" / "cuda").glob("n*/*.*"))
+
+
+def complete(document: RunDocument) -> RunDocument:
+    """With its readings and summaries, as a run has them when its page is made."""
+    full = enrich(document)
+    return replace(full, summaries=summarize(full))
+
+
+def parts(document: RunDocument) -> dict[str, Part]:
+    extras = Extras(sources=Sources())
+    return {one.id: one for make in PARTS if (one := make(document, extras)) is not None}
+
+
+def charts(part: Part) -> list[str]:
+    return re.findall(r"<svg.*?</svg>", part.html, re.DOTALL)
+
+
+def sound(document: RunDocument) -> dict[str, Part]:
+    """Its parts; every chart in them is XML, and its words stand apart and inside of it."""
+    made = parts(document)
+    for part in made.values():
+        assert "<script" not in part.html
+        for chart in charts(part):
+            assert overlaps(chart) == []
+            assert outside(chart) == []
+    return made
+
+
+def gpu(kernels: int = 1, name: str = "kernel", value: float = 50.0, seconds: float = 1e-3) -> RunDocument:
+    """A run with that many kernels, every level of memory counted of each."""
+    times = tuple(
+        KernelTime(Kernel(f"{name}_{i}", (i + 1, 1, 1), (128, 1, 1)), 3, seconds / (i + 1))
+        for i in range(kernels)
+    )
+    names = ("occupancy.achieved", "occupancy.theoretical", *levels_part.LEVELS, *levels_part.MISSES)
+    readings = tuple(
+        Reading(one, value, "%", "measured", time.kernel.scope, Source("ncu"))
+        for time in times
+        for one in names
+    )
+    work = Workload(("python", "x.py"), "x", "")
+    trace = GpuTrace("nsys", times, span=2.5 * seconds, busy=2 * seconds)
+    return RunDocument("x", "cuda", "complete", work, "2026-11-20", trace=trace, readings=readings)
+
+
+@pytest.mark.parametrize("report", REPORTS, ids=[path.name for path in REPORTS])
+def test_every_recorded_report_makes_sound_parts(report: object) -> None:
+    sound(examine(report))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        documents.empty(),
+        documents.document(),
+        complete(documents.document()),
+        complete(gpu_documents.run()),
+        complete(gpu_documents.without_counters()),
+        gpu_documents.of_trace(),
+        gpu_documents.of_counters(),
+        replace(
+            documents.document(), state="interrupted", timings=(), profiles=(), readings=(), summaries=()
+        ),
+        complete(replace(documents.document(), timings=(), profiles=(), readings=(), peaks=None)),
+    ],
+)
+def test_whatever_is_missing_the_rest_is_drawn(document: RunDocument) -> None:
+    sound(document)
+
+
+@pytest.mark.parametrize("value", [0.0, 1e-12, 100.0, 1e15])
+@pytest.mark.parametrize("seconds", [0.0, 1e-12, 1e15])
+def test_strange_values_are_drawn(value: float, seconds: float) -> None:
+    made = sound(gpu(3, value=value, seconds=seconds))
+    assert {"occupancy", "levels"} <= set(made)
+
+
+def test_ten_thousand_kernels_are_as_few_charts_as_three() -> None:
+    few, many = parts(gpu(3)), parts(gpu(2000))
+    assert [len(charts(part)) for part in many.values()] == [len(charts(part)) for part in few.values()]
+    assert sum(len(part.html) for part in many.values()) < 60_000
+    assert "1988 further kernels in the table." in " ".join(words(charts(many["occupancy"])[0]))
+
+
+def test_hostile_names_do_no_harm() -> None:
+    run = gpu(2, name=HOSTILE)
+    timing = Timing(HOSTILE, "region", (SampleSet((1.0, 2.0, 3.0)),), 0.01)
+    made = sound(replace(run, timings=(timing,)))
+    assert all(len(part.html) < 40_000 for part in made.values())
+
+
+def test_the_limiter_stands_below_the_bar_that_it_limits() -> None:
+    made = parts(examine(ROOT / "tests" / "data" / "cuda" / "ncu" / "truths.full.ncu-rep"))
+    told = words(charts(made["occupancy"])[0])
+    assert any(one.endswith(("allows no more", "allow no more")) for one in told)
+
+
+def test_a_value_beyond_its_peak_is_doubted_on_the_chart() -> None:
+    scope = Scope("kernel", "kernel_0", "1x1x1 of 128x1x1")
+    doubtful = Reading(
+        "bandwidth.dram.share", 130.0, "%", "measured", scope, Source("ncu"), doubt="more than all"
+    )
+    run = gpu(1)
+    kept = tuple(r for r in run.readings if r.metric != "bandwidth.dram.share")
+    chart = charts(parts(replace(run, readings=(*kept, doubtful)))["levels"])[0]
+    assert any(one.endswith("130.0 % ?") for one in words(chart))
+    assert any("more than all" in told for told in hovers(chart))
+    assert len(marks(chart, "rect", "doubtful")) == 1
+
+
+def test_the_target_of_a_level_is_a_line_at_its_threshold() -> None:
+    run = gpu(1)
+    scope = run.readings[0].scope
+    told = Verdict("l2", "cache.l2.miss_rate", "fail", "why", "< 10 %", 50.0, "%", scope, "measured")
+    assert threshold(replace(run, verdicts=(told,)), "cache.l2.miss_rate", scope) == (10.0, "target < 10 %")
+    assert threshold(replace(run, verdicts=(replace(told, threshold="off"),)), "cache.l2.miss_rate") is None
+    misses = charts(parts(replace(run, verdicts=(told,)))["levels"])[1]
+    (mark,) = marks(misses, "path", "target")
+    assert float((mark.get("d") or "M0").split()[0][1:]) == pytest.approx(2 + 0.1 * 396, abs=0.1)
+
+
+def test_where_the_time_goes_adds_up_to_all_of_it() -> None:
+    chart = charts(parts(gpu(4))["where-time"])[0]
+    shares = [float(one.removesuffix(" %")) for one in words(chart) if one.endswith(" %")]
+    assert sum(shares) == pytest.approx(100, abs=0.5)
+    assert any("idle" in one for one in words(chart))
+
+
+def test_a_run_that_left_a_pass_out_says_so_where_its_chart_would_be() -> None:
+    made = parts(complete(replace(documents.document(), profiles=(), timings=(), readings=(), peaks=None)))
+    assert charts(made["python"]) == []
+    assert "not known" in (made["python"].headline or "")
+    assert charts(made["distribution"]) == []

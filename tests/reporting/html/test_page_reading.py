@@ -1,0 +1,197 @@
+"""A page can be read: small and large, light and dark, on paper, without a script, by keyboard and by ear."""
+
+from __future__ import annotations
+
+import io
+import unicodedata
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from profkit.core.types import RunDocument, Scope, Verdict
+from profkit.reporting.html.page import render
+from profkit.reporting.html.part import Extras, RunFile
+from tests import documents
+from tests.reporting.html.conftest import Show
+
+MOST = 300_000  # bytes of a page
+
+
+def test_a_page_is_small(gpu_document: RunDocument) -> None:
+    assert len(render(gpu_document).encode()) < MOST
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_is_hard_to_see_hear_or_reach(show: Show, gpu_document: RunDocument, scheme: str) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    page = show(gpu_document, Extras(files=(RunFile("run.json", 10),)), color_scheme=scheme).page
+    page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+    page.locator("#kernel-table tbody.live tr[data-at='0']").click()
+    page.locator("section#verdicts a.n").first.focus()
+    found = Axe().run(page).response["violations"]
+    assert [(one["id"], [node["html"][:200] for node in one["nodes"][:3]]) for one in found] == []
+
+
+def test_colours_follow_the_system_and_then_the_button(show: Show, gpu_document: RunDocument) -> None:
+    page = show(gpu_document, color_scheme="dark").page
+    paper = "getComputedStyle(document.documentElement).backgroundColor"
+    dark = page.evaluate(paper)
+    page.get_by_role("button", name="Colours: system").click()
+    light = page.evaluate(paper)
+    assert sum(map(int, light[4:-1].split(","))) > 600 > 150 > sum(map(int, dark[4:-1].split(",")))
+    page.get_by_role("button", name="Colours: light").click()
+    assert page.evaluate(paper) == dark
+    page.reload()
+    assert page.get_by_role("button", name="Colours: dark").is_visible()
+
+
+@pytest.mark.parametrize("width", [320, 768, 1280, 3840])
+def test_it_fits_the_width_of_any_screen(show: Show, gpu_document: RunDocument, width: int) -> None:
+    page = show(gpu_document, viewport={"width": width, "height": 800}).page
+    page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.locator("h1").is_visible()
+
+
+def test_on_a_telephone_a_verdict_and_its_reason_are_read_without_scrolling_sideways(
+    show: Show, gpu_document: RunDocument
+) -> None:
+    page = show(gpu_document, viewport={"width": 360, "height": 700}).page
+    room = page.locator("section#verdicts .scroll").first
+    assert room.evaluate("one => one.scrollWidth <= one.clientWidth")
+    row = page.locator("table.verdicts tbody tr").first
+    verdict, why = row.locator("td.word").bounding_box(), row.locator("td.why").bounding_box()
+    assert verdict is not None
+    assert why is not None
+    assert why["y"] >= verdict["y"] + verdict["height"] / 2
+    assert why["width"] > 250
+
+
+def test_nothing_moves_while_it_opens(show: Show, gpu_document: RunDocument) -> None:
+    page = show(gpu_document).page
+    page.wait_for_timeout(150)
+    moved = page.evaluate(
+        """() => new Promise(done => { let sum = 0;
+        new PerformanceObserver(list => { for (const one of list.getEntries()) sum += one.value; })
+          .observe({type: 'layout-shift', buffered: true});
+        setTimeout(() => done(sum), 60); })"""
+    )
+    assert moved < 0.02
+
+
+def test_on_paper_it_is_black_on_white_with_everything_opened(show: Show, gpu_document: RunDocument) -> None:
+    from pypdf import PdfReader
+
+    page = show(gpu_document, color_scheme="dark").page
+    sheets = [one.extract_text() for one in PdfReader(io.BytesIO(page.pdf(format="A4"))).pages]
+    words = " ".join(unicodedata.normalize("NFKC", " ".join(sheets)).split())  # fi is one sign in some fonts
+    assert "What to do first" in words
+    assert words.count("FAIL") >= 2
+    assert "Sort or regroup the data" in words
+    assert "Must be alike" in words
+    assert "multiprocessors 132" in words
+    assert "histogram" in words
+    assert "transpose" in words
+    page.emulate_media(media="print", color_scheme="dark")
+    colours = page.evaluate(
+        "[getComputedStyle(document.documentElement).backgroundColor, getComputedStyle(document.body).color]"
+    )
+    assert colours == ["rgb(255, 255, 255)", "rgb(0, 0, 0)"]
+
+
+def test_on_paper_no_table_is_an_empty_head(show: Show) -> None:
+    kept = Verdict("spills", "spills", "pass", "0 loads", "<= 0", 0.0, "", Scope("kernel", "f"), "measured")
+    for verdicts, shown in ((kept,), False), ((kept, replace(kept, verdict="fail")), True):
+        page = show(replace(documents.document(), verdicts=verdicts)).page
+        page.emulate_media(media="print")
+        page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+        assert page.locator("table.inner").is_visible() == shown
+
+
+def test_without_a_script_everything_is_there(show: Show, gpu_document: RunDocument) -> None:
+    page = show(gpu_document, java_script_enabled=False).page
+    assert page.get_by_role("heading", name="What to do first").is_visible()
+    link = page.locator("section#verdicts a.n").first
+    target = link.get_attribute("href")
+    link.click()
+    assert page.locator(f"li{target}").is_visible()  # a footnote opens what it is folded in
+    assert page.locator("#theme").is_hidden()
+
+
+def test_the_keyboard_alone_gets_everywhere(show: Show, gpu_document: RunDocument) -> None:
+    page = show(gpu_document).page
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the report"
+    page.keyboard.press("Enter")
+    seen: list[str] = []
+    what = "(a => a.id || a.getAttribute('data-at') || a.getAttribute('class') || a.tagName)(document.activeElement)"
+    while len(seen) < 250:
+        page.keyboard.press("Tab")
+        seen.append(page.evaluate(what))
+        if seen[-1] == "BODY":
+            break
+    assert "kernel-filter" in seen
+    assert "0" in seen  # a row of the table: one stop, however many there are
+    assert "1" not in seen
+    assert any(one.startswith("n ") for one in seen)
+    assert seen.count("SUMMARY") > 5
+    assert seen[-1] == "BODY"  # and out of the page again: it traps nobody
+
+
+def test_a_number_shows_where_it_comes_from_on_hover_focus_and_tap(
+    show: Show, gpu_document: RunDocument
+) -> None:
+    page = show(gpu_document, has_touch=True).page
+    link, tip = page.locator("section#verdicts a.n").nth(2), page.locator("#tip")
+    for reach in (link.hover, link.focus, link.tap):
+        reach()
+        tip.wait_for(state="visible")
+        told = tip.inner_text()
+        assert "tool" in told
+        assert "occupancy.achieved" in told
+        page.keyboard.press("Escape")
+        assert tip.is_hidden()
+        page.mouse.move(1, 1)
+        page.evaluate("document.activeElement.blur()")
+    link.hover()
+    box = tip.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + 5, box["y"] + 5, steps=5)
+    page.wait_for_timeout(300)
+    assert tip.is_visible()  # it can be reached, to select what stands in it
+
+
+def test_what_was_not_measured_looks_and_says_so(show: Show) -> None:
+    readings = (
+        documents.reading("cache.l1.miss_rate", 7.4, quality="simulated"),
+        documents.reading("ipc", None, "instructions/cycle", reason="no cycles here", fix="profkit doctor"),
+        documents.reading("bandwidth.dram", 5e8, "B/s", quality="estimated"),
+        documents.reading("branch.miss_rate", 3.0, quality="multiplexed", share=0.62),
+        replace(documents.reading("occupancy.achieved", 50.0, quality="measured"), doubt="another says 20 %"),
+    )
+    page = show(_with(readings)).page
+    page.locator("section#numbers summary").click()
+
+    def told(place: int) -> Any:
+        return page.locator("section#numbers td.num").nth(place)
+
+    assert told(0).inner_text() == "7.4 % sim"
+    assert told(1).inner_text() == "not known"
+    assert told(2).inner_text() == "500 MB/s est"
+    assert told(3).inner_text() == "3.0 % mux"
+    assert told(4).inner_text() == "50.0 % doubted"
+    notes = page.locator("section#numbers td.num a").evaluate_all(
+        "all => all.map(one => document.querySelector(one.getAttribute('href')).textContent)"
+    )
+    assert "no cycles here" in notes[1]
+    assert "profkit doctor" in notes[1]
+    assert "62.0 % of the time" in notes[3]
+    assert "another says 20\u00a0%" in notes[4]
+
+
+def _with(readings: tuple[Any, ...]) -> RunDocument:
+    from profkit.core.types import Summary
+
+    return replace(documents.document(), summaries=(Summary("cache", "told", readings),), verdicts=())

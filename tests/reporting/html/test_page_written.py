@@ -1,0 +1,150 @@
+"""The page beside a run: there when the run ends, whole or not at all, and never the reason why a run fails."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from profkit.core.types import Revision, RunDocument
+from profkit.reporting.html import write
+from profkit.reporting.html.collect import extras_of
+from profkit.reporting.html.frame import page
+from profkit.reporting.html.page import render
+from profkit.reporting.html.part import Part
+from profkit.reporting.html.write import write_page
+from tests import documents
+from tests.conftest import ROOT
+
+
+def test_a_profiled_run_has_its_page(tmp_path: Path) -> None:
+    (tmp_path / "work.py").write_text("print(sum(range(1000)))")
+    profkit = [
+        sys.executable,
+        "-m",
+        "profkit",
+        "profile",
+        "--backend",
+        "cpu",
+        "--depth",
+        "gate",
+        "--output",
+        "runs",
+    ]
+    done = subprocess.run(
+        [*profkit, "--passes", "timing", "--budget", "0.2", "--", sys.executable, "work.py"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    (made,) = tmp_path.glob("runs/*/report.html")
+    told = made.read_text(encoding="utf-8")
+    assert "<title>work on cpu</title>" in told
+    assert 'href="./run.json"' in told
+    assert "report.html  report.md  run.json" in done.stdout
+
+
+def test_what_lies_in_the_folder_is_linked_but_what_is_hidden_linked_or_the_page_itself(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "artifacts").mkdir()
+    for name in ("run.json", "report.html", ".reserve", "artifacts/a b.json"):
+        (tmp_path / name).write_text("12")
+    (tmp_path / "artifacts" / "link").symlink_to("/etc/hostname")
+    found = extras_of(tmp_path, documents.document())
+    assert [(one.path, one.size) for one in found.files] == [("run.json", 2), ("artifacts/a b.json", 2)]
+
+
+def test_a_folder_that_is_gone_or_none_gives_a_page_without_files(tmp_path: Path) -> None:
+    assert extras_of(tmp_path / "gone", documents.document()).files == ()
+    assert extras_of(None, documents.document()).files == ()
+
+
+def test_a_page_that_cannot_be_written_is_a_reason_and_no_fault(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    assert (
+        write_page(gone, documents.document())
+        == f"cannot write {gone}/report.html: No such file or directory"
+    )
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
+def test_a_full_disk_leaves_no_half_page(tmp_path: Path) -> None:
+    (tmp_path / f".report.html.{os.getpid()}.tmp").symlink_to("/dev/full")
+    why = write_page(tmp_path, documents.document())
+    assert why is not None
+    assert "No space left" in why
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_fault_of_the_page_is_told_and_leaves_the_former_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "report.html").write_text("the former one")
+
+    def broken(*_: object) -> str:
+        raise KeyError("template")
+
+    monkeypatch.setattr(write, "render", broken)
+    assert write_page(tmp_path, documents.document()) == "profkit could not make it (KeyError: 'template')"
+    assert (tmp_path / "report.html").read_text() == "the former one"
+
+
+def test_the_wheel_holds_what_a_page_is_made_of(tmp_path: Path) -> None:
+    pip = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--quiet"]
+    copy = tmp_path / "source"
+    copy.mkdir()
+    for name in ("pyproject.toml", "README.md", "profkit"):
+        (copy / name).symlink_to(ROOT / name)
+    done = subprocess.run([*pip, "-w", str(tmp_path), str(copy)], capture_output=True, text=True)
+    if "setuptools" in done.stderr and done.returncode:
+        pytest.skip("setuptools is not here to build a wheel")
+    assert done.returncode == 0, done.stderr
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        names = {name for name in archive.namelist() if name.startswith("profkit/reporting/html/")}
+    folder = ROOT / "profkit" / "reports" / "html"
+    needed = {
+        path.relative_to(ROOT).as_posix()
+        for kind in ("templates", "assets")
+        for path in (folder / kind).iterdir()
+    }
+    assert needed <= names
+
+
+@pytest.mark.parametrize(
+    ("revision", "told"),
+    [
+        (Revision("a" * 40, "main", dirty=True), "aaaaaaaaaaaa on main, with changes that are not committed"),
+        (Revision("b" * 40), "bbbbbbbbbbbb</dd>"),
+        (Revision(reason="git is not installed"), "not known: git is not installed"),
+    ],
+)
+def test_the_commit_is_told(revision: Revision, told: str) -> None:
+    assert told in render(replace(documents.document(), revision=revision))
+
+
+def test_a_time_is_told_as_people_read_it() -> None:
+    assert "2026-11-20 05:47:00 UTC" in render(_started("2026-11-20T06:47:00+01:00"))
+    assert "no time at all" in render(_started("no time at all"))
+
+
+def _started(text: str) -> RunDocument:
+    return replace(documents.document(), started=text)
+
+
+def test_another_page_can_be_made_in_the_same_frame() -> None:
+    made = page(
+        "A night & more", [Part("all", "All <b>", "<p>done</p>", headline="3 < 4")], head="<h1>Night</h1>"
+    )
+    assert "<title>A night &amp; more</title>" in made
+    assert "All &lt;b&gt;" in made
+    assert "3 &lt;\u00a04" in made
+    assert "<h1>Night</h1>" in made
+    assert 'id="sources"' not in made

@@ -1,0 +1,345 @@
+"""What a kernel engineer sees first, on screens of any width, in Markdown, and in a plan."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from profkit.analysis.targets import load_targets
+from profkit.core.types import RUN, KernelTime, Plan, RunDocument, Scope, Verdict
+from profkit.profiling.evaluate_targets import judge_document
+from profkit.reporting import json as json_report
+from profkit.reporting import markdown, order, terminal
+from profkit.reporting import plan as plan_report
+from tests import gpu_documents as gpu
+from tests import run_schema
+
+FOLDER = Path("reports/20261120-054700-gated_mlp-cuda")
+HOSTILE = (
+    "void ns::[red]x[/red]<script>alert(1)</script> \x1b[31m\x1b]0;title\x07 \u202egnp.exe `rm` | a\nb @everyone",
+    "<script>alert(1)</script>",
+    "a" * 2_000,
+    "void f<" + "at::native::thing<float, " * 80 + ">" * 80 + "(int)",
+    "",
+)
+
+
+def judged(document: RunDocument) -> RunDocument:
+    return judge_document(document, load_targets("cuda"))
+
+
+def hostile() -> RunDocument:
+    kernels = tuple(replace(gpu.GEMM, name=name) for name in HOSTILE)
+    times = tuple(KernelTime(kernel, 1, 1e-3) for kernel in kernels)
+    readings = tuple(replace(r, scope=kernel.scope) for kernel in kernels for r in gpu.readings()[:13])
+    bad = replace(gpu.H200, name=HOSTILE[0])
+    trace = replace(gpu.trace(), kernels=times)
+    facts = {HOSTILE[0]: HOSTILE[0], "clocks": "x" * 5_000}
+    return judged(replace(gpu.run(), trace=trace, readings=readings, gpus=(bad,), facts=facts))
+
+
+DOCUMENTS = {
+    "run": judged(gpu.run()),
+    "trace": judged(gpu.of_trace()),
+    "counters": judged(gpu.of_counters()),
+    "without counters": judged(gpu.without_counters()),
+    "nothing": judged(gpu.report()),
+    "hostile": hostile(),
+}
+every_document = pytest.mark.parametrize("document", DOCUMENTS.values(), ids=DOCUMENTS)
+
+
+# ---------------------------------------------------------------- terminal
+
+
+@every_document
+@pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
+@pytest.mark.parametrize("details", [True, False])
+def test_no_line_is_wider_than_the_screen(document: RunDocument, width: int, details: bool) -> None:
+    lines = terminal.render(document, FOLDER, color=False, width=width, details=details).split("\n")
+    assert max(len(line) for line in lines) <= width
+
+
+@pytest.mark.parametrize("details", [True, False])
+def test_time_and_gpu_then_what_to_do_then_kernels_then_timeline_then_verdicts_then_what_is_not_known(
+    details: bool,
+) -> None:
+    text = terminal.render(DOCUMENTS["run"], FOLDER, color=False, details=details)
+    assert text.startswith(
+        "gated_mlp on cuda\n$ python x.py\nNVIDIA H200 (GH100, compute capability 9.0), 132 SMs,"
+    )
+    order_ = [
+        "Time      134 µs",
+        "GPU       The GPU is busy 90.0 % of 10.0 ms.",
+        "\nWhat to do",
+        "\nKernels\n",
+        "  Kernels by GPU time",
+        "\nGPU\n",
+        "  Timeline",
+        "\nVerdicts\n",
+        "\nWhat is not known\n",
+        "\nCost\n",
+        "\nPasses\n",
+        "\nMeasured under\n",
+    ]
+    places = [text.index(words) for words in order_]
+    assert places == sorted(places)
+
+
+def test_the_first_columns_of_80_say_which_kernel_how_long_and_what_limits_it() -> None:
+    text = terminal.render(DOCUMENTS["run"], color=False)
+    head = next(line for line in text.split("\n") if line.startswith("  kernel  "))
+    assert head.split() == ["kernel", "launches", "GPU", "time", "median", "limited", "by"]
+    row = next(line for line in text.split("\n") if line.startswith("  nvjet"))
+    assert re.fullmatch(r"  nvjet_\S+…\S*NNT +40 +84\.3 % ███▍ +175 µs +tensor cores 95 %", row)
+
+
+def test_a_table_that_is_too_wide_goes_on_below_and_loses_nothing() -> None:
+    kernels = next(s for s in DOCUMENTS["run"].summaries if s.concern == "kernels").tables[0]
+    for width in (60, 80, 120):
+        text = terminal.render(DOCUMENTS["run"], color=False, width=width)
+        section = text[text.index("Kernels by GPU time") : text.index("\nGPU\n")]
+        for title, cell in zip(kernels.columns[1:], kernels.rows[0][1:], strict=True):
+            assert title in section
+            assert cell.strip() in section
+    wide = terminal.render(DOCUMENTS["run"], color=False, width=240)
+    assert gpu.GEMM.name + "  " in wide
+    assert sum(line.startswith("  kernel  ") for line in wide[: wide.index("\nGPU\n")].split("\n")) == 1
+
+
+def test_names_that_a_narrow_screen_shortens_stay_different() -> None:
+    times = tuple(
+        KernelTime(
+            replace(
+                gpu.GEMM, name=f"sm80_xmma_gemm_f16f16_{n:02d}_tilesize128x128_stage4_tensor16x8x16_kernel"
+            ),
+            1,
+            1.0,
+        )
+        for n in range(9)
+    )
+    document = judged(gpu.report(trace=replace(gpu.trace(), kernels=times)))
+    for width in (40, 60, 80):
+        text = terminal.render(document, color=False, width=width)
+        section = text[text.index("Kernels by GPU time") : text.index("\nGPU\n")]
+        names = re.findall(r"^  (sm80\S*)", section, re.M)
+        assert len(set(names)) >= min(9, len(names))
+
+
+def test_a_range_is_called_as_whoever_marked_it_called_it() -> None:
+    names = ("aten::_local_scalar_dense", "Stage::ExecutorOfPredictions-run-merge.forward", "f<int>(x)")
+    ranges = tuple(replace(gpu.trace().ranges[0], name=name, domain=None) for name in names)
+    text = terminal.render(
+        judged(gpu.report(trace=replace(gpu.trace(), ranges=ranges))), color=False, width=80
+    )
+    section = text[text.index("Ranges (NVTX)") : text.index("The host's calls")]
+    assert re.findall(r"^  (\S+) +1 ", section, re.M) == [
+        "aten::_local_scalar_dense",
+        "Stage::ExecutorOfPredicti…merge.forward",
+        "f<int>(x)",
+    ]
+
+
+def failed(
+    target: str,
+    gain: float | None = None,
+    *,
+    scope: Scope = gpu.ADD.scope,
+    advice: str | None = None,
+    weight: float = 0.5,
+) -> Verdict:
+    reason = f"because {target}"
+    told = (advice or target,)
+    return Verdict(target, "ipc", "fail", reason, "> 2", 1.0, "", scope, "measured", told, weight, gain)
+
+
+def test_a_failure_says_what_could_be_won_and_failures_stand_by_what_they_could_win() -> None:
+    document = gpu.report(verdicts=(failed("little", 0.01), failed("none", None), failed("much", 0.4)))
+    assert [action.what for action in order.actions(document)] == ["much", "little", "none"]
+    text = " ".join(terminal.render(document, color=False).split())
+    assert "because much; at most 40.0 % of the run's time could be won" in text
+    assert "because none; at most" not in text
+    name = "vectorized_elementwise_kernel<…, CUDAFunctor_add<…>>"
+    assert order.where(gpu.ADD.scope).startswith("in ")
+    assert order.where(gpu.ADD.scope).endswith(" (16384 of 128): ")
+    assert len(order.where(gpu.ADD.scope)) < len(name) + 24
+
+
+def test_what_another_target_explains_stands_behind_that_one() -> None:
+    memory = failed("memory-bandwidth", 0.38, scope=RUN, advice="See it: see bank-conflicts first.")
+    conflicts = failed("bank-conflicts", 0.38, scope=RUN, advice="Pad the rows.")
+    more = failed("gpu-busy", 0.5, scope=RUN)
+    for verdicts in ((memory, conflicts, more), (conflicts, more, memory)):
+        found = order.actions(gpu.report(verdicts=verdicts))
+        assert [action.about for action in found] == [more, conflicts, memory]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "shown"),
+    [
+        (failed("x", 0.0005), False),  # at most 0.05 % of the run's time could be won
+        (failed("x", None, weight=0.01), False),
+        (failed("x", 0.05), True),
+        (failed("x", 0.0005, scope=RUN), True),  # a run that fails is always worth it
+        (replace(failed("x", scope=RUN), verdict="unknown", reason="not known: NaN"), True),
+        (replace(failed("x"), verdict="unknown", reason="not known: NaN"), False),
+        (replace(failed("x", scope=RUN), verdict="unknown", reason="the tracemalloc pass was not asked for"), False),
+    ],
+)  # fmt: skip
+def test_what_is_hardly_worth_it_or_was_left_out_on_purpose_is_nothing_to_do_first(
+    verdict: Verdict, shown: bool
+) -> None:
+    assert bool(order.actions(gpu.report(verdicts=(verdict,)))) == shown
+
+
+@pytest.mark.parametrize("name", ["run", "counters", "trace"])
+def test_the_first_screen_of_24_lines_says_what_to_do(name: str) -> None:
+    text = terminal.render(DOCUMENTS[name], FOLDER, color=False, details=False)
+    at = next(n for n, line in enumerate(text.split("\n")) if line.startswith("What to do"))
+    assert at <= 12
+    kernels = text.split("\n").index("Kernels")
+    assert at < kernels
+
+
+def test_without_details_no_failure_is_told_twice() -> None:
+    document = DOCUMENTS["run"]
+    text = " ".join(terminal.render(document, color=False, details=False).split())
+    for action in order.actions(document):
+        assert text.count(" ".join(action.why.split())) == 1
+    assert "as told above" in text
+
+
+def test_a_trace_says_in_one_line_that_its_kernels_could_be_counted() -> None:
+    found = order.actions(DOCUMENTS["trace"])
+    assert [action.what.split(":")[0] for action in found] == ["Count its kernels"]
+    assert "bank-conflicts" in found[0].why
+    assert found[0].why.endswith(": the report has no counters of kernels")
+
+
+def test_without_details_what_is_as_it_should_be_takes_a_line_and_every_verdict_is_there() -> None:
+    document = DOCUMENTS["run"]
+    text = terminal.render(document, FOLDER, color=False, details=False)
+    assert len(text.split("\n")) <= 120
+    assert [v.target for v in document.verdicts if v.scope.kind != "kernel" and v.target not in text] == []
+    assert sum(line.startswith("  ✓ PASS") for line in text.split("\n")) == 1
+    assert "Ranges (NVTX)" not in text
+    assert "The host's calls" not in text
+
+
+def test_a_fact_that_both_passes_tell_stands_once() -> None:
+    facts = {
+        "clocks": "not locked",
+        "clocks (explain)": "not locked",
+        "replay passes": "5",
+        "replay passes (explain)": "9",
+    }
+    told = order.conditions(gpu.report(facts=facts, tools={"ncu": "2025.3.1"}))
+    assert told == {
+        "ncu": "2025.3.1",
+        "clocks": "not locked",
+        "replay passes": "5",
+        "replay passes (explain)": "9",
+    }
+
+
+def test_two_devices_of_a_kind_are_one_line() -> None:
+    document = gpu.report(gpus=(gpu.H200, replace(gpu.H200, index=1)))
+    assert order.gpu_lines(document) == [
+        "2 x NVIDIA H200 (GH100, compute capability 9.0), 132 SMs, 150 GB, 4.81 TB/s peak, driver 580.159"
+    ]
+
+
+def test_unknown_verdicts_of_one_cause_are_one_line() -> None:
+    text = terminal.render(DOCUMENTS["without counters"], color=False)
+    unknown = [line for line in text.split("\n") if line.startswith("  ? UNKNOWN")]
+    assert len(unknown) <= 3
+    assert "NVreg_RestrictProfilingToAdminUsers=0" in text
+
+
+def test_a_hostile_name_is_shown_and_not_obeyed() -> None:
+    for color in (True, False):
+        text = re.sub(r"\x1b\[[0-9;]*m", "", terminal.render(DOCUMENTS["hostile"], color=color))
+        assert "\x1b" not in text
+        assert "\x07" not in text
+        assert "\u202e" not in text
+    page = markdown.render(DOCUMENTS["hostile"])
+    outside_code = re.sub(r"(`+).*?\1", "", page)
+    assert "<script>" not in outside_code
+    assert "\x1b" not in page
+    assert "@everyone" not in outside_code
+
+
+# ---------------------------------------------------------------- markdown and json
+
+
+@every_document
+def test_every_row_of_a_table_has_as_many_cells_as_its_head(document: RunDocument) -> None:
+    columns = 0
+    for line in markdown.render(document).split("\n"):
+        if not line.startswith("|"):
+            columns = 0
+            continue
+        cells = len(re.findall(r"(?<!\\)\|", line)) - 1
+        columns = columns or cells
+        assert cells == columns, line
+
+
+def test_markdown_has_the_same_order_with_all_columns_whole_names_conditions_and_counters() -> None:
+    text = markdown.render(DOCUMENTS["run"])
+    order_ = [
+        "**Time:**",
+        "**GPU:**",
+        "### What to do first",
+        "### Kernels",
+        "| kernel | launches | GPU time | median | limited by | occupancy |",
+        "### GPU",
+        "### Verdicts",
+        "<summary>Verdicts on each kernel</summary>",
+        "<summary>Occupancy</summary>",
+        "<summary>What is not known</summary>",
+        "<summary>Whole names of the kernels</summary>",
+        "<summary>Measured under</summary>",
+        "<summary>Where each number of a kernel comes from</summary>",
+    ]
+    places = [text.index(words) for words in order_]
+    assert places == sorted(places)
+    assert text.count("<details>") == text.count("</details>")
+    assert markdown.escaped(gpu.ADD.name) in text
+    assert "| cache control | all |" in text
+    assert "`memory.coalescing.counter` | `counters.ncu-rep` |" in text
+
+
+def test_json_is_the_published_document() -> None:
+    schema = jsonschema.Draft202012Validator(json.loads(run_schema.PUBLISHED.read_text()))
+    for document in DOCUMENTS.values():
+        schema.validate(json.loads(json_report.render(document)))
+
+
+# ---------------------------------------------------------------- plan
+
+
+def test_a_plan_shows_what_is_counted_its_replays_and_its_cost() -> None:
+    text = plan_report.render(gpu.plan(), color=False)
+    assert "about 1.5 times the time of a plain run (6.50 s)" in " ".join(text.split())
+    assert "2 launch configurations, 98.0 % of the GPU time:" in text
+    row = next(line for line in text.split("\n") if "nvjet" in line)
+    assert re.search(r"84\.0 % +3 +3 +10\.0 ms$", row)
+    assert "metric_7 and" in " ".join(text.split())
+    assert "32 more (--format json has them all)" in " ".join(text.split())
+    assert max(len(line) for line in text.split("\n")) <= 80
+    assert len(json.loads(plan_report.render_json(gpu.plan()))["passes"][2]["kernels"]) == 2
+
+
+def test_a_plan_that_knows_no_replays_yet_leaves_their_column_out() -> None:
+    counters = gpu.plan().passes[2]
+    bare = replace(
+        counters, kernels=tuple(replace(k, replays=None, seconds=None, launch=None) for k in counters.kernels)
+    )
+    text = plan_report.render(Plan("cuda", "standard", (bare,)), color=False)
+    assert "replay passes" not in text
+    assert "84.0 %" in text

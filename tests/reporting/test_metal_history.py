@@ -1,0 +1,44 @@
+"""What is stored of a run on an Apple GPU is shown as what it is: encoders, and nothing of CUDA."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from profkit.analysis.targets import load_targets
+from profkit.core.types import RUN, Directive, PassPlan, Scope, Series, SeriesKey, Step
+from profkit.profiling.evaluate_targets import judge_document
+from profkit.regression.history import entry_of
+from profkit.reporting.history import render_show
+from profkit.reporting.trend import title_of
+from tests import metal_documents
+
+
+def test_an_entry_tells_encoders() -> None:
+    document = judge_document(metal_documents.run(), load_targets("mps"))
+    told = render_show(entry_of(document), color=False, width=100)
+    assert "encoder MPSMatrixMultiplication" in told
+    assert "gpu.utilization" in told
+    assert not re.search(r"\bkernels?\b(?! release)", told)
+
+
+def test_sums_of_a_trace_are_kept_for_one_entry_of_the_region_or_one_call_of_a_benchmark() -> None:
+    region = metal_documents.run(timings=(replace(metal_documents.timing(), kind="region"),))
+    step = Step("trace", ("xctrace",), directive=Directive("trace", "x", iterations=150))
+    planned = replace(metal_documents.plan(), passes=(PassPlan("trace", "xctrace", (step,)),))
+    benchmark = metal_documents.run(plan=planned)
+    for document, times in ((region, 300), (benchmark, 150)):
+        judged = judge_document(document, load_targets("mps"))
+        whole = next(r.value for r in judged.readings if r.metric == "buffer.count")
+        kept = next(v.value for v in entry_of(judged).values if v.key.metric == "buffer.count")
+        assert kept == pytest.approx((whole or 0.0) / times)
+
+
+def test_a_series_of_an_encoder_is_called_one() -> None:
+    key = SeriesKey("mlp", "mps", "time.gpu", Scope("kernel", "sgemm"))
+    assert title_of(Series(key, "s", "lower", ())) == "mlp time.gpu (encoder sgemm) on mps"
+    other = replace(key, backend="cuda")
+    assert title_of(Series(other, "s", "lower", ())) == "mlp time.gpu (kernel sgemm) on cuda"
+    assert title_of(Series(replace(key, scope=RUN), "s", "lower", ())) == "mlp time.gpu on mps"

@@ -1,0 +1,438 @@
+"""What people see: 80 columns, what to do first, and nothing from outside that a terminal or browser would obey."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import jsonschema
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from profkit.analysis.targets import load_targets
+from profkit.core.types import (
+    RUN,
+    Check,
+    Hotspot,
+    PassPlan,
+    Plan,
+    Profile,
+    RunDocument,
+    SampleSet,
+    Scope,
+    Summary,
+    Table,
+    Verdict,
+    Workload,
+)
+from profkit.profiling.evaluate_targets import judge_document
+from profkit.reporting import checks as checks_report
+from profkit.reporting import json as json_report
+from profkit.reporting import markdown, order, terminal
+from profkit.reporting import plan as plan_report
+from profkit.reporting.plain_text import harmless
+from tests import documents, run_schema
+from tests.documents import reading
+
+FOLDER = Path("reports/20261120-054700-gated_mlp-cpu")
+HOSTILE = (
+    "[red]x[/red] <script>alert(1)</script> \x1b[31m\x1b]0;title\x07 \u202egnp.exe `rm` | a\nb @everyone"
+)
+
+
+def judged(document: RunDocument | None = None) -> RunDocument:
+    base = replace(
+        document or documents.document(),
+        readings=tuple(
+            reading(metric, value, unit, scope=RUN)
+            for metric, value, unit in (
+                ("instructions", 41.2e6, "count"),
+                ("cache.l1.miss_rate", 9.0, "%"),
+                ("cache.l2.miss_rate", 10.3, "%"),
+                ("cache.l3.miss_rate", 0.09, "%"),
+                ("branch.miss_rate", 0.6, "%"),
+                ("simd.utilization", 97.0, "%"),
+                ("flops", 54.1e6, "FLOP"),
+                ("dram.bytes", 1.1e6, "B"),
+            )
+        ),
+    )
+    return judge_document(base, load_targets("cpu"))
+
+
+def hostile() -> RunDocument:
+    """Every text that comes from outside is hostile."""
+    scope = Scope("function", HOSTILE)
+    verdict = Verdict(HOSTILE, "ipc", "fail", HOSTILE, "< 5 %", 9.0, "%", RUN, "measured", (HOSTILE,))
+    table = Table(HOSTILE, (HOSTILE, "value"), ((HOSTILE, HOSTILE),), HOSTILE)
+    spots = (Hotspot(HOSTILE, 1.0, 1.0, 1, HOSTILE, 3, HOSTILE),)
+    document = judged()
+    return replace(
+        document,
+        name=HOSTILE,
+        workload=Workload((HOSTILE, "--x"), HOSTILE, HOSTILE),
+        passes=tuple(replace(p, reason=HOSTILE, fix=HOSTILE, log=HOSTILE) for p in document.passes),
+        profiles=(Profile(HOSTILE, "s", 1.0, spots),),
+        summaries=(Summary(HOSTILE, HOSTILE, (), (table,), (HOSTILE,)),),
+        verdicts=(verdict, replace(verdict, scope=scope)),
+        notes=(HOSTILE,),
+        failure=HOSTILE,
+    )
+
+
+# ---------------------------------------------------------------- terminal
+
+
+@pytest.mark.parametrize("width", [80, 60, 120])
+def test_no_line_is_wider_than_the_screen(width: int) -> None:
+    for document in (judged(), hostile(), documents.empty()):
+        lines = terminal.render(document, FOLDER, color=False, width=width).split("\n")
+        assert max(len(line) for line in lines) <= width
+
+
+def test_the_first_screen_says_what_how_long_verdicts_and_what_to_do() -> None:
+    lines = terminal.render(judged(), FOLDER, color=False).split("\n")
+    head = lines[:24]
+    assert head[0] == "gated_mlp on cpu"
+    assert head[1] == "$ python benchmark/gated_mlp.py --backend cpu -b 8"
+    assert "Time      4.10 ms ±2.2 % per iteration" in head
+    verdicts = next(line for line in head if line.startswith("Verdicts"))
+    assert re.fullmatch(r"Verdicts  ✗ \d FAIL, \? \d UNKNOWN, ✓ \d PASS, - \d N/A", verdicts)
+    assert [line[2:4] for line in head if re.match(r"  \d\. ", line)] == ["1.", "2.", "3."]
+
+
+def test_failures_stand_before_doubts_before_passes() -> None:
+    words = re.findall(r"^  . (FAIL|UNKNOWN|PASS|N/A) ", terminal.render(judged(), color=False), re.M)
+    assert words == sorted(words, key=["FAIL", "UNKNOWN", "PASS", "N/A"].index)
+    assert set(words) == {"FAIL", "UNKNOWN", "PASS", "N/A"}
+
+
+def test_the_word_and_its_sign_carry_the_verdict_without_colour() -> None:
+    text = terminal.render(judged(), color=False)
+    assert "\x1b" not in text
+    for sign in ("✗ FAIL", "? UNKNOWN", "✓ PASS", "- N/A"):
+        assert sign in text
+
+
+def test_colour_only_where_it_is_asked_for_or_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "\x1b[" in terminal.render(judged(), color=True)
+    assert "\x1b" not in terminal.render(judged())  # standard output is no terminal here
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert "\x1b[" in terminal.render(judged())
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b" not in terminal.render(judged())
+
+
+def test_colour_changes_no_character() -> None:
+    colored = re.sub(r"\x1b\[[0-9;]*m", "", terminal.render(judged(), FOLDER, color=True))
+    assert [line.rstrip() for line in colored.split("\n")] == terminal.render(
+        judged(), FOLDER, color=False
+    ).split("\n")
+
+
+def test_a_number_and_its_unit_stand_on_one_line() -> None:
+    for width in range(60, 100):
+        text = terminal.render(judged(), FOLDER, color=False, width=width)
+        assert not re.search(r"\d\n\s*%", text)
+        assert not re.search(r"[<>]\n\s*\d", text)
+        assert "\ue000" not in text
+
+
+def test_a_time_that_is_mostly_noise_is_not_shown_as_known() -> None:
+    noisy = replace(
+        documents.timing(), processes=tuple(SampleSet(documents.noise(40, 1e-3 * k)) for k in (1, 9, 3))
+    )
+    text = terminal.render(judged(replace(documents.document(), timings=(noisy,))), color=False)
+    assert "Time      about 3.00 ms per iteration, too noisy to say more (±" in text
+    assert not re.search("✗ FAIL +roofline", text)
+
+
+def test_what_to_try_is_said_once_for_the_run_and_not_again_for_each_function() -> None:
+    fail = verdict("fail", "l1", "walk in order")
+    document = replace(documents.empty(), verdicts=(fail, verdict("fail", "l1", "walk in order", "function")))
+    text = terminal.render(document, color=False)
+    assert text.count("try: walk in order") == 1
+    assert "Verdicts  ✗ 1 FAIL; 1 FAIL in single functions" in text
+    assert "in f: 1 FAIL" in text
+
+
+def test_a_failed_pass_has_its_reason_its_fix_and_its_log() -> None:
+    text = terminal.render(judged(), color=False)
+    assert "Passes    4 of 5 finished" in text
+    assert "- tracemalloc failed: the workload died by SIGKILL" in text
+    assert "fix: use a smaller batch" in text
+    assert "log: logs/tracemalloc.log" in text
+
+
+def test_a_failed_run_says_so_at_the_top() -> None:
+    document = replace(documents.document(), state="failed", failure="the workload exited with 3")
+    head = terminal.render(document, color=False).split("\n")[:5]
+    assert head[0] == "gated_mlp on cpu  [failed]"
+    assert "FAILED: the workload exited with 3" in head
+
+
+def test_a_headline_uses_the_width_beside_its_label() -> None:
+    summaries = (Summary("instructions", " ".join(["seven77"] * 30)), Summary("cache", "short"))
+    text = terminal.render(replace(documents.document(), summaries=summaries), details=False, width=80)
+    lines = [line for line in text.splitlines() if "seven77" in line]
+    assert lines[0].startswith("  instructions  seven77")
+    assert all(len(line) > 80 - len(" seven77") for line in lines[:-1])
+    assert len({line.index("seven77") for line in lines}) == 1
+
+
+def test_a_paragraph_uses_its_first_line_up_to_the_edge_and_hangs_from_the_second_on() -> None:
+    from profkit.reporting.screen import Screen
+
+    screen = Screen(color=False, width=40)
+    screen.line("Time      ", " ".join(["four"] * 14), hang=10)
+    screen.line("x" * 39, hang=4)
+    screen.line("y" * 50, hang=4)
+    assert screen.text().split("\n") == [
+        "Time      four four four four four four",
+        "          four four four four four four",
+        "          four four",
+        "x" * 39,
+        "y" * 40,
+        "    " + "y" * 10,
+        "",
+    ]
+
+
+def test_without_details_a_run_fits_two_screens_and_has_every_verdict_and_headline() -> None:
+    document = judged()
+    text = terminal.render(document, FOLDER, details=False, color=False)
+    assert len(text.splitlines()) <= 96
+    plain = " ".join(text.split())
+    assert [v.target for v in document.verdicts if v.target not in plain] == []
+    assert [
+        s.concern for s in document.summaries if s.concern != "time" and s.headline.split()[0] not in plain
+    ] == []
+    assert "try: " not in text
+
+
+def test_where_the_files_are_and_what_to_type_next_stand_at_the_end() -> None:
+    tail = terminal.render(judged(), FOLDER, color=False).split("\n")[-9:]
+    assert f"  profkit summarize {FOLDER}" in "\n".join(tail)
+    assert f"  profkit compare {FOLDER} LATER_RUN" in "\n".join(tail)
+    assert any("run.json" in line for line in tail)
+    assert "profkit check" not in terminal.render(judged(), color=False)
+
+
+@pytest.mark.parametrize("color", [True, False])
+def test_a_hostile_name_is_shown_and_not_obeyed(color: bool) -> None:
+    text = terminal.render(hostile(), Path(HOSTILE), color=color)
+    shown = re.sub(r"\x1b\[[0-9;]*m", "", text)
+    assert "\x1b" not in shown
+    assert "\x07" not in text
+    assert "\u202e" not in text
+    assert "[red]x[/red]" in text
+    if color:
+        assert "\x1b[31m�" not in text  # our own red has its own end; theirs is gone
+        assert "]0;title" in text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain", "plain"),
+        ("a\nb\tc\rd", "a b c d"),
+        ("\x1b[31m", "�[31m"),
+        ("\x9b31m", "�31m"),
+        ("a\u202eb\u2066c\u200bd\ufeffe", "a�b�c�d�e"),
+        ("\u2028", "�"),
+        ("\ud800", "�"),
+        ("é 日本 ✓", "é 日本 ✓"),
+    ],
+)
+def test_what_a_terminal_would_obey_is_made_visible(text: str, shown: str) -> None:
+    assert harmless(text) == shown
+
+
+# ---------------------------------------------------------------- actions
+
+
+def verdict(word: str, target: str, advice: str | None, kind: str = "run") -> Verdict:
+    scope = Scope(kind, "f" if kind == "function" else None)  # type: ignore[arg-type]
+    tries = (advice,) if advice else ()
+    return Verdict(target, "ipc", word, f"because {target}", "> 2", 1.0, "", scope, "measured", tries)  # type: ignore[arg-type]
+
+
+def test_three_actions_worst_first_and_none_twice() -> None:
+    verdicts = (
+        verdict("unknown", "a", "install it"),
+        verdict("pass", "b", "nothing"),
+        verdict("fail", "c", "inner", "function"),
+        verdict("fail", "d", "outer"),
+        verdict("fail", "d", "outer", "function"),
+        verdict("unknown", "e", "install it"),
+        verdict("unknown", "f", None),
+        verdict("unknown", "g", "last"),
+    )
+    found = order.actions(replace(documents.empty(), verdicts=verdicts))
+    assert [action.what for action in found] == ["outer", "inner", "install it"]
+    assert found[1].why == "in f: because c"
+
+
+def test_a_time_without_a_centre_is_the_first_thing_to_do() -> None:
+    failed = verdict("fail", "a", "block the loops")
+    for half, first in ((163.0, "quiet the machine"), (4.0, "block the loops")):
+        noisy = replace(verdict("unknown", "t", "quiet the machine"), metric="time.interval", value=half)
+        found = order.actions(replace(documents.empty(), verdicts=(failed, noisy)))
+        assert found[0].what == first
+
+
+def test_nothing_to_do_is_not_spoken_of() -> None:
+    document = replace(documents.document(), verdicts=(verdict("pass", "a", None),))
+    assert "What to do" not in terminal.render(document, color=False)
+    assert "What to do" not in markdown.render(document)
+
+
+# ---------------------------------------------------------------- markdown
+
+
+def test_markdown_has_head_actions_verdicts_and_folded_concerns() -> None:
+    text = markdown.render(judged())
+    assert text.startswith("## gated\\_mlp on cpu\n\n**✗ 3 targets missed**: `l1-miss-rate`, ")
+    assert "\n\n`python benchmark/gated_mlp.py --backend cpu -b 8`\n\n" in text
+    assert text.index("### What to do first") < text.index("### Verdicts") < text.index("<details>")
+    assert "| ✗ FAIL | `l1-miss-rate` | &lt; 5 % | 9.0 % of the data accesses missed" in text
+    assert text.count("<details>") == text.count("</details>") == 11
+    assert "- tracemalloc failed: the workload died by SIGKILL" in text
+
+
+def test_every_row_of_a_table_has_as_many_cells_as_its_head() -> None:
+    for document in (judged(), hostile()):
+        columns = 0
+        for line in markdown.render(document).split("\n"):
+            if not line.startswith("|"):
+                columns = 0
+                continue
+            cells = len(re.findall(r"(?<!\\)\|", line)) - 1
+            columns = columns or cells
+            assert cells == columns, line
+
+
+def test_markdown_from_outside_is_no_html_no_link_and_no_mention() -> None:
+    text = markdown.render(hostile())
+    outside_code = re.sub(r"(`+).*?\1", "", text)
+    assert "<script>" not in outside_code
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    assert "@everyone" not in outside_code
+    assert markdown.escaped("see https://evil.example [x](y) **z**") == (
+        "see https&#8203;://evil.example \\[x\\](y) \\*\\*z\\*\\*"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "span"), [("a", "`a`"), ("a`b", "``a`b``"), ("`a", "`` `a ``"), ("a``b`c", "```a``b`c```")]
+)
+def test_a_code_span_cannot_be_closed_from_inside(text: str, span: str) -> None:
+    assert markdown.code(text) == span
+
+
+# ---------------------------------------------------------------- json
+
+
+def test_json_is_the_published_document() -> None:
+    for document in (judged(), hostile(), documents.empty()):
+        data = json.loads(json_report.render(document))
+        jsonschema.Draft202012Validator(json.loads(run_schema.PUBLISHED.read_text())).validate(data)
+        assert data["schema"] == "profkit.run/1"
+
+
+# ---------------------------------------------------------------- plan and checks
+
+
+def test_a_plan_names_passes_counters_cost_and_what_is_skipped() -> None:
+    skipped = PassPlan("trace", "perf", skipped="perf was refused", fix="sysctl kernel.perf_event_paranoid=1")
+    plan = Plan("cpu", "standard", (*documents.plan().passes[:2], skipped, documents.plan().passes[4]))
+    text = plan_report.render(plan, color=False)
+    assert "Plan: cpu, depth standard. Nothing was run." in text
+    assert "+ timing  3 runs of the workload; about 3.2 times the time of a plain run" in text
+    assert "- trace (perf)  skipped: perf was refused" in text
+    assert "fix: sysctl kernel.perf_event_paranoid=1" in text
+    assert "counters: Ir, Dr, Dw" in text
+    assert "In all 3 passes, 1 skipped: about 65 times the time of a plain run." in text
+    assert max(len(line) for line in text.split("\n")) <= 80
+
+
+def test_a_plan_of_unknown_cost_says_so() -> None:
+    plan = Plan("cpu", "gate", (PassPlan("timing", None),))
+    assert "cost not known" in plan_report.render(plan, color=False)
+    assert plan_report.render(plan, color=False).endswith("In all 1 pass.\n")
+
+
+def test_a_plan_as_json_is_one_document() -> None:
+    data = json.loads(plan_report.render_json(documents.plan()))
+    assert data["schema"] == "profkit.plan/1"
+    assert [p["name"] for p in data["passes"]] == ["timing", "cprofile", "tracemalloc", "trace", "counters"]
+
+
+CHECKS = (
+    Check("perf", "limited", "no hardware counters " * 6, "choose a machine with a PMU", version="6.1"),
+    Check("valgrind", "ok", "ran a program in 0.6 s", version="3.19.0"),
+    Check("torch", "missing", "not installed", "pip install torch"),
+    Check(HOSTILE, "refused", HOSTILE, HOSTILE),
+)
+
+
+def test_checks_have_state_detail_version_and_fix() -> None:
+    text = checks_report.render(CHECKS, color=False)
+    for part in ("~ LIMITED", "✓ OK", "✗ MISSING", "✗ REFUSED", "3.19.0", "fix: pip install torch"):
+        assert part in text
+    assert text.endswith("1 OK, 1 LIMITED, 1 MISSING, 1 REFUSED; 3 lines above would change something.\n")
+    assert max(len(line) for line in text.split("\n")) <= 80
+    assert "\x1b" not in text
+
+
+def test_checks_as_json_are_one_document() -> None:
+    data = json.loads(checks_report.render_json(CHECKS))
+    assert data["schema"] == "profkit.checks/1"
+    assert data["checks"][1] == {
+        "name": "valgrind", "state": "ok", "detail": "ran a program in 0.6 s", "fix": None, "path": None,
+        "version": "3.19.0",
+    }  # fmt: skip
+    assert checks_report.render((), color=False) == "nothing was checked.\n"
+
+
+# ---------------------------------------------------------------- any text
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.text(max_size=200))
+def test_any_text_renders_and_stays_within_the_screen(text: str) -> None:
+    from rich.cells import cell_len
+
+    table = Table(text, (text, text), ((text, text),), text)
+    document = replace(
+        documents.empty(),
+        name=text,
+        workload=Workload((text,), text, text),
+        summaries=(Summary("time", text, (), (table,), (text,)),),
+        notes=(text,),
+    )
+    for line in terminal.render(document, color=False).split("\n"):
+        assert cell_len(line) <= 80
+    markdown.render(document)
+    json.loads(json_report.render(document))
+
+
+def test_unknown_verdicts_of_one_cause_are_told_in_one_line_without_details() -> None:
+    cause = "the counters pass was not asked for"
+    verdicts = tuple(
+        Verdict(name, "ipc", "unknown", f"{name} not known: {cause}", "> 2", None, "", RUN, "unavailable")
+        for name in ("ipc", "l1-miss-rate", "roofline")
+    )
+    other = Verdict(
+        "no-leak", "ipc", "unknown", "growth not known: too few", "< 8", None, "", RUN, "unavailable"
+    )
+    text = terminal.render(replace(judged(), verdicts=(*verdicts, other)), details=False, color=False)
+    assert text.count(cause) == 1
+    assert "ipc, l1-miss-rate, roofline" in text
+    assert "too few" in text

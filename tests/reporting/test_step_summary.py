@@ -1,0 +1,101 @@
+"""Markdown as the summary of a CI step: the verdict first, nothing linked, and never too long to be shown."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from profkit.core.types import RUN, Scope, Summary, Table, Verdict, VerdictWord
+from profkit.reporting import markdown
+from profkit.reporting.markdown import STEP_SUMMARY, render
+from profkit.reporting.markdown_text import escaped, fitted, folded, grid_of
+from tests import documents
+from tests.reporting.test_renderers import judged
+
+UNKNOWN_LINE = "**? 2 targets not known**: `a`, `b`"
+
+
+def of(word: VerdictWord, target: str, scope: Scope = RUN, advice: tuple[str, ...] = ()) -> Verdict:
+    return Verdict(target, "ipc", word, f"because of {target}", "> 2", 1.0, "", scope, "measured", advice)
+
+
+def lines_of(*verdicts: Verdict) -> list[str]:
+    return render(replace(documents.empty(), state="complete", verdicts=verdicts)).split("\n")
+
+
+def test_the_verdict_stands_below_the_title_in_one_line() -> None:
+    lines = lines_of(of("pass", "c"), of("fail", "a"), of("unknown", "b"))
+    assert lines[:3] == ["## gated\\_mlp on cpu", "", "**✗ 1 target missed**: `a`; 1 not known, 1 met"]
+    assert lines_of(of("pass", "a"), of("pass", "b"))[2] == "**✓ 2 targets met**"
+    assert lines_of(of("unknown", "a"), of("unknown", "b"))[2] == UNKNOWN_LINE
+
+
+def test_a_miss_in_one_function_is_told_apart_from_those_of_the_run() -> None:
+    inner = Scope("function", "f")
+    lines = lines_of(of("fail", "a"), of("fail", "a", inner), of("fail", "b", inner), of("pass", "b"))
+    assert lines[2] == "**✗ 1 target missed**: `a`; 1 met; 1 miss in single kernels or functions alone"
+    text = "\n".join(lines)
+    assert (
+        text.index("because of a") < text.index("<summary>Verdicts on each function") < text.index("in f: ")
+    )
+
+
+def test_what_to_try_is_said_once_however_many_functions_missed() -> None:
+    scopes = [RUN, *(Scope("function", f"f{n}") for n in range(9))]
+    text = "\n".join(lines_of(*(of("fail", "a", scope, ("walk in order", "pack")) for scope in scopes)))
+    assert text.count("- pack") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("ask @octocat", "ask @<!-- -->octocat"),
+        ("closes #12", "closes \\#<!-- -->12"),
+        ("GH-7 and gh-8", "GH-<!-- -->7 and gh-<!-- -->8"),
+        ("C# # 1", "C\\# \\# 1"),
+        ("a|b`c`<d>&", "a\\|b\\`c\\`&lt;d&gt;&amp;"),
+        ("two\nlines", "two lines"),
+        ("www.evil.example", "www&#8203;.evil.example"),
+    ],
+)
+def test_github_makes_no_link_of_what_comes_from_outside(text: str, shown: str) -> None:
+    assert escaped(text) == shown
+
+
+def large(rows: int, cell: int) -> str:
+    table = Table("kernels", ("kernel", "n"), tuple(("k" * cell, str(n)) for n in range(rows)))
+    summaries = tuple(Summary(f"concern {n}", "told", (), (table,)) for n in range(3))
+    return render(replace(judged(), summaries=summaries), STEP_SUMMARY)
+
+
+@pytest.mark.parametrize(("rows", "cell"), [(2000, 400), (40, 40_000), (3, 1_000_000), (100_000, 3)])
+def test_a_summary_is_cut_to_what_github_shows_and_says_so(rows: int, cell: int) -> None:
+    text = large(rows, cell)
+    assert len(text.encode()) <= STEP_SUMMARY
+    assert text.rstrip().endswith("*")
+    assert "further lines are in `--format json`" in text
+    assert text.count("<details>") == text.count("</details>")
+    assert "### What to do first" in text
+    assert "### Verdicts" in text
+
+
+def test_nothing_is_cut_where_all_of_it_fits() -> None:
+    whole = render(judged())
+    assert render(judged(), STEP_SUMMARY) == whole
+    assert "further lines" not in whole
+    assert fitted(["ä" * 10], 21) == "ä" * 10 + "\n"
+
+
+def test_a_cut_keeps_the_first_rows_of_a_table() -> None:
+    table = folded("t", grid_of(("a",), [(str(n) * 50,) for n in range(100)]))
+    text = fitted(["head", table], 2000)
+    assert "head" in text
+    assert "| 0000" in text
+    assert "9" * 100 not in text
+    assert len(text.encode()) <= 2000
+
+
+def test_report_md_in_the_runs_folder_is_never_cut() -> None:
+    notes = tuple("n" * 1000 for _ in range(2000))
+    assert len(markdown.render(replace(judged(), notes=notes))) > STEP_SUMMARY

@@ -1,0 +1,172 @@
+"""A sweep that is judged: one screen with what is wrong, what is far from its roofline, and verdicts by the dozen."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from profkit.analysis.targets import load_targets
+from profkit.cli.app import app
+from profkit.core import codec
+from profkit.core.types import RunDocument, SweepDocument
+from profkit.kernels.sweep import journal
+from profkit.kernels.sweep.as_run import run_of
+from profkit.kernels.sweep.grid import Grid
+from profkit.kernels.sweep.outputs import write_all
+from profkit.profiling.evaluate_targets import judge_document
+from profkit.reporting.sweep_check import render
+from tests import sweep_documents as sweeps
+
+FOLDER = Path("reports/a sweep")
+
+
+def sampled(document: SweepDocument) -> SweepDocument:
+    """With samples as its intervals say."""
+    found = []
+    for r in document.results:
+        steps = (5, 1, 9, 3, 7, 2, 8, 4, 6)
+        seconds = tuple((r.median or 0.0) * (1 + 0.3 * (r.half_width or 0.0) * (k - 5)) for k in steps)
+        found.append(replace(r, seconds=seconds if r.median else ()))
+    return replace(document, results=tuple(found))
+
+
+def judged(document: SweepDocument, precision: float = 0.01) -> RunDocument:
+    """Its run with samples, and verdicts on it."""
+    run = run_of(sampled(document), ("profkit", "sweep"), "sweep", "", None, (), precision)
+    return judge_document(run, load_targets(run.backend, None, "sweep"))
+
+
+def words(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_thousands_of_cases_are_one_screen() -> None:
+    document = sweeps.sweep(
+        "LayerNorm", "GELU", "Swish", "MSE", dimensions=(8, 16, 32, 64, 128, 256), batches=(16, 32, 64)
+    )
+    run = judged(document)
+    assert len(document.results) > 500
+    told = render(run, document, FOLDER, color=False, width=80)
+    assert len(told.splitlines()) < 60
+    assert max(map(len, told.splitlines())) <= 80
+    assert told.startswith("NVIDIA H200: ")
+    assert "profkit check 'reports/a sweep' --details" in told
+    alone = render(run, color=False, width=80)  # of a run.json without its journal
+    assert f"a sweep, {len(document.results)} cases with a time" in alone
+    assert len(alone.splitlines()) < 40
+
+
+def test_verdicts_are_counted_by_implementation_and_operation() -> None:
+    document = sweeps.sweep("GELU", "MSE")
+    vague = [
+        replace(r, half_width=0.05) if (r.implementation, r.point.operation) == ("CUDA", "MSE") else r
+        for r in document.results
+    ]
+    document = sweeps.of(*vague)
+    told = words(render(judged(document), document, FOLDER, color=False, width=100))
+    run = judged(document)
+    unknown = [v for v in run.verdicts if v.verdict == "unknown"]
+    assert len(unknown) == 12
+    assert {v.target for v in unknown} == {"time-precision"}  # it times: of kernels nothing is asked
+    assert re.search(r"CUDA: MSE 12 0 12 0 ", told)
+    assert "all cases pass: PyTorch: GELU" in told
+    assert "time-precision, forward float32: 12 UNKNOWN" in told
+
+
+def test_on_the_cpu_nothing_is_asked_of_the_first_case_alone() -> None:
+    document = sweeps.sweep("GELU", factors={"PyTorch": 1.0})
+    document = sweeps.of(*(replace(r, clock="wall", cache="warm") for r in document.results))
+    assert {v.target for v in judged(document).verdicts} == {"time-precision", "cases-right"}
+
+
+def test_every_implementation_has_its_farthest_case() -> None:
+    document = sweeps.sweep("GELU")
+    told = render(judged(document), document, FOLDER, color=False, width=100)
+    rows = told.partition("Most time above the roofline")[2].partition("Verdicts")[0]
+    assert {line.split(",")[0].strip() for line in rows.splitlines() if " forward " in line} == set(
+        sweeps.FACTORS
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "state", "word"),
+    [
+        ("CUDA", "wrong", "fail"),
+        ("PyTorch", "wrong", "pass"),
+        ("PyTorch", "crashed", "fail"),
+        ("Triton", "too large", "pass"),
+    ],
+)
+def test_what_is_not_right_fails_the_check_but_for_arithmetic_of_the_framework(
+    name: str, state: str, word: str
+) -> None:
+    place = list(sweeps.FACTORS).index(name)
+    among = (place, place + 4)
+    document = sweeps.without(sweeps.sweep(), state, name, "why it is so", among=among)  # type: ignore[arg-type]
+    run = judged(document)
+    verdict = next(v for v in run.verdicts if v.target == "cases-right")
+    assert verdict.verdict == word
+    told = words(render(run, document, FOLDER, color=False, width=100))
+    assert ("Not right: 2 cases" in told) == (state != "too large")
+    if word == "fail":
+        assert "2 of the cases are wrong, failed, crashed or hung" in verdict.reason
+        assert "why it is so" in verdict.reason
+        assert "✗ FAIL cases-right" in told
+
+
+@pytest.mark.parametrize("name", sorted(sweeps.odd()))
+def test_odd_sweeps_are_told_in_their_width(name: str) -> None:
+    document = sweeps.odd()[name]
+    run = judged(document)
+    for width in (80, 40):
+        told = render(run, document, FOLDER, color=False, width=width)
+        typed = [line for line in told.splitlines() if "profkit " not in line]
+        assert max(map(len, typed)) <= width
+        assert not re.search(r"\b(?:nan|inf|None)\b", told)
+        assert "\x1b" not in told
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a sweep leaves in which a case of CUDA is wrong."""
+    made = tmp_path_factory.mktemp("runs") / "20260101-000000-sweep-cuda"
+    whole = sweeps.without(sweeps.sweep(), "wrong", "CUDA", "half of it is 0", among=(7,))
+    grid = Grid(("GELU",), tuple(sweeps.FACTORS), (16, 32), (256, 512), (8, 64, 512))
+    header = {"started": whole.started, "grid": asdict(grid), "gpus": [], "rules": {}}
+    kept = journal.begin(made / journal.FILE, header)
+    kept.note(about={"device": whole.device, "versions": whole.versions, "roofs": codec.plain(whole.roofs)})
+    for result in whole.results:
+        kept.add(result, 0.1)
+    kept.close()
+    write_all(made, sampled(whole), grid, 0.01, "sweep")
+    return made
+
+
+@pytest.mark.parametrize("form", ["terminal", "markdown"])
+def test_check_shows_the_digest_and_fails_for_a_wrong_case(folder: Path, form: str) -> None:
+    done = CliRunner().invoke(app, ["check", str(folder), "--format", form])
+    assert done.exit_code == 1
+    assert "Not right" in done.stdout
+    assert "half of it is 0" in words(done.stdout)
+    assert len(done.stdout.splitlines()) < 60
+
+
+def test_details_and_machines_get_every_case(folder: Path) -> None:
+    every = CliRunner().invoke(app, ["check", str(folder), "--details"])
+    assert len(every.stdout.splitlines()) > 80
+    document = json.loads(CliRunner().invoke(app, ["check", str(folder), "--format", "json"]).stdout)
+    assert sum(v["target"] == "time-precision" for v in document["verdicts"]) == 47
+    junit = CliRunner().invoke(app, ["report", str(folder), "--format", "junit"]).stdout
+    assert junit.count("<testcase") >= 47
+
+
+def test_several_are_a_digest_each(folder: Path) -> None:
+    for verb in ("report", "summarize"):
+        told = CliRunner().invoke(app, [verb, str(folder), str(folder)]).stdout
+        assert told.count("a sweep, 47 cases with a time") == 2
+        assert len(told.splitlines()) < 80

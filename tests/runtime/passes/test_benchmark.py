@@ -1,0 +1,250 @@
+"""profkit.benchmark by hand, in the timing pass and under an instrument, in processes of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from profkit.runtime.passes.benchmark import duration
+from profkit.runtime.passes.read_records import read_record, read_records, timings
+from profkit.runtime.region.record import RegionRecord
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def run(folder: Path, code: str, **directive: object) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    env.pop("PROFKIT_DIRECTIVE", None)
+    if directive:
+        env["PROFKIT_DIRECTIVE"] = json.dumps({"record": str(folder / "r"), **directive})
+    program = folder / "work.py"
+    program.write_text("import profkit, time\ncalls = []\n" + textwrap.dedent(code))
+    return subprocess.run([sys.executable, str(program)], capture_output=True, text=True, env=env, timeout=60)
+
+
+def record(folder: Path) -> RegionRecord:
+    (path,) = folder.glob("r.*.json")
+    return read_record(path)
+
+
+SLEEP = """
+def fn():
+    calls.append(1)
+    time.sleep(0.002)
+"""
+
+# ---------------------------------------------------------------- by hand
+
+
+def test_by_hand_it_prints_one_line_with_what_the_work_says_of_itself(tmp_path: Path) -> None:
+    done = run(tmp_path, SLEEP + "r = profkit.benchmark(fn, name='nap', flops=2e6, bytes=4e6, budget=1)")
+    assert done.stderr == ""
+    (line,) = done.stdout.splitlines()
+    assert line.startswith("nap: 2.")
+    for word in (" ms ± ", " samples", " GFLOP/s", " GB/s"):
+        assert word in line
+
+
+def test_the_result_is_returned_with_median_interval_and_rates(tmp_path: Path) -> None:
+    done = run(
+        tmp_path,
+        SLEEP
+        + """
+r = profkit.benchmark(fn, name="nap", flops=2e6, budget=1)
+assert 0.002 <= r.interval.low <= r.median <= r.interval.high < 0.02
+assert r.flops_per_second == 2e6 / r.median and r.bytes_per_second is None and r.instrument is None
+assert len(r.samples.seconds) >= 16 and r.samples.loops == 1 and r.samples.warmup
+assert len(calls) >= len(r.samples.seconds) + len(r.samples.warmup)
+""",
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_quick_function_is_looped_until_the_clock_can_see_it(tmp_path: Path) -> None:
+    done = run(
+        tmp_path,
+        """
+r = profkit.benchmark(lambda: None, name="nothing", budget=0.5)
+assert r.samples.loops >= 1024
+assert 1e-9 < r.median < 1e-6
+assert r.median * r.samples.loops >= 0.5e-3
+""",
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_what_cannot_be_known_in_the_budget_is_said(tmp_path: Path) -> None:
+    noisy = "import random\ndef fn(): time.sleep(random.choice([0.001, 0.02]))\n"
+    done = run(
+        tmp_path, noisy + "r = profkit.benchmark(fn, name='noisy', budget=0.6)\nassert not r.samples.precise"
+    )
+    assert done.returncode == 0, done.stderr
+    assert "±1 % was not reached within 0." in done.stdout
+
+
+def test_a_function_that_takes_the_whole_budget_runs_once(tmp_path: Path) -> None:
+    code = "def fn(): calls.append(1); time.sleep(0.3)\n"
+    code += "r = profkit.benchmark(fn, name='slow', budget=0.2)\n"
+    code += (
+        "assert len(calls) == 1 == len(r.samples.seconds) and not r.samples.precise and not r.samples.warm"
+    )
+    done = run(tmp_path, code)
+    assert done.returncode == 0, done.stderr
+    assert "no interval: too few samples" in done.stdout
+
+
+def test_setup_runs_before_every_call_and_is_not_timed(tmp_path: Path) -> None:
+    done = run(
+        tmp_path,
+        """
+ready = []
+def setup(): ready.append(1); time.sleep(0.01)
+def fn(): assert ready.pop(); calls.append(1); time.sleep(0.001)
+r = profkit.benchmark(fn, name="a", setup=setup, budget=0.8)
+assert r.samples.loops == 1 and not ready and calls
+assert r.median < 0.008, r.median
+""",
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_work_left_to_a_device_is_waited_for(tmp_path: Path) -> None:
+    done = run(
+        tmp_path,
+        """
+r = profkit.benchmark(lambda: calls.append(1), name="a", synchronize=lambda: time.sleep(0.004), budget=0.5)
+assert r.samples.loops == 1 and r.median >= 0.004
+""",
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    "word", ["flops=0", "flops=float('nan')", "bytes=-1", "budget=float('inf')", "precision=0"]
+)
+def test_a_number_that_is_none_is_refused(tmp_path: Path, word: str) -> None:
+    done = run(tmp_path, f"profkit.benchmark(lambda: None, name='a', {word})")
+    assert f"ValueError: a: {word.split('=')[0]} must be a positive finite number" in done.stderr
+
+
+def test_what_the_function_raises_passes_through(tmp_path: Path) -> None:
+    for directive in ({}, {"pass_name": "timing", "budget": 0.5}, {"pass_name": "trace", "iterations": 3}):
+        done = run(tmp_path, "def fn(): raise KeyError('mine')\nprofkit.benchmark(fn, name='a')", **directive)
+        assert done.stderr.endswith("KeyError: 'mine'\n")
+
+
+# ---------------------------------------------------------------- the timing pass
+
+
+def test_the_timing_pass_is_quiet_and_records(tmp_path: Path) -> None:
+    code = SLEEP + "profkit.benchmark(fn, name='nap', flops=2e6)"
+    done = run(tmp_path, code, pass_name="timing", budget=0.8, precision=0.05)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    (timing,) = timings(read_records(list(tmp_path.glob("r.*.json"))))
+    assert (timing.name, timing.kind, timing.flops, timing.bytes) == ("nap", "benchmark", 2e6, None)
+    assert timing.precision == 0.05
+    (samples,) = timing.processes
+    assert samples.pid is not None
+    assert 0 < samples.spent < 3
+    assert all(0.002 <= seconds < 0.1 for seconds in samples.seconds)
+
+
+def test_regions_inside_a_benchmark_and_around_it_are_not_timed_beside_it(tmp_path: Path) -> None:
+    code = """
+    def fn():
+        with profkit.region("inner"): time.sleep(0.001)
+    with profkit.region("outer"):
+        profkit.benchmark(fn, name="a")
+    with profkit.region("apart"): pass
+    """
+    run(tmp_path, code, pass_name="timing", budget=0.3)
+    assert [t.name for t in timings(read_records(list(tmp_path.glob("r.*.json"))))] == ["a", "apart"]
+
+
+def test_the_passs_budget_wins_over_the_workloads(tmp_path: Path) -> None:
+    noisy = "import random\ndef fn(): time.sleep(random.choice([0.001, 0.02]))\n"
+    run(tmp_path, noisy + "profkit.benchmark(fn, name='a', budget=50)", pass_name="timing", budget=0.4)
+    assert record(tmp_path).benchmarks[0].sample_set.spent < 2
+
+
+# ---------------------------------------------------------------- under an instrument
+
+LOG = """
+import sys, types
+class Log:
+    def prepare(self): calls.append("prepare")
+    def enter(self, name): calls.append("+" + name)
+    def exit(self, name): calls.append("-" + name)
+sys.modules["profkit_pass_host"] = types.SimpleNamespace(switch=Log())
+fn = lambda: calls.append("fn")
+"""
+
+
+def test_warm_up_is_outside_the_one_region_around_the_iterations(tmp_path: Path) -> None:
+    code = LOG + "profkit.benchmark(fn, name='a')\nprint(*calls)"
+    done = run(tmp_path, code, pass_name="counters", iterations=3, warmup=2)
+    assert done.stdout.split() == ["prepare", "fn", "fn", "+a", "fn", "fn", "fn", "-a"]
+    (region,) = record(tmp_path).regions
+    assert (region.name, region.entries, region.iterations) == ("a", 1, 3)
+
+
+def test_setup_is_outside_the_region(tmp_path: Path) -> None:
+    code = LOG + "profkit.benchmark(fn, name='a', setup=lambda: calls.append('setup'))\nprint(*calls)"
+    done = run(tmp_path, code, pass_name="counters", iterations=2, warmup=0)
+    assert done.stdout.split() == ["prepare", "setup", "+a", "fn", "-a", "setup", "+a", "fn", "-a"]
+    (region,) = record(tmp_path).regions
+    assert (region.entries, region.iterations) == (2, 2)
+
+
+def test_a_switch_that_wants_iterations_gets_each(tmp_path: Path) -> None:
+    code = LOG.replace("class Log:", "class Log:\n    def iteration(self, i): calls.append(i)")
+    done = run(
+        tmp_path, code + "profkit.benchmark(fn, name='a')\nprint(*calls)", pass_name="trace", iterations=2
+    )
+    assert done.stdout.split() == ["prepare", "fn", "+a", "fn", "0", "fn", "1", "-a"]
+
+
+@pytest.mark.parametrize("seconds", [0.05, 0.4])
+def test_seconds_are_filled_with_iterations(tmp_path: Path, seconds: float) -> None:
+    run(tmp_path, SLEEP + "profkit.benchmark(fn, name='a')", pass_name="trace", seconds=seconds)
+    (region,) = record(tmp_path).regions
+    assert 0.5 * seconds < region.seconds[0] < 1.6 * seconds + 0.05
+    assert region.iterations > 5
+
+
+@pytest.mark.parametrize("asked", [{}, {"seconds": 0.0001}, {"iterations": 0}])
+def test_there_is_always_one_iteration(tmp_path: Path, asked: dict[str, object]) -> None:
+    done = run(tmp_path, SLEEP + "profkit.benchmark(fn, name='a')", pass_name="trace", **asked)
+    assert done.stdout == ""
+    assert record(tmp_path).regions[0].iterations == 1
+
+
+def test_warm_up_calls_do_not_enter_the_functions_own_regions(tmp_path: Path) -> None:
+    code = """
+    def fn():
+        with profkit.region("inner"): pass
+    profkit.benchmark(fn, name="a")
+    """
+    run(tmp_path, code, pass_name="trace", iterations=3, warmup=5)
+    assert {r.name: r.entries for r in record(tmp_path).regions} == {"inner": 3, "a": 1}
+
+
+def test_a_function_that_fails_in_the_middle_leaves_its_count(tmp_path: Path) -> None:
+    code = LOG + "it = iter([1, 1, 1])\nprofkit.benchmark(lambda: next(it), name='a')"
+    run(tmp_path, code.replace("class Log:", "class Log:\n    def iteration(self, i): pass"), pass_name="trace",
+        iterations=9, warmup=1)  # fmt: skip
+    assert record(tmp_path).regions[0].iterations == 2
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(2.5, "2.5 s"), (0.0012344, "1.234 ms"), (1.5e-6, "1.5 µs"), (2e-8, "20 ns"), (0.0, "0 ns")],
+)
+def test_a_duration_reads_in_its_own_unit(seconds: float, text: str) -> None:
+    assert duration(seconds) == text

@@ -1,0 +1,137 @@
+"""How a workload's command is rewritten for a host, as a table."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from profkit.runtime.passes.command import HOST, hosted, python_of
+from profkit.runtime.passes.interpreter import python_version
+
+OUT = Path("/out.prof")
+
+
+@pytest.mark.parametrize(
+    ("command", "before", "program"),
+    [
+        ("python x.py 1 -m", "python", "x.py 1 -m"),
+        ("python3.12 x.py", "python3.12", "x.py"),
+        ("/venv/bin/python x.py", "/venv/bin/python", "x.py"),
+        ("pypy3 x.py", "pypy3", "x.py"),
+        ("python3.13t x.py", "python3.13t", "x.py"),
+        ("python -m pkg.mod -c 1", "python", "-m pkg.mod -c 1"),
+        ("python -mpkg.mod a", "python", "-m pkg.mod a"),
+        ("python -c pass a", "python", "-c pass a"),
+        ("python -cpass a", "python", "-c pass a"),
+        ("python -O -X dev -W error x.py", "python -O -X dev -W error", "x.py"),
+        ("python -Xdev -Werror -OO x.py -X", "python -Xdev -Werror -OO", "x.py -X"),
+        ("python -BuW error x.py", "python -BuW error", "x.py"),
+        ("python -um mod a", "python -u", "-m mod a"),
+        ("python -I -c pass", "python -I", "-c pass"),
+        ("python -- x.py a", "python", "x.py a"),
+        ("python --check-hash-based-pycs always x.py", "python --check-hash-based-pycs always", "x.py"),
+        ("env A=1 B=2 python x.py", "env A=1 B=2 python", "x.py"),
+        ("env -u HOME -i python -u x.py", "env -u HOME -i python -u", "x.py"),
+        ("taskset -c 0 nice -n 5 python x.py", "taskset -c 0 nice -n 5 python", "x.py"),
+        ("uv run --with numpy python -m mod", "uv run --with numpy python", "-m mod"),
+        ("timeout 10 /usr/bin/python3 x.py", "timeout 10 /usr/bin/python3", "x.py"),
+    ],
+)
+def test_a_python_command_runs_under_the_host(command: str, before: str, program: str) -> None:
+    found = hosted(command.split(), "cprofile", OUT)
+    assert found == ([*before.split(), str(HOST), "cprofile", str(OUT), "--", *program.split()], None)
+
+
+def test_arguments_with_spaces_stay_one_argument() -> None:
+    argv, _ = hosted(["python", "-c", "print('a b')", "", "x y"], "tracemalloc", OUT)
+    assert argv is not None
+    assert argv[-4:] == ["-c", "print('a b')", "", "x y"]
+
+
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [
+        ("", "no command"),
+        ("ls -l", "not a Python program: ls"),
+        ("/no/such/program", "not a Python program: program"),
+        ("bash -c python", "not a Python program: bash"),
+        ("python", "interactive"),
+        ("python -O", "interactive"),
+        ("python -", "standard input"),
+        ("python -V", "runs no program"),
+        ("python --version", "runs no program"),
+        ("python -m", "runs no program"),
+        ("python -i x.py", "runs no program"),
+        ("env A=1 ls", "does not name the Python"),
+        ("uv run x.py", "does not name the Python"),
+    ],
+)
+def test_what_cannot_be_hosted_says_why(command: str, reason: str) -> None:
+    argv, why = hosted(command.split(), "cprofile", OUT)
+    assert argv is None
+    assert reason in str(why)
+
+
+@pytest.mark.parametrize(
+    ("first_lines", "launcher"),
+    [
+        ("#!/usr/bin/python3\n", "/usr/bin/python3"),
+        ("#!/usr/bin/env python3\n", "/usr/bin/env python3"),
+        ("#!/usr/bin/env -S python3 -u\n", "/usr/bin/env python3"),
+        ("#!/opt/v/bin/python -I\n", "/opt/v/bin/python"),
+        ("#!/bin/sh\n'''exec' \"/a long path/python3\" \"$0\" \"$@\"\n' '''\n", "/a long path/python3"),
+    ],
+)
+def test_a_console_script_is_run_by_the_interpreter_of_its_first_line(
+    tmp_path: Path, first_lines: str, launcher: str
+) -> None:
+    script = tmp_path / "tool"
+    script.write_text(first_lines + "pass\n")
+    script.chmod(0o755)
+    argv, _ = hosted([str(script), "a"], "cprofile", OUT)
+    assert argv is not None
+    at = argv.index(str(HOST))
+    assert " ".join(argv[:at]).startswith(launcher)
+    assert argv[at + 3 :] == ["--", str(script), "a"]
+    assert ("-u" in argv[:at]) == ("-u" in first_lines)
+    assert ("-I" in argv[:at]) == ("-I" in first_lines)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\x7fELF\0\0", b"#!\n", b"#!/bin/bash\n", b"#!'unclosed\n", b"#!\xff\xfe\n"]
+)
+def test_another_kind_of_file_is_no_python_program(tmp_path: Path, content: bytes) -> None:
+    script = tmp_path / "tool"
+    script.write_bytes(content)
+    script.chmod(0o755)
+    assert hosted([str(script)], "cprofile", OUT) == (None, "not a Python program: tool")
+
+
+def test_the_interpreter_is_known_by_path_and_by_how_it_is_started() -> None:
+    assert python_of([sys.executable, "x.py"]) == sys.executable
+    assert python_of(["env", "A=1", "python3", "x.py"]) == shutil.which("python3")
+    assert python_of(["uv", "run", "python", "x.py"]) is None
+    assert python_of(["ls"]) is None
+
+
+def test_an_interpreter_tells_its_version_and_other_programs_none(tmp_path: Path) -> None:
+    assert python_version(sys.executable) == sys.version_info[:3]
+    assert python_version(["env", "A=1", sys.executable]) == sys.version_info[:3]
+    assert python_version("/bin/ls") is None
+    assert python_version(str(tmp_path / "absent")) is None
+
+
+def test_a_real_console_script_runs_hosted(tmp_path: Path) -> None:
+    script = tmp_path / "tool"
+    script.write_text(f"#!{sys.executable}\nimport sys\nprint(__name__, sys.argv[1:])\n")
+    script.chmod(0o755)
+    argv, _ = hosted([str(script), "a b"], "cprofile", tmp_path / "out.prof")
+    assert argv is not None
+    done = subprocess.run(argv, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": ""})
+    assert done.stdout == "__main__ ['a b']\n"
+    assert (tmp_path / "out.prof").stat().st_size > 0

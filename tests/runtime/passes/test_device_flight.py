@@ -1,0 +1,116 @@
+"""Two blocks of single calls side by side, on a driver that stands in for NVIDIA's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from profkit.core.statistics import median
+from profkit.runtime.passes.device_clock import DeviceClock, open_clock
+from profkit.runtime.passes.device_flight import MOST_MISSES, Flight
+from profkit.runtime.passes.device_samples import DeviceCalls
+from tests.cuda_stand_in import Device, spin
+from tests.cuda_stand_in import device as device
+from tests.cuda_stand_in import nvidia as nvidia
+
+
+class Counted:
+    """A call that says how often it was made, and takes the host some time before its launch."""
+
+    def __init__(self, device: Device, microseconds: int, host: float = 0.0) -> None:
+        self.made = 0
+        self._launch, self._host = device.work(microseconds), host
+
+    def __call__(self) -> None:
+        self.made += 1
+        spin(self._host)
+        self._launch()
+
+
+@pytest.fixture
+def clock(device: Device) -> Iterator[DeviceClock]:
+    with open_clock(device.driver) as opened:
+        yield opened
+
+
+def flight(fn: Counted, clock: DeviceClock, calls: int = 8) -> Flight:
+    timed = DeviceCalls(fn, clock, cold=True)
+    timed.expect(timed.back_to_back(1))
+    timed.ahead = calls
+    fn.made = 0
+    return Flight(timed)
+
+
+def test_the_next_block_is_launched_before_the_last_one_is_read(device: Device, clock: DeviceClock) -> None:
+    fn = Counted(device, 40)
+    flying = flight(fn, clock)
+    assert len(flying.block(wanted=100)) == 8
+    assert fn.made == 16
+    assert len(flying.block(wanted=92)) == 8
+    assert fn.made == 24
+
+
+def test_what_a_call_takes_is_the_device_alone_in_every_block(device: Device, clock: DeviceClock) -> None:
+    flying = flight(Counted(device, 40, host=100), clock)
+    found = [second for _ in range(6) for second in flying.block(wanted=100)] + flying.rest()
+    assert len(found) >= 16
+    assert median(found) == pytest.approx(40e-6, rel=0.02)
+    assert max(found) < 100e-6, "the host shows in no sample"
+
+
+def test_a_long_block_is_not_launched_before_it_is_known_to_be_needed(
+    device: Device, clock: DeviceClock
+) -> None:
+    fn = Counted(device, 2000)
+    flying = flight(fn, clock)
+    flying.block(wanted=9)
+    flying.block(wanted=1)
+    assert fn.made == 16
+    assert flying.rest() == []
+
+
+def test_the_block_that_is_on_its_way_at_the_end_is_read_once(device: Device, clock: DeviceClock) -> None:
+    flying = flight(Counted(device, 40), clock)
+    flying.block(wanted=100)
+    assert len(flying.rest()) == 8
+    assert flying.rest() == []
+
+
+def test_a_host_that_waits_for_the_device_inside_is_told_as_without_a_flight(
+    device: Device, clock: DeviceClock
+) -> None:
+    launch, wait = device.work(200), device.driver.synchronize
+
+    def fn() -> None:
+        launch()
+        wait()
+
+    timed = DeviceCalls(fn, clock, cold=True)
+    timed.expect(timed.back_to_back(1))
+    timed.ahead = 2
+    flying, found = Flight(timed), []
+    for _ in range(MOST_MISSES + 40):
+        found += flying.block(wanted=100)
+    assert timed.hurried
+    assert min(found) >= 200e-6
+
+
+def test_a_flush_in_pieces_writes_as_much_as_one_in_one(
+    device: Device, clock: DeviceClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[tuple[int, int]] = []
+    check = device.driver.check
+
+    def seen(name: str, *arguments: object) -> None:
+        if name == "cuMemsetD8Async":
+            place, _, size, _ = arguments
+            written.append((place.value, size.value))  # type: ignore[attr-defined]
+        check(name, *arguments)
+
+    clock.flush()
+    monkeypatch.setattr(device.driver, "check", seen)
+    clock.flush(4)
+    first = written[0][0]
+    assert [place - first for place, _ in written] == [0, 1 << 19, 2 << 19, 3 << 19]
+    assert sum(size for _, size in written) == 2 << 20

@@ -1,0 +1,364 @@
+"""Timing on a device whose time is the host's clock: a driver that stands in for NVIDIA's, with work of known length.
+
+Times of the host are only bounded from below: whoever else runs here shows in them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from profkit.core.statistics import median
+from profkit.runtime.passes import device_watch
+from profkit.runtime.passes.device_clock import DeviceClock, open_clock
+from profkit.runtime.passes.device_timing import HURRIED, NotByEvents
+from profkit.runtime.passes.device_watch import Watch
+from profkit.runtime.passes.device_words import device_words
+from profkit.runtime.passes.read_records import read_records, timings
+from profkit.runtime.region.cuda_driver import DriverError
+from tests.cuda_stand_in import Device, spin
+from tests.cuda_stand_in import device as device
+from tests.cuda_stand_in import nvidia as nvidia
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def logged(folder: Path, call: str) -> int:
+    return (folder / "log").read_text().split().count(call)
+
+
+# ---------------------------------------------------------------- warm, back to back
+
+
+def test_work_that_keeps_the_device_busy_costs_what_the_device_needs(device: Device) -> None:
+    found = device.time(device.work(300))
+    assert median(found.seconds) == pytest.approx(300e-6, rel=0.01)
+    assert found.device_seconds == pytest.approx(300e-6, rel=0.01)
+    assert (found.clock, found.cache) == ("cuda-events", "warm")
+    assert found.wall_ratio is not None
+    assert found.wall_ratio >= 0.99
+    assert found.loops >= 8
+    assert found.batching == f"{found.loops} calls back to back"
+
+
+def test_work_shorter_than_its_launch_has_two_times_and_both_are_told(device: Device) -> None:
+    launch = device.work(20)
+
+    def fn() -> None:
+        spin(100)
+        launch()
+
+    found = device.time(fn, budget=2)
+    assert median(found.seconds) >= 100e-6  # what the workload's loop costs
+    assert found.device_seconds == pytest.approx(20e-6, rel=0.05)
+    assert found.host_seconds is not None
+    assert found.host_seconds >= 100e-6
+    assert "queued before the first begins" in (found.batching or "")
+    words = "; ".join(device_words(found))
+    assert "launch-bound: the device alone needs 20 µs, to launch it takes the host " in words
+
+
+def test_a_call_that_waits_for_the_device_inside_has_no_time_of_the_device_alone(device: Device) -> None:
+    launch, wait = device.work(200), device.driver.synchronize
+
+    def fn() -> None:
+        launch()
+        wait()
+
+    found = device.time(fn)
+    assert found.device_seconds is None
+    assert median(found.seconds) >= 200e-6
+
+
+def test_a_driver_that_cannot_hold_a_stream_leaves_the_device_alone_unknown(
+    device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STAND_IN_NO_HOLD", "1")
+    found = device.time(device.work(300))
+    assert found.device_seconds is None
+    assert median(found.seconds) == pytest.approx(300e-6, rel=0.05)
+
+
+# ---------------------------------------------------------------- events that are not believed
+
+
+def test_work_on_another_stream_escapes_the_events_and_is_seen(device: Device) -> None:
+    launch = device.cuda.stand_in_elsewhere
+    with pytest.raises(NotByEvents, match="part of the work is on another stream or device"):
+        device.time(lambda: launch(400))
+
+
+def test_nothing_launched_is_nothing_to_time_by_events(device: Device) -> None:
+    with pytest.raises(NotByEvents, match="nothing was launched"):
+        device.time(lambda: spin(50))
+
+
+def test_events_that_claim_more_time_than_passed_are_not_believed(
+    device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STAND_IN_FAST_CLOCK", "300")
+    with pytest.raises(NotByEvents, match=r"claim [12]\.\d\d times the seconds that passed"):
+        device.time(device.work(300))
+
+
+# ---------------------------------------------------------------- cold, and with a setup
+
+
+def test_cold_calls_each_find_a_flushed_l2_and_no_launch_shows(device: Device, tmp_path: Path) -> None:
+    launch = device.work(40)
+
+    def fn() -> None:
+        spin(100)  # as Python's own launches: the device would wait for them
+        launch()
+
+    found = device.time(fn, cold=True)
+    assert median(found.seconds) == pytest.approx(40e-6, rel=0.02)
+    assert (found.cache, found.loops, found.remarks) == ("cold", 1, ())
+    assert found.device_seconds == median(found.seconds)
+    assert logged(tmp_path, "cuMemsetD8Async") > len(found.seconds)
+    assert logged(tmp_path, "cuMemFree_v2") == 1
+
+
+def test_a_cold_call_that_waits_inside_is_timed_with_its_launches_and_says_so(device: Device) -> None:
+    launch, wait = device.work(100), device.driver.synchronize
+
+    def fn() -> None:
+        launch()
+        wait()
+
+    found = device.time(fn, cold=True, budget=2)
+    assert found.remarks == (HURRIED,)
+    assert found.device_seconds is None
+    assert median(found.seconds) >= 100e-6
+    assert len(found.seconds) >= 16
+
+
+def test_more_launches_than_the_driver_takes_ahead_are_timed_in_smaller_blocks(device: Device) -> None:
+    launch = device.work(2)
+
+    def fn() -> None:
+        for _ in range(60):
+            launch()
+
+    found = device.time(fn, cold=True, budget=2)
+    assert median(found.seconds) == pytest.approx(120e-6, rel=0.02)
+    assert found.remarks == ()
+    assert len(found.seconds) >= 40
+
+
+def test_a_setup_runs_before_every_call_and_outside_of_the_events(device: Device) -> None:
+    prepared = device.work(500)
+    for _ in range(
+        4
+    ):  # a busy machine that takes the host away between two events looks like work that escapes them
+        found = device.time(device.work(30), setup=prepared)
+        if found.clock == "cuda-events":
+            break
+    assert median(found.seconds) == pytest.approx(30e-6, rel=0.02)
+    assert found.loops == 1
+
+
+def test_the_flush_is_twice_the_l2(device: Device) -> None:
+    with open_clock(device.driver) as clock:
+        clock.flush()
+        assert clock._flushed == 2 << 20
+
+
+def test_a_flush_that_the_memory_has_no_room_for_is_refused(
+    device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STAND_IN_MEMORY_MB", "1")
+    with open_clock(device.driver) as clock, pytest.raises(DriverError, match="cuMemAlloc_v2"):
+        clock.flush()
+
+
+# ---------------------------------------------------------------- the device meanwhile
+
+HERE = b"0000:00:06.0"
+
+
+def test_the_clock_is_told_beside_the_samples(device: Device) -> None:
+    found = device.time(device.work(300), address=HERE)
+    assert set(found.clocks) == {1.755e9}
+    assert (found.throttled, found.throttle_reasons) == (0, ())
+    assert "SM clock 1.75 GHz" in "; ".join(device_words(found)) or "1.76 GHz" in "; ".join(
+        device_words(found)
+    )
+
+
+@pytest.mark.parametrize("address", [None, b"0000:ff:06.0"])
+def test_a_device_that_nobody_can_look_at_has_no_clock(device: Device, address: bytes | None) -> None:
+    assert device.time(device.work(300), address=address).clocks == ()
+
+
+def test_samples_of_a_throttled_device_are_left_out_and_counted(
+    device: Device, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    throttle = tmp_path / "throttle"
+    monkeypatch.setenv("STAND_IN_THROTTLE", str(throttle))
+    looks: list[int] = []
+    look = device_watch.Watch.look
+
+    def every_fifth(watch: Watch) -> device_watch.State:
+        looks.append(0)
+        throttle.write_text("68" if len(looks) % 5 == 0 else "1")  # power limit and heat; idle is none
+        return look(watch)
+
+    monkeypatch.setattr(device_watch.Watch, "look", every_fifth)
+    found = device.time(device.work(300), address=HERE)
+    assert found.throttled == len(looks) // 5 > 0
+    assert found.throttle_reasons == ("power limit", "temperature, by the hardware")
+    assert f"{found.throttled} throttled samples left out" in "; ".join(device_words(found))
+
+
+def test_a_device_that_is_throttled_all_along_keeps_its_samples_and_says_so(
+    device: Device, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    throttle = tmp_path / "throttle"
+    throttle.write_text("4")
+    monkeypatch.setenv("STAND_IN_THROTTLE", str(throttle))
+    found = device.time(device.work(300), address=HERE)
+    assert (found.throttled, found.throttle_reasons) == (0, ("power limit",))
+    assert found.seconds
+    assert "throttled all along: power limit" in "; ".join(device_words(found))
+
+
+# ---------------------------------------------------------------- profkit.benchmark on top of it
+
+PRELUDE = """
+import ctypes, time, profkit
+cuda = ctypes.CDLL("libcuda.so.1")
+context = ctypes.c_void_p()
+cuda.cuInit(0); cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0); cuda.cuCtxSetCurrent(context)
+"""
+
+
+def run(
+    folder: Path, nvidia: Path, code: str, prelude: str = PRELUDE, **directive: object
+) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "LD_LIBRARY_PATH": str(nvidia)}
+    env.pop("PROFKIT_DIRECTIVE", None)
+    if directive:
+        env["PROFKIT_DIRECTIVE"] = json.dumps({"record": str(folder / "r"), **directive})
+    program = folder / "work.py"
+    program.write_text(prelude + textwrap.dedent(code))
+    return subprocess.run([sys.executable, str(program)], capture_output=True, text=True, env=env, timeout=60)
+
+
+def test_by_hand_one_line_says_clock_cache_and_what_the_device_needs(tmp_path: Path, nvidia: Path) -> None:
+    code = """
+    def fn():
+        until = time.perf_counter() + 2e-4
+        while time.perf_counter() < until: pass
+        cuda.stand_in_work(30)
+    profkit.benchmark(fn, name="tiny", budget=2, precision=0.05)
+    """
+    done = run(tmp_path, nvidia, code)
+    (line,) = done.stdout.splitlines()
+    for word in ("tiny: ", "CUDA events, warm L2", "launch-bound: the device alone needs 30", "SM clock 1.7"):
+        assert word in line
+
+
+def test_cuda_that_the_first_call_begins_is_found_after_it(tmp_path: Path, nvidia: Path) -> None:
+    code = """
+    import ctypes, profkit
+    cuda = ctypes.CDLL("libcuda.so.1")
+    def fn():
+        if not fn.begun:
+            fn.begun, context = True, ctypes.c_void_p()
+            cuda.cuInit(0); cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0); cuda.cuCtxSetCurrent(context)
+        cuda.stand_in_work(300)
+    fn.begun = False
+    print(profkit.benchmark(fn, name="a", budget=1, precision=0.05).samples.clock)
+    """
+    done = run(tmp_path, nvidia, code, "")
+    assert done.stdout.splitlines()[-1] == "cuda-events", done.stdout
+
+
+@pytest.mark.parametrize(
+    ("call", "clock", "remark"),
+    [
+        ("lambda: cuda.stand_in_elsewhere(400)", "wall", "part of the work is on another stream"),
+        ("lambda: time.sleep(0.0004)", "wall", "nothing was launched"),
+        ("lambda: cuda.stand_in_work(400), device='cpu', synchronize=cuda.cuCtxSynchronize", "wall", ""),
+        ("lambda: cuda.stand_in_elsewhere(400), cold=True", "wall", "by the wall clock, the L2 as it is"),
+    ],
+)
+def test_where_events_do_not_tell_the_wall_clock_waits_for_the_device(
+    tmp_path: Path, nvidia: Path, call: str, clock: str, remark: str
+) -> None:
+    code = f"""
+    found = profkit.benchmark({call}, name="a", budget=1, precision=0.05)
+    print(found.samples.clock, found.median >= 399e-6, found.samples.remarks)
+    """
+    line, said = run(tmp_path, nvidia, code).stdout.splitlines()
+    assert said.startswith(f"{clock} True")
+    assert remark in said
+    assert remark in line
+
+
+def test_a_process_without_cuda_is_timed_by_the_wall_clock_and_says_what_it_could_not_do(
+    tmp_path: Path, nvidia: Path
+) -> None:
+    code = """
+    import profkit, sys
+    for asked in ({}, {"device": "cuda"}, {"cold": True}):
+        found = profkit.benchmark(lambda: None, name="a", budget=0.3, **asked)
+        print(found.samples.remarks)
+    print(any("libcuda" in line for line in open("/proc/self/maps")))
+    """
+    said = run(tmp_path, nvidia, code, "").stdout.splitlines()
+    none = "no CUDA device is in use in this process"
+    assert said[1::2][:3] == ["()", f"('{none}',)", f"('{none}: the L2 was not flushed',)"]
+    assert said[-1] == "False"
+
+
+def test_an_unknown_device_is_refused(tmp_path: Path, nvidia: Path) -> None:
+    done = run(tmp_path, nvidia, "profkit.benchmark(lambda: 0, name='a', device='gpu')")
+    assert "ValueError: a: device must be 'cuda', 'mps', 'cpu' or None, not 'gpu'" in done.stderr
+
+
+@pytest.mark.parametrize("cold", [False, True])
+def test_the_timing_pass_records_all_of_it_and_loads_no_profiler(
+    tmp_path: Path, nvidia: Path, cold: bool
+) -> None:
+    code = """
+    import sys
+    profkit.benchmark(lambda: cuda.stand_in_work(300), name="a", flops=1e6)
+    assert not {"nvtx", "torch", "cProfile", "profkit.runtime.region.cuda"} & set(sys.modules)
+    """
+    done = run(tmp_path, nvidia, code, pass_name="timing", budget=1, precision=0.05, cold=cold)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    (timing,) = timings(read_records(list(tmp_path.glob("r.*.json"))))
+    (samples,) = timing.processes
+    assert (samples.clock, samples.cache) == ("cuda-events", "cold" if cold else "warm")
+    assert median(samples.seconds) == pytest.approx(300e-6, rel=0.02)
+    assert samples.device_seconds == pytest.approx(300e-6, rel=0.02)
+    assert samples.clocks
+
+
+def test_a_call_that_takes_the_whole_budget_runs_once_or_twice(tmp_path: Path, nvidia: Path) -> None:
+    code = """
+    calls = []
+    def fn(): calls.append(1); cuda.stand_in_work(400_000)
+    found = profkit.benchmark(fn, name="slow", budget=0.2)
+    assert len(calls) <= 2 and abs(found.median - 0.4) < 0.05, (calls, found)
+    """
+    assert run(tmp_path, nvidia, code).stderr == ""
+
+
+def test_without_a_context_in_this_thread_the_devices_own_is_taken(nvidia: Path) -> None:
+    from threading import Thread
+
+    device = Device(nvidia / "libcuda.so.1")
+    found: list[DeviceClock] = []
+    thread = Thread(target=lambda: found.append(open_clock(device.driver)))
+    thread.start()
+    thread.join()
+    assert found

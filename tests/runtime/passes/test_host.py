@@ -1,0 +1,404 @@
+"""A program under a host behaves as it does alone, and the result is written however it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import pstats
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from profkit.runtime.passes.command import HOST
+from profkit.runtime.passes.read_tracemalloc import Allocations, read_tracemalloc
+
+ROOT = Path(__file__).resolve().parents[3]
+KINDS = ("cprofile", "tracemalloc")
+ENV = {**os.environ, "PYTHONPATH": str(ROOT)}
+ENV.pop("PROFKIT_DIRECTIVE", None)
+
+
+def run(words: list[str], folder: Path, **more: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *words], cwd=folder, capture_output=True, text=True, env={**ENV, **more}, timeout=60
+    )
+
+
+def host(kind: str, folder: Path, program: list[str], **more: str) -> subprocess.CompletedProcess[str]:
+    return run([str(HOST), kind, str(folder / "out"), "--", *program], folder, **more)
+
+
+def script(folder: Path, code: str, name: str = "work.py") -> str:
+    (folder / name).write_text(textwrap.dedent(code))
+    return name
+
+
+FACTS = """
+import sys, os, atexit, signal
+atexit.register(print, "atexit")
+print(__name__, sys.argv, sys.path[0], globals().get("__file__"), __package__, __spec__ and __spec__.name)
+print(sorted(n for n in globals() if n.startswith("__")), signal.getsignal(signal.SIGINT))
+print(sys.modules["__main__"].__dict__ is globals(), "program" in sys.modules, "session" in sys.modules)
+"""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "program",
+    [
+        ["work.py", "a", "--", "-m"],
+        ["./work.py"],
+        ["-m", "work", "a"],
+        ["-m", "package", "a"],
+        ["-c", FACTS, "a"],
+        ["package"],
+        ["zipped.pyz", "a"],
+        ["link.py"],
+    ],
+    ids=lambda words: " ".join(words)[:16],
+)
+def test_a_program_sees_what_it_sees_alone(tmp_path: Path, kind: str, program: list[str]) -> None:
+    script(tmp_path, FACTS)
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "__init__.py").write_text("")
+    script(tmp_path / "package", FACTS, "__main__.py")
+    with zipfile.ZipFile(tmp_path / "zipped.pyz", "w") as archive:
+        archive.writestr("__main__.py", FACTS)
+    (tmp_path / "elsewhere").mkdir()
+    script(tmp_path / "elsewhere", FACTS, "real.py")
+    (tmp_path / "link.py").symlink_to("elsewhere/real.py")
+    alone, under = run(program, tmp_path), host(kind, tmp_path, program)
+    assert under.stdout == alone.stdout
+    assert (under.returncode, under.stderr) == (0, "")
+    assert (tmp_path / "out").stat().st_size > 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import sys; sys.exit(7)",
+        "import sys; sys.exit('last words')",
+        "raise SystemExit",
+        "def f():\n    1 / 0\nf()",
+        "try:\n    {}['k']\nexcept KeyError as e:\n    raise RuntimeError('mine') from e",
+        "x = (",
+        "raise KeyboardInterrupt",
+        "import os; os.kill(os.getpid(), 2)",
+        "import os, time; os.kill(os.getpid(), 15); time.sleep(5)",
+        "import sys; sys.excepthook = lambda *a: print('own hook', a[0].__name__); 1 / 0",
+        "import absent_module",
+    ],
+)
+def test_every_ending_is_the_programs_own_and_leaves_a_result(tmp_path: Path, kind: str, code: str) -> None:
+    name = script(tmp_path, code)
+    alone, under = run([name], tmp_path), host(kind, tmp_path, [name])
+    assert (under.returncode, under.stdout) == (alone.returncode, alone.stdout)
+    assert under.stderr == alone.stderr
+    assert (tmp_path / "out").stat().st_size > 0
+
+
+@pytest.mark.parametrize("program", [["absent.py"], ["-m", "absent_module"], ["-m", "package"]])
+def test_a_program_that_is_not_there_fails_as_it_does_alone(tmp_path: Path, program: list[str]) -> None:
+    (tmp_path / "package").mkdir()
+    alone, under = run(program, tmp_path), host("cprofile", tmp_path, program)
+    assert (under.returncode, under.stderr) == (alone.returncode, alone.stderr)
+
+
+@pytest.mark.parametrize(
+    "words", [[], ["cprofile"], ["coffee", "out", "x.py"], ["cprofile", "out", "--", "-m"]]
+)
+def test_a_host_called_wrongly_says_how(tmp_path: Path, words: list[str]) -> None:
+    done = run([str(HOST), *words], tmp_path)
+    assert done.returncode == 2
+    assert "usage: python HOST cprofile|tracemalloc|tracemalloc-region|torch OUT" in done.stderr
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("method", ["spawn", "fork"])
+def test_multiprocessing_works_and_only_the_first_process_writes(
+    tmp_path: Path, kind: str, method: str
+) -> None:
+    name = script(
+        tmp_path,
+        f"""
+        import multiprocessing, os
+        class Mine: pass
+        def work(n): return n, Mine
+        if __name__ == "__main__":
+            with multiprocessing.get_context("{method}").Pool(2) as pool:
+                print([n for n, _ in pool.map(work, [1, 2, 3])], flush=True)
+            if os.fork() == 0:
+                raise SystemExit(3)
+            print(os.wait()[1] >> 8)
+        """,
+    )
+    # 3.12 and later warn of threads that may still be ending when os.fork is called
+    under = host(kind, tmp_path, [name], PYTHONWARNINGS="ignore")
+    assert (under.stdout, under.stderr) == ("[1, 2, 3]\n3\n", "")
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == {"work.py", "out"} | ({"out.json"} if kind == "cprofile" else set())
+
+
+def test_a_workload_with_modules_named_as_ours_gets_its_own(tmp_path: Path) -> None:
+    for name in ("program", "session", "calls", "allocations"):
+        script(tmp_path, "mine = True", f"{name}.py")
+    name = script(tmp_path, "import program, session, calls, allocations\nprint(program.mine, calls.mine)")
+    for kind in KINDS:
+        assert host(kind, tmp_path, [name]).stdout == "True True\n"
+
+
+def test_an_interpreter_that_has_no_profkit_is_enough(tmp_path: Path) -> None:
+    name = script(tmp_path, "print(1)")
+    for kind in KINDS:
+        done = run(["-I", "-S", str(HOST), kind, str(tmp_path / "out"), "--", name], tmp_path)
+        assert (done.stdout, done.stderr) == ("1\n", "")
+
+
+def test_sigterm_in_the_middle_leaves_the_result(tmp_path: Path) -> None:
+    name = script(tmp_path, "import time\nprint('up', flush=True)\ntime.sleep(30)")
+    child = subprocess.Popen(
+        [sys.executable, str(HOST), "cprofile", str(tmp_path / "out"), name],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        env=ENV,
+    )
+    assert child.stdout is not None
+    child.stdout.readline()
+    begin = time.monotonic()
+    child.terminate()
+    assert child.wait(10) == -signal.SIGTERM
+    child.stdout.close()
+    assert time.monotonic() - begin < 5
+    assert pstats.Stats(str(tmp_path / "out")).total_calls > 0  # type: ignore[attr-defined]
+
+
+def test_an_unwritable_result_is_one_line_and_the_programs_own_exit_code(tmp_path: Path) -> None:
+    name = script(tmp_path, "import sys; sys.exit(7)")
+    done = run([str(HOST), "cprofile", "/proc/no/out", "--", name], tmp_path)
+    assert done.returncode == 7
+    assert done.stderr.startswith("profkit: the result of this pass is lost: ")
+    assert len(done.stderr.splitlines()) == 1
+
+
+# ---------------------------------------------------------------- cProfile
+
+MARKED = """
+import json as outside_import, profkit
+def before(): return sum(range(1000))
+def inside(): return sorted(range(1000))
+def after(): return max(range(1000))
+before()
+for _ in range(3):
+    with profkit.region("a"):
+        inside()
+after()
+"""
+
+
+def functions(path: Path) -> dict[str, int]:
+    return {name: values[1] for (_, _, name), values in pstats.Stats(str(path)).stats.items()}  # type: ignore[attr-defined]
+
+
+def test_the_region_and_the_rest_are_two_profiles(tmp_path: Path) -> None:
+    name = script(tmp_path, MARKED)
+    done = run([str(HOST), "cprofile", "x.prof", "--", name], tmp_path)
+    assert done.returncode == 0, done.stderr
+    region, rest = functions(tmp_path / "x.prof"), functions(tmp_path / "x.setup.prof")
+    assert region["inside"] == 3
+    assert not {"before", "after"} & set(region)
+    assert {"before", "after"} <= set(rest)
+    assert "inside" not in rest
+    facts = json.loads((tmp_path / "x.json").read_text())
+    assert facts["entries"] == 3
+    assert facts["import_seconds"]["setup"] > 0
+    assert facts["import_seconds"]["region"] == 0
+
+
+def test_unmarked_everything_is_in_one_profile(tmp_path: Path) -> None:
+    name = script(tmp_path, "def f(): pass\nf()")
+    host("cprofile", tmp_path, [name])
+    assert functions(tmp_path / "out")["f"] == 1
+    assert not list(tmp_path.glob("*.setup.prof"))
+
+
+def test_the_profile_holds_nothing_of_what_measures(tmp_path: Path) -> None:
+    name = script(tmp_path, MARKED)
+    run([str(HOST), "cprofile", "x.prof", "--", name], tmp_path)
+    for path in (tmp_path / "x.prof", tmp_path / "x.setup.prof"):
+        files = {file for file, _, _ in pstats.Stats(str(path)).stats}  # type: ignore[attr-defined]
+        assert not [file for file in files if "/passes/" in file or "/region/" in file]
+
+
+@pytest.mark.parametrize("fn", ["python", "os.getpid"])
+def test_a_benchmarked_function_is_in_the_profile_as_often_as_it_ran(tmp_path: Path, fn: str) -> None:
+    name = script(
+        tmp_path,
+        f"""
+        import os, profkit
+        def python(): pass
+        profkit.benchmark({fn}, name="a")
+        """,
+    )
+    directive = {"pass_name": "cprofile", "record": str(tmp_path / "r"), "iterations": 50, "warmup": 5}
+    host("cprofile", tmp_path, [name], PROFKIT_DIRECTIVE=json.dumps(directive))
+    found = functions(tmp_path / "out")
+    assert found["python" if fn == "python" else "<built-in method posix.getpid>"] == 50
+
+
+def test_threads_are_named_in_the_facts(tmp_path: Path) -> None:
+    name = script(
+        tmp_path,
+        """
+        import threading
+        threads = [threading.Thread(target=lambda: sum(range(10))) for _ in range(3)]
+        [t.start() for t in threads]; [t.join() for t in threads]
+        """,
+    )
+    host("cprofile", tmp_path, [name])
+    facts = json.loads((tmp_path / "out.json").read_text())
+    assert facts["threads_started"] == 3
+    assert facts["notes"][0].startswith("3 threads")
+
+
+def test_a_region_in_a_thread_is_profiled(tmp_path: Path) -> None:
+    name = script(
+        tmp_path,
+        """
+        import threading, profkit
+        def inside(): pass
+        def work():
+            with profkit.region("a"): inside()
+        t = threading.Thread(target=work); t.start(); t.join()
+        """,
+    )
+    done = host("cprofile", tmp_path, [name])
+    assert done.stderr == ""
+    assert functions(tmp_path / "out")["inside"] == 1
+
+
+# ---------------------------------------------------------------- tracemalloc
+
+
+def allocations(folder: Path, code: str, kind: str = "tracemalloc", **directive: object) -> Allocations:
+    asked = {"pass_name": "tracemalloc", "record": str(folder / "r"), **directive}
+    done = host(kind, folder, [script(folder, code)], PROFKIT_DIRECTIVE=json.dumps(asked))
+    assert done.returncode == 0, done.stderr
+    return read_tracemalloc(folder / "out")
+
+
+LEAK = """
+import profkit
+kept = []
+def step():
+    kept.append(bytearray(1000))
+"""
+CYCLES = """
+import profkit
+class Node: pass
+def step():
+    a, b = Node(), Node()
+    a.other, b.other, a.data = b, a, bytearray(1000)
+"""
+BENCHMARK = "profkit.benchmark(step, name='a')"
+REGIONS = "for _ in range(40):\n    with profkit.region('a'): step()"
+
+
+@pytest.mark.parametrize("kind", ["tracemalloc", "tracemalloc-region"])
+@pytest.mark.parametrize("use", [BENCHMARK, REGIONS], ids=["benchmark", "regions"])
+def test_a_leak_is_called_one_with_its_size_and_its_line(tmp_path: Path, use: str, kind: str) -> None:
+    found = allocations(tmp_path, LEAK + use, kind, iterations=40)
+    assert found.growth.leak is True
+    assert found.growth.per_iteration == pytest.approx(1066, abs=40)  # bytearray, its header and list slots
+    assert (found.growing[0].file, found.growing[0].line) == (str(tmp_path / "work.py"), 5)
+    assert found.growing[0].size > 30_000
+
+
+@pytest.mark.parametrize("kind", ["tracemalloc", "tracemalloc-region"])
+@pytest.mark.parametrize("use", [BENCHMARK, REGIONS], ids=["benchmark", "regions"])
+def test_cyclic_garbage_is_no_leak(tmp_path: Path, use: str, kind: str) -> None:
+    found = allocations(tmp_path, CYCLES + use, kind, iterations=40)
+    assert found.growth.leak is False
+    assert found.growth.high is not None
+    assert found.growth.high < 8
+
+
+def test_a_cache_that_fills_at_first_is_no_leak(tmp_path: Path) -> None:
+    code = """
+    import profkit
+    cache, i = [], 0
+    def step():
+        global i
+        i += 1
+        if i < 6: cache.append(bytearray(100_000))
+    """
+    assert allocations(tmp_path, textwrap.dedent(code) + BENCHMARK, iterations=60).growth.leak is False
+
+
+def test_too_few_iterations_decide_nothing(tmp_path: Path) -> None:
+    found = allocations(tmp_path, LEAK + BENCHMARK, iterations=3)
+    assert found.growth.leak is None
+    assert "too few" in found.growth.reason
+
+
+def test_the_regions_peak_is_apart_from_the_peak_before_it(tmp_path: Path) -> None:
+    code = """
+    import profkit
+    x = bytearray(30_000_000); del x
+    with profkit.region("a"):
+        y = bytearray(10_000_000); del y
+    x = bytearray(30_000_000); del x
+    with profkit.region("a"):
+        y = bytearray(10_000_000); del y
+    """
+    found = allocations(tmp_path, code)
+    assert found.region_peak is not None
+    assert found.start is not None
+    assert 10_000_000 < found.region_peak < 15_000_000
+    assert 30_000_000 < found.peak < 35_000_000
+    assert found.start < 5_000_000
+
+
+def test_allocations_traced_from_the_region_on_are_of_what_comes_then_and_that_is_said(
+    tmp_path: Path,
+) -> None:
+    code = "import profkit\nbefore = bytearray(9_000_000)\nwith profkit.region('a'):\n    x = bytearray(2_000_000)\n"
+    found = allocations(tmp_path, code, "tracemalloc-region")
+    assert 2_000_000 < found.peak < 3_000_000
+    assert "what Python held before it" in found.notes[0]
+
+
+def test_a_program_that_never_enters_a_region_loses_only_the_allocations_traced_from_there(
+    tmp_path: Path,
+) -> None:
+    done = host("tracemalloc-region", tmp_path, [script(tmp_path, "print('on')")])
+    assert (done.returncode, done.stdout) == (0, "on\n")
+    assert "no region was entered" in done.stderr
+
+
+def test_the_largest_lines_are_at_the_top(tmp_path: Path) -> None:
+    found = allocations(
+        tmp_path, "import profkit\nwith profkit.region('a'):\n    big = bytearray(5_000_000)\n"
+    )
+    assert (found.top[0].line, found.top[0].size // 1_000_000) == (3, 5)
+    assert not [line for line in found.top if "/passes/" in line.file or "/region/" in line.file]
+
+
+def test_unmarked_the_whole_program_has_a_peak_and_no_growth(tmp_path: Path) -> None:
+    found = allocations(tmp_path, "x = bytearray(8_000_000)\ndel x\n")
+    assert 8_000_000 < found.peak < 12_000_000
+    assert (found.start, found.region_peak, found.growth.leak, found.growing) == (None, None, None, ())
+    assert "no region" in found.growth.reason
+
+
+def test_a_workload_that_stops_tracing_loses_this_result_and_nothing_else(tmp_path: Path) -> None:
+    name = script(tmp_path, "import tracemalloc; tracemalloc.stop(); print('on')")
+    done = host("tracemalloc", tmp_path, [name])
+    assert (done.returncode, done.stdout) == (0, "on\n")
+    assert "the workload stopped tracemalloc" in done.stderr

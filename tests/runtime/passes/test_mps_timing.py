@@ -1,0 +1,365 @@
+"""Timing on torch's MPS device, with one that stands in for it: asynchronous, its work of known length.
+
+In this process the clock is simulated, so times are exact. What a Mac's GPU does is not shown here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from profkit.analysis.summaries.device_time import device_notes
+from profkit.core.statistics import median
+from profkit.core.types import SampleSet
+from profkit.runtime.passes import mps_timing, mps_watch
+from profkit.runtime.passes.clocks import Device, time_function
+from profkit.runtime.passes.device_words import device_words
+from profkit.runtime.passes.read_records import read_record, timings
+from profkit.runtime.passes.timing import Calls
+from tests.mps_stand_in import FOLDER
+from tests.mps_stand_in import torch as torch
+
+ROOT = Path(__file__).resolve().parents[3]
+Torch = Callable[..., Any]
+
+
+def timed(
+    fn: Callable[[], object],
+    *,
+    device: Device | None = None,
+    cold: bool = False,
+    graph: bool = False,
+    setup: Callable[[], object] | None = None,
+    synchronize: Callable[[], object] | None = None,
+    budget: float = 1.0,
+) -> SampleSet:
+    calls = Calls(fn, setup, synchronize)
+    return time_function(calls, device=device, cold=cold, graph=graph, precision=0.05, budget=budget)
+
+
+# ---------------------------------------------------------------- back to back
+
+
+def test_a_clock_that_does_not_wait_would_be_wrong_and_ours_is_right(torch: Torch) -> None:
+    fake = torch()
+    begin = fake.clock()
+    for _ in range(10):
+        fake.work(1000)
+    assert fake.clock() - begin < 20e-6  # of 10 ms: the work was only put down
+    found = timed(lambda: fake.work(1000))
+    assert median(found.seconds) == pytest.approx(1e-3, rel=0.03)
+    assert (found.clock, found.cache) == ("mps-synchronized", "warm")
+
+
+def test_a_sample_is_so_long_that_the_wait_does_not_show(torch: Torch) -> None:
+    fake = torch()
+    found = timed(lambda: fake.work(50))
+    # single calls would say 200 µs
+    assert median(found.seconds) == pytest.approx(50e-6, rel=0.05)
+    assert found.loops * median(found.seconds) >= 4e-3
+    assert found.single_seconds == pytest.approx(200e-6, rel=0.03)
+    assert (found.batching or "").startswith(f"{found.loops} calls back to back, then one wait of ")
+
+
+def test_a_workload_that_waits_by_itself_is_not_waited_for_twice(torch: Torch) -> None:
+    fake = torch()
+    found = timed(lambda: fake.work(1000), synchronize=fake.mps.synchronize)
+    assert found.single_seconds == pytest.approx(1.15e-3, rel=0.01)  # one wait of 0.15 ms
+
+
+def test_events_say_what_the_device_needs_where_it_decides(torch: Torch) -> None:
+    fake = torch()
+    found = timed(lambda: fake.work(1000))
+    assert found.device_seconds == pytest.approx(1e-3, rel=0.05)
+    assert found.host_seconds == pytest.approx(1e-6, rel=0.2)
+    assert found.wall_ratio is not None
+    assert 1 <= found.wall_ratio < 1.05
+    assert found.remarks == ()
+
+
+def test_where_launching_decides_the_device_alone_is_not_known_and_that_is_said(torch: Torch) -> None:
+    fake = torch()
+
+    def fn() -> None:
+        fake.host(400)
+        fake.work(20)
+
+    found = timed(fn)
+    assert median(found.seconds) >= 400e-6
+    assert found.device_seconds is None
+    (remark,) = found.remarks
+    assert remark.startswith("the host is busy or waits inside for ")
+
+
+# ---------------------------------------------------------------- first use, warm-up
+
+
+def test_what_the_first_call_compiles_is_apart(torch: Torch) -> None:
+    fake = torch()
+    fake.use()
+    found = timed(lambda: fake.compiled(500, 80_000))
+    assert found.warmup[0] >= 80e-3
+    assert max(found.warmup[1:]) < 40e-3
+    assert median(found.seconds) == pytest.approx(500e-6, rel=0.05)
+
+
+def test_a_device_that_the_first_call_begins_to_use_is_found_with_its_first_time(torch: Torch) -> None:
+    fake = torch()
+    found = timed(lambda: fake.compiled(30_000, 50_000))
+    assert found.clock == "mps-synchronized"
+    assert found.warmup[0] >= 80e-3  # the device's part is in it, which was not waited for at first
+
+
+def test_a_call_that_takes_the_budget_is_the_only_one(torch: Torch) -> None:
+    fake = torch()
+    calls: list[int] = []
+
+    def fn() -> None:
+        calls.append(1)
+        fake.work(60_000)
+
+    found = timed(fn, budget=0.05)
+    assert len(calls) == 1
+    assert found.seconds[0] >= 0.06
+    assert (found.warm, found.precise) == (False, False)
+
+
+def test_warm_up_goes_on_while_the_device_gets_faster(torch: Torch) -> None:
+    fake = torch()
+    fake.use()
+    done: list[int] = []
+
+    def fn() -> None:
+        done.append(1)
+        fake.work(1000 if len(done) > 60 else 3000)
+
+    found = timed(fn, budget=2)
+    assert max(found.seconds) < 2.5e-3
+    assert max(found.warmup) >= 2.5e-3
+    # as many calls to a sample as the fast device needs: of two the wait would be 7 %
+    assert median(found.seconds) == pytest.approx(1e-3, rel=0.03)
+
+
+# ---------------------------------------------------------------- cold, and with a setup
+
+
+def test_cold_calls_are_single_ones_behind_a_write_and_say_so(torch: Torch) -> None:
+    fake = torch()
+    fake.use()
+    found = timed(lambda: fake.work(1000), cold=True)
+    assert fake.state.flushed >= len(found.seconds)
+    assert (found.cache, found.loops, found.batching) == ("cold", 1, None)
+    # without the 0.3 ms of the write, with one wait of 0.15 ms
+    assert median(found.seconds) == pytest.approx(1.15e-3, rel=0.01)
+    (remark,) = found.remarks
+    assert remark.startswith("single calls to an idle GPU, each waited for: some ")
+
+
+def test_cold_without_memory_for_it_is_warm_and_says_so(
+    torch: Torch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = torch()
+    fake.use()
+
+    def full(*_: object, **__: object) -> None:
+        raise RuntimeError("MPS backend out of memory (MPS allocated: 5 GB)\nmore")
+
+    monkeypatch.setattr(fake, "empty", full)
+    found = timed(lambda: fake.work(1000), cold=True)
+    assert found.cache == "warm"
+    assert found.remarks == ("the caches are as they were: MPS backend out of memory (MPS allocated: 5 GB)",)
+
+
+def test_a_setup_is_not_in_the_seconds(torch: Torch) -> None:
+    fake = torch()
+    fake.use()
+    found = timed(lambda: fake.work(1000), setup=lambda: fake.work(2000))
+    assert median(found.seconds) == pytest.approx(1.15e-3, rel=0.01)
+    assert found.loops == 1
+
+
+# ---------------------------------------------------------------- events that are not believed
+
+
+@pytest.mark.parametrize(
+    ("said", "remark"),
+    [
+        ("reversed", "torch's MPS events tell no time: End event 2 was not recorded after start event 1"),
+        ("no-events", "torch's MPS events tell no time: Cannot execute acquireEvent()"),
+        ("fast-events", "torch's MPS events claim "),
+    ],
+)
+def test_events_that_fail_leave_the_device_unknown(torch: Torch, said: str, remark: str) -> None:
+    fake = torch(said)
+    found = timed(lambda: fake.work(1000))
+    assert median(found.seconds) == pytest.approx(1e-3, rel=0.05)
+    assert (found.device_seconds, found.wall_ratio) == (None, None)
+    assert found.remarks[0].startswith(remark)
+
+
+def test_a_torch_without_events_is_timed(torch: Torch) -> None:
+    fake = torch()
+    del fake.mps.Event
+    found = timed(lambda: fake.work(1000))
+    assert (found.device_seconds, found.remarks) == (None, ())
+
+
+# ---------------------------------------------------------------- heat
+
+
+def test_heat_before_or_after_is_told(torch: Torch, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = torch()
+    levels = iter(["nominal", "heavy"])
+    monkeypatch.setattr(mps_timing, "thermal_pressure", lambda: next(levels))
+    assert timed(lambda: fake.work(1000)).remarks == (
+        "thermal pressure was heavy: the GPU may have been slowed",
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ("nominal", "nominal", None),
+        (None, None, None),
+        ("moderate", "heavy", "moderate and heavy"),
+        ("heavy", "heavy", "heavy"),
+    ],
+)
+def test_pressure_is_told_once_for_each_level(
+    before: str | None, after: str | None, said: str | None
+) -> None:
+    told = said and f"thermal pressure was {said}: the GPU may have been slowed"
+    assert mps_watch.pressed(before, after) == told
+
+
+class Notify:
+    """libSystem's notify(3), as far as it is asked."""
+
+    def __init__(self, level: int, *failing: str) -> None:
+        self.level, self.failing, self.calls = level, failing, []  # type: ignore[var-annotated]
+
+    def notify_register_check(self, name: Any, token: Any) -> int:
+        self.calls.append(name.value)
+        token._obj.value = 7
+        return int("register" in self.failing)
+
+    def notify_get_state(self, token: Any, level: Any) -> int:
+        level._obj.value = self.level
+        return int("get" in self.failing)
+
+    def notify_cancel(self, token: Any) -> int:
+        self.calls.append(token.value)
+        return 0
+
+
+@pytest.mark.parametrize(
+    ("library", "said"),
+    [(Notify(0), "nominal"), (Notify(2), "heavy"), (Notify(2, "register"), None), (Notify(2, "get"), None)],
+)
+def test_the_level_is_asked_for_by_name_and_the_token_given_back(library: Notify, said: str | None) -> None:
+    assert mps_watch._asked(library) == said  # type: ignore[arg-type]
+    assert library.calls[0] == b"com.apple.system.thermalpressurelevel"
+    assert (7 in library.calls) == ("register" not in library.failing)
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="a Mac tells")
+def test_elsewhere_nothing_is_told() -> None:
+    assert mps_watch.thermal_pressure() is None
+
+
+# ---------------------------------------------------------------- whether it is MPS
+
+
+def test_work_of_the_host_in_a_process_that_does_not_use_the_device_is_timed_as_ever(torch: Torch) -> None:
+    fake = torch()
+    found = timed(lambda: fake.host(200))
+    assert (found.clock, found.cache, fake.state.waits) == ("wall", None, 0)
+    assert found.warmup[0] >= 200e-6
+
+
+def test_the_wall_clock_can_be_asked_for(torch: Torch) -> None:
+    fake = torch()
+    fake.use()
+    found = timed(lambda: fake.host(200), device="cpu")
+    assert (found.clock, fake.state.waits) == ("wall", 0)
+
+
+@pytest.mark.parametrize("cold", [False, True])
+def test_a_device_that_is_asked_for_and_absent_is_told(torch: Torch, cold: bool) -> None:
+    fake = torch("absent")
+    found = timed(lambda: fake.host(200), device="mps", cold=cold)
+    told = "no MPS device is in use in this process" + (": the caches were not flushed" if cold else "")
+    assert (found.clock, found.remarks) == ("wall", (told,))
+
+
+def test_a_graph_is_said_not_to_be(torch: Torch) -> None:
+    fake = torch()
+    assert "torch records none for MPS" in timed(lambda: fake.work(500), graph=True).remarks[-1]
+
+
+def test_the_real_torch_without_mps_is_timed_by_the_wall_clock() -> None:
+    real = pytest.importorskip("torch")
+    if real.backends.mps.is_available():
+        pytest.skip("this machine has MPS")
+    found = timed(lambda: real.zeros(10), device="mps", budget=0.2)
+    assert (found.clock, found.remarks) == ("wall", ("no MPS device is in use in this process",))
+
+
+# ---------------------------------------------------------------- as a workload sees it
+
+
+def run(folder: Path, code: str, **directive: object) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{FOLDER}"}
+    env.pop("PROFKIT_DIRECTIVE", None)
+    if directive:
+        env["PROFKIT_DIRECTIVE"] = json.dumps({"record": str(folder / "r"), **directive})
+    program = folder / "work.py"
+    program.write_text("import profkit, torch\n" + textwrap.dedent(code))
+    return subprocess.run([sys.executable, str(program)], capture_output=True, text=True, env=env, timeout=60)
+
+
+def test_by_hand_it_says_which_clock_and_what_a_single_call_takes(tmp_path: Path) -> None:
+    done = run(tmp_path, "profkit.benchmark(lambda: torch.work(2000), name='w', budget=1, precision=0.05)")
+    assert done.stderr == ""
+    assert done.stdout.startswith("w: ")
+    assert "MPS, waited for; a single call, waited for, takes " in done.stdout
+
+
+def test_the_timing_pass_records_it_and_the_record_is_read(tmp_path: Path) -> None:
+    code = "profkit.benchmark(lambda: torch.work(2000), name='w')"
+    done = run(tmp_path, code, pass_name="timing", budget=1, precision=0.05, switch={"kind": "signpost"})
+    assert (done.returncode, done.stderr) == (0, "")
+    (path,) = tmp_path.glob("r.*.json")
+    (timing,) = timings([read_record(path)])
+    (samples,) = timing.processes
+    assert samples.clock == "mps-synchronized"
+    assert samples.single_seconds is not None
+    words = " ".join(device_notes(timing))
+    assert "CUDA" not in words
+    assert "L2" not in words
+
+
+def test_an_instrument_gets_all_of_the_work_inside_the_region(tmp_path: Path) -> None:
+    code = "profkit.benchmark(lambda: torch.work(5000), name='w')"
+    run(tmp_path, code, pass_name="trace", iterations=4, switch={"kind": "signpost"})
+    (path,) = tmp_path.glob("r.*.json")
+    record = read_record(path)
+    ((begin, end),) = record.spans
+    assert (end - begin) / 1e9 >= 0.02  # all four, of which the last were only put down
+    assert record.regions[0].iterations == 4
+
+
+def test_words_name_no_cuda() -> None:
+    samples = SampleSet((1e-3,) * 20, clock="mps-synchronized", cache="cold", single_seconds=2e-3)
+    assert list(device_words(samples)) == [
+        "MPS, waited for, cold caches",
+        "a single call, waited for, takes 2 ms",
+    ]

@@ -1,0 +1,280 @@
+"""The stopping rule, the timing loop on a clock of its own, and what several processes' records add up to."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from profkit.core.errors import UnreadableReport
+from profkit.core.types import SampleSet
+from profkit.runtime.passes import sampling, timing
+from profkit.runtime.passes.read_records import read_record, read_records, timings
+from profkit.runtime.passes.read_tracemalloc import growth, read_tracemalloc
+from profkit.runtime.region.record import BenchmarkTimes, RegionRecord, RegionTimes, encode
+
+RNG = random.Random(1)
+QUIET = [RNG.gauss(1.0, 0.002) for _ in range(64)]
+NOISY = [RNG.gauss(1.0, 0.2) for _ in range(64)]
+
+
+@pytest.mark.parametrize(
+    ("samples", "elapsed", "answer"),
+    [
+        (QUIET, 1.0, True),
+        (QUIET[:15], 1.0, False),  # too few to tell correlation from noise
+        (NOISY, 1.0, False),
+        (NOISY, 30.0, True),  # the budget is spent
+        ([], 1.0, False),
+        ([], 31.0, True),
+        ([1 + i / 100 for i in range(64)], 1.0, False),  # still drifting
+    ],
+)
+def test_enough(samples: list[float], elapsed: float, answer: bool) -> None:
+    assert sampling.enough(samples, 0.01, elapsed, 30.0) is answer
+
+
+def test_correlated_samples_are_not_enough_although_their_interval_is_narrow() -> None:
+    believed = 0
+    for seed in range(60):
+        rng = random.Random(seed)
+        wave, values = rng.gauss(0, 0.008), []
+        for _ in range(60):
+            values.append(1 + wave)
+            wave = 0.9 * wave + rng.gauss(0, 0.008 * 0.19**0.5)
+        believed += sampling.enough(values, 0.01, 1.0, 30.0)
+    assert believed <= 6
+
+
+def test_looks_are_on_a_geometric_schedule() -> None:
+    looks, count = [], 0
+    while count < 1000:
+        count = sampling.next_look(count)
+        looks.append(count)
+    assert looks[0] == 16
+    assert len(looks) < 16
+    assert all(later > earlier for earlier, later in itertools.pairwise(looks))
+
+
+class Clock:
+    """Time that passes only where the measured function says so."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now, self.calls = 0.0, 0
+        monkeypatch.setattr(timing, "perf_counter", lambda: self.now)
+        monkeypatch.setattr(timing, "clock_step", lambda: 1e-7)
+
+    def function(self, *costs: float, then: float, noise: float = 0.001) -> timing.Calls:
+        rng, first = random.Random(2), list(costs)
+
+        def fn() -> None:
+            self.calls += 1
+            self.now += first.pop(0) if first else then * rng.gauss(1.0, noise)
+
+        return timing.Calls(fn)
+
+
+def test_loops_double_until_a_sample_lasts_a_millisecond(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch)
+    calls = clock.function(then=1e-6)
+    samples = timing.time_calls(calls, precision=0.01, budget=5.0)
+    assert samples.loops == 1024
+    assert samples.seconds[0] == pytest.approx(1e-6, rel=0.01)
+    assert samples.warm
+    assert samples.precise
+
+
+@pytest.mark.parametrize(
+    "first",
+    [(0.9,), (*(1e-6 for _ in range(600)), 0.02), (0.5, *(1e-6 for _ in range(700)), 0.03)],
+    ids=["the first call compiles", "another process takes the core", "both"],
+)
+def test_one_long_sample_does_not_end_the_doubling(
+    monkeypatch: pytest.MonkeyPatch, first: tuple[float, ...]
+) -> None:
+    calls = Clock(monkeypatch).function(*first, then=1e-6)
+    assert timing.time_calls(calls, precision=0.01, budget=5.0).loops == 1024
+
+
+def test_the_first_slow_calls_are_warm_up_and_kept_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = Clock(monkeypatch).function(0.9, 0.3, 0.1, 0.05, then=0.01)
+    samples = timing.time_calls(calls, precision=0.01, budget=30.0)
+    assert max(samples.seconds) < 0.011
+    assert samples.warmup[:4] == pytest.approx((0.9, 0.3, 0.1, 0.05))
+
+
+def test_quiet_samples_stop_long_before_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    samples = timing.time_calls(Clock(monkeypatch).function(then=0.05), precision=0.01, budget=100.0)
+    assert samples.spent < 4.0
+    assert 40 <= len(samples.seconds) <= 64
+
+
+def test_quick_samples_are_spread_over_a_fifth_of_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    samples = timing.time_calls(Clock(monkeypatch).function(then=0.002), precision=0.01, budget=10.0)
+    assert 0.19 <= sum(samples.seconds) < 0.4
+
+
+def test_noise_ends_with_the_budget_and_says_not_precise(monkeypatch: pytest.MonkeyPatch) -> None:
+    samples = timing.time_calls(
+        Clock(monkeypatch).function(then=0.05, noise=0.5), precision=0.001, budget=3.0
+    )
+    assert 2.5 < samples.spent <= 3.1
+    assert not samples.precise
+
+
+def test_warm_up_calls_that_were_asked_for_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    samples = timing.time_calls(Clock(monkeypatch).function(then=0.01), precision=0.01, budget=5.0, warmup=7)
+    assert len(samples.warmup) >= 7
+
+
+def test_drift_to_the_end_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch)
+
+    def fn() -> None:
+        clock.calls += 1
+        clock.now += 0.01 * (1 + clock.calls / 50)
+
+    assert not timing.time_calls(timing.Calls(fn), precision=0.01, budget=3.0).warm
+
+
+# ---------------------------------------------------------------- records of several processes
+
+
+def bench(pid: int, name: str, *seconds: float, flops: float | None = None) -> RegionRecord:
+    samples = SampleSet(seconds, pid=pid)
+    return RegionRecord(pid, "timing", benchmarks=(BenchmarkTimes(name, samples, flops),), precision=0.02)
+
+
+def region(pid: int, name: str, *seconds: float) -> RegionRecord:
+    return RegionRecord(pid, "timing", (RegionTimes(name, len(seconds), len(seconds), seconds),))
+
+
+def test_one_sample_set_for_each_process() -> None:
+    (found,) = timings([bench(1, "a", 1.0, 2.0, flops=5.0), bench(2, "a", 3.0)])
+    assert (found.kind, found.flops, found.precision) == ("benchmark", 5.0, 0.02)
+    assert [(s.pid, s.seconds) for s in found.processes] == [(1, (1.0, 2.0)), (2, (3.0,))]
+
+
+def test_one_name_benchmarked_twice_in_a_process_is_two_things() -> None:
+    both = [RegionRecord(pid, "timing", benchmarks=bench(pid, "a", 1.0).benchmarks * 2) for pid in (1, 2)]
+    assert [(t.name, len(t.processes)) for t in timings(both)] == [("a", 2), ("a (2)", 2)]
+
+
+def test_a_benchmark_wins_over_a_region_of_its_name_in_any_process() -> None:
+    found = timings([region(1, "a", 9.0), bench(2, "a", 1.0), region(2, "b", 2.0)])
+    assert [(t.name, t.kind, len(t.processes)) for t in found] == [("a", "benchmark", 1), ("b", "region", 1)]
+
+
+def test_slow_first_entries_of_a_region_are_its_warm_up() -> None:
+    (found,) = timings([region(1, "a", 5.0, 3.0, 2.0, *QUIET)])
+    (samples,) = found.processes
+    assert samples.warmup[:3] == (5.0, 3.0, 2.0)
+    assert max(samples.seconds) < 1.1
+    assert samples.warm
+    assert samples.precise
+
+
+def test_one_entry_is_neither_warm_nor_precise() -> None:
+    (found,) = timings([region(1, "a", 5.0)])
+    assert (found.processes[0].warm, found.processes[0].precise) == (False, False)
+
+
+def test_nothing_recorded_is_no_timing() -> None:
+    assert timings([]) == ()
+    assert timings([RegionRecord(1, "timing")]) == ()
+    assert timings(read_records([])) == ()
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\xff\xfe\0", b"{}", b"[1", encode(bench(1, "a", 1.0)).encode()[:-9]]
+)
+def test_a_damaged_record_is_refused_by_its_name(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "timing.1.json"
+    path.write_bytes(content)
+    with pytest.raises(UnreadableReport, match=r"^timing\.1\.json"):
+        read_record(path)
+
+
+def test_an_absent_record_is_refused_by_its_name(tmp_path: Path) -> None:
+    for path in (tmp_path / "absent.json", tmp_path):
+        with pytest.raises(UnreadableReport, match="cannot be read"):
+            read_record(path)
+
+
+# ---------------------------------------------------------------- tracemalloc results
+
+RESULT = {
+    "schema": "profkit.tracemalloc/1",
+    "python": "3.11.7",
+    "entries": 1,
+    "iterations": 3,
+    "seconds": 1.0,
+    "peak": 100,
+    "end": 50,
+    "region": {"start": 10, "peak": 90},
+    "points": [[0, 10], [1, 20]],
+    "top": [{"file": "x.py", "line": 3, "size": 40, "count": 2}],
+    "growth": [],
+    "growth_iterations": [0, 3],
+    "notes": ["a remark"],
+}
+
+
+def test_a_tracemalloc_result_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps(RESULT))
+    found = read_tracemalloc(path)
+    assert (found.peak, found.start, found.region_peak, found.growth_between) == (100, 10, 90, (0, 3))
+    assert (found.top[0].file, found.top[0].size, found.notes) == ("x.py", 40, ("a remark",))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\0\xff",
+        b"[]",
+        b"{}",
+        json.dumps({**RESULT, "schema": "profkit.region/1"}).encode(),
+        json.dumps({**RESULT, "peak": -1}).encode(),
+        json.dumps({**RESULT, "peak": 1.5}).encode(),
+        json.dumps({**RESULT, "points": [[1]]}).encode(),
+        json.dumps({**RESULT, "top": [{}]}).encode(),
+        json.dumps({**RESULT, "region": 3}).encode(),
+        json.dumps({key: value for key, value in RESULT.items() if key != "notes"}).encode(),
+        json.dumps(RESULT).encode()[:-5],
+        b"[" * 100_000,
+    ],
+)
+def test_a_damaged_tracemalloc_result_is_refused_by_its_name(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "t.json"
+    path.write_bytes(content)
+    with pytest.raises(UnreadableReport, match=r"^t\.json"):
+        read_tracemalloc(path)
+
+
+@pytest.mark.parametrize(
+    ("points", "leak"),
+    [
+        ([(i, 1000 + 100 * i) for i in range(40)], True),
+        ([(i, 1000 + 7 * i) for i in range(40)], False),  # less than a pointer per iteration
+        ([(i, 1000 + 64 * (i // 16)) for i in range(64)], False),
+        ([(i, 1000 + 500 * (i % 5)) for i in range(40)], False),  # a saw tooth
+        ([(i, 1000 + (5000 if i >= 3 else 0)) for i in range(40)], False),  # a cache filled once
+        ([(i, 9000 - 100 * i) for i in range(40)], False),
+        ([(i, 1000 + 100 * i) for i in range(6)], None),
+        ([], None),
+    ],
+)
+def test_what_grows_is_a_leak_and_what_does_not_is_none(
+    points: list[tuple[int, int]], leak: bool | None
+) -> None:
+    assert growth(points).leak is leak
+
+
+def test_thousands_of_points_are_judged_quickly_and_alike() -> None:
+    found = growth([(i, 50 * i) for i in range(5000)])
+    assert (found.leak, found.per_iteration) == (True, 50.0)

@@ -1,0 +1,103 @@
+"""The record on disk: what is written is read back, and what is damaged is refused with a sentence."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from profkit.core.errors import UnreadableReport
+from profkit.core.types import Directive, SampleSet, TritonWork, Tuning
+from profkit.runtime.region.record import (
+    BenchmarkTimes,
+    RegionRecord,
+    RegionTimes,
+    decode,
+    directive_of,
+    encode,
+    save,
+)
+
+RECORD = RegionRecord(
+    pid=7,
+    pass_name="timing",
+    regions=(RegionTimes("a", 3, 30, (0.1, 0.2), 2),),
+    benchmarks=(BenchmarkTimes("b", SampleSet((0.1, 0.2), 4, (0.5,), True, False, 7, 1.5), 1e9, None),),
+    precision=0.02,
+    notes=("a remark",),
+    triton=TritonWork("timing", 7, (Tuning("k", "m", "n 8", "B 2", 3, 1, 2.5, True),), 1, 4, 3, 0.5),
+)
+
+
+def test_what_is_written_is_read_back() -> None:
+    assert decode(encode(RECORD)) == RECORD
+
+
+def test_the_document_carries_schema_process_and_pass() -> None:
+    data = json.loads(encode(RECORD))
+    assert (data["schema"], data["pid"], data["pass"]) == ("profkit.region/1", 7, "timing")
+    assert data["regions"][0]["seconds"] == [0.1, 0.2]
+
+
+def test_a_number_that_is_none_is_never_written(tmp_path: Path) -> None:
+    wrong = RegionRecord(1, "timing", (RegionTimes("a", 1, 1, (float("nan"),)),))
+    with pytest.raises(ValueError, match="JSON compliant"):
+        save(wrong, str(tmp_path / "r.json"))
+    assert os.listdir(tmp_path) == []
+
+
+def test_saving_replaces_whole_files_and_leaves_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "r.json"
+    save(RECORD, str(path))
+    save(RECORD, str(path))
+    assert os.listdir(tmp_path) == ["r.json"]
+    assert decode(path.read_text()) == RECORD
+
+
+GOOD = json.loads(encode(RECORD))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "\0\0",
+        "[]",
+        "{}",
+        '{"schema": "profkit.run/1"}',
+        json.dumps({**GOOD, "pid": None}),
+        json.dumps({**GOOD, "regions": 3}),
+        json.dumps({**GOOD, "regions": [{}]}),
+        json.dumps({**GOOD, "regions": [{"name": "a", "entries": 1, "iterations": 1, "seconds": [-1]}]}),
+        json.dumps({**GOOD, "regions": [{"name": "a", "entries": 1, "iterations": 1, "seconds": ["x"]}]}),
+        json.dumps({**GOOD, "regions": [{"name": "a", "entries": 0, "iterations": 1, "seconds": [1]}]}),
+        json.dumps(
+            {**GOOD, "regions": [{"name": "a", "entries": 1, "iterations": 1, "seconds": [float("nan")]}]}
+        ),
+        json.dumps({**GOOD, "benchmarks": [{"name": "b"}]}),
+        json.dumps({**GOOD, "benchmarks": [{"name": "b", "sample_set": {"seconds": "no"}}]}),
+        json.dumps({**GOOD, "benchmarks": [{**GOOD["benchmarks"][0], "flops": -1}]}),
+        json.dumps({**GOOD, "triton": "much"}),
+        json.dumps({**GOOD, "triton": {"pass_name": "timing", "pid": 7, "tunings": [{"kernel": 3}]}}),
+        json.dumps({**GOOD, "precision": "1e999"}),
+        "[" * 100_000,
+        encode(RECORD)[:-20],
+    ],
+)
+def test_a_damaged_record_is_refused_by_name(text: str) -> None:
+    with pytest.raises(UnreadableReport, match=r"^timing\.7\.json"):
+        decode(text, "timing.7.json")
+
+
+def test_the_directive_is_read_from_what_its_model_says() -> None:
+    text = '{"pass_name": "counters", "record": "/r", "switch": {"kind": "valgrind"}, "iterations": 4}'
+    found = directive_of(text)
+    assert isinstance(found, Directive)
+    assert (found.pass_name, found.iterations, found.switch and found.switch.kind) == (
+        "counters",
+        4,
+        "valgrind",
+    )

@@ -1,0 +1,471 @@
+"""What a region does in a workload's process, seen from outside: processes, records, exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from profkit.runtime.region.record import RegionRecord, RegionTimes, decode
+
+ROOT = Path(__file__).resolve().parents[3]
+Run = Callable[..., "Done"]
+
+
+class Done:
+    """A finished workload and what it recorded, by process."""
+
+    def __init__(self, process: subprocess.CompletedProcess[str], folder: Path) -> None:
+        self.code, self.out, self.err = process.returncode, process.stdout, process.stderr
+        texts = {path: path.read_text() for path in sorted(folder.glob("r.*.json"))}
+        self.records = [decode(text, path.name) for path, text in texts.items()]
+
+    @property
+    def record(self) -> RegionRecord:
+        assert len(self.records) == 1, self.err
+        return self.records[0]
+
+    def region(self, name: str) -> RegionTimes:
+        return next(region for region in self.record.regions if region.name == name)
+
+
+@pytest.fixture
+def workload(tmp_path: Path) -> Run:
+    """Run a program text, profiled by default."""
+
+    def run(
+        code: str, *, profiled: bool = True, directive: dict[str, object] | None = None, **env: str
+    ) -> Done:
+        path = tmp_path / "workload.py"
+        path.write_text("import profkit\n" + textwrap.dedent(code))
+        asked = {"pass_name": "trace", "record": str(tmp_path / "r"), **(directive or {})}
+        full = {**os.environ, "PYTHONPATH": str(ROOT), **env}
+        full.pop("PROFKIT_DIRECTIVE", None)
+        if profiled:
+            full.setdefault("PROFKIT_DIRECTIVE", json.dumps(asked))
+        done = subprocess.run(
+            [sys.executable, str(path)], capture_output=True, text=True, env={**full, **env}, timeout=60
+        )
+        return Done(done, tmp_path)
+
+    return run
+
+
+# ---------------------------------------------------------------- unprofiled
+
+
+def test_unprofiled_it_imports_nothing_but_itself(workload: Run) -> None:
+    done = workload(
+        """
+        import sys
+        before = set(sys.modules)
+        with profkit.region("a"):
+            pass
+        others = {"warnings"}  # which importlib itself loads, in some versions
+        print(sorted(n for n in set(sys.modules) - before - others if not n.startswith("importlib")))
+        """,
+        profiled=False,
+    )
+    assert done.out.strip() == "['profkit.region']"
+    assert done.records == []
+
+
+def test_unprofiled_a_decorated_function_is_the_function_itself(workload: Run) -> None:
+    done = workload("f = lambda: 1\nprint(profkit.region('a')(f) is f)", profiled=False)
+    assert done.out == "True\n"
+
+
+@pytest.mark.parametrize("profiled", [False, True])
+def test_a_decorator_without_a_name_is_refused_with_a_sentence(workload: Run, profiled: bool) -> None:
+    done = workload("@profkit.region\ndef f(): pass", profiled=profiled)
+    assert 'TypeError: a region needs its name: @profkit.region("name")' in done.err
+
+
+@pytest.mark.parametrize("profiled", [False, True])
+@pytest.mark.parametrize(
+    "first",
+    [
+        "profkit.benchmark",
+        "import profkit.runtime.region.record",
+        "from profkit.runtime.region import region",
+    ],
+)
+def test_the_name_region_is_callable_whatever_was_imported_first(
+    workload: Run, first: str, profiled: bool
+) -> None:
+    done = workload(f"{first}\nwith profkit.region('a'): print('in')", profiled=profiled)
+    assert (done.code, done.out) == (0, "in\n")
+
+
+@pytest.mark.parametrize("profiled", [False, True])
+def test_an_exception_passes_through(workload: Run, profiled: bool) -> None:
+    done = workload("with profkit.region('a'):\n    raise KeyError('mine')", profiled=profiled)
+    assert done.code == 1
+    assert done.err.endswith("KeyError: 'mine'\n")
+    if profiled:
+        assert done.region("a").entries == 1
+
+
+# ---------------------------------------------------------------- profiled
+
+
+def test_entries_are_counted_and_timed(workload: Run) -> None:
+    done = workload("import time\nfor _ in range(3):\n    with profkit.region('a'): time.sleep(0.02)")
+    region = done.region("a")
+    assert (region.entries, region.iterations, len(region.seconds)) == (3, 3, 3)
+    assert all(0.02 <= seconds < 0.5 for seconds in region.seconds)
+
+
+def test_nested_and_recursive_regions_each_count(workload: Run) -> None:
+    done = workload(
+        """
+        @profkit.region("walk")
+        def walk(n):
+            return n and walk(n - 1)
+        with profkit.region("outer"):
+            walk(4)
+        """
+    )
+    assert {r.name: r.entries for r in done.record.regions} == {"walk": 5, "outer": 1}
+
+
+def test_a_decorator_keeps_name_and_result_and_marks_coroutines(workload: Run) -> None:
+    done = workload(
+        """
+        import asyncio
+        @profkit.region("a")
+        async def wait(n):
+            "its words"
+            await asyncio.sleep(0.03)
+            return n
+        async def main():
+            print(await asyncio.gather(wait(1), wait(2)), wait.__name__, wait.__doc__)
+        asyncio.run(main())
+        """
+    )
+    assert done.out == "[1, 2] wait its words\n"
+    assert done.region("a").entries == 2
+    assert min(done.region("a").seconds) >= 0.029
+
+
+def test_threads_count_into_one_record(workload: Run) -> None:
+    done = workload(
+        """
+        import threading
+        def work():
+            for _ in range(200):
+                with profkit.region("a"): pass
+        threads = [threading.Thread(target=work) for _ in range(8)]
+        [t.start() for t in threads]; [t.join() for t in threads]
+        """
+    )
+    assert done.region("a").entries == 1600
+
+
+def test_a_signal_handler_may_enter_a_region_while_the_first_one_is_being_imported(workload: Run) -> None:
+    done = workload(
+        """
+        import sys
+        def handler(frame, event, _):
+            if frame.f_code.co_name == "_Unprofiled" and event == "call":
+                print("in the midst")
+                with profkit.region("handler"): pass
+        sys.setprofile(handler)
+        with profkit.region("a"): pass
+        """
+    )
+    assert done.out == "in the midst\n", done.err
+    assert done.region("a").entries == 1
+
+
+def test_a_signal_handler_may_enter_a_region_at_any_moment(workload: Run) -> None:
+    done = workload(
+        """
+        import signal
+        def handler(*_):
+            with profkit.region("handler"): pass
+            signal.setitimer(signal.ITIMER_REAL, 0.0005)  # again, but never while it still runs: it would pile up
+        signal.signal(signal.SIGALRM, handler)
+        signal.setitimer(signal.ITIMER_REAL, 0.0005)
+        for _ in range(30_000):
+            with profkit.region("a"): pass
+        signal.signal(signal.SIGALRM, signal.SIG_IGN)
+        """
+    )
+    assert done.region("a").entries == 30_000
+
+
+SWITCH = """
+import sys, types
+log = []
+class Log:
+    def enter(self, name): log.append("+" + name)
+    def exit(self, name): log.append("-" + name)
+sys.modules["profkit_pass_host"] = types.SimpleNamespace(switch=Log())
+"""
+
+
+def test_only_the_outermost_entry_switches(workload: Run) -> None:
+    done = workload(
+        SWITCH
+        + """
+with profkit.region("a"):
+    with profkit.region("b"):
+        with profkit.region("a"): pass
+    with profkit.region("b"): pass
+with profkit.region("c"): pass
+print(log)
+"""
+    )
+    assert done.out == "['+a', '-a', '+c', '-c']\n"
+
+
+def test_a_directive_can_name_the_entries_that_are_switched_and_all_are_counted(workload: Run) -> None:
+    code = """
+for n in range(9):
+    with profkit.region(f"r{n}"):
+        with profkit.region("inner"): pass
+print(log)
+"""
+    done = workload(SWITCH + code, directive={"entries": [2, 3]})
+    assert done.out == "['+r2', '-r2', '+r3', '-r3', '+r4', '-r4']\n"
+    assert done.region("inner").entries == 9
+
+
+def test_overlapping_threads_switch_once(workload: Run) -> None:
+    done = workload(
+        SWITCH
+        + """
+import threading
+both = threading.Barrier(2)
+def work():
+    with profkit.region("a"): both.wait()
+threads = [threading.Thread(target=work) for _ in range(2)]
+[t.start() for t in threads]; [t.join() for t in threads]
+print(log)
+"""
+    )
+    assert done.out == "['+a', '-a']\n"
+
+
+def test_a_host_without_a_directive_is_switched_too(workload: Run) -> None:
+    done = workload(SWITCH + "with profkit.region('a'): pass\nprint(log)", profiled=False)
+    assert done.out == "['+a', '-a']\n"
+
+
+def test_a_switch_that_fails_is_a_note_and_not_the_workloads_end(workload: Run) -> None:
+    done = workload(
+        SWITCH.replace('log.append("+" + name)', "1 / 0")
+        + "for _ in range(2):\n    with profkit.region('a'): pass\nprint('done')"
+    )
+    assert (done.code, done.out) == (0, "done\n")
+    assert done.record.notes == ("Log failed: division by zero",)
+    assert done.err.count("profkit:") == 1
+
+
+def test_a_forked_child_leaves_its_own_record_without_the_parents_entries(workload: Run) -> None:
+    done = workload(
+        """
+        import os, sys
+        with profkit.region("before"): pass
+        if os.fork() == 0:
+            with profkit.region("child"): pass
+            sys.exit(0)
+        os.wait()
+        """
+    )
+    assert sorted([r.name for r in record.regions] for record in done.records) == [["before"], ["child"]]
+
+
+def test_a_fork_inside_a_region_leaves_the_entry_to_the_parent(workload: Run) -> None:
+    done = workload(
+        """
+        import os, sys
+        with profkit.region("a"):
+            child = os.fork()
+        if child == 0:
+            with profkit.region("b"): pass
+            sys.exit(0)
+        os.wait()
+        """
+    )
+    assert sorted((r.name, r.entries) for record in done.records for r in record.regions) == [
+        ("a", 1),
+        ("b", 1),
+    ]
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_workers_of_multiprocessing_record_all_their_entries(workload: Run, method: str) -> None:
+    done = workload(
+        f"""
+        import multiprocessing
+        def work(n):
+            with profkit.region("work"): return n
+        if __name__ == "__main__":
+            with multiprocessing.get_context("{method}").Pool(1) as pool:
+                pool.map(work, range(50))
+                pool.close()
+                pool.join()
+        """
+    )
+    assert done.region("work").entries == 50
+
+
+def test_many_entries_are_thinned_and_all_counted(workload: Run) -> None:
+    done = workload(
+        """
+        from profkit.runtime.region import active
+        active.MOST_SECONDS = 64
+        for _ in range(1000):
+            with profkit.region("a"): pass
+        """
+    )
+    region = done.region("a")
+    assert region.entries == 1000
+    assert 32 <= len(region.seconds) <= 64
+    assert region.every == 16
+
+
+@pytest.mark.parametrize("record", ["/proc/no/such/folder/r", "/dev/full/r"])
+def test_a_record_that_cannot_be_written_is_one_line_on_stderr(workload: Run, record: str) -> None:
+    done = workload(
+        "for _ in range(3):\n    with profkit.region('a'): pass\nprint('done')",
+        directive={"record": record},
+    )
+    assert (done.code, done.out) == (0, "done\n")
+    assert done.err.startswith("profkit: cannot write the region record: ")
+    assert len(done.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "directive", ["", "{", "[]", '{"pass_name": "coffee", "record": "r"}', "null", "9" * 9999]
+)
+def test_a_directive_that_is_none_is_one_line_on_stderr(workload: Run, directive: str) -> None:
+    done = workload("with profkit.region('a'): print('in')", PROFKIT_DIRECTIVE=directive)
+    assert (done.code, done.out) == (0, "in\n")
+    assert len(done.err.splitlines()) == 1
+    assert "nothing is recorded" in done.err
+
+
+def test_a_workload_killed_in_the_middle_has_left_its_record(workload: Run) -> None:
+    done = workload("import os\nwith profkit.region('a'): pass\nos.kill(os.getpid(), 9)")
+    assert done.code == -9
+    assert done.region("a").entries == 1
+
+
+def test_valgrinds_switch_outside_valgrind_says_so(workload: Run) -> None:
+    done = workload("with profkit.region('a'): print('in')", directive={"switch": {"kind": "valgrind"}})
+    assert done.out == "in\n"
+    assert done.record.notes == ("this process does not run under valgrind",)
+
+
+# ---------------------------------------------------------------- perf's fifos
+
+
+def test_without_perf_at_the_fifo_nothing_waits(workload: Run, tmp_path: Path) -> None:
+    control, ack = tmp_path / "control", tmp_path / "ack"
+    os.mkfifo(control)
+    os.mkfifo(ack)
+    begin = time.monotonic()
+    done = workload(
+        "with profkit.region('a'): print('in')",
+        directive={"switch": {"kind": "perf-control", "control": str(control), "ack": str(ack)}},
+    )
+    assert done.out == "in\n"
+    assert time.monotonic() - begin < 5
+    assert done.record.notes == ("perf does not listen at its control fifo: No such device or address",)
+
+
+def test_a_perf_that_never_answers_costs_one_timeout(workload: Run, tmp_path: Path) -> None:
+    control, ack = tmp_path / "control", tmp_path / "ack"
+    os.mkfifo(control)
+    os.mkfifo(ack)
+    held = [os.open(control, os.O_RDWR), os.open(ack, os.O_RDWR)]
+    try:
+        done = workload(
+            """
+            import time
+            from profkit.runtime.region import perf_control
+            perf_control.ANSWER_SECONDS = 0.2
+            begin = time.monotonic()
+            for _ in range(5):
+                with profkit.region('a'): pass
+            print(time.monotonic() - begin)
+            """,
+            directive={"switch": {"kind": "perf-control", "control": str(control), "ack": str(ack)}},
+        )
+    finally:
+        for descriptor in held:
+            os.close(descriptor)
+    assert 0.2 <= float(done.out) < 0.5
+    assert done.record.notes[0].startswith("perf did not answer")
+
+
+@pytest.mark.perf
+def test_perf_counts_the_region_only(workload: Run, tmp_path: Path) -> None:
+    control, ack, out = tmp_path / "control", tmp_path / "ack", tmp_path / "stat"
+    os.mkfifo(control)
+    os.mkfifo(ack)
+    code = """
+        import time
+        def burn(seconds):
+            end = time.process_time() + seconds
+            while time.process_time() < end: pass
+        burn(0.4)
+        for _ in range(2):
+            with profkit.region('a'): burn(0.1)
+        burn(0.4)
+    """
+    program = tmp_path / "workload.py"
+    program.write_text("import profkit\n" + textwrap.dedent(code))
+    switch = {"kind": "perf-control", "control": str(control), "ack": str(ack)}
+    directive = {"pass_name": "counters", "record": str(tmp_path / "r"), "switch": switch}
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "LC_ALL": "C", "PROFKIT_DIRECTIVE": json.dumps(directive)}
+    command = ["perf", "stat", "-x", "|", "-o", str(out), "-e", "task-clock", "--delay=-1"]
+    command += [f"--control=fifo:{control},{ack}", sys.executable, str(program)]
+    subprocess.run(command, check=True, env=env, capture_output=True, timeout=60)
+    milliseconds = float(
+        next(line for line in out.read_text().splitlines() if "task-clock" in line).split("|")[0]
+    )
+    assert 190 < milliseconds < 300
+    record = decode(next(tmp_path.glob("r.*.json")).read_text())
+    assert record.notes == ()
+    assert record.regions[0].entries == 2
+
+
+def test_two_processes_at_once_share_one_switch(workload: Run, tmp_path: Path) -> None:
+    control, ack = tmp_path / "control", tmp_path / "ack"
+    os.mkfifo(control)
+    os.mkfifo(ack)
+    said = os.open(control, os.O_RDWR | os.O_NONBLOCK)
+    answers = os.open(ack, os.O_RDWR)
+    os.write(answers, b"ack\n\0" * 2)  # one each for enable and disable; the first is drained away
+    try:
+        done = workload(
+            """
+            import os, sys
+            from profkit.runtime.region import perf_control
+            perf_control.PerfControl._drain = lambda self: None
+            with profkit.region("parent"):
+                if os.fork() == 0:
+                    with profkit.region("child"): pass
+                    os._exit(0)
+                os.wait()
+            """,
+            directive={"switch": {"kind": "perf-control", "control": str(control), "ack": str(ack)}},
+        )
+        heard = os.read(said, 4096)
+    finally:
+        os.close(said)
+        os.close(answers)
+    assert done.code == 0
+    assert heard == b"enable\ndisable\n"
+    assert "another process of the workload is in its region" in done.err

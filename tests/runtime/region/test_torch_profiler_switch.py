@@ -1,0 +1,244 @@
+"""torch's profiler as a switch, and over a whole program: by a torch that stands in, and by the real one on the CPU."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from profkit.runtime.passes.command import HOST
+from profkit.runtime.region.record import decode
+
+ROOT = Path(__file__).resolve().parents[3]
+STAND_IN = ROOT / "tests" / "stand_ins" / "torch"
+
+
+class Seen:
+    """How the workload ended, what it recorded, and the traces it left."""
+
+    def __init__(self, folder: Path, done: subprocess.CompletedProcess[str]) -> None:
+        self.out, self.err, self.code = done.stdout, done.stderr, done.returncode
+        self.traces: list[dict[str, Any]] = [
+            json.loads(path.read_text()) for path in sorted(folder.glob("trace.*.json"))
+        ]
+        records = [decode(path.read_text()) for path in sorted(folder.glob("r.*.json"))]
+        self.notes = tuple(note for record in records for note in record.notes)
+        self.left = sorted(path.name.split(".")[0] for path in folder.iterdir() if path.name != "work.py")
+
+    def events(self, category: str) -> list[dict[str, Any]]:
+        return [
+            event for trace in self.traces for event in trace["traceEvents"] if event.get("cat") == category
+        ]
+
+
+def run(folder: Path, code: str, *, hosted: bool = False, real: bool = False, **env: str) -> Seen:
+    (folder / "work.py").write_text(textwrap.dedent(code))
+    full = {**os.environ, "PYTHONPATH": f"{ROOT}" if real else f"{ROOT}{os.pathsep}{STAND_IN}", **env}
+    full.pop("PROFKIT_DIRECTIVE", None)
+    argv = [sys.executable, str(folder / "work.py")]
+    if hosted:
+        argv[1:] = [str(HOST), "torch", str(folder / "trace"), "--", str(folder / "work.py")]
+    else:
+        switch = {"kind": "torch-profiler", "output": str(folder / "trace")}
+        directive = {"pass_name": "trace", "record": str(folder / "r"), "switch": switch}
+        full["PROFKIT_DIRECTIVE"] = json.dumps(directive)
+    return Seen(folder, subprocess.run(argv, capture_output=True, text=True, env=full, timeout=120))
+
+
+LOOP = """
+import profkit, torch
+torch.kernel("before")
+for number in range(3):
+    with profkit.region("a <b>"): torch.kernel(f"inside {number}")
+    torch.kernel("between")
+"""
+
+
+def names(events: list[dict[str, Any]]) -> list[str]:
+    return [event["name"] for event in events]
+
+
+# ---------------------------------------------------------------- the switch
+
+
+def test_only_the_regions_kernels_are_in_the_trace_all_entries_in_one_file(tmp_path: Path) -> None:
+    seen = run(tmp_path, LOOP)
+    assert len(seen.traces) == 1
+    assert names(seen.events("kernel")) == ["inside 0", "inside 1", "inside 2"]
+    assert (seen.notes, seen.err, seen.left) == ((), "", ["r", "trace"])
+
+
+def test_each_entry_is_an_annotation_that_holds_its_kernels(tmp_path: Path) -> None:
+    seen = run(tmp_path, LOOP)
+    marks = seen.events("user_annotation")
+    assert [(mark["name"], mark["args"]) for mark in marks] == [("a <b>", {"domain": "profkit"})] * 3
+    for mark, kernel in zip(marks, seen.events("kernel"), strict=True):
+        assert mark["ts"] <= kernel["ts"] <= mark["ts"] + mark["dur"]
+
+
+def test_the_machine_is_not_named(tmp_path: Path) -> None:
+    assert all("host_name" not in trace for trace in run(tmp_path, LOOP).traces)
+
+
+def test_warm_up_loads_the_tracer_outside_of_the_region(tmp_path: Path) -> None:
+    code = """
+    import profkit, torch
+    profkit.benchmark(lambda: torch.kernel(f"call {torch._state['starts']}"), name="a")
+    """
+    seen = run(tmp_path, code)
+    assert set(names(seen.events("kernel"))) == {"call 2"}  # the first start was the tracer's own warm-up
+    assert len(seen.events("user_annotation")) == 1
+
+
+@pytest.mark.parametrize(
+    ("broken", "note"),
+    [
+        (
+            "start",
+            "torch's profiler cannot be used: RuntimeError: Profiler is already enabled on this thread",
+        ),
+        ("export", "torch's profiler cannot be used: OSError: [Errno 28] No space left on device"),
+    ],
+)
+def test_a_profiler_that_fails_is_a_note(tmp_path: Path, broken: str, note: str) -> None:
+    seen = run(tmp_path, LOOP + "print('done')", STAND_IN_TORCH=broken)
+    assert (seen.code, seen.out, seen.traces, seen.notes) == (0, "done\n", [], (note,))
+    assert seen.left == ["r"]
+
+
+def test_an_old_torch_is_asked_for_less(tmp_path: Path) -> None:
+    assert len(run(tmp_path, LOOP, STAND_IN_TORCH="old").events("kernel")) == 3
+
+
+def test_torch_is_never_imported_for_the_workload(tmp_path: Path) -> None:
+    seen = run(tmp_path, "import sys, profkit\nwith profkit.region('a'): print('torch' in sys.modules)")
+    assert seen.out == "False\n"
+    assert seen.traces == []
+    assert "before torch was imported" in seen.notes[0]
+
+
+def test_the_devices_in_use_are_waited_for_and_the_others_not_touched(tmp_path: Path) -> None:
+    seen = run(tmp_path, LOOP, SAY="1")
+    assert seen.err == "synchronize 0\n" * 6
+
+
+def test_a_region_inside_the_recording_of_a_graph_is_left_alone(tmp_path: Path) -> None:
+    code = (
+        "import profkit, torch\ntorch.use()\ntorch._state['capturing'] = True\nwith profkit.region('a'): pass"
+    )
+    seen = run(tmp_path, code)
+    assert seen.traces == []
+    assert "recording of a CUDA graph" in seen.notes[0]
+
+
+def test_a_forked_child_is_not_traced(tmp_path: Path) -> None:
+    code = """
+    import os, profkit, torch
+    with profkit.region("a"): torch.kernel("parent")
+    if os.fork() == 0:
+        with profkit.region("b"): torch.kernel("child")
+        raise SystemExit
+    os.wait()
+    """
+    assert names(run(tmp_path, code).events("kernel")) == ["parent"]
+
+
+def test_a_million_events_are_enough(tmp_path: Path) -> None:
+    code = """
+    import profkit, torch
+    with profkit.region("a"): torch.kernel("first")
+    from profkit.runtime.region import torch_profiler
+    torch_profiler.MOST_EVENTS = 3
+    for number in range(9):
+        with profkit.region("a"): torch.kernel(f"later {number}")
+    """
+    seen = run(tmp_path, code)
+    assert names(seen.events("kernel")) == ["first", "later 0"]
+    assert seen.notes == ("later entries of the region are not traced: 3 events are enough",)
+
+
+@pytest.mark.torch
+def test_the_real_torch_without_cuda_says_what_is_in_its_trace(tmp_path: Path) -> None:
+    code = """
+    import torch, profkit
+    x = torch.ones(64, 64)
+    with profkit.region("a"): x @ x
+    torch.softmax(x, 0)
+    """
+    seen = run(tmp_path, code, real=True)
+    if torch_traces_cuda():
+        pytest.skip("this torch has CUDA")
+    operators = names(seen.events("cpu_op"))
+    assert "aten::mm" in operators
+    assert not any("softmax" in name for name in operators)
+    assert seen.notes == ("this torch cannot trace CUDA: only its operators on the CPU are in the trace",)
+    (mark,) = seen.events("user_annotation")
+    product = next(event for event in seen.events("cpu_op") if event["name"] == "aten::mm")
+    assert mark["ts"] <= product["ts"] <= product["ts"] + product["dur"] <= mark["ts"] + mark["dur"]
+
+
+def torch_traces_cuda() -> bool:
+    import torch
+
+    return torch.profiler.ProfilerActivity.CUDA in torch.profiler.supported_activities()
+
+
+# ---------------------------------------------------------------- a whole program
+
+
+def test_a_program_that_marks_nothing_is_traced_from_its_first_use_of_cuda(tmp_path: Path) -> None:
+    seen = run(tmp_path, "import torch\nfor n in range(3): torch.kernel(f'k{n}')\nprint('done')", hosted=True)
+    assert (seen.code, seen.out, seen.err) == (0, "done\n", "")
+    assert names(seen.events("kernel")) == ["k0", "k1", "k2"]
+    assert seen.events("user_annotation") == []  # nothing was marked
+
+
+def test_under_the_host_a_marked_program_is_traced_in_its_regions_only(tmp_path: Path) -> None:
+    seen = run(tmp_path, LOOP, hosted=True)
+    assert names(seen.events("kernel")) == ["inside 0", "inside 1", "inside 2"]
+    assert seen.err == ""
+
+
+@pytest.mark.parametrize("code", ["print(1)", "import torch; print(1)"])
+def test_a_program_without_cuda_is_left_alone_and_it_is_said(tmp_path: Path, code: str) -> None:
+    seen = run(tmp_path, code, hosted=True)
+    assert (seen.code, seen.out, seen.traces) == (0, "1\n", [])
+    assert (
+        seen.err == "profkit: the program did not use CUDA through torch, so torch's profiler saw nothing\n"
+    )
+
+
+def test_the_trace_is_written_however_the_program_ends(tmp_path: Path) -> None:
+    seen = run(tmp_path, "import torch\ntorch.kernel('k')\nraise KeyError('mine')", hosted=True)
+    assert seen.code == 1
+    assert seen.err.endswith("KeyError: 'mine'\n")
+    assert names(seen.events("kernel")) == ["k"]
+
+
+def test_importing_torch_under_the_host_is_as_importing_it_alone(tmp_path: Path) -> None:
+    code = """
+    import sys, torch
+    print(torch.__spec__.name, torch.__file__.endswith("torch.py"), type(torch.__loader__).__name__)
+    print([type(finder).__name__ for finder in sys.meta_path if not isinstance(finder, type)])
+    """
+    alone = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(STAND_IN)},
+    )
+    assert run(tmp_path, code, hosted=True).out == alone.stdout
+
+
+def test_a_profiler_that_fails_under_the_host_costs_the_trace_and_not_the_program(tmp_path: Path) -> None:
+    seen = run(
+        tmp_path, "import torch\ntorch.kernel('k')\nprint('done')", hosted=True, STAND_IN_TORCH="start"
+    )
+    assert (seen.code, seen.out, seen.traces) == (0, "done\n", [])
+    assert seen.err.startswith("profkit: torch's profiler cannot be used: RuntimeError")

@@ -1,0 +1,335 @@
+"""What Triton did in a workload's process is found in Triton's own objects, and finding it breaks nothing."""
+
+from __future__ import annotations
+
+import os
+import sys
+import textwrap
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+from profkit.core.types import TritonWork, Tuning
+from profkit.runtime.region import triton_work as module
+from profkit.runtime.region.triton_work import triton_work
+from tests.runtime.region.test_region import Run
+from tests.runtime.region.test_region import workload as workload
+
+# A kernel of Triton's own class, in the interpreter and with times that are made up: the second configuration is best.
+TUNED = """
+    import triton, triton.language as tl, torch
+    from triton import Config
+
+    times = {}
+
+    def timed(call, quantiles):
+        call()
+        return times["next"].pop(0)
+
+    @triton.autotune([Config({"B": 16}, num_warps=2), Config({"B": 32}, num_stages=2), Config({"B": 64})], key=["n"],
+                     do_bench=timed)
+    @triton.jit
+    def doubled(x, y, n, B: tl.constexpr):
+        at = tl.program_id(0) * B + tl.arange(0, B)
+        tl.store(y + at, 2 * tl.load(x + at, mask=at < n), mask=at < n)
+
+    def call(n):
+        times["next"] = [[3.0, 3.0, 3.0], [1.0, 1.0, 1.0], [float("inf")] * 3]
+        x = torch.ones(n)
+        y = torch.empty(n)
+        doubled[lambda chosen: (triton.cdiv(n, chosen["B"]),)](x, y, n)
+        assert y.sum() == 2 * n
+"""
+
+
+def tuned(code: str) -> str:
+    return textwrap.dedent(TUNED) + textwrap.dedent(code)
+
+
+def test_a_tuned_kernel_is_told_with_its_key_its_choice_and_its_seconds(workload: Run) -> None:
+    pytest.importorskip("triton")
+    pytest.importorskip("torch")
+    done = workload(
+        tuned("""
+        with profkit.region("a"):
+            call(96)
+            call(40)
+        """),
+        TRITON_INTERPRET="1",
+    )
+    assert done.code == 0, done.err
+    work = done.record.triton
+    assert work is not None, done.record.notes
+    first, last = work.tunings
+    assert (last.kernel, last.module) == ("doubled", "__main__")
+    assert last.best == "B 32, 4 warps, 2 stages"
+    assert (last.configurations, last.failed, last.cached) == (3, 1, False)
+    assert last.key == "n 40, torch.float32, torch.float32"
+    assert last.seconds is not None
+    assert 0 < last.seconds < 60
+    # of keys before the last one Triton forgets how long they took
+    assert (first.key, first.seconds, first.configurations) == ("n 96, torch.float32, torch.float32", None, 3)
+    assert (work.pass_name, work.pid) == ("trace", done.record.pid)
+
+
+def test_what_was_tuned_is_known_when_a_benchmark_ended_however_the_process_ends(workload: Run) -> None:
+    pytest.importorskip("triton")
+    pytest.importorskip("torch")
+    done = workload(
+        tuned("""
+        import os
+        call(96)
+        profkit.benchmark(lambda: None, name="nothing")
+        os._exit(0)
+        """),
+        directive={"pass_name": "timing", "budget": 0.05},
+        TRITON_INTERPRET="1",
+    )
+    assert done.record.triton is not None
+    assert [tuning.kernel for tuning in done.record.triton.tunings] == ["doubled"]
+
+
+def test_triton_is_not_imported_for_it(workload: Run) -> None:
+    done = workload("""
+        import atexit, sys
+        atexit.register(lambda: print([name for name in sys.modules if name.split(".")[0] == "triton"]))
+        with profkit.region("a"): pass
+        """)
+    assert (done.out.strip(), done.record.triton) == ("[]", None)
+
+
+def test_a_triton_that_is_something_else_costs_a_remark_and_nothing_more(workload: Run) -> None:
+    done = workload("""
+        import sys, types
+        sys.modules["triton"] = types.ModuleType("triton")
+        jit = sys.modules["triton.runtime.jit"] = types.ModuleType("triton.runtime.jit")
+        class KernelInterface: pass
+        class Autotuner(KernelInterface):
+            cache = {(): None}
+            configs = property(lambda self: 1 / 0)
+            def __init__(self): self.cache = {}
+        jit.KernelInterface = KernelInterface
+        kernel = Autotuner()
+        with profkit.region("a"): pass
+        """)
+    assert done.code == 0
+    assert done.record.triton is None
+    assert any("ZeroDivisionError" in note for note in done.record.notes)
+    assert done.err == ""
+
+
+# ------------------------------------------------------------ other versions, by stand-ins for their objects
+
+
+class KernelInterface:
+    """Triton's base class of kernels."""
+
+
+class Autotuner(KernelInterface):
+    def __init__(self, **told: Any) -> None:
+        self.__dict__.update(told)
+
+
+class JITFunction(KernelInterface):
+    def __init__(self, **told: Any) -> None:
+        self.fn = example
+        self.__dict__.update(told)
+
+
+class CompiledKernel(SimpleNamespace):
+    pass
+
+
+def example() -> None:
+    """The Python function of a kernel."""
+
+
+def config(block: int, **told: Any) -> SimpleNamespace:
+    return SimpleNamespace(**{"kwargs": {"B": block}, "num_warps": 4, "num_stages": 3, "num_ctas": 1, **told})
+
+
+Place = Callable[..., TritonWork | None]
+
+
+@pytest.fixture
+def placed(monkeypatch: pytest.MonkeyPatch) -> Place:
+    """Puts kernels at the top of a module, and looks."""
+    jit = ModuleType("triton.runtime.jit")
+    jit.KernelInterface = KernelInterface  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "triton.runtime.jit", jit)
+    top = ModuleType("somebodys_kernels")
+    monkeypatch.setitem(sys.modules, "somebodys_kernels", top)
+
+    def look(*kernels: Any) -> TritonWork | None:
+        for number, kernel in enumerate(kernels):
+            setattr(top, f"kernel_{number}", kernel)
+        return triton_work("timing", 7)
+
+    return look
+
+
+CONFIGS = [config(1), config(2, num_ctas=2, maxnreg=64)]
+
+
+def tunings(work: TritonWork | None) -> tuple[Tuning, ...]:
+    assert work is not None
+    return work.tunings
+
+
+def test_triton_2_and_3_0_are_read_too(placed: Place) -> None:
+    """They have no names of keys, no base function, and one number for each configuration's time."""
+    times = {0: 1.0, 1: float("inf")}
+    old = Autotuner(
+        fn=JITFunction(cache={}), configs=CONFIGS, cache={(8, "fp16"): CONFIGS[1]}, bench_time=2.5,
+        configs_timings=times, key_idx=[0], early_config_prune=None, perf_model=None,
+    )  # fmt: skip
+    (tuning,) = tunings(placed(old))
+    assert tuning.key == "8, fp16"
+    assert tuning.best == "B 2, 4 warps, 3 stages, 2 CTAs, at most 64 registers"
+    assert (tuning.configurations, tuning.failed, tuning.seconds) == (2, 1, 2.5)
+
+
+def test_a_choice_that_was_read_from_disk_took_no_seconds_and_says_so(placed: Place) -> None:
+    read = Autotuner(
+        fn=JITFunction(), base_fn=example, keys=["n"], configs=CONFIGS, cache={(8,): config(2)}, cache_results=True,
+        configs_timings={0: [1.0], 1: [2.0]},
+    )  # fmt: skip
+    assert tunings(placed(read)) == (
+        Tuning("example", __name__, "n 8", "B 2, 4 warps, 3 stages", 2, 0, None, True),
+    )
+
+
+def test_of_a_kernel_that_sorts_out_configurations_only_the_last_number_is_known(placed: Place) -> None:
+    pruned = Autotuner(
+        fn=JITFunction(), keys=["n"], configs=CONFIGS, cache={(8,): CONFIGS[0], (9,): CONFIGS[1]},
+        configs_timings={0: [1.0]}, bench_time=1.0, early_config_prune=print, cache_results=True,
+    )  # fmt: skip
+    assert [(t.configurations, t.cached) for t in tunings(placed(pruned))] == [(None, False), (1, False)]
+
+
+def test_one_configuration_is_no_choice_and_a_kernel_that_never_ran_chose_nothing(placed: Place) -> None:
+    single = Autotuner(fn=JITFunction(), configs=CONFIGS[:1], cache={})
+    idle = Autotuner(fn=JITFunction(), configs=CONFIGS, cache={})
+    assert placed(single, idle) is None
+
+
+def test_a_kernel_in_many_modules_and_wrappers_is_one(placed: Place) -> None:
+    inner = Autotuner(fn=JITFunction(), configs=CONFIGS, cache={(): CONFIGS[0]})
+    assert len(tunings(placed(inner, inner, Autotuner(fn=inner)))) == 1
+
+
+def test_thousands_of_choices_are_not_all_kept(placed: Place) -> None:
+    many = [
+        Autotuner(fn=JITFunction(), configs=CONFIGS, cache={(n,): CONFIGS[0] for n in range(1000)})
+        for _ in range(20)
+    ]
+    work = placed(*many)
+    assert work is not None
+    assert (len(work.tunings), work.left_out) == (
+        module.MOST_TUNINGS,
+        20 * module.MOST_KEYS - module.MOST_TUNINGS,
+    )
+
+
+def test_a_module_that_loads_itself_when_touched_is_left_alone(
+    placed: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Lazy(ModuleType):
+        def __getattribute__(self, name: str) -> Any:
+            raise AssertionError(f"{name} was touched")
+
+    monkeypatch.setitem(sys.modules, "lazy", Lazy("lazy"))
+    assert placed() is None
+
+
+# ------------------------------------------------------------ compiling
+
+
+def binary(folder: Path, name: str, *times: float) -> CompiledKernel:
+    """A compiled kernel whose files were written at these times, in seconds from now."""
+    group = {}
+    for number, when in enumerate(times):
+        path = folder / f"{name}.{number}"
+        path.touch()
+        stamp = time.time() + when
+        os.utime(path, (stamp, stamp))
+        group[path.name] = str(path)
+    return CompiledKernel(metadata_group=group)
+
+
+def test_what_lay_in_tritons_cache_is_told_from_what_was_compiled_here(placed: Place, tmp_path: Path) -> None:
+    """In 3.7 the kernels of a device are the first of what is kept for it; in older versions they stood alone."""
+    old, new = binary(tmp_path, "old", -9e5, -9e5 + 3), binary(tmp_path, "new", 0, 0.25, 1.5)
+    work = placed(JITFunction(device_caches={0: ({"a": old, "b": new}, {}, "target")}))
+    assert work is not None
+    assert (work.binaries, work.cached) == (2, 1)
+    assert work.compile_seconds == pytest.approx(1.5, abs=0.01)
+    assert placed(JITFunction(cache={0: {"a": old, "b": new}})) == work
+
+
+COMPILED = """
+    import torch
+    import triton, triton.language as tl
+    from triton.backends.compiler import GPUTarget
+    from triton.runtime.driver import driver
+
+    class Hopper:  # Triton's compiler needs no device, only the name of one
+        def get_current_target(self): return GPUTarget("cuda", 90, 32)
+        def get_current_device(self): return 0
+        def get_current_stream(self, device): return 0
+
+    driver.set_active(Hopper())
+
+    @triton.jit
+    def doubled(x, y, n, B: tl.constexpr):
+        at = tl.program_id(0) * B + tl.arange(0, B)
+        tl.store(y + at, 2 * tl.load(x + at, mask=at < n), mask=at < n)
+
+    heard = []
+    triton.knobs.compilation.listener = lambda *, times, **_: heard.append(times.total_lowering / 1e6)
+    with profkit.region("a"):
+        for block in (64, 128):
+            doubled.warmup(torch.float16, torch.float16, 1024, B=block, grid=(1,))
+    print(sum(heard))
+"""
+
+
+def test_tritons_own_compiler_is_told_warm_from_cold_and_its_seconds_are_about_right(
+    workload: Run, tmp_path: Path
+) -> None:
+    pytest.importorskip("triton", minversion="3.4")
+    pytest.importorskip("torch")
+    first = workload(COMPILED, TRITON_CACHE_DIR=str(tmp_path / "cache"))
+    assert first.code == 0, first.err
+    cold = first.record.triton
+    assert cold is not None
+    assert (cold.binaries, cold.cached) == (2, 0)
+    assert cold.compile_seconds is not None
+    assert 0.3 * float(first.out) < cold.compile_seconds < 1.2 * float(first.out) + 0.1
+    (tmp_path / f"r.{cold.pid}.json").unlink()
+    warm = workload(COMPILED, TRITON_CACHE_DIR=str(tmp_path / "cache")).record.triton
+    assert warm is not None
+    assert (warm.binaries, warm.cached, warm.compile_seconds) == (2, 2, 0.0)
+
+
+@pytest.mark.parametrize(
+    "lost",
+    [CompiledKernel(), CompiledKernel(metadata_group={"a": "/nowhere/at/all"})],
+    ids=["untold", "emptied"],
+)
+def test_where_files_do_not_tell_nothing_is_said_of_compiling(placed: Place, lost: CompiledKernel) -> None:
+    work = placed(JITFunction(device_caches={0: ({"a": lost}, {})}))
+    assert work == TritonWork("timing", 7, binaries=1)
+
+
+def test_the_start_of_this_process_is_known_here() -> None:
+    began = module._began()
+    if not sys.platform.startswith("linux"):
+        assert began is None
+    else:
+        assert began is not None
+        assert 0 < time.time() - began < 24 * 3600

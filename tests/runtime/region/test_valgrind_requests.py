@@ -1,0 +1,230 @@
+"""The switch under a real valgrind: what lies in a region counts, what lies around it does not."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from profkit.core.types import Report, Scope
+from profkit.profilers.valgrind.callgrind_file import read_callgrind
+from profkit.runtime.region import valgrind as requests
+from profkit.runtime.region.valgrind import Requests, ValgrindSwitch
+
+ROOT = Path(__file__).resolve().parents[3]
+SIZE = 1 << 21
+LINES = SIZE // 64  # of 64 bytes, that one `work()` reads, and writes
+
+PRELUDE = f"""
+import os, sys, threading
+from profkit.runtime.region.valgrind import ValgrindSwitch
+switch = ValgrindSwitch()
+assert switch.reason is None, switch.reason
+source, sink = bytearray({SIZE}), bytearray({SIZE})
+into = memoryview(sink)
+def work():
+    into[:] = source
+def measured(name, function):
+    switch.enter(name)
+    function()
+    switch.exit(name)
+"""
+
+
+def simulate(folder: Path, script: str) -> list[Report]:
+    """One report per process, in order of pids."""
+    argv = ["valgrind", "-q", "--tool=callgrind", "--cache-sim=yes", "--I1=32768,8,64", "--D1=32768,8,64"]
+    argv += ["--LL=16777216,16,64", "--instr-atstart=no", "--combine-dumps=yes"]
+    argv += [f"--callgrind-out-file={folder}/out.%p", sys.executable, "-I", "-S", "-c"]
+    path = f"import sys; sys.path.insert(0, {str(ROOT)!r})\n"
+    done = subprocess.run([*argv, path + PRELUDE + script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    files = sorted(folder.glob("out.*"), key=lambda p: int(p.suffix[1:]))
+    return [read_callgrind(file) for file in files]
+
+
+def count(report: Report, event: str, region: str | None = None) -> float:
+    scope = Scope("run") if region is None else Scope("region", region)
+    return next(c.value or 0.0 for c in report.counters if c.name == event and c.scope == scope)
+
+
+pytest_valgrind = pytest.mark.valgrind
+
+
+# ---------------------------------------------------------------- without valgrind
+
+
+def test_outside_of_valgrind_nothing_happens_and_no_code_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(requests.mmap, "mmap", lambda *a, **k: pytest.fail("made executable memory"))
+    switch = ValgrindSwitch()
+    assert switch.reason == "this process does not run under valgrind"
+    switch.prepare()
+    switch.enter("mlp")
+    switch.exit("mlp")
+
+
+@pytest.mark.parametrize(
+    ("what", "machine", "memory", "reason"),
+    [
+        ("an unknown machine", "riscv64", None, "no client request code for riscv64"),
+        ("a kernel that refuses", "x86_64", PermissionError(13, "denied"), "no executable memory"),
+    ],
+)
+def test_where_requests_cannot_be_sent_the_reason_is_said(
+    monkeypatch: pytest.MonkeyPatch, what: str, machine: str, memory: OSError | None, reason: str
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        assert memory is not None
+        raise memory
+
+    monkeypatch.setattr(requests, "inside_valgrind", lambda: True)
+    monkeypatch.setattr(requests.platform, "machine", lambda: machine)
+    monkeypatch.setattr(requests.mmap, "mmap", refuse)
+    assert reason in (Requests().reason or "")
+
+
+def test_on_a_real_processor_the_code_answers_that_nobody_listens(monkeypatch: pytest.MonkeyPatch) -> None:
+    if platform.machine() != "x86_64":
+        pytest.skip("the code of this machine has never been run")
+    monkeypatch.setattr(requests, "inside_valgrind", lambda: True)
+    assert Requests().reason == "valgrind does not answer client requests"
+
+
+@pytest.mark.parametrize(
+    ("machine", "expected"),
+    [
+        ("x86_64", "mov mov rol rol rol rol xchg mov ret"),
+        ("aarch64", "mov mov ror ror ror ror orr mov ret"),
+    ],
+)
+def test_the_code_is_what_valgrinds_header_says(machine: str, expected: str) -> None:
+    capstone = pytest.importorskip("capstone")
+    engine = (
+        capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
+        if machine == "x86_64"
+        else capstone.Cs(capstone.CS_ARCH_ARM64, capstone.CS_MODE_ARM)
+    )
+    decoded = list(engine.disasm_lite(requests._CODE[machine], 0))
+    assert " ".join(mnemonic for _, _, mnemonic, _ in decoded) == expected
+    turns = [
+        int(operands.rpartition(", ")[2].lstrip("#"), 0)
+        for _, _, m, operands in decoded
+        if m in ("rol", "ror")
+    ]
+    assert sum(turns) == 128  # two whole turns: the register is as before
+
+
+# ---------------------------------------------------------------- under valgrind
+
+
+@pytest_valgrind
+def test_entries_add_up_and_what_lies_between_is_not_counted(tmp_path: Path) -> None:
+    (report,) = simulate(
+        tmp_path, "switch.prepare(); work()\nfor _ in range(3):\n    measured('copy', work); work(); work()\n"
+    )
+    assert count(report, "D1mr") == pytest.approx(3 * LINES, rel=0.02)
+    assert count(report, "D1mw") == pytest.approx(3 * LINES, rel=0.02)
+    assert report.facts["regions"] == "copy"
+    assert report.facts["entries"] == "3"
+
+
+@pytest_valgrind
+def test_warm_up_after_prepare_leaves_the_caches_warm(tmp_path: Path) -> None:
+    (report,) = simulate(tmp_path, "switch.prepare(); work(); measured('copy', work)\n")
+    assert count(report, "DLmr") + count(report, "DLmw") < 0.01 * LINES
+    assert report.facts["caches at first entry"] == "warm"
+
+
+@pytest_valgrind
+def test_without_prepare_the_first_entry_is_cold_and_says_so(tmp_path: Path) -> None:
+    (report,) = simulate(tmp_path, "work(); measured('copy', work)\n")
+    assert count(report, "DLmr") == pytest.approx(LINES, rel=0.05)
+    assert report.facts["caches at first entry"] == "cold"
+
+
+@pytest_valgrind
+def test_regions_are_counted_apart(tmp_path: Path) -> None:
+    script = "switch.prepare(); work()\ndef twice(): work(); work()\n"
+    script += "for _ in range(2):\n    measured('one', work); measured('two', twice)\n"
+    (report,) = simulate(tmp_path, script)
+    assert count(report, "D1mr", "one") == pytest.approx(2 * LINES, rel=0.02)
+    assert count(report, "D1mr", "two") == pytest.approx(4 * LINES, rel=0.02)
+
+
+@pytest_valgrind
+def test_threads_count_inside_the_region_and_not_outside(tmp_path: Path) -> None:
+    script = """
+def elsewhere():
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+stop = threading.Event()
+idle = threading.Thread(target=stop.wait)  # so that there is always more than one thread
+idle.start()
+switch.prepare()
+elsewhere()
+for _ in range(2):
+    measured('copy', elsewhere)
+    elsewhere()
+stop.set()
+"""
+    (report,) = simulate(tmp_path, script)
+    assert count(report, "D1mr") == pytest.approx(2 * LINES, rel=0.1)  # starting a thread misses too
+
+
+@pytest_valgrind
+def test_a_forked_child_counts_its_own_work_only(tmp_path: Path) -> None:
+    script = """
+switch.prepare()
+work()
+measured('copy', work)
+if os.fork() == 0:
+    for _ in range(4):
+        measured('copy', work)
+    sys.exit(0)
+os.wait()
+"""
+    parent, child = simulate(tmp_path, script)
+    assert count(parent, "D1mr") == pytest.approx(1 * LINES, rel=0.02)
+    assert count(child, "D1mr") == pytest.approx(4 * LINES, rel=0.02)
+
+
+@pytest_valgrind
+def test_a_child_forked_inside_the_region_does_not_count_its_parents_work_again(tmp_path: Path) -> None:
+    script = """
+def divided():
+    work(); work(); work()
+    if os.fork() == 0:
+        work()
+        os._exit(0)
+    os.wait()
+switch.prepare()
+work()
+measured('copy', divided)
+"""
+    parent, child = simulate(tmp_path, script)
+    assert count(parent, "D1mr") == pytest.approx(3 * LINES, rel=0.02)
+    assert count(child, "D1mr") == pytest.approx(1 * LINES, rel=0.02)
+
+
+@pytest_valgrind
+@pytest.mark.parametrize("ending", ["os._exit(0)", "sys.exit(0)"])
+def test_counts_survive_an_end_without_atexit(tmp_path: Path, ending: str) -> None:
+    (report,) = simulate(tmp_path, f"switch.prepare(); work(); measured('copy', work); {ending}\n")
+    assert count(report, "D1mr") == pytest.approx(LINES, rel=0.02)
+
+
+@pytest_valgrind
+def test_an_empty_region_costs_less_than_ten_thousand_instructions_an_entry(tmp_path: Path) -> None:
+    (report,) = simulate(tmp_path, "switch.prepare()\nfor _ in range(10):\n    measured('nothing', int)\n")
+    assert 0 < count(report, "Ir") < 10 * 10_000
+
+
+@pytest_valgrind
+def test_a_name_of_any_kind_is_kept(tmp_path: Path) -> None:
+    name = 'a "long" näme\n' * 50
+    (report,) = simulate(tmp_path, f"switch.prepare(); measured({name!r}, work)\n")
+    assert report.facts["regions"].startswith('a "long" näme a "long"')
