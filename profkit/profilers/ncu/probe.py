@@ -11,7 +11,7 @@ from pathlib import Path
 
 from profkit.core.types import Check, Gpu
 from profkit.hardware.gpu import driver_fault, read_gpus
-from profkit.profilers import places
+from profkit.profilers import probe
 from profkit.profilers.ncu.command import version_numbers
 from profkit.profilers.ncu.faults import explain
 from profkit.profilers.ncu.find import INSTALL_FIX, find_ncu
@@ -51,7 +51,7 @@ def probe_ncu() -> NcuAbility:
     if path is None:
         if sys.platform == "darwin":
             return NcuAbility(None, None, False, "ncu records nothing on macOS: it has no CUDA")
-        absent = places.missing("ncu (Nsight Compute)", "PROFKIT_NCU", INSTALL_FIX)
+        absent = probe.missing("ncu (Nsight Compute)", "PROFKIT_NCU", INSTALL_FIX)
         return NcuAbility(None, None, False, absent.reason, absent.fix)
     returncode, text = answer((str(path), "--version"), _SECONDS)
     told = _VERSION.search(text)

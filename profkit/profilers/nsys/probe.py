@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from profkit.core.types import Check
-from profkit.profilers import places
+from profkit.profilers import probe
 from profkit.profilers.nsys.command import SUFFIX, nsys_argv
 from profkit.profilers.nsys.faults import explain
 from profkit.profilers.nsys.find import INSTALL_FIX, find_nsys
@@ -45,7 +45,7 @@ def probe_nsys(*, trial: bool = True) -> NsysAbility:
     if path is None:
         if sys.platform == "darwin":
             return NsysAbility(None, None, False, "nsys records nothing on macOS: it has no CUDA", None)
-        absent = places.missing("nsys", "PROFKIT_NSYS", INSTALL_FIX)
+        absent = probe.missing("nsys", "PROFKIT_NSYS", INSTALL_FIX)
         return NsysAbility(None, None, False, absent.reason, absent.fix)
     returncode, text = answer((str(path), "--version"), _SECONDS)
     matched = _VERSION.search(text)

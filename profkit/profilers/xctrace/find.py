@@ -10,8 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from profkit.core.errors import Fault
-from profkit.profilers.places import missing, newest
-from profkit.profilers.probe import answer, last_line
+from profkit.profilers.probe import answer, last_line, missing, newest
 from profkit.profilers.xctrace.faults import explain
 
 VARIABLE = "PROFKIT_XCTRACE"
