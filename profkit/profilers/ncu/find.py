@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from profkit.profilers import probe
+from profkit.profilers.programs import find_tool
 
 # Where NVIDIA's packages and the CUDA toolkit put it; sudo's PATH holds none of these.
 _PLACES = (
@@ -21,4 +21,4 @@ INSTALL_FIX = (
 
 def find_ncu(root: Path = Path("/")) -> Path | None:
     """The ncu to call: `PROFKIT_NCU` where set, else that of PATH, of this environment, or NVIDIA's newest here."""
-    return probe.find_tool("ncu", "PROFKIT_NCU", patterns=_PLACES, root=root)
+    return find_tool("ncu", "PROFKIT_NCU", patterns=_PLACES, root=root)

@@ -11,12 +11,11 @@ from pathlib import Path
 
 from profkit.core.types import Check, Gpu
 from profkit.hardware.gpu import driver_fault, read_gpus
-from profkit.profilers import probe
 from profkit.profilers.ncu.command import version_numbers
 from profkit.profilers.ncu.faults import explain
 from profkit.profilers.ncu.find import INSTALL_FIX, find_ncu
 from profkit.profilers.ncu.permission import counters_fault
-from profkit.profilers.probe import answer, last_line
+from profkit.profilers.programs import answer, last_line, missing
 
 _SECONDS = 20.0  # it answers in 0.3 s; a cold network disk may take many times that
 _VERSION = re.compile(r"^Version (\d+(?:\.\d+)+)", re.MULTILINE)
@@ -51,7 +50,7 @@ def probe_ncu() -> NcuAbility:
     if path is None:
         if sys.platform == "darwin":
             return NcuAbility(None, None, False, "ncu records nothing on macOS: it has no CUDA")
-        absent = probe.missing("ncu (Nsight Compute)", "PROFKIT_NCU", INSTALL_FIX)
+        absent = missing("ncu (Nsight Compute)", "PROFKIT_NCU", INSTALL_FIX)
         return NcuAbility(None, None, False, absent.reason, absent.fix)
     returncode, text = answer((str(path), "--version"), _SECONDS)
     told = _VERSION.search(text)

@@ -11,11 +11,10 @@ from functools import lru_cache
 from pathlib import Path
 
 from profkit.core.types import Check
-from profkit.profilers import probe
 from profkit.profilers.nsys.command import SUFFIX, nsys_argv
 from profkit.profilers.nsys.faults import explain
 from profkit.profilers.nsys.find import INSTALL_FIX, find_nsys
-from profkit.profilers.probe import answer, last_line
+from profkit.profilers.programs import answer, last_line, missing
 
 _SECONDS = 60.0  # a report of `true` takes a second or two; a busy machine may take many times that
 _VERSION = re.compile(r"version (\d+(?:\.\d+)+)")
@@ -45,7 +44,7 @@ def probe_nsys(*, trial: bool = True) -> NsysAbility:
     if path is None:
         if sys.platform == "darwin":
             return NsysAbility(None, None, False, "nsys records nothing on macOS: it has no CUDA", None)
-        absent = probe.missing("nsys", "PROFKIT_NSYS", INSTALL_FIX)
+        absent = missing("nsys", "PROFKIT_NSYS", INSTALL_FIX)
         return NsysAbility(None, None, False, absent.reason, absent.fix)
     returncode, text = answer((str(path), "--version"), _SECONDS)
     matched = _VERSION.search(text)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from profkit.core.errors import UsageError
 from profkit.core.process import run
-from profkit.profilers import probe
+from profkit.profilers import programs
 from profkit.profilers.perf.faults import explain
 
 _VERSION = re.compile(r"perf version (\S+)")
@@ -38,8 +38,8 @@ def find_perf(root: Path = Path("/")) -> Found:
     """
     if sys.platform == "darwin":
         return Found(None, None, "perf exists only on Linux", MAC_FIX)
-    named = [shutil.which("perf"), shutil.which("perf", path=str(probe.BESIDE_PYTHON))]
-    installed = sorted(_installed(root), key=probe.newest, reverse=True)
+    named = [shutil.which("perf"), shutil.which("perf", path=str(programs.BESIDE_PYTHON))]
+    installed = sorted(_installed(root), key=programs.newest, reverse=True)
     reason = None
     for candidate in dict.fromkeys(path for path in (*named, *map(str, installed)) if path is not None):
         version, fault = _version(candidate)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import Cache
-from profkit.profilers.probe import answer
+from profkit.profilers.programs import answer
 from profkit.profilers.valgrind.callgrind_file import read_callgrind
 from profkit.profilers.valgrind.command import callgrind_argv, outputs
 from profkit.profilers.valgrind.faults import INSTALL, explain

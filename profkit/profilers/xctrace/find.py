@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from profkit.core.errors import Fault
-from profkit.profilers.probe import answer, last_line, missing, newest
+from profkit.profilers.programs import answer, last_line, missing, newest
 from profkit.profilers.xctrace.faults import explain
 
 VARIABLE = "PROFKIT_XCTRACE"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from profkit.profilers.probe import answer, last_line
+from profkit.profilers.programs import answer, last_line
 from profkit.profilers.xctrace.faults import explain
 from profkit.profilers.xctrace.find import INSTALL_FIX, locate_xctrace
 
