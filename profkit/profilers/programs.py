@@ -37,13 +37,13 @@ def find_tool(
     if chosen or found is not None:
         return None if found is None else Path(found)
     for pattern in patterns:
-        for candidate in sorted(root.glob(pattern), key=newest, reverse=True):
+        for candidate in sorted(root.glob(pattern), key=version_key, reverse=True):
             if os.access(candidate, os.X_OK) and candidate.is_file():
                 return candidate
     return None
 
 
-def missing(title: str, variable: str, install: str) -> Fault:
+def missing_fault(title: str, variable: str, install: str) -> Fault:
     """Why `find_tool` found nothing: what `variable` names is no program, or there is none here."""
     chosen = os.environ.get(variable)
     if chosen:
@@ -53,12 +53,12 @@ def missing(title: str, variable: str, install: str) -> Fault:
     return Fault(f"{title} is not installed", install)
 
 
-def newest(path: Path) -> tuple[int, ...]:
+def version_key(path: Path) -> tuple[int, ...]:
     """For sorting: the numbers in it, so that 2025.10 is above 2025.9."""
     return tuple(int(part) for part in re.findall(r"\d+", str(path)))
 
 
-def answer(argv: tuple[str, ...], seconds: float) -> tuple[int, str]:
+def ask_tool(argv: tuple[str, ...], seconds: float) -> tuple[int, str]:
     """The exit code and what was printed, standard output first.
 
     127 and a sentence where it could not be run, or did not end within `seconds`.

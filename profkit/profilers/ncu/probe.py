@@ -15,7 +15,7 @@ from profkit.profilers.ncu.command import version_numbers
 from profkit.profilers.ncu.faults import explain
 from profkit.profilers.ncu.find import INSTALL_FIX, find_ncu
 from profkit.profilers.ncu.permission import counters_fault
-from profkit.profilers.programs import answer, last_line, missing
+from profkit.profilers.programs import ask_tool, last_line, missing_fault
 
 _SECONDS = 20.0  # it answers in 0.3 s; a cold network disk may take many times that
 _VERSION = re.compile(r"^Version (\d+(?:\.\d+)+)", re.MULTILINE)
@@ -50,9 +50,9 @@ def probe_ncu() -> NcuAbility:
     if path is None:
         if sys.platform == "darwin":
             return NcuAbility(None, None, False, "ncu records nothing on macOS: it has no CUDA")
-        absent = missing("ncu (Nsight Compute)", "PROFKIT_NCU", INSTALL_FIX)
+        absent = missing_fault("ncu (Nsight Compute)", "PROFKIT_NCU", INSTALL_FIX)
         return NcuAbility(None, None, False, absent.reason, absent.fix)
-    returncode, text = answer((str(path), "--version"), _SECONDS)
+    returncode, text = ask_tool((str(path), "--version"), _SECONDS)
     told = _VERSION.search(text)
     if told is None:
         fault = explain(text, returncode)

@@ -39,7 +39,7 @@ def find_perf(root: Path = Path("/")) -> Found:
     if sys.platform == "darwin":
         return Found(None, None, "perf exists only on Linux", MAC_FIX)
     named = [shutil.which("perf"), shutil.which("perf", path=str(programs.BESIDE_PYTHON))]
-    installed = sorted(_installed(root), key=programs.newest, reverse=True)
+    installed = sorted(_installed(root), key=programs.version_key, reverse=True)
     reason = None
     for candidate in dict.fromkeys(path for path in (*named, *map(str, installed)) if path is not None):
         version, fault = _version(candidate)

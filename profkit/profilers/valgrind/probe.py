@@ -13,7 +13,7 @@ from pathlib import Path
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import Cache
-from profkit.profilers.programs import answer
+from profkit.profilers.programs import ask_tool
 from profkit.profilers.valgrind.callgrind_file import read_callgrind
 from profkit.profilers.valgrind.command import callgrind_argv, outputs
 from profkit.profilers.valgrind.faults import INSTALL, explain
@@ -64,7 +64,7 @@ def probe_valgrind() -> ValgrindAbility:
             valgrind=str(path),
             setarch=setarch,
         )
-        returncode, text = answer(argv, _SECONDS)
+        returncode, text = ask_tool(argv, _SECONDS)
         if returncode != 0:
             fault = explain(text, returncode)
             tail = " ".join(text.split())[-200:]
@@ -81,7 +81,7 @@ def probe_valgrind() -> ValgrindAbility:
 
 
 def _version(path: Path) -> str | None:
-    _, text = answer((str(path), "--version"), _SECONDS)
+    _, text = ask_tool((str(path), "--version"), _SECONDS)
     matched = re.search(r"valgrind-(\S+)", text)
     return matched[1] if matched else None
 
@@ -91,4 +91,4 @@ def _setarch() -> str | None:
     found = shutil.which("setarch")
     if found is None or platform.system() != "Linux":
         return None
-    return found if answer((found, "-R", shutil.which("true") or "/bin/true"), _SECONDS)[0] == 0 else None
+    return found if ask_tool((found, "-R", shutil.which("true") or "/bin/true"), _SECONDS)[0] == 0 else None
