@@ -11,8 +11,7 @@ from typing import TextIO
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import Report
 from profkit.profilers.ncu import csv_table as table
-from profkit.profilers.ncu.facts import PASSES
-from profkit.profilers.ncu.launches import DEVICE, Launch, ResultKind, Value, finite, kernel_of
+from profkit.profilers.ncu.launches import DEVICE, PASSES, Launch, ResultKind, Value, finite, kernel_of
 from profkit.profilers.ncu.report import report_of
 from profkit.profilers.ncu.session import Session
 from profkit.profilers.ncu.wanted import is_wanted

@@ -9,10 +9,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 
 from profkit.core.status import unwrapped
-from profkit.profilers.ncu.launches import Launch, finite
+from profkit.profilers.ncu.launches import PASSES, Launch, finite
 from profkit.profilers.ncu.session import Session
 
-PASSES = "profiler__replayer_passes"
 # Options of ncu that take no value (ncu --help, 2022.4 to 2025.3): what follows one of them may be the workload.
 _BARE = {
     *(

@@ -28,6 +28,7 @@ SHARED = ("launch__shared_mem_per_block_static", "launch__shared_mem_per_block_d
 SHARED_ALL, SHARED_DRIVER = "launch__shared_mem_per_block", "launch__shared_mem_per_block_driver"
 DEVICE = "launch__device_id"
 BLOCKS = "launch__grid_size"
+PASSES = "profiler__replayer_passes"
 _SHAPE = ("grid", "block")
 IDENTITY = (
     REGISTERS,

@@ -7,14 +7,13 @@ the results one by one. The file is mapped, not loaded, and what was read is giv
 from __future__ import annotations
 
 import mmap
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import Report
-from profkit.profilers.ncu import with_ncu_report
 from profkit.profilers.ncu.blocks import NEWEST, Block, CutOff, blocks, records, version
 from profkit.profilers.ncu.launches import IDENTITY, Launch
 from profkit.profilers.ncu.report import report_of
@@ -28,8 +27,6 @@ FORMAT = "ncu-rep"
 _GIVE_BACK = 4 << 20  # bytes read after which the pages are given back
 _IDENTITY = frozenset(IDENTITY)
 _AGAIN = "record it again, or copy it again from where it was recorded"
-
-Wanted = Collection[str] | Callable[[str], bool]
 
 
 def read_ncu_rep(path: Path) -> Report:
@@ -45,11 +42,9 @@ def read_ncu_rep(path: Path) -> Report:
         newer = _newer_layout(path)
         if newer is None:
             raise
-        if with_ncu_report.available():  # a layout of tomorrow: theirs to know
-            return with_ncu_report.read_with_ncu_report(path)
         raise UnreadableReport(
             f"{fault.message}; its layout is version {newer}, and the newest known here is {NEWEST}",
-            "pip install ncu-report, or a newer profkit",
+            "install a newer profkit, or export it with its own ncu: ncu --import FILE --csv --page raw > FILE.csv",
         ) from fault
 
 
@@ -63,25 +58,14 @@ def _newer_layout(path: Path) -> int | None:
     return told if told is not None and told > NEWEST else None
 
 
-def read_launches(path: Path, wanted: Wanted | None = None) -> tuple[Launch, ...]:
-    """Every result in the .ncu-rep at `path`, in its order, each with the values of the metrics that `wanted` names.
+def read_launches(path: Path, is_wanted: Callable[[str], bool] = lambda _: True) -> tuple[Launch, ...]:
+    """Every result in the .ncu-rep at `path`, in its order, each with the metrics whose names are wanted.
 
-    `wanted` is a collection of names or a function that says yes or no to one; None asks for all. The few metrics
-    that tell launches apart (`launches.IDENTITY`) come in any case. What stands in the report without a value of its
-    own (instances alone) has the value None. Raises UnreadableReport.
+    The few metrics that tell launches apart (`launches.IDENTITY`) come in any case. A metric without a value of its own
+    (instances alone) has the value None. Raises UnreadableReport.
     """
-    if wanted is None:
-        ask: Callable[[str], bool] = _all
-    elif callable(wanted):
-        ask = wanted
-    else:
-        ask = frozenset(wanted).__contains__
     with _opened(path) as file:
-        return tuple(file.launches(ask))
-
-
-def _all(_: str) -> bool:
-    return True
+        return tuple(file.launches(is_wanted))
 
 
 @dataclass

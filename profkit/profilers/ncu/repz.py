@@ -1,23 +1,22 @@
 """Reads .ncu-repz, the compressed report: one Zstandard frame of the whole .ncu-rep.
 
-Python's own library has no Zstandard before 3.14, and profkit needs none for anything else: what there is, is used, and
-else NVIDIA's package, and else the reader is told the line that unpacks the file.
+Python's own library has no Zstandard before 3.14. Without it and without the package `zstandard` the error says which
+line unpacks the file.
 """
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import Report
-from profkit.profilers.ncu import rep, with_ncu_report
+from profkit.profilers.ncu import rep
 from profkit.profilers.ncu.blocks import MAGIC
 
 _MOST = 16 << 30  # bytes an unpacked report may have
@@ -31,8 +30,6 @@ def read_ncu_repz(path: Path) -> Report:
     """
     unpack = _unpacker()
     if unpack is None:
-        if with_ncu_report.available():
-            return with_ncu_report.read_with_ncu_report(path)
         plain = shlex.quote(f"{path.stem}.ncu-rep")
         raise UnreadableReport(
             f"{path} is compressed (Zstandard, an .ncu-repz if it is a report), and no library that unpacks it is here",
@@ -68,30 +65,23 @@ def _copy(path: Path, chunks: Iterator[bytes], target: IO[bytes], room: int) -> 
 
 def _unpacker() -> Callable[[IO[bytes]], Iterator[bytes]] | None:
     """What turns the packed file into chunks of the plain one; None where nothing here does."""
-    for module, chunks in (("compression.zstd", _own), ("zstandard", _package)):
-        try:
-            found = find_spec(module) is not None
-        except ModuleNotFoundError:  # no package `compression` before Python 3.14
-            found = False
-        if found:
-            library = import_module(module)
-            return lambda packed, chunks=chunks, library=library: chunks(library, packed)  # type: ignore[misc]
+    with contextlib.suppress(ImportError):
+        from compression import zstd  # type: ignore[import-not-found]  # Python 3.14
+
+        return lambda packed: _chunks(zstd.ZstdFile(packed), (zstd.ZstdError, EOFError))
+    with contextlib.suppress(ImportError):
+        import zstandard  # type: ignore[import-not-found]
+
+        return lambda packed: _chunks(
+            zstandard.ZstdDecompressor().stream_reader(packed), (zstandard.ZstdError,)
+        )
     return None
 
 
-def _own(library: Any, packed: IO[bytes]) -> Iterator[bytes]:
+def _chunks(file: IO[bytes], damaged: tuple[type[Exception], ...]) -> Iterator[bytes]:
     try:
-        with library.ZstdFile(packed) as file:
+        with file:
             while chunk := file.read(_CHUNK):
                 yield chunk
-    except (library.ZstdError, EOFError) as error:
-        raise UnreadableReport(f"the compressed file is damaged or cut off: {error}") from error
-
-
-def _package(library: Any, packed: IO[bytes]) -> Iterator[bytes]:
-    try:
-        with library.ZstdDecompressor().stream_reader(packed) as file:
-            while chunk := file.read(_CHUNK):
-                yield chunk
-    except library.ZstdError as error:
+    except damaged as error:
         raise UnreadableReport(f"the compressed file is damaged or cut off: {error}") from error

@@ -6,8 +6,7 @@ from functools import lru_cache
 
 from profkit.analysis.metrics import formula_table
 from profkit.analysis.metrics.checks import checked_counters
-from profkit.profilers.ncu.facts import PASSES
-from profkit.profilers.ncu.launches import IDENTITY
+from profkit.profilers.ncu.launches import IDENTITY, PASSES
 
 # Launch attributes are told whole: they cost no replay pass, and say what was launched.
 PREFIXES = ("launch__",)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from profkit.core.errors import UnreadableReport
-from profkit.profilers.ncu import repz, with_ncu_report
+from profkit.profilers.ncu import repz
 from profkit.profilers.ncu.rep import read_ncu_rep
 from profkit.profilers.registry import recognise_format
 from tests.profilers.ncu import writer as w
@@ -28,7 +28,6 @@ def test_a_compressed_report_is_told_by_content_and_without_any_library_refused_
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(repz, "_unpacker", lambda: None)
-    monkeypatch.setattr(with_ncu_report, "available", lambda: False)
     path = w.write(tmp_path / "my report.ncu-repz", frame(PLAIN))
     found = recognise_format(path)
     assert found.name == "ncu-repz"
@@ -59,9 +58,3 @@ def test_copying_stops_where_there_is_no_room(tmp_path: Path) -> None:
     with (tmp_path / "out").open("wb") as target, pytest.raises(UnreadableReport, match="too large"):
         repz._copy(tmp_path, iter([b"NVR\0" + b"x" * 1000] * 10), target, room=2000)
     assert (tmp_path / "out").stat().st_size <= 2000
-
-
-@pytest.mark.skipif(not with_ncu_report.available(), reason="NVIDIA's package is not installed")
-def test_nvidias_package_opens_the_same_file(tmp_path: Path) -> None:
-    packed = w.write(tmp_path / "packed.ncu-repz", frame(PLAIN))
-    assert [launch.kernel.name for launch in with_ncu_report.read_launches(packed)] == ["k"]

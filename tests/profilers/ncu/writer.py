@@ -1,6 +1,6 @@
 """Writes .ncu-rep files by the format's grammar, so that readers can be tried on what nobody recorded.
 
-NVIDIA's own package opens them (tests/profilers/ncu/test_with_ncu_report.py). Field numbers: Nsight Compute's
+NVIDIA's own package opens them. Field numbers: Nsight Compute's
 extras/FileFormat.
 """
 
