@@ -27,7 +27,7 @@ class NsightCompute:
             name,
             ".ncu-repz",
             later("profkit.profilers.ncu.formats.is_repz"),
-            later("profkit.profilers.ncu.repz.read_ncu_repz"),
+            later("profkit.profilers.ncu.rep.read_ncu_repz"),
             scrub=None,
             scrub_fix="ncu --import {name} --export report.ncu-rep, then scrub that",
         ),
@@ -36,8 +36,8 @@ class NsightCompute:
             name,
             "ncu --csv",
             later("profkit.profilers.ncu.formats.is_csv"),
-            later("profkit.profilers.ncu.csv_raw.read_ncu_csv"),
-            later("profkit.profilers.ncu.scrub_csv.scrub_csv"),
+            later("profkit.profilers.ncu.csv_report.read_ncu_csv"),
+            later("profkit.profilers.ncu.scrub.scrub_csv"),
         ),
     )
     recorder = Recorder(

@@ -10,9 +10,9 @@ import pytest
 
 from profkit.core.status import status_wrapper
 from profkit.core.types import Counter, Report
-from profkit.profilers.ncu.facts import split_command
 from profkit.profilers.ncu.launches import NvtxRange, Value
 from profkit.profilers.ncu.rep import read_launches, read_ncu_rep
+from profkit.profilers.ncu.report import split_command
 from tests.profilers.ncu import writer as w
 
 TIME = "gpu__time_duration.sum"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from profkit.core.types import Counter, Report
-from profkit.profilers.ncu.csv_raw import read_ncu_csv
+from profkit.profilers.ncu.csv_report import read_ncu_csv
 from profkit.profilers.ncu.launches import NvtxRange
 from profkit.profilers.ncu.rep import read_launches, read_ncu_rep
 from tests.conftest import ROOT

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from profkit.profilers.ncu.chips import chip_name
-from profkit.profilers.ncu.csv_units import base_unit, decimal_sign, number
-from profkit.profilers.ncu.units import unit_of
+from profkit.profilers.ncu.csv_report import base_unit, decimal_sign, parse_number
+from profkit.profilers.ncu.launches import unit_of
+from profkit.profilers.ncu.sets import chip_name
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_the_decimal_sign_is_told_by_a_cell_that_can_mean_but_one(cells: list[st
     [("1,234.5", 1234.5), ("-3", -3.0), ("1e3", 1000.0), ("1_000", None), ("No-CC", None), ("", None)],
 )
 def test_a_cell_is_a_number_or_text(cell: str, value: float | None) -> None:
-    assert number(cell) == value
+    assert parse_number(cell) == value
 
 
 @pytest.mark.parametrize(
