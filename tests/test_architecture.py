@@ -23,8 +23,6 @@ TOO_FULL = {
     "hardware",
     "kernels/sweep",
     "kernels/operations",
-    "profilers",
-    "profilers/ncu",
     "profilers/nsys",
     "profilers/perf",
     "profilers/valgrind",

@@ -1,18 +1,15 @@
-"""Protobuf's wire format, as far as a reader needs it: fields by number, nothing copied, unknown ones stepped over.
+"""How an .ncu-rep is laid out: protobuf messages in blocks.
 
-Source of the grammar: "Encoding", protobuf.dev. Works on anything that gives integers by index and bytes by slice
-(`bytes`, `bytearray`, `mmap`), so that a field that nobody asks for costs its tag and its length, whatever it holds.
-
-How an .ncu-rep is laid out: a file header, then blocks, each a header and the records it announces.
-
-    "NVR\0"  u32 length, FileHeader
+    "NVR\\0"  u32 length, FileHeader
     block:   u32 length, BlockHeader, payload of PayloadSize bytes =
              {u32 length, SourceData}    x NumSources
              {u32 length, ProfileResult} x NumResults
              {u32 length, RangeResult}   x NumRangeResults, then CmdlistResult, GraphResult alike
 
 All numbers are little-endian. Metric names are ids into the string tables of all block headers, one after the other.
-Source: Nsight Compute 2025.3, extras/FileFormat/ProfilerReport.proto; read in reports of 2020.3 to 2025.3.
+Source: Nsight Compute 2025.3, extras/FileFormat/ProfilerReport.proto; read in reports of 2020.3 to 2025.3. Protobuf is
+read without its library ("Encoding", protobuf.dev): fields by number, from anything that gives integers by index and
+bytes by slice (`bytes`, `mmap`), so a field that nobody asks for costs its tag and its length, whatever it holds.
 """
 
 from __future__ import annotations

@@ -1,16 +1,7 @@
-"""What the rows of `ncu --csv` (its details page) are called, and which metric each is.
-
-Source: the section files of Nsight Compute 2025.3, as a report of `--set full` carries them. Two sections have a
-"Memory Throughput": one a percentage of the busiest unit, one the bytes per second of DRAM. A unit tells them apart.
-
-Numbers and units as ncu prints them, back to base units: `1,179.22`, `Gbyte/s`, `usecond`, `cycle/nsecond`.
-
-The tables in what `ncu --csv` printed: one row per launch, whatever else stands between them.
+"""Reads what `ncu --csv` printed: one row per launch, whatever else stands between the rows.
 
 Two shapes: the raw page has a column per metric and the units in the row below the names; the details page has a row
-per metric. Before, between and behind stand the tool's own lines (`==PROF==`) and whatever the workload printed.
-
-Reads what `ncu --csv` printed, with `--page raw` or without, in base units or scaled ones, log lines and all.
+per metric. Before, between and after the rows stand the tool's own lines (`==PROF==`) and the output of the workload.
 """
 
 from __future__ import annotations
@@ -21,10 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TextIO
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import Report
+from profkit.profilers.files import lines_of
 from profkit.profilers.ncu.launches import (
     DEVICE,
     PASSES,
@@ -115,35 +106,22 @@ _NANOSECONDS = {
     **dict.fromkeys(("ms", "msecond", "millisecond"), 1e6),
     **dict.fromkeys(("s", "second", "sec"), 1e9),
 }
-_SCALED = re.compile(r"([KkMGTP]?)(byte|hz|Hz)")
+_PREFIXED = re.compile(r"([KkMGTP]?)(?:byte|hz|Hz)")
 _NAN = {"nan", "-nan", "nan(ind)", "-nan(ind)"}
 _SPACES = str.maketrans("", "", "\u202f\u00a0' ")  # what other locales put between thousands
 _FRACTION = re.compile(r"-?(?:\d{1,3}(?:[.,]\d{3})*|\d+)([.,])(\d+)")
 
 
 @lru_cache(maxsize=512)
-def base_unit(unit: str) -> tuple[float, str]:
-    """By how much a value in `unit` is to be multiplied, and the base unit that it then has.
+def unit_factor(unit: str) -> float:
+    """What a value in the printed `unit` is multiplied with to be in the base unit of `launches.unit_of`.
 
-    Times become nanoseconds, rates per second, `cycle/nsecond` hertz: as `units.unit_of` names them.
+    Times become nanoseconds, rates per second, `cycle/nsecond` hertz.
     """
-    over, slash, under = unit.strip().partition("/")
-    factor, name = _plain(over)
-    if not slash:
-        return factor, name
-    if under in _NANOSECONDS:
-        factor *= 1e9 / _NANOSECONDS[under]
-        return factor, "hz" if name == "cycle" else f"{name}/s"
-    return factor, f"{name}/{under}"
-
-
-def _plain(unit: str) -> tuple[float, str]:
-    if unit in _NANOSECONDS:
-        return _NANOSECONDS[unit], "ns"
-    scaled = _SCALED.fullmatch(unit)
-    if scaled is not None:
-        return _PREFIXES[scaled[1]], scaled[2].lower()
-    return 1.0, unit
+    over, _, under = unit.strip().partition("/")
+    prefixed = _PREFIXED.fullmatch(over)
+    factor = _NANOSECONDS.get(over) or (_PREFIXES[prefixed[1]] if prefixed is not None else 1.0)
+    return factor * 1e9 / _NANOSECONDS[under] if under in _NANOSECONDS else factor
 
 
 def parse_number(cell: str, decimal: str = ".") -> float | None:
@@ -180,10 +158,9 @@ def decimal_sign(cells: Iterable[str]) -> str | None:
 
 
 # Columns that say which launch a row is of. Their names have stayed over the versions, their number has not.
-ID_COLUMN, PROCESS, PROCESS_NAME, KERNEL_COLUMN = "ID", "Process ID", "Process Name", "Kernel Name"
-CONTEXT, STREAM, BLOCK_COLUMN, GRID_COLUMN, DEVICE_COLUMN, CAPABILITY_COLUMN = (
-    "Context",
-    "Stream",
+_ID, _KERNEL, _BLOCK, _GRID, _DEVICE, _CAPABILITY = (
+    "ID",
+    "Kernel Name",
     "Block Size",
     "Grid Size",
     "Device",
@@ -191,18 +168,7 @@ CONTEXT, STREAM, BLOCK_COLUMN, GRID_COLUMN, DEVICE_COLUMN, CAPABILITY_COLUMN = (
 )
 _LABEL, _UNIT, _VALUE = "Metric Name", "Metric Unit", "Metric Value"
 _OF = frozenset(
-    {
-        ID_COLUMN,
-        PROCESS,
-        PROCESS_NAME,
-        KERNEL_COLUMN,
-        CONTEXT,
-        STREAM,
-        BLOCK_COLUMN,
-        GRID_COLUMN,
-        DEVICE_COLUMN,
-        CAPABILITY_COLUMN,
-    }
+    {_ID, "Process ID", "Process Name", _KERNEL, "Context", "Stream", _BLOCK, _GRID, _DEVICE, _CAPABILITY}
 )
 _SCALES = ("Kbyte", "Mbyte", "Gbyte", "Tbyte", "us", "ms", "Khz", "Mhz", "Ghz", "cycle/ns", "cycle/us")
 _NO_METRIC = _OF | {"Host Name", "Kernel Time"}
@@ -222,12 +188,8 @@ class TableLog:
 
     lines: list[str] = field(default_factory=list)
     damaged: int = 0
+    tables: int = 0
     scaled: bool = False  # values were printed in units that fit them, and rounded
-
-
-def is_header(line: str) -> bool:
-    """Whether `line` names the columns of a table."""
-    return line.replace('"', "").startswith("ID,Process ID,")
 
 
 def read_rows(lines: Iterable[str], log: TableLog) -> Iterator[Row]:
@@ -237,7 +199,8 @@ def read_rows(lines: Iterable[str], log: TableLog) -> Iterator[Row]:
         if line.startswith("=="):
             if len(log.lines) < 100_000:
                 log.lines.append(line.rstrip())
-        elif is_header(line):
+        elif line.replace('"', "").startswith("ID,Process ID,"):  # the names of the columns
+            log.tables += 1
             if table is not None:
                 yield from table.end()
             names = _cells(line)
@@ -275,7 +238,7 @@ class _Wide:
 
     def add(self, cells: Sequence[str]) -> Iterator[Row]:
         if not cells[0].strip():  # no launch has an empty ID: these are the units
-            self.metrics = [(at, name, base_unit(cells[at])[0]) for at, name, _ in self.metrics]
+            self.metrics = [(at, name, unit_factor(cells[at])) for at, name, _ in self.metrics]
             self.log.scaled |= any(cells[at].startswith(_SCALES) for at, _, _ in self.metrics)
             return
         self.decimal = self.decimal or decimal_sign(cells[at] for at, _, _ in self.metrics)
@@ -321,7 +284,7 @@ class _Long:
             self.log.scaled |= unit.startswith(_SCALES)
             if cell:
                 self.row.values.setdefault(
-                    metric_of(label, unit), _value(cell, base_unit(unit)[0], self.decimal)
+                    metric_of(label, unit), _value(cell, unit_factor(unit), self.decimal)
                 )
         yield self.row
         self.row, self.raw = None, []
@@ -333,7 +296,6 @@ def _value(cell: str, factor: float, decimal: str | None) -> Value:
 
 
 FORMAT = "ncu-csv"
-_LONGEST_LINE = 32 << 20  # characters; eight thousand metrics of a launch are a quarter of a million
 _MOST_WARNINGS = 10
 _ATTRIBUTE = "device__attribute_"
 _UNLOCKED = "Running with unmodified GPU clocks"
@@ -351,13 +313,13 @@ def read_ncu_csv(path: Path) -> Report:
     session = Session()
     try:
         with path.open(encoding="utf-8", errors="replace", newline="") as file:
-            lines = _Lines(path, file)
-            report = report_of(session, _launches(read_rows(lines, log), log, session), FORMAT)
+            rows = read_rows(lines_of(file, path), log)
+            report = report_of(session, _launches(rows, log, session), FORMAT)
     except OSError as error:
         raise UnreadableReport(f"{path} cannot be read: {error.strerror}") from error
     except ValueError as error:
         raise UnreadableReport(f"{str(path)!r} cannot be read: {error}") from error
-    if not lines.headers:
+    if not log.tables:
         raise UnreadableReport(f"{path} has no table of `ncu --csv` in it: no line names the columns")
     warnings = [
         line.partition("== ")[2] for line in log.lines if line.startswith(("==ERROR==", "==WARNING=="))
@@ -372,22 +334,6 @@ def read_ncu_csv(path: Path) -> Report:
     return replace(report, warnings=(*report.warnings, *warnings))
 
 
-class _Lines:
-    """The lines of the file, none longer than can be meant; counts the headers among them."""
-
-    def __init__(self, path: Path, file: TextIO) -> None:
-        self.path, self.file, self.headers = path, file, 0
-
-    def __iter__(self) -> Iterator[str]:
-        while line := self.file.readline(_LONGEST_LINE):
-            if len(line) == _LONGEST_LINE:
-                raise UnreadableReport(
-                    f"{self.path} has a line of more than {_LONGEST_LINE >> 20} MiB: no table"
-                )
-            self.headers += is_header(line)
-            yield line
-
-
 def _launches(rows: Iterable[Row], log: TableLog, session: Session) -> Iterator[Launch]:
     passes: dict[str, int] = {}
     seen = 0
@@ -400,7 +346,7 @@ def _launches(rows: Iterable[Row], log: TableLog, session: Session) -> Iterator[
             elif (connected := _CONNECTED.match(line)) is not None:
                 session.processes[int(connected[1])] = connected[2].rpartition("/")[2]
         seen = len(log.lines)
-        yield _launch(row, passes.get(row.of.get(ID_COLUMN, "")), unlocked, session)
+        yield _launch(row, passes.get(row.of.get(_ID, "")), unlocked, session)
 
 
 def _launch(row: Row, passes: int | None, unlocked: bool, session: Session) -> Launch:
@@ -408,14 +354,14 @@ def _launch(row: Row, passes: int | None, unlocked: bool, session: Session) -> L
     values = {name: value for name, value in row.values.items() if is_wanted(name)}
     if passes is not None:
         values.setdefault(PASSES, passes)
-    name = row.of.get(KERNEL_COLUMN, "").strip() or "kernel without a name"
+    name = row.of.get(_KERNEL, "").strip() or "kernel without a name"
     kind, shown = _KINDS.get(name, ("kernel", name))
     return Launch(
         kernel=kernel_of(
             shown,
             None,
-            () if kind != "kernel" else _sides(row.of.get(GRID_COLUMN), values, "grid"),
-            () if kind != "kernel" else _sides(row.of.get(BLOCK_COLUMN), values, "block"),
+            () if kind != "kernel" else _sides(row.of.get(_GRID), values, "grid"),
+            () if kind != "kernel" else _sides(row.of.get(_BLOCK), values, "block"),
             values,
         ),
         values=values,
@@ -438,17 +384,17 @@ def _sides(cell: str | None, values: Mapping[str, Value], what: str) -> tuple[in
 
 
 def _device(row: Row, session: Session) -> int | None:
-    said = row.of.get(DEVICE_COLUMN, "")
+    said = row.of.get(_DEVICE, "")
     index = _whole(said)
     if index is None and (told := finite_number(row.values.get(DEVICE))) is not None:
         index = int(told)
-    if (index or 0) not in session.devices and (said or row.of.get(CAPABILITY_COLUMN)):
+    if (index or 0) not in session.devices and (said or row.of.get(_CAPABILITY)):
         attributes: dict[str, Value] = {
             name.removeprefix(_ATTRIBUTE): value
             for name, value in row.values.items()
             if name.startswith(_ATTRIBUTE)
         }
-        major, _, minor = row.of.get(CAPABILITY_COLUMN, "").partition(".")
+        major, _, minor = row.of.get(_CAPABILITY, "").partition(".")
         if major.isdigit():
             attributes.setdefault("compute_capability_major", int(major))
             attributes.setdefault("compute_capability_minor", _whole(minor) or 0)

@@ -1,12 +1,8 @@
-"""Whether this user may read the GPU's performance counters, as the driver's files tell, and what would open them.
-
-Since driver 418 the counters are for administrators where `RmProfilingAdminOnly` is 1 (NVIDIA, ERR_NVGPUCTRPERM).
-Nothing here runs anything: a line that needs root is printed for the user.
-
-What ncu's error texts mean, and the one line that fixes each. Texts of ncu 2019 to 2026.
+"""What ncu's error texts (of 2019 to 2026) mean, and the line that fixes each; who may read the GPU's counters.
 
 ncu often ends with 0 where it counted nothing, so its text is looked at whatever it ended with. Nothing here runs
-anything: services are not stopped, and lines that need root are printed for the user.
+anything: services are not stopped, and lines that need root are printed for the user. Since driver 418 the counters are
+for administrators where `RmProfilingAdminOnly` is 1 (NVIDIA, ERR_NVGPUCTRPERM).
 """
 
 from __future__ import annotations

@@ -1,13 +1,4 @@
-"""The unit of a metric, which an .ncu-rep does not hold: told by the rules that metric names are made by.
-
-A name is `unit__quantity[.rollup][.submetric]` ("Metrics Structure", Nsight Compute's Profiling Guide). What a quantity
-is counted in follows from its words, what is done with it from the submetric: `.per_second`, `.per_cycle_active`,
-`.pct_of_peak_sustained_elapsed`, `.ratio`. Spelled as NVIDIA's own report package spells them ("ns", "byte/s", "hz").
-
-One profiled launch with its values, and many of them grouped by launch configuration.
-
-Which metrics of a report are read: those that a formula or a check of consistency needs, and launch attributes.
-"""
+"""One profiled launch with its values and their units, and many launches grouped by launch configuration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Where ncu is, and what it can do here by what it and the driver say. No GPU program is started: that would take seconds."""
+"""Where ncu is, and what it can do here, by what ncu and the driver say.
+
+No GPU program is started: that would take seconds.
+"""
 
 from __future__ import annotations
 

@@ -1,10 +1,7 @@
-"""Reads .ncu-rep files without NVIDIA's software: launches with the metrics asked for, and the report of them all.
+"""Reads .ncu-rep files, and .ncu-repz (the same in one Zstandard frame), without NVIDIA's software.
 
 Two passes: over the block headers (strings and session, which may stand behind the results that need them), then over
 the results one by one. The file is mapped, not loaded, and what was read is given back, so memory stays flat.
-
-Reads .ncu-repz, the compressed report: one Zstandard frame of the whole .ncu-rep.
-
 Python's own library has no Zstandard before 3.14. Without it and without the package `zstandard` the error says which
 line unpacks the file.
 """

@@ -1,7 +1,4 @@
-"""Facts of a session in words: what decides whether two reports may be compared.
-
-A report out of launches and a session, whichever way both were read.
-"""
+"""A report out of launches and a session: counters, times, devices, and facts that decide what may be compared."""
 
 from __future__ import annotations
 

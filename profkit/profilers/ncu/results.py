@@ -1,12 +1,7 @@
-"""The NVTX ranges that were open at a launch, out of the NvtxState of its result.
+"""One result of an .ncu-rep (a kernel launch, a range, a command list, a graph) out of its protobuf message.
 
-The metrics of one result, of which few are wanted: told apart without a look at what nobody asked for.
-
-A full report has two thousand metrics a launch, most of them lists of instances. This walk is what reading it costs.
-
-One result of an .ncu-rep (a kernel launch, a range, a command list, a graph) out of its protobuf message.
-
-Sections, rules, sources and instance lists, which are most of a full report, are stepped over by their length.
+A full report has two thousand metrics a launch, most of them lists of instances. Those that nobody asked for, sections,
+rules and sources are stepped over by their length.
 """
 
 from __future__ import annotations

@@ -1,10 +1,4 @@
-"""Takes what is private out of ncu's CSV: two columns name process and host, lines around the table name paths.
-
-The header of a block of an .ncu-rep written anew, without host, process, command line, folder and environment.
-
-What each field becomes is a table by field numbers (Nsight Compute 2025.3, extras/FileFormat/*.proto).
-
-Takes what is private out of an .ncu-rep, so that Nsight Compute still opens the copy.
+"""Takes what is private out of an .ncu-rep, so that Nsight Compute still opens the copy, and out of ncu's CSV.
 
 The headers of the blocks hold host, process, command line, working folder and environment: they are written anew, with
 their lengths. In the records (kernels, sources, cubins with their line tables) paths and known secrets are replaced by

@@ -1,8 +1,6 @@
-"""What `device__attribute_chip` means: NVIDIA's chip ids, by the name under which documentation speaks of them.
+"""The counter sets by depth: which metrics ncu is asked for on a chip, and what that costs in replay passes.
 
-Which metrics a chip has, by NVIDIA's own tables (chips.yaml): asked before ncu is, and when a report lacks one.
-
-The counter sets by depth, resolved for a chip: which metrics ncu is asked for, and what that costs in replays.
+Which metrics a chip has stands in NVIDIA's own tables (chips.yaml).
 """
 
 from __future__ import annotations
