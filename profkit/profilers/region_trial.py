@@ -16,7 +16,7 @@ from profkit.core.errors import ProfkitError, UnreadableReport
 from profkit.core.types import Cache, Check, Directive, Report, Switch
 from profkit.hardware.caches import data_cache, instruction_cache
 from profkit.hardware.machine import read_machine
-from profkit.profiling.doctor.trial import Trial, attempt
+from profkit.profilers.trial import Trial, attempt
 
 _NAME = "doctor"
 # Much more work outside than inside; plain integers, since no package is sure to be there.
@@ -124,7 +124,7 @@ def _directive(folder: Path, switch: Switch) -> Directive:
 
 
 def _environment(directive: Directive) -> dict[str, str]:
-    here = str(Path(__file__).resolve().parents[3])
+    here = str(Path(__file__).resolve().parents[2])
     return {"PROFKIT_DIRECTIVE": json.dumps(asdict(directive)), "PYTHONPATH": here, "PYTHONSAFEPATH": "1"}
 
 
