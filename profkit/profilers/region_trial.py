@@ -37,8 +37,8 @@ _CLOCK = "task-clock"  # counted by the kernel's clock, so it is there without a
 
 def perf_region(perf: str) -> Check:
     """Switch `perf stat` on and off from inside a workload, through its control pipes."""
+    from profkit.profilers.perf.command import STAT_ENV, stat_argv
     from profkit.profilers.perf.faults import explain
-    from profkit.profilers.perf.stat_command import STAT_ENV, stat_argv
     from profkit.profilers.perf.stat_csv import read_stat_csv
 
     title = "perf region switch"

@@ -9,7 +9,7 @@ import pytest
 
 from profkit.core.errors import Fault
 from profkit.core.types import Check, Counter, CounterState
-from profkit.profilers.perf import find as perf_find
+from profkit.profilers.perf import probe as perf_find
 from profkit.profilers.perf.checks import census_words, judge_perf, perf_checks
 from profkit.profilers.perf.faults import PARANOID_FIX
 from profkit.profilers.perf.probe import PerfAbility
