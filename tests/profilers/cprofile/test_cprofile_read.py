@@ -151,7 +151,6 @@ def test_a_negative_time_of_a_clock_set_back_is_none_at_all(tmp_path: Path):
         compile("1", "x", "eval"),
         1 << 200,
     ],
-    ids=str,
 )
 def test_other_marshal_data_is_refused(tmp_path: Path, value: object):
     with pytest.raises(UnreadableReport, match=r"in\.prof"):
