@@ -26,8 +26,6 @@ TOO_FULL = {
     "profilers",
     "profilers/ncu",
     "profilers/nsys",
-    "profilers/perf",
-    "profilers/valgrind",
     "profilers/xctrace",
     "reporting",
     "reporting/charts",

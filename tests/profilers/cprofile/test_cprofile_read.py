@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import Profile, Report
-from profkit.profilers.cprofile.marshal_reader import NotPlainData, loads
-from profkit.profilers.cprofile.read import library_of, looks_like, read_cprofile
+from profkit.profilers.cprofile.read import NotPlainData, library_of, loads, looks_like, read_cprofile
 
 WORK = """
 import json, decimal
