@@ -1,15 +1,89 @@
-"""Reads callgrind files, whoever wrote them: counters of the run and its regions, and a profile."""
+"""Reports from callgrind and cachegrind files: counters of the run and its regions, and a profile by function."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import RUN, Counter, Hotspot, Profile, Report, Scope
-from profkit.profilers.valgrind.callgraph import inclusive_costs
-from profkit.profilers.valgrind.callgrind_tally import Dump, Function, tally
+from profkit.profilers.valgrind.callgrind import Dump, Function, parse_dumps
+
+Node = TypeVar("Node", bound=Hashable)
+
+
+def inclusive_costs(
+    own: Mapping[Node, int], calls: Mapping[tuple[Node, Node], int], total: int
+) -> dict[Node, int]:
+    """What each function cost together with what it called; never below its own cost, never above `total`.
+
+    Outside of circles this is own + the sum of its calls. Inside one (a strongly connected component of the
+    call graph) that sum counts a re-entered function again with each level, so it is held against what the
+    whole circle can have cost: the own costs of its members + the calls that leave it. Both bounds are true;
+    the smaller is given.
+    """
+    nodes = set(own) | {node for pair in calls for node in pair}
+    successors: dict[Node, list[Node]] = {node: [] for node in nodes}
+    for caller, called in calls:
+        successors[caller].append(called)
+    circle_of: dict[Node, int] = {}
+    circle_cost: list[int] = []
+    for number, members in enumerate(_circles(successors)):
+        circle_cost.append(sum(own.get(member, 0) for member in members))
+        for member in members:
+            circle_of[member] = number
+    out: dict[Node, int] = dict.fromkeys(nodes, 0)
+    for (caller, called), cost in calls.items():
+        if caller != called:
+            out[caller] += cost
+        if circle_of[caller] != circle_of[called]:
+            circle_cost[circle_of[caller]] += cost
+    return {
+        node: max(own.get(node, 0), min(own.get(node, 0) + out[node], circle_cost[circle_of[node]], total))
+        for node in nodes
+    }
+
+
+def _circles(successors: Mapping[Node, Sequence[Node]]) -> list[list[Node]]:
+    """Strongly connected components (Tarjan 1972), without recursion: a call graph may be deep."""
+    index: dict[Node, int] = {}
+    low: dict[Node, int] = {}
+    stack: list[Node] = []
+    on_stack: set[Node] = set()
+    found: list[list[Node]] = []
+    for root in successors:
+        if root in index:
+            continue
+        work: list[tuple[Node, int]] = [(root, 0)]
+        while work:
+            node, position = work.pop()
+            if node not in index:
+                index[node] = low[node] = len(index)
+                stack.append(node)
+                on_stack.add(node)
+            for next_position in range(position, len(successors[node])):
+                successor = successors[node][next_position]
+                if successor not in index:
+                    work.append((node, next_position))
+                    work.append((successor, 0))
+                    break
+                if successor in on_stack:
+                    low[node] = min(low[node], low[successor])
+            else:
+                if low[node] == index[node]:
+                    members = []
+                    while True:
+                        member = stack.pop()
+                        on_stack.discard(member)
+                        members.append(member)
+                        if member == node:
+                            break
+                    found.append(members)
+    return found
+
 
 HOTTEST = 300  # functions a profile keeps by its first event, and
 HOTTEST_ELSE = 30  # by every other event: where the misses are may not be where the instructions are
@@ -19,7 +93,7 @@ _REGION = re.compile(r"Client Request:\s*(.*?)(?: \[entries (\d+)(, cold)?\])?$"
 _UNITS = {"Ir": "instructions"}
 
 
-def looks_like(head: bytes) -> bool:
+def looks_like_callgrind(head: bytes) -> bool:
     """Whether `head`, the beginning of a file, is a callgrind file's: events, and functions told by `fn=`."""
     if b"\0" in head[:4096]:
         return False
@@ -43,7 +117,7 @@ def read_callgrind(path: Path, *more: Path) -> Report:
     dumps: list[Dump] = []
     warnings: list[str] = []
     for file in (path, *more):
-        of_file = tally(file)
+        of_file = parse_dumps(file)
         warnings += _check(file, of_file)
         dumps += of_file
     return report_of(dumps, format="callgrind", callers=True, warnings=warnings)
@@ -233,3 +307,57 @@ def _tool(creator: str, events: list[str]) -> str:
 def _version(creator: str) -> str | None:
     matched = re.search(r"\d+(\.\d+)+\S*", creator)
     return matched[0] if matched else None
+
+
+_HEADER = (b"desc:", b"cmd:", b"events:")
+
+
+def looks_like_cachegrind(head: bytes) -> bool:
+    """Whether `head` begins a cachegrind file: descriptions, `cmd:`, `events:`, and no other header."""
+    if b"\0" in head[:4096]:
+        return False
+    seen: list[bytes] = []
+    for line in head.splitlines():
+        if line.startswith((b"fl=", b"fn=", b"summary:")):
+            break
+        if line.strip() and not line.startswith(b"#"):
+            if not line.startswith(_HEADER):
+                return False
+            seen.append(line.partition(b":")[0])
+    return b"cmd" in seen and b"events" in seen
+
+
+def read_cachegrind(path: Path) -> Report:
+    """The report in the cachegrind file at `path`: counters of the run, and a profile by own cost.
+
+    Cachegrind knows no callers, so a function's total is unknown. Its `summary:` is right, other than
+    callgrind's, and tells whether the file is whole. Raises UnreadableReport where it is not.
+    """
+    dumps = parse_dumps(path)
+    last = dumps[-1]
+    if last.summary is None:
+        raise UnreadableReport(
+            f"{path} was cut short: it has no summary line",
+            "record it again, and let the program end by itself",
+        )
+    own = tuple(sum(column) for column in zip(*last.own.values(), strict=True))
+    if own != last.summary[: len(own)]:
+        raise UnreadableReport(
+            f"{path} contradicts itself: its lines add up to {own}, its summary says {last.summary}"
+        )
+    return report_of(dumps, format="cachegrind", callers=False)
+
+
+def read_callgrind_with_mix(path: Path) -> Report:
+    """A callgrind file, with its instructions by kind where it has addresses and their object files are here."""
+    from profkit.profilers.valgrind.instructions import instruction_mix
+
+    report = read_callgrind(path)
+    mix = instruction_mix(path)
+    if mix is None:
+        return report
+    return replace(
+        report,
+        counters=(*report.counters, *mix.whole.counters()),
+        warnings=(*report.warnings, *mix.notes),
+    )

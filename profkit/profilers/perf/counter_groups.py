@@ -177,14 +177,14 @@ def merge_groups(reports: Sequence[Report]) -> Merged:
         warnings.append(drift.warning)
     groups = dict.fromkeys(tuple(counter.name for counter in report.counters) for report in reports)
     return Merged(
-        counters=tuple(_middle(same) for same in found.values()),
+        counters=tuple(_median_counter(same) for same in found.values()),
         groups=tuple(groups),
         drift=drift,
         warnings=tuple(dict.fromkeys(warnings)),
     )
 
 
-def _middle(same: Sequence[Counter]) -> Counter:
+def _median_counter(same: Sequence[Counter]) -> Counter:
     for state in ("measured", "multiplexed"):
         usable = sorted((c for c in same if c.state == state), key=lambda c: c.value or 0.0)
         if usable:

@@ -1,20 +1,86 @@
-"""Rows of `perf stat`, whatever they were printed as, added up into counters with their states.
-
-Rows of one event are summed over intervals, CPUs, cores, sockets and threads; they are not over cgroups
-(one may lie inside another), nor where perf counted one event several times side by side, as groups' anchor.
-"""
+"""Rows of `perf stat`, whatever they were printed as, added up into counters with their states."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import RUN, Counter, CounterState, Scope
-from profkit.profilers.perf.stat_names import EventName, split_name
-from profkit.profilers.perf.stat_zero import cannot_be_zero
+
+_MODIFIERS = re.compile(r"(?P<name>.+):(?P<letters>[ukhIGHpPSDWeb]+)\Z")
+_WITH_PMU = re.compile(r"(?P<pmu>[A-Za-z0-9_.\-]+)/(?P<event>[^/]*)/(?P<letters>[ukhIGHpPSDWeb]*)\Z")
+# `cas_count_read [uncore_imc_3]`: perf stat --no-merge.
+_BOXED = re.compile(r"(?P<name>\S.*?) \[[^\]]+\]\Z")
+_NAMED = re.compile(r"(?:^|,)name=(?P<quote>['\"]?)(?P<name>[^,'\"]+)(?P=quote)")
+# A core PMU is one of several kinds of core; other PMUs (memory controllers, caches) are the machine's parts.
+_CORE_PMU = re.compile(r"(cpu_(core|atom|lowpower)|armv[89]_\w+|apple_\w+_pmu)\Z")
+# What profkit's own event tables put before a name, since `name=` hides the PMU that perf would print.
+_CORE_PREFIX = re.compile(r"(?P<pmu>cpu_(core|atom|lowpower))__(?P<name>.+)\Z")
+# Their events say nothing without the PMU's name; energy-pkg is clear enough.
+_KEEP_PMU = ("cstate_core", "cstate_pkg", "msr")
+
+
+@dataclass(frozen=True)
+class EventName:
+    """`name` as formulas know it, `pmu` of a hybrid part, `user` where only user space was counted."""
+
+    name: str
+    pmu: str | None = None
+    user: bool = False
+
+
+@lru_cache(maxsize=4096)
+def split_name(printed: str) -> EventName:
+    """Take apart an event as perf prints it."""
+    text = printed.strip()
+    if match := _BOXED.match(text):
+        text = match["name"]
+    letters = ""
+    pmu: str | None = None
+    if match := _WITH_PMU.match(text):
+        letters, event = match["letters"], match["event"]
+        if named := _NAMED.search(event):
+            event = named["name"]
+        if _CORE_PMU.match(match["pmu"]):
+            pmu = match["pmu"]
+        if "=" in event or not event or match["pmu"] in _KEEP_PMU:
+            text = f"{match['pmu']}/{event}/" if pmu is None else event or text
+        else:
+            text = event
+    elif match := _MODIFIERS.match(text):
+        text, letters = match["name"], match["letters"]
+    if match := _CORE_PREFIX.match(text):
+        text, pmu = match["name"], match["pmu"]
+    # The kernel's part alone is another quantity and keeps its letter; both rings together are the event.
+    where = {letter for letter in letters if letter in "ukhGH"}
+    if where and where != {"u"} and not where >= {"u", "k"}:
+        text = f"{text}:{''.join(sorted(where))}"
+    return EventName(text, pmu, where == {"u"})
+
+
+# Whatever ran has executed instructions and branches and touched its first-level cache. cache-references,
+# cache-misses and stalled-cycles are here because virtual machines and old AMD parts program them, report
+# them as running, and count 0 (seen on a cloud VM and on an AMD E-series). A raw code (r4f2e) is in the list
+# because a hypervisor that does not know it counts 0 too. task-clock is not: a task may sleep through a
+# window; but the window itself has a length, so duration_time is (it reads 0 beside other events on a Zen 5
+# with perf 7.2).
+_NEVER_ZERO = re.compile(
+    r"(cpu[-_])?cycles|ref-cycles|bus-cycles|instructions|inst_retired(\..*)?|branch(es|-instructions|-misses)|"
+    r"br_retired|ex_ret_brn|cache-(references|misses)|stalled-cycles-(frontend|backend)|"
+    r"l1-[di]cache-(loads|load-misses|stores|store-misses)|l1d_cache(_refill)?|ls_dispatch\..*|"
+    r"duration_time|r[0-9a-f]{1,16}",
+    re.IGNORECASE,
+)
+
+
+def cannot_be_zero(name: str) -> bool:
+    """Whether a count of 0 at more than 0 % running is a hard zero. `name` without modifiers and PMU."""
+    return _NEVER_ZERO.fullmatch(name) is not None
+
 
 # Rows of one interval that are remembered, to tell a second count of an event from a row of another CPU. A
 # file with more rows in one interval has threads by the hundred thousand and is only added up.
@@ -42,7 +108,7 @@ class Row(NamedTuple):
     cgroup: str | None = None
 
 
-class _Entry:
+class _EventSum:
     """What is known of one event so far."""
 
     __slots__ = (
@@ -84,11 +150,11 @@ class _Entry:
             self.enabled += row.runtime * 100.0 / row.percent
 
 
-class Tally:
+class CounterSums:
     """Takes rows in the order of the file; memory grows with the number of events and not of rows."""
 
     def __init__(self) -> None:
-        self._entries: dict[tuple[str, str | None, int], _Entry] = {}
+        self._entries: dict[tuple[str, str | None, int], _EventSum] = {}
         self._seen: dict[tuple[str | None, str | None, str], int] = {}
         self._interval: str | None = None
         self._rows_in_interval = 0
@@ -118,7 +184,7 @@ class Tally:
         if entry is None:
             if len(self._entries) >= _MOST_EVENTS:
                 raise UnreadableReport(f"more than {_MOST_EVENTS} different events: no report of perf stat")
-            entry = self._entries[key] = _Entry()
+            entry = self._entries[key] = _EventSum()
         entry.add(row)
 
     def finish(self) -> tuple[tuple[Counter, ...], tuple[str, ...], Mapping[str, str]]:
@@ -128,7 +194,7 @@ class Tally:
         names = _keep_apart(names)
         cgroups = {cgroup for _, cgroup, _ in self._entries if cgroup is not None}
         references = self._references()
-        merged: dict[tuple[str, str | None, str | None], _Entry] = {}
+        merged: dict[tuple[str, str | None, str | None], _EventSum] = {}
         for (event, cgroup, instance), entry in self._entries.items():
             name = names[event]
             entry.user = name.user
@@ -178,14 +244,14 @@ class Tally:
         return facts
 
 
-def _running(entry: _Entry) -> float:
+def _running(entry: _EventSum) -> float:
     """Part of the time on a counter by perf's percentages (0..1); 1 where they are not printed."""
     if entry.enabled:
         return entry.runtime / entry.enabled
     return 1.0 if entry.counted else 0.0
 
 
-def _counter(name: str, pmu: str | None, entry: _Entry, references: list[float], scope: Scope) -> Counter:
+def _counter(name: str, pmu: str | None, entry: _EventSum, references: list[float], scope: Scope) -> Counter:
     state: CounterState
     reason: str | None = None
     if entry.counted == 0:
@@ -203,7 +269,7 @@ def _counter(name: str, pmu: str | None, entry: _Entry, references: list[float],
     return Counter(name, entry.value, state, entry.unit, share=share, scope=scope, pmu=pmu)
 
 
-def _share(entry: _Entry, references: list[float]) -> float:
+def _share(entry: _EventSum, references: list[float]) -> float:
     """Part of the time on a counter (0..1), finer than perf's percentage where run times tell it.
 
     perf truncates to whole percent, so a run time over that of an event which was always on is better where
@@ -221,13 +287,13 @@ def _share(entry: _Entry, references: list[float]) -> float:
     return printed
 
 
-def _join(entry: _Entry, other: _Entry) -> None:
-    for field in _Entry.__slots__:
+def _join(entry: _EventSum, other: _EventSum) -> None:
+    for field in _EventSum.__slots__:
         if field not in ("unit", "user"):
             setattr(entry, field, getattr(entry, field) + getattr(other, field))
 
 
-def _second_count(name: str, first: _Entry | None, second: _Entry) -> Iterator[str]:
+def _second_count(name: str, first: _EventSum | None, second: _EventSum) -> Iterator[str]:
     """perf counted one event in several groups side by side: how far do the counts lie apart?"""
     if first is not None and first.value and second.value:
         apart = abs(second.value - first.value) / max(first.value, second.value)

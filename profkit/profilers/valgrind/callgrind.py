@@ -1,20 +1,112 @@
-"""One pass over a callgrind file: own costs per function, calls between functions, and each dump's header.
-
-The grammar is valgrind's "Callgrind Format Specification"; it is also written by Xdebug, pprof,
-pyprof2calltree and others, with events of their own. Positions are not followed here: a function's sums do
-not need them.
-"""
+"""Parses callgrind and cachegrind files: costs by function, calls, and executions by address."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 from profkit.core.errors import UnreadableReport
-from profkit.profilers.valgrind.lines import add_columns, chunks_of_lines
-from profkit.profilers.valgrind.names import Names, without_level
+
+CHUNK_BYTES = 4 * 1024 * 1024  # some hundred thousand lines: enough to sum in bulk, little to hold
+
+
+def chunks_of_lines(path: Path) -> Iterator[list[bytes]]:
+    """The lines of `path` without their ends, a chunk at a time. A line never straddles two chunks.
+
+    Raises UnreadableReport where the file cannot be read or holds a line longer than a chunk.
+    """
+    try:
+        with path.open("rb") as file:
+            rest = b""
+            while chunk := file.read(CHUNK_BYTES):
+                lines = (rest + chunk).split(b"\n")
+                rest = lines.pop()
+                if len(rest) > CHUNK_BYTES:
+                    raise UnreadableReport(
+                        f"{path} holds a line of more than {CHUNK_BYTES} bytes: no text report"
+                    )
+                yield lines
+            if rest:
+                yield [rest]
+    except OSError as error:
+        raise UnreadableReport(f"{path} cannot be read: {error.strerror}") from error
+
+
+def add_columns(sums: list[int], lines: list[bytes], skip: int) -> None:
+    """Add the columns of `lines` behind the first `skip` ones to `sums`. Columns left out at the end are
+    zeros, and so is a column of `.` (cachegrind).
+
+    Lines of the same width are split and summed together: several times faster than line by line.
+    Raises ValueError for a column that is no number or is one too many.
+    """
+    by_width: dict[int, list[bytes]] = {}
+    for line in lines:
+        width = line.count(b" ")
+        group = by_width.get(width)
+        if group is None:
+            by_width[width] = [line]
+        else:
+            group.append(line)
+    for width, group in by_width.items():
+        tokens = b" ".join(group).split()
+        step = width + 1
+        if len(tokens) != step * len(group) or b"." in tokens:  # double or trailing blanks
+            for line in group:
+                _add_one(sums, line.split(), skip)
+        elif len(group) == 1:
+            _add_one(sums, tokens, skip)
+        elif step - skip > len(sums):
+            raise ValueError(group[0].decode("utf-8", "replace"))
+        else:
+            for column in range(skip, step):
+                sums[column - skip] += sum(map(int, tokens[column::step]))
+
+
+def _add_one(sums: list[int], tokens: list[bytes], skip: int) -> None:
+    if len(tokens) - skip > len(sums):
+        raise ValueError(b" ".join(tokens).decode("utf-8", "replace"))
+    for column in range(skip, len(tokens)):
+        if tokens[column] != b".":
+            sums[column - skip] += int(tokens[column])
+
+
+_LEVEL = re.compile(r"'\d+$")
+_NUMBERED = re.compile(rb"\((\d+)\)(?:\s+(.*))?$", re.DOTALL)
+
+
+def without_level(function: str) -> str:
+    """The function's name without callgrind's mark of a recursion level: `fib'2` is fib."""
+    return _LEVEL.sub("", function)
+
+
+class Names:
+    """Resolves the names of one kind (objects, files or functions), which have numbers of their own."""
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, str] = {}
+
+    def resolve(self, text: bytes) -> str:
+        """The name that `text`, what stands behind the `=`, means. An unknown number stands for itself."""
+        known = self._known.get(text)
+        if known is not None:
+            return known
+        text = text.strip()
+        numbered = _NUMBERED.match(text)
+        if numbered is None:
+            name = text.decode("utf-8", "replace")
+        elif numbered[2] is None:
+            return self._known.get(text) or text.decode("ascii", "replace")
+        else:
+            name = numbered[2].strip().decode("utf-8", "replace")
+            self._known[b"(%s)" % numbered[1]] = name
+            return name
+        if len(self._known) < 1_000_000:  # an uncompressed file repeats its names too
+            self._known[text] = name
+        return name
+
 
 _HEADER = re.compile(rb"([A-Za-z][A-Za-z0-9 ]*):(.*)", re.DOTALL)
 _MOST_EVENTS = 100  # a line with more is no list of events but an attack on memory
@@ -42,18 +134,18 @@ class Dump:
     calls: dict[tuple[Function, Function], list[int]] = field(default_factory=dict)  # [calls, first event]
 
 
-def tally(path: Path) -> list[Dump]:
+def parse_dumps(path: Path) -> list[Dump]:
     """Every dump in the callgrind file at `path`, with its costs summed by function.
 
     Raises UnreadableReport where the file breaks the grammar.
     """
-    tally = _Tally(path)
+    tally = _Parser(path)
     for lines in chunks_of_lines(path):
         tally.take(lines)
     return tally.finish()
 
 
-class _Tally:
+class _Parser:
     """Where the reader stands in the file, and the lines it has not summed yet."""
 
     def __init__(self, path: Path) -> None:
@@ -233,3 +325,87 @@ def _numbers(text: str) -> tuple[int, ...] | None:
         return tuple(int(word) for word in text.split())
     except ValueError:
         return None
+
+
+Executed = dict[int, int]  # link-time address -> how often
+
+
+def read_executions(path: Path) -> dict[tuple[str, str], Executed] | None:
+    """Per (object file, function), how often each of its addresses was executed, over all dumps of the file.
+
+    None where the file has no instruction addresses or does not count instructions (`Ir`). Here positions are
+    followed, other than in the profile: each is relative to the one before it, also on the lines of calls.
+    Raises UnreadableReport where the file breaks the grammar.
+    """
+    reader = _ExecutionReader(path)
+    for lines in chunks_of_lines(path):
+        reader.take(lines)
+    return reader.executed if reader.has_addresses else None
+
+
+class _ExecutionReader:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._objects, self._functions = Names(), Names()
+        self.executed: dict[tuple[str, str], Executed] = {}
+        self.has_addresses = False
+        self._column: int | None = None
+        self._object = ""
+        self._current: Executed = {}
+        self._address = 0
+        self._called = False
+
+    def take(self, lines: list[bytes]) -> None:
+        """Take one chunk of lines."""
+        address, column, current, called = self._address, self._column, self._current, self._called
+        for line in lines:
+            if not line:
+                continue
+            first = line[0]
+            if 42 <= first <= 57:
+                if column is None:
+                    continue
+                try:
+                    tokens = line.split(None, column + 1)
+                    address = _moved(address, tokens[0])
+                    if not called and len(tokens) > column:
+                        current[address] = current.get(address, 0) + int(tokens[column])
+                except ValueError as error:
+                    raise UnreadableReport(f"{self._path} is no sound callgrind file: {error}") from error
+                called = False
+            elif line.startswith(b"calls="):
+                called = True
+            elif line.startswith(b"fn="):
+                key = (self._object, without_level(self._functions.resolve(line[3:])))
+                current = self.executed.setdefault(key, {})
+            elif line.startswith((b"cfn=", b"jfn=")):
+                self._functions.resolve(line[4:])  # may give a number its name
+            elif line.startswith(b"ob="):
+                self._object = self._objects.resolve(line[3:])
+            elif line.startswith(b"cob="):
+                self._objects.resolve(line[4:])
+            elif line.startswith(b"positions:"):
+                self._positions = line.partition(b":")[2].split()
+            elif line.startswith(b"events:"):
+                column = self._find_column(line.partition(b":")[2].split())
+        self._address, self._column, self._current, self._called = address, column, current, called
+
+    _positions: tuple[bytes, ...] | list[bytes] = ()
+
+    def _find_column(self, events: list[bytes]) -> int | None:
+        if not self._positions or self._positions[0] != b"instr" or b"Ir" not in events:
+            return None
+        self.has_addresses = True
+        return len(self._positions) + events.index(b"Ir")
+
+
+def _moved(address: int, position: bytes) -> int:
+    """The address that `position` means after `address`: absolute, +n, -n, or * for the same."""
+    first = position[:1]
+    if first == b"*":
+        return address
+    if first == b"+":
+        return address + int(position[1:], 0)
+    if first == b"-":
+        return address - int(position[1:], 0)
+    return int(position, 0)
