@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-KIB = 1024
+
 
 
 @dataclass(frozen=True)
@@ -62,4 +62,4 @@ def table() -> tuple[Typical, ...]:
 
 def _bytes(pair: list[int]) -> tuple[int, int]:
     size, ways = pair
-    return size * KIB, ways
+    return size * 1024, ways
