@@ -20,7 +20,6 @@ LONGEST = 450  # lines
 TOO_FULL = {
     "analysis/summaries",
     "analysis/timeline",
-    "hardware",
     "kernels/sweep",
     "kernels/operations",
     "profilers",
