@@ -21,7 +21,6 @@ TOO_FULL = {
     "profilers",
     "analysis/summaries",
     "analysis/timeline",
-    "hardware",
     "kernels/sweep",
     "kernels/operations",
     "profilers/nsys",
