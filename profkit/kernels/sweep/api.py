@@ -9,7 +9,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from profkit.analysis.ranking.guide import FILE, records
+from profkit.analysis.ranking.ranking import FILE, guide_records
 from profkit.core.errors import ProfkitError
 from profkit.core.progress import Progress
 from profkit.kernels.operations.registry import OPERATIONS
@@ -83,7 +83,7 @@ def run_comprehensive_benchmark(
             _keep(request, target)
         raise
     _keep(request, target)
-    return records(document)
+    return guide_records(document)
 
 
 def _words(values: object) -> str:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from profkit.analysis.ranking.ranking import geometric_mean
-from profkit.analysis.ranking.right import faulty
+from profkit.analysis.ranking.ranking import faulty_cases, geometric_mean
 from profkit.core.formatting import plural
 from profkit.core.types import (
     RUN,
@@ -57,7 +56,7 @@ def _name(result: CaseResult) -> str:
 
 def _faulty(document: SweepDocument) -> Reading:
     """How many cases are not right, and which is the first."""
-    found = faulty(document)
+    found = faulty_cases(document)
     told = "none"
     if found:
         first = found[0]

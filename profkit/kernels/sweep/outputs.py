@@ -7,8 +7,8 @@ import json
 import os
 from pathlib import Path
 
-from profkit.analysis.ranking.guide import FILE as RESULTS
-from profkit.analysis.ranking.guide import records
+from profkit.analysis.ranking.ranking import FILE as RESULTS
+from profkit.analysis.ranking.ranking import guide_records
 from profkit.core.errors import MachineError, UsageError
 from profkit.core.run_folder import write_run
 from profkit.core.types import Gpu, SweepDocument
@@ -56,7 +56,7 @@ def _is_stream(path: Path) -> bool:
 
 def write_records(path: Path, document: SweepDocument, fix: str = "make room, and call it again") -> None:
     """The guide's list of records, whole or not at all. Raises MachineError where it cannot be written."""
-    text = json.dumps(records(document), indent=1, allow_nan=False) + "\n"
+    text = json.dumps(guide_records(document), indent=1, allow_nan=False) + "\n"
     temporary = path.with_name(f".{path.name[:100]}.{os.getpid()}.tmp")
     try:
         if _is_stream(path):
