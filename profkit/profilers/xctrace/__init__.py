@@ -4,7 +4,7 @@ Where to look, in the order in which a recording passes through:
 
 - It is made and exported: `command` has the flags, `find` and `probe` look for what is here, `recipe` and `export` run
   it, `ending`, `left_out` and `faults` say how that went.
-- XML becomes rows: `kinds`, `folder` and `toc` say which files belong together, `tables` reads their tables, `cells` says
+- XML becomes rows: `kinds`, `folder`, `toc` say which files belong together, `tables` reads their tables, `cells` says
   what a cell means.
 - Rows become what happened: `metal_read` names the columns of each table of the GPU and who takes them, `metal_part`
   decides what counts, `metal_report` sums it up. `cpu_report` and the other `cpu_` files do the same for the processor.
