@@ -138,8 +138,8 @@ def _print(night: Night, folder: Path, output: OutputFormat) -> None:
 
         put(to_text(night))
     elif output is OutputFormat.markdown:
-        from profkit.reporting.markdown import STEP_SUMMARY
         from profkit.reporting.night_markdown import render as render_markdown
+        from profkit.reporting.run_markdown import STEP_SUMMARY
 
         put(render_markdown(night, STEP_SUMMARY))
     else:

@@ -96,12 +96,12 @@ def print_document(
 
         text = render_json(document)
     elif output is OutputFormat.markdown:
-        from profkit.reporting.markdown import STEP_SUMMARY
-        from profkit.reporting.markdown import render as render_markdown
+        from profkit.reporting.run_markdown import STEP_SUMMARY
+        from profkit.reporting.run_markdown import render as render_markdown
 
         text = render_markdown(document, STEP_SUMMARY)
     else:
-        from profkit.reporting.terminal import render as render_terminal
+        from profkit.reporting.run_terminal import render as render_terminal
 
         text = render_terminal(document, folder, details=details)
     put(text)

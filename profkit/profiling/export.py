@@ -111,7 +111,7 @@ def sweep_view(source: Path, form: str) -> str | None:
 
         return page(document)
     if form == "markdown":
-        from profkit.reporting.markdown import STEP_SUMMARY
+        from profkit.reporting.run_markdown import STEP_SUMMARY
         from profkit.reporting.sweep_markdown import render as markdown
 
         return markdown(document, STEP_SUMMARY)
@@ -146,13 +146,13 @@ def _rendered(
         case "json":
             yield _json(documents, faults, alone=len(wish.sources) == 1)
         case "junit":
-            from profkit.reporting.junit import render as junit
+            from profkit.reporting.run_junit import render as junit
 
             yield junit(documents, strict=wish.strict)
         case "markdown":
-            from profkit.reporting.markdown import STEP_SUMMARY
-            from profkit.reporting.markdown import render as markdown
             from profkit.reporting.markdown_text import block
+            from profkit.reporting.run_markdown import STEP_SUMMARY
+            from profkit.reporting.run_markdown import render as markdown
 
             for document in documents:
                 swept = _digest(document, color=False)
@@ -160,7 +160,7 @@ def _rendered(
         case "html":
             yield _page(documents[0], wish, progress)
         case _:
-            from profkit.reporting.terminal import render as terminal
+            from profkit.reporting.run_terminal import render as terminal
 
             for number, document in enumerate(documents):
                 yield ("\n" if number else "") + (_digest(document) or terminal(document))

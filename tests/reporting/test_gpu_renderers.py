@@ -14,8 +14,10 @@ from profkit.analysis.targets import load_targets
 from profkit.core.types import RUN, KernelTime, Plan, RunDocument, Scope, Verdict
 from profkit.profiling.evaluate_targets import judge_document
 from profkit.reporting import json as json_report
-from profkit.reporting import markdown, order, terminal
+from profkit.reporting import order
 from profkit.reporting import plan as plan_report
+from profkit.reporting import run_markdown as markdown
+from profkit.reporting import run_terminal as terminal
 from tests import gpu_documents as gpu
 from tests import run_schema
 

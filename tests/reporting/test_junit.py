@@ -9,8 +9,8 @@ from xml.etree import ElementTree
 import pytest
 
 from profkit.core.types import RUN, RunDocument, Scope, Verdict, VerdictWord
-from profkit.reporting.junit import render
 from profkit.reporting.junit_text import Case, Suite, junit_text
+from profkit.reporting.run_junit import render
 from tests import documents
 from tests.reporting.test_renderers import hostile, judged
 

@@ -15,7 +15,9 @@ from profkit.core.types import MetalAbsent, MetalProcess, MetalTrace, MetalWork,
 from profkit.profiling.evaluate_targets import judge_document
 from profkit.profiling.summarize import examine
 from profkit.reporting import json as json_report
-from profkit.reporting import markdown, order, terminal
+from profkit.reporting import order
+from profkit.reporting import run_markdown as markdown
+from profkit.reporting import run_terminal as terminal
 from profkit.reporting.screen import Screen
 from tests import metal_documents as metal
 from tests import run_schema

@@ -31,8 +31,10 @@ from profkit.core.types import (
 from profkit.profiling.evaluate_targets import judge_document
 from profkit.reporting import checks as checks_report
 from profkit.reporting import json as json_report
-from profkit.reporting import markdown, order, terminal
+from profkit.reporting import order
 from profkit.reporting import plan as plan_report
+from profkit.reporting import run_markdown as markdown
+from profkit.reporting import run_terminal as terminal
 from profkit.reporting.plain_text import harmless
 from tests import documents, run_schema
 from tests.documents import reading

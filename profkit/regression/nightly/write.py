@@ -13,7 +13,7 @@ from profkit.regression.nightly.document import to_text
 from profkit.regression.nightly.state import write_text
 from profkit.reporting import night_junit, night_markdown
 from profkit.reporting.annotations import render as render_annotations
-from profkit.reporting.markdown import STEP_SUMMARY
+from profkit.reporting.run_markdown import STEP_SUMMARY
 
 
 def write_reports(folder: Path, night: Night, *, strict: bool = False, html: bool = True) -> list[str]:
