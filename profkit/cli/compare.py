@@ -96,13 +96,11 @@ def _text(found: Comparison, output: OutputFormat) -> str:
         from profkit.reporting.comparison_json import render as render_json
 
         return render_json(found)
-    if output is OutputFormat.markdown:
-        from profkit.reporting.comparison_markdown import render as render_markdown
+    from profkit.reporting import markdown, terminal
+    from profkit.reporting.views import comparison
 
-        return render_markdown(found)
-    from profkit.reporting.comparison_terminal import render as render_terminal
-
-    return render_terminal(found)
+    view = comparison.view(found)
+    return markdown.render(view) if output is OutputFormat.markdown else terminal.render(view, details=False)
 
 
 def _metrics(names: list[str]) -> tuple[str, ...]:

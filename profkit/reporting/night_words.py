@@ -9,7 +9,7 @@ from pathlib import PurePath
 
 from profkit.core.formatting import figures, plural, quantity
 from profkit.core.types import Incident, MetricOutcome, Night, Outcome, WorkloadOutcome
-from profkit.reporting.comparison_words import DOUBTS
+from profkit.reporting.views.comparison import DISTURBANCES as DOUBTS
 
 # The worst first: what is wrong, what was not measured, what is not known, what is good.
 ORDER: tuple[Outcome, ...] = ("regressed", "missing", "invalid", "ambiguous", "improved", "new", "pass")

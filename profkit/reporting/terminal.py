@@ -1,0 +1,223 @@
+"""Any view for the terminal: the title and what it comes to, then block by block. A short form fits two screens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from profkit.reporting.chart_blocks import TrendChart, trend_plot
+from profkit.reporting.screen import Part, Screen
+from profkit.reporting.view import (
+    Block,
+    Commands,
+    DataTable,
+    Detail,
+    Facts,
+    Findings,
+    Fold,
+    Item,
+    Items,
+    Paragraph,
+    Section,
+    Status,
+    Statuses,
+    Style,
+    Text,
+    View,
+    plain_text,
+    spans,
+)
+
+COLOURS: dict[Status, str] = {
+    Status.FAIL: "red",
+    Status.REFUSED: "red",
+    Status.INVALID: "yellow",
+    Status.UNKNOWN: "yellow",
+    Status.CHANGED: "yellow",
+    Status.BETTER: "green",
+    Status.NEW: "cyan",
+    Status.PASS: "green",
+    Status.NONE: "dim",
+}
+_WEIGHTS = {Style.STRONG: "bold", Style.SOFT: "dim"}
+_LABEL = 24  # columns that the names of facts take at most
+_PLOT = 100
+
+
+def render(view: View, *, details: bool = True, color: bool | None = None, width: int | None = None) -> str:
+    """The view as text of at most `width` (80) columns; a line to type is not broken.
+
+    Without `details` tables have their first rows, folded sections their headlines. `color` None: colour where
+    standard output is a terminal and NO_COLOR is not set.
+    """
+    terminal = _Terminal(Screen(color, width), details=details)
+    terminal.head(view)
+    terminal.blocks(view.blocks)
+    return terminal.screen.text()
+
+
+def _parts(text: Text, weight: str = "") -> list[Part]:
+    """The text for the screen; a colour needs no sign here, since signs are in the text."""
+    made: list[Part] = []
+    for span in spans(text):
+        colour = COLOURS[span.status] if span.status is not None else ""
+        words = f"{span.text} ({span.mark})" if span.mark else span.text
+        made.append((words, " ".join(filter(None, (_WEIGHTS.get(span.style, weight), colour)))))
+    return made
+
+
+@dataclass
+class _Terminal:
+    screen: Screen
+    details: bool
+    indent: int = 0
+    _folded: list[Section] = field(default_factory=list)  # of which the short form has the headlines
+
+    def head(self, view: View) -> None:
+        """The verdict with its reason first, where there is one; else the title."""
+        headline = view.headline
+        if view.warning:
+            self.line(view.warning)
+        if view.label is not None:
+            reason = ["  ", *_parts(headline[0])] if headline else []
+            self.screen.line(*_parts(view.label.span), *reason, hang=2)
+            self.screen.line(*_parts(view.title, "dim"), hang=2)
+            headline = headline[1:]
+        else:
+            self.screen.line(*_parts(view.title, "bold"), hang=2)
+        if view.command:
+            self.screen.line((f"$ {view.command}", "dim"), hang=2)
+        for line in headline:
+            self.line(line)
+        if view.facts:
+            self.facts(Facts(view.facts))
+
+    def blocks(self, blocks: Sequence[Block]) -> None:
+        for block in blocks:
+            self.block(block)
+        self._in_short()
+
+    def block(self, block: Block) -> None:
+        match block:
+            case Section():
+                self.section(block)
+            case Detail():
+                for part in block.blocks if self.details else block.brief:
+                    self.block(part)
+            case Paragraph(pre=True):
+                for text in plain_text(block.text).split("\n"):
+                    self.screen.typed(text, indent=self.indent)
+            case Paragraph():
+                self.line(block.text)
+            case Items():
+                self.items(block)
+            case Facts():
+                self.facts(block)
+            case DataTable():
+                self.table(block)
+            case Findings():
+                self.findings(block)
+            case Statuses():
+                self.statuses(block)
+            case Commands():
+                for text in block.lines:
+                    self.screen.typed(text, indent=self.indent)
+            case TrendChart():
+                for text in trend_plot(block.trend, min(self.screen.console.width, _PLOT)):
+                    self.screen.typed(text, indent=self.indent)
+            case _:
+                for part in block.plain():
+                    self.block(part)
+
+    def section(self, section: Section) -> None:
+        if section.fold is Fold.REFERENCE:
+            return
+        if section.fold is Fold.FOLDED and not self.details:
+            self._folded += [section] if section.headline else []
+            return
+        self._in_short()
+        if self.indent:
+            self.screen.blank()
+            self.screen.line((plain_text(section.title), "underline"), indent=self.indent)
+        else:
+            self.screen.heading(plain_text(section.title))
+        before, self.indent = self.indent, max(2, self.indent)
+        if section.headline:
+            self.line(section.headline)
+        self.blocks(section.blocks)
+        self.indent = before
+
+    def _in_short(self) -> None:
+        """The headlines of the folded sections that stand beside each other."""
+        sections, self._folded = self._folded, []
+        if sections:
+            self.screen.heading("In short")
+            self.facts(Facts(tuple((plain_text(one.title), one.headline) for one in sections)), indent=2)
+
+    def line(self, text: Text, weight: str = "", *, first: str = "", indent: int = 0, hang: int = 2) -> None:
+        """A sentence; a line to type at its end stands below it, in one piece."""
+        parts = list(spans(text))
+        typed = parts.pop() if parts and parts[-1].style is Style.COMMAND else None
+        at = self.indent + indent
+        if typed is not None and not parts:
+            self.screen.typed(first + typed.text, weight, at)
+            return
+        self.screen.line(first, *_parts(tuple(parts), weight), indent=at, hang=max(hang, len(first)))
+        if typed is not None:
+            self.screen.typed(typed.text, weight, at + 2)
+
+    def items(self, items: Items) -> None:
+        shown = items.items if self.details or items.brief is None else items.items[: items.brief]
+        for number, item in enumerate(shown, 1):
+            first = f"{number}. " if items.ordered else "- "
+            known = item if isinstance(item, Item) else Item(item)
+            self.line(known.text, first=first)
+            for text in known.below:
+                self.line(text, "dim", indent=len(first))
+        self.count_left(len(items.items) - len(shown))
+
+    def count_left(self, left: int) -> None:
+        if left > 0:
+            self.line(f"and {left} more: --format json has all of them")
+
+    def facts(self, facts: Facts, indent: int = 0) -> None:
+        if facts.title:
+            self.line(facts.title, "underline")
+        width = min(_LABEL, max((len(name) for name, _ in facts.rows), default=0)) + 1
+        for name, text in facts.rows:
+            self.screen.labelled((name, "dim"), *_parts(text), width=width, indent=self.indent + indent)
+
+    def table(self, table: DataTable) -> None:
+        shown = table.rows if self.details or table.brief is None else table.rows[: table.brief]
+        if table.title:
+            self.screen.blank()
+            self.screen.line((table.title, "underline"), indent=self.indent)
+        self.screen.grid(table.columns, [[_parts(cell) for cell in row] for row in shown], self.indent)
+        if table.note:
+            self.line(table.note, "dim")
+        self.count_left(len(table.rows) - len(shown) + table.left)
+
+    def findings(self, findings: Findings) -> None:
+        for number, one in enumerate(findings.findings, 1):
+            self.line(one.what, "bold", first=f"{number}. ", hang=3)
+            if one.why:
+                self.screen.line(
+                    (f"{one.status.sign} ", "dim"), *_parts(one.why, "dim"), indent=self.indent + 3, hang=2
+                )
+
+    def statuses(self, statuses: Statuses) -> None:
+        """A label and a name in their columns, beside them the reason, and below it what else is said."""
+        width = max((len(row.label.span.text) for row in statuses.rows), default=0) + 1
+        for row in statuses.rows:
+            place = f"{row.place}: " if row.place else ""
+            self.screen.labelled(
+                *_parts(row.label.span),
+                (", ".join(row.names), "bold"),
+                "  " if row.names and (place or row.reason) else "",
+                place,
+                *_parts(row.reason),
+                width=width,
+                indent=self.indent,
+            )
+            for text in row.below:
+                self.line(text, "dim", indent=width + 1)
