@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from profkit.cli.options import FormatOption, OutputFormat, put
+from profkit.cli.options import FormatOption, OutputFormat, put, render_view
 
 if TYPE_CHECKING:
     from profkit.core.types import Comparison
@@ -93,14 +93,12 @@ def exit_code(found: Comparison, *, strict: bool) -> int:
 
 def _text(found: Comparison, output: OutputFormat) -> str:
     if output is OutputFormat.json:
-        from profkit.reporting.comparison_json import render as render_json
+        from profkit.reporting import json
 
-        return render_json(found)
-    from profkit.reporting import markdown, terminal
-    from profkit.reporting.views import comparison
+        return json.comparison(found)
+    from profkit.reporting.views.comparison import view
 
-    view = comparison.view(found)
-    return markdown.render(view) if output is OutputFormat.markdown else terminal.render(view, details=False)
+    return render_view(view(found), output, details=False)
 
 
 def _metrics(names: list[str]) -> tuple[str, ...]:

@@ -43,7 +43,9 @@ def _span(span: Span) -> str:
     if span.style in (Style.CODE, Style.COMMAND):
         return code(span.text) + mark
     words = escaped(span.text)
-    return (f"**{words.strip()}**" if span.style is Style.STRONG and words.strip() else words) + mark
+    if span.style is Style.STRONG and words.strip():
+        words = words.replace(words.strip(), f"**{words.strip()}**")  # blanks stay outside
+    return words + mark
 
 
 def _head(view: View) -> str:

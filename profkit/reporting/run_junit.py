@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from profkit.core.types import PassResult, RunDocument, Verdict
-from profkit.reporting.junit_text import Case, CaseState, Suite, junit_text
+from profkit.reporting.junit import _document
 from profkit.reporting.order import (
     WORDS,
     actions,
@@ -24,16 +24,17 @@ from profkit.reporting.order import (
     time_line,
     troubles,
 )
+from profkit.reporting.view import Case, Cases, CaseState
 
 _PASS_STATES: dict[str, CaseState] = {"finished": "passed", "skipped": "skipped"}
 
 
 def render(documents: Sequence[RunDocument], *, strict: bool = False) -> str:
     """The runs as one XML document, one suite each."""
-    return junit_text([suite_of(document, strict=strict) for document in documents])
+    return _document([suite_of(document, strict=strict) for document in documents], "error")
 
 
-def suite_of(document: RunDocument, *, strict: bool = False) -> Suite:
+def suite_of(document: RunDocument, *, strict: bool = False) -> Cases:
     """One run as a suite. The time of a case is that of the pass; a verdict takes none."""
     cases = [_verdict(verdict, document, strict) for verdict in document.verdicts if _counts(verdict)]
     cases += [_pass(result, document) for result in document.passes]
@@ -45,7 +46,9 @@ def suite_of(document: RunDocument, *, strict: bool = False) -> Suite:
         cases.append(Case(_group(document, "targets"), "any target", "skipped", why, kind="not-judged"))
     seconds = sum(result.seconds for result in document.passes)
     name = f"{document.name} on {document.backend}"
-    return Suite(name, cases, document.started, seconds, _properties(document), _output(document))
+    return Cases(
+        name, tuple(cases), document.started, seconds, tuple(_properties(document).items()), _output(document)
+    )
 
 
 def _counts(verdict: Verdict) -> bool:

@@ -85,10 +85,10 @@ class Screen:
 
         self.console.print(Text(" " * indent).append(harmless(text), style=style), soft_wrap=True)
 
-    def heading(self, text: str) -> None:
+    def heading(self, *parts: Part) -> None:
         """An empty line and a bold one."""
         self.console.print()
-        self.line((text, "bold"))
+        self.line(*(part if isinstance(part, tuple) else (part, "bold") for part in parts))
 
     def labelled(self, label: Part, *parts: Part, width: int, indent: int = 2) -> None:
         """A label in a column of `width`, and beside it a paragraph that stays in its own column."""

@@ -91,6 +91,8 @@ class _Terminal:
             self.line(line)
         if view.facts:
             self.facts(Facts(view.facts))
+        if view.blocks and not isinstance(view.blocks[0], Section | Detail):
+            self.screen.blank()
 
     def blocks(self, blocks: Sequence[Block]) -> None:
         for block in blocks:
@@ -140,7 +142,7 @@ class _Terminal:
             self.screen.blank()
             self.screen.line((plain_text(section.title), "underline"), indent=self.indent)
         else:
-            self.screen.heading(plain_text(section.title))
+            self.screen.heading(*_parts(section.title, "bold"))
         before, self.indent = self.indent, max(2, self.indent)
         if section.headline:
             self.line(section.headline)

@@ -300,6 +300,7 @@ class Statuses(Block):
     rows: tuple[StatusRow, ...]
     titles: tuple[str, str, str, str] = ("target", "threshold", "value", "in")
     label: str = "verdict"
+    below_title: str = "What to try"  # of what stands below the rows
 
     def plain(self) -> Sequence[Block]:
         """A table with the columns that hold anything, and below it what to try."""
@@ -316,7 +317,11 @@ class Statuses(Block):
         rows = tuple(tuple(cell(row) for _, cell in used) for row in self.rows)
         table = DataTable(tuple(TableColumn(title) for title, _ in used), rows)
         tries = tuple(Item(", ".join(row.names), row.below) for row in self.rows if row.below)
-        return (table, Section("What to try", (Items(tries),), fold=Fold.FOLDED)) if tries else (table,)
+        if not tries:
+            return (table,)
+        if not self.below_title:
+            return table, Items(tries)
+        return table, Section(self.below_title, (Items(tries),), fold=Fold.FOLDED)
 
 
 @dataclass(frozen=True)

@@ -155,7 +155,7 @@ def test_every_report_that_we_recorded_has_a_screen_a_page_and_a_document(file: 
         text = terminal.render(document, width=width, color=False)
         assert max(len(line) for line in text.split("\n")) <= width
     assert markdown.render(document)
-    assert json_report.render(document)
+    assert json_report.run(document)
     assert examine.judge_document(document, ()).summaries == document.summaries
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from profkit.core.types import Cause, Comparison, Revision
 from profkit.regression.compare import compare
-from profkit.reporting.comparison_json import render as as_json
+from profkit.reporting.json import comparison as as_json
 from tests import comparison_schema, documents, gpu_documents
 from tests.comparison_documents import kernel, run, traced, value
 from tests.reporting.shown import comparison_markdown as as_markdown

@@ -108,7 +108,7 @@ def test_markdown_shows_names_and_obeys_none(document: RunDocument) -> None:
 
 @every_document
 def test_the_document_is_valid_and_holds_no_number_that_is_none(document: RunDocument) -> None:
-    told = json.loads(json_report.render(document), parse_constant=lambda word: pytest.fail(word))
+    told = json.loads(json_report.run(document), parse_constant=lambda word: pytest.fail(word))
     jsonschema.validate(told, run_schema.schema())
 
 

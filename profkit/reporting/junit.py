@@ -1,4 +1,4 @@
-"""JUnit's XML, as Jenkins, GitLab and GitHub's test reporters read it: suites of cases in, one text out.
+"""The test cases of views as JUnit's XML, as Jenkins, GitLab and GitHub's test reporters read it.
 
 Two published schemas differ; what is written here is valid by both: Ant's (windyroad/JUnit-Schema, JUnit.xsd), which
 fixes the order of elements and demands host, time and time stamp, and Jenkins' (xunit-plugin, junit-10.xsd).
@@ -7,15 +7,13 @@ fixes the order of elements and demands host, time and time stamp, and Jenkins' 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from datetime import datetime, timezone
-from typing import Literal
 
 from profkit.core.formatting import shortened
 from profkit.reporting.plain_text import harmless
+from profkit.reporting.view import Case, Cases, CaseState, Status, Statuses, View, plain_text, walk
 
-CaseState = Literal["passed", "failure", "error", "skipped"]
 LONGEST_NAME = 250  # characters; readers make file names and columns of them
 LONGEST_MESSAGE = 2000
 _UNKNOWN_TIME = "1970-01-01T00:00:00"  # where a report does not tell: the schema demands a time stamp
@@ -23,45 +21,55 @@ _UNKNOWN_TIME = "1970-01-01T00:00:00"  # where a report does not tell: the schem
 _NO_XML = re.compile("[\ufffe\uffff]")
 
 
-@dataclass(frozen=True)
-class Case:
-    """One test case. `message` says why it did not pass, `detail` is the longer text below it."""
-
-    group: str  # the classname: readers make a tree of its dots
-    name: str
-    state: CaseState = "passed"
-    message: str = ""
-    detail: str = ""
-    seconds: float = 0.0
-    kind: str = ""  # the type of a failure or an error: a short fixed word
+def render(views: Sequence[View], *, strict: bool = False) -> str:
+    """The test cases of the views as one XML document. What is unknown is skipped, and with `strict` an error."""
+    return _document([suite for view in views for suite in suites_of(view)], "error" if strict else "skipped")
 
 
-@dataclass(frozen=True)
-class Suite:
-    """One test suite. `started` is ISO 8601; `properties` are facts that are shown beside it."""
+def suites_of(view: View) -> list[Cases]:
+    """The view's own suites; of a view without any a case for each status that it shows, or for its verdict."""
+    blocks = list(walk(view.blocks))
+    suites = [block for block in blocks if isinstance(block, Cases)]
+    if suites:
+        return suites
+    title = plain_text(view.title)
+    cases = [
+        Case(title, ", ".join(row.names), _STATES[row.status], plain_text(row.reason), kind=row.word)
+        for block in blocks
+        if isinstance(block, Statuses)
+        for row in block.rows
+    ]
+    if not cases:
+        state = _STATES[view.label.status] if view.label is not None else "passed"
+        cases = [Case(title, "result", state, " ".join(map(plain_text, view.headline)))]
+    return [Cases(title, tuple(cases))]
 
-    name: str
-    cases: Sequence[Case]
-    started: str = ""
-    seconds: float = 0.0
-    properties: Mapping[str, str] = field(default_factory=dict)
-    output: str = ""
-    package: str = "profkit"
+
+_STATES: dict[Status, CaseState] = {
+    Status.FAIL: "failure",
+    Status.REFUSED: "error",
+    Status.INVALID: "error",
+    Status.UNKNOWN: "unknown",
+    Status.CHANGED: "skipped",
+    Status.BETTER: "passed",
+    Status.NEW: "passed",
+    Status.PASS: "passed",
+    Status.NONE: "skipped",
+}
 
 
-def junit_text(suites: Sequence[Suite]) -> str:
-    """The suites as one XML document with a final newline."""
+def _document(suites: Sequence[Cases], unknown: str) -> str:
     from xml.etree import ElementTree  # here: 10 ms that only this report pays
 
     root = ElementTree.Element("testsuites")
     for number, suite in enumerate(suites):
-        states = [case.state for case in suite.cases]
+        states = [unknown if case.state == "unknown" else case.state for case in suite.cases]
         node = ElementTree.SubElement(
             root,
             "testsuite",
             {
                 "id": str(number),
-                "package": suite.package,
+                "package": "profkit",
                 "name": _name(suite.name),
                 "timestamp": _stamp(suite.started),
                 "hostname": "localhost",  # a report names no host; this is what the schema asks for then
@@ -73,14 +81,14 @@ def junit_text(suites: Sequence[Suite]) -> str:
             },
         )
         properties = ElementTree.SubElement(node, "properties")
-        for name, value in suite.properties.items():
-            told = {"name": _name(name), "value": _line(value, LONGEST_MESSAGE)}
-            ElementTree.SubElement(properties, "property", told)
-        for case in suite.cases:
+        for name, value in suite.properties:
+            fact = {"name": _name(name), "value": _line(value, LONGEST_MESSAGE)}
+            ElementTree.SubElement(properties, "property", fact)
+        for case, state in zip(suite.cases, states, strict=True):
             head = {"classname": _name(case.group), "name": _name(case.name), "time": _seconds(case.seconds)}
             inner = ElementTree.SubElement(node, "testcase", head)
-            if case.state != "passed":
-                ElementTree.SubElement(inner, case.state, _why(case)).text = _lines(
+            if state != "passed":
+                ElementTree.SubElement(inner, state, _why(case, state)).text = _lines(
                     case.detail or case.message
                 )
         ElementTree.SubElement(node, "system-out").text = _lines(suite.output)
@@ -90,12 +98,11 @@ def junit_text(suites: Sequence[Suite]) -> str:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
 
 
-def _why(case: Case) -> dict[str, str]:
+def _why(case: Case, state: str) -> dict[str, str]:
     """Message and type; what is skipped has no type (Ant's schema), so its kind stands in the message."""
-    if case.state == "skipped":
-        told = ": ".join(part for part in (case.kind, case.message) if part)
-        return {"message": _line(told, LONGEST_MESSAGE)}
-    return {"message": _line(case.message, LONGEST_MESSAGE), "type": _name(case.kind or case.state)}
+    if state == "skipped":
+        return {"message": _line(": ".join(filter(None, (case.kind, case.message))), LONGEST_MESSAGE)}
+    return {"message": _line(case.message, LONGEST_MESSAGE), "type": _name(case.kind or state)}
 
 
 def _name(text: str) -> str:
@@ -108,12 +115,7 @@ def _line(text: str, longest: int) -> str:
 
 
 def _lines(text: str) -> str:
-    return "\n".join(_kept(text))
-
-
-def _kept(text: str) -> Iterator[str]:
-    for line in text.split("\n"):
-        yield _line(line, LONGEST_MESSAGE)
+    return "\n".join(_line(line, LONGEST_MESSAGE) for line in text.split("\n"))
 
 
 def _seconds(value: float) -> str:
