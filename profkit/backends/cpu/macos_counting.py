@@ -15,7 +15,7 @@ from profkit.backends.per_iteration import Done, done_in_region, per_iteration
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import RUN, Counter, Machine, PassPlan, Reading, Report, Source, Step
 from profkit.hardware import sysctl
-from profkit.profilers.perf.stat_groups import check_drift, merge_groups
+from profkit.profilers.perf.counter_groups import check_drift, merge_groups
 from profkit.profilers.xctrace.command import CPU_COUNTERS
 from profkit.profilers.xctrace.cpu_events import Event, plan_groups, read_events
 from profkit.profilers.xctrace.cpu_guided import SCHEMA
