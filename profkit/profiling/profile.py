@@ -232,7 +232,7 @@ def _mps() -> _Choice:
             f"--backend mps: Metal exists only on macOS, and this is {system or 'another system'}",
             "record on a Mac (wrappers/xctrace.sh), bring the exported tables, then: profkit summarize FOLDER",
         )
-    from profkit.hardware.apple import read_apple_gpus
+    from profkit.hardware.apple_gpu import read_apple_gpus
 
     return _Choice("mps", read_apple_gpus())
 

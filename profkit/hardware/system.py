@@ -1,7 +1,9 @@
-"""One question to a small program of the system, such as `sysctl` or `ioreg`: what it answers, within seconds."""
+"""Small questions to the system: what one of its programs answers, which Python this is, how root is asked."""
 
 from __future__ import annotations
 
+import os
+import platform
 import shutil
 import subprocess
 from dataclasses import dataclass
@@ -11,7 +13,7 @@ _SYSTEM = "/usr/bin:/bin:/usr/sbin:/sbin"
 
 
 @dataclass(frozen=True)
-class Answer:
+class ProgramAnswer:
     """What it printed on each stream, and the status it ended with."""
 
     output: bytes
@@ -24,7 +26,7 @@ class Answer:
         return f"{self.output.decode('utf-8', 'replace')}\n{self.errors.decode('utf-8', 'replace')}".strip()
 
 
-def ask(*argv: str, seconds: float = 5.0) -> Answer | None:
+def ask_program(*argv: str, seconds: float = 5.0) -> ProgramAnswer | None:
     """The answer of a program found on PATH or among the system's own; None where it is not there or too slow."""
     program = shutil.which(argv[0]) or shutil.which(argv[0], path=_SYSTEM)
     if program is None:
@@ -35,12 +37,32 @@ def ask(*argv: str, seconds: float = 5.0) -> Answer | None:
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    return Answer(done.stdout, done.stderr, done.returncode)
+    return ProgramAnswer(done.stdout, done.stderr, done.returncode)
 
 
-def told(*argv: str, seconds: float = 5.0) -> str | None:
+def program_output(*argv: str, seconds: float = 5.0) -> str | None:
     """Its standard output as text without surrounding blanks; None where it is absent or did not end with 0."""
-    answer = ask(*argv, seconds=seconds)
+    answer = ask_program(*argv, seconds=seconds)
     if answer is None or answer.status != 0:
         return None
     return answer.output.decode("utf-8", "replace").strip()
+
+
+def as_superuser(*commands: str, superuser: bool | None = None) -> str:
+    """The commands as one line: as they are for root, with `sudo` where there is one, else said to be for root.
+
+    None asks the process who it is. Minimal systems and containers have no sudo, and a line with it fails there.
+    """
+    if superuser is None:
+        superuser = hasattr(os, "geteuid") and os.geteuid() == 0
+    if superuser:
+        return " && ".join(commands)
+    if shutil.which("sudo") is not None:
+        return " && ".join(f"sudo {command}" for command in commands)
+    return f"as root: {' && '.join(commands)}"
+
+
+def own_python() -> str:
+    """`3.11.7`, or with its name where it is not CPython: `PyPy 3.10.14`."""
+    name, version = platform.python_implementation(), platform.python_version()
+    return version if name == "CPython" else f"{name} {version}"

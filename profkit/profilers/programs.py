@@ -1,10 +1,12 @@
-"""Where a tool may be without being on anybody's PATH, and which of several is called."""
+"""Where a tool is, which of several is called, and how a probe asks it."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
+import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -35,13 +37,13 @@ def find_tool(
     if chosen or found is not None:
         return None if found is None else Path(found)
     for pattern in patterns:
-        for candidate in sorted(root.glob(pattern), key=newest, reverse=True):
+        for candidate in sorted(root.glob(pattern), key=version_key, reverse=True):
             if os.access(candidate, os.X_OK) and candidate.is_file():
                 return candidate
     return None
 
 
-def missing(title: str, variable: str, install: str) -> Fault:
+def missing_fault(title: str, variable: str, install: str) -> Fault:
     """Why `find_tool` found nothing: what `variable` names is no program, or there is none here."""
     chosen = os.environ.get(variable)
     if chosen:
@@ -51,6 +53,25 @@ def missing(title: str, variable: str, install: str) -> Fault:
     return Fault(f"{title} is not installed", install)
 
 
-def newest(path: Path) -> tuple[int, ...]:
+def version_key(path: Path) -> tuple[int, ...]:
     """For sorting: the numbers in it, so that 2025.10 is above 2025.9."""
     return tuple(int(part) for part in re.findall(r"\d+", str(path)))
+
+
+def ask_tool(argv: tuple[str, ...], seconds: float) -> tuple[int, str]:
+    """The exit code and what was printed, standard output first.
+
+    127 and a sentence where it could not be run, or did not end within `seconds`.
+    """
+    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+        done = subprocess.run(
+            argv, capture_output=True, text=True, errors="replace", timeout=seconds, stdin=subprocess.DEVNULL
+        )
+        return done.returncode, done.stdout + done.stderr
+    return 127, f"{argv[0]} could not be run, or did not end within {seconds:.0f} s"
+
+
+def last_line(text: str) -> str:
+    """The last thing that was printed, cut to a sentence's length."""
+    lines = text.split("\n")
+    return next((line.strip()[:200] for line in reversed(lines) if line.strip()), "nothing at all")

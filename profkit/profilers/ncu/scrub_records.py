@@ -10,8 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from profkit.profilers.ncu.blocks import Part
-from profkit.profilers.ncu.wire import LENGTH, Buffer, Malformed, fields
+from profkit.profilers.ncu.blocks import LENGTH, Buffer, Malformed, Part, read_fields
 from profkit.profilers.redact import PATH, Redactor
 
 _DEEPEST = 12
@@ -67,7 +66,7 @@ class Masker:
         if part.kind == "source":
             self._source(copy, 0, len(copy))
         else:
-            for number, wire, a, b in fields(whole, 0, len(whole)):
+            for number, wire, a, b in read_fields(whole, 0, len(whole)):
                 if wire != LENGTH or (part.kind == "kernel" and number in _HARMLESS):
                     continue
                 if part.kind == "kernel" and number == _SOURCE_OF_KERNEL:
@@ -79,7 +78,7 @@ class Masker:
         return bytes(copy)
 
     def _source(self, copy: bytearray, at: int, end: int) -> None:
-        for number, wire, a, b in fields(bytes(copy), at, end):
+        for number, wire, a, b in read_fields(bytes(copy), at, end):
             if wire != LENGTH:
                 continue
             if number == 8:
@@ -90,7 +89,7 @@ class Masker:
     def _files(self, copy: bytearray, at: int, end: int) -> None:
         frozen = bytes(copy)
         for file in _inside(frozen, at, end, 1):
-            for number, wire, a, b in fields(frozen, *file):
+            for number, wire, a, b in read_fields(frozen, *file):
                 if wire == LENGTH and number == 1:
                     copy[a:b] = self._mask_name(frozen[a:b])
                     self._count(frozen[a:b], bytes(copy[a:b]))
@@ -101,7 +100,7 @@ class Masker:
         """A message of unknown layout: its texts, however deep."""
         frozen = bytes(copy[at:end])
         try:
-            inside = [(a, b) for _, wire, a, b in fields(frozen, 0, len(frozen)) if wire == LENGTH]
+            inside = [(a, b) for _, wire, a, b in read_fields(frozen, 0, len(frozen)) if wire == LENGTH]
         except Malformed:
             self._blob(copy, at, end)
             return
@@ -183,4 +182,6 @@ def _either(words: Iterable[bytes]) -> re.Pattern[bytes] | None:
 
 
 def _inside(data: Buffer, at: int, end: int, wanted: int) -> list[tuple[int, int]]:
-    return [(a, b) for number, wire, a, b in fields(data, at, end) if wire == LENGTH and number == wanted]
+    return [
+        (a, b) for number, wire, a, b in read_fields(data, at, end) if wire == LENGTH and number == wanted
+    ]
