@@ -14,7 +14,8 @@ from profkit.core.formatting import plural
 from profkit.profilers.files import read_head
 from profkit.profilers.xctrace.damaged import Broken, can_do_without, schema_in
 from profkit.profilers.xctrace.kinds import head_of, is_detail, is_pointer, looks_like_table, looks_like_toc
-from profkit.profilers.xctrace.tables import DamagedExport, read_tables
+from profkit.profilers.xctrace.parsing import DamagedExport
+from profkit.profilers.xctrace.tables import read_tables
 from profkit.profilers.xctrace.toc import Run, read_toc
 
 MOST_FILES = 10_000

@@ -17,9 +17,10 @@ from profkit.profilers.xctrace.cells import Process
 from profkit.profilers.xctrace.folder import Exports, find_exports
 from profkit.profilers.xctrace.left_out import read_left_out
 from profkit.profilers.xctrace.metal_absent import export_line
+from profkit.profilers.xctrace.parsing import DamagedExport
 from profkit.profilers.xctrace.recording import Piece, Recording
 from profkit.profilers.xctrace.region_notes import read_notes
-from profkit.profilers.xctrace.tables import DamagedExport, Table, read_tables
+from profkit.profilers.xctrace.tables import Table, read_tables
 from profkit.profilers.xctrace.toc import Run
 from profkit.runtime.region.record import RegionRecord
 

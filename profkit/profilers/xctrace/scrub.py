@@ -18,8 +18,8 @@ from profkit.core.errors import UnreadableReport
 from profkit.profilers.redact import COMMAND, DEVICE, HOST, MESSAGE, PATH, PROCESS, Redactor
 from profkit.profilers.xctrace.kinds import head_of, looks_like_table, looks_like_toc
 from profkit.profilers.xctrace.left_out import FILE as LEFT_OUT
+from profkit.profilers.xctrace.parsing import damage, new_parser
 from profkit.profilers.xctrace.region_notes import PATTERN
-from profkit.profilers.xctrace.tables import damage, new_parser
 
 if TYPE_CHECKING:
     from pyexpat import XMLParserType

@@ -12,24 +12,23 @@ nobody looked, is found again in the file: xctrace numbers elements in the order
 from __future__ import annotations
 
 import re
-import shlex
 from bisect import bisect_right
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from operator import lt
 from pathlib import Path
-from pyexpat import ExpatError, ParserCreate, errors
+from pyexpat import ExpatError
 from typing import IO, TYPE_CHECKING, TypeAlias
 from xml.etree.ElementTree import Element, ParseError, TreeBuilder, XMLParser, fromstring
 
 from profkit.core.errors import UnreadableReport
 from profkit.profilers.xctrace.cells import MOST_DEPTH, Decoder, Value
+from profkit.profilers.xctrace.parsing import DamagedExport, damage, name_file, new_parser
+from profkit.profilers.xctrace.toc import Run
 
 if TYPE_CHECKING:
     from pyexpat import XMLParserType
-
-    from profkit.profilers.xctrace.toc import Run
 
 CHUNK = (
     1 << 14
@@ -38,29 +37,15 @@ MOST_PENDING = 4 << 20  # bytes without a whole row; a stack of a thousand frame
 MOST_COLUMNS = 4096
 KEPT = 100_000  # values of one kind that are remembered; twice as many at most
 BLOCK = 1 << 16  # bytes of the file for which one id is noted
-EXPORT_AGAIN = "export it again from its .trace: xctrace export --input X.trace --xpath ... --output X.xml"
 _COLUMN = ("mnemonic", "name", "engineering-type")
 ROOT, ANY, SENTINEL = "trace-query-result", "any", "sentinel"
 
 _PLACE = re.compile(r"/run\[(?:@number=[\"'])?(\d{1,9})[\"']?\].*?/table\[(\d{1,9})\]")
 _ID = re.compile(rb' id="(\d{1,18})"')
 _OPENING = re.compile(rb'<([A-Za-z_][\w.-]*)(?:\s+[A-Za-z_][\w.:-]*="[^"<]*")*\s*(/?)>')
-_CUT = frozenset((errors.XML_ERROR_NO_ELEMENTS, errors.XML_ERROR_UNCLOSED_TOKEN, errors.XML_ERROR_PARTIAL_CHAR,
-                  errors.XML_ERROR_UNCLOSED_CDATA_SECTION))  # fmt: skip
+
 
 Row: TypeAlias = "tuple[Value | tuple[Value, ...], ...]"
-
-
-class DamagedExport(UnreadableReport):
-    """An export that is cut off, or no well-formed XML: unlike for what is hostile, the others may be read without it.
-
-    `reason` is the message without the name of the file at `path`.
-    """
-
-    def __init__(self, message: str, fix: str | None = EXPORT_AGAIN, path: Path | None = None) -> None:
-        super().__init__(message if path is None else f"{path}: {message}", fix)
-        self.path = path
-        self.reason = message
 
 
 @dataclass(frozen=True)
@@ -132,44 +117,7 @@ def _named_rows(path: Path, reader: _RowReader) -> Callable[[Sequence[str]], Ite
     return open_rows
 
 
-@contextmanager
-def name_file(path: Path) -> Iterator[None]:
-    """Puts the name of the file before what is wrong with it."""
-    try:
-        yield
-    except DamagedExport as error:
-        raise error if error.path else DamagedExport(error.reason, error.fix, path) from error
-    except UnreadableReport as error:
-        raise UnreadableReport(f"{path}: {error.message}", error.fix or EXPORT_AGAIN) from error
-    except OSError as error:
-        raise UnreadableReport(
-            f"{path} cannot be read: {error.strerror}", f"ls -l {shlex.quote(str(path))}"
-        ) from error
-
-
-# ---------------------------------------------------------------- XML
-
-
-def new_parser() -> XMLParserType:
-    """An expat parser that refuses every DOCTYPE: an export has none, and entities are what bombs are made of."""
-    parser = ParserCreate()
-    parser.buffer_text = True
-    parser.StartDoctypeDeclHandler = _refuse
-    return parser
-
-
-def _refuse(*_: object) -> None:
-    raise UnreadableReport("hostile or no export of xctrace: it has a DOCTYPE, which exports never have")
-
-
-def damage(error: ExpatError | ParseError, rows: int, *, at_end: bool) -> DamagedExport:
-    """What an error of the parser means, with how many rows were whole before it."""
-    whole = f"after {rows:,} whole row{'' if rows == 1 else 's'}"
-    text = errors.messages.get(error.code, "not well-formed")
-    if at_end and text in _CUT:
-        return DamagedExport(f"cut off {whole}: the export ends in its middle")
-    line = error.lineno if isinstance(error, ExpatError) else error.position[0]
-    return DamagedExport(f"no well-formed XML at line {line} {whole}: {text}")
+# ---------------------------------------------------------------- elements
 
 
 class _Document:

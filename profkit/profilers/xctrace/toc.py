@@ -9,7 +9,7 @@ from pyexpat import ExpatError
 from xml.etree.ElementTree import Element, fromstring
 
 from profkit.core.errors import UnreadableReport
-from profkit.profilers.xctrace.tables import damage, name_file, new_parser
+from profkit.profilers.xctrace.parsing import damage, name_file, new_parser
 
 MOST_BYTES = 64 << 20  # a table of contents has some 10 kB, one of a thousand runs 10 MB
 
