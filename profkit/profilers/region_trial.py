@@ -15,8 +15,8 @@ from pathlib import Path
 
 from profkit.core.errors import Fault, ProfkitError, UnreadableReport
 from profkit.core.types import Cache, Check, Directive, Report, Switch
-from profkit.hardware.caches import data_cache, instruction_cache
 from profkit.hardware.machine import read_machine
+from profkit.hardware.processor import data_cache, instruction_cache
 from profkit.profilers.trial import Trial, attempt
 
 _NAME = "doctor"

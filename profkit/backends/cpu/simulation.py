@@ -10,7 +10,7 @@ from profkit.backends import Findings, Known, Site
 from profkit.backends.per_iteration import done_in_region, per_iteration, profile_per_iteration
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import Cache, Counter, Depth, Directive, PassPlan, Report, Step, Switch
-from profkit.hardware.caches import data_cache, instruction_cache
+from profkit.hardware.processor import data_cache, instruction_cache
 from profkit.profilers.valgrind.command import (
     COST,
     COST_NOTE,
