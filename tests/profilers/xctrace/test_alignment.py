@@ -16,8 +16,8 @@ from profkit.profilers.xctrace.alignment import (
     read_signposts,
 )
 from profkit.profilers.xctrace.stream import tables
+from profkit.runtime.region.mps import MARK
 from profkit.runtime.region.record import RegionRecord, RegionTimes
-from profkit.runtime.region.signpost import MARK
 
 EPOCH = 2_897_656_234_073
 HOST = EPOCH * 125 // 3  # host ns at the begin of the trace
