@@ -21,7 +21,7 @@ from profkit.core.run_folder import read_run
 from profkit.core.types import CaseResult, GridPoint, MeasuredRoofs, RunDocument, SweepDocument, Workload
 from profkit.kernels.operations import registry
 from profkit.kernels.sweep import journal as journals
-from profkit.kernels.sweep import one_case, run_comprehensive_benchmark
+from profkit.sweep import one_case, run_comprehensive_benchmark
 from profkit.kernels.sweep.files import register
 from profkit.kernels.sweep.forecast import planned_seconds, seconds_left
 from profkit.kernels.sweep.grid import Grid
