@@ -21,7 +21,6 @@ TOO_FULL = {
     "analysis/summaries",
     "analysis/timeline",
     "hardware",
-    "kernels/sweep",
     "kernels/operations",
     "profilers",
     "profilers/ncu",
@@ -44,8 +43,7 @@ BENCH = (
     "kernels/operations/cuda/",
     "kernels/operations/triton/",
     "kernels/sweep/bench",
-    "kernels/sweep/memory",
-    "kernels/sweep/roofs",
+    "kernels/sweep/device.py",
     "kernels/sweep/settings",
 )
 LATE = ("profkit.core.process_tree",)
