@@ -15,9 +15,8 @@ from profkit.cli.app import app
 from profkit.core import codec
 from profkit.core.types import RunDocument, SweepDocument
 from profkit.kernels.sweep import journal
-from profkit.kernels.sweep.outputs import run_of
+from profkit.kernels.sweep.outputs import run_of, write_results
 from profkit.kernels.sweep.request import Grid
-from profkit.kernels.sweep.outputs import write_results
 from profkit.profiling.evaluate_targets import judge_document
 from profkit.reporting.sweep_check import render
 from tests import sweep_documents as sweeps

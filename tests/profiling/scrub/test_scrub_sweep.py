@@ -16,9 +16,9 @@ from profkit.core import codec
 from profkit.core.run_folder import write_run
 from profkit.core.types import CaseResult, Workload
 from profkit.kernels.sweep import journal
-from profkit.kernels.sweep.request import Grid
-from profkit.kernels.sweep.outputs import write_results
 from profkit.kernels.sweep.journal import read_sweep
+from profkit.kernels.sweep.outputs import write_results
+from profkit.kernels.sweep.request import Grid
 from profkit.profiling.export import Wish, export
 from profkit.profiling.scrub import scrub
 from tests import sweep_documents as sweeps
