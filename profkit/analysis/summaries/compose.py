@@ -11,14 +11,14 @@ from profkit.analysis.summaries.functions import function_readings, summarize_fu
 from profkit.analysis.summaries.gpu import enrich_gpu, summarize_gpu_run
 from profkit.analysis.summaries.memory import summarize_memory
 from profkit.analysis.summaries.metal import enrich_metal, summarize_metal_run
-from profkit.analysis.summaries.pick import absent, best, main_scopes, merged, need, surer, unavailable
+from profkit.analysis.summaries.pick import absent, best, main_scopes, merged, need, surer
 from profkit.analysis.summaries.python import TITLES, summarize_python
 from profkit.analysis.summaries.roofline import roofline_readings, summarize_roofline
-from profkit.analysis.summaries.time import scope_of, summarize_time, time_readings
+from profkit.analysis.summaries.time import summarize_time, time_readings
 from profkit.analysis.summaries.trace import summarize_trace
 from profkit.analysis.summaries.triton import summarize_triton
-from profkit.analysis.summaries.work import Roofs, Work, roofs
-from profkit.core.types import RUN, Backend, PassName, Reading, RunDocument, Summary
+from profkit.analysis.summaries.work import work_of
+from profkit.core.types import Backend, PassName, Reading, RunDocument, Summary
 
 _PYTHON = ("memory.python_peak", "memory.python_growth")
 
@@ -69,35 +69,6 @@ def _brought(document: RunDocument) -> Summary | None:
     stored = [s for s in document.summaries if s.concern == "memory"]
     names = [r.metric for s in stored for r in s.readings if r.value is not None]
     return stored[0] if "memory.python_peak" in names else None
-
-
-def work_of(document: RunDocument) -> tuple[Work, Roofs]:
-    """What one iteration of the first timing does and takes, and the peaks that it is held against.
-
-    Counts are per iteration already: who counted a region divided by its iterations.
-    """
-    timing = document.timings[0] if document.timings else None
-    scope = scope_of(timing) if timing is not None else main_scopes(document)[0]
-    busy = best(document.readings, "cpu.utilization", main_scopes(document))
-    work = Work(
-        scope,
-        need(document, "time.median", "timing"),
-        _of_one_region(document, need(document, "dram.bytes")),
-        _of_one_region(document, need(document, "flops")),
-        timing.flops if timing is not None else None,
-        timing.bytes if timing is not None else None,
-        busy.value if busy is not None else None,
-    )
-    return work, roofs(document.peaks, work.busy, scope)
-
-
-def _of_one_region(document: RunDocument, count: Reading) -> Reading:
-    """A count that may be held against the first timing: one over several regions belongs to none of them."""
-    names = dict.fromkeys(timing.name for timing in document.timings if timing.kind != "process")
-    if count.value is None or count.scope != RUN or len(names) < 2:
-        return count
-    reason = f"it was counted over several regions together ({', '.join(names)}), and the time is of one"
-    return unavailable(count.metric, count.scope, reason, "mark the one region that counts", count.source)
 
 
 def summarize(document: RunDocument) -> tuple[Summary, ...]:

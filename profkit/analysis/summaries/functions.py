@@ -9,7 +9,6 @@ from profkit.analysis.summaries.tables import share, where
 from profkit.core.formatting import quantity
 from profkit.core.types import Counter, Hotspot, Profile, Reading, Scope, Summary, Table
 
-CONCERN = "functions"
 HOTTEST = 5  # functions that are judged: each of their verdicts is something to work on
 WORTH = 0.05  # share of the whole below which a function's verdict would not pay the work
 
@@ -74,7 +73,7 @@ def summarize_functions(profiles: Sequence[Profile]) -> Summary | None:
         f" of {quantity(totals['instructions'], 'count')} instructions (simulated)."
     )
     table = Table("Functions by share of all", ("function", *(t for t, _ in kept)), rows, "; ".join(notes))
-    return Summary(CONCERN, headline, (), (table,))
+    return Summary("functions", headline, (), (table,))
 
 
 def _any(profile: Profile, names: Sequence[str]) -> bool:

@@ -16,7 +16,6 @@ from profkit.analysis.summaries.gpu_memory import (
     summarize_gpu_bandwidth,
     summarize_gpu_cache,
 )
-from profkit.analysis.summaries.gpu_time import CONCERN as GPU
 from profkit.analysis.summaries.gpu_time import TRACE_METRICS, summarize_gpu, trace_readings, without_timeline
 from profkit.analysis.summaries.gpu_unknown import summarize_unknown
 from profkit.analysis.summaries.kernel_roofline import kernel_roofline
@@ -89,4 +88,4 @@ def _gpu(document: RunDocument, rows: Sequence[KernelRow], *, is_run: bool) -> S
         return None
     readings = [absent(document, name, "trace", RUN) for name in ("gpu.utilization", "time.gpu")]
     headline = f"Where the GPU's time goes is not known: {readings[0].reason}."
-    return Summary(GPU, headline, tuple(readings), (), remarks(readings))
+    return Summary("gpu", headline, tuple(readings), (), remarks(readings))

@@ -10,8 +10,6 @@ from profkit.analysis.summaries.kernels import KernelRow
 from profkit.core.formatting import figures, percent, quantity
 from profkit.core.types import Summary
 
-CONCERN = "arithmetic"
-
 
 def summarize_arithmetic(rows: Sequence[KernelRow]) -> Summary:
     """FLOPs and pipes of each kernel, and the roofline as a table."""
@@ -28,7 +26,7 @@ def summarize_arithmetic(rows: Sequence[KernelRow]) -> Summary:
         )
     if any((found := place(row)) is not None and found.estimated for row in rows):
         notes.append(f"{TENSOR_PEAK[0].upper()}{TENSOR_PEAK[1:]}.")
-    return Summary(CONCERN, _headline(rows), (), tuple(t for t in tables if t is not None), tuple(notes))
+    return Summary("arithmetic", _headline(rows), (), tuple(t for t in tables if t is not None), tuple(notes))
 
 
 def _placed(rows: Sequence[KernelRow]) -> list[KernelRow]:

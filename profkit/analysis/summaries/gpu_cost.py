@@ -9,7 +9,6 @@ from profkit.analysis.summaries.kernels import KernelRow
 from profkit.core.formatting import plural, quantity
 from profkit.core.types import RunDocument, Scope, Summary
 
-CONCERN = "cost"
 ON_DEVICE = ("trace", "counters", "explain")
 
 
@@ -45,7 +44,7 @@ def summarize_cost(document: RunDocument, rows: Sequence[KernelRow]) -> Summary 
     if not told:
         return None
     text = "; ".join(told)
-    return Summary(CONCERN, f"{text[0].upper()}{text[1:]}.", (), (table,) if table is not None else ())
+    return Summary("cost", f"{text[0].upper()}{text[1:]}.", (), (table,) if table is not None else ())
 
 
 def _planned(document: RunDocument) -> dict[Scope, int]:

@@ -12,7 +12,6 @@ from profkit.analysis.summaries.occupancy import limiter
 from profkit.core.formatting import bar, percent, plural, quantity
 from profkit.core.types import KernelClass, Summary
 
-CONCERN = "kernels"
 OCCUPANCY = ("occupancy.achieved", "occupancy.theoretical")
 # What fills tensors with numbers: the first kernel of a program, and so the one that `ncu --launch-count 1` counts.
 _FILLS = re.compile(r"^[^(]*(distribution_(elementwise|nullary)|randperm|generate_seed_pseudo)")
@@ -30,7 +29,7 @@ def summarize_kernels(rows: Sequence[KernelRow], *, chosen: bool = True) -> Summ
     if table is not None and any(_SHAPE.search(row[0]) for row in table.rows):
         table = replace(table, note="; ".join(filter(None, (table.note, SHAPES))))
     notes = _notes(rows) if chosen else (*_filling(rows), *_notes(rows))
-    return Summary(CONCERN, _headline(rows), (), (table,) if table is not None else (), notes)
+    return Summary("kernels", _headline(rows), (), (table,) if table is not None else (), notes)
 
 
 def summarize_wholes(rows: Sequence[KernelRow]) -> Summary | None:

@@ -11,7 +11,6 @@ from profkit.analysis.summaries.tables import remarks
 from profkit.core.formatting import percent, plural, quantity, shortened
 from profkit.core.types import RUN, GpuTrace, Reading, Source, Summary, Table
 
-CONCERN = "gpu"
 DEVICES = 4  # of which each is told; of more the least and the most
 LARGE = 0.1  # of the span: below, naming the largest part as the cause explains nothing
 AHEAD = 10  # times the cost of a launch call: a kernel that starts so much later waits in a queue
@@ -106,7 +105,7 @@ def summarize_gpu(trace: GpuTrace, readings: Sequence[Reading], rows: Sequence[K
     """How busy the devices were and what the rest was; launches, copies, ranges, the host's calls."""
     tables = [_timeline(trace), _transfers(trace), _ranges(trace), _calls(trace)]
     return Summary(
-        CONCERN,
+        "gpu",
         _headline(trace, rows),
         tuple(readings),
         tuple(table for table in tables if table.rows),

@@ -10,7 +10,6 @@ from profkit.analysis.summaries.kernels import KernelRow
 from profkit.core.formatting import plural
 from profkit.core.types import RunDocument, Summary
 
-CONCERN = "unknown"
 NOT_COLLECTED = "not collected"  # how derive() begins where no counter of a metric is there
 COLLECT = "ncu --set full, or profkit profile --backend cuda --depth full -- COMMAND"
 # What most kernels and devices do not have, and nobody misses: no word where there is none of it.
@@ -56,7 +55,7 @@ def summarize_unknown(document: RunDocument, rows: Sequence[KernelRow]) -> Summa
     counts = [plural(metrics, "metric")] if metrics else []
     counts += [plural(len(doubts), "doubtful reading")] if doubts else []
     headline = f"{' and '.join(counts)} of the kernels." if counts else "What this report cannot tell."
-    return Summary(CONCERN, headline[0].upper() + headline[1:], (), (), tuple(notes))
+    return Summary("unknown", headline[0].upper() + headline[1:], (), (), tuple(notes))
 
 
 def _uncollected(reason: str) -> bool:

@@ -14,7 +14,6 @@ from profkit.analysis.summaries.pick import unavailable
 from profkit.analysis.summaries.tables import metric_table, remarks
 from profkit.core.formatting import plural, quantity, shortened
 
-CONCERN = "memory"
 ROWS = 5  # lines worth a row; the file has fifty
 RESIDENT = "Memory of the process"  # title of the table that psutil fills
 METRICS = ("memory.rss_peak", "memory.rss_growth", "memory.device_peak", "memory.device_recommended")
@@ -65,7 +64,7 @@ def summarize_allocations(allocations: Allocations) -> Summary:
             f"Growth per iteration: 95 % interval {low} to {high}, of {growth.iterations} iterations."
         )
     return Summary(
-        CONCERN,
+        "memory",
         f"Python holds {peak} at most; {leak}.",
         readings,
         tuple(table for table in tables if table.rows),
@@ -104,7 +103,7 @@ def summarize_memory(
     process = f"The process holds {quantity(resident, 'B')} at most. " if resident is not None else ""
     reason = next((r.reason for r in missing if r.reason), "there is no tracemalloc result")
     return Summary(
-        CONCERN,
+        "memory",
         f"{process}What Python holds is not known: {reason}.",
         (*readings, *missing),
         (table,) if table is not None else (),

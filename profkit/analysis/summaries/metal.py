@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from profkit.analysis.summaries.metal_chip import specified
 from profkit.analysis.summaries.metal_counted import counter_readings
-from profkit.analysis.summaries.metal_gpu import CONCERN as GPU
 from profkit.analysis.summaries.metal_gpu import summarize_metal_gpu
 from profkit.analysis.summaries.metal_limits import (
     ARITHMETIC,
@@ -17,7 +16,6 @@ from profkit.analysis.summaries.metal_limits import (
     summarize_metal_occupancy,
 )
 from profkit.analysis.summaries.metal_readings import trace_readings
-from profkit.analysis.summaries.metal_state import CONCERN as STATE
 from profkit.analysis.summaries.metal_state import summarize_metal_state
 from profkit.analysis.summaries.metal_told import INTERVALS
 from profkit.analysis.summaries.metal_work import summarize_encoders, summarize_shaders
@@ -105,8 +103,8 @@ def _untraced(document: RunDocument) -> list[Summary]:
     of_trace = [absent(document, name, "trace", RUN) for name in WITHOUT]
     counted = [absent(document, name, "counters", RUN) for name in WITHOUT_COUNTERS]
     return [
-        missing(GPU, "Where the GPU's time goes is", of_trace[:-1]),
+        missing("gpu", "Where the GPU's time goes is", of_trace[:-1]),
         missing("occupancy", "Threadgroup occupancy is", counted[:1]),
         missing("bandwidth", "What the GPU moves is", counted[1:]),
-        missing(STATE, "Whether heat or power slowed the GPU down is", of_trace[-1:]),
+        missing("state", "Whether heat or power slowed the GPU down is", of_trace[-1:]),
     ]

@@ -9,7 +9,6 @@ from profkit.analysis.summaries.tables import remarks
 from profkit.core.formatting import figures, percent, plural, quantity, shortened
 from profkit.core.types import MetalTrace, Reading, Spread, Summary, Table
 
-CONCERN = "gpu"
 TIMELINE, BUFFERS, PROCESSES = "Timeline", "Command buffers and queue", "Processes on the GPU"
 LARGE = 10.0  # % of the window: below, naming the largest part of the idle time explains nothing
 APART = 1.0  # points; the device beyond the process by less is a matter of two tables' clocks
@@ -20,7 +19,7 @@ def summarize_metal_gpu(metal: MetalTrace, readings: Sequence[Reading]) -> Summa
     """How busy the GPU was for the process and for all; what it waited for; command buffers; who else had it."""
     tables = [_timeline(metal), _buffers(metal), _processes(metal)]
     return Summary(
-        CONCERN,
+        "gpu",
         _headline(metal),
         tuple(readings),
         tuple(table for table in tables if table.rows),

@@ -10,7 +10,6 @@ from profkit.analysis.summaries.tables import remarks
 from profkit.core.formatting import percent, quantity
 from profkit.core.types import MetalState, MetalTrace, Moment, Reading, Summary, Table
 
-CONCERN = "state"
 LOWEST = "minimum"  # the name of the lowest performance state, lower case
 DECIDES = 10.0  # %, as of the target: what one of two tables tells is enough to say that it was slowed down
 NOTHING = "nothing slowed it down"
@@ -80,7 +79,7 @@ def summarize_metal_state(metal: MetalTrace, slowed: Reading) -> Summary:
         _table("Thermal states", metal.thermal),
     ]
     return Summary(
-        CONCERN,
+        "state",
         _headline(slowed),
         (slowed,),
         tuple(table for table in tables if table.rows),

@@ -11,7 +11,6 @@ from profkit.analysis.summaries.kernels import KernelRow
 from profkit.core.formatting import percent
 from profkit.core.types import Reading, Summary
 
-CONCERN = "occupancy"
 # What may limit the blocks on a multiprocessor -> how it is called.
 LIMITS = {
     "occupancy.limit.registers": "registers",
@@ -51,7 +50,7 @@ def summarize_occupancy(rows: Sequence[KernelRow], missing: Sequence[Reading] = 
     if table is not None and "blocks per SM*" in table.columns:
         words = ", ".join(LIMITS.values())
         table = replace(table, note=" ".join(filter(None, (table.note, f"* as many as {words} allow"))))
-    return Summary(CONCERN, _headline(rows, missing), tuple(missing), (table,) if table is not None else ())
+    return Summary("occupancy", _headline(rows, missing), tuple(missing), (table,) if table is not None else ())
 
 
 def _headline(rows: Sequence[KernelRow], missing: Sequence[Reading]) -> str:

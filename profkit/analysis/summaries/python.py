@@ -9,7 +9,6 @@ from profkit.analysis.summaries.tables import TOP, share, where
 from profkit.core.formatting import percent, quantity
 from profkit.core.types import RUN, Hotspot, Profile, Reading, Source, Summary, Table
 
-CONCERN = "python"
 # The titles that the cProfile reader gives its profiles; times in seconds.
 OWN, CUMULATIVE, CALLS, IMPORTS = TITLES = (
     "own time by function",
@@ -33,7 +32,7 @@ def summarize_python(profiles: Sequence[Profile], missing: Reading | None = None
         reading = missing or unavailable("time.python", RUN, "there is no cProfile file")
         note = (f"To have it: {reading.fix}",) if reading.fix else ()
         return Summary(
-            CONCERN, f"Where Python's time goes is not known: {reading.reason}.", (reading,), (), note
+            "python", f"Where Python's time goes is not known: {reading.reason}.", (reading,), (), note
         )
     imported = imports.total if imports is not None else 0.0
     readings = [
@@ -46,7 +45,7 @@ def summarize_python(profiles: Sequence[Profile], missing: Reading | None = None
         tables.append(_by_cumulative(found[CUMULATIVE]))
     if imports is not None and imports.hotspots:
         tables.append(_by_module(imports))
-    return Summary(CONCERN, _headline(own, imports), tuple(readings), tuple(tables), _notes(own, imports))
+    return Summary("python", _headline(own, imports), tuple(readings), tuple(tables), _notes(own, imports))
 
 
 def _told(name: str, seconds: float, formula: str) -> Reading:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from profkit.analysis.summaries.compose import work_of
 from profkit.analysis.summaries.kernel_roofline import PRECISIONS, Place, hidden_tensor, place
 from profkit.analysis.summaries.kernels import BOUNDS, KernelRow
 from profkit.analysis.summaries.pick import best, main_scopes
+from profkit.analysis.summaries.work import work_of
 from profkit.core.formatting import percent, quantity
 from profkit.core.types import RUN, Reading, RunDocument, Source
 

@@ -11,7 +11,6 @@ from profkit.core import statistics
 from profkit.core.formatting import percent, plural, quantity
 from profkit.core.types import RUN, Moment, Reading, Scope, Source, Summary, Table, Timing
 
-CONCERN = "time"
 APART = 2.0  # %; processes further apart than this get a word: twice what is asked of the median by default
 TAIL = 1.25  # p95 over the median; a quarter is far beyond the noise of a quiet machine
 FOR_P95, FOR_P99 = 20, 100  # samples; with fewer the percentile is the slowest sample under another name
@@ -91,7 +90,7 @@ def summarize_time(
         table = metric_table("Times in the report", others)
         told = " The report tells other times." if table else ""
         return Summary(
-            CONCERN,
+            "time",
             f"No iteration was timed.{told}",
             tuple(others),
             (table,) if table else (),
@@ -100,7 +99,7 @@ def summarize_time(
     per = [time_readings(timing) for timing in timings]
     pairs = list(zip(timings, per, strict=True))
     return Summary(
-        CONCERN,
+        "time",
         _headline(timings[0], per[0]),
         tuple(reading for readings in per for reading in readings),
         tuple(table for timing, readings in pairs if (table := _table(timing, readings)) is not None),

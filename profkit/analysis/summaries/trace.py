@@ -9,7 +9,6 @@ from profkit.analysis.summaries.tables import TOP, share, where
 from profkit.core.formatting import percent, shortened
 from profkit.core.types import Profile, Reading, Summary, Table
 
-CONCERN = "trace"
 # A share of n samples is known to about sqrt(p * (1 - p) / n): with fewer than these, 10 % may be 4 or 16.
 ENOUGH_SAMPLES = 100
 
@@ -29,7 +28,7 @@ def summarize_trace(profiles: Sequence[Profile], missing: Reading | None = None)
             return None
         note = (f"To have it: {missing.fix}",) if missing.fix else ()
         return Summary(
-            CONCERN, f"Where time goes in native code is not known: {missing.reason}.", (), (), note
+            "trace", f"Where time goes in native code is not known: {missing.reason}.", (), (), note
         )
     functions = next((p for p in traced if p.title.endswith(" by function") and p.hotspots), None)
     libraries = next((p for p in traced if p.title.endswith(" by library") and p.hotspots), None)
@@ -40,7 +39,7 @@ def summarize_trace(profiles: Sequence[Profile], missing: Reading | None = None)
     if libraries is not None:
         tables.append(_libraries(libraries))
     return Summary(
-        CONCERN, _headline(python or functions, libraries), (), tuple(tables), _notes(functions or traced[0])
+        "trace", _headline(python or functions, libraries), (), tuple(tables), _notes(functions or traced[0])
     )
 
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from profkit.core.formatting import plural, quantity, shortened
 from profkit.core.types import GpuTrace, Summary, Table, Timing, TritonWork, Tuning
 
-CONCERN = "triton"
 TOP = 6  # kernels in the table: more were tuned by hardly any workload, and nobody reads on
 
 
@@ -24,7 +23,7 @@ def summarize_triton(
     shown = max(timed or works, key=lambda work: (_tuned_seconds(work) or 0.0, work.compile_seconds or 0.0))
     tables = (_table(shown.tunings),) if shown.tunings else ()
     notes = [*_tried(shown), *_compiled(shown, trace), *_apart(timings, shown), *_agreement(works, shown)]
-    return Summary(CONCERN, _headline(shown, timings), (), tables, tuple(notes))
+    return Summary("triton", _headline(shown, timings), (), tables, tuple(notes))
 
 
 def _tuned_seconds(work: TritonWork) -> float | None:

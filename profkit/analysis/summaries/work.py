@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from profkit.analysis.metrics import metric
-from profkit.analysis.summaries.pick import TOOL, unavailable
-from profkit.core.types import Peaks, Reading, Scope, Source
+from profkit.analysis.summaries.pick import TOOL, best, main_scopes, need, unavailable
+from profkit.analysis.summaries.time import scope_of
+from profkit.core.types import RUN, Peaks, Reading, RunDocument, Scope, Source
 
 Roof = Literal["memory", "compute"]
 
@@ -99,3 +100,32 @@ def roof(intensity: Reading | None, limit: Roofs) -> Roof | None:
     if intensity is None or intensity.value is None or not bandwidth or flops is None:
         return None
     return "memory" if intensity.value < flops / bandwidth else "compute"
+
+
+def work_of(document: RunDocument) -> tuple[Work, Roofs]:
+    """What one iteration of the first timing does and takes, and the peaks that it is held against.
+
+    Counts are per iteration already: who counted a region divided by its iterations.
+    """
+    timing = document.timings[0] if document.timings else None
+    scope = scope_of(timing) if timing is not None else main_scopes(document)[0]
+    busy = best(document.readings, "cpu.utilization", main_scopes(document))
+    work = Work(
+        scope,
+        need(document, "time.median", "timing"),
+        _of_one_region(document, need(document, "dram.bytes")),
+        _of_one_region(document, need(document, "flops")),
+        timing.flops if timing is not None else None,
+        timing.bytes if timing is not None else None,
+        busy.value if busy is not None else None,
+    )
+    return work, roofs(document.peaks, work.busy, scope)
+
+
+def _of_one_region(document: RunDocument, count: Reading) -> Reading:
+    """A count that may be held against the first timing: one over several regions belongs to none of them."""
+    names = dict.fromkeys(timing.name for timing in document.timings if timing.kind != "process")
+    if count.value is None or count.scope != RUN or len(names) < 2:
+        return count
+    reason = f"it was counted over several regions together ({', '.join(names)}), and the time is of one"
+    return unavailable(count.metric, count.scope, reason, "mark the one region that counts", count.source)
