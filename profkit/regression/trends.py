@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from profkit.core.errors import UsageError
-from profkit.core.types import Accepted, ChangePoint, Epoch, Point, Scope, Series, SeriesKey, Trend
+from profkit.core.types import Accepted, ChangePoint, Point, Scope, Segment, Series, SeriesKey, Trend
 from profkit.regression.change_points import examine
 from profkit.regression.detection.epochs import epochs
 from profkit.regression.history import History
@@ -90,7 +90,7 @@ def trend_of_file(path: Path, column: str | None = None, by: str | None = None) 
     series = Series(SeriesKey(path.stem, "", file.column, Scope("run")), "", "none", points)
     findings = examine(file.values)
     changes = tuple(replace(change, started=file.labels[change.index]) for change in findings.change_points)
-    whole = (Epoch(0, len(points) - 1, "begin", "the first value"),)
+    whole = (Segment(0, len(points) - 1, "begin", "the first value"),)
     notes = (*file.notes, *findings.notes)
     trend = Trend(
         series, whole, changes, findings.noise, findings.detectable, findings.autocorrelation, notes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from profkit.analysis.summaries.traced import traced_iterations
+from profkit.analysis.summaries.readings import traced_iterations
 from profkit.core.formatting import figures, plural, quantity
 from profkit.core.types import KernelChange, KernelChangeWord, KernelTime, RunDocument
 from profkit.regression.compare.match import KernelPair, Matched

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from profkit.analysis.metrics import all_metrics
-from profkit.analysis.summaries.traced import traced_iterations
+from profkit.analysis.summaries.readings import traced_iterations
 from profkit.core.inference.ratio import BETWEEN
 from profkit.core.statistics import combine
 from profkit.core.types import (

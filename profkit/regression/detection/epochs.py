@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from datetime import datetime, timezone
 from itertools import pairwise
 
-from profkit.core.types import Accepted, Epoch, Point, Series
-from profkit.core.types.history import EpochCause
+from profkit.core.types import Accepted, Point, Segment, Series
+from profkit.core.types.history import SegmentCause
 
 
 def moment(text: str) -> float:
@@ -51,7 +51,7 @@ def _moment_or_nothing(text: str) -> float | None:
         return None
 
 
-def epochs(series: Series, accepted: Sequence[Accepted] = ()) -> tuple[Epoch, ...]:
+def epochs(series: Series, accepted: Sequence[Accepted] = ()) -> tuple[Segment, ...]:
     """The stretches of the series in order, from its first to its last point; none for an empty series.
 
     An accepted change begins one, and so does a machine that was not there before, if none of those before it comes
@@ -59,7 +59,7 @@ def epochs(series: Series, accepted: Sequence[Accepted] = ()) -> tuple[Epoch, ..
     """
     if not series.points:
         return ()
-    cuts: list[tuple[int, EpochCause, str]] = [(0, "begin", "the first night")]
+    cuts: list[tuple[int, SegmentCause, str]] = [(0, "begin", "the first night")]
     by_word = accepted_cuts(series, accepted)
     edges = [0, *sorted(by_word), len(series.points)]
     for first, end in pairwise(edges):
@@ -73,7 +73,7 @@ def epochs(series: Series, accepted: Sequence[Accepted] = ()) -> tuple[Epoch, ..
         ]
     ends = [index for index, _, _ in cuts[1:]] + [len(series.points)]
     return tuple(
-        Epoch(index, end - 1, cause, reason) for (index, cause, reason), end in zip(cuts, ends, strict=True)
+        Segment(index, end - 1, cause, reason) for (index, cause, reason), end in zip(cuts, ends, strict=True)
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any, cast
 from profkit.core.codec import valid_text
 from profkit.core.errors import UnreadableReport, UsageError
 from profkit.core.types import Accepted, Direction, Entry, Feature, Point, Scope, SeriesKey, Tier, Value
-from profkit.core.types.words import QUALITY_ORDER, Quality, ScopeKind
+from profkit.core.types.readings import QUALITY_ORDER, Quality, ScopeKind
 from profkit.regression.history.samples import packed, thinned, unpacked
 from profkit.regression.history.times import iso, stamp
 
