@@ -23,7 +23,6 @@ TOO_FULL = {
     "analysis/timeline",
     "kernels/sweep",
     "kernels/operations",
-    "profilers/nsys",
     "profilers/xctrace",
     "reporting",
     "reporting/charts",
