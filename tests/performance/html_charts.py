@@ -14,7 +14,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
-from profkit.analysis.stacks.flame import flame_of
+from profkit.analysis.stacks.files import flame_of
 from profkit.core.types import ChangePoint, Epoch, Frame, Point, Series, SeriesKey, Stacks, Trend
 from profkit.profiling.summarize import examine
 from profkit.reporting.charts.flame import flame_data
@@ -22,8 +22,8 @@ from profkit.reporting.charts.trend import trend_chart
 from profkit.reporting.html.chart_figures import figures
 from profkit.reporting.html.escape import island
 from profkit.reporting.html.frame import page
-from profkit.reporting.html.page import render
 from profkit.reporting.html.part import Part
+from profkit.reporting.html.run_page import render
 
 ROOT = Path(__file__).parents[2]
 REPORT = ROOT / "tests" / "data" / "cuda" / "ncu" / "truths.full.ncu-rep"

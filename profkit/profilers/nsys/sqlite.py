@@ -13,7 +13,7 @@ from pathlib import Path
 
 from profkit.analysis.timeline.records import Columns, Range, Recording, Tables
 from profkit.analysis.timeline.trace import build_trace
-from profkit.analysis.timeline.windows import region_named
+from profkit.analysis.timeline.windows import region_name
 from profkit.core.errors import UnreadableReport
 from profkit.core.formatting import plural
 from profkit.core.types import GpuTrace, Report
@@ -57,7 +57,7 @@ def read_ranges(
         for start, end, kind, name, text_id, domain, thread in rows:
             whole_process = _NVTXT.get(kind, kind) == _START_END
             process = processes.setdefault(thread >> 24, len(processes))
-            called, of = region_named(
+            called, of = region_name(
                 _unnumbered(name if isinstance(name, str) else texts.get(text_id, "[unnamed]")),
                 domains.get((thread >> 24, domain)) or domains.get((0, domain)) if domain else None,
             )

@@ -8,8 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from profkit.analysis.timeline.collect import Collected
-from profkit.analysis.timeline.records import Configuration, Recording
+from profkit.analysis.timeline.records import Collected, Configuration, Recording
 from profkit.analysis.timeline.trace import build_trace
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import ApiCall, GpuRange, GpuTrace, Kernel, KernelTime, Report, Transfer
