@@ -80,13 +80,13 @@ def compare(
 
 def exit_code(found: Comparison, *, strict: bool) -> int:
     """1 regressed; 5 ambiguous or refused, with `strict` also where a metric that decides is open; else 0."""
-    from profkit.regression.compare import deciding
+    from profkit.regression.compare import deciding_changes
 
     if found.outcome == "regressed":
         return 1
     if found.outcome in ("ambiguous", "refused"):
         return 5
-    if strict and any(change.word == "ambiguous" for change in deciding(found.changes)):
+    if strict and any(change.word == "ambiguous" for change in deciding_changes(found.changes)):
         return 5
     return 0
 

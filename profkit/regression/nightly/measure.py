@@ -12,7 +12,7 @@ from profkit.core.errors import ProfkitError
 from profkit.core.progress import Progress
 from profkit.core.run_folder import clean_name, release_space, reserve_space
 from profkit.core.types import Entry, RunDocument
-from profkit.regression.compare.metal_state import heat
+from profkit.regression.compare.causes.machine_state import thermal_throttling
 from profkit.regression.history import History, entry_of
 from profkit.regression.nightly.config import NightConfig, WorkloadSpec
 from profkit.regression.nightly.one_run import Ran, profile_once
@@ -159,7 +159,7 @@ def throttled(document: RunDocument) -> str | None:
                 )
     hot = [r for m in document.moments for d in m.devices for r in d.throttle if r != _POWER]
     hot += [reason for moment in document.moments for reason in moment.slowed]
-    if (metal := heat(document)) is not None:
+    if (metal := thermal_throttling(document)) is not None:
         hot.append(metal)
     if hot:
         return f"throttled: {hot[0]}"

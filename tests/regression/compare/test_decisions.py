@@ -9,7 +9,7 @@ import pytest
 from profkit.analysis.metrics import all_metrics
 from profkit.core.types import Change, Comparison, Moment, Quality, RunDocument
 from profkit.regression.compare import compare
-from profkit.regression.compare.rules import all_rules
+from profkit.regression.compare.pairs import all_rules
 from profkit.reporting.comparison_words import looked_line
 from tests import documents, gpu_documents
 from tests.comparison_documents import run, timing, value
@@ -308,7 +308,7 @@ def test_every_rule_can_say_same_and_names_a_metric_of_the_catalogue() -> None:
 
 
 def test_a_rule_is_reachable() -> None:
-    from profkit.regression.compare.rules import rule_of
+    from profkit.regression.compare.pairs import rule_of
 
     for rule in all_rules():
         for tool in rule.tools or ("any other tool",):

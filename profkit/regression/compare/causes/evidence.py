@@ -5,21 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from profkit.analysis.kernel_names import short_name
+from profkit.core.formatting import figures, quantity, work_word
 from profkit.core.types import RUN, Change, FunctionChange, KernelChange, RunDocument, Scope
-from profkit.regression.compare.match import KernelPair, Matched
+from profkit.regression.compare.kernels import KernelPair, MatchedKernels
 from profkit.regression.compare.pairs import readings_of
 
 Values = Mapping[tuple[str, Scope], float]
 
 
 @dataclass(frozen=True)
-class View:
+class Evidence:
     """Both runs and their differences. `before` and `after` have each metric of each scope, whatever measured it."""
 
     baseline: RunDocument
     candidate: RunDocument
     changes: tuple[Change, ...]
-    matched: Matched
+    matched: MatchedKernels
     kernels: tuple[KernelChange, ...]
     functions: tuple[FunctionChange, ...]
     before: Values = field(default_factory=dict)
@@ -63,14 +65,14 @@ class View:
         return (c for c in self.different(metric) if scope is None or c.scope == scope)
 
 
-def view_of(
+def gather_evidence(
     baseline: RunDocument,
     candidate: RunDocument,
     changes: tuple[Change, ...],
-    matched: Matched,
+    matched: MatchedKernels,
     kernels: tuple[KernelChange, ...],
     functions: tuple[FunctionChange, ...],
-) -> View:
+) -> Evidence:
     """All of it, with the candidate's kernels under the names that they have in the baseline."""
     same = {pair.candidate.scope: pair.baseline.scope for pair in matched.pairs}
     before = {(r.metric, r.scope): r.value for r in readings_of(baseline) if r.value is not None}
@@ -83,4 +85,29 @@ def view_of(
         for pair in matched.pairs
         if (pair.candidate.name, pair.candidate.id) in told
     }
-    return View(baseline, candidate, changes, matched, kernels, functions, before, after, fates)
+    return Evidence(baseline, candidate, changes, matched, kernels, functions, before, after, fates)
+
+
+def transition(title: str, before: float, after: float, unit: str = "") -> str:
+    """`registers per thread 40 -> 64`."""
+    return f"{title} {quantity(before, unit)} -> {quantity(after, unit)}"
+
+
+def relative_change(before: float, after: float) -> str:
+    """`12.3 % more`, `8 % less`, `2.4 times as much`."""
+    if before <= 0:
+        return "more"
+    part = after / before - 1
+    if part >= 1:
+        return f"{figures(after / before)} times as much"
+    return f"{figures(abs(100 * part), 2)} % {'more' if part >= 0 else 'less'}"
+
+
+def work_units(view: Evidence) -> str:
+    """What the work of the device is called: `kernels`, on Metal `encoders`."""
+    return f"{work_word(view.candidate.backend)}s"
+
+
+def kernel_label(name: str) -> str:
+    """A kernel's name in a sentence."""
+    return short_name(name, 48)
