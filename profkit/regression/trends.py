@@ -8,9 +8,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from profkit.core.errors import UsageError
-from profkit.core.types import Accepted, ChangePoint, Epoch, Point, Scope, Series, SeriesKey, Trend
-from profkit.regression.change_points import examine
-from profkit.regression.detection.epochs import epochs
+from profkit.core.types import Accepted, ChangePoint, Point, Scope, Segment, Series, SeriesKey, Trend
+from profkit.regression.change_points import examine_series
+from profkit.regression.detection.segments import segments_of
 from profkit.regression.history import History
 from profkit.regression.history.series_file import SeriesFile, read_series
 
@@ -55,13 +55,13 @@ def trend_of(series: Series, accepted: Sequence[Accepted] = ()) -> Trend:
 
     Noise, its memory and what one night could show are those of the last epoch.
     """
-    stretches = epochs(series, accepted)
+    stretches = segments_of(series, accepted)
     changes: list[ChangePoint] = []
     noise = detectable = autocorrelation = None
     notes: list[str] = []
     for epoch in stretches:
         inside = series.points[epoch.first : epoch.last + 1]
-        findings = examine([point.value if point.valid else None for point in inside])
+        findings = examine_series([point.value if point.valid else None for point in inside])
         for change in findings.change_points:
             point = inside[change.index]
             changes.append(
@@ -88,9 +88,9 @@ def trend_of_file(path: Path, column: str | None = None, by: str | None = None) 
         for label, value in zip(file.labels, file.values, strict=True)
     )
     series = Series(SeriesKey(path.stem, "", file.column, Scope("run")), "", "none", points)
-    findings = examine(file.values)
+    findings = examine_series(file.values)
     changes = tuple(replace(change, started=file.labels[change.index]) for change in findings.change_points)
-    whole = (Epoch(0, len(points) - 1, "begin", "the first value"),)
+    whole = (Segment(0, len(points) - 1, "begin", "the first value"),)
     notes = (*file.notes, *findings.notes)
     trend = Trend(
         series, whole, changes, findings.noise, findings.detectable, findings.autocorrelation, notes

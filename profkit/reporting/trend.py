@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from profkit.core.formatting import plural, quantity, shortened, work_word
-from profkit.core.types import ChangePoint, Epoch, Series, Trend
+from profkit.core.types import ChangePoint, Segment, Series, Trend
 from profkit.reporting.line_plot import plot
 from profkit.reporting.screen import Screen
 
@@ -77,7 +77,7 @@ def _show(screen: Screen, trend: Trend) -> None:
         screen.line((note, "dim"), hang=2)
 
 
-def _epoch(epoch: Epoch) -> str:
+def _epoch(epoch: Segment) -> str:
     return f"a new epoch begins: {epoch.reason}"
 
 

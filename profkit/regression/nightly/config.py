@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from profkit.core.types import Accepted, Depth, Scope
-from profkit.regression.detection.rules import Rule, rule_for
+from profkit.regression.detection.rules import NightRule, rule_for
 
 Annotate = Literal["auto", "always", "never"]
 
@@ -48,7 +48,7 @@ class WorkloadSpec:
         """The metrics that must be there."""
         return DECLARED if self.gates is None else self.gates
 
-    def rule(self, metric: str, scope: Scope) -> Rule:
+    def rule(self, metric: str, scope: Scope) -> NightRule:
         """What decides `metric`."""
         own: dict[str, float | str | bool] = dict(self.floors.get(metric, {}))
         if self.gates is not None:

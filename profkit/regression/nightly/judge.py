@@ -21,7 +21,7 @@ from profkit.core.types import (
     Verdict,
     WorkloadOutcome,
 )
-from profkit.regression.detection.confirmation import Confirmation, ConfirmWord
+from profkit.regression.detection.confirm import Confirmation, ConfirmWord
 from profkit.regression.detection.decide import decide
 from profkit.regression.history import History
 from profkit.regression.nightly.config import CASES, OVER_SHAPES, Anchor, WorkloadSpec

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from profkit.core.errors import UsageError
 from profkit.core.types import Replay, Series
-from profkit.regression.detection import ConfirmWord, replay, rule_for
+from profkit.regression.detection import ConfirmWord, decide_every_night, rule_for
 from profkit.regression.history import History
 from profkit.regression.nightly.remarks import KIND
 
@@ -29,7 +29,7 @@ def rehearse(history: History, found: Iterable[Series], settings: Sequence[str] 
         rule = rule_for(key.metric, overrides, key.scope)
         told_again = history.confirmed(key.workload).get(key, {})
         words = {entry: _WORDS[word] for entry, word in told_again.items() if word in _WORDS}
-        outcomes = replay(series, rule, history.accepted(key.workload), words)
+        outcomes = decide_every_night(series, rule, history.accepted(key.workload), words)
         replays.append(Replay(series, outcomes, tuple(f"{name} {value}" for name, value in told.items())))
     return tuple(replays)
 

@@ -11,7 +11,7 @@ from datetime import datetime, timezone
 
 from profkit.core.statistics import median
 from profkit.core.types import Calibration, Entry, Scope, SeriesKey, Value
-from profkit.regression.detection.confirmation import Confirmation
+from profkit.regression.detection.confirm import Confirmation
 from profkit.regression.history import History
 from profkit.regression.nightly.rounds import Wanted
 

@@ -12,9 +12,8 @@ from pathlib import Path
 
 from profkit.core.run_folder import clean_name
 from profkit.core.types import Direction, Entry, SeriesKey
-from profkit.regression.detection.confirm import confirm
-from profkit.regression.detection.confirmation import Confirmation
-from profkit.regression.detection.rules import Rule
+from profkit.regression.detection.confirm import Confirmation, confirm
+from profkit.regression.detection.rules import NightRule
 from profkit.regression.nightly.checkout import Unavailable, checked_out
 from profkit.regression.nightly.config import WorkloadSpec
 from profkit.regression.nightly.measure import Sitting
@@ -30,7 +29,7 @@ class Suspect:
     """One metric that left its band: what decides it, and the last good night's commit."""
 
     wanted: Wanted
-    rule: Rule
+    rule: NightRule
     better: Direction
     unit: str
 

@@ -16,9 +16,8 @@ from profkit.core.progress import Progress
 from profkit.core.run_folder import clean_name, hand_over, release_space
 from profkit.core.signals import hurried, interruptible
 from profkit.core.types import MetricOutcome, Night, WorkloadOutcome
-from profkit.regression.detection.confirm import ALPHA
-from profkit.regression.detection.confirmation import Confirmation
-from profkit.regression.detection.decide import suspect
+from profkit.regression.detection.confirm import ALPHA, Confirmation
+from profkit.regression.detection.decide import is_candidate
 from profkit.regression.history import History, open_history
 from profkit.regression.nightly import remarks
 from profkit.regression.nightly.causes import with_causes
@@ -126,7 +125,7 @@ def confirm_suspects(
         past = _past(sitting, spec)
         if past is None or spec.name in sitting.state.rerun:
             continue
-        found = [m for m in past.outcomes(sitting.config.anchor) if m.gates and suspect(m)]
+        found = [m for m in past.outcomes(sitting.config.anchor) if m.gates and is_candidate(m)]
         if not found:
             continue
         if not sitting.config.confirm.enabled:

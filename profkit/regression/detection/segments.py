@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from datetime import datetime, timezone
 from itertools import pairwise
 
-from profkit.core.types import Accepted, Epoch, Point, Series
-from profkit.core.types.history import EpochCause
+from profkit.core.types import Accepted, Point, Segment, Series
+from profkit.core.types.history import SegmentCause
 
 
-def moment(text: str) -> float:
+def seconds_since_epoch(text: str) -> float:
     """Seconds since 1970 of an ISO 8601 time (a date alone is its midnight; no zone is UTC).
 
     Raises ValueError for anything else.
@@ -30,10 +30,10 @@ def accepted_cuts(series: Series, accepted: Sequence[Accepted]) -> dict[int, Acc
     ours = [a for a in accepted if a.workload == key.workload and a.metric in (None, key.metric)]
     if not ours or not series.points:
         return {}
-    times = [_moment_or_nothing(point.started) for point in series.points]
+    times = [_seconds_or_none(point.started) for point in series.points]
     known = [time for time in times if time is not None]
-    for change in sorted(ours, key=lambda a: _moment_or_nothing(a.since) or 0.0):
-        since = _moment_or_nothing(change.since)
+    for change in sorted(ours, key=lambda a: _seconds_or_none(a.since) or 0.0):
+        since = _seconds_or_none(change.since)
         if since is None or len(known) < len(times):
             # foreign points may have no time but a number: then they are told apart as texts
             index = next((i for i, p in enumerate(series.points) if p.started >= change.since), len(times))
@@ -44,14 +44,14 @@ def accepted_cuts(series: Series, accepted: Sequence[Accepted]) -> dict[int, Acc
     return cuts
 
 
-def _moment_or_nothing(text: str) -> float | None:
+def _seconds_or_none(text: str) -> float | None:
     try:
-        return moment(text)
+        return seconds_since_epoch(text)
     except (ValueError, OverflowError, IndexError):
         return None
 
 
-def epochs(series: Series, accepted: Sequence[Accepted] = ()) -> tuple[Epoch, ...]:
+def segments_of(series: Series, accepted: Sequence[Accepted] = ()) -> tuple[Segment, ...]:
     """The stretches of the series in order, from its first to its last point; none for an empty series.
 
     An accepted change begins one, and so does a machine that was not there before, if none of those before it comes
@@ -59,7 +59,7 @@ def epochs(series: Series, accepted: Sequence[Accepted] = ()) -> tuple[Epoch, ..
     """
     if not series.points:
         return ()
-    cuts: list[tuple[int, EpochCause, str]] = [(0, "begin", "the first night")]
+    cuts: list[tuple[int, SegmentCause, str]] = [(0, "begin", "the first night")]
     by_word = accepted_cuts(series, accepted)
     edges = [0, *sorted(by_word), len(series.points)]
     for first, end in pairwise(edges):
@@ -73,7 +73,7 @@ def epochs(series: Series, accepted: Sequence[Accepted] = ()) -> tuple[Epoch, ..
         ]
     ends = [index for index, _, _ in cuts[1:]] + [len(series.points)]
     return tuple(
-        Epoch(index, end - 1, cause, reason) for (index, cause, reason), end in zip(cuts, ends, strict=True)
+        Segment(index, end - 1, cause, reason) for (index, cause, reason), end in zip(cuts, ends, strict=True)
     )
 
 
