@@ -159,7 +159,7 @@ def export(
     from profkit.cli.progress import progress_for
     from profkit.core.formatting import plural
     from profkit.regression.history import open_history
-    from profkit.regression.history.tables import export as write
+    from profkit.regression.history.tables import export_table as write
     from profkit.reporting.history_json import render_change
     from profkit.reporting.plain_text import harmless
 

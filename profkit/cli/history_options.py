@@ -30,6 +30,6 @@ def begin(text: str | None) -> str | None:
         return None
     from datetime import datetime, timezone
 
-    from profkit.regression.history.times import iso, since
+    from profkit.regression.times import iso_time, parse_since
 
-    return iso(since(text, datetime.now(timezone.utc)))
+    return iso_time(parse_since(text, datetime.now(timezone.utc)))

@@ -17,7 +17,7 @@ from profkit.profiling.summarize import examine
 from profkit.regression.history import History, entry_of
 from profkit.regression.history.entry import ID_LENGTH
 from profkit.regression.history.imports import SOURCES, begins_like_json, import_file
-from profkit.regression.history.times import iso, stamp
+from profkit.regression.times import iso_time, microseconds
 
 
 @dataclass(frozen=True)
@@ -189,4 +189,4 @@ def _moment(runs: Sequence[Entry], since: str | None) -> str:
     if since is None:
         return runs[-1].started
     found = [entry for entry in runs if entry.id.startswith(since)]
-    return found[0].started if len(found) == 1 else iso(stamp(since))
+    return found[0].started if len(found) == 1 else iso_time(microseconds(since))

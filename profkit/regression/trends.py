@@ -12,7 +12,7 @@ from profkit.core.types import Accepted, ChangePoint, Point, Scope, Segment, Ser
 from profkit.regression.change_points import examine_series
 from profkit.regression.detection.segments import segments_of
 from profkit.regression.history import History
-from profkit.regression.history.series_file import SeriesFile, read_series
+from profkit.regression.history.series_file import SeriesFile, read_series_file
 
 # What is meant where no metric is named, the first that a workload has: of a sweep the times over all shapes, since its
 # cases are thousands.
@@ -82,7 +82,7 @@ def trend_of_file(path: Path, column: str | None = None, by: str | None = None) 
     Rows of one build in turn become their median; nights without a value keep their place. Raises UnreadableReport
     for what is no such file, UsageError where it has no such column.
     """
-    file = read_series(path, column, by)
+    file = read_series_file(path, column, by)
     points = tuple(
         Point(label, label, "", value if value is not None else 0.0, valid=value is not None)
         for label, value in zip(file.labels, file.values, strict=True)

@@ -15,17 +15,27 @@ from typing import Any
 from profkit.core.codec import valid_text
 from profkit.core.errors import ProfkitError, UnreadableReport, UsageError
 from profkit.core.types import Accepted, Entry, Series, SeriesKey
-from profkit.regression.history.damage import damaged, in_words
-from profkit.regression.history.file import check_version, default_path, open_file
-from profkit.regression.history.migrating import in_memory, migrate_file
-from profkit.regression.history.reading import (
+from profkit.regression.history.file import (
+    check_version,
+    damage_error,
+    default_path,
+    explain_sqlite_error,
+    migrate_file,
+    migrate_in_memory,
+    open_file,
+)
+from profkit.regression.history.queries import (
     POINT_COLUMNS,
-    conditions,
+    check_counts,
+    machine_number,
     point_numbers,
     read_decisions,
     read_entries,
     read_series,
     read_values,
+    series_number,
+    update_counts,
+    where_clause,
 )
 from profkit.regression.history.rows import (
     ENTRY_COLUMNS,
@@ -36,7 +46,6 @@ from profkit.regression.history.rows import (
     seal,
     series_row,
 )
-from profkit.regression.history.writing import check_counts, machine_number, recount, series_number
 
 
 def open_history(path: Path | None = None, *, read_only: bool = False, make_new: bool = True) -> History:
@@ -53,7 +62,7 @@ def open_history(path: Path | None = None, *, read_only: bool = False, make_new:
         with history._faults():
             if not check_version(connection, path):
                 if read_only or copies is not None:
-                    history._connection = in_memory(connection)
+                    history._connection = migrate_in_memory(connection)
                 else:
                     migrate_file(connection, path)
     except BaseException:
@@ -153,7 +162,7 @@ class History:
                     sql.execute("DELETE FROM entry WHERE number = ?", found)
                     taken += 1
             if taken:
-                recount(sql)
+                update_counts(sql)
         if taken:
             with self._faults(), contextlib.suppress(sqlite3.OperationalError):  # a reader may be in the way
                 self._connection.execute("VACUUM")
@@ -249,7 +258,7 @@ class History:
     def accepted(self, workload: str | None = None) -> tuple[Accepted, ...]:
         """The accepted changes, oldest first."""
         with self._faults():
-            where, given = conditions(workload=workload)
+            where, given = where_clause(workload=workload)
             rows = self._connection.execute(
                 f"SELECT workload, metric, since, word, by, seal FROM accepted {where} ORDER BY since, number",
                 given,
@@ -305,10 +314,10 @@ class History:
         try:
             yield
         except sqlite3.Error as error:
-            raise in_words(self.path, error) from error
+            raise explain_sqlite_error(self.path, error) from error
         except ProfkitError as error:
             if isinstance(error, UnreadableReport) and error.fix is None:
-                raise damaged(self.path, error.message) from error
+                raise damage_error(self.path, error.message) from error
             raise
         except (ValueError, TypeError, LookupError, AttributeError, OverflowError, struct.error) as error:
-            raise damaged(self.path, f"a row cannot be read ({error})") from error
+            raise damage_error(self.path, f"a row cannot be read ({error})") from error

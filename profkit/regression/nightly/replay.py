@@ -18,12 +18,12 @@ from profkit.core.run_folder import FILE_NAME, clean_name, is_run, read_run
 from profkit.core.signals import interruptible
 from profkit.core.types import Entry, Night
 from profkit.regression.history import History, entry_of, open_history
-from profkit.regression.history.times import iso, stamp
 from profkit.regression.nightly.config import NightConfig
 from profkit.regression.nightly.measure import Sitting, judged
 from profkit.regression.nightly.rerun import FOLDERS as RERUNS
 from profkit.regression.nightly.state import Done, State, alone, read_state, write_state
 from profkit.regression.nightly.story import NIGHTS, Wish, chosen, finish, tell
+from profkit.regression.times import iso_time, microseconds
 
 MOST_DEPTH = 6  # folders below one that was given: a year of nights is four deep
 
@@ -117,7 +117,9 @@ def recorded(folders: Sequence[Path], progress: Progress) -> tuple[list[Recorded
                 document = read_run(path)
                 where = path.parent if path.name == FILE_NAME else path
                 entry = judged(entry_of(document, path=str(where.absolute())), document)
-                entry = replace(entry, started=iso(stamp(entry.started)))  # in UTC: the order, and the day
+                entry = replace(
+                    entry, started=iso_time(microseconds(entry.started))
+                )  # in UTC: the order, and the day
             except ProfkitError as fault:
                 told = fault.message
                 troubles.append(told if str(path) in told else f"cannot take {path}: {told}")

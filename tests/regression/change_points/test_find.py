@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from profkit.regression.change_points import examine_series, find_changes
 from profkit.regression.change_points.audit import autocorrelation, relative_noise
-from profkit.regression.history.series_file import read_series
+from profkit.regression.history.series_file import read_series_file
 from tests.regression.change_points.series import noise, with_steps
 
 
@@ -39,7 +39,7 @@ def test_all_regressions_of_practitioners_are_found_and_nothing_else_is(practiti
         judged = {row["Dataset"]: row for row in csv.DictReader(file, delimiter=";")}
     assert len(judged) == 25
     for name, row in judged.items():
-        series = read_series(practitioners / "data" / name)
+        series = read_series_file(practitioners / "data" / name)
         found = places(series.values)
         if row["Type"].strip().lower() != "regression":
             assert found == [], name

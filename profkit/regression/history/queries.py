@@ -1,4 +1,4 @@
-"""What a history is asked: its rows back as runs and series. Only SELECTs."""
+"""The queries of a history: rows back as runs and series, and the counts that belong to written rows."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from profkit.regression.history.rows import (
     SERIES_COLUMNS,
     entry_of_row,
     features_of,
+    features_text,
     point_of,
     points_of,
     seal,
     series_of,
     value_of,
 )
-from profkit.regression.history.times import stamp
+from profkit.regression.times import microseconds
 
 POINT_COLUMNS = "series, entry, value, low, high, quality, doubt, taken, samples, seal"
 _MACHINE = ENTRY_COLUMNS.split(", ").index("machine")
@@ -40,12 +41,12 @@ def read_entries(
 ) -> dict[int, Entry]:
     """The runs by their numbers, oldest first; those of one second in the order in which they were added."""
     check_total(sql, "entry")
-    where, given = conditions(**wanted)
+    where, given = where_clause(**wanted)
     more = []
     for sign, text in ((">=", since), ("<", until)):
         if text is not None:
             more.append(f"started {sign} ?")
-            given.append(stamp(text))
+            given.append(microseconds(text))
     if id_begins is not None:
         more.append("substr(id, 1, ?) = ?")
         given += [len(id_begins), id_begins]
@@ -91,7 +92,7 @@ def read_series(
     check_total(sql, "series")
     order = {number: place for place, number in enumerate(entries)}
     patterns = {number: point_of(entry) for number, entry in entries.items()}
-    where, given = conditions(**wanted)
+    where, given = where_clause(**wanted)
     rows = sql.execute(
         f"SELECT number, {SERIES_COLUMNS} FROM series {where}"
         " ORDER BY workload, backend, metric, scope, name, scope_id, unit",
@@ -102,7 +103,7 @@ def read_series(
         for number, *columns in rows:
             key, unit, better = series_of(tuple(columns))
             if scope is None or scope in (key.scope.name, key.scope.kind):
-                points = _points(sql, number, columns[9], patterns, order, limit, samples=samples)
+                points = _read_points(sql, number, columns[9], patterns, order, limit, samples=samples)
                 if points:
                     found.append(Series(key, unit, better, points))
     return tuple(found)
@@ -132,7 +133,7 @@ def read_values(sql: sqlite3.Connection, number: int) -> tuple[Value, ...]:
     """All values of one run."""
     (count,) = sql.execute("SELECT points FROM entry WHERE number = ?", (number,)).fetchone()
     rows = sql.execute(
-        f"SELECT {_of('series', SERIES_COLUMNS)}, {_of('point', POINT_COLUMNS)} FROM point"
+        f"SELECT {_qualified('series', SERIES_COLUMNS)}, {_qualified('point', POINT_COLUMNS)} FROM point"
         " JOIN series ON series.number = point.series WHERE point.entry = ? ORDER BY series.number",
         (number,),
     ).fetchall()
@@ -143,9 +144,9 @@ def read_values(sql: sqlite3.Connection, number: int) -> tuple[Value, ...]:
 
 def read_decisions(sql: sqlite3.Connection, workload: str | None) -> dict[SeriesKey, dict[str, str]]:
     """What re-runs said: of each series, the word by the id of the run."""
-    where, given = conditions(**{"series.workload": workload})
+    where, given = where_clause(**{"series.workload": workload})
     rows = sql.execute(
-        f"SELECT {_of('series', SERIES_COLUMNS)}, entry.id, {_of('decision', 'series, entry, word, seal')}"
+        f"SELECT {_qualified('series', SERIES_COLUMNS)}, entry.id, {_qualified('decision', 'series, entry, word, seal')}"
         " FROM decision JOIN series ON series.number = decision.series JOIN entry ON entry.number = decision.entry"
         f" {where} ORDER BY entry.started, entry.number",
         given,
@@ -170,7 +171,7 @@ def point_numbers(entry: str, key: SeriesKey) -> tuple[str, tuple[str | None, ..
     )
 
 
-def conditions(**wanted: str | None) -> tuple[str, list[Any]]:
+def where_clause(**wanted: str | None) -> tuple[str, list[Any]]:
     """A WHERE for all columns that are asked for."""
     asked = {column: text for column, text in wanted.items() if text is not None}
     if not asked:
@@ -178,7 +179,7 @@ def conditions(**wanted: str | None) -> tuple[str, list[Any]]:
     return "WHERE " + " AND ".join(f"{column} = ?" for column in asked), list(asked.values())
 
 
-def _points(
+def _read_points(
     sql: sqlite3.Connection,
     number: int,
     count: int,
@@ -197,5 +198,63 @@ def _points(
     return tuple(points_of(patterns, rows[-limit if limit else 0 :], samples=samples))
 
 
-def _of(table: str, columns: str) -> str:
+def _qualified(table: str, columns: str) -> str:
     return ", ".join(f"{table}.{column.strip()}" for column in columns.split(","))
+
+
+_MISCOUNTED = (
+    "SELECT 1 FROM series LEFT JOIN (SELECT series, count(*) AS found FROM point GROUP BY series) AS there"
+    " ON there.series = series.number WHERE ifnull(found, 0) != points"
+)
+
+
+def machine_number(sql: sqlite3.Connection, entry: Entry) -> int:
+    """The number of the fingerprint that this run shares with others."""
+    row = (entry.machine, features_text(entry.features))
+    sql.execute("INSERT OR IGNORE INTO machine (id, features, seal) VALUES (?,?,?)", (*row, seal(*row)))
+    return int(sql.execute("SELECT number FROM machine WHERE id = ? AND features = ?", row).fetchone()[0])
+
+
+def series_number(sql: sqlite3.Connection, row: tuple[str, ...]) -> int:
+    """The number of a series, with one point more than it had."""
+    key, better = row[0], row[-1]
+    found = sql.execute("SELECT number, points FROM series WHERE key = ?", (key,)).fetchone()
+    if found is None:
+        told = (*row, 1, seal(key, better, 1))
+        marks = ",".join("?" * len(told))
+        sql.execute("UPDATE total SET number = number + 1 WHERE name = 'series'")
+        return sql.execute(f"INSERT INTO series ({SERIES_COLUMNS}) VALUES ({marks})", told).lastrowid or 0
+    number, points = found
+    changed = (
+        better,
+        points + 1,
+        seal(key, better, points + 1),
+        number,
+    )  # the catalogue may have learned better
+    sql.execute("UPDATE series SET better = ?, points = ?, seal = ? WHERE number = ?", changed)
+    return int(number)
+
+
+def check_counts(sql: sqlite3.Connection) -> None:
+    """Raise UnreadableReport where rows are not there: to count them anew would hide what was lost."""
+    for table in ("entry", "series"):
+        check_total(sql, table)
+    if sql.execute(_MISCOUNTED).fetchone() is not None:
+        raise UnreadableReport("some values of a series are not there")
+
+
+def update_counts(sql: sqlite3.Connection) -> None:
+    """Write down anew how many rows there are, after some were taken out."""
+    counts = dict(sql.execute("SELECT series, count(*) FROM point GROUP BY series").fetchall())
+    for number, key, better, points in sql.execute(
+        "SELECT number, key, better, points FROM series"
+    ).fetchall():
+        now = counts.get(number, 0)
+        if now == 0:
+            sql.execute("DELETE FROM series WHERE number = ?", (number,))
+        elif now != points:
+            changed = (now, seal(key, better, now), number)
+            sql.execute("UPDATE series SET points = ?, seal = ? WHERE number = ?", changed)
+    sql.execute("DELETE FROM machine WHERE number NOT IN (SELECT DISTINCT machine FROM entry)")
+    for table in ("entry", "series"):
+        sql.execute(f"UPDATE total SET number = (SELECT count(*) FROM {table}) WHERE name = ?", (table,))

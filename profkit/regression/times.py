@@ -10,12 +10,12 @@ from profkit.core.errors import UsageError
 _FORM = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?\s*(Z|z|UTC|[+-]\d\d:?\d\d|[+-]\d\d)?)?"
 )
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _SPAN = re.compile(r"(\d+)\s*(h|d|w|m|y|hours?|days?|weeks?|months?|years?)")
 _HOURS = {"h": 1, "d": 24, "w": 168, "m": 730, "y": 8766}
 
 
-def moment(text: str) -> datetime:
+def parse_time(text: str) -> datetime:
     """An ISO 8601 date or time with its offset, as UTC; without an offset it is UTC already.
 
     Raises UsageError where the text is no moment. Python 3.10 reads neither `Z` nor nanoseconds by itself.
@@ -44,25 +44,25 @@ def _offset(zone: str | None) -> timedelta:
     return -ahead if zone[0] == "-" else ahead
 
 
-def stamp(text: str) -> int:
+def microseconds(text: str) -> int:
     """Microseconds since 1970 of an ISO 8601 text: what rows are ordered by. Raises UsageError."""
-    return (moment(text) - _EPOCH) // timedelta(microseconds=1)
+    return (parse_time(text) - _UNIX_EPOCH) // timedelta(microseconds=1)
 
 
-def iso(micros: int) -> str:
+def iso_time(micros: int) -> str:
     """The moment as ISO 8601 in UTC; whole seconds without a fraction."""
-    when = _EPOCH + timedelta(microseconds=micros)
+    when = _UNIX_EPOCH + timedelta(microseconds=micros)
     return when.isoformat(timespec="microseconds" if when.microsecond else "seconds")
 
 
-def since(text: str, now: datetime) -> int:
+def parse_since(text: str, now: datetime) -> int:
     """What people write for "from when on": a date, a time, or a span before `now` (`30d`, `2 weeks`, `1y`)."""
     span = _SPAN.fullmatch(text.strip().lower())
     if span is None:
-        return stamp(text)
+        return microseconds(text)
     try:
         hours = int(span[1]) * _HOURS[span[2][0]]
         begin = now.astimezone(timezone.utc) - timedelta(hours=hours)
-        return (begin - _EPOCH) // timedelta(microseconds=1)
+        return (begin - _UNIX_EPOCH) // timedelta(microseconds=1)
     except OverflowError as error:
         raise UsageError(f"{text[:60]!r} is longer than time itself", "30d, 12w or 1y") from error
