@@ -11,7 +11,7 @@ from profkit.cli.history_options import CommitOption, HistoryOption, QuietOption
 from profkit.cli.options import FormatOption, OutputFormat, put, put_lines
 
 if TYPE_CHECKING:
-    from profkit.regression.store import Remembered
+    from profkit.regression.store import AddResult
 
 EXAMPLES = """
 Example:  profkit history add reports/*/  then  profkit history trend gated_mlp
@@ -57,16 +57,16 @@ def add(
     """Store runs, reports, and results of other benchmark tools."""
     from profkit.cli import print_fault
     from profkit.regression.history import open_history
-    from profkit.regression.store import remember
+    from profkit.regression.store import add_paths
 
-    def say(done: Remembered) -> None:
+    def say(done: AddResult) -> None:
         if done.fault is not None:
             print_fault(done.fault)
         elif format is not OutputFormat.json and not quiet:
             put(_line(done))
 
     with open_history(history) as store:
-        done = remember(store, paths, workload=workload, commit=commit, night=night, told=say)
+        done = add_paths(store, paths, workload=workload, commit=commit, night=night, told=say)
         where = str(store.path)
     if format is OutputFormat.json:
         from profkit.reporting.history_json import render_added
@@ -96,7 +96,7 @@ def add(
         raise typer.Exit(faults[0].exit_code)
 
 
-def _line(done: Remembered) -> str:
+def _line(done: AddResult) -> str:
     from profkit.core.formatting import plural
     from profkit.reporting.plain_text import harmless
 

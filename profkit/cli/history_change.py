@@ -104,12 +104,12 @@ def prune(
     """Take runs out, and say which. What is meant must be said: --keep, --older-than, --workload."""
     from profkit.core.formatting import plural
     from profkit.regression.history import open_history
-    from profkit.regression.store import to_prune
+    from profkit.regression.store import entries_to_prune
     from profkit.reporting.history_json import render_change
     from profkit.reporting.plain_text import harmless
 
     with open_history(history, read_only=dry_run, make_new=False) as store:
-        meant = to_prune(store, keep=keep, older_than=begin(older_than), workload=workload)
+        meant = entries_to_prune(store, keep=keep, older_than=begin(older_than), workload=workload)
         taken = 0 if dry_run else store.prune([entry.id for entry in meant])
         where, left = str(store.path), len(store.entries())
     if format is OutputFormat.json:

@@ -42,12 +42,11 @@ def replay(
 ) -> None:
     """Decide the past again, night by night: what would have alarmed, and when."""
     from profkit.regression.history import open_history
-    from profkit.regression.nightly.rehearsal import rehearse
-    from profkit.regression.trends import trends_of
+    from profkit.regression.trends import replay_series, trends_of
     from profkit.reporting.replay import render, render_json
 
     with open_history(history, read_only=True) as store:
         trends = trends_of(store, tuple(series or ()), backend=backend, since=begin(since))
-        replays = rehearse(store, [trend.series for trend in trends], tuple(settings or ()))
+        replays = replay_series(store, [trend.series for trend in trends], tuple(settings or ()))
         where = str(store.path)
     put_lines(render_json(replays, where) if format is OutputFormat.json else render(replays))

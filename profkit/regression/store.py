@@ -21,7 +21,7 @@ from profkit.regression.times import iso_time, microseconds
 
 
 @dataclass(frozen=True)
-class Remembered:
+class AddResult:
     """What became of one path: stored (`added`), there already, or not read (`fault`)."""
 
     path: Path
@@ -30,15 +30,15 @@ class Remembered:
     fault: ProfkitError | None = None
 
 
-def remember(
+def add_paths(
     history: History,
     paths: Sequence[Path],
     *,
     workload: str | None = None,
     commit: str | None = None,
     night: str | None = None,
-    told: Callable[[Remembered], None] | None = None,
-) -> tuple[Remembered, ...]:
+    told: Callable[[AddResult], None] | None = None,
+) -> tuple[AddResult, ...]:
     """Store each path, and say of each what became of it; one that cannot be read does not cost the others.
 
     `workload` and `commit` stand for what a file does not say, or says otherwise. `told` hears of each at once.
@@ -49,9 +49,9 @@ def remember(
         try:
             entry = entry_at(path, workload=workload, commit=commit, night=night)
         except ProfkitError as fault:
-            done.append(Remembered(path, fault=fault))
+            done.append(AddResult(path, fault=fault))
         else:
-            done.append(Remembered(path, entry, history.add(entry)))
+            done.append(AddResult(path, entry, history.add(entry)))
         if told is not None:
             told(done[-1])
     return tuple(done)
@@ -69,21 +69,21 @@ def entry_at(
     if is_run(path):
         entry = entry_of(read_run(path), path=str(path))
     elif path.is_dir() and not is_folder_report(path):
-        raise _folder(path)
+        raise _folder_error(path)
     else:
-        found = None if path.is_dir() else _imported(path, workload, commit)
-        entry = found if found is not None else entry_of(examine(path), path=str(path), id=_content(path))
-    entry = entry if workload is None else renamed(entry, workload)
+        found = None if path.is_dir() else _import_result(path, workload, commit)
+        entry = found if found is not None else entry_of(examine(path), path=str(path), id=_content_id(path))
+    entry = entry if workload is None else with_workload(entry, workload)
     return replace(entry, commit=commit or entry.commit, night=night or entry.night)
 
 
-def renamed(entry: Entry, workload: str) -> Entry:
+def with_workload(entry: Entry, workload: str) -> Entry:
     """The entry under another workload's name, its values too."""
     values = tuple(replace(value, key=replace(value.key, workload=workload)) for value in entry.values)
     return replace(entry, workload=workload, values=values)
 
 
-def _imported(path: Path, workload: str | None, commit: str | None) -> Entry | None:
+def _import_result(path: Path, workload: str | None, commit: str | None) -> Entry | None:
     """The entry of another benchmark tool's result; None where a profiler wrote the file."""
     read_head(path)  # says in words what is no file, or empty
     if not begins_like_json(path):
@@ -106,7 +106,7 @@ def _imported(path: Path, workload: str | None, commit: str | None) -> Entry | N
     return None
 
 
-def _folder(path: Path) -> UnreadableReport:
+def _folder_error(path: Path) -> UnreadableReport:
     """Why a folder is not taken, and what in it might be meant."""
     name = shlex.quote(str(path))
     if next(path.glob(f"*/{FILE_NAME}"), None) is not None:
@@ -121,7 +121,7 @@ def _folder(path: Path) -> UnreadableReport:
     )
 
 
-def _content(path: Path) -> str:
+def _content_id(path: Path) -> str:
     """The id of a report: made of its bytes, so that a copy under another name is the same.
 
     Of a folder, those of its files in the order of their names.
@@ -162,11 +162,11 @@ def accept_change(
         raise UsageError(
             f"{workload} has no metric {metric!r} in {history.path}", "profkit history show last lists them"
         )
-    change = Accepted(workload, _moment(runs, since), word.strip(), metric, by)
+    change = Accepted(workload, _start_of_change(runs, since), word.strip(), metric, by)
     return change, history.accept(change)
 
 
-def to_prune(
+def entries_to_prune(
     history: History, *, keep: int | None = None, older_than: str | None = None, workload: str | None = None
 ) -> tuple[Entry, ...]:
     """The runs that are meant, oldest first: of `workload`, before `older_than`, not among the last `keep` of theirs.
@@ -185,7 +185,7 @@ def to_prune(
     return tuple(entry for entry in meant if entry.id not in kept)
 
 
-def _moment(runs: Sequence[Entry], since: str | None) -> str:
+def _start_of_change(runs: Sequence[Entry], since: str | None) -> str:
     if since is None:
         return runs[-1].started
     found = [entry for entry in runs if entry.id.startswith(since)]

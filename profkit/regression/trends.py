@@ -1,18 +1,69 @@
-"""The story of a trend: a series of a history, or of anybody's file, with its epochs and where it changed."""
+"""The past decided again: what every stored night would have been, by the rules as they are or by others.
+
+The story of a trend: a series of a history, or of anybody's file, with its epochs and where it changed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from profkit.core.errors import UsageError
-from profkit.core.types import Accepted, ChangePoint, Point, Scope, Segment, Series, SeriesKey, Trend
+from profkit.core.types import Accepted, ChangePoint, Point, Replay, Scope, Segment, Series, SeriesKey, Trend
 from profkit.regression.change_points import examine_series
+from profkit.regression.detection import ConfirmWord, decide_every_night, rule_for
 from profkit.regression.detection.segments import segments_of
 from profkit.regression.history import History
 from profkit.regression.history.series_file import SeriesFile, read_series_file
+from profkit.regression.nightly.rerun import CALIBRATION
+
+_WORDS: dict[str, ConfirmWord] = {"different": "different", "same": "same", "ambiguous": "ambiguous"}
+
+
+def replay_series(
+    history: History, found: Iterable[Series], settings: Sequence[str] = ()
+) -> tuple[Replay, ...]:
+    """Each series night by night, with its accepted changes and the words of its re-runs.
+
+    `settings`: `nights=2`, `relative=3 %`, ...: for all of these series instead of what rules.yaml says. Raises
+    UsageError for one that does not fit.
+    """
+    told = _parse_settings(settings)
+    replays = []
+    for series in found:
+        key = series.key
+        if key.workload.endswith(f"/{CALIBRATION}"):
+            continue  # trials of the same code against itself have no nights
+        overrides: Mapping[str, Mapping[str, object]] = {key.metric: told} if told else {}
+        rule = rule_for(key.metric, overrides, key.scope)
+        told_again = history.confirmed(key.workload).get(key, {})
+        words = {entry: _WORDS[word] for entry, word in told_again.items() if word in _WORDS}
+        outcomes = decide_every_night(series, rule, history.accepted(key.workload), words)
+        replays.append(Replay(series, outcomes, tuple(f"{name} {value}" for name, value in told.items())))
+    return tuple(replays)
+
+
+def _parse_settings(texts: Sequence[str]) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for text in texts:
+        name, sign, value = text.partition("=")
+        if not sign:
+            raise UsageError(f"--set {text}: there is no value", "--set nights=2")
+        found[name.strip()] = _setting_value(value.strip())
+    return found
+
+
+def _setting_value(text: str) -> object:
+    if text in ("yes", "no"):
+        return text == "yes"
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    return int(number) if number.is_integer() and "." not in text else number
+
 
 # What is meant where no metric is named, the first that a workload has: of a sweep the times over all shapes, since its
 # cases are thousands.
@@ -39,7 +90,7 @@ def trends_of(
     )
     chosen: dict[SeriesKey | tuple[SeriesKey, str], Series] = {}
     for pattern in patterns or ("*",):
-        matched = _matching(found, pattern)
+        matched = _matching_series(found, pattern)
         if not matched:
             names = ", ".join(dict.fromkeys(series.key.workload for series in found)) or "nothing"
             raise UsageError(
@@ -98,8 +149,8 @@ def trend_of_file(path: Path, column: str | None = None, by: str | None = None) 
     return trend, file
 
 
-def _matching(found: Sequence[Series], pattern: str) -> list[Series]:
-    workload, metric, scope = _parts(found, pattern)
+def _matching_series(found: Sequence[Series], pattern: str) -> list[Series]:
+    workload, metric, scope = _split_pattern(found, pattern)
     near = [series for series in found if fnmatchcase(series.key.workload, workload)]
     if metric is None:
         told = {(series.key.workload, series.key.metric) for series in near}
@@ -113,7 +164,7 @@ def _matching(found: Sequence[Series], pattern: str) -> list[Series]:
     ]
 
 
-def _parts(found: Sequence[Series], pattern: str) -> tuple[str, str | None, str | None]:
+def _split_pattern(found: Sequence[Series], pattern: str) -> tuple[str, str | None, str | None]:
     """Workload, metric and scope of a pattern. A workload's own name may hold colons: then it is taken as a whole."""
     if any(series.key.workload == pattern for series in found):
         return pattern.translate({ord("["): "[[]"}), None, None

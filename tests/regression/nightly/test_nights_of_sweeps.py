@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from profkit.cli.app import app
 from profkit.core.run_folder import write_run
-from profkit.regression.nightly.measure import throttled
+from profkit.regression.nightly.session import throttling_reason
 from tests.sweep_twins import changed, made_up, noisy, sweep
 
 NIGHTS = 13
@@ -92,6 +92,6 @@ def test_a_night_is_valid_where_few_cases_were_measured_in_heat(heated: int, val
         replace(t, processes=(replace(t.processes[0], throttle_reasons=("thermal slowdown",)),))
         for t in document.timings[:heated]
     ]
-    reason = throttled(replace(document, timings=(*hot, *document.timings[heated:])))
+    reason = throttling_reason(replace(document, timings=(*hot, *document.timings[heated:])))
     assert (reason is None) == valid
     assert valid or f"throttled in {heated} of 72 cases" in (reason or "")

@@ -19,23 +19,28 @@ from profkit.core.types import MetricOutcome, Night, WorkloadOutcome
 from profkit.regression.detection.confirm import ALPHA, Confirmation
 from profkit.regression.detection.decide import is_candidate
 from profkit.regression.history import History, open_history
-from profkit.regression.nightly import remarks
-from profkit.regression.nightly.causes import with_causes
+from profkit.regression.nightly import rerun as nightly_rerun
 from profkit.regression.nightly.checkout import commit_of
 from profkit.regression.nightly.config import NightConfig, WorkloadSpec
-from profkit.regression.nightly.judge import Past, judged, past_of
-from profkit.regression.nightly.measure import Sitting, measure
-from profkit.regression.nightly.rerun import Suspect, calibrate, rerun
-from profkit.regression.nightly.rounds import Wanted
-from profkit.regression.nightly.state import Done, State, alone, read_state, write_state
-from profkit.regression.nightly.tell import night_of
-from profkit.regression.nightly.write import notify, write_reports
+from profkit.regression.nightly.judge import WorkloadPast, judge_workload, past_of, with_causes
+from profkit.regression.nightly.outcome import build_night
+from profkit.regression.nightly.reports import write_notices, write_reports
+from profkit.regression.nightly.rerun import CandidateRegression, MetricScope, calibrate, rerun
+from profkit.regression.nightly.session import (
+    NightSession,
+    NightState,
+    WorkloadState,
+    measure_workloads,
+    nightly_lock,
+    read_state,
+    write_state,
+)
 
 NIGHTS = "nights"
 
 
 @dataclass(frozen=True)
-class Wish:
+class NightOptions:
     """What the command line adds to the file."""
 
     night: str | None = None
@@ -43,22 +48,22 @@ class Wish:
     strict: bool = False
 
 
-def run_night(config: NightConfig, wish: Wish, progress: Progress) -> tuple[Night, Path]:
+def run_night(config: NightConfig, wish: NightOptions, progress: Progress) -> tuple[Night, Path]:
     """Carry the night out, or further where one of this id was begun; the night and its folder.
 
     Raises UsageError and MachineError before anything ran; later faults belong to the workload that met them.
     An interrupted night is returned as such.
     """
-    specs = chosen(config, wish.only)
-    with interruptible(), alone(config.output), history_of(config) as history:
-        folder, state = begin(config, wish.night)
-        sitting = Sitting(config, folder, state, history, progress, time.monotonic(), [])
+    specs = choose_workloads(config, wish.only)
+    with interruptible(), nightly_lock(config.output), open_night_history(config) as history:
+        folder, state = begin_night(config, wish.night)
+        sitting = NightSession(config, folder, state, history, progress, time.monotonic(), [])
         interrupted = False
         try:
             for change in config.accepted:
                 history.accept(change)
-            measure(sitting, specs)
-            answers = confirm_suspects(sitting, specs)
+            measure_workloads(sitting, specs)
+            answers = confirm_candidates(sitting, specs)
             calibrate_some(sitting, specs)
         except KeyboardInterrupt:
             interrupted = True
@@ -66,13 +71,13 @@ def run_night(config: NightConfig, wish: Wish, progress: Progress) -> tuple[Nigh
             answers = {}
         with hurried():  # all is measured: a Ctrl-C now must not cost the report
             release_space(folder)
-            night = tell(sitting, specs, answers, interrupted=interrupted, strict=wish.strict)
-            night = finish(sitting, night, strict=wish.strict)
+            night = decide_night(sitting, specs, answers, interrupted=interrupted, strict=wish.strict)
+            night = finish_night(sitting, night, strict=wish.strict)
             hand_over(folder)
     return night, folder
 
 
-def history_of(config: NightConfig) -> History:
+def open_night_history(config: NightConfig) -> History:
     """The nightly's history. A fault's fix names the file's key: nobody types --history here."""
     try:
         return open_history(config.history)
@@ -82,7 +87,7 @@ def history_of(config: NightConfig) -> History:
         raise
 
 
-def chosen(config: NightConfig, only: Sequence[str]) -> tuple[WorkloadSpec, ...]:
+def choose_workloads(config: NightConfig, only: Sequence[str]) -> tuple[WorkloadSpec, ...]:
     """The workloads asked for. Raises UsageError for a name that the file does not have."""
     names = [w.name for w in config.workloads]
     for name in only:
@@ -93,7 +98,7 @@ def chosen(config: NightConfig, only: Sequence[str]) -> tuple[WorkloadSpec, ...]
     return tuple(w for w in config.workloads if not only or w.name in only)
 
 
-def begin(config: NightConfig, id: str | None) -> tuple[Path, State]:
+def begin_night(config: NightConfig, id: str | None) -> tuple[Path, NightState]:
     """The night's folder, and how far it is. Raises MachineError where it cannot be made."""
     id = id if id is not None else f"{datetime.now():%Y%m%d-%H%M%S}"
     if not id.strip() or clean_name(id) != id:
@@ -101,12 +106,12 @@ def begin(config: NightConfig, id: str | None) -> tuple[Path, State]:
     folder = (config.output / NIGHTS / id).absolute()
     state = read_state(folder)
     if state is None:
-        state = State(id, remarks.now(), commit_of(config.workloads[0].cwd))
+        state = NightState(id, nightly_rerun.utc_now(), commit_of(config.workloads[0].cwd))
         write_state(folder, state)
     return folder, state
 
 
-def _past(sitting: Sitting, spec: WorkloadSpec) -> Past | None:
+def _past(sitting: NightSession, spec: WorkloadSpec) -> WorkloadPast | None:
     """Tonight's run of a workload with all before it; None where it was not stored, or may decide nothing."""
     done = sitting.state.done.get(spec.name)
     past = past_of(sitting.history, spec, done.entry) if done is not None else None
@@ -116,11 +121,11 @@ def _past(sitting: Sitting, spec: WorkloadSpec) -> Past | None:
 # ---------------------------------------------------------------- the same night, once more
 
 
-def confirm_suspects(
-    sitting: Sitting, specs: Sequence[WorkloadSpec]
-) -> dict[str, dict[Wanted, Confirmation]]:
+def confirm_candidates(
+    sitting: NightSession, specs: Sequence[WorkloadSpec]
+) -> dict[str, dict[MetricScope, Confirmation]]:
     """Every suspect run again beside the last good commit; the words by workload."""
-    answers: dict[str, dict[Wanted, Confirmation]] = {}
+    answers: dict[str, dict[MetricScope, Confirmation]] = {}
     for spec in specs:
         past = _past(sitting, spec)
         if past is None or spec.name in sitting.state.rerun:
@@ -132,21 +137,21 @@ def confirm_suspects(
             sitting.save(sitting.state.with_rerun(spec.name, "re-runs are turned off (confirm: enabled)"))
             continue
         sitting.progress.begin(f"{spec.name} again", "tonight's checkout and the last good commit in turn")
-        answer = rerun(sitting, spec, past.entry, past.good(found[0]), [_suspect(spec, m) for m in found])
+        answer = rerun(sitting, spec, past.entry, past.good(found[0]), [_candidate(spec, m) for m in found])
         answers[spec.name] = dict(answer.words)
         told = "; ".join(word.reason for word in answer.words.values())
         sitting.progress.end(told or answer.why or "nothing")
-        why = "" if answer.words and answer.why is None else _why(answer.why, answer.fix)
+        why = "" if answer.words and answer.why is None else _not_confirmed(answer.why, answer.fix)
         sitting.save(sitting.state.with_rerun(spec.name, why))
     return answers
 
 
-def calibrate_some(sitting: Sitting, specs: Sequence[WorkloadSpec]) -> None:
+def calibrate_some(sitting: NightSession, specs: Sequence[WorkloadSpec]) -> None:
     """Some workloads against themselves, those first that were longest ago: in turn all of them."""
     count = sitting.config.calibrate.workloads - len(sitting.state.calibrated)
     if count <= 0:
         return
-    last = {spec.name: remarks.last_trial(sitting.history, spec.name) for spec in specs}
+    last = {spec.name: nightly_rerun.last_trial(sitting.history, spec.name) for spec in specs}
     for spec in sorted(specs, key=lambda s: last[s.name])[:count]:
         past = _past(sitting, spec)
         if past is None or spec.name in sitting.state.calibrated:
@@ -156,70 +161,72 @@ def calibrate_some(sitting: Sitting, specs: Sequence[WorkloadSpec]) -> None:
         if not timed:
             continue
         sitting.progress.begin(f"{spec.name} calibrated", "the same checkout against itself")
-        answer = calibrate(sitting, spec, past.entry, [_suspect(spec, m) for m in timed])
+        answer = calibrate(sitting, spec, past.entry, [_candidate(spec, m) for m in timed])
         told = "; ".join(word.reason for word in answer.words.values())
         sitting.progress.end(told or answer.why or "nothing")
         sitting.save(sitting.state.with_calibrated(spec.name, answer.why or ""))
 
 
-def _suspect(spec: WorkloadSpec, metric: MetricOutcome) -> Suspect:
+def _candidate(spec: WorkloadSpec, metric: MetricOutcome) -> CandidateRegression:
     rule = spec.rule(metric.metric, metric.scope)
-    return Suspect((metric.metric, metric.scope), rule, rule.better or metric.better, metric.unit)
+    return CandidateRegression((metric.metric, metric.scope), rule, rule.better or metric.better, metric.unit)
 
 
-def _why(reason: str | None, fix: str | None) -> str:
+def _not_confirmed(reason: str | None, fix: str | None) -> str:
     return f"not confirmed tonight: {reason}" + (f" (fix: {fix})" if fix else "") if reason else ""
 
 
 # ---------------------------------------------------------------- the report
 
 
-def tell(
-    sitting: Sitting,
+def decide_night(
+    sitting: NightSession,
     specs: Sequence[WorkloadSpec],
-    answers: dict[str, dict[Wanted, Confirmation]],
+    answers: dict[str, dict[MetricScope, Confirmation]],
     *,
     interrupted: bool,
     strict: bool,
 ) -> Night:
     """Everything decided, with tonight's re-runs in it."""
-    workloads = [_told(sitting, spec, answers.get(spec.name, {}), interrupted=interrupted) for spec in specs]
+    workloads = [
+        _decide_workload(sitting, spec, answers.get(spec.name, {}), interrupted=interrupted) for spec in specs
+    ]
     left = len(sitting.config.workloads) - len(specs)
     notes = [*sitting.notes, *([f"{left} of the workloads were not asked for (--only)"] if left else [])]
     names = [spec.name for spec in sitting.config.workloads]
-    return night_of(
+    return build_night(
         sitting.state.id,
         sitting.config.name,
         sitting.state.started,
         workloads,
         commit=sitting.state.commit,
         seconds=sitting.seconds,
-        calibration=remarks.calibration(sitting.history, names, ALPHA),
+        calibration=nightly_rerun.calibration_of(sitting.history, names, ALPHA),
         notes=notes,
         interrupted=interrupted,
         strict=strict,
     )
 
 
-def _told(
-    sitting: Sitting, spec: WorkloadSpec, answers: dict[Wanted, Confirmation], *, interrupted: bool
+def _decide_workload(
+    sitting: NightSession, spec: WorkloadSpec, answers: dict[MetricScope, Confirmation], *, interrupted: bool
 ) -> WorkloadOutcome:
     done = sitting.state.done.get(spec.name)
     if done is None:
         reason = "the night was interrupted before it was measured" if interrupted else "it was not measured"
-        return judged(spec, Done("absent", reason), None, [], sitting.folder)
+        return judge_workload(spec, WorkloadState("absent", reason), None, [], sitting.folder)
     past = past_of(sitting.history, spec, done.entry)
     if past is None:
-        return judged(spec, done, None, [], sitting.folder)
+        return judge_workload(spec, done, None, [], sitting.folder)
     outcomes = past.outcomes(sitting.config.anchor, answers)
-    whole = judged(spec, done, past.entry, outcomes, sitting.folder)
+    whole = judge_workload(spec, done, past.entry, outcomes, sitting.folder)
     why = sitting.state.rerun.get(spec.name)
     if why:
         whole = replace(whole, notes=(*whole.notes, why))
     return with_causes(whole, past)
 
 
-def finish(sitting: Sitting, night: Night, *, strict: bool) -> Night:
+def finish_night(sitting: NightSession, night: Night, *, strict: bool) -> Night:
     """Outcomes into the history, reports into the folder, notices to others; what failed of it as notes."""
     troubles = []
     for workload in night.workloads:
@@ -230,5 +237,5 @@ def finish(sitting: Sitting, night: Night, *, strict: bool) -> Night:
             except ProfkitError as fault:
                 troubles.append(fault.message)
     troubles += write_reports(sitting.folder, night, strict=strict)
-    troubles += notify(sitting.config.notify, night, strict=strict)
+    troubles += write_notices(sitting.config.notify, night, strict=strict)
     return replace(night, notes=(*night.notes, *dict.fromkeys(troubles)))

@@ -11,18 +11,26 @@ from profkit.core.formatting import figures, plural
 from profkit.core.types import Calibration, Incident, MetricOutcome, Night, Outcome, WorkloadOutcome
 
 # The worst first. What was not measured is worse than what could not be decided: nobody looked.
-ORDER: tuple[Outcome, ...] = ("regressed", "missing", "invalid", "ambiguous", "improved", "new", "pass")
+OUTCOME_ORDER: tuple[Outcome, ...] = (
+    "regressed",
+    "missing",
+    "invalid",
+    "ambiguous",
+    "improved",
+    "new",
+    "pass",
+)
 TARGET = "target"  # the code of a workload that only misses a target
-OLD = (TARGET, "standing")  # nothing new tonight: behind what is
+KNOWN_CODES = (TARGET, "standing")  # nothing new tonight: behind what is
 REGRESSION, UNDECIDED = 1, 5
 
 
-def worst(outcomes: Sequence[Outcome]) -> Outcome:
+def worst_outcome(outcomes: Sequence[Outcome]) -> Outcome:
     """The worst of several; `missing` of none: nothing was measured."""
-    return min(outcomes, key=ORDER.index, default="missing")
+    return min(outcomes, key=OUTCOME_ORDER.index, default="missing")
 
 
-def night_of(
+def build_night(
     id: str,
     name: str,
     started: str,
@@ -36,24 +44,24 @@ def night_of(
     strict: bool = False,
 ) -> Night:
     """The night as a whole. `seconds` is wall time."""
-    ordered = sorted(workloads, key=lambda w: (ORDER.index(w.outcome), w.code in OLD))
+    ordered = sorted(workloads, key=lambda w: (OUTCOME_ORDER.index(w.outcome), w.code in KNOWN_CODES))
     looked = [m for w in ordered for m in w.metrics if m.band and m.value is not None]
     chances = [m.chance for m in looked if m.chance is not None]
     night = Night(
         id=id,
         name=name,
         started=started,
-        outcome=worst([w.outcome for w in ordered]),
-        reason=_reason(ordered),
+        outcome=worst_outcome([w.outcome for w in ordered]),
+        reason=_night_reason(ordered),
         seconds=seconds,
         commit=commit,
         workloads=tuple(ordered),
-        incidents=tuple(incidents(ordered)),
+        incidents=tuple(find_incidents(ordered)),
         calibration=calibration,
         looked_at=len(looked),
         expected_false=sum(chances) if chances else None,
         notes=tuple(notes),
-        suspects=sum(not _inside(m) for m in looked),
+        suspects=sum(not _within_limits(m) for m in looked),
         interrupted=interrupted,
     )
     return replace(night, exit_code=exit_code(night, strict=strict))
@@ -81,11 +89,11 @@ def exit_code(night: Night, *, strict: bool = False) -> int:
     return 0
 
 
-def _inside(metric: MetricOutcome) -> bool:
+def _within_limits(metric: MetricOutcome) -> bool:
     return metric.value is None or metric.band[0] <= metric.value <= metric.band[-1]
 
 
-def _reason(workloads: Sequence[WorkloadOutcome]) -> str:
+def _night_reason(workloads: Sequence[WorkloadOutcome]) -> str:
     """One sentence: the worst of all workloads, and how many are as bad."""
     if not workloads:
         return "no workload was looked at"
@@ -105,29 +113,29 @@ def _reason(workloads: Sequence[WorkloadOutcome]) -> str:
 
 
 @dataclass(frozen=True)
-class _Moved:
+class _ConvictedMetric:
     """One gating metric that is convicted tonight."""
 
     workload: str
     metric: MetricOutcome
 
 
-def incidents(workloads: Sequence[WorkloadOutcome]) -> list[Incident]:
+def find_incidents(workloads: Sequence[WorkloadOutcome]) -> list[Incident]:
     """Changes with one beginning as one: of the same commit where it is known, else of the same night.
 
     Only what is gated and convicted makes one: suspects wait, and watched metrics explain.
     """
-    groups: dict[tuple[str, str], list[_Moved]] = {}
+    groups: dict[tuple[str, str], list[_ConvictedMetric]] = {}
     for workload in workloads:
         for metric in workload.metrics:
             if metric.gates and metric.outcome in ("regressed", "improved") and metric.step != "target":
                 since = metric.commit or (metric.since or "")[:10]
-                groups.setdefault((metric.outcome, since), []).append(_Moved(workload.name, metric))
+                groups.setdefault((metric.outcome, since), []).append(_ConvictedMetric(workload.name, metric))
     found = [_incident(members) for members in groups.values()]
-    return sorted(found, key=lambda one: (ORDER.index(one.outcome), -len(one.members)))
+    return sorted(found, key=lambda one: (OUTCOME_ORDER.index(one.outcome), -len(one.members)))
 
 
-def _incident(members: Sequence[_Moved]) -> Incident:
+def _incident(members: Sequence[_ConvictedMetric]) -> Incident:
     outcome: Literal["regressed", "improved"] = (
         "regressed" if members[0].metric.outcome == "regressed" else "improved"
     )
@@ -137,16 +145,16 @@ def _incident(members: Sequence[_Moved]) -> Incident:
     verb = "regressed" if outcome == "regressed" else "improved"
     since = f" since {first.since[:10]}" if first.since else ""
     commit = f", with commit {first.commit[:12]}" if first.commit else ""
-    sizes = sorted(r for m in members if (r := _size(m.metric)) is not None)
+    sizes = sorted(r for m in members if (r := _relative_size(m.metric)) is not None)
     size = ""
     if sizes:
         low, high = f"{100 * sizes[0]:+.2g} %", f"{100 * sizes[-1]:+.2g} %"
         size = f" by {low}" if low == high else f" by {low} to {high}"
-    told = tuple(f"{m.workload}: {_named(m.metric)}: {m.metric.reason}" for m in members)
+    told = tuple(f"{m.workload}: {_metric_title(m.metric)}: {m.metric.reason}" for m in members)
     return Incident(f"{what} {verb}{size}{since}{commit}", outcome, told)
 
 
-def _size(metric: MetricOutcome) -> float | None:
+def _relative_size(metric: MetricOutcome) -> float | None:
     """The relative change: of the re-run where there was one, else of tonight against the past."""
     if metric.change is not None and metric.change.ratio is not None:
         return metric.change.ratio - 1
@@ -155,5 +163,5 @@ def _size(metric: MetricOutcome) -> float | None:
     return metric.value / metric.expected - 1
 
 
-def _named(metric: MetricOutcome) -> str:
+def _metric_title(metric: MetricOutcome) -> str:
     return f"{metric.metric} of {metric.scope.name}" if metric.scope.name else metric.metric

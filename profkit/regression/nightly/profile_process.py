@@ -37,7 +37,7 @@ Ending = Literal[
 
 
 @dataclass(frozen=True)
-class Ran:
+class ProfileResult:
     """How it went: the document where there is one, and why there is none, or none that is whole."""
 
     ending: Ending
@@ -65,13 +65,13 @@ def profile_once(
     targets: bool = True,
     tick: Callable[[float], None] | None = None,
     cancel: threading.Event | None = None,
-) -> Ran:
+) -> ProfileResult:
     """Profile `spec` into a new folder below `into`; never raises for what the workload does.
 
     `cwd`, `passes`, `budget` (wall seconds for all of it) and `command` take the place of the spec's, `env` is set on
     top. Raises MachineError where `into` cannot be written, KeyboardInterrupt after the child was ended.
     """
-    before = _make(into)
+    before = _list_or_create(into)
     argv = [sys.executable, "-c", _START, _ROOT, *_options(spec, into, passes, targets=targets)]
     argv += ["--", *(command or spec.command)]
     limit = budget if budget is not None else spec.budget
@@ -86,17 +86,17 @@ def profile_once(
             cancel=cancel,
         )
     except UsageError as fault:  # its folder is gone
-        return Ran("refused", fault.message, fault.fix)
+        return ProfileResult("refused", fault.message, fault.fix)
     folder = _new_run(into, before)
     document = None
     if folder is not None:
         with contextlib.suppress(ProfkitError):  # a disk that filled up, or a workload that wrote over it
             document = read_run(folder)
-    ending, reason, fix = _ending(outcome, limit, document)
-    return Ran(ending, reason, fix, folder, document, outcome.seconds)
+    ending, reason, fix = _ending_of(outcome, limit, document)
+    return ProfileResult(ending, reason, fix, folder, document, outcome.seconds)
 
 
-def plan_once(spec: WorkloadSpec) -> tuple[dict[str, Any], Ran | None]:
+def plan_once(spec: WorkloadSpec) -> tuple[dict[str, Any], ProfileResult | None]:
     """The plan of its profile (`profkit.plan/1`) where it would run, and why there is none; runs nothing of it."""
     with tempfile.TemporaryDirectory(prefix="profkit-plan-") as folder:
         log = Path(folder) / "plan.json"
@@ -105,17 +105,17 @@ def plan_once(spec: WorkloadSpec) -> tuple[dict[str, Any], Ran | None]:
         try:
             outcome = process.run(argv, env=spec.env, cwd=spec.cwd, log=log, timeout=PLAN_SECONDS)
             if not outcome.ok:
-                ending, reason, fix = _ending(outcome, PLAN_SECONDS, None)
-                return {}, Ran(ending, reason, fix)
+                ending, reason, fix = _ending_of(outcome, PLAN_SECONDS, None)
+                return {}, ProfileResult(ending, reason, fix)
             document = json.loads(log.read_text(encoding="utf-8"))
         except UsageError as fault:
-            return {}, Ran("refused", fault.message, fault.fix)
+            return {}, ProfileResult("refused", fault.message, fault.fix)
         except (OSError, ValueError) as error:
-            return {}, Ran("profkit-failed", f"its plan cannot be read: {error}")
+            return {}, ProfileResult("profkit-failed", f"its plan cannot be read: {error}")
     return (document if isinstance(document, dict) else {}), None
 
 
-def _make(into: Path) -> set[str]:
+def _list_or_create(into: Path) -> set[str]:
     try:
         into.mkdir(parents=True, exist_ok=True)
         return set(os.listdir(into))
@@ -143,11 +143,11 @@ def _new_run(into: Path, before: set[str]) -> Path | None:
     return None
 
 
-def _ending(
+def _ending_of(
     outcome: process.Outcome, limit: float, document: RunDocument | None
 ) -> tuple[Ending, str, str | None]:
     """What the child's end means, with the words it left."""
-    said, fix = _last_words(outcome.output_tail)
+    said, fix = _reported_fault(outcome.output_tail)
     if (
         document is not None and document.failure
     ):  # the child's own record; its log holds what the workload said, too
@@ -174,7 +174,7 @@ def _ending(
     return "profkit-failed", said or f"profkit {process.describe_status(outcome.returncode)}", fix
 
 
-def _last_words(tail: str) -> tuple[str, str | None]:
+def _reported_fault(tail: str) -> tuple[str, str | None]:
     """The fault and its fix that a child of profkit says last; what a workload printed before is not looked at."""
     lines = tail[-_SAID:].splitlines()
     at = next((n for n in range(len(lines) - 1, -1, -1) if lines[n].startswith("error: ")), None)
