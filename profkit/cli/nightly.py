@@ -80,45 +80,43 @@ def nightly(
     from profkit.regression.nightly.workflow import NightOptions
 
     read = read_config(config, profiling=not runs)
-    wish = NightOptions(night, tuple(only or ()), strict)
+    options = NightOptions(night, tuple(only or ()), strict, tuple(runs or ()))
     progress = progress_for(quiet=quiet)
     if plan:
-        _plan(read, wish, format)
+        _plan(read, options, format)
         return
     if runs:
-        raise typer.Exit(_replay(read, wish, runs, progress, format))
-    raise typer.Exit(_tonight(read, wish, progress, format))
+        raise typer.Exit(_replay(read, options, progress, format))
+    raise typer.Exit(_tonight(read, options, progress, format))
 
 
-def _plan(config: NightConfig, wish: NightOptions, output: OutputFormat) -> None:
+def _plan(config: NightConfig, options: NightOptions, output: OutputFormat) -> None:
     from profkit.regression.nightly.plan import plan_night, plan_to_text
     from profkit.regression.nightly.workflow import NIGHTS, choose_workloads
     from profkit.reporting.night_plan import render
 
-    made = plan_night(config, choose_workloads(config, wish.only), config.output / NIGHTS)
+    made = plan_night(config, choose_workloads(config, options.only), config.output / NIGHTS)
     put(plan_to_text(made) if output is OutputFormat.json else render(made))
 
 
-def _tonight(config: NightConfig, wish: NightOptions, progress: Progress, output: OutputFormat) -> int:
+def _tonight(config: NightConfig, options: NightOptions, progress: Progress, output: OutputFormat) -> int:
     from profkit.core.signals import hurried
     from profkit.regression.nightly.reports import annotations_of
     from profkit.regression.nightly.workflow import run_night
 
-    night, folder = run_night(config, wish, progress)
+    night, folder = run_night(config, options, progress)
     with hurried():  # a second Ctrl-C must not cost what the first one left
         _print(night, folder, output)
         sys.stderr.write(annotations_of(config.notify, night))
     return night.exit_code
 
 
-def _replay(
-    config: NightConfig, wish: NightOptions, runs: list[Path], progress: Progress, output: OutputFormat
-) -> int:
+def _replay(config: NightConfig, options: NightOptions, progress: Progress, output: OutputFormat) -> int:
     from profkit.regression.nightly.replay import replay_nights, worst_code
     from profkit.regression.nightly.reports import annotations_of
     from profkit.reporting.night_terminal import walk
 
-    nights, folder = replay_nights(config, wish, runs, progress)
+    nights, folder = replay_nights(config, options, progress)
     code = worst_code(nights)
     if output is OutputFormat.json and len(nights) > 1:
         from profkit.regression.nightly.reports import nights_to_text

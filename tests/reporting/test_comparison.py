@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 from profkit.core.types import Cause, Comparison, Revision
-from profkit.regression.compare import compare
+from profkit.regression.compare import CompareOptions, compare
 from profkit.reporting.comparison_json import render as as_json
 from profkit.reporting.comparison_markdown import render as as_markdown
 from profkit.reporting.comparison_terminal import render as as_text
@@ -44,7 +44,7 @@ def all_of_them() -> list[Comparison]:
         pair(-0.1),
         pair(0.0),
         compare(run(), other),
-        compare(run(), other, force=True),
+        compare(run(), other, CompareOptions(force=True)),
         compare(run(), run()),
         compare(gpu_documents.run(), gpu_documents.run()),
         compare(gpu_documents.of_counters(), gpu_documents.of_counters()),

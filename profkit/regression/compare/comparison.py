@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from profkit.analysis.comparability import all_fields, differences, fingerprint_of
 from profkit.core.types import Comparison, Difference, KernelChange, RunDocument, Side
@@ -32,27 +32,34 @@ ARGUMENTS = "workload.arguments"
 _ALIKE = "No change: they are one and the same run."
 
 
+@dataclass(frozen=True)
+class CompareOptions:
+    """How two runs are compared.
+
+    `force`: although they are not alike. `across` names fields (`workload.arguments`) in which they differ on purpose.
+    `metrics` are the only ones to look at, and each of them decides; empty: those of `rules.yaml`. `floor` is the
+    relative change that counts (0.02 is 2 %) instead of every metric's own. `paths`: where the two runs are.
+    """
+
+    force: bool = False
+    across: tuple[str, ...] = ()
+    metrics: tuple[str, ...] = ()
+    floor: float | None = None
+    paths: tuple[str, str] = ("", "")
+
+
 def compare(
-    baseline: RunDocument,
-    candidate: RunDocument,
-    *,
-    force: bool = False,
-    across: Collection[str] = (),
-    metrics: Collection[str] = (),
-    floor: float | None = None,
-    paths: tuple[str, str] = ("", ""),
+    baseline: RunDocument, candidate: RunDocument, options: CompareOptions = CompareOptions()
 ) -> Comparison:
     """What is different in `candidate`, and why.
 
-    First it is decided whether the two may be compared: where a `must` field differs the outcome is `refused` and
-    nothing else is looked at, unless `force`. A field that concerns one tool alone only bars what that tool measured.
-    `across` names fields (`workload.arguments`) in which the two differ on purpose: that is what is compared.
-    `metrics` are the only ones to look at, and each of them decides; empty: those that `rules.yaml` lists. `floor` is
-    the relative change that counts (0.02 is 2 %) in the place of every metric's own. Raises nothing for any two
-    documents; the time it takes grows with the number of readings and kernels.
+    Where a `must` field differs, the outcome is `refused` and nothing else is looked at, unless `force`. A field that
+    concerns one tool only excludes what that tool measured. Raises nothing for any two documents; the time it takes
+    grows with the number of readings and kernels.
     """
+    metrics, floor, paths, force = options.metrics, options.floor, options.paths, options.force
     sides = _side(baseline, paths[0]), _side(candidate, paths[1])
-    found = _with_intended(differences(fingerprint_of(baseline), fingerprint_of(candidate)), across)
+    found = _with_intended(differences(fingerprint_of(baseline), fingerprint_of(candidate)), options.across)
     refused = [d for d in found if d.tier == "must" and not d.tools]
     unfit = _unusable_runs(baseline, candidate)
     if (refused or unfit) and not force:

@@ -5,10 +5,10 @@ The same night, once more: candidate and last good in turn, until it is clear or
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, e, exp, isfinite, log, sqrt
-from typing import Literal
+from typing import Literal, cast
 
 from profkit.core.inference.tails import student_quantile
 from profkit.core.statistics import median
@@ -42,6 +42,15 @@ ALPHA_SAME = (
     0.1  # of calling a change that is as large as the floor the same; the nights to come would still see it
 )
 TRIM = 8  # of so many rounds the largest and the smallest are left out of the mean
+
+
+def decided_words(stored: Mapping[str, str]) -> dict[str, ConfirmWord]:
+    """The words of past re-runs that decided something, by the id of the run."""
+    return {
+        entry: cast("ConfirmWord", word)
+        for entry, word in stored.items()
+        if word in ("different", "same", "ambiguous")
+    }
 
 
 def looks(most: int = MOST_ROUNDS) -> tuple[int, ...]:

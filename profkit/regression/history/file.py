@@ -1,4 +1,4 @@
-"""The one file of a history: created whole or not at all, told from foreign files, opened, migrated, its errors explained."""
+"""The one file of a history: created whole or not at all, told from foreign files, opened, migrated."""
 
 from __future__ import annotations
 

@@ -16,9 +16,9 @@ from typing import Any
 from profkit.core.errors import ProfkitError, UnreadableReport, UsageError
 from profkit.core.types import Entry, Value
 from profkit.regression.history.file import MAGIC, create_file, is_or_was_history
-from profkit.regression.history.queries import POINT_COLUMNS
 from profkit.regression.history.rows import (
     ENTRY_COLUMNS,
+    POINT_COLUMNS,
     SERIES_COLUMNS,
     accepted_of,
     entry_of_row,

@@ -120,6 +120,7 @@ def series_row(key: SeriesKey, unit: str, better: str) -> tuple[str, ...]:
     return cast("tuple[str, ...]", (_series_text(clean), *clean, better))
 
 
+POINT_COLUMNS = "series, entry, value, low, high, quality, doubt, taken, samples, seal"
 SERIES_COLUMNS = "key, workload, backend, metric, scope, name, scope_id, unit, better, points, seal"
 
 

@@ -24,9 +24,9 @@ from profkit.core.types import (
     Verdict,
     WorkloadOutcome,
 )
-from profkit.regression.detection.confirm import Confirmation, ConfirmWord
+from profkit.regression.detection.confirm import Confirmation, decided_words
 from profkit.regression.detection.decide import decide
-from profkit.regression.history import History
+from profkit.regression.history import History, HistoryFilter
 from profkit.regression.nightly.config import CASES, SHAPES_MEAN, Anchor, WorkloadSpec
 from profkit.regression.nightly.outcome import OUTCOME_ORDER, TARGET, worst_outcome
 from profkit.regression.nightly.profile_process import Ending
@@ -43,7 +43,6 @@ CODES: dict[Ending, str] = {
     "profkit-failed": "profkit-failed",
     "absent": "not-measured",
 }
-_CONFIRM_WORDS: dict[str, ConfirmWord] = {"different": "different", "same": "same", "ambiguous": "ambiguous"}
 SCOPES = ("run", "region")  # a kernel's own values explain; there are hundreds of them
 MANY = 12  # metrics from which reading all at once is faster than each by its name
 # Fields that say what was done or how it was measured: where one of these is another, the work is another.
@@ -68,8 +67,7 @@ class WorkloadPast:
         found = []
         for series in self.series:
             rule = self.spec.rule(series.key.metric, series.key.scope)
-            told = self.words.get(series.key, {})
-            words = {entry: _CONFIRM_WORDS[word] for entry, word in told.items() if word in _CONFIRM_WORDS}
+            words = decided_words(self.words.get(series.key, {}))
             outcome = decide(series, rule, self.accepted, words, anchor.commit or anchor.date)
             again = (tonight or {}).get((series.key.metric, series.key.scope))
             if again is not None and again.change is not None:
@@ -93,7 +91,7 @@ def past_of(history: History, spec: WorkloadSpec, run: str | None) -> WorkloadPa
     """What the history tells of a workload up to the run of this id, and nothing of later ones; None without it."""
     if run is None:
         return None
-    known = history.entries(workload=spec.name)
+    known = history.entries(HistoryFilter(spec.name))
     entry = next((e for e in reversed(known) if e.id == run), None)
     if entry is None:
         return None
@@ -213,9 +211,9 @@ def _series(history: History, spec: WorkloadSpec, entry: Entry) -> list[Series]:
     names = _metric_names(spec)
     found: list[Series] = []
     if len(names) > MANY:
-        found += history.series(workload=spec.name, backend=entry.backend, samples=False)
+        found += history.series(HistoryFilter(spec.name, entry.backend), samples=False)
     for name in names if len(names) <= MANY else ():
-        found += history.series(workload=spec.name, backend=entry.backend, metric=name, samples=False)
+        found += history.series(HistoryFilter(spec.name, entry.backend, name), samples=False)
     wanted = [s for s in found if s.key.scope.kind in SCOPES and _is_wanted(spec, s)]
     if any(s.key.metric == SHAPES_MEAN for s in wanted):
         return [s for s in wanted if s.key.metric != CASES]
@@ -262,11 +260,11 @@ def with_causes(workload: WorkloadOutcome, past: WorkloadPast) -> WorkloadOutcom
     good = past.good(moved[0])
     if good is None or good.path is None:
         return workload
-    from profkit.regression.compare import compare  # here: a quiet night compares nothing
+    from profkit.regression.compare import CompareOptions, compare  # here: a quiet night compares nothing
 
     try:
         baseline, candidate = read_run(Path(good.path)), read_run(Path(past.entry.path))
-        comparison = compare(baseline, candidate, paths=(good.path, past.entry.path))
+        comparison = compare(baseline, candidate, CompareOptions(paths=(good.path, past.entry.path)))
     except ProfkitError as fault:
         note = f"no causes: the last good night's run cannot be held beside this one ({fault.message})"
         return replace(workload, notes=(*workload.notes, note))

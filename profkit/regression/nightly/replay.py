@@ -52,19 +52,17 @@ class RecordedRun:
     seconds: float
 
 
-def replay_nights(
-    config: NightConfig, wish: NightOptions, folders: Sequence[Path], progress: Progress
-) -> tuple[list[Night], Path]:
+def replay_nights(config: NightConfig, options: NightOptions, progress: Progress) -> tuple[list[Night], Path]:
     """Every night of these runs decided in turn; the nights, and the folder of the last one.
 
-    A night is a UTC day of the runs, or the one that `wish.night` names for all of them. Nothing is profiled, so
+    A night is a UTC day of the runs, or the one that `options.night` names for all of them. Nothing is profiled, so
     nothing is confirmed in the same night: further nights decide. Of several runs of one workload in one night the
     last one counts, and all are stored. Raises UsageError where no run is found, Interrupted after a Ctrl-C.
     """
-    specs = choose_workloads(config, wish.only)
-    found, troubles = find_runs(folders, progress)
+    specs = choose_workloads(config, options.only)
+    found, troubles = find_runs(options.runs, progress)
     if not found:
-        places = ", ".join(str(folder) for folder in folders)
+        places = ", ".join(str(folder) for folder in options.runs)
         raise UsageError(
             f"no run was found in {places}" + (f" ({troubles[0]})" if troubles else ""),
             "--runs FOLDER, with run.json below it",
@@ -83,8 +81,8 @@ def replay_nights(
     ours = [one for one in found if one.entry.workload in {s.name for s in specs}]
     by_night: dict[str, list[RecordedRun]] = {}
     for one in sorted(ours, key=lambda r: (r.entry.started, str(r.path))):
-        by_night.setdefault(wish.night or one.entry.started[:10], []).append(one)
-    without = {} if wish.night else _missing_days(list(by_night))
+        by_night.setdefault(options.night or one.entry.started[:10], []).append(one)
+    without = {} if options.night else _missing_days(list(by_night))
     nights: list[Night] = []
     folder = config.output
     with interruptible(), nightly_lock(config.output), open_history(config.history) as history:
@@ -94,7 +92,7 @@ def replay_nights(
             progress.begin(f"night {id}", f"{number} of {len(by_night)}")
             told = [*without.get(id, ()), *(notes if number == len(by_night) else ())]
             try:
-                night, folder = _replay_night(config, wish, history, id, runs, told)
+                night, folder = _replay_night(config, options, history, id, runs, told)
             except KeyboardInterrupt:
                 raise Interrupted(f"interrupted after {len(nights)} of {len(by_night)} nights") from None
             nights.append(night)
@@ -166,7 +164,7 @@ def _run_files(folder: Path, depth: int) -> list[Path]:
 
 def _replay_night(
     config: NightConfig,
-    wish: NightOptions,
+    options: NightOptions,
     history: History,
     id: str,
     runs: Sequence[RecordedRun],
@@ -185,9 +183,9 @@ def _replay_night(
     from profkit.core.progress import Silent
 
     sitting = NightSession(config, folder, state, history, Silent(), time.monotonic(), list(notes))
-    specs = choose_workloads(config, wish.only)
-    night = decide_night(sitting, specs, {}, interrupted=False, strict=wish.strict)
-    return finish_night(sitting, night, strict=wish.strict), folder
+    specs = choose_workloads(config, options.only)
+    night = decide_night(sitting, specs, {}, interrupted=False, strict=options.strict)
+    return finish_night(sitting, night, strict=options.strict), folder
 
 
 def _state_of_run(one: RecordedRun, entry: Entry) -> WorkloadState:

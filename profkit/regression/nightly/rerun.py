@@ -29,7 +29,7 @@ from profkit.core.statistics import median
 from profkit.core.types import Calibration, Direction, Entry, RunDocument, Scope, SeriesKey, Value
 from profkit.regression.detection.confirm import Confirmation, confirm
 from profkit.regression.detection.rules import NightRule
-from profkit.regression.history import History
+from profkit.regression.history import History, HistoryFilter
 from profkit.regression.nightly.checkout import NoCheckout, checked_out
 from profkit.regression.nightly.config import WorkloadSpec
 from profkit.regression.nightly.profile_process import ProfileResult, profile_once
@@ -196,7 +196,7 @@ def store_trial(history: History, of: Entry, words: Mapping[MetricScope, Confirm
 
 def last_trial(history: History, workload: str) -> str:
     """When a workload was last run against itself; empty where it never was."""
-    return max((e.started for e in history.entries(workload=f"{workload}/{CALIBRATION}")), default="")
+    return max((e.started for e in history.entries(HistoryFilter(f"{workload}/{CALIBRATION}"))), default="")
 
 
 def calibration_of(history: History, workloads: Iterable[str], expected: float) -> Calibration | None:
@@ -205,12 +205,12 @@ def calibration_of(history: History, workloads: Iterable[str], expected: float) 
     ratios: list[float] = []
     when: str | None = None
     for name in workloads:
-        for entry in history.entries(workload=f"{name}/{CALIBRATION}"):
+        for entry in history.entries(HistoryFilter(f"{name}/{CALIBRATION}")):
             words = [word for fact, word in entry.facts.items() if fact != _OF]
             looked += len(words)
             alarms += words.count("different")
             when = max(when or "", entry.started)
-        for series in history.series(workload=f"{name}/{CALIBRATION}") if when else ():
+        for series in history.series(HistoryFilter(f"{name}/{CALIBRATION}")) if when else ():
             ratios += [abs(point.value - 1) for point in series.points]
             rounds += sum(len(point.groups[0]) for point in series.points if point.groups)
     if not looked:

@@ -41,22 +41,23 @@ NIGHTS = "nights"
 
 @dataclass(frozen=True)
 class NightOptions:
-    """What the command line adds to the file."""
+    """What the command line adds to the file. `runs`: folders of recorded runs; nothing is profiled then."""
 
     night: str | None = None
     only: tuple[str, ...] = ()
     strict: bool = False
+    runs: tuple[Path, ...] = ()
 
 
-def run_night(config: NightConfig, wish: NightOptions, progress: Progress) -> tuple[Night, Path]:
+def run_night(config: NightConfig, options: NightOptions, progress: Progress) -> tuple[Night, Path]:
     """Carry the night out, or further where one of this id was begun; the night and its folder.
 
     Raises UsageError and MachineError before anything ran; later faults belong to the workload that met them.
     An interrupted night is returned as such.
     """
-    specs = choose_workloads(config, wish.only)
+    specs = choose_workloads(config, options.only)
     with interruptible(), nightly_lock(config.output), open_night_history(config) as history:
-        folder, state = begin_night(config, wish.night)
+        folder, state = begin_night(config, options.night)
         sitting = NightSession(config, folder, state, history, progress, time.monotonic(), [])
         interrupted = False
         try:
@@ -71,8 +72,8 @@ def run_night(config: NightConfig, wish: NightOptions, progress: Progress) -> tu
             answers = {}
         with hurried():  # all is measured: a Ctrl-C now must not cost the report
             release_space(folder)
-            night = decide_night(sitting, specs, answers, interrupted=interrupted, strict=wish.strict)
-            night = finish_night(sitting, night, strict=wish.strict)
+            night = decide_night(sitting, specs, answers, interrupted=interrupted, strict=options.strict)
+            night = finish_night(sitting, night, strict=options.strict)
             hand_over(folder)
     return night, folder
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from profkit.core.types import Change, Comparison, Reading, RunDocument, SampleSet, Timing
-from profkit.regression.compare import compare
+from profkit.regression.compare import CompareOptions, compare
 from tests.comparison_documents import run, timing, value
 
 
@@ -104,4 +104,4 @@ def test_exact_instructions_are_told_beside_an_open_time_and_decide_where_they_a
     assert "instructions rose by 12" in found.reason
     assert found.fix is not None
     assert found.fix.startswith("--metric instructions")
-    assert compare(before, after, metrics=("instructions",)).outcome == "regressed"
+    assert compare(before, after, CompareOptions(metrics=("instructions",))).outcome == "regressed"

@@ -24,7 +24,9 @@ def told(folder: Path, runs: Sequence[RunDocument], names: Sequence[str], more: 
     path = folder / "night.yaml"
     workloads = "".join(f"  - {{name: {name}}}\n" for name in names)
     path.write_text(f"version: 1\nworkloads:\n{workloads}{more}")
-    nights, _ = replay_nights(read_config(path, profiling=False), NightOptions(), [folder / "runs"], Silent())
+    nights, _ = replay_nights(
+        read_config(path, profiling=False), NightOptions(runs=(folder / "runs",)), Silent()
+    )
     return nights
 
 
@@ -180,7 +182,7 @@ def test_the_same_runs_told_twice_change_nothing(tmp_path: Path) -> None:
     runs = [document("a", day, v) for day, v in enumerate(quiet("a", 12))]
     first = told(tmp_path, runs, ["a"])
     config = read_config(tmp_path / "night.yaml", profiling=False)
-    second, _ = replay_nights(config, NightOptions(), [tmp_path / "runs"], Silent())
+    second, _ = replay_nights(config, NightOptions(runs=(tmp_path / "runs",)), Silent())
     assert [[(w.outcome, w.reason) for w in n.workloads] for n in first] == [
         [(w.outcome, w.reason) for w in n.workloads] for n in second
     ]
