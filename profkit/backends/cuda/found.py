@@ -12,8 +12,8 @@ from profkit.backends.per_iteration import done_in_region
 from profkit.core.errors import UnreadableReport
 from profkit.core.formatting import percent, plural
 from profkit.core.types import Counter, PassPlan, Reading, Report
-from profkit.profilers.formats import sniff
 from profkit.profilers.ncu.command import function_name
+from profkit.profilers.registry import recognise_format
 
 # Facts of one pass, which differ between the counters and what explains them.
 _NAMED = 5
@@ -78,7 +78,7 @@ def _reports(site: Site, plan: PassPlan) -> tuple[list[tuple[str, Report]], list
 def _read(path: Path) -> Report:
     if not path.is_file():
         raise UnreadableReport(f"ncu left no report: no launch of a planned kernel was seen ({path.name})")
-    report = sniff(path).read(path)
+    report = recognise_format(path).read(path)
     if not report.counters:
         raise UnreadableReport(f"{path.name} holds no counted kernel")
     return report

@@ -12,9 +12,9 @@ from profkit.backends.per_iteration import done_in_region
 from profkit.core.errors import UnreadableReport
 from profkit.core.status import status_wrapper
 from profkit.core.types import Directive, PassPlan, Report, Step, Switch
-from profkit.profilers.formats import sniff
 from profkit.profilers.nsys.command import export_argv, nsys_argv
 from profkit.profilers.nsys.probe import NsysAbility
+from profkit.profilers.registry import recognise_format
 from profkit.runtime.passes.command import hosted
 
 SECONDS = 0.2  # of a benchmark's region: tens to hundreds of iterations, a report of some 100 kB
@@ -144,7 +144,7 @@ def _exported(folder: Path) -> Report:
 
 
 def _read(path: Path) -> Report:
-    return sniff(path).read(path)
+    return recognise_format(path).read(path)
 
 
 def _busiest(paths: Sequence[Path]) -> tuple[Report, int]:

@@ -9,10 +9,8 @@ from profkit.core.errors import UnreadableReport
 from profkit.profilers.cprofile.marshal_reader import NotPlainData, loads
 from profkit.profilers.redact import Redactor
 
-FORMATS = ("pstats",)
 
-
-def scrub(source: Path, output: Path, form: str, redactor: Redactor) -> None:  # noqa: ARG001 - there is one form
+def scrub(source: Path, output: Path, redactor: Redactor) -> None:
     """Write the profile with other folders to `output`, which must not be there yet. Raises UnreadableReport."""
     try:
         told = loads(source.read_bytes())

@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import Gpu, Report
-from profkit.profilers.bounds import check_unpacked
+from profkit.profilers.files import check_unpacked
 from profkit.profilers.json_stream import CutShort, JsonStream
 
 if TYPE_CHECKING:

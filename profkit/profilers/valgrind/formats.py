@@ -1,4 +1,4 @@
-"""What of valgrind's can be read."""
+"""A callgrind file with what the instructions of its program were."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from profkit.core.types import Report
-from profkit.profilers.formats import Format
-from profkit.profilers.valgrind import cachegrind_file, callgrind_file
+from profkit.profilers.valgrind import callgrind_file
 
 
 def read_with_mix(path: Path) -> Report:
@@ -23,11 +22,3 @@ def read_with_mix(path: Path) -> Report:
         counters=(*report.counters, *mix.whole.counters()),
         warnings=(*report.warnings, *mix.notes),
     )
-
-
-FORMATS = (
-    Format("callgrind", "valgrind", "callgrind", callgrind_file.looks_like, read_with_mix),
-    Format(
-        "cachegrind", "valgrind", "cachegrind", cachegrind_file.looks_like, cachegrind_file.read_cachegrind
-    ),
-)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 
 from profkit.core.types import Check
-from profkit.profiling.doctor.trial import attempt
+from profkit.profilers.trial import attempt
 
 # In a process of its own: importing torch takes seconds and much memory, and initialising CUDA makes a context.
 _ASK = """

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from profkit.core.types import Check, Gpu
 from profkit.hardware.apple import why_unspecified
+from profkit.profilers.xctrace.checks import GPU_COUNTERS
 from profkit.profiling.doctor.mps_torch import mps_torch_checks
-from profkit.profiling.doctor.xcode import GPU_COUNTERS
 
 if TYPE_CHECKING:
     from profkit.profilers.xctrace.probe import XctraceAbility

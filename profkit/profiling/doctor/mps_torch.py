@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator, Mapping
 
 from profkit.core.types import Check
-from profkit.profiling.doctor.trial import attempt
+from profkit.profilers.trial import attempt
 
 _NAME = "torch on MPS"
 # In a process of its own: importing torch takes seconds and much memory.

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 
 from profkit.core.types import Check
-from profkit.profiling.doctor.trial import Trial, attempt
+from profkit.profilers.trial import Trial, attempt
 
 OLDEST = (3, 10)
 

@@ -72,19 +72,19 @@ def _peaks() -> Iterable[Check]:
 
 
 def _perf() -> Iterable[Check]:
-    from profkit.profiling.doctor.perf import perf_checks
+    from profkit.profilers.perf.checks import perf_checks
 
     return perf_checks()
 
 
 def _valgrind() -> Iterable[Check]:
-    from profkit.profiling.doctor.valgrind import valgrind_checks
+    from profkit.profilers.valgrind.checks import valgrind_checks
 
     return valgrind_checks()
 
 
 def _instruments() -> Iterable[Check]:
-    from profkit.profiling.doctor.xcode import instruments_checks
+    from profkit.profilers.xctrace.checks import instruments_checks
 
     return instruments_checks()
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from profkit.profilers.trial import Trial, attempt
 from profkit.profiling.doctor.python import frames_check, package_check, python_checks
-from profkit.profiling.doctor.trial import Trial, attempt
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from profkit.profiling.doctor import region_trial
-from profkit.profiling.doctor.region_trial import perf_region, valgrind_region
+from profkit.profilers import region_trial
+from profkit.profilers.region_trial import perf_region, valgrind_region
 
 Fake = Callable[[dict[str, str]], Path]
 

@@ -10,8 +10,8 @@ import pytest
 
 from profkit.core.types import Check
 from profkit.hardware.asking import Answer
+from profkit.profilers.xctrace.checks import GIB, Xcode, instruments_checks, judge_room, judge_xcode
 from profkit.profilers.xctrace.probe import XctraceAbility
-from profkit.profiling.doctor.xcode import GIB, Xcode, instruments_checks, judge_room, judge_xcode
 from tests.mac_stand_in import programs
 
 DEVELOPER = "/Applications/Xcode.app/Contents/Developer"

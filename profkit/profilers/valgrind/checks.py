@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from profkit.core.types import Check
+from profkit.profilers.packages import install_line
+from profkit.profilers.region_trial import valgrind_region
 from profkit.profilers.valgrind.probe import ValgrindAbility, probe_valgrind
-from profkit.profiling.doctor.packages import install_line
-from profkit.profiling.doctor.region_trial import valgrind_region
 
 
 def valgrind_checks() -> Iterator[Check]:

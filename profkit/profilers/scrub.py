@@ -1,37 +1,37 @@
-"""Which scrubber takes the private parts out of a report: found by the format's tool, as its faults are.
-
-A tool's folder that can do it has a `scrub.py` with `scrub(source, output, format, redactor)`, which writes a copy of
-`source` that the tool itself still opens. Formats that are plain text need none: they are gone through line by line.
-"""
+"""A copy of a report without what is private, which its reader still takes."""
 
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 
 from profkit.core.errors import MachineError, UsageError
-from profkit.profilers.formats import Format, sniff
+from profkit.profilers.files import HEAD_BYTES
 from profkit.profilers.redact import Redactor, Removed
+from profkit.profilers.registry import recognise_format
 
-TEXT_SNIFF = 64 * 1024
-LONGEST_LINE = 16 << 20  # characters: a longer one is no text
+LONGEST_LINE = 16 << 20  # characters: a longer one is cut there
 
 
 def scrub_report(source: Path, output: Path, redactor: Redactor | None = None) -> tuple[Removed, ...]:
-    """Write a copy of the report at `source` to `output` without what is private, and tell what that was.
+    """Write a copy of the report at `source` to `output` without what is private, and return what was taken out.
 
     What `redactor` knows to be private is taken out as well. Raises UnreadableReport for what is no report, UsageError
     for a format out of which nothing can be taken, MachineError where the copy cannot be written. Where it raises, it
     leaves nothing at `output`.
     """
-    found = sniff(source)
-    mine = redactor or Redactor()
+    form = recognise_format(source)
+    if form.scrub is None:
+        raise UsageError(
+            f"{source} is {form.title}: nothing can be taken out of it without breaking it",
+            form.scrub_fix.format(name=shlex.quote(source.name)),
+        )
+    redactor = redactor or Redactor()
     temporary = output.with_name(f".{output.name}.{os.getpid()}.tmp")
     try:
-        _scrub(found, source, temporary, mine)
+        form.scrub(source, temporary, redactor)
         try:
             _place(temporary, output)
         except FileExistsError as error:
@@ -45,7 +45,7 @@ def scrub_report(source: Path, output: Path, redactor: Redactor | None = None) -
             shutil.rmtree(temporary, ignore_errors=True)
         else:
             temporary.unlink(missing_ok=True)
-    return mine.removed()
+    return redactor.removed()
 
 
 def _place(temporary: Path, output: Path) -> None:
@@ -55,25 +55,10 @@ def _place(temporary: Path, output: Path) -> None:
         os.link(temporary, output)  # unlike rename it never replaces what came there meanwhile
 
 
-def _scrub(found: Format, source: Path, output: Path, redactor: Redactor) -> None:
-    module = f"profkit.profilers.{found.tool}.scrub"
-    if find_spec(module) is not None:
-        scrubber = import_module(module)
-        if found.name in scrubber.FORMATS:
-            scrubber.scrub(source, output, found.name, redactor)
-            return
-    if found.convert is not None or not is_text(source):
-        raise UsageError(
-            f"{source} is {found.title}: nothing can be taken out of it without breaking it",
-            f"turn it into a form that can be read without {found.tool}, and scrub that",
-        )
-    scrub_text(source, output, redactor)
-
-
 def is_text(path: Path) -> bool:
     """Whether a file begins as UTF-8 text does."""
     with path.open("rb") as file:
-        head = file.read(TEXT_SNIFF)
+        head = file.read(HEAD_BYTES)
     if b"\0" in head:
         return False
     try:

@@ -9,14 +9,15 @@ import json
 import os
 import sys
 import tempfile
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
-from profkit.core.errors import ProfkitError, UnreadableReport
+from profkit.core.errors import Fault, ProfkitError, UnreadableReport
 from profkit.core.types import Cache, Check, Directive, Report, Switch
 from profkit.hardware.caches import data_cache, instruction_cache
 from profkit.hardware.machine import read_machine
-from profkit.profiling.doctor.trial import Trial, attempt
+from profkit.profilers.trial import Trial, attempt
 
 _NAME = "doctor"
 # Much more work outside than inside; plain integers, since no package is sure to be there.
@@ -36,6 +37,7 @@ _CLOCK = "task-clock"  # counted by the kernel's clock, so it is there without a
 
 def perf_region(perf: str) -> Check:
     """Switch `perf stat` on and off from inside a workload, through its control pipes."""
+    from profkit.profilers.perf.faults import explain
     from profkit.profilers.perf.stat_command import STAT_ENV, stat_argv
     from profkit.profilers.perf.stat_csv import read_stat_csv
 
@@ -49,7 +51,7 @@ def perf_region(perf: str) -> Check:
         argv = stat_argv(_workload(20_000, 400_000), output, [_CLOCK], control=control, ack=ack, perf=perf)
         trial = attempt(argv, {**STAT_ENV, **_environment(directive)})
         if not trial.ok:
-            return _failed(title, trial, "perf")
+            return _failed(title, trial, "perf", explain)
         try:
             counted = _value(read_stat_csv(output), _CLOCK)
             inside, notes = _recorded(folder)
@@ -70,6 +72,7 @@ def valgrind_region(valgrind: str) -> Check:
     """Switch callgrind on and off from inside a workload, by valgrind's client requests."""
     from profkit.profilers.valgrind.callgrind_file import read_callgrind
     from profkit.profilers.valgrind.command import callgrind_argv, outputs, single_thread_env
+    from profkit.profilers.valgrind.faults import explain
 
     title, inside = "valgrind region switch", 2_000
     machine = read_machine()
@@ -90,7 +93,7 @@ def valgrind_region(valgrind: str) -> Check:
         )
         trial = attempt(argv, {**single_thread_env(), **_environment(directive)}, seconds=30.0)
         if not trial.ok:
-            return _failed(title, trial, "valgrind")
+            return _failed(title, trial, "valgrind", explain)
         try:
             files = outputs(folder / "callgrind")
             if not files:
@@ -124,7 +127,7 @@ def _directive(folder: Path, switch: Switch) -> Directive:
 
 
 def _environment(directive: Directive) -> dict[str, str]:
-    here = str(Path(__file__).resolve().parents[3])
+    here = str(Path(__file__).resolve().parents[2])
     return {"PROFKIT_DIRECTIVE": json.dumps(asdict(directive)), "PYTHONPATH": here, "PYTHONSAFEPATH": "1"}
 
 
@@ -144,10 +147,8 @@ def _value(report: Report, name: str) -> float | None:
     return next((c.value for c in report.counters if c.name == name and c.scope.kind == "run"), None)
 
 
-def _failed(title: str, trial: Trial, tool: str) -> Check:
-    from profkit.profilers.faults import explain
-
-    fault = explain(tool, trial.output, trial.returncode)
+def _failed(title: str, trial: Trial, tool: str, explain: Callable[[str, int], Fault | None]) -> Check:
+    fault = explain(trial.output, trial.returncode)
     if fault is not None:
         return Check(title, "refused", fault.reason, fault.fix)
     return Check(title, "refused", f"{tool} {trial.ending}: {trial.last_line[:160]}")

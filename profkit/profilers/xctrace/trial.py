@@ -13,9 +13,9 @@ from pathlib import Path
 
 from profkit.core.errors import ProfkitError
 from profkit.core.types import Check
+from profkit.profilers.trial import attempt
 from profkit.profilers.xctrace.command import CUT, TIME_PROFILER, record_argv, table_argv
 from profkit.profilers.xctrace.faults import explain
-from profkit.profiling.doctor.trial import attempt
 
 NAME = "xctrace recording"
 _BUSY = "import time; end = time.perf_counter() + 0.5\nwhile time.perf_counter() < end: sum(range(1000))"

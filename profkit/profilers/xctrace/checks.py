@@ -61,7 +61,7 @@ def look_at_xcode() -> Xcode:
 def instruments_checks() -> Iterator[Check]:
     """Everything that a recording by Instruments needs on this Mac."""
     from profkit.profilers.xctrace.probe import probe_xctrace
-    from profkit.profiling.doctor.xctrace_trial import recording_check
+    from profkit.profilers.xctrace.trial import recording_check
 
     xctrace = probe_xctrace()
     yield from judge_xcode(look_at_xcode(), xctrace)

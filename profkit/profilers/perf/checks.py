@@ -9,9 +9,9 @@ from pathlib import Path
 from profkit.core.types import Check, Counter
 from profkit.hardware import tree
 from profkit.hardware.superuser import as_superuser
+from profkit.profilers.packages import install_line
 from profkit.profilers.perf.probe import PerfAbility, probe_perf
-from profkit.profiling.doctor.packages import install_line
-from profkit.profiling.doctor.region_trial import perf_region
+from profkit.profilers.region_trial import perf_region
 
 # How each state of an event is called on the screen, the good one first.
 _WORDS = {
