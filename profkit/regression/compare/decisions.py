@@ -64,7 +64,9 @@ def _no_interval_reason(pair: MetricPair) -> str:
         return "no interval: all processes have the same median, which are readings of a coarse clock"
     fewest = min((len(group) for side in sides for group in side), default=0)
     has = "too few are" if fewest >= LEAST_SAMPLES else f"there are {fewest}"
-    return f"too few samples for an interval: of a single process {LEAST_SAMPLES} that are independent are needed, and {has}"
+    return (
+        f"too few samples for an interval: one process needs {LEAST_SAMPLES} independent ones, and {has}"
+    )
 
 
 def _remedy(found: Ratio) -> str:

@@ -47,7 +47,10 @@ NEAR_CASES = (
     50  # cases to each side, by time, that tell a case's spread: short calls vary more than long ones
 )
 ENOUGH = 30  # cases in all: from these on they show their own spread
-FIX_SWEEP = "sweep both again with a larger --budget, on a machine that nobody else uses; or say what counts: --floor 10%"
+FIX_SWEEP = (
+    "sweep both again with a larger --budget, on a machine that nobody else uses;"
+    " or say what counts: --floor 10%"
+)
 TAIL_FACTOR = 2.0  # standard deviations over robust spreads of such cases: 1.2 to 1.9 in those pairs
 
 

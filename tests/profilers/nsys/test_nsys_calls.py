@@ -34,7 +34,9 @@ def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     folder.mkdir()
     for tool in ("true", "sh", "env", "mv"):
         folder.joinpath(tool).symlink_to(shutil.which(tool) or f"/bin/{tool}")
-    folder.joinpath("python3").symlink_to(sys.executable)  # the one on PATH may be a script that needs a shell
+    folder.joinpath("python3").symlink_to(
+        sys.executable
+    )  # the one on PATH may be a script that needs a shell
     monkeypatch.setenv("PATH", str(folder))
     monkeypatch.delenv("PROFKIT_NSYS", raising=False)
     monkeypatch.setattr("profkit.profilers.nsys.find.places.BESIDE_PYTHON", tmp_path / "nowhere")

@@ -54,7 +54,7 @@ def test_one_process_each_is_helped_by_processes_and_not_by_samples() -> None:
 @pytest.mark.parametrize(
     ("processes", "why"),
     [
-        (((1e-3, 1.1e-3, 1.2e-3),), "6 that are independent are needed, and there are 3"),
+        (((1e-3, 1.1e-3, 1.2e-3),), "6 independent ones, and there are 3"),
         ((tuple(1e-3 + 1e-5 * place for place in range(20)),), "and too few are"),
         (((1e-3,), (1e-3,)), "a coarse clock"),
         (((0.0,) * 20,), "no time at all"),

@@ -244,7 +244,8 @@ def find_slower_encoders(view: Evidence) -> Iterator[Cause]:
         part = min(1.0, added_seconds(one) / added)
         yield Cause(
             "encoder",
-            f"{kernel_label(one.name)} takes {relative_change(before, after)}: {percent(100 * part)} % of the GPU time that was added.",
+            f"{kernel_label(one.name)} takes {relative_change(before, after)}: "
+            f"{percent(100 * part)} % of the GPU time that was added.",
             Scope("kernel", one.name, one.launch or None),
             (transition("seconds per iteration", before, after, "s"),),
         )
