@@ -21,7 +21,7 @@ from profkit.kernels.sweep.story import read_sweep
 from profkit.profiling.summarize import examine
 from profkit.reporting import sweep_html
 from profkit.reporting.html.collect import extras_of
-from profkit.reporting.html.page import render
+from profkit.reporting.html.run_page import render
 from tests.browser import started, why_not
 from tests.conftest import ROOT
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from profkit.cli.options import FormatOption, OutputFormat, put
+from profkit.cli.options import FormatOption, OutputFormat, put, put_view
 from profkit.cli.profile import BackendName
 
 EXAMPLES = """
@@ -31,9 +31,13 @@ def doctor(
     """Try every tool with a tiny measurement and say what it can do here."""
     from profkit.cli.progress import progress_for
     from profkit.profiling.doctor import blocked, diagnose
-    from profkit.reporting.checks import render, render_json
+    from profkit.reporting import json
+    from profkit.reporting.views.checks import view
 
     checks = diagnose("all" if backend is BackendName.auto else backend.value, progress_for(quiet=quiet))
-    put(render_json(checks) if format is OutputFormat.json else render(checks))
+    if format is OutputFormat.json:
+        put(json.checks(checks))
+    else:
+        put_view(view(checks), format)
     if backend is not BackendName.auto and blocked(backend.value, checks) is not None:
         raise typer.Exit(3)

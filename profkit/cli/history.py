@@ -1,4 +1,4 @@
-"""`profkit history`: runs over time. Each verb reads its arguments, makes one call and prints."""
+"""`profkit history`: runs over time. The verbs that add runs and read them; `history_change` has the others."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from profkit.cli.options import FormatOption, OutputFormat, put, put_lines
+from profkit.cli.options import FormatOption, OutputFormat, put, put_view
 
 if TYPE_CHECKING:
     from profkit.regression.store import AddResult
@@ -53,9 +53,6 @@ def add_to(app: typer.Typer) -> None:
     app.add_typer(history, name="history")
 
 
-# ---------------------------------------------------------------- add and read
-
-
 @history.command(
     "add",
     epilog="Example:  profkit history add reports/20261120-054700-gated_mlp-cpu benchmark.json\n\n"
@@ -99,7 +96,7 @@ def add(
 
 
 def _added_document(results: tuple[AddResult, ...], where: str) -> str:
-    from profkit.reporting.history_json import render_added
+    from profkit.reporting import json
 
     rows = [
         {
@@ -120,7 +117,7 @@ def _added_document(results: tuple[AddResult, ...], where: str) -> str:
         for result in results
         if result.fault is not None
     ]
-    return render_added(rows, errors, where)
+    return json.added(rows, errors, where)
 
 
 def _line(result: AddResult) -> str:
@@ -130,7 +127,7 @@ def _line(result: AddResult) -> str:
     assert result.entry is not None
     entry = result.entry
     word = "added" if result.added else "known"
-    run = f"{entry.id[:8]}  {entry.workload} ({entry.source}) of {_minute(entry.started)}"
+    run = f"{entry.id[:8]}  {entry.workload} ({entry.source}) of {minute(entry.started)}"
     if not result.added:
         return harmless(f"{word}  {run}: was there already, nothing changed")
     left_out = entry.facts.get("left out")
@@ -157,14 +154,14 @@ def list_(
 ) -> None:
     """The runs that are stored, the newest first."""
     from profkit.regression.history import HistoryFilter, open_history
-    from profkit.reporting import history as terminal
-    from profkit.reporting import history_json
+    from profkit.reporting import json
+    from profkit.reporting.views.history import view
 
     chosen = HistoryFilter(
         workload=workload,
         backend=backend,
         machine=machine,
-        since=_since(since),
+        since=since_time(since),
         outcome=outcome,
         night=night,
         limit=limit,
@@ -173,8 +170,10 @@ def list_(
         total = len(store.entries())
         found = store.entries(chosen)
         accepted, where = store.accepted(workload), str(store.path)
-    render = history_json.render_list if format is OutputFormat.json else terminal.render_list
-    put_lines(render(found, accepted, where, total))
+    if format is OutputFormat.json:
+        put(json.history(found, accepted, where, total))
+    else:
+        put_view(view(found, accepted, where, total), format)
 
 
 @history.command("show", epilog="Example:  profkit history show last")
@@ -185,12 +184,15 @@ def show(
 ) -> None:
     """One run with all its values."""
     from profkit.regression.history import open_history
-    from profkit.reporting import history as terminal
-    from profkit.reporting import history_json
+    from profkit.reporting import json
+    from profkit.reporting.views.history import entry_view
 
     with open_history(history, read_only=True) as store:
         found = store.entry(entry)
-    put_lines(history_json.render_show(found) if format is OutputFormat.json else terminal.render_show(found))
+    if format is OutputFormat.json:
+        put(json.entry(found))
+    else:
+        put_view(entry_view(found), format)
 
 
 @history.command(
@@ -222,8 +224,8 @@ def trend(
     from profkit.core.errors import UsageError
     from profkit.regression.history import HistoryFilter, open_history
     from profkit.regression.trends import trend_of_file, trends_of
-    from profkit.reporting import trend as terminal
-    from profkit.reporting import trend_json
+    from profkit.reporting import json
+    from profkit.reporting.views.trend import view
 
     if source is not None:
         if series:
@@ -231,19 +233,21 @@ def trend(
                 "a series comes from the history or from a file, not from both", "leave one of them out"
             )
         found, file = trend_of_file(source, column, by)
-        put_lines(
-            trend_json.render_file(found, str(source), file.column, file.by, file.rows)
-            if format is OutputFormat.json
-            else terminal.render([found])
-        )
+        if format is OutputFormat.json:
+            put(json.trend_of_file(found, str(source), file.column, file.by, file.rows))
+        else:
+            put_view(view([found]), format)
         return
     if column is not None or by is not None:
         raise UsageError("--column and --by speak of a file", "--from FILE")
-    chosen = HistoryFilter(backend=backend, machine=machine, since=_since(since), limit=limit)
+    chosen = HistoryFilter(backend=backend, machine=machine, since=since_time(since), limit=limit)
     with open_history(history, read_only=True) as store:
         trends = trends_of(store, tuple(series or ()), chosen)
         where = str(store.path)
-    put_lines(trend_json.render(trends, where) if format is OutputFormat.json else terminal.render(trends))
+    if format is OutputFormat.json:
+        put(json.trends(trends, where))
+    else:
+        put_view(view(trends), format)
 
 
 @history.command(
@@ -268,174 +272,27 @@ def replay(
     """Decide the past again, night by night: what would have alarmed, and when."""
     from profkit.regression.history import HistoryFilter, open_history
     from profkit.regression.trends import replay_series, trends_of
-    from profkit.reporting.replay import render, render_json
+    from profkit.reporting import json
+    from profkit.reporting.views.replay import view
 
     with open_history(history, read_only=True) as store:
-        trends = trends_of(store, tuple(series or ()), HistoryFilter(backend=backend, since=_since(since)))
+        trends = trends_of(
+            store, tuple(series or ()), HistoryFilter(backend=backend, since=since_time(since))
+        )
         replays = replay_series(store, [trend.series for trend in trends], tuple(settings or ()))
         where = str(store.path)
-    put_lines(render_json(replays, where) if format is OutputFormat.json else render(replays))
-
-
-# ---------------------------------------------------------------- change, and write elsewhere
-
-
-@history.command(
-    "accept", epilog='Example:  profkit history accept gated_mlp --because "the new driver, 2 % slower"'
-)
-def accept(
-    workload: Annotated[str, typer.Argument(help="The workload that changed.", metavar="WORKLOAD")],
-    because: Annotated[str, typer.Option("--because", help="Why it is the new normal.", metavar="WORDS")],
-    metric: Annotated[str | None, typer.Option("--metric", help="Only this metric (default: all).")] = None,
-    since: Annotated[
-        str | None,
-        typer.Option(
-            "--since",
-            help="The first run of the new normal: its id, or a time (default: the last).",
-            metavar="WHEN",
-        ),
-    ] = None,
-    by: Annotated[str | None, typer.Option("--by", help="Who says so.", metavar="NAME")] = None,
-    history: HistoryOption = None,
-    format: FormatOption = OutputFormat.terminal,
-) -> None:
-    """Take a known change for the new normal: a new segment begins, without a regression."""
-    from profkit.regression.history import open_history
-    from profkit.regression.store import AcceptOptions, accept_change
-    from profkit.reporting.history_json import render_change
-
-    with open_history(history, make_new=False) as store:
-        change, new = accept_change(store, AcceptOptions(workload, because, metric, since, by))
-        where = str(store.path)
-    what = f"{change.workload} {change.metric}" if change.metric else change.workload
     if format is OutputFormat.json:
-        put(render_change("accept", where, {"accepted": change, "new": new}))
-    elif new:
-        put(f"accepted  {what} since {change.since}")
+        put(json.replays(replays, where))
     else:
-        put(f"known  {what} was accepted since {change.since} already")
+        put_view(view(replays), format)
 
 
-@history.command("mark", epilog='Example:  profkit history mark last --because "another job ran beside it"')
-def mark(
-    entry: EntryArgument,
-    because: Annotated[
-        str | None, typer.Option("--because", help="Why its values decide nothing.", metavar="WORDS")
-    ] = None,
-    valid: Annotated[bool, typer.Option("--valid", help="Take such a mark away.")] = False,
-    history: HistoryOption = None,
-    format: FormatOption = OutputFormat.terminal,
-) -> None:
-    """Say of a run that its values are kept and shown, and decide nothing."""
-    from profkit.core.errors import UsageError
-    from profkit.regression.history import open_history
-    from profkit.reporting.history_json import render_change
-
-    if valid == bool(because):
-        raise UsageError("say why the run is not valid, or that it is", '--because "WORDS", or --valid')
-    with open_history(history, make_new=False) as store:
-        found = store.entry(entry)
-        store.mark(found.id, valid, because)
-        where = str(store.path)
-    if format is OutputFormat.json:
-        put(render_change("mark", where, {"entry": found.id, "valid": valid, "reason": because}))
-    else:
-        put(f"marked  {found.id[:8]} of {found.workload}: {'valid' if valid else 'not valid'}")
-
-
-@history.command("prune", epilog="Example:  profkit history prune --older-than 2y --dry-run")
-def prune(
-    keep: Annotated[
-        int | None,
-        typer.Option("--keep", min=1, help="Keep the last so many runs of each workload and backend."),
-    ] = None,
-    older_than: Annotated[
-        str | None,
-        typer.Option("--older-than", help="Only runs before this: a date, or 180d, 2y.", metavar="WHEN"),
-    ] = None,
-    workload: WorkloadOption = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go; change nothing.")] = False,
-    history: HistoryOption = None,
-    format: FormatOption = OutputFormat.terminal,
-) -> None:
-    """Take runs out, and say which. What is meant must be said: --keep, --older-than, --workload."""
-    from profkit.core.formatting import plural
-    from profkit.regression.history import open_history
-    from profkit.regression.store import PruneOptions, entries_to_prune
-    from profkit.reporting.history_json import render_change
-    from profkit.reporting.plain_text import harmless
-
-    with open_history(history, read_only=dry_run, make_new=False) as store:
-        chosen = entries_to_prune(store, PruneOptions(keep, _since(older_than), workload))
-        taken = 0 if dry_run else store.prune([entry.id for entry in chosen])
-        where, left = str(store.path), len(store.entries())
-    if format is OutputFormat.json:
-        runs = [{"entry": run.id, "workload": run.workload, "started": run.started} for run in chosen]
-        put(render_change("prune", where, {"dry_run": dry_run, "runs": runs, "taken": taken, "left": left}))
-        return
-    word = "would go" if dry_run else "gone"
-    lines = [f"{word}  {run.id[:8]}  {run.workload} of {_minute(run.started)}" for run in chosen]
-    total = f"{plural(len(chosen), 'run')} {word}, {left - (len(chosen) if dry_run else 0)} stay in {where}"
-    put("\n".join(map(harmless, [*lines, total])))
-
-
-@history.command("rescue", epilog="Example:  profkit history rescue --to new.sqlite")
-def rescue(
-    to: Annotated[Path, typer.Option("--to", help="The new history.", metavar="FILE")],
-    history: HistoryOption = None,
-    format: FormatOption = OutputFormat.terminal,
-) -> None:
-    """Write what is left of a damaged history into a new one, and say how much was lost."""
-    from profkit.core.formatting import plural
-    from profkit.regression.history import default_path
-    from profkit.regression.history import rescue as rescuer
-    from profkit.reporting.history_json import render_change
-    from profkit.reporting.plain_text import harmless
-
-    path = history if history is not None else default_path()
-    result = rescuer.rescue(path, to)
-    if format is OutputFormat.json:
-        put(render_change("rescue", str(path), {"file": str(to), "rescued": result}))
-        return
-    runs = "an unknown number of runs" if result.lost_runs is None else plural(result.lost_runs, "run")
-    lost = f"lost: {runs}, and {plural(result.lost_values, 'value')} of the others"
-    put(harmless(f"{plural(result.runs, 'run')} with {plural(result.values, 'value')} in {to}; {lost}"))
-
-
-@history.command("export", epilog="Example:  profkit history export --to history.parquet")
-def export(
-    to: Annotated[Path, typer.Option("--to", help="The table to write: .parquet or .csv.", metavar="FILE")],
-    workload: WorkloadOption = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite FILE.")] = False,
-    history: HistoryOption = None,
-    format: FormatOption = OutputFormat.terminal,
-    quiet: QuietOption = False,
-) -> None:
-    """Write all values as tidy rows that pandas, polars and duckdb read: one row per value."""
-    from profkit.cli.progress import progress_for
-    from profkit.core.formatting import plural
-    from profkit.regression.history import open_history
-    from profkit.regression.history.tables import export_table
-    from profkit.reporting.history_json import render_change
-    from profkit.reporting.plain_text import harmless
-
-    progress = progress_for(quiet=quiet)
-    with open_history(history, read_only=True) as store:
-        progress.begin("export", str(to))  # a year of 400 metrics a night takes four seconds
-        count = export_table(store, to, workload=workload, force=force)
-        progress.end(plural(count, "row"))
-        where = str(store.path)
-    if format is OutputFormat.json:
-        put(render_change("export", where, {"file": str(to), "rows": count}))
-    else:
-        put(harmless(f"{plural(count, 'row')} in {to}"))
-
-
-def _minute(started: str) -> str:
+def minute(started: str) -> str:
+    """`2026-11-20 05:47` of an ISO 8601 time."""
     return started[:16].replace("T", " ")
 
 
-def _since(text: str | None) -> str | None:
+def since_time(text: str | None) -> str | None:
     """What `--since` means, as ISO 8601 in UTC. Raises UsageError."""
     if text is None:
         return None

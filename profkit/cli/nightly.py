@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from profkit.cli.options import FormatOption, OutputFormat, put
+from profkit.cli.options import FormatOption, OutputFormat, put, put_view
 
 if TYPE_CHECKING:
     from profkit.core.progress import Progress
@@ -93,10 +93,13 @@ def nightly(
 def _plan(config: NightConfig, options: NightOptions, output: OutputFormat) -> None:
     from profkit.regression.nightly.plan import plan_night, plan_to_text
     from profkit.regression.nightly.workflow import NIGHTS, choose_workloads
-    from profkit.reporting.night_plan import render
+    from profkit.reporting.views.plan import night_view
 
-    made = plan_night(config, choose_workloads(config, options.only), config.output / NIGHTS)
-    put(plan_to_text(made) if output is OutputFormat.json else render(made))
+    plan = plan_night(config, choose_workloads(config, options.only), config.output / NIGHTS)
+    if output is OutputFormat.json:
+        put(plan_to_text(plan))
+    else:
+        put_view(night_view(plan), output)
 
 
 def _tonight(config: NightConfig, options: NightOptions, progress: Progress, output: OutputFormat) -> int:
@@ -114,7 +117,7 @@ def _tonight(config: NightConfig, options: NightOptions, progress: Progress, out
 def _replay(config: NightConfig, options: NightOptions, progress: Progress, output: OutputFormat) -> int:
     from profkit.regression.nightly.replay import replay_nights, worst_code
     from profkit.regression.nightly.reports import annotations_of
-    from profkit.reporting.night_terminal import walk
+    from profkit.reporting.views.replay import nights_view
 
     nights, folder = replay_nights(config, options, progress)
     code = worst_code(nights)
@@ -124,7 +127,8 @@ def _replay(config: NightConfig, options: NightOptions, progress: Progress, outp
         put(nights_to_text(nights, code))
         return code
     if output is OutputFormat.terminal and len(nights) > 1:
-        put(walk(nights) + "\n")
+        put_view(nights_view(nights), output)
+        put("\n")
     _print(nights[-1], folder, output)
     sys.stderr.write(annotations_of(config.notify, nights[-1]))
     return code
@@ -135,15 +139,10 @@ def _print(night: Night, folder: Path, output: OutputFormat) -> None:
         from profkit.regression.nightly.reports import night_to_text
 
         put(night_to_text(night))
-    elif output is OutputFormat.markdown:
-        from profkit.reporting.markdown import STEP_SUMMARY
-        from profkit.reporting.night_markdown import render as render_markdown
-
-        put(render_markdown(night, STEP_SUMMARY))
     else:
-        from profkit.reporting.night_terminal import render
+        from profkit.reporting.views.night import view
 
-        put(render(night, _short(folder)))
+        put_view(view(night, _short(folder)), output, details=False)
 
 
 def _short(path: Path) -> Path:

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from profkit.core.errors import Fault, ProfkitError, UnreadableReport
 from profkit.core.types import Cache, Check, Directive, Report, Switch
-from profkit.hardware.caches import data_cache, instruction_cache
 from profkit.hardware.machine import read_machine
+from profkit.hardware.processor import data_cache, instruction_cache
 from profkit.profilers.trial import Trial, attempt
 
 _NAME = "doctor"
@@ -37,8 +37,8 @@ _CLOCK = "task-clock"  # counted by the kernel's clock, so it is there without a
 
 def perf_region(perf: str) -> Check:
     """Switch `perf stat` on and off from inside a workload, through its control pipes."""
+    from profkit.profilers.perf.command import STAT_ENV, stat_argv
     from profkit.profilers.perf.faults import explain
-    from profkit.profilers.perf.stat_command import STAT_ENV, stat_argv
     from profkit.profilers.perf.stat_csv import read_stat_csv
 
     title = "perf region switch"
@@ -70,9 +70,9 @@ def perf_region(perf: str) -> Check:
 
 def valgrind_region(valgrind: str) -> Check:
     """Switch callgrind on and off from inside a workload, by valgrind's client requests."""
-    from profkit.profilers.valgrind.callgrind_file import read_callgrind
-    from profkit.profilers.valgrind.command import callgrind_argv, outputs, single_thread_env
+    from profkit.profilers.valgrind.command import callgrind_argv, callgrind_outputs, single_thread_env
     from profkit.profilers.valgrind.faults import explain
+    from profkit.profilers.valgrind.read import read_callgrind
 
     title, inside = "valgrind region switch", 2_000
     machine = read_machine()
@@ -95,7 +95,7 @@ def valgrind_region(valgrind: str) -> Check:
         if not trial.ok:
             return _failed(title, trial, "valgrind", explain)
         try:
-            files = outputs(folder / "callgrind")
+            files = callgrind_outputs(folder / "callgrind")
             if not files:
                 raise UnreadableReport("it wrote no file")
             executed = _value(read_callgrind(*files), "Ir")

@@ -17,7 +17,7 @@ from profkit.core.progress import Progress
 from profkit.core.run_folder import write_run
 from profkit.core.signals import hurried
 from profkit.core.types import Gpu, PassPlan, PassResult, Plan, Reading, RunDocument, Scope, Summary, Timing
-from profkit.hardware.moment import look
+from profkit.hardware.conditions import read_moment
 from profkit.profiling.recording.marks import entered_region, forget
 from profkit.profiling.recording.passes import Setting, record_pass, skipped
 from profkit.profiling.recording.peaks import record_peaks
@@ -143,13 +143,13 @@ class LiveRun:
 
     def _timing(self, plan: PassPlan) -> TimingRecord:
         budget = self._site.budget * len(plan.steps)
-        before = look("before timing", devices=bool(self._backend.gpus))
+        before = read_moment("before timing", devices=bool(self._backend.gpus))
         self.grow(moments=(before,))
         try:
             record = record_timing(
                 plan, self._setting, self._site.precision, budget, lambda timings: self.grow(timings=timings)
             )
-            self.grow(moments=(before, look("after timing", devices=bool(self._backend.gpus))))
+            self.grow(moments=(before, read_moment("after timing", devices=bool(self._backend.gpus))))
             return record
         except (KeyboardInterrupt, Interrupted):
             self._cut(plan)

@@ -26,7 +26,7 @@ from profkit.profiling.live_run import LiveRun
 from profkit.profiling.recording.step import require_space
 from profkit.profiling.workload import describe, seems_gpu, seems_marked, seems_mps
 from profkit.reporting.html.write import write_page
-from profkit.reporting.markdown import render as render_markdown
+from profkit.reporting.run_markdown import render as render_markdown
 
 PASSES = get_args(PassName)
 # Wall seconds for warm-up and samples in one process, where the user names none.
@@ -232,7 +232,7 @@ def _mps() -> _Choice:
             f"--backend mps: Metal exists only on macOS, and this is {system or 'another system'}",
             "record on a Mac (wrappers/xctrace.sh), bring the exported tables, then: profkit summarize FOLDER",
         )
-    from profkit.hardware.apple import read_apple_gpus
+    from profkit.hardware.apple_gpu import read_apple_gpus
 
     return _Choice("mps", read_apple_gpus())
 

@@ -51,7 +51,7 @@ def test_readers_that_come_after_the_one_that_fits_are_not_imported(tmp_path: Pa
     name, modules = done.stdout.splitlines()
     assert name == "perf-stat-csv"
     assert "profkit.profilers.perf.stat_csv" in modules.split()
-    for later in ("profkit.profilers.perf.script", "profkit.profilers.valgrind.callgrind_file"):
+    for later in ("profkit.profilers.perf.script", "profkit.profilers.valgrind.read"):
         assert later not in modules.split()
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from profkit.core.types import Counter, Machine
+from profkit.profilers.perf.counter_groups import plan_groups
 from profkit.profilers.perf.events import table_for
-from profkit.profilers.perf.probe import PerfAbility, nmi_watchdog, refused_events
-from profkit.profilers.perf.stat_groups import plan_groups
+from profkit.profilers.perf.probe import PerfAbility, find_refused_events, has_nmi_watchdog
 
 SOFTWARE = ("task-clock", "page-faults", "context-switches", "cpu-migrations")
 METRICS = (
@@ -38,12 +38,12 @@ def choose_groups(machine: Machine, perf: PerfAbility) -> Choice:
     """
     if not perf.hardware_ok or perf.path is None:
         return Choice((SOFTWARE,))
-    table, watchdog = table_for(machine), nmi_watchdog()
+    table, watchdog = table_for(machine), has_nmi_watchdog()
     refused: dict[str, Counter] = {}
     groups = plan_groups(table, METRICS, perf.rights, watchdog=watchdog)
     tried: set[tuple[str, ...]] = set()
     for _ in range(ROUNDS):
-        found = refused_events(perf.path, [group for group in groups if group not in tried])
+        found = find_refused_events(perf.path, [group for group in groups if group not in tried])
         tried |= set(groups)
         if not found:
             break

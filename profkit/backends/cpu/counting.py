@@ -14,12 +14,12 @@ from profkit.backends.per_iteration import Done, done_in_region, per_iteration
 from profkit.core.errors import UnreadableReport
 from profkit.core.status import status_wrapper
 from profkit.core.types import RUN, Counter, Directive, PassPlan, Reading, Report, Source, Step, Switch
+from profkit.profilers.perf.command import STAT_ENV, events_of, stat_argv
+from profkit.profilers.perf.counter_groups import merge_groups
 from profkit.profilers.perf.events import table_for
 from profkit.profilers.perf.probe import PerfAbility
-from profkit.profilers.perf.stat_command import STAT_ENV, events_of, stat_argv
+from profkit.profilers.perf.stat_counters import split_name
 from profkit.profilers.perf.stat_csv import read_stat_csv
-from profkit.profilers.perf.stat_groups import merge_groups
-from profkit.profilers.perf.stat_names import split_name
 
 # What is held against the time of one iteration: of no use where it was counted over something else.
 _AGAINST_TIME = ("dram.bytes", "flops")

@@ -14,8 +14,8 @@ from profkit.backends.instruments import read_step
 from profkit.backends.per_iteration import Done, done_in_region, per_iteration
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import RUN, Counter, Machine, PassPlan, Reading, Report, Source, Step
-from profkit.hardware import sysctl
-from profkit.profilers.perf.stat_groups import check_drift, merge_groups
+from profkit.hardware import macos
+from profkit.profilers.perf.counter_groups import check_drift, merge_groups
 from profkit.profilers.xctrace.command import CPU_COUNTERS
 from profkit.profilers.xctrace.cpu_events import Event, plan_groups, read_events
 from profkit.profilers.xctrace.cpu_guided import SCHEMA
@@ -48,7 +48,7 @@ def choose_counting(machine: Machine, xctrace: XctraceAbility) -> Counting:
     lacking = xctrace.lacks(template=CPU_COUNTERS)
     if lacking is not None:
         return Counting(chip, reason=lacking, fix=xctrace.fix)
-    cputype, subtype, family = (sysctl.number(name) for name in _KIND)
+    cputype, subtype, family = (macos.sysctl_number(name) for name in _KIND)
     events = read_events(chip, cputype, subtype, family)
     groups = plan_groups(events) if events is not None else ()
     if events is None or not groups:

@@ -10,19 +10,19 @@ from profkit.backends import Findings, Known, Site
 from profkit.backends.per_iteration import done_in_region, per_iteration, profile_per_iteration
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import Cache, Counter, Depth, Directive, PassPlan, Report, Step, Switch
-from profkit.hardware.caches import data_cache, instruction_cache
-from profkit.profilers.valgrind.callgrind_file import read_callgrind
+from profkit.hardware.processor import data_cache, instruction_cache
 from profkit.profilers.valgrind.command import (
     COST,
     COST_NOTE,
     callgrind_argv,
-    geometry_notes,
-    outputs,
+    callgrind_outputs,
+    changed_geometries,
     single_thread_env,
 )
 from profkit.profilers.valgrind.instructions import instruction_mix
 from profkit.profilers.valgrind.levels import combine_levels
 from profkit.profilers.valgrind.probe import ValgrindAbility
+from profkit.profilers.valgrind.read import read_callgrind
 
 # Simulated code is 50 to 100 times slower, and fused multiply-adds 3000 times (valgrind 3.19 does them in software,
 # 65 ns a lane): 2 ms of native work is up to 6 s.
@@ -61,7 +61,7 @@ def plan_simulation(site: Site, valgrind: ValgrindAbility, known: Known) -> Pass
                 for c in (first, second, third)
                 if c
             ),
-            *geometry_notes(inner, first, *(level for _, level in levels)),
+            *changed_geometries(inner, first, *(level for _, level in levels)),
         ),
     )
 
@@ -107,7 +107,10 @@ def find_simulation(site: Site, plan: PassPlan) -> Findings:
 
     Raises UnreadableReport where a simulation left nothing that can be read.
     """
-    files = {step.name: outputs(site.folder / "artifacts" / f"{step.name}.callgrind") for step in plan.steps}
+    files = {
+        step.name: callgrind_outputs(site.folder / "artifacts" / f"{step.name}.callgrind")
+        for step in plan.steps
+    }
     reports = {name: _read(name, paths) for name, paths in files.items()}
     done = done_in_region(site.folder, "simulate-l2")
     count, odd = done.iterations, done.odd

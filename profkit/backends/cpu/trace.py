@@ -15,10 +15,9 @@ from profkit.backends import Findings, Site
 from profkit.core.errors import UnreadableReport
 from profkit.core.status import status_wrapper
 from profkit.core.types import Directive, PassPlan, PassResult, Step, Switch
-from profkit.profilers.perf.data import recorded_pids
-from profkit.profilers.perf.leftovers import clean_up
+from profkit.profilers.perf.command import inject_argv, python_frames, record_argv, script_argv
+from profkit.profilers.perf.perf_data import recorded_pids, remove_leftovers
 from profkit.profilers.perf.probe import PerfAbility
-from profkit.profilers.perf.record_command import inject_argv, python_frames, record_argv, script_argv
 from profkit.profilers.perf.script import read_script
 
 SECONDS = 2.0  # of region: about 2,000 samples a core, a function of 1 % is known to a fifth of itself
@@ -107,4 +106,4 @@ def find_trace(site: Site, result: PassResult) -> Findings:
 def _tidy(recording: Path, seconds: float) -> None:
     """Remove what CPython and perf left in the temporary folder for the recorded processes."""
     with contextlib.suppress(UnreadableReport):
-        clean_up(recorded_pids(recording), time.time() - seconds - 1)
+        remove_leftovers(recorded_pids(recording), time.time() - seconds - 1)

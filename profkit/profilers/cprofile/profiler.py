@@ -19,7 +19,7 @@ class CProfile:
             "a cProfile (pstats) file",
             later("profkit.profilers.cprofile.read.looks_like"),
             later("profkit.profilers.cprofile.read.read_cprofile"),
-            later("profkit.profilers.cprofile.scrub.scrub"),
+            later("profkit.profilers.cprofile.read.scrub"),
         ),
     )
     recorder = None

@@ -1,17 +1,24 @@
-"""`profkit record --tool perf`: one recording or one count of a workload, in one file."""
+"""`profkit record --tool perf`: one recording or one count of a workload in one file, and its text."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal
 
 from profkit.core.errors import MachineError
 from profkit.core.status import status_wrapper
 from profkit.core.types import Directive, Machine, Step, Switch
+from profkit.profilers.perf.command import (
+    STAT_ENV,
+    inject_argv,
+    python_frames,
+    record_argv,
+    script_argv,
+    stat_argv,
+)
+from profkit.profilers.perf.counter_groups import plan_groups
 from profkit.profilers.perf.events import SOFTWARE, table_for
-from profkit.profilers.perf.probe import PerfAbility, probe_perf
-from profkit.profilers.perf.record_command import inject_argv, python_frames, record_argv
-from profkit.profilers.perf.stat_command import STAT_ENV, stat_argv
-from profkit.profilers.perf.stat_groups import plan_groups
+from profkit.profilers.perf.probe import PerfAbility, find_perf, probe_perf
 from profkit.profilers.profiler import RecordRequest
 
 SECONDS = 2.0  # of region, where the workload uses profkit.benchmark
@@ -78,3 +85,8 @@ def _events(perf: PerfAbility, machine: Machine) -> tuple[str, ...]:
     )
     groups = plan_groups(table_for(machine), metrics)
     return tuple(dict.fromkeys(event for group in groups for event in group))
+
+
+def conversion_argv(perf_data: Path, output: Path) -> tuple[str, ...]:
+    """The command that turns `perf_data` into text for `script.read_script`, to be run where perf is."""
+    return script_argv(perf_data, output, perf=find_perf().path or "perf")

@@ -18,22 +18,22 @@ class Valgrind:
             "callgrind",
             name,
             "callgrind",
-            later("profkit.profilers.valgrind.callgrind_file.looks_like"),
-            later("profkit.profilers.valgrind.formats.read_with_mix"),
+            later("profkit.profilers.valgrind.read.looks_like_callgrind"),
+            later("profkit.profilers.valgrind.read.read_callgrind_with_mix"),
             later("profkit.profilers.valgrind.scrub.scrub"),
         ),
         Format(
             "cachegrind",
             name,
             "cachegrind",
-            later("profkit.profilers.valgrind.cachegrind_file.looks_like"),
-            later("profkit.profilers.valgrind.cachegrind_file.read_cachegrind"),
+            later("profkit.profilers.valgrind.read.looks_like_cachegrind"),
+            later("profkit.profilers.valgrind.read.read_cachegrind"),
             later("profkit.profilers.valgrind.scrub.scrub"),
         ),
     )
     recorder = Recorder(
         later("profkit.profilers.valgrind.recipe.recording_step"),
-        later("profkit.profilers.valgrind.recipe.collect"),
+        later("profkit.profilers.valgrind.recipe.collect_report"),
     )
 
     def explain(self, text: str, returncode: int) -> Fault | None:
@@ -44,6 +44,6 @@ class Valgrind:
 
     def checks(self) -> Iterable[Check]:
         """Whether it simulates here."""
-        from profkit.profilers.valgrind.checks import valgrind_checks
+        from profkit.profilers.valgrind.probe import valgrind_checks
 
         return valgrind_checks()

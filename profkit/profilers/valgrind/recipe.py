@@ -6,9 +6,9 @@ import shutil
 
 from profkit.core.errors import MachineError
 from profkit.core.types import Directive, Step, Switch
-from profkit.hardware.caches import data_cache, data_caches, instruction_cache
+from profkit.hardware.processor import data_cache, data_caches, instruction_cache
 from profkit.profilers.profiler import RecordRequest
-from profkit.profilers.valgrind.command import callgrind_argv, outputs, single_thread_env
+from profkit.profilers.valgrind.command import callgrind_argv, callgrind_outputs, single_thread_env
 from profkit.profilers.valgrind.probe import probe_valgrind
 
 
@@ -40,9 +40,9 @@ def recording_step(request: RecordRequest) -> Step:
     return Step("record", argv, env=single_thread_env(), directive=directive, tool="valgrind")
 
 
-def collect(request: RecordRequest) -> tuple[str, ...]:
+def collect_report(request: RecordRequest) -> tuple[str, ...]:
     """Copy what the simulation left to the report: of several processes the file that is largest."""
-    files = sorted(outputs(request.scratch / "callgrind"), key=lambda path: path.stat().st_size)
+    files = sorted(callgrind_outputs(request.scratch / "callgrind"), key=lambda path: path.stat().st_size)
     if not files:
         raise MachineError("valgrind left no report: the workload ended before it could write one")
     shutil.copyfile(files[-1], request.report)

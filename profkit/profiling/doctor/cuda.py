@@ -98,7 +98,7 @@ def sudo_checks(environ: Mapping[str, str] = os.environ) -> Iterator[Check]:
     """Whether sudo took the caller's Python away: it replaces PATH by its own (secure_path), also with -E."""
     if "SUDO_UID" not in environ:
         return
-    from profkit.profilers.ncu.permission import superuser_line
+    from profkit.profilers.ncu.faults import superuser_line
 
     found = shutil.which("python", path=environ.get("PATH")) or shutil.which(
         "python3", path=environ.get("PATH")

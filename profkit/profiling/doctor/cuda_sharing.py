@@ -58,5 +58,5 @@ def running(root: Path = Path("/")) -> tuple[str, ...]:
         folders = [folder.name for folder in (root / "proc").iterdir() if folder.name.isdigit()]
     except OSError:
         return ()
-    names = {tree.text(root, f"proc/{pid}/comm") for pid in folders}
+    names = {tree.read_text(root, f"proc/{pid}/comm") for pid in folders}
     return tuple(sorted(name for name in names if name in _HOLDERS))

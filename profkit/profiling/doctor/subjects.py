@@ -78,7 +78,7 @@ def _perf() -> Iterable[Check]:
 
 
 def _valgrind() -> Iterable[Check]:
-    from profkit.profilers.valgrind.checks import valgrind_checks
+    from profkit.profilers.valgrind.probe import valgrind_checks
 
     return valgrind_checks()
 

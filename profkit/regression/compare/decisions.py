@@ -64,9 +64,7 @@ def _no_interval_reason(pair: MetricPair) -> str:
         return "no interval: all processes have the same median, which are readings of a coarse clock"
     fewest = min((len(group) for side in sides for group in side), default=0)
     has = "too few are" if fewest >= LEAST_SAMPLES else f"there are {fewest}"
-    return (
-        f"too few samples for an interval: one process needs {LEAST_SAMPLES} independent ones, and {has}"
-    )
+    return f"too few samples for an interval: one process needs {LEAST_SAMPLES} independent ones, and {has}"
 
 
 def _remedy(found: Ratio) -> str:

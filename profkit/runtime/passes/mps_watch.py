@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import platform
 
-from profkit.hardware.apple_power import pressure_of
+from profkit.hardware.macos import parse_pressure
 
 NAME = b"com.apple.system.thermalpressurelevel"
 
@@ -34,7 +34,7 @@ def _asked(library: ctypes.CDLL) -> str | None:
             return None
     finally:
         library.notify_cancel(token)
-    return pressure_of(f"{NAME.decode()} {level.value}")
+    return parse_pressure(f"{NAME.decode()} {level.value}")
 
 
 def pressed(before: str | None, after: str | None) -> str | None:

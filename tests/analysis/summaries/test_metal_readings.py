@@ -26,7 +26,7 @@ from profkit.core.types import (
     Spread,
     Table,
 )
-from profkit.hardware.apple_chips import all_chips, configurations_of, find_chip
+from profkit.hardware.apple_gpu import all_chips, configurations_of, find_chip
 from profkit.profiling.evaluate_targets import judge_document
 from tests import metal_documents as metal
 

@@ -9,10 +9,9 @@ import pytest
 
 from profkit.core.process import run
 from profkit.core.status import read_status, status_wrapper
-from profkit.profilers.perf.convert import conversion_argv
-from profkit.profilers.perf.find import find_perf
-from profkit.profilers.perf.probe import probe_perf, read_paranoid, refused_events
-from profkit.profilers.perf.stat_command import STAT_ENV, stat_argv
+from profkit.profilers.perf.command import STAT_ENV, stat_argv
+from profkit.profilers.perf.probe import find_perf, find_refused_events, probe_perf, read_paranoid
+from profkit.profilers.perf.recipe import conversion_argv
 from profkit.profilers.perf.stat_csv import read_stat_csv
 
 # ------------------------------------------------------------ the command
@@ -122,7 +121,7 @@ def test_what_perf_writes_is_what_the_reader_reads(tmp_path):
     [("-j",), ("-x,",), ("-x;",), ("-x\\t",), ("-x|", "-r", "2"), ("-x,", "-A", "-a"), ("-x,", "-I", "10")],
 )
 def test_perf_of_this_machine_is_read_with_any_option(tmp_path, options):
-    from profkit.profilers.perf import stat_json
+    from profkit.profilers.perf import stat_text
 
     out = tmp_path / "out"
     argv = (
@@ -141,7 +140,7 @@ def test_perf_of_this_machine_is_read_with_any_option(tmp_path, options):
     outcome = run(argv, env=STAT_ENV)
     if not outcome.ok:
         pytest.skip(f"perf refuses {options}: {outcome.output_tail[:80]}")
-    reader = stat_json.read_stat_json if options == ("-j",) else read_stat_csv
+    reader = stat_text.read_stat_json if options == ("-j",) else read_stat_csv
     counters = {c.name: c for c in reader(out).counters}
     assert counters["task-clock"].value > 0
     assert counters["page-faults"].value > 10
@@ -163,7 +162,7 @@ def test_the_probe_finds_out_what_perf_can_do_by_doing_it():
 @pytest.mark.perf
 def test_an_event_that_is_refused_does_not_take_its_group_with_it():
     groups = (("page-faults", "nosuch_event"), ("nosuchpmu/event=4/",))
-    refused = refused_events("perf", groups)
+    refused = find_refused_events("perf", groups)
     assert set(refused) == {"nosuch_event", "nosuchpmu/event=4/"}
     assert {(counter.state, counter.value) for counter in refused.values()} == {("not-supported", None)}
     assert "nosuch_event" in refused["nosuch_event"].reason
@@ -187,7 +186,7 @@ def test_a_wrapper_without_a_perf_for_this_kernel_gives_way_to_the_newest_perf_i
     tmp_path, monkeypatch
 ):
     script(tmp_path / "bin/perf", WRAPPER)
-    monkeypatch.setattr("profkit.profilers.places.BESIDE_PYTHON", tmp_path)
+    monkeypatch.setattr("profkit.profilers.programs.BESIDE_PYTHON", tmp_path)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
     for version in ("5.15.0-99", "5.15.0-101", "5.4.0-200"):
         script(tmp_path / f"usr/lib/linux-tools-{version}/perf", f"echo perf version {version}")
@@ -202,7 +201,7 @@ def test_a_perf_that_setup_put_beside_the_interpreter_is_found_without_an_active
 ):
     beside = script(tmp_path / "environment/perf", "echo perf version 6.1.1")
     script(tmp_path / "usr/lib/linux-tools-6.8.0-1/perf", "echo perf version 6.8.1")
-    monkeypatch.setattr("profkit.profilers.places.BESIDE_PYTHON", beside.parent)
+    monkeypatch.setattr("profkit.profilers.programs.BESIDE_PYTHON", beside.parent)
     monkeypatch.setenv("PATH", "/nowhere")
     assert find_perf(tmp_path).path == str(beside)
     assert conversion_argv(tmp_path / "in", tmp_path / "out")[4] == str(beside)
@@ -210,7 +209,7 @@ def test_a_perf_that_setup_put_beside_the_interpreter_is_found_without_an_active
 
 def test_a_wrapper_without_any_perf_says_so_with_the_package(tmp_path, monkeypatch):
     script(tmp_path / "bin/perf", WRAPPER)
-    monkeypatch.setattr("profkit.profilers.places.BESIDE_PYTHON", tmp_path)
+    monkeypatch.setattr("profkit.profilers.programs.BESIDE_PYTHON", tmp_path)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
     found = find_perf(tmp_path)
     assert found.path is None
@@ -219,7 +218,7 @@ def test_a_wrapper_without_any_perf_says_so_with_the_package(tmp_path, monkeypat
 
 def test_no_perf_at_all_says_so_with_the_package(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr("profkit.profilers.places.BESIDE_PYTHON", tmp_path)
+    monkeypatch.setattr("profkit.profilers.programs.BESIDE_PYTHON", tmp_path)
     found = find_perf(tmp_path)
     assert (found.path, found.reason) == (None, "perf is not installed")
     assert "apt-get install" in found.fix

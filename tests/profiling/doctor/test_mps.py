@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from profkit.core.types import Check, Gpu
-from profkit.hardware.apple import specified
+from profkit.hardware.apple_gpu import add_specification
 from profkit.profilers.xctrace.probe import XctraceAbility
 from profkit.profiling.doctor import blocked
 from profkit.profiling.doctor.mps import judge_mps, mps_checks
@@ -26,7 +26,7 @@ ABSENT = XctraceAbility(
 
 
 def gpu(name: str = "Apple M1", cores: int | None = 8, guest: bool = False) -> Gpu:
-    return specified(Gpu(name, cores=cores), name, 16 << 30, guest)
+    return add_specification(Gpu(name, cores=cores), name, 16 << 30, guest)
 
 
 def told(

@@ -9,13 +9,12 @@ import pytest
 
 from profkit.core.errors import Fault
 from profkit.core.types import Check, Counter, CounterState
-from profkit.profilers.perf import find as perf_find
+from profkit.profilers.perf import probe as perf_find
 from profkit.profilers.perf.checks import census_words, judge_perf, perf_checks
 from profkit.profilers.perf.faults import PARANOID_FIX
 from profkit.profilers.perf.probe import PerfAbility
-from profkit.profilers.valgrind import find as valgrind_find
-from profkit.profilers.valgrind.checks import judge_valgrind, valgrind_checks
-from profkit.profilers.valgrind.probe import ValgrindAbility, probe_valgrind
+from profkit.profilers.valgrind import probe as valgrind_find
+from profkit.profilers.valgrind.probe import ValgrindAbility, judge_valgrind, probe_valgrind, valgrind_checks
 
 Fake = Callable[[dict[str, str]], Path]
 

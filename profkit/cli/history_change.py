@@ -1,0 +1,168 @@
+"""The verbs of `profkit history` that change it, or write it elsewhere: accept, mark, prune, rescue, export."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from profkit.cli.history import EntryArgument, HistoryOption, QuietOption, WorkloadOption, minute, since_time
+from profkit.cli.options import FormatOption, OutputFormat, put
+
+
+def add_to(history: typer.Typer) -> None:
+    """Register the verbs."""
+    history.command(
+        "accept", epilog='Example:  profkit history accept gated_mlp --because "the new driver, 2 % slower"'
+    )(accept)
+    history.command(
+        "mark", epilog='Example:  profkit history mark last --because "another job ran beside it"'
+    )(mark)
+    history.command("prune", epilog="Example:  profkit history prune --older-than 2y --dry-run")(prune)
+    history.command("rescue", epilog="Example:  profkit history rescue --to new.sqlite")(rescue)
+    history.command("export", epilog="Example:  profkit history export --to history.parquet")(export)
+
+
+def accept(
+    workload: Annotated[str, typer.Argument(help="The workload that changed.", metavar="WORKLOAD")],
+    because: Annotated[str, typer.Option("--because", help="Why it is the new normal.", metavar="WORDS")],
+    metric: Annotated[str | None, typer.Option("--metric", help="Only this metric (default: all).")] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            "--since",
+            help="The first run of the new normal: its id, or a time (default: the last).",
+            metavar="WHEN",
+        ),
+    ] = None,
+    by: Annotated[str | None, typer.Option("--by", help="Who says so.", metavar="NAME")] = None,
+    history: HistoryOption = None,
+    format: FormatOption = OutputFormat.terminal,
+) -> None:
+    """Take a known change for the new normal: a new segment begins, without a regression."""
+    from profkit.regression.history import open_history
+    from profkit.regression.store import AcceptOptions, accept_change
+    from profkit.reporting.json import history_change
+
+    with open_history(history, make_new=False) as store:
+        change, new = accept_change(store, AcceptOptions(workload, because, metric, since, by))
+        where = str(store.path)
+    what = f"{change.workload} {change.metric}" if change.metric else change.workload
+    if format is OutputFormat.json:
+        put(history_change("accept", where, {"accepted": change, "new": new}))
+    elif new:
+        put(f"accepted  {what} since {change.since}")
+    else:
+        put(f"known  {what} was accepted since {change.since} already")
+
+
+def mark(
+    entry: EntryArgument,
+    because: Annotated[
+        str | None, typer.Option("--because", help="Why its values decide nothing.", metavar="WORDS")
+    ] = None,
+    valid: Annotated[bool, typer.Option("--valid", help="Take such a mark away.")] = False,
+    history: HistoryOption = None,
+    format: FormatOption = OutputFormat.terminal,
+) -> None:
+    """Say of a run that its values are kept and shown, and decide nothing."""
+    from profkit.core.errors import UsageError
+    from profkit.regression.history import open_history
+    from profkit.reporting.json import history_change
+
+    if valid == bool(because):
+        raise UsageError("say why the run is not valid, or that it is", '--because "WORDS", or --valid')
+    with open_history(history, make_new=False) as store:
+        found = store.entry(entry)
+        store.mark(found.id, valid, because)
+        where = str(store.path)
+    if format is OutputFormat.json:
+        put(history_change("mark", where, {"entry": found.id, "valid": valid, "reason": because}))
+    else:
+        put(f"marked  {found.id[:8]} of {found.workload}: {'valid' if valid else 'not valid'}")
+
+
+def prune(
+    keep: Annotated[
+        int | None,
+        typer.Option("--keep", min=1, help="Keep the last so many runs of each workload and backend."),
+    ] = None,
+    older_than: Annotated[
+        str | None,
+        typer.Option("--older-than", help="Only runs before this: a date, or 180d, 2y.", metavar="WHEN"),
+    ] = None,
+    workload: WorkloadOption = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go; change nothing.")] = False,
+    history: HistoryOption = None,
+    format: FormatOption = OutputFormat.terminal,
+) -> None:
+    """Take runs out, and say which. What is meant must be said: --keep, --older-than, --workload."""
+    from profkit.core.formatting import plural
+    from profkit.regression.history import open_history
+    from profkit.regression.store import PruneOptions, entries_to_prune
+    from profkit.reporting.json import history_change
+    from profkit.reporting.plain_text import harmless
+
+    with open_history(history, read_only=dry_run, make_new=False) as store:
+        chosen = entries_to_prune(store, PruneOptions(keep, since_time(older_than), workload))
+        taken = 0 if dry_run else store.prune([entry.id for entry in chosen])
+        where, left = str(store.path), len(store.entries())
+    if format is OutputFormat.json:
+        runs = [{"entry": run.id, "workload": run.workload, "started": run.started} for run in chosen]
+        put(history_change("prune", where, {"dry_run": dry_run, "runs": runs, "taken": taken, "left": left}))
+        return
+    word = "would go" if dry_run else "gone"
+    lines = [f"{word}  {run.id[:8]}  {run.workload} of {minute(run.started)}" for run in chosen]
+    total = f"{plural(len(chosen), 'run')} {word}, {left - (len(chosen) if dry_run else 0)} stay in {where}"
+    put("\n".join(map(harmless, [*lines, total])))
+
+
+def rescue(
+    to: Annotated[Path, typer.Option("--to", help="The new history.", metavar="FILE")],
+    history: HistoryOption = None,
+    format: FormatOption = OutputFormat.terminal,
+) -> None:
+    """Write what is left of a damaged history into a new one, and say how much was lost."""
+    from profkit.core.formatting import plural
+    from profkit.regression.history import default_path
+    from profkit.regression.history import rescue as rescuer
+    from profkit.reporting.json import history_change
+    from profkit.reporting.plain_text import harmless
+
+    path = history if history is not None else default_path()
+    result = rescuer.rescue(path, to)
+    if format is OutputFormat.json:
+        put(history_change("rescue", str(path), {"file": str(to), "rescued": result}))
+        return
+    runs = "an unknown number of runs" if result.lost_runs is None else plural(result.lost_runs, "run")
+    lost = f"lost: {runs}, and {plural(result.lost_values, 'value')} of the others"
+    put(harmless(f"{plural(result.runs, 'run')} with {plural(result.values, 'value')} in {to}; {lost}"))
+
+
+def export(
+    to: Annotated[Path, typer.Option("--to", help="The table to write: .parquet or .csv.", metavar="FILE")],
+    workload: WorkloadOption = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite FILE.")] = False,
+    history: HistoryOption = None,
+    format: FormatOption = OutputFormat.terminal,
+    quiet: QuietOption = False,
+) -> None:
+    """Write all values as tidy rows that pandas, polars and duckdb read: one row per value."""
+    from profkit.cli.progress import progress_for
+    from profkit.core.formatting import plural
+    from profkit.regression.history import open_history
+    from profkit.regression.history.tables import export_table
+    from profkit.reporting.json import history_change
+    from profkit.reporting.plain_text import harmless
+
+    progress = progress_for(quiet=quiet)
+    with open_history(history, read_only=True) as store:
+        progress.begin("export", str(to))  # a year of 400 metrics a night takes four seconds
+        count = export_table(store, to, workload=workload, force=force)
+        progress.end(plural(count, "row"))
+        where = str(store.path)
+    if format is OutputFormat.json:
+        put(history_change("export", where, {"file": str(to), "rows": count}))
+    else:
+        put(harmless(f"{plural(count, 'row')} in {to}"))
