@@ -7,7 +7,7 @@ from typing import Literal
 from profkit.backends import Findings, Known, Site
 from profkit.core.types import Directive, PassPlan, Step
 from profkit.profilers.cprofile.read import read_cprofile
-from profkit.runtime.passes.command import hosted
+from profkit.runtime.passes.command import host_command
 from profkit.runtime.passes.read_tracemalloc import read_tracemalloc
 
 # Wall time against a plain run, as measured on the workloads in benchmark/: tracemalloc notes every allocation.
@@ -29,7 +29,7 @@ def plan_python(
     """
     out = site.folder / "artifacts" / _FILE[kind]
     late = late and known.marked and kind == "tracemalloc"
-    argv, reason = hosted(site.workload.command, "tracemalloc-region" if late else kind, out)
+    argv, reason = host_command(site.workload.command, "tracemalloc-region" if late else kind, out)
     if argv is None:
         return PassPlan(kind, None, skipped=reason)
     record = str(site.folder / "artifacts" / f"{kind}.region")

@@ -12,7 +12,7 @@ from profkit.backends.cpu.trace import find_trace, plan_trace
 from profkit.core.types import PassPlan, PassResult
 from profkit.profilers.perf.probe import PerfAbility, probe_perf
 from profkit.profilers.valgrind.probe import ValgrindAbility, probe_valgrind
-from profkit.runtime.passes.interpreter import python_version
+from profkit.runtime.passes.command import python_version
 
 
 class LinuxRecorder:

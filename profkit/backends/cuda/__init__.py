@@ -16,7 +16,7 @@ from profkit.backends.timing import plan_timing
 from profkit.core.types import Backend, Depth, Gpu, PassPlan, PassResult, Plan, Switch
 from profkit.profilers.ncu.probe import NcuAbility, probe_ncu
 from profkit.profilers.nsys.probe import NsysAbility, probe_nsys
-from profkit.runtime.passes.interpreter import has_module
+from profkit.runtime.passes.command import has_module
 
 # What each depth asks for, in the order it runs. docs/cuda.md does the sum in plain runs of the workload.
 PASSES: dict[Depth, tuple[str, ...]] = {

@@ -15,7 +15,7 @@ from profkit.core.types import Directive, PassPlan, Report, Step, Switch
 from profkit.profilers.nsys.command import export_argv, nsys_argv
 from profkit.profilers.nsys.probe import NsysAbility
 from profkit.profilers.registry import recognise_format
-from profkit.runtime.passes.command import hosted
+from profkit.runtime.passes.command import host_command
 
 SECONDS = 0.2  # of a benchmark's region: tens to hundreds of iterations, a report of some 100 kB
 LEAST, MOST = 5, 500  # iterations
@@ -67,7 +67,7 @@ def plan_torch(site: Site, known: Known, why: str, fix: str | None, name: str = 
     argv: Sequence[str] | None = site.workload.command
     reason: str | None = None
     if not known.marked:
-        argv, reason = hosted(site.workload.command, "torch", Path(prefix))
+        argv, reason = host_command(site.workload.command, "torch", Path(prefix))
     if argv is None:
         return PassPlan("trace", "nsys", skipped=f"{why}; and torch's profiler: {reason}", fix=fix)
     switch = Switch("torch-profiler", output=prefix) if known.marked else None

@@ -169,14 +169,14 @@ class Bench:
     def _clock(self) -> Any:
         if self._timer is None:
             from profkit.runtime.passes.device_clock import open_clock
-            from profkit.runtime.passes.device_watch import Watch
+            from profkit.runtime.passes.device_timing import DeviceWatch
             from profkit.runtime.region.cuda_driver import driver_in_use
 
             driver = driver_in_use()
             if driver is None:
                 raise RuntimeError("the CUDA driver is not in use in this process")
             clock = open_clock(driver)
-            self._timer = (clock, Watch(clock.address()))
+            self._timer = (clock, DeviceWatch(clock.address()))
         return self._timer
 
     def _named(self, label: str) -> AbstractContextManager[Any]:
