@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from profkit.analysis.comparability import all_fields, differences, fingerprint_of
+from profkit.analysis.comparability import all_fields, fingerprint_differences, fingerprint_of
 from profkit.core.types import Comparison, Difference, KernelChange, RunDocument, Side
 from profkit.regression.compare.causes import causes_of
 from profkit.regression.compare.causes.evidence import gather_evidence
@@ -59,7 +59,9 @@ def compare(
     """
     metrics, floor, paths, force = options.metrics, options.floor, options.paths, options.force
     sides = _side(baseline, paths[0]), _side(candidate, paths[1])
-    found = _with_intended(differences(fingerprint_of(baseline), fingerprint_of(candidate)), options.across)
+    found = _with_intended(
+        fingerprint_differences(fingerprint_of(baseline), fingerprint_of(candidate)), options.across
+    )
     refused = [d for d in found if d.tier == "must" and not d.tools]
     unfit = _unusable_runs(baseline, candidate)
     if (refused or unfit) and not force:

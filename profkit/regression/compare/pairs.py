@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from profkit.analysis.metrics import all_metrics
-from profkit.analysis.metrics.yaml_file import load_yaml
+from profkit.analysis.metrics.catalogue import load_yaml
 from profkit.analysis.summaries.traced import traced_iterations
 from profkit.core.inference.ratio import BETWEEN
 from profkit.core.statistics import combine, mad_sigma, median

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import log
 
-from profkit.analysis.comparability.metal import holds_down
+from profkit.analysis.comparability.fingerprint import holds_down
 from profkit.core.formatting import percent, plural, quantity
 from profkit.core.types import Cause, Change, KernelChange, MetalState, RunDocument
 from profkit.regression.compare.causes.evidence import Evidence, transition
