@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
-from profkit.analysis.timeline.spool import Spool
+from profkit.analysis.timeline.records import Spool
 from profkit.profilers.xctrace import metal_counters as counting
 from profkit.profilers.xctrace import metal_host as host
 from profkit.profilers.xctrace import metal_shaders as shading
 from profkit.profilers.xctrace import metal_states as states
 from profkit.profilers.xctrace import metal_work as work
-from profkit.profilers.xctrace.table import Table
-from profkit.profilers.xctrace.values import Value
+from profkit.profilers.xctrace.cells import Value
+from profkit.profilers.xctrace.tables import Table
 
 Rows = Iterable[Sequence[Value]]
 

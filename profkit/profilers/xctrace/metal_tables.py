@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from profkit.analysis.timeline.spool import Spool
+from profkit.analysis.timeline.records import Spool
 from profkit.core.types import Report
 from profkit.profilers.xctrace.metal_counters import COUNTERS
 from profkit.profilers.xctrace.metal_read import MetalTables
 from profkit.profilers.xctrace.metal_report import metal_parts
 from profkit.profilers.xctrace.metal_work import INTERVALS
 from profkit.profilers.xctrace.recording import Recording
-from profkit.profilers.xctrace.table import Table
+from profkit.profilers.xctrace.tables import Table
 
 _OF_METAL = "metal-"
 
