@@ -27,12 +27,6 @@ from profkit.reporting.screen import Screen
 from profkit.reporting.terminal_verdicts import STYLES, show_verdicts
 
 STATES = {"complete": "", "running": "bold yellow", "interrupted": "bold yellow", "failed": "bold red"}
-BRIEF = (
-    "Kernels by GPU time",
-    "Timeline",
-    "Copies",
-    "Encoders by GPU time",
-)  # tables that are shown where details were not asked for
 IN_KERNELS = ("occupancy", "bandwidth", "access", "execution")  # what the table of kernels has in a column
 FACT = 64  # characters of a fact about the tool's session: longer ones (lists of metrics) stand in report.md alone
 ROWS = 4  # notes of a summary that are shown where details were not asked for
@@ -157,7 +151,7 @@ def _summary(screen: Screen, summary: Summary, *, details: bool = True) -> None:
     if summary.concern != "gpu":  # the head has it
         screen.line(summary.headline, indent=2)
     for table in summary.tables:
-        if not table.rows or (not details and table.title not in BRIEF):
+        if not table.rows or (not details and not table.main):
             continue
         screen.blank()
         screen.line((table.title, "underline"), indent=2)

@@ -216,7 +216,7 @@ def _estimated(reading: Reading, why: str | None) -> Reading:
 
 def _busy(report: Report, seconds: float | None, artifact: str) -> Reading | None:
     """Cores kept busy inside the region (%), as far as samples of a millisecond tell it."""
-    sampled = next((p for p in report.profiles if p.unit == "s" and p.title.endswith(" by function")), None)
+    sampled = next((p for p in report.profiles if p.unit == "s" and p.kind == "functions"), None)
     if sampled is None or not sampled.total or not seconds or not of_region(report):
         return None
     formula = "100 * sampled CPU time / wall seconds inside the region"

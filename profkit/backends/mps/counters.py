@@ -10,7 +10,7 @@ from profkit.backends.mps import cost
 from profkit.backends.mps.trace import COUNTED, cut, directive
 from profkit.core.types import MetalAbsent, MetalTrace, PassPlan
 from profkit.profilers.xctrace.command import FINISH_COUNTERS, GPU_COUNTERS, POINTS
-from profkit.profilers.xctrace.faults import COUNTERS_FIX, UNSUPPORTED_COUNTERS, explain
+from profkit.profilers.xctrace.faults import COUNTERS_FIX, explain
 from profkit.profilers.xctrace.metal_counters import COUNTERS
 from profkit.profilers.xctrace.probe import XctraceAbility
 from profkit.profilers.xctrace.report import wanted_schemas
@@ -69,7 +69,7 @@ def _why_none(site: Site, metal: MetalTrace) -> tuple[MetalAbsent, ...]:
     """What is absent, the counters with xctrace's own reason where it told one."""
     fault = explain(said(site.folder, "counters.log"), 0)
     others = tuple(absent for absent in metal.absent if COUNTED not in absent.what)
-    if fault is not None and fault.reason == UNSUPPORTED_COUNTERS:
+    if fault is not None and fault.code == "unsupported-counters":
         return (*others, MetalAbsent(COUNTERS, fault.reason, fault.fix))
     told = tuple(absent for absent in metal.absent if COUNTED in absent.what)
     return (*others, *(told or (MetalAbsent(COUNTERS, "the recording has no counters", COUNTERS_FIX),)))

@@ -57,7 +57,7 @@ def judge_perf(ability: PerfAbility, root: Path = Path("/")) -> Iterator[Check]:
     yield Check("perf", "ok", detail, path=ability.path, version=ability.version)
     yield _hardware(ability)
     if ability.user_only:
-        fix = next((f.fix for f in ability.faults if "user space" in f.reason), None)
+        fix = next((f.fix for f in ability.faults if f.code == "user-space"), None)
         yield Check("perf kernel side", "limited", f"only user space is counted{level}", fix)
     yield _recording(ability)
     if ability.hardware_ok and tree.read_number(root, "proc/sys/kernel/nmi_watchdog"):
@@ -77,7 +77,7 @@ def census_words(census: tuple[Counter, ...]) -> str:
 def _hardware(ability: PerfAbility) -> Check:
     name = "perf hardware counters"
     told = census_words(ability.census)
-    fault = next((f for f in ability.faults if "hardware counters" in f.reason), None)
+    fault = next((f for f in ability.faults if f.code == "hardware"), None)
     if not ability.counting:
         reason = fault.reason if fault else "no hardware event counts"
         simulated = "cache, branch and instruction figures are simulated instead"
@@ -93,8 +93,6 @@ def _hardware(ability: PerfAbility) -> Check:
 def _recording(ability: PerfAbility) -> Check:
     if ability.record_ok:
         return Check("perf record", "ok", "samples by the kernel's timer")
-    fault = next((f for f in ability.faults if "record" in f.reason or "locked memory" in f.reason), None)
-    if fault is None:
-        fault = next((f for f in ability.faults if "hardware" not in f.reason), None)
+    fault = ability.record_fault or next(iter(ability.faults), None)
     reason = fault.reason if fault else "made no recording"
     return Check("perf record", "refused", reason, fault.fix if fault else None)

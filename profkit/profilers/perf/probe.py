@@ -107,6 +107,7 @@ class PerfAbility:
     paranoid: int | None = None
     census: tuple[Counter, ...] = ()
     faults: tuple[Fault, ...] = ()
+    record_fault: Fault | None = None  # the one of them for which perf record made nothing
 
     @property
     def rights(self) -> int | None:
@@ -140,14 +141,18 @@ def probe_perf() -> PerfAbility:
         census, user_only = _take_census(found.path, folder)
         hardware_ok = {"cycles", "instructions"} <= {c.name for c in census if c.value is not None}
         if not hardware_ok:
-            faults.append(Fault("this machine shows no hardware counters", NO_PMU_FIX))
+            faults.append(Fault("this machine shows no hardware counters", NO_PMU_FIX, code="hardware"))
         record_ok, record_fault = _try_record(found.path, folder)
         control_ok, control_fault = _try_control(found.path, folder)
         everywhere, _ = _count(found.path, folder, ("cpu-clock",), system_wide=True)
     faults += [fault for fault in (record_fault, control_fault) if fault is not None]
     if user_only:
         faults.append(
-            Fault("only user space is counted, since the kernel is closed to this user", PARANOID_FIX)
+            Fault(
+                "only user space is counted, since the kernel is closed to this user",
+                PARANOID_FIX,
+                code="user-space",
+            )
         )
     return PerfAbility(
         path=found.path,
@@ -161,6 +166,7 @@ def probe_perf() -> PerfAbility:
         paranoid=paranoid,
         census=census,
         faults=tuple(faults),
+        record_fault=record_fault,
     )
 
 

@@ -72,6 +72,7 @@ FAULTS = (
         UNSUPPORTED_COUNTERS,
         COUNTERS_FIX,
         consequence=True,
+        code="unsupported-counters",
     ),
     known(
         r"Instrument with name ['\"]([^'\"\n]+)['\"] cannot be found",

@@ -163,7 +163,7 @@ def _by_kernels(kernels: Sequence[KernelChange]) -> tuple[ComparisonOutcome, str
     if faster:
         return "improved", f"{plural(len(faster), what)} became faster."
     unsure = [k for k in kernels if k.word == "ambiguous" and k.share >= _SHARE]
-    doubt = next((why for k in unsure if (why := k.reason.partition("; but ")[2])), None)
+    doubt = next((k.doubt for k in unsure if k.doubt is not None), None)
     if doubt is not None:
         return "ambiguous", f"Cannot decide: {doubt}."
     if unsure:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from profkit.analysis.summaries.python import CUMULATIVE, OWN
 from profkit.analysis.summaries.readings import function_place
 from profkit.core.formatting import percent, plural, quantity
-from profkit.core.types import Hotspot, Profile, RunDocument
+from profkit.core.types import Hotspot, Profile, ProfileKind, RunDocument
 from profkit.reporting.charts.bars import Bar, bar_chart
 from profkit.reporting.html.chart_figures import figures, sentence, summary_of
 from profkit.reporting.html.part import Extras, Part
@@ -20,12 +19,15 @@ LEGEND = "Solid: its own time. Light: with all that it calls."
 def part(document: RunDocument, extras: Extras) -> Part | None:
     """Two charts, by own time and by that of all they call; why there are none where a run was to have them."""
     summary = summary_of(document, "python")
-    profiles = {profile.title: profile for profile in document.profiles}
-    chosen = ((OWN, "by own time", _own), (CUMULATIVE, "with what they call", _all))
+    profiles = {profile.kind: profile for profile in document.profiles}
+    chosen: tuple[tuple[ProfileKind, str, Callable[[Hotspot], float]], ...] = (
+        ("own-time", "by own time", _own),
+        ("cumulative-time", "with what they call", _all),
+    )
     charts = [
-        _chart(profiles[title], f"Python functions {words}", by)
-        for title, words, by in chosen
-        if title in profiles and profiles[title].hotspots
+        _chart(profiles[kind], f"Python functions {words}", by)
+        for kind, words, by in chosen
+        if kind in profiles and profiles[kind].hotspots
     ]
     headline = summary.headline if summary is not None else None
     if charts:

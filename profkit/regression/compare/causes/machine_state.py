@@ -67,7 +67,7 @@ def _weigh_kernel_state(change: KernelChange, baseline: RunDocument, candidate: 
     reason = state_change(baseline, candidate, 2.0 if change.word == "slower" else 0.5)
     if reason is None:
         return change
-    return replace(change, word="ambiguous", reason=f"{change.reason}; but {reason}")
+    return replace(change, word="ambiguous", reason=f"{change.reason}; but {reason}", doubt=reason)
 
 
 def state_change(baseline: RunDocument, candidate: RunDocument, ratio: float) -> str | None:
