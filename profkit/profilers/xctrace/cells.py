@@ -99,6 +99,13 @@ _THREAD = re.compile(r"(.*?)\s*\(?0x[0-9a-fA-F]+\)?\s*\((.*), pid: (-?\d{1,20})\
 _UNNUMBERED = re.compile(r"(.*?)\s*\((.*), pid: (-?\d{1,20})\)\s*", re.DOTALL)
 
 
+def process_label(process: Process | None) -> str:
+    """`python (4242)`, or the name alone."""
+    if process is None:
+        return "a process that is not named"
+    return process.name if process.pid is None else f"{process.name} ({process.pid})"
+
+
 def integer(text: str, tag: str) -> int | None:
     """A whole number; None where there is none. Raises UnreadableReport for what is none, or has over 20 digits."""
     text = text.strip()

@@ -7,6 +7,7 @@ of it has run on a Mac by this project yet.
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -92,3 +93,8 @@ def xpath(schema: str, run: int = 1) -> str:
     if not schema or any(character in "\"'<>&[]" for character in schema):
         raise ValueError(f"{schema!r} is no name of a schema")
     return f'/trace-toc/run[@number="{run}"]/data/table[@schema="{schema}"]'
+
+
+def export_line(schema: str, run: int | None) -> str:
+    """The command that exports one table of a run, to be typed; the first run where its number is not known."""
+    return shlex.join(table_argv("TRACE", schema, f"{schema}.xml", run=1 if run is None else run))

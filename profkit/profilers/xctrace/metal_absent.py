@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from profkit.core.formatting import quantity
 from profkit.core.types import MetalAbsent, MetalCounter
-from profkit.profilers.xctrace.command import GPU_COUNTERS, METAL, table_argv
+from profkit.profilers.xctrace.command import GPU_COUNTERS, METAL, export_line
 from profkit.profilers.xctrace.metal_counters import COUNTER_VALUES, COUNTERS
 from profkit.profilers.xctrace.metal_host import COMPLETED, ENCODERS, SUBMISSIONS
 from profkit.profilers.xctrace.metal_read import MetalTables
@@ -87,23 +86,24 @@ def _absences(
 
 
 def _absent(seen: Seen, schema: str, fix: str) -> MetalAbsent:
+    number = None if seen.run is None else seen.run.number
     if schema in seen.left_out:
         reason = f"the table could not be exported: {seen.left_out[schema]}"
-        return MetalAbsent(schema, reason, export_line(schema, seen.run))
+        return MetalAbsent(schema, reason, export_line(schema, number))
     if schema in seen.broken and schema not in seen.rows:
         return MetalAbsent(
-            schema, f"the table is damaged: {seen.broken[schema]}", export_line(schema, seen.run)
+            schema, f"the table is damaged: {seen.broken[schema]}", export_line(schema, number)
         )
     if schema in seen.timeless:
         return MetalAbsent(
-            schema, f"the table is damaged: {seen.timeless[schema]}", export_line(schema, seen.run)
+            schema, f"the table is damaged: {seen.timeless[schema]}", export_line(schema, number)
         )
     if seen.rows.get(schema):
         return MetalAbsent(schema, "none of its rows lies in the part that counts")
     if schema in seen.rows:
         return MetalAbsent(schema, "the table has no rows", fix)
     if seen.run is None or seen.run.has(schema):
-        return MetalAbsent(schema, "the table was not exported", export_line(schema, seen.run))
+        return MetalAbsent(schema, "the table was not exported", export_line(schema, number))
     template = seen.run.summary.get("template-name")
     with_what = f" (template {template})" if template else ""
     return MetalAbsent(schema, f"the recording has no such table{with_what}", _TEMPLATE)
@@ -152,9 +152,3 @@ def timeless_of(tables: MetalTables, recording: Recording) -> dict[str, str]:
         else:
             told[schema] = f"{wrong} tell no time"
     return told
-
-
-def export_line(schema: str, run: Run | None) -> str:
-    """The command that exports one table."""
-    argv = table_argv("TRACE", schema, f"{schema}.xml", run=run.number if run is not None else 1)
-    return shlex.join(argv)

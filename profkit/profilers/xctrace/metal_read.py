@@ -7,12 +7,59 @@ from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
 from profkit.analysis.timeline.spool import Spool
-from profkit.profilers.xctrace import metal_counters as counting
-from profkit.profilers.xctrace import metal_host as host
-from profkit.profilers.xctrace import metal_shaders as shading
-from profkit.profilers.xctrace import metal_states as states
-from profkit.profilers.xctrace import metal_work as work
 from profkit.profilers.xctrace.cells import Value
+from profkit.profilers.xctrace.metal_counters import (
+    COUNTER,
+    COUNTER_INFO,
+    COUNTER_VALUES,
+    COUNTERS,
+    RAW_SAMPLE,
+    SAMPLE,
+    CounterSamples,
+)
+from profkit.profilers.xctrace.metal_host import (
+    COMPLETED,
+    COMPLETION,
+    ENCODER,
+    ENCODERS,
+    ERROR,
+    ERRORS,
+    FRAME,
+    FRAMES,
+    SUBMISSION,
+    SUBMISSIONS,
+    Completions,
+    Encoders,
+    Errors,
+    Presents,
+    Submissions,
+)
+from profkit.profilers.xctrace.metal_shaders import (
+    LISTED,
+    SHADER,
+    SHADER_LIST,
+    SHADER_PC,
+    SHADER_PCS,
+    SHADERS,
+    ShaderTimes,
+)
+from profkit.profilers.xctrace.metal_states import (
+    ALLOCATED,
+    COMPILER,
+    COMPILING,
+    GPU_INFO,
+    INFO,
+    MEMORY,
+    PERFORMANCE,
+    PERFORMANCE_STATE,
+    THERMAL,
+    THERMAL_STATE,
+    Compiling,
+    GpuInfos,
+    Levels,
+    States,
+)
+from profkit.profilers.xctrace.metal_work import INTERVALS, STATE, STATES, WORK, GpuStates, GpuWork
 from profkit.profilers.xctrace.tables import Table
 
 Rows = Iterable[Sequence[Value]]
@@ -72,54 +119,54 @@ class MetalTables:
 
     spool: Spool
     latest: int | None = None
-    gpu_work: Kept[work.GpuWork] = field(default_factory=lambda: _kept(work.GpuWork))
-    gpu_states: Kept[work.GpuStates] = field(default_factory=lambda: _kept(work.GpuStates))
-    encoders: Kept[host.Encoders] = field(default_factory=lambda: _kept(host.Encoders))
-    submissions: Kept[host.Submissions] = field(default_factory=lambda: _kept(host.Submissions))
-    completions: Kept[host.Completions] = field(default_factory=lambda: _kept(host.Completions))
-    presents: Kept[host.Presents] = field(default_factory=lambda: _kept(host.Presents))
-    errors: Kept[host.Errors] = field(default_factory=lambda: _kept(host.Errors))
-    performance: Kept[states.States] = field(default_factory=lambda: _kept(states.States))
-    thermal: Kept[states.States] = field(default_factory=lambda: _kept(states.States))
-    memory: Kept[states.Levels] = field(default_factory=lambda: _kept(states.Levels))
-    compiling: Kept[states.Compiling] = field(default_factory=lambda: _kept(states.Compiling))
-    infos: Kept[states.GpuInfos] = field(default_factory=lambda: _kept(states.GpuInfos))
-    shaders: shading.ShaderTimes = field(default_factory=shading.ShaderTimes)
-    counters: counting.CounterSamples = field(init=False)
+    gpu_work: Kept[GpuWork] = field(default_factory=lambda: _kept(GpuWork))
+    gpu_states: Kept[GpuStates] = field(default_factory=lambda: _kept(GpuStates))
+    encoders: Kept[Encoders] = field(default_factory=lambda: _kept(Encoders))
+    submissions: Kept[Submissions] = field(default_factory=lambda: _kept(Submissions))
+    completions: Kept[Completions] = field(default_factory=lambda: _kept(Completions))
+    presents: Kept[Presents] = field(default_factory=lambda: _kept(Presents))
+    errors: Kept[Errors] = field(default_factory=lambda: _kept(Errors))
+    performance: Kept[States] = field(default_factory=lambda: _kept(States))
+    thermal: Kept[States] = field(default_factory=lambda: _kept(States))
+    memory: Kept[Levels] = field(default_factory=lambda: _kept(Levels))
+    compiling: Kept[Compiling] = field(default_factory=lambda: _kept(Compiling))
+    infos: Kept[GpuInfos] = field(default_factory=lambda: _kept(GpuInfos))
+    shaders: ShaderTimes = field(default_factory=ShaderTimes)
+    counters: CounterSamples = field(init=False)
     rows: dict[str, int] = field(default_factory=dict)
     outside: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.counters = counting.CounterSamples(self.spool)
+        self.counters = CounterSamples(self.spool)
 
     def takers(self) -> dict[str, tuple[tuple[str, ...], Callable[[Rows], None]]]:
         """By schema the columns that are wanted of it, and who takes them; in the order to be read in."""
         return {
-            work.INTERVALS: (work.WORK, self.gpu_work.read),
-            work.STATES: (work.STATE, self.gpu_states.read),
-            host.ENCODERS: (host.ENCODER, self.encoders.read),
-            host.SUBMISSIONS: (host.SUBMISSION, self.submissions.read),
-            host.COMPLETED: (host.COMPLETION, self.completions.read),
-            host.FRAMES: (host.FRAME, self.presents.read),
-            host.ERRORS: (host.ERROR, self.errors.read),
-            states.PERFORMANCE: (states.PERFORMANCE_STATE, self.performance.read),
-            states.THERMAL: (states.THERMAL_STATE, self.thermal.read),
-            states.MEMORY: (states.ALLOCATED, self.memory.read),
-            states.COMPILER: (states.COMPILING, self.compiling.read),
-            states.GPU_INFO: (states.INFO, self.infos.read),
-            shading.SHADERS: (shading.SHADER, self._shaders),
-            shading.SHADER_LIST: (shading.LISTED, self.shaders.add_list),
-            shading.SHADER_PCS: (shading.SHADER_PC, self._shader_pcs),
-            counting.COUNTERS: (counting.SAMPLE, self._counters),
-            counting.COUNTER_INFO: (counting.COUNTER, self.counters.add_info),
-            counting.COUNTER_VALUES: (counting.RAW_SAMPLE, self._counter_values),
+            INTERVALS: (WORK, self.gpu_work.read),
+            STATES: (STATE, self.gpu_states.read),
+            ENCODERS: (ENCODER, self.encoders.read),
+            SUBMISSIONS: (SUBMISSION, self.submissions.read),
+            COMPLETED: (COMPLETION, self.completions.read),
+            FRAMES: (FRAME, self.presents.read),
+            ERRORS: (ERROR, self.errors.read),
+            PERFORMANCE: (PERFORMANCE_STATE, self.performance.read),
+            THERMAL: (THERMAL_STATE, self.thermal.read),
+            MEMORY: (ALLOCATED, self.memory.read),
+            COMPILER: (COMPILING, self.compiling.read),
+            GPU_INFO: (INFO, self.infos.read),
+            SHADERS: (SHADER, self._shaders),
+            SHADER_LIST: (LISTED, self.shaders.add_list),
+            SHADER_PCS: (SHADER_PC, self._shader_pcs),
+            COUNTERS: (SAMPLE, self._counters),
+            COUNTER_INFO: (COUNTER, self.counters.add_info),
+            COUNTER_VALUES: (RAW_SAMPLE, self._counter_values),
         }
 
     def read(self, table: Table) -> None:
         """The rows of one table."""
         wanted, take = self.takers()[table.schema]
         found: Rows = table.rows(wanted)  # type: ignore[assignment]
-        if self.latest is not None and table.schema in (work.INTERVALS, work.STATES):
+        if self.latest is not None and table.schema in (INTERVALS, STATES):
             found = self._inside(table.schema, found, self.latest)
         rows = _Count(found)
         take(rows)
@@ -143,17 +190,17 @@ class MetalTables:
                 yield row
 
     @property
-    def told_states(self) -> work.GpuStates:
+    def told_states(self) -> GpuStates:
         """When GPUs were active; as if nothing had been told where too many rows tell no time."""
         states = self.gpu_states.best
-        return states if states.tells_time else work.GpuStates()
+        return states if states.tells_time else GpuStates()
 
     @property
     def timeless(self) -> dict[str, int]:
         """How many rows told no time of this recording, by schema, where those are too many to sum up the others."""
-        both: dict[str, work.GpuWork | work.GpuStates] = {
-            work.INTERVALS: self.gpu_work.best,
-            work.STATES: self.gpu_states.best,
+        both: dict[str, GpuWork | GpuStates] = {
+            INTERVALS: self.gpu_work.best,
+            STATES: self.gpu_states.best,
         }
         return {schema: one.skipped for schema, one in both.items() if not one.tells_time}
 

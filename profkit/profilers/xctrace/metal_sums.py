@@ -10,8 +10,7 @@ from typing import Any, Literal
 
 from profkit.analysis.timeline.spans import Spans, clipped, union
 from profkit.core.types import Kernel, KernelTime, MetalProcess, MetalWork, Spread
-from profkit.profilers.xctrace.cells import Process
-from profkit.profilers.xctrace.metal_target import told
+from profkit.profilers.xctrace.cells import Process, process_label
 
 MOST_TOLD = 512  # names of one kind that are told apart in a result
 REST = "[more]"
@@ -141,7 +140,7 @@ def _processes(
         count = int(inside.sum())
         if count or number in target:
             busy = (union(start[rows], end[rows]) & part).total
-            name = told(process) if process is None else process.name
+            name = process_label(process) if process is None else process.name
             pid = None if process is None else process.pid
             yield MetalProcess(name, pid, busy / 1e9, count, number in target)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from profkit.profilers.xctrace.cells import Process
+from profkit.profilers.xctrace.cells import Process, process_label
 from profkit.profilers.xctrace.toc import Run
 
 # They draw what others made, so they are never what was profiled unless the recording says so.
@@ -42,25 +42,25 @@ def choose_target(
     if pids:
         own = [n for n, process in enumerate(processes) if process is not None and process.pid in pids]
         if own:
-            return Target(frozenset(own), told(processes[max(own, key=lambda n: busy.get(n, 0))]))
+            return Target(frozenset(own), process_label(processes[max(own, key=lambda n: busy.get(n, 0))]))
     launched = _launched(run)
     if launched is not None:
         own = [n for n, process in enumerate(processes) if process is not None and _same(process, launched)]
         if own:
-            return Target(frozenset(own), told(launched))
+            return Target(frozenset(own), process_label(launched))
     called = {process for process in recorded if process is not None}
     found = _busiest(processes, busy, called)
     if found is not None:
         note = (
             f"the recording names no process: {found.name} counts, the busiest whose Metal calls it holds"
             if launched is None
-            else f"{told(launched)} was launched and had nothing on the GPU: {found.name} counts,"
+            else f"{process_label(launched)} was launched and had nothing on the GPU: {found.name} counts,"
             " whose Metal calls were recorded with it"
         )
         return Target(found.numbers, found.name, note)
     if launched is not None:
-        note = f"{told(launched)} was launched and had nothing on the GPU"
-        return Target(frozenset(), told(launched), note, (launched,))
+        note = f"{process_label(launched)} was launched and had nothing on the GPU"
+        return Target(frozenset(), process_label(launched), note, (launched,))
     others = {p for p in processes if p is not None and p.name not in COMPOSITORS}
     found = _busiest(processes, busy, others or {p for p in processes if p is not None})
     if found is None:
@@ -71,13 +71,6 @@ def choose_target(
         f"the recording names no process: {found.name} counts, the busiest on the GPU",
         guessed=True,
     )
-
-
-def told(process: Process | None) -> str:
-    """`python (4242)`, or the name alone."""
-    if process is None:
-        return "a process that is not told"
-    return process.name if process.pid is None else f"{process.name} ({process.pid})"
 
 
 def _launched(run: Run | None) -> Process | None:
@@ -104,7 +97,7 @@ def _busiest(
     process = processes[first]
     # A process that changed its name (exec) has several, with one pid.
     same = [n for n in own if process is not None and _same_pid(processes[n], process)]
-    return Target(frozenset(same or [first]), told(process))
+    return Target(frozenset(same or [first]), process_label(process))
 
 
 def _same_pid(one: Process | None, other: Process) -> bool:

@@ -14,9 +14,9 @@ from profkit.profilers.profiler import later
 from profkit.profilers.xctrace import alignment, raw_signposts
 from profkit.profilers.xctrace.alignment import Alignment
 from profkit.profilers.xctrace.cells import Process
+from profkit.profilers.xctrace.command import export_line
 from profkit.profilers.xctrace.folder import Exports, find_exports
 from profkit.profilers.xctrace.left_out import read_left_out
-from profkit.profilers.xctrace.metal_absent import export_line
 from profkit.profilers.xctrace.parsing import DamagedExport
 from profkit.profilers.xctrace.recording import Piece, Recording
 from profkit.profilers.xctrace.region_notes import read_notes
@@ -80,7 +80,7 @@ def _report(path: Path, exports: Exports, records: tuple[RegionRecord, ...]) -> 
         for table in _tables(exports, piece.schemas):
             piece.read(table)
         report = piece.finish(report)
-    damaged = (f"{one.told()}; again: {export_line(one.schema, run)}" for one in exports.broken)
+    damaged = (f"{one.told()}; again: {export_line(one.schema, number)}" for one in exports.broken)
     notes = (*exports.notes, *recording.alignment.notes, *_unread(exports))
     return replace(report, warnings=(*damaged, *report.warnings, *notes))
 

@@ -17,11 +17,10 @@ from profkit.profilers.xctrace.alignment import (
     align,
     read_clock,
 )
-from profkit.profilers.xctrace.cells import Backtrace, Process, Thread, Value
+from profkit.profilers.xctrace.cells import Backtrace, Process, Thread, Value, process_label
 from profkit.profilers.xctrace.folder import Exports, find_exports
 from profkit.profilers.xctrace.metal_host import COMPLETED, ENCODERS, SUBMISSIONS, encoder_name
 from profkit.profilers.xctrace.metal_states import PERFORMANCE, THERMAL
-from profkit.profilers.xctrace.metal_target import told
 from profkit.profilers.xctrace.metal_work import INTERVALS, STATES, label_of
 from profkit.profilers.xctrace.report import wanted_schemas
 from profkit.profilers.xctrace.tables import Row, Table, read_tables
@@ -152,7 +151,7 @@ class TimeLine:
                 "command buffer id": _number(buffer),
                 "encoder id": _number(encoder),
             }
-            group = f"{_device(gpu)}: {told(owner)}"
+            group = f"{_device(gpu)}: {process_label(owner)}"
             yield from _mark(start, duration, group, _text(channel) or "GPU", shown, "gpu", told_)
 
 
@@ -257,7 +256,7 @@ def _number(value: object) -> str | None:
 
 
 def _group(process: object) -> str:
-    return told(process if isinstance(process, Process) else None)
+    return process_label(process if isinstance(process, Process) else None)
 
 
 def _device(gpu: object) -> str:
