@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from profkit.kernels.sweep.story import read_sweep
+from profkit.kernels.sweep.journal import read_sweep
 from profkit.profiling.summarize import examine
 from profkit.reporting import sweep_html
 from profkit.reporting.html.collect import extras_of

@@ -21,8 +21,6 @@ TOO_FULL = {
     "profilers",
     "analysis/summaries",
     "analysis/timeline",
-    "kernels/sweep",
-    "kernels/operations",
     "profilers/nsys",
     "profilers/xctrace",
     "reporting",
@@ -40,8 +38,7 @@ BENCH = (
     "kernels/operations/cuda/",
     "kernels/operations/triton/",
     "kernels/sweep/bench",
-    "kernels/sweep/memory",
-    "kernels/sweep/roofs",
+    "kernels/sweep/device.py",
     "kernels/sweep/settings",
 )
 LATE = ("profkit.core.process_tree",)

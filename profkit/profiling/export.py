@@ -93,7 +93,7 @@ def sweep_in(folder: Path) -> SweepDocument | None:
 
     if not (folder / JOURNAL).is_file():
         return None
-    from profkit.kernels.sweep.story import read_sweep
+    from profkit.kernels.sweep.journal import read_sweep
 
     return read_sweep(folder)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -14,11 +15,19 @@ from profkit.core.errors import ProfkitError
 from profkit.core.progress import Progress
 from profkit.kernels.operations.registry import OPERATIONS
 from profkit.kernels.sweep import journal as journals
-from profkit.kernels.sweep.grid import BATCHES, DIMENSIONS, SEQUENCES
-from profkit.kernels.sweep.outputs import ask_place, write_records
-from profkit.kernels.sweep.request import wanted
-from profkit.kernels.sweep.story import SweepRequest, run_sweep
-from profkit.kernels.sweep.wish import Wish
+from profkit.kernels.sweep.journal import read_sweep, unfinished
+from profkit.kernels.sweep.outputs import check_writable, write_records
+from profkit.kernels.sweep.request import (
+    BATCHES,
+    DIMENSIONS,
+    SEQUENCES,
+    SweepOptions,
+    SweepRequest,
+    TimingOptions,
+    in_new_folder,
+    make_request,
+)
+from profkit.kernels.sweep.run import run_sweep
 
 LINE_SECONDS = 10.0  # between two lines of progress
 
@@ -58,35 +67,36 @@ def run_comprehensive_benchmark(
     after a Ctrl-C; what was measured until then is in `output_file`, too.
     """
     target = Path(output_file)
-    ask_place(target)
-    request = wanted(
-        operations=_words(operations),
-        implementations=_words(implementations),
-        batch=_words(batch_sizes),
-        sequence=_words(sequence_lengths),
-        dimension=_words(tensor_dimensions),
-        dtype=_words(dtypes),
-        direction=_words(directions),
+    check_writable(target)
+    options = SweepOptions(
+        operations=_joined(operations),
+        implementations=_joined(implementations),
+        batch=_joined(batch_sizes),
+        sequence=_joined(sequence_lengths),
+        dimension=_joined(tensor_dimensions),
+        dtype=_joined(dtypes),
+        direction=_joined(directions),
         device=device,
-        gpus=_words(gpus),
-        files=[Path(files)] if isinstance(files, (str, Path)) else [Path(file) for file in files],
-        wish=Wish(precision, budget, cold, threads),
+        gpus=_joined(gpus),
+        files=tuple(map(Path, [files] if isinstance(files, (str, Path)) else files)),
+        timing=TimingOptions(precision, budget, cold, threads),
         timeout=timeout,
         output=Path(folder),
-        unfinished=True,
     )
-    told = progress if progress is not None else _Lines()
+    request = make_request(options, make_folder=False)
+    before = unfinished(request)
+    request = replace(request, folder=before) if before is not None else in_new_folder(request)
     try:
-        document = run_sweep(request, told)
+        document = run_sweep(request, progress if progress is not None else _Lines())
     except BaseException:
         with suppress(ProfkitError):  # why it ended says more
-            _keep(request, target)
+            _write(request, target)
         raise
-    _keep(request, target)
+    _write(request, target)
     return records(document)
 
 
-def _words(values: object) -> str:
+def _joined(values: object) -> str:
     """As on the command line: one value, or several."""
     return (
         ",".join(map(str, values))
@@ -95,10 +105,8 @@ def _words(values: object) -> str:
     )
 
 
-def _keep(request: SweepRequest, target: Path) -> None:
+def _write(request: SweepRequest, target: Path) -> None:
     """Whatever is known by now as records in `target`."""
-    from profkit.kernels.sweep.story import read_sweep
-
     if (request.folder / journals.FILE).is_file():
         write_records(target, read_sweep(request.folder))
 
@@ -107,24 +115,24 @@ class _Lines:
     """A line on standard error now and then."""
 
     def __init__(self) -> None:
-        self._spoken = 0.0
+        self._printed = 0.0
 
     def begin(self, title: str, detail: str = "") -> None:
-        self._say(f"{title}: {detail}" if detail else title)
+        self._print(f"{title}: {detail}" if detail else title)
 
     def tick(self, seconds: float) -> None:
         """A line needs no clock."""
 
     def move(self, detail: str) -> None:
-        if monotonic() - self._spoken >= LINE_SECONDS:
-            self._say(f"  {detail}")
+        if monotonic() - self._printed >= LINE_SECONDS:
+            self._print(f"  {detail}")
 
     def end(self, result: str) -> None:
-        self._say(f"  {result}")
+        self._print(f"  {result}")
 
     def note(self, text: str) -> None:
-        self._say(f"  {text}")
+        self._print(f"  {text}")
 
-    def _say(self, line: str) -> None:
-        self._spoken = monotonic()
+    def _print(self, line: str) -> None:
+        self._printed = monotonic()
         print(line, file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""The processes of a sweep: a worker for each device, and where cores are free a relief for each, and helpers."""
+"""The processes of a sweep: a worker for each device; where cores are free also standby and compile workers."""
 
 from __future__ import annotations
 
@@ -9,62 +9,96 @@ from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from profkit.core.types import GridPoint
+from profkit.core.errors import MachineError
+from profkit.execution.client import WorkerClient, WorkerCommand
+from profkit.execution.pool import StandbyWorker
 from profkit.hardware.container import available_memory, read_limits
 from profkit.hardware.gpu import read_gpus
 from profkit.kernels.operations.compiled import NAME as COMPILED
 from profkit.kernels.operations.cuda import cache
-from profkit.kernels.sweep.ahead import Ahead, how_many
-from profkit.kernels.sweep.hand import Hand, traced
-from profkit.kernels.sweep.order import Work
-from profkit.kernels.sweep.relief import Relief
-from profkit.kernels.sweep.sweep_request import SweepRequest
+from profkit.kernels.sweep.request import SweepRequest
+from profkit.kernels.sweep.schedule import Precompile, Work, compile_workers
 
 LOG = "worker.log"
-CONTEXT_BYTES = 0.65e9  # of the device that a helper holds (H200, CUDA 13)
-HELPER_BYTES = 1.5e9  # of the host
+MEASURES = "profkit.kernels.sweep.worker:MeasuringWorker"
+COMPILES = "profkit.kernels.sweep.worker:CompileWorker"
+CONTEXT_BYTES = 0.65e9  # of the device that a compile worker holds (H200, CUDA 13)
+COMPILE_WORKER_BYTES = 1.5e9  # of the host
 OUR_KERNELS = ("Triton", "CUDA")
 LARGER, LARGEST = (
     1 << 21,
     1 << 24,
-)  # elements: some kernels are others from there on; a helper holds no more than these
-SHARE = 8  # one in so many of the memory is the helpers'
+)  # elements: some kernels are others from the first on; no more than the second
+SHARE = 8  # one in so many of the device's memory is for the compile workers
 
 
-def workers(request: SweepRequest) -> list[Hand]:
+def measuring_workers(request: SweepRequest) -> list[WorkerClient]:
     """A worker for each device; each sees that device alone."""
-    return [
-        Hand(request.python, _device(request), request.files, env, request.folder / LOG)
-        for env in _places(request)
-    ]
+    return [WorkerClient(command) for command in _commands(request)]
 
 
-def reliefs(request: SweepRequest, work: Sequence[Work]) -> list[Relief]:
+def standby_workers(request: SweepRequest, work: Sequence[Work]) -> list[StandbyWorker]:
     """One for each worker where something is compiled on a GPU; none where cores are few, and none under a tracer."""
-    places = _places(request)
-    if request.device == "cpu" or not _compiles(work) or cores() < 3 * len(places) or traced(os.environ):
+    commands = _commands(request)
+    compiles = any(COMPILED in names for _, names in work)
+    if request.device == "cpu" or not compiles or cores() < 3 * len(commands) or is_traced(os.environ):
         return []
-    log = request.folder / LOG
-    return [Relief(Hand(request.python, _device(request), request.files, env, log)) for env in places]
+    return [StandbyWorker(WorkerClient(command)) for command in commands]
 
 
-def ahead(request: SweepRequest, work: Sequence[Work]) -> Ahead:
-    """Helpers for what will be compiled, as many as there is room for."""
-    beside, places = request.device != "cpu", _places(request)
+def precompile(request: SweepRequest, work: Sequence[Work]) -> Precompile:
+    """Compile workers for what will be compiled, as many as fit into the memory."""
+    beside, commands = request.device != "cpu", _commands(request)
     tasks = tasks_of(work, kernels=beside)
-    count = how_many(len(tasks), len(places), cores(), _room(beside), beside=beside)
-    if traced(os.environ):
+    count = compile_workers(len(tasks), len(commands), cores(), _most_by_memory(beside), beside=beside)
+    if is_traced(os.environ):
         count = 0
-    nowhere, device = Path(os.devnull), _device(request)  # what they have to say the worker will say, too
-    hands = [
-        Hand(request.python, device, (), places[number % len(places)], nowhere, kind="helper")
+    clients = [
+        WorkerClient(
+            replace(
+                commands[number % len(commands)],
+                factory=COMPILES,
+                arguments=(_device(request),),
+                log=Path(os.devnull),  # what they have to say the worker will say, too
+                ends_itself=False,
+            )
+        )
         for number in range(count)
     ]
-    return Ahead(hands, tasks, beside=beside, threads=request.wish.threads)
+    return Precompile(clients, tasks, beside=beside, threads=request.timing.threads)
+
+
+def check_device(slot: int, about: Mapping[str, object], first: Mapping[str, object]) -> None:
+    """Raises MachineError where a worker is on another kind of device than the first one."""
+    if about["device"] != first["device"]:
+        raise MachineError(
+            f"GPU {slot} of those asked is {about['device']}, and the first {first['device']}",
+            "--gpus with devices of one kind",
+        )
+
+
+def is_traced(env: Mapping[str, str]) -> bool:
+    """Whether processes with this environment are under a tracer that loads itself into them: nsys, ncu, a preload."""
+    return bool(env.get("LD_PRELOAD")) or any(
+        name.endswith("_INJECTION64_PATH") or name.startswith("NSYS_") or name == "PROFKIT_DIRECTIVE"
+        for name in env
+    )
+
+
+def _commands(request: SweepRequest) -> list[WorkerCommand]:
+    """A worker that is traced may end by itself: nsys writes down what it has of a process when that ends."""
+    log = request.folder / LOG
+    arguments = (_device(request), *request.files)
+    return [
+        WorkerCommand(
+            MEASURES, arguments, request.python, env, log, ends_itself=is_traced({**os.environ, **env})
+        )
+        for env in _environments(request)
+    ]
 
 
 def tasks_of(work: Sequence[Work], *, kernels: bool) -> list[Work]:
-    """What helpers compile, in the order of the work: Inductor each shape, and where there are `kernels` of our own
+    """What compile workers do, in the order of the work: Inductor each shape, and where there are `kernels` of our own
     those of one small and one larger shape for each width of rows, which others of that width use, too.
     """
     tasks: list[Work] = []
@@ -96,10 +130,6 @@ def cores() -> int:
     return count if limit is None else max(1, min(count, int(limit)))
 
 
-def _compiles(work: Sequence[Work]) -> list[GridPoint]:
-    return [point for point, names in work if COMPILED in names]
-
-
 def _device(request: SweepRequest) -> str:
     return "cpu" if request.device == "cpu" else "cuda:0"
 
@@ -117,7 +147,7 @@ def bytecode() -> dict[str, str]:
     return {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(folder.with_name("bytecode"))}
 
 
-def _places(request: SweepRequest) -> list[Mapping[str, str]]:
+def _environments(request: SweepRequest) -> list[Mapping[str, str]]:
     """For each worker what its environment says of devices, and of where Triton keeps its kernels.
 
     A process in which Inductor has run would keep them in Inductor's folder, and not find what others compiled.
@@ -133,12 +163,12 @@ def _places(request: SweepRequest) -> list[Mapping[str, str]]:
     return [{"CUDA_VISIBLE_DEVICES": name, **kept} for name in device_names(request.gpus, visible)]
 
 
-def _room(device: bool) -> int | None:
-    """Helpers that the memory has room for; None where nobody tells."""
+def _most_by_memory(device: bool) -> int | None:
+    """How many compile workers fit into the memory; None where it is not known."""
     free = available_memory()
-    rooms = [] if free is None else [int(free / 2 / HELPER_BYTES)]
+    counts = [] if free is None else [int(free / 2 / COMPILE_WORKER_BYTES)]
     if device:
-        rooms += [
+        counts += [
             int(gpu.memory_bytes / SHARE / CONTEXT_BYTES) for gpu in read_gpus()[:1] if gpu.memory_bytes
         ]
-    return min(rooms, default=None)
+    return min(counts, default=None)

@@ -1,7 +1,7 @@
-"""What holds a worker: it ends with the sweep, goes first where memory runs out, and gets no more than there is.
+"""Limits of a worker process: it ends with its parent, is killed first where memory runs out, and has a memory limit.
 
-For the worker's own process, before anything heavy is loaded. Each is a plea to Linux; on other systems a thread sees
-that the sweep is gone, and nothing limits the memory.
+Called in the worker's own process, before anything heavy is loaded. They are Linux features; on other systems a thread
+notices that the parent is gone, and nothing limits the memory.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def end_with(parent: int) -> None:
         if os.getppid() != parent:  # it went before this was asked
             os._exit(1)
         return
-    threading.Thread(target=_watch, args=(parent,), name="leash", daemon=True).start()
+    threading.Thread(target=_watch, args=(parent,), name="end-with-parent", daemon=True).start()
 
 
 def _watch(parent: int) -> None:
@@ -37,8 +37,8 @@ def _watch(parent: int) -> None:
     os._exit(1)
 
 
-def go_first() -> None:
-    """Let the kernel end this process before any other where memory runs out (proc(5): oom_score_adj)."""
+def be_killed_first() -> None:
+    """Let the kernel kill this process before any other where memory runs out (proc(5): oom_score_adj)."""
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")
 
@@ -46,23 +46,23 @@ def go_first() -> None:
 def limit_memory(free: int | None, share: float = 1.0) -> None:
     """Let this process have `share` of `free` bytes beyond what it has: more is refused (setrlimit(2): RLIMIT_DATA).
 
-    Without it Linux promises memory that it does not have, and ends somebody when it is used.
+    Without it Linux promises memory that it does not have, and kills some process when it is used.
     """
-    held = data_bytes()
-    if free is None or held is None:
+    used = data_bytes()
+    if free is None or used is None:
         return
     import resource
 
     with suppress(OSError, ValueError):
         _, most = resource.getrlimit(resource.RLIMIT_DATA)
-        wanted = held + int(MARGIN * share * free)
+        wanted = used + int(MARGIN * share * free)
         resource.setrlimit(
             resource.RLIMIT_DATA, (wanted if most == resource.RLIM_INFINITY else min(wanted, most), most)
         )
 
 
 def data_bytes() -> int | None:
-    """What RLIMIT_DATA counts of this process; None where nothing tells."""
+    """What RLIMIT_DATA counts of this process; None where it is not known."""
     if platform.system() != "Linux":
         return None
     with suppress(OSError, ValueError, IndexError):
@@ -73,7 +73,7 @@ def data_bytes() -> int | None:
 
 
 def kills_for_memory() -> int | None:
-    """How many processes the kernel has ended here because memory ran out; None where it does not say."""
+    """How many processes the kernel has killed on this machine because memory ran out; None where it is not known."""
     with suppress(OSError, ValueError, IndexError):
         for line in Path("/proc/vmstat").read_text().splitlines():
             if line.startswith("oom_kill "):
