@@ -22,7 +22,6 @@ TOO_FULL = {
     "analysis/summaries",
     "analysis/timeline",
     "profilers/nsys",
-    "profilers/xctrace",
     "reporting",
     "reporting/charts",
     "reporting/html",
