@@ -25,9 +25,6 @@ TOO_FULL = {
     "reporting",
     "reporting/charts",
     "reporting/html",
-    "regression/nightly",
-    "regression/history",
-    "regression/compare/causes",
 }  # to be merged; only ever shorter
 HEAVY = {"torch", "triton", "numpy", "psutil", "yaml", "rich", "capstone", "pyarrow", "typer", "jinja2"}
 # typer makes the options; process_tree is itself loaded when the first child is started.

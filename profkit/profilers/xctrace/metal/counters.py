@@ -1,16 +1,13 @@
-"""The unit of a GPU counter, as the label of its samples says it: per cent on one chip, GB/s on another.
+"""GPU counters: `metal-gpu-counter-intervals`, or `gpu-counter-info` with `gpu-counter-value`.
 
-Labels read "78.9400% (Percentage of ...)", "8.8599 GB/s", "0.0148% (9.Texture Write Limiter)". The column `value` holds
-the number of the label (recordings of an M1, an M3 and an M3 Ultra); that is checked on each counter, not believed.
+Both hold samples of the device, not of a process, every 3 to 330 us; a sample of the second holds until the next one of
+its counter and ring buffer. The GPU is not sampled all the time (seen: 37 to 79 %), so each mean is weighted by how long
+its samples held, and comes with the share of the time that they cover. Samples of several ring buffers go into one mean:
+which part of the GPU each speaks of is not known.
 
-GPU counters as they stream by: `metal-gpu-counter-intervals`, or `gpu-counter-info` with `gpu-counter-value`.
-
-Both hold samples, of the device and not of a process, every 3 to 330 us; a sample of the second holds until the next
-one of its counter and ring buffer. The GPU is not sampled all the time (seen: 37 to 79 %), so each mean is weighted by
-how long its samples held and comes with the share of the time that they cover. What comes of several ring buffers side
-by side is one mean: which part of the GPU each speaks of is not told.
-
-Samples of GPU counters in the part that counts: means by how long each held, extremes, and what they cover.
+The unit of a counter stands in the labels of its samples: "78.9400% (Percentage of ...)", "8.8599 GB/s", "0.0148%
+(9.Texture Write Limiter)". The column `value` holds the number of the label (recordings of an M1, an M3 and an M3
+Ultra); that is checked for each counter.
 """
 
 from __future__ import annotations
@@ -22,8 +19,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from profkit.analysis.timeline.spans import Spans, Union, clipped
-from profkit.analysis.timeline.spool import Spool
+from profkit.analysis.timeline.records import Spool
+from profkit.analysis.timeline.spans import Spans, Union, overlap_lengths
 from profkit.core.types import MetalCounter
 from profkit.profilers.xctrace.cells import Value
 from profkit.profilers.xctrace.metal.work import MORE, NumberedNames, interval, text
@@ -360,12 +357,12 @@ def _sum_samples(samples: CounterSamples, part: Spans, busy: Spans | None, size:
     for number, hold in samples.longest.items():
         longest[number] = hold
     for counter, start, end, value in _blocks(samples, part, longest):
-        held = clipped(start, end, part)
+        held = overlap_lengths(start, end, part)
         sums.weight += np.bincount(counter, held, size)
         sums.total += np.bincount(counter, held * value, size)
         sums.count += np.bincount(counter, minlength=size)
         if working is not None:
-            active = clipped(start, end, working)
+            active = overlap_lengths(start, end, working)
             sums.active_weight += np.bincount(counter, active, size)
             sums.active_total += np.bincount(counter, active * value, size)
             sums.touched += np.bincount(counter, held * (active > 0), size)
@@ -385,7 +382,7 @@ def _blocks(samples: CounterSamples, part: Spans, longest: Any) -> Iterator[tupl
 
     for block in samples.spool:
         end = np.minimum(block["end"], block["start"] + longest[block["counter"]])
-        inside = clipped(block["start"], end, part) > 0
+        inside = overlap_lengths(block["start"], end, part) > 0
         if inside.any():
             yield block["counter"][inside], block["start"][inside], end[inside], block["value"][inside]
 
@@ -429,7 +426,7 @@ def _add_coverage(sums: _Sums, counter: Any, start: Any, end: Any, part: Spans) 
             sums.unordered.add(at)
         sums.begun[at] = begun.max()
         reached = np.maximum.accumulate(np.r_[sums.reached[at], end[own]])
-        sums.covered[at] += clipped(
+        sums.covered[at] += overlap_lengths(
             np.maximum(start[own], reached[:-1]), np.maximum(end[own], reached[:-1]), part
         ).sum()
         sums.reached[at] = reached[-1]

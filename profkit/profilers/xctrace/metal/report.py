@@ -12,9 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from profkit.analysis.timeline.slices import shares, states
-from profkit.analysis.timeline.spans import Spans, longest, spans_of, union
-from profkit.analysis.timeline.spool import Spool
+from profkit.analysis.timeline.records import Spool
+from profkit.analysis.timeline.spans import Spans, longest_span, slice_shares, slice_states, spans_of, union
 from profkit.analysis.timeline.windows import EVER
 from profkit.core.types import Gpu, GpuTrace, MetalDevice, MetalOverTime, MetalTrace, Report
 from profkit.profilers.xctrace.alignment import TraceRecording
@@ -134,7 +133,7 @@ def _metal(
         device_busy=None if seen is None else _to_seconds((seen & counted).total),
         process_busy=_to_seconds((busy & counted).total) if known else None,
         others=_to_seconds((others & counted).total) if known and others is not None else None,
-        longest_gap=_to_seconds(longest(idle)) if window.total else None,
+        longest_gap=_to_seconds(longest_span(idle)) if window.total else None,
         processes=sums.processes_in(
             processes, rows["process"], rows["start"], rows["end"], counted, part.target.numbers
         ),
@@ -236,9 +235,9 @@ def _over_time(
         return None
     return MetalOverTime(
         _to_seconds(extent[1] - extent[0]),
-        shares(seen, *extent),
-        shares(part.busy, *extent) if len(part.busy) else (),
-        states(performance, *extent),
+        slice_shares(seen, *extent),
+        slice_shares(part.busy, *extent) if len(part.busy) else (),
+        slice_states(performance, *extent),
     )
 
 
