@@ -1,9 +1,9 @@
 """GPU counters: `metal-gpu-counter-intervals`, or `gpu-counter-info` with `gpu-counter-value`.
 
-Both hold samples of the device, not of a process, every 3 to 330 us; a sample of the second holds until the next one of
-its counter and ring buffer. The GPU is not sampled all the time (seen: 37 to 79 %), so each mean is weighted by how long
-its samples held, and comes with the share of the time that they cover. Samples of several ring buffers go into one mean:
-which part of the GPU each speaks of is not known.
+Both hold samples of the device, not of a process, every 3 to 330 us; a sample of the second holds until the next one
+of its counter and ring buffer. The GPU is not sampled all the time (37 to 79 % in recordings), so each mean is weighted
+by how long its samples held, and comes with the share of the time that they cover. Samples of several ring buffers go
+into one mean: which part of the GPU each speaks of is not known.
 
 The unit of a counter stands in the labels of its samples: "78.9400% (Percentage of ...)", "8.8599 GB/s", "0.0148%
 (9.Texture Write Limiter)". The column `value` holds the number of the label (recordings of an M1, an M3 and an M3
