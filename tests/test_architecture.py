@@ -21,7 +21,6 @@ TOO_FULL = {
     "profilers",
     "analysis/summaries",
     "analysis/timeline",
-    "profilers/nsys",
     "reporting",
     "reporting/charts",
     "reporting/html",

@@ -1,16 +1,173 @@
-"""The tables of CUPTI activities as columns for `timeline`, block by block, whatever the schema's version lacks."""
+"""The tables of CUPTI activities as columns for `timeline`, block by block, whatever the schema's version lacks.
+
+A launch configuration travels in four numbers, since SQLite hands over a row of 6 in half the time of one of 14.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from profkit.analysis.timeline.records import ACTIVITY, CALL, GRAPH, KERNEL, TRANSFER, Columns, Tables
-from profkit.profilers.nsys.configurations import Configurations, device_of, packed
-from profkit.profilers.nsys.database import Database
-from profkit.profilers.nsys.names import call_name
-from profkit.profilers.nsys.sorted_blocks import in_order, merged
+from profkit.analysis.timeline.records import (
+    ACTIVITY,
+    CALL,
+    GRAPH,
+    KERNEL,
+    MOST_CONFIGURATIONS,
+    OTHER,
+    TRANSFER,
+    Columns,
+    Configuration,
+    Tables,
+)
+from profkit.profilers.nsys.database import Database, call_name
+
+
+class OutOfOrder(Exception):
+    """A table is not in the order of its starts; it has to be sorted."""
+
+
+def check_order(blocks: Iterable[Columns]) -> Iterator[Columns]:
+    """Each block sorted, as nsys leaves a table in all but a few places.
+
+    Raises OutOfOrder where a block begins before the one before it ends.
+    """
+    import numpy as np
+
+    last = -(1 << 62)
+    for block in blocks:
+        starts = block["start"]
+        if len(starts):
+            if (starts[1:] < starts[:-1]).any():
+                block = block[np.argsort(starts, kind="stable")]
+            if int(block["start"][0]) < last:
+                raise OutOfOrder
+            last = int(block["start"][-1])
+        yield block
+
+
+def merge_blocks(streams: list[Iterator[Columns]]) -> Iterator[Columns]:
+    """Several sorted streams as one. What is given out lies before everything that is still to come."""
+    import numpy as np
+
+    waiting: list[Columns | None] = [next(stream, None) for stream in streams]
+    while True:
+        there = [block for block in waiting if block is not None and len(block)]
+        for at, block in enumerate(waiting):
+            if block is not None and not len(block):
+                waiting[at] = next(streams[at], None)
+                break
+        else:
+            if not there:
+                return
+            horizon = min(int(block["start"][-1]) for block in there)
+            parts = []
+            for at, block in enumerate(waiting):
+                if block is None:
+                    continue
+                cut = int(np.searchsorted(block["start"], horizon, side="right"))
+                parts.append(block[:cut])
+                waiting[at] = block[cut:] if cut < len(block) else next(streams[at], None)
+            joined = np.concatenate(parts)
+            yield joined[np.argsort(joined["start"], kind="stable")]
+
+
+_NAMES = ("demangledName", "shortName", "mangledName")
+
+
+def pack_columns(there: frozenset[str], number: Callable[[str], str]) -> tuple[str, str, str, str]:
+    """Expressions for the grid, the block (with registers, and the device above bit 40), the names, and the memory.
+
+    `there` are the columns that the table has, `number` makes an expression of one. CUDA's own limits: of a grid x is
+    below 2^31, y and z below 2^16; of a block x and y are up to 2^10, z up to 2^6.
+    """
+
+    def together(*parts: tuple[str, int]) -> str:
+        return " | ".join(f"({number(column)} << {shift})" for column, shift in parts)
+
+    name = next((n for n in _NAMES if n in there), _NAMES[0])
+    return (
+        together(("gridX", 0), ("gridY", 31), ("gridZ", 47)),
+        together(("blockX", 0), ("blockY", 11), ("blockZ", 22), ("registersPerThread", 29), ("deviceId", 40)),
+        f"({number(name)} << 32) | ({number(_NAMES[-1])} & 4294967295)",
+        " + ".join(number(column) for column in ("staticSharedMemory", "dynamicSharedMemory")),
+    )
+
+
+def device_of(block: Any) -> Any:
+    """The device out of the second of the four numbers."""
+    return (block >> 40) & 0x7FFF
+
+
+@dataclass
+class ConfigurationTable:
+    """Gives each configuration its place in `tables`, in the order in which they come."""
+
+    database: Database
+    tables: Tables
+    _numbers: dict[tuple[int, int, int, int], int] = field(default_factory=dict)
+    _folded: int | None = None
+
+    def of(self, grid: Any, block: Any, names: Any, shared: Any) -> Any:
+        """The numbers of the configurations of a block's rows, each of which is told by four numbers."""
+        import numpy as np
+
+        block = block & ((1 << 40) - 1)
+        keys = np.stack([grid, block, names, shared], axis=1)
+        # Rows as wholes, by a hash that is checked: a collision would join two kernels.
+        with np.errstate(over="ignore"):
+            hashed = grid * 0x2545F4914F6CDD1D + block
+            hashed = hashed * 0x2545F4914F6CDD1D + names
+            hashed = hashed * 0x2545F4914F6CDD1D + shared
+        _, first, where = np.unique(hashed, return_index=True, return_inverse=True)
+        if not (keys[first][where] == keys).all():
+            _, first, where = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+        found = [tuple(row) for row in keys[first].tolist()]
+        self._name([row for row in found if row not in self._numbers])
+        return np.array([self._numbers.get(row, self._folded) for row in found], dtype=np.int32)[
+            where.reshape(-1)
+        ]
+
+    def _name(self, new: list[tuple[int, int, int, int]]) -> None:
+        texts = self.database.strings(sorted({n for row in new for n in (row[2] >> 32, row[2] & 0xFFFFFFFF)}))
+        table = self.tables.configurations
+        for row in new:
+            if len(table) >= MOST_CONFIGURATIONS:
+                self._fold()
+                return
+            grid, block, names, shared = row
+            self._numbers[row] = len(table)
+            mangled = texts.get(names & 0xFFFFFFFF)
+            name = texts.get(names >> 32) or mangled or f"[kernel {names >> 32}]"
+            table.append(
+                Configuration(
+                    name,
+                    (grid & 0x7FFFFFFF, (grid >> 31) & 0xFFFF, (grid >> 47) & 0xFFFF),
+                    (block & 0x7FF, (block >> 11) & 0x7FF, (block >> 22) & 0x7F),
+                    mangled,
+                    (block >> 29) & 0x7FF or None,
+                    shared,
+                )
+            )
+
+    def graph(self, number: int) -> int:
+        """The number of a graph, as of a kernel: it repeats like one."""
+        row, table = (-1, -1, number, 0), self.tables.configurations
+        if row not in self._numbers:
+            if len(table) >= MOST_CONFIGURATIONS:
+                return self._fold()
+            self._numbers[row] = len(table)
+            table.append(Configuration(f"[CUDA graph {number}]", (0, 0, 0), (0, 0, 0)))
+        return self._numbers[row]
+
+    def _fold(self) -> int:
+        """The number of all that come when the table is full."""
+        if self._folded is None:
+            self._folded = len(self.tables.configurations)
+            self.tables.configurations.append(Configuration(OTHER, (0, 0, 0), (0, 0, 0)))
+        return self._folded
+
 
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
 GRAPHS = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
@@ -55,10 +212,10 @@ class Activities:
     kernels: int = 0
     processes: dict[int, int] = field(default_factory=dict)  # nsys' number -> ours
     threads: dict[int, int] = field(default_factory=dict)
-    _configurations: Configurations = field(init=False)
+    _configurations: ConfigurationTable = field(init=False)
 
     def __post_init__(self) -> None:
-        self._configurations = Configurations(self.database, self.tables)
+        self._configurations = ConfigurationTable(self.database, self.tables)
 
     def blocks(self) -> Iterator[Columns]:
         """All of it, in the order of the starts. Raises OutOfOrder, NotNumbers."""
@@ -67,14 +224,14 @@ class Activities:
         copies = self._transfers(COPIES, self._number(COPIES, "copyKind"), COPY_KINDS)
         fills = self._transfers(FILLS, "0", {0: MEMSET})
         streams = (self._kernel_blocks(), copies, fills, self._graph_blocks())
-        for block in merged([in_order(map(self._sane, stream)) for stream in streams]):
+        for block in merge_blocks([check_order(map(self._sane, stream)) for stream in streams]):
             self.kernels += int(np.count_nonzero(block["kind"] == KERNEL))
             self.graphs += int(np.count_nonzero(block["kind"] == GRAPH))
             yield block
 
     def calls(self) -> Iterator[Columns]:
         """The host's calls into CUDA, in the order of their starts. Raises OutOfOrder, NotNumbers."""
-        yield from in_order(map(self._sane, self._call_blocks()))
+        yield from check_order(map(self._sane, self._call_blocks()))
 
     def _call_blocks(self) -> Iterator[Columns]:
         import numpy as np
@@ -106,7 +263,7 @@ class Activities:
 
     def _kernel_blocks(self) -> Iterator[Columns]:
         there = self.database.columns(KERNELS)
-        grid, shape, names, memory = packed(there, lambda column: self._number(KERNELS, column))
+        grid, shape, names, memory = pack_columns(there, lambda column: self._number(KERNELS, column))
         fields = (
             f"{self._common(KERNELS)}, {grid}, {shape} | ({self._is_graph(KERNELS)} << 62), {names}, {memory}"
         )

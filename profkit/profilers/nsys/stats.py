@@ -1,18 +1,149 @@
-"""Reads what `nsys stats` printed: kernels, copies, ranges and calls, summed up or one by one."""
+"""Reads what `nsys stats` printed: kernels, copies, ranges and calls, summed up or (`cuda_gpu_trace`) one by one."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from profkit.analysis.timeline.records import Collected, Configuration, Recording
+from profkit.analysis.timeline.trace import build_trace
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import ApiCall, GpuRange, GpuTrace, Kernel, KernelTime, Report, Transfer
+from profkit.profilers.nsys.database import call_name
 from profkit.profilers.nsys.faults import explain
-from profkit.profilers.nsys.names import call_name
-from profkit.profilers.nsys.stats_cells import COPY, copy_kind, seconds, size_of, split_range, triple, whole
-from profkit.profilers.nsys.stats_text import SIGN, Section, Text, parse
+from profkit.profilers.nsys.stats_tables import Section, Text, parse_tables
+
+_SECONDS = {
+    "ns": 1e-9,
+    "nsec": 1e-9,
+    "us": 1e-6,
+    "usec": 1e-6,
+    "μs": 1e-6,
+    "ms": 1e-3,
+    "msec": 1e-3,
+    "s": 1.0,
+    "sec": 1.0,
+}
+_BYTES = {"b": 1, "kb": 1e3, "mb": 1e6, "gb": 1e9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
+COPY = re.compile(r"\[(?:CUDA )?(?:Unified Memory )?(memcpy|memset|copy)\s*([^\]]*)\]", re.IGNORECASE)
+_DIRECTIONS = {
+    "htod": "host to device",
+    "dtoh": "device to host",
+    "dtod": "device to device",
+    "htoh": "host to host",
+    "ptop": "peer to peer",
+}
+
+
+def split_range(text: str) -> tuple[str, str | None]:
+    """A range's name and domain: nsys writes `domain:name`, and `:name` for the default domain."""
+    domain, colon, name = text.partition(":")
+    return (name, domain or None) if colon else (text, None)
+
+
+def copy_kind(name: str) -> str:
+    """`[CUDA memcpy Host-to-Device]` and `[CUDA memcpy HtoD]` in the words that all traces use."""
+    matched = COPY.match(name)
+    if matched is None:
+        return name
+    if matched[1].lower() == "memset":
+        return "memset"
+    direction = matched[2].strip()
+    return _DIRECTIONS.get(direction.lower(), direction.replace("-", " ").lower() or "copy")
+
+
+def number(text: str | None) -> float | None:
+    """A finite number, or None."""
+    try:
+        value = float(text or "")
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def whole_number(text: str | None) -> int | None:
+    """A whole number that is not negative, or None."""
+    value = number(text)
+    return int(value) if value is not None and value >= 0 else None
+
+
+def cell_seconds(section: Section, row: dict[str, str], column: str) -> float | None:
+    """A time in seconds, by the unit in its header; before 2021.4 there was none, and all times were ns."""
+    value = number(row.get(column))
+    factor = _SECONDS.get(section.units.get(column, "ns").lower())
+    return None if value is None or factor is None or value < 0 else value * factor
+
+
+def cell_bytes(section: Section, row: dict[str, str], column: str) -> int | None:
+    """Bytes, by the unit in the header."""
+    value = number(row.get(column))
+    factor = _BYTES.get(section.units.get(column, "b").lower())
+    return None if value is None or factor is None else round(value * factor)
+
+
+def triple(text: str | None) -> tuple[int, ...]:
+    """`   4    1    1` as three numbers; zeros where it is not told."""
+    numbers = [int(part) for part in re.findall(r"\d{1,10}", text or "")][:3]
+    return tuple((*numbers, 1, 1)[:3]) if numbers else (0, 0, 0)
+
+
+_DEVICE = re.compile(r"\((\d{1,4})\)\s*$")  # "NVIDIA H200 (0)"
+
+
+@dataclass
+class Launches:
+    """Takes one row after the other. `odd` rows have no time."""
+
+    collected: Collected = field(default_factory=Collected)
+    odd: int = 0
+
+    def take(self, section: Section, row: dict[str, str]) -> None:
+        """Take note of a row."""
+        start, length = cell_seconds(section, row, "start"), cell_seconds(section, row, "duration")
+        if start is None or length is None:
+            self.odd += 1
+            return
+        begin = round(start * 1e9)
+        end = begin + round(length * 1e9)
+        named = _DEVICE.search(row["device"])
+        device = int(named[1]) if named else 0
+        key, name = whole_number(row["corrid"]), row["name"]
+        key = -1 if key is None else key
+        if COPY.match(name):
+            size = cell_bytes(section, row, "bytes") or 0
+            self.collected.transfer(copy_kind(name), begin, end, size, key=key, device=device)
+        else:
+            self.collected.kernel(_configuration(section, row), begin, end, key=key, device=device)
+
+    def trace(self) -> tuple[GpuTrace, list[str]]:
+        """What the rows tell, and what is to be said of it."""
+        collected = self.collected
+        trace, notes = build_trace(
+            Recording("nsys", collected.activities(), collected.calls(), collected.tables)
+        )
+        return trace, list(notes)
+
+
+def _configuration(section: Section, row: dict[str, str]) -> Configuration:
+    def three(names: tuple[str, str, str]) -> tuple[int, int, int]:
+        x, y, z = (whole_number(row.get(name)) or 0 for name in names)
+        return x, y, z
+
+    parts = [cell_bytes(section, row, name) for name in ("stcsmem", "dymsmem")]
+    # In MB with three digits the memory of a kernel is 1 kB more or less: what is told, but no number of bytes.
+    exact = section.units.get("stcsmem", "B").lower() == "b"
+    return Configuration(
+        row["name"],
+        three(("grdx", "grdy", "grdz")),
+        three(("blkx", "blky", "blkz")),
+        None,
+        whole_number(row.get("reg/trd")),
+        sum(part or 0 for part in parts) if exact and None not in parts else None,
+    )
+
 
 Tables = list[Section]
 UNNAMED = "[unnamed]"
@@ -21,19 +152,12 @@ _OF_KERNELS = re.compile(
 )  # cuda_gpu_kern_sum, gpukernsum, CUDA Kernel Statistics
 
 
-def looks_like(head: bytes) -> bool:
-    """True where a table of nsys stats begins, or a line of nsys stats itself stands."""
-    return SIGN.search(head.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace")) is not None
-
-
-def read_stats_csv(path: Path) -> Report:
+def read_stats(path: Path) -> Report:
     """The trace that the tables tell. Raises UnreadableReport where all were skipped, as nsys says with exit code 0."""
-    from profkit.profilers.nsys.stats_trace import Launches
-
     launches = Launches()
     try:
         with path.open(encoding="utf-8-sig", errors="replace") as file:
-            text = parse(file, launches.take)
+            text = parse_tables(file, launches.take)
     except OSError as error:
         raise UnreadableReport(f"{path} cannot be read: {error.strerror}") from error
     except ValueError as error:  # an embedded null byte in the name
@@ -111,11 +235,11 @@ def _kernels(sections: Tables) -> tuple[KernelTime, ...]:
     found: dict[Kernel, KernelTime] = {}
     for section in sections:
         for row in section.rows:
-            total, launches = seconds(section, row, "total time"), whole(row.get("count"))
+            total, launches = cell_seconds(section, row, "total time"), whole_number(row.get("count"))
             if total is None or launches is None or COPY.match(row["name"]):
                 continue
             kernel = Kernel(row["name"] or UNNAMED, triple(row.get("gridxyz")), triple(row.get("blockxyz")))
-            median, least, most = (seconds(section, row, column) for column in ("med", "min", "max"))
+            median, least, most = (cell_seconds(section, row, column) for column in ("med", "min", "max"))
             new = KernelTime(kernel, launches, total, median, least, most)
             found[kernel] = _joined(found[kernel], new) if kernel in found else new
     return tuple(sorted(found.values(), key=lambda k: -k.total))
@@ -134,8 +258,8 @@ def _calls(sections: Tables) -> tuple[ApiCall, ...]:
         ApiCall(call_name(row["name"]), count, spent)
         for section in sections
         for row in section.rows
-        if (count := whole(row.get("count"))) is not None
-        and (spent := seconds(section, row, "total time")) is not None
+        if (count := whole_number(row.get("count"))) is not None
+        and (spent := cell_seconds(section, row, "total time")) is not None
     ]
     return tuple(sorted(found, key=lambda call: -call.seconds))
 
@@ -143,7 +267,7 @@ def _calls(sections: Tables) -> tuple[ApiCall, ...]:
 def _launch_call(sections: Tables) -> float | None:
     """The median of the launch call that was made most often."""
     launches = [
-        (whole(row.get("count")) or 0, seconds(section, row, "med"))
+        (whole_number(row.get("count")) or 0, cell_seconds(section, row, "med"))
         for section in sections
         for row in section.rows
         if "Launch" in row["name"]
@@ -156,7 +280,7 @@ def _transfers(times: Tables, sizes: Tables) -> tuple[Transfer, ...]:
         row["name"]: total
         for section in sizes
         for row in section.rows
-        if (total := size_of(section, row, "total")) is not None
+        if (total := cell_bytes(section, row, "total")) is not None
     }
     found = [
         Transfer(copy_kind(row["name"]), count, size[row["name"]], spent)
@@ -164,8 +288,8 @@ def _transfers(times: Tables, sizes: Tables) -> tuple[Transfer, ...]:
         for row in section.rows
         # Without its bytes it is no transfer: 0 of them would be invented.
         if row["name"] in size
-        and (count := whole(row.get("count"))) is not None
-        and (spent := seconds(section, row, "total time")) is not None
+        and (count := whole_number(row.get("count"))) is not None
+        and (spent := cell_seconds(section, row, "total time")) is not None
     ]
     return tuple(sorted(found, key=lambda transfer: -transfer.seconds))
 
@@ -179,7 +303,7 @@ def _with_ranges(trace: GpuTrace, kernels: Tables, projections: Tables) -> GpuTr
         for row in section.rows:
             key = row["range"]
             names.setdefault(row["name"], {})[split_range(key)[0]] = None
-            launches, spent = whole(row.get("count")), seconds(section, row, "total time")
+            launches, spent = whole_number(row.get("count")), cell_seconds(section, row, "total time")
             if launches is not None and spent is not None:
                 launched[key] = launched.get(key, 0) + launches
                 busy[key] = busy.get(key, 0.0) + spent
@@ -188,8 +312,8 @@ def _with_ranges(trace: GpuTrace, kernels: Tables, projections: Tables) -> GpuTr
         for section in projections
         for row in section.rows
         if row["range"] in launched
-        and (entries := whole(row.get("range inst"))) is not None
-        and (wall := seconds(section, row, "total range time")) is not None
+        and (entries := whole_number(row.get("range inst"))) is not None
+        and (wall := cell_seconds(section, row, "total range time")) is not None
     ]
     marked = tuple(
         kernel if kernel.ranges else replace(kernel, ranges=tuple(names.get(kernel.kernel.name, {})))

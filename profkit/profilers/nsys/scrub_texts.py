@@ -53,13 +53,13 @@ def as_text(value: object) -> str:
     )
 
 
-def change_of(column: str, known: bool, redactor: Redactor) -> Callable[[tuple[object, ...]], object]:
+def column_scrubber(column: str, known: bool, redactor: Redactor) -> Callable[[tuple[object, ...]], object]:
     """What becomes of a text in `column`; `known` says that the table is one of events or of devices."""
     lower = column.lower()
     if re.search(r"guid|serial|uuid|^mac|_mac", lower):
         return lambda row: _blank(row[0], DEVICE, redactor)
     if lower.endswith("statename"):
-        return lambda row: device(as_text(row[0]), redactor)
+        return lambda row: scrub_device(as_text(row[0]), redactor)
     if column == "binaryData":
         return lambda row: _payload(row[0], redactor)
     if known:
@@ -67,7 +67,7 @@ def change_of(column: str, known: bool, redactor: Redactor) -> Callable[[tuple[o
     return lambda row: _blank(row[0], PATH if "file" in lower or "path" in lower else OTHER, redactor)
 
 
-def device(value: str, redactor: Redactor) -> str:
+def scrub_device(value: str, redactor: Redactor) -> str:
     """How nsys calls the machine: one that was reached over ssh by its name."""
     if not value or re.fullmatch(r"Local(?: \([A-Z]+\))?", value):
         return value
@@ -75,7 +75,7 @@ def device(value: str, redactor: Redactor) -> str:
     return "device"
 
 
-def system(name: str, value: str, redactor: Redactor) -> str:
+def scrub_property(name: str, value: str, redactor: Redactor) -> str:
     """A property of the machine: harmless ones stay."""
     if not value:
         return value
@@ -86,7 +86,7 @@ def system(name: str, value: str, redactor: Redactor) -> str:
     return _gone(_kind_of(name), redactor, value)
 
 
-def fact(name: str, value: str, redactor: Redactor) -> str:
+def scrub_fact(name: str, value: str, redactor: Redactor) -> str:
     """A setting of the capture or the export: switches, numbers and plain words stay."""
     if not value:
         return value
@@ -99,7 +99,7 @@ def fact(name: str, value: str, redactor: Redactor) -> str:
             return "program"
         return _gone(_kind_of(upper), redactor, value)
     if upper == "DEVICE_ID":
-        return device(value, redactor)
+        return scrub_device(value, redactor)
     if _PLAIN.fullmatch(value) or (_WORD.fullmatch(value) and "NAME" not in upper):
         return value
     return _gone(OTHER, redactor, value)
@@ -126,7 +126,7 @@ def _kind_of(name: str) -> str:
     return OTHER
 
 
-def message(text: str, redactor: Redactor) -> str:
+def scrub_message(text: str, redactor: Redactor) -> str:
     """What nsys had to say: a sentence that is known as its own stays, without paths."""
     if _MESSAGE.match(text):
         return redactor.text(text)

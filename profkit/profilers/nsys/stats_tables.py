@@ -7,7 +7,46 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from profkit.profilers.nsys.stats_columns import Layout, has_decimal_comma, layout, ungrouped
+_RULE = re.compile(r"^\s*-{3,}(?:\s+-{3,})+\s*$")
+_GROUPED = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d*)?$")  # 27,216,868.0
+_DECIMAL_COMMA = re.compile(r"\d{1,3},\d+$")  # 33,0 % in a locale that groups with points
+
+
+@dataclass(frozen=True)
+class Layout:
+    """From where to where each column goes, by the dashes under its header."""
+
+    spans: tuple[tuple[int, int], ...]
+
+    def cells(self, line: str) -> list[str] | None:
+        """The cells of a line; None where it is no row of this table. Of the last column there may be more."""
+        line = line.rstrip("\r\n")
+        edges = [end for _, end in self.spans[:-1]]
+        if all(not line[end : end + 1].strip() for end in edges):
+            starts = [0, *edges]
+            return [line[a:b].strip() for a, b in zip(starts, [*edges, len(line)], strict=True)]
+        cells = re.split(r"\s{2,}", line.strip(), maxsplit=len(self.spans) - 1)
+        return cells if len(cells) == len(self.spans) else None
+
+
+def find_layout(line: str) -> Layout | None:
+    """The layout that a rule of dashes tells; None of any other line."""
+    if "---" not in line or len(line) > 1 << 16 or _RULE.match(line) is None:
+        return None
+    return Layout(tuple(match.span() for match in re.finditer("-+", line)))
+
+
+def has_decimal_comma(share: str) -> bool:
+    """Whether a percentage is written as `33,0`: then points are what groups digits."""
+    return _DECIMAL_COMMA.match(share) is not None
+
+
+def strip_grouping(cell: str, *, comma: bool) -> str:
+    """A number without what groups its digits, and with a decimal point; any other text as it is."""
+    if comma and re.fullmatch(r"[\d.]+(?:,\d+)?", cell):
+        return cell.replace(".", "").replace(",", ".")
+    return cell.replace(",", "") if _GROUPED.match(cell) else cell
+
 
 # "Total Time (ns)": what it is, and in which unit. "Time (%)" and "Time(%)" are the same column of two versions.
 _HEADER = re.compile(r"^\s*(.*?)\s*(?:\(([^()]*)\))?\s*$")
@@ -51,7 +90,7 @@ KINDS: tuple[tuple[str, frozenset[str]], ...] = (
     ("times", frozenset({"total time", "count", "name"})),
 )
 # How a table begins, and what nsys stats itself says between them.
-SIGN = re.compile(
+_SIGN = re.compile(
     r"^(?:Processing \[[^\n]*\] with \[[^\n]*\.py\]|SKIPPED: "
     r"|Running \[[^\n]*\.py [^\n]*\]|\[\d+/\d+\] Executing '\w+' stats report|CUDA \w+ Statistics \(nanoseconds\)"
     r'|"?Time ?\(%\)"?,"?Total Time|[ ]{0,4}Time ?\(%\)[ ]{2,}Total Time'
@@ -59,6 +98,11 @@ SIGN = re.compile(
     r'|"?Total(?: \([A-Za-z]+\))?"?,"?(?:Count|Operations)|"?(?:NVTX )?Range"?,"?Style"?,|PID,TID,DevId,)',
     re.MULTILINE,
 )
+
+
+def looks_like(head: bytes) -> bool:
+    """True where a table of nsys stats begins, or a line of nsys stats itself stands."""
+    return _SIGN.search(head.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace")) is not None
 
 
 @dataclass
@@ -82,7 +126,7 @@ class Text:
     odd: int = 0
 
 
-def parse(lines: Iterable[str], take: Callable[[Section, dict[str, str]], None]) -> Text:
+def parse_tables(lines: Iterable[str], take: Callable[[Section, dict[str, str]], None]) -> Text:
     """The tables of a text. A row belongs to the last header above it.
 
     `take` gets the rows of `gpu-trace`, one per launch: there may be millions.
@@ -99,7 +143,7 @@ def parse(lines: Iterable[str], take: Callable[[Section, dict[str, str]], None])
             continue
         if _NOTICE.match(line):
             continue
-        if (found := layout(line)) is not None:
+        if (found := find_layout(line)) is not None:
             columns, current = found, _header(found.cells(previous) or [])
             if current is not None:
                 _begin(text, current, report, unit)
@@ -115,7 +159,9 @@ def parse(lines: Iterable[str], take: Callable[[Section, dict[str, str]], None])
             comma = comma or (columns is not None and has_decimal_comma(cells[0]))
             row = dict(zip(current.columns, cells, strict=True))
             if columns is not None or '"' in line:  # without quotes no cell of CSV has a comma in it
-                row = {name: v if name == "name" else ungrouped(v, comma=comma) for name, v in row.items()}
+                row = {
+                    name: v if name == "name" else strip_grouping(v, comma=comma) for name, v in row.items()
+                }
             if columns is not None and not row[current.columns[0]][:1].isdigit():
                 continue  # what the workload printed below the table
             if current.kind == "gpu-trace":
