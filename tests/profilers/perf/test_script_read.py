@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from profkit.analysis.stacks.labels import KERNEL, NO_STACK, PYTHON
+from profkit.analysis.stacks.merge import KERNEL, NO_STACK, PYTHON
 from profkit.core.types import Frame, Profile, Report
 from profkit.profilers.perf.script import ScriptStream, looks_like_script, read_script
 
