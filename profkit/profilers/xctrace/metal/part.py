@@ -273,9 +273,7 @@ def part_that_counts(tables: MetalTables, recording: TraceRecording) -> CountedP
     )
     own = _isin(rows["process"], target.numbers)
     gpus = tuple(dict.fromkeys((*states.gpus, *work.gpus.all)))
-    gpu = _main_gpu(
-        gpus, work.gpus.all, rows, own, {name: states.active(name).spans().total for name in states.gpus}
-    )
+    gpu = _main_gpu(gpus, work.gpus.all, rows, own, {name: states.active(name).total for name in states.gpus})
     if len(gpus) > 1 and gpu is not None:
         numbers = [n for n, name in enumerate(work.gpus.all) if name == gpu]
         there = _isin(rows["gpu"], frozenset(numbers))
@@ -283,8 +281,8 @@ def part_that_counts(tables: MetalTables, recording: TraceRecording) -> CountedP
     whose = frozenset(processes[number] for number in target.numbers) | frozenset(target.others)
     mine = {name: column[own] for name, column in rows.items()}
     buffers = buffers_of(mine, tables.submissions.best, tables.encoders.best, tables.completions.best, whose)
-    active = states.active(gpu or "").spans() if gpu is not None and gpu in states.gpus else None
-    known = states.told(gpu or "").spans() if active is not None else union(rows["start"], rows["end"])
+    active = states.active(gpu or "") if gpu is not None and gpu in states.gpus else None
+    known = states.known(gpu or "") if active is not None else union(rows["start"], rows["end"])
     busy = union(mine["start"], mine["end"])
     if recording.windows is not None:
         counted = window = spans_of(recording.windows)

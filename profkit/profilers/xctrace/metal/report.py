@@ -69,7 +69,7 @@ def devices_in(tables: MetalTables, part: CountedPart) -> Iterator[MetalDevice]:
     for name in part.gpus:
         there = np.isin(rows["gpu"], [n for n, other in enumerate(work.gpus.all) if other == name])
         mine = union(rows["start"][there & own], rows["end"][there & own]) & part.counted
-        active = states.active(name).spans() & part.counted if name in states.gpus else None
+        active = states.active(name) & part.counted if name in states.gpus else None
         yield MetalDevice(full_name(name), None if active is None else active.total / 1e9, mine.total / 1e9)
 
 
