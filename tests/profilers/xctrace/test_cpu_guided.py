@@ -4,11 +4,9 @@ from profkit.core.types import Report
 from profkit.profilers.xctrace.alignment import Alignment, TraceRecording
 from profkit.profilers.xctrace.cpu_report import GUIDED, CpuPiece
 from profkit.profilers.xctrace.tables import ExportColumn, ExportTable
-from tests.profilers.xctrace.cpu_tables import MAIN, ME, OTHER
+from tests.profilers.xctrace.cpu_tables import MAIN, ME, MS, OTHER
 
 TYPES = ("start-time", "duration", "thread", "process", "uint64", "fixed-decimal", "string", "boolean")
-MS = 1_000_000
-
 
 def read(rows, windows=()):
     columns = tuple(ExportColumn(f"c{number}", "", kind) for number, kind in enumerate(TYPES))

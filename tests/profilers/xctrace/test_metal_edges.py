@@ -6,16 +6,11 @@ import pytest
 
 from profkit.profilers.xctrace.alignment import Alignment
 from profkit.profilers.xctrace.cells import Process
-from tests.profilers.xctrace.metal_cases import ME, SEC, completion, read, submission, work
+from tests.profilers.xctrace.metal_cases import ME, completion, read, submission, work
 from tests.profilers.xctrace.test_metal_counters import INFO, VALUES, value
+from tests.profilers.xctrace.test_metal_trace import COMPLETED, INTERVALS, SUBMISSIONS, us
 
-INTERVALS = "metal-gpu-intervals"
-SUBMISSIONS, COMPLETED = "metal-application-command-buffer-submissions", "metal-command-buffer-completed"
 PERFORMANCE, MEMORY = "gpu-performance-state-intervals", "metal-current-allocated-size"
-
-
-def us(value):
-    return pytest.approx(value * SEC)
 
 
 def test_a_region_that_was_not_found_is_told():
