@@ -95,7 +95,7 @@ from profkit.core.types.values import Scope as Scope
 from profkit.core.types.values import Source as Source
 from profkit.core.types.values import Stacks as Stacks
 from profkit.core.types.words import QUALITY_ORDER as QUALITY_ORDER
-from profkit.core.types.words import Backend as Backend
+from profkit.core.types.words import BackendName as BackendName
 from profkit.core.types.words import Bound as Bound
 from profkit.core.types.words import CheckState as CheckState
 from profkit.core.types.words import CounterState as CounterState

@@ -13,7 +13,7 @@ from profkit.core.types.plan import PassResult, Plan
 from profkit.core.types.time import Timing
 from profkit.core.types.triton import TritonWork
 from profkit.core.types.values import Counter, Profile, Reading
-from profkit.core.types.words import Backend, RunState
+from profkit.core.types.words import BackendName, RunState
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class RunDocument:
     """All of run.json. Grows while a run goes on; every state of it is a valid document."""
 
     name: str
-    backend: Backend
+    backend: BackendName
     state: RunState
     workload: Workload
     started: str  # ISO 8601, UTC

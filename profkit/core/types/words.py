@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-Backend = Literal["cuda", "mps", "cpu"]
+BackendName: TypeAlias = str  # one of `profkit.backends.backend_names()`
 Quality = Literal["measured", "simulated", "estimated", "multiplexed", "unavailable"]
 # The surer comes first.
 QUALITY_ORDER: dict[Quality, int] = {

@@ -6,13 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.analysis.targets import Context, Target, judge, judge_run, load_targets
+from profkit.analysis.targets import Context, Target, judge, judge_run
 from profkit.analysis.targets.target import in_words, met
 from profkit.core.types import RUN, Counter, Reading, Scope, Summary, Verdict, VerdictWord
+from profkit.profiling.evaluate_targets import targets_for
 from tests import documents
 from tests.documents import REGION, reading
 
-TARGETS = {target.name: target for target in load_targets("cpu")}
+TARGETS = {target.name: target for target in targets_for("cpu")}
 
 
 def one(name: str, *readings: Reading, context: Context | None = None) -> Verdict:

@@ -7,10 +7,10 @@ from math import log10
 
 import pytest
 
-from profkit.analysis.summaries.compose import enrich
 from profkit.analysis.summaries.kernels import kernel_rows
 from profkit.analysis.summaries.roofline_points import LeftOut, Roof, Roofline, Spot, roofline_of
 from profkit.core.types import RUN, Peaks, Reading, RunDocument, Source
+from profkit.profiling.evaluate_targets import enrich_document as enrich
 from profkit.profiling.summarize import examine
 from profkit.reporting.charts.roofline import roofline_chart
 from tests import documents, gpu_documents

@@ -1,4 +1,9 @@
-"""Xcode as the doctor tells it: is it a whole one, may it be used, and what can its Instruments record.
+"""Whether xctrace really records: half a second of a Python program under Time Profiler, exported, its samples counted.
+
+Developer mode, a session away from the screen, a program that macOS protects: none of them shows before a recording.
+Metal System Trace is not tried, whose document takes up to a minute to be saved.
+
+Xcode as the doctor tells it: is it a whole one, may it be used, and what can its Instruments record.
 
 Both the mps backend and the cpu backend on macOS record through it.
 """
@@ -8,18 +13,83 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from profkit.backends.checks import try_command
+from profkit.core.errors import ProfkitError
 from profkit.core.types import Check, CheckState
 from profkit.hardware.asking import Answer, ask, told
 from profkit.hardware.superuser import as_superuser
+from profkit.profilers.xctrace.command import CUT, TIME_PROFILER, record_argv, table_argv
+from profkit.profilers.xctrace.faults import explain
 
 if TYPE_CHECKING:
     from profkit.profilers.xctrace.probe import XctraceAbility
+
+
+NAME = "xctrace recording"
+_BUSY = "import time; end = time.perf_counter() + 0.5\nwhile time.perf_counter() < end: sum(range(1000))"
+_LIMIT = 10.0  # for a program of half a second
+_SECONDS = 120.0  # until it is saved
+_TABLES = (
+    "time-profile",
+    "time-sample",
+)  # the second is what Instruments 26 leaves where the first is not exported
+
+
+def recording_check(xctrace: str) -> Check:
+    """Record with the xctrace at this path, some ten seconds, and read what it left."""
+    with tempfile.TemporaryDirectory(prefix="profkit-") as name:
+        return _tried(xctrace, Path(name), sys.executable)
+
+
+def _tried(xctrace: str, folder: Path, python: str) -> Check:
+    document, start = folder / "doctor.trace", time.monotonic()
+    argv = record_argv((python, "-c", _BUSY), document, template=TIME_PROFILER, limit=_LIMIT, xctrace=xctrace)
+    trial = try_command(argv, seconds=_SECONDS)
+    fault = explain(trial.output, 0 if trial.returncode == CUT else trial.returncode)
+    if not document.exists() or not (trial.ok or trial.returncode == CUT):
+        reason = fault.reason if fault is not None else f"{trial.ending}: {trial.last_line[:160]}"
+        return Check(NAME, "refused", reason, fault.fix if fault is not None else None, xctrace)
+    rows = 0
+    for schema in _TABLES:
+        exported = folder / f"{schema}.xml"
+        export = try_command(table_argv(document, schema, exported, xctrace=xctrace), seconds=_SECONDS)
+        rows = _rows(exported)
+        if rows:
+            break
+        fault = explain(export.output, export.returncode) or fault
+    took = time.monotonic() - start
+    if not rows:
+        reason = (
+            fault.reason if fault is not None else "it recorded and exported, but no sample is in its tables"
+        )
+        return Check(NAME, "limited", reason, fault.fix if fault is not None else None, xctrace)
+    return Check(
+        NAME,
+        "ok",
+        f"{rows} samples of half a second of Python, in {took:.0f} s with the export",
+        path=xctrace,
+    )
+
+
+def _rows(exported: Path) -> int:
+    """How many rows the tables of an export have; 0 for one that is not there, or cannot be read."""
+    from profkit.profilers.xctrace.stream import tables
+
+    try:
+        return sum(
+            1 for table in tables(exported) for _ in table.rows([c.mnemonic for c in table.columns[:1]])
+        )
+    except (ProfkitError, OSError):
+        return 0
+
 
 GIB = 1 << 30
 # What the backends record with (Instruments 12 and later have them), and what is missing without it.
@@ -31,7 +101,7 @@ TEMPLATES = {
 GPU_COUNTERS = "Metal GPU Counters"
 OPTIONS_SINCE = 16  # of Xcode: `--recording-options`, by which CPU Counters is told what to count
 # A document grows by 5 to 100 MB a second, and its export as much again; counter tables of 15 s were 3 to 6 GiB of XML.
-ROOM_GOOD, ROOM_LEAST = 8 * GIB, 1 * GIB
+SPACE_GOOD, SPACE_LEAST = 8 * GIB, 1 * GIB
 _BARE = "CommandLineTools"
 _VERSION = re.compile(r"^Xcode (\d+(?:\.\d+)*)", re.MULTILINE)
 _LICENCE_EXIT = 69
@@ -39,7 +109,7 @@ _ANSWER_SECONDS = 60.0  # the first call after an update of Xcode
 
 
 @dataclass(frozen=True)
-class Xcode:
+class XcodeAnswers:
     """What the system says of its developer tools. None: the program is not there, or did not answer."""
 
     selected: Answer | None  # xcode-select -p
@@ -48,9 +118,9 @@ class Xcode:
     session: str | None  # launchctl managername: "Aqua" where somebody is logged in at the screen
 
 
-def look_at_xcode() -> Xcode:
+def look_at_xcode() -> XcodeAnswers:
     """Ask the four programs; a second or so, and longer right after an update of Xcode."""
-    return Xcode(
+    return XcodeAnswers(
         ask("xcode-select", "-p"),
         ask("xcodebuild", "-version", seconds=_ANSWER_SECONDS),
         ask("DevToolsSecurity", "-status"),
@@ -61,17 +131,21 @@ def look_at_xcode() -> Xcode:
 def instruments_checks() -> Iterator[Check]:
     """Everything that a recording by Instruments needs on this Mac."""
     from profkit.profilers.xctrace.probe import probe_xctrace
-    from profkit.profiling.doctor.xctrace_trial import recording_check
+
+    # was an import of what stands here now
 
     xctrace = probe_xctrace()
     yield from judge_xcode(look_at_xcode(), xctrace)
     if xctrace.works and xctrace.lacks(template="Time Profiler") is None:
         yield recording_check(str(xctrace.path))
-    yield from room_checks()
+    yield from space_checks()
 
 
 def judge_xcode(
-    xcode: Xcode, xctrace: XctraceAbility, environ: Mapping[str, str] | None = None, root: bool | None = None
+    xcode: XcodeAnswers,
+    xctrace: XctraceAbility,
+    environ: Mapping[str, str] | None = None,
+    root: bool | None = None,
 ) -> Iterator[Check]:
     """What those answers mean, check by check. `root`: this process is root's; None asks it."""
     environ = os.environ if environ is None else environ
@@ -84,7 +158,7 @@ def judge_xcode(
     yield from _session(xcode.session, environ, os.geteuid() == 0 if root is None else root)
 
 
-def _selected(xcode: Xcode, xctrace: XctraceAbility) -> Check:
+def _selected(xcode: XcodeAnswers, xctrace: XctraceAbility) -> Check:
     fix = xctrace.fix if xctrace.path is None and xctrace.fix else _install_fix()
     path = xcode.selected.output.decode("utf-8", "replace").strip() if xcode.selected is not None else ""
     if xcode.selected is None or xcode.selected.status != 0 or not path:
@@ -169,7 +243,7 @@ def _session(session: str | None, environ: Mapping[str, str], root: bool) -> Ite
         )
 
 
-def room_checks(output: Path = Path("reports")) -> Iterator[Check]:
+def space_checks(output: Path = Path("reports")) -> Iterator[Check]:
     """Room for a document, where runs land and where Instruments keeps it while it records."""
     disks: set[int] = set()
     for place in (_there(output), _there(Path(tempfile.gettempdir()))):
@@ -178,17 +252,17 @@ def room_checks(output: Path = Path("reports")) -> Iterator[Check]:
         except OSError:
             continue  # the storage checks say what is wrong with it
         if disk not in disks:
-            yield judge_room(place, free)
+            yield judge_space(place, free)
         disks.add(disk)
 
 
-def judge_room(place: Path, free: int) -> Check:
+def judge_space(place: Path, free: int) -> Check:
     """`free` bytes in `place`, held against what recordings took."""
     detail = f"{free / GIB:.1f} GiB free in {place}"
-    if free >= ROOM_GOOD:
+    if free >= SPACE_GOOD:
         return Check("room for traces", "ok", detail, path=str(place))
     need = "a trace of 10 s takes up to 2 GiB with its export, and one of GPU counters more"
-    state: CheckState = "refused" if free < ROOM_LEAST else "limited"
+    state: CheckState = "refused" if free < SPACE_LEAST else "limited"
     fix = "free some space, or: profkit profile --output DIR, with DIR on another disk"
     return Check("room for traces", state, f"{detail}: {need}", fix, str(place))
 
