@@ -1,14 +1,22 @@
-"""Runs the command line as a user does: in a process of its own, in a folder of its own."""
+"""Calls the command line as a user does, in a folder of its own.
+
+Commands that start nothing (`summarize`, `check`, `report`, `history`, `compare`) run inside the process of the tests,
+which saves each of them the start of Python; all others, and those that a test asks for, in a process of their own.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 PROFKIT = (sys.executable, "-m", "profkit")
 ENVIRONMENT = {**os.environ, "NO_COLOR": "1", "COLUMNS": "100"}
@@ -40,12 +48,22 @@ class Said:
         return json.loads(self.out)
 
 
+STARTS_NOTHING = {"summarize", "check", "report", "history", "compare"}
+
+
 def profkit(
-    *arguments: str | Path, cwd: Path, env: dict[str, str] | None = None, timeout: float = 120
+    *arguments: str | Path,
+    cwd: Path,
+    env: dict[str, str] | None = None,
+    timeout: float = 120,
+    process: bool = False,
 ) -> Said:
-    """Call `profkit` with `arguments` in `cwd`."""
+    """Call `profkit` with `arguments` in `cwd`; in a process of its own where `process` says so."""
+    words = [str(argument) for argument in arguments]
+    if words and words[0] in STARTS_NOTHING and not process:
+        return _call(words, cwd, env or {})
     done = subprocess.run(
-        [*PROFKIT, *map(str, arguments)],
+        [*PROFKIT, *words],
         cwd=cwd,
         env={**ENVIRONMENT, **(env or {})},
         capture_output=True,
@@ -55,6 +73,42 @@ def profkit(
         stdin=subprocess.DEVNULL,
     )
     return Said(done.returncode, done.stdout, done.stderr)
+
+
+def _call(words: list[str], cwd: Path, env: dict[str, str]) -> Said:
+    """What `main` does, without leaving the process and without taking its signals."""
+    from profkit import cli
+    from profkit.cli import options
+
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", "backslashreplace") for _ in range(2))
+    code: object = 0
+    with (
+        contextlib.chdir(cwd) if sys.version_info >= (3, 11) else _folder(cwd),
+        mock.patch.dict(os.environ, {**ENVIRONMENT, **env}, clear=True),
+        mock.patch.object(sys, "argv", ["profkit", *words]),
+        mock.patch.object(sys, "stdin", io.StringIO()),
+        mock.patch.object(sys, "stdout", out),
+        mock.patch.object(sys, "stderr", err),
+        mock.patch.multiple(options, _asked=options.OutputFormat.terminal, _told=False),
+    ):
+        try:
+            cli._run()
+        except SystemExit as leaving:
+            code = leaving.code
+    out.flush()
+    err.flush()
+    printed, complained = (stream.buffer.getvalue().decode() for stream in (out, err))  # type: ignore[attr-defined]
+    return Said(code if isinstance(code, int) else int(code is not None), printed, complained)
+
+
+@contextlib.contextmanager
+def _folder(path: Path) -> Iterator[None]:
+    before = os.getcwd()
+    os.chdir(path)
+    try:
+        yield
+    finally:
+        os.chdir(before)
 
 
 def runs(folder: Path) -> list[Any]:

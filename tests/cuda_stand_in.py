@@ -1,6 +1,6 @@
 """Builds what stands in for NVIDIA's libraries in tests on machines without a GPU. A stand-in shows that calls are made
 in the right order and that answers are believed or doubted as they should be; what a real driver answers is shown on a
-real one only.
+real one only. Its clock is simulated, and profkit's timing reads the same one.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from time import perf_counter
 
 import pytest
 
@@ -21,6 +20,7 @@ from profkit.runtime.passes.device_samples import DeviceCalls
 from profkit.runtime.passes.device_timing import time_on_device
 from profkit.runtime.passes.device_watch import Watch
 from profkit.runtime.region.cuda_driver import Driver
+from tests.simulated_clock import put_in_place
 
 SOURCES = Path(__file__).parent / "stand_ins" / "cuda"
 
@@ -45,10 +45,19 @@ class Device:
     def __init__(self, library: Path) -> None:
         self.driver = Driver(str(library))
         self.cuda = ctypes.CDLL(str(library))
+        self.cuda.stand_in_now.restype = ctypes.c_int64
         context = ctypes.c_void_p()
         self.driver.check("cuInit", 0)
         self.driver.check("cuDevicePrimaryCtxRetain", ctypes.byref(context), 0)
         self.driver.check("cuCtxSetCurrent", context)
+
+    def clock(self) -> float:
+        """Seconds of the simulated clock."""
+        return int(self.cuda.stand_in_now()) / 1e9
+
+    def spin(self, microseconds: float) -> None:
+        """Keep the host busy."""
+        self.cuda.stand_in_spin(ctypes.c_int64(int(microseconds * 1000)))
 
     def work(self, microseconds: int) -> Callable[[], object]:
         """A launch that costs the host about a microsecond and the device this."""
@@ -74,11 +83,16 @@ class Device:
 def device(nvidia: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Device:
     monkeypatch.setattr(nvml, "LIBRARIES", (str(nvidia / "libnvidia-ml.so.1"),))
     monkeypatch.setenv("STAND_IN_LOG", str(tmp_path / "log"))
-    return Device(nvidia / "libcuda.so.1")
+    made = Device(nvidia / "libcuda.so.1")
+    put_in_place(monkeypatch, made.clock)
+    return made
 
 
-def spin(microseconds: float) -> None:
-    """Keep the host busy."""
-    end = perf_counter() + microseconds * 1e-6
-    while perf_counter() < end:
-        pass
+# A program's first lines, where libcuda.so.1 stands in: the whole process reads the simulated clock.
+SIMULATED = """
+import ctypes, time
+cuda = ctypes.CDLL("libcuda.so.1")
+cuda.stand_in_now.restype = ctypes.c_int64
+time.perf_counter = lambda: cuda.stand_in_now() / 1e9
+time.sleep = lambda seconds: cuda.stand_in_spin(ctypes.c_int64(int(seconds * 1e9)))
+"""

@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
-from profkit.runtime.passes import clocks, mps_timing, timing
+from profkit.runtime.passes import clocks
+from profkit.runtime.passes import mps_timing as mps_timing  # imported before its clock is replaced
+from tests.simulated_clock import put_in_place
 
 FOLDER = Path(__file__).parent / "stand_ins" / "mps"
 
@@ -41,8 +43,7 @@ def torch(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
         monkeypatch.setenv("STAND_IN_MPS", said)
         module = load()
         module.state.now = 0.0
-        for where in (clocks, timing, mps_timing):
-            monkeypatch.setattr(where, "perf_counter", module.clock)
+        put_in_place(monkeypatch, module.clock)
         monkeypatch.setitem(sys.modules, "torch", module)
         monkeypatch.setattr(clocks, "driver_in_use", lambda: None)  # other tests load a CUDA that stands in
         monkeypatch.setattr(clocks, "uses_cuda", lambda: False)

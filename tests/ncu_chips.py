@@ -39,7 +39,7 @@ CAPABILITY = {
 }
 HEAD = """# Made by `python -m tests.ncu_chips` from NVIDIA's tables (libnvperf_host of {library}); do not edit.
 # passes: replay passes of a counter set as that library plans them. ncu itself takes one more where there are several
-# (docs/design.md has what was recorded); sampling and instruction-level sections come on top.
+# (docs/measurements.md has what was recorded); sampling and instruction-level sections come on top.
 # lacks, only: base names of metrics (before the first dot), and the chips that do not have them, or alone have them.
 library: {library}
 """

@@ -31,6 +31,7 @@ from profkit.core.types import (
     Verdict,
     Workload,
 )
+from profkit.profilers.registry import find_profiler
 from profkit.runtime.passes.read_tracemalloc import Allocations
 
 
@@ -89,6 +90,16 @@ class CheckGroup:
     run: Callable[[], Iterable[Check]]
 
 
+def profiler_group(name: str) -> CheckGroup:
+    """The checks of a profiler, loaded when they are run."""
+
+    def run() -> Iterable[Check]:
+        profiler = find_profiler(name)
+        return profiler.checks() if profiler is not None else ()
+
+    return CheckGroup(name, run)
+
+
 @dataclass(frozen=True)
 class Candidate:
     """That a workload seems to use a device: by what, and the devices that are here, or why there is none."""
@@ -130,6 +141,7 @@ class Backend(Protocol):
     time_concern: str  # the summary that says where the time goes
     report_concerns: frozenset[str]  # summaries that a report shows even where it knows none of their values
     budgets: Mapping[Depth, float]  # wall seconds for warm-up and samples in one process
+    profilers: tuple[str, ...]  # those that it starts; the doctor asks no other about them
     targets: Path | None  # the YAML file of its default targets
 
     def possible(self) -> bool:

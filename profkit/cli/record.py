@@ -22,18 +22,8 @@ Then:  profkit summarize out.data
 """
 
 
-class ToolName(str, Enum):
-    """The outside profilers."""
-
-    perf = "perf"
-    valgrind = "valgrind"
-    ncu = "ncu"
-    nsys = "nsys"
-    xctrace = "xctrace"
-
-
 class What(str, Enum):
-    """What perf and xctrace record."""
+    """What to record, where a profiler can do both."""
 
     samples = "samples"
     counters = "counters"
@@ -46,7 +36,9 @@ def add_to(app: typer.Typer) -> None:
 
 def record(
     command: Annotated[list[str], typer.Argument(help="The workload, after `--`.", metavar="COMMAND")],
-    tool: Annotated[ToolName, typer.Option(help="The profiler.")],
+    tool: Annotated[
+        str, typer.Option(help="The profiler: perf, valgrind, ncu, nsys or xctrace.", metavar="NAME")
+    ],
     report: Annotated[Path, typer.Option(help="The file to leave; of xctrace a folder.")],
     what: Annotated[
         What,
@@ -64,15 +56,21 @@ def record(
 ) -> None:
     """Run a workload under one profiler, with profkit's own recipe for it."""
     from profkit.cli.progress import progress_for
-    from profkit.profiling.record import record_report
+    from profkit.profiling.record import RecordOptions, record_report
 
-    progress = progress_for(quiet=quiet)
-    left = record_report(
-        tool.value, what.value, report, tuple(command), timeout, force, progress, kernel=kernel
+    options = RecordOptions(
+        tool=tool,
+        report=report,
+        command=tuple(command),
+        what="counters" if what is What.counters else "samples",
+        kernel=kernel,
+        timeout=timeout,
+        force=force,
     )
+    left = record_report(options, progress_for(quiet=quiet))
     if format is OutputFormat.json:
         import json
 
-        put(json.dumps({"schema": "profkit.record/1", "tool": tool.value, "report": str(left)}, indent=1))
+        put(json.dumps({"schema": "profkit.record/1", "tool": tool, "report": str(left)}, indent=1))
     elif not quiet:
         typer.echo(f"{left}\nnext: profkit summarize {shlex.quote(str(left))}", err=True)

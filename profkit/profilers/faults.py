@@ -1,17 +1,58 @@
-"""What a tool's error text means: asks the tool's own folder, so that no other room knows its words."""
+"""A tool's error texts as a table: what each text means, and the line that fixes it."""
 
 from __future__ import annotations
 
-from importlib import import_module
-from importlib.util import find_spec
+import re
+import shutil
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
 
-from profkit.core.errors import Fault
+from profkit.core.errors import Fault, MachineError
+from profkit.profilers.profiler import RecordRequest
 
 
-def explain(tool: str, text: str, returncode: int) -> Fault | None:
-    """The fault that `tool` printed as `text` before it ended with `returncode`; None where it is not known."""
-    package = f"profkit.profilers.{tool}"
-    if find_spec(package) is None or find_spec(f"{package}.faults") is None:
-        return None
-    found: Fault | None = import_module(f"{package}.faults").explain(text, returncode)
-    return found
+@dataclass(frozen=True)
+class KnownFault:
+    """What a text that `pattern` finds means; {0}, {1} in `reason` are the pattern's groups that matched."""
+
+    pattern: re.Pattern[str]
+    reason: str
+    fix: str | None = None
+    consequence: bool = False
+
+
+def known(pattern: str, reason: str, fix: str | None = None, *, consequence: bool = False) -> KnownFault:
+    """A row of the table. Case does not matter: it differs between versions."""
+    return KnownFault(re.compile(pattern, re.IGNORECASE), reason, fix, consequence)
+
+
+def first_known(table: Iterable[KnownFault], text: str) -> Fault | None:
+    """The fault of the first row whose pattern is found in `text`; None where there is none."""
+    for row in table:
+        if (match := row.pattern.search(text)) is not None:
+            groups = [group for group in match.groups() if group]
+            return Fault(row.reason.format(*(groups or [""])), row.fix, row.consequence)
+    return None
+
+
+def collect_file(
+    request: RecordRequest,
+    left: Path,
+    tool: str,
+    explain: Callable[[str, int], Fault | None],
+    remark: str = "",
+) -> tuple[str, ...]:
+    """Copy the file that `tool` left to the report; there are no remarks on it.
+
+    Where it left none, its log (and `remark`) is explained: raises MachineError with that reason. Where the text is not
+    known nothing happens, and the caller sees that there is no report.
+    """
+    if left.is_file():
+        shutil.copyfile(left, request.report)
+        return ()
+    log = request.scratch / "logs" / "record.log"
+    text = log.read_text("utf-8", "replace") if log.is_file() else ""
+    if (fault := explain(f"{text}\n{remark}", 0)) is not None:
+        raise MachineError(f"{tool}: {fault.reason}", fault.fix)
+    return ()

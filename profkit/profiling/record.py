@@ -1,14 +1,12 @@
-"""The story of one report: a workload under one tool, with the recipe that stands in that tool's folder."""
+"""One report: a workload is run under one profiler, by the recipe of that profiler."""
 
 from __future__ import annotations
 
 import shlex
 import tempfile
-from importlib import import_module
-from importlib.util import find_spec
-from inspect import signature
+from dataclasses import dataclass, replace
 from pathlib import Path
-from types import ModuleType
+from typing import Literal
 
 from profkit.core.errors import Interrupted, MachineError, UsageError, WorkloadError
 from profkit.core.process import describe_status
@@ -17,111 +15,121 @@ from profkit.core.run_folder import hand_over
 from profkit.core.signals import hurried, interruptible
 from profkit.core.status import read_status
 from profkit.hardware.machine import read_machine
-from profkit.profilers.faults import explain
+from profkit.profilers.profiler import Recorder, RecordRequest
+from profkit.profilers.registry import all_profilers, explain, find_profiler
 from profkit.profiling.recording.marks import entered_region
 from profkit.profiling.recording.step import Recorded, record_step
 from profkit.profiling.workload import describe, seems_marked
 from profkit.runtime.passes.interpreter import python_version
 
 
-def record_report(
-    tool: str,
-    what: str,
-    report: Path,
-    command: tuple[str, ...],
-    timeout: float | None,
-    force: bool,
-    progress: Progress,
-    kernel: str | None = None,
-) -> Path:
-    """Leave `report`, and return its path.
+@dataclass(frozen=True)
+class RecordOptions:
+    """What `profkit record` is asked for.
 
     `what` is recorded: samples or counters, where the tool has both. `timeout` is in wall seconds. `kernel` names the
-    only kernel to count (ncu; a part of its name is enough). A report that is there already is replaced only with
-    `force`. Raises UsageError (exists already, cannot be written), MachineError (the tool is not here or was refused)
-    and WorkloadError (the workload failed; what the tool wrote all the same is kept).
+    only kernel to count (a part of its name is enough). `force`: replace a report that is there already.
     """
-    workload = describe(command)
-    if (
-        find_spec(f"profkit.profilers.{tool}") is None
-        or find_spec(f"profkit.profilers.{tool}.recipe") is None
-    ):
-        raise MachineError(f"profkit does not record with {tool} yet", "--tool perf")
-    recipe = import_module(f"profkit.profilers.{tool}.recipe")
-    if kernel is not None and "kernel" not in signature(recipe.recipe).parameters:
-        raise UsageError(f"{tool} cannot pick one kernel", "leave --kernel out, or --tool ncu")
-    if kernel is not None and not kernel.strip():
+
+    tool: str
+    report: Path
+    command: tuple[str, ...]
+    what: Literal["samples", "counters"] = "samples"
+    kernel: str | None = None
+    timeout: float | None = None
+    force: bool = False
+
+
+def record_report(options: RecordOptions, progress: Progress) -> Path:
+    """Leave the report, and return its path.
+
+    Raises UsageError (exists already, cannot be written, no such tool), MachineError (the tool is not here or was
+    refused) and WorkloadError (the workload failed; what the tool wrote all the same is kept).
+    """
+    tool, report = options.tool, options.report
+    workload = describe(options.command)
+    recorder = find_recorder(tool)
+    if options.kernel is not None and not recorder.picks_kernel:
+        able = (p.name for p in all_profilers() if p.recorder is not None and p.recorder.picks_kernel)
+        raise UsageError(
+            f"{tool} cannot pick one kernel", f"leave --kernel out, or --tool {' or '.join(able)}"
+        )
+    if options.kernel is not None and not options.kernel.strip():
         raise UsageError("--kernel is empty: a kernel has a name", "leave --kernel out")
-    _may_write(report, force, recipe)
+    _check_target(report, options.force, recorder)
     version = python_version(workload.python) if workload.python is not None else None
     machine = read_machine()
-    progress.begin(f"record with {tool}", " ".join(command))
+    progress.begin(f"record with {tool}", " ".join(options.command))
     with tempfile.TemporaryDirectory(prefix="profkit-") as folder, interruptible():
-        marked = seems_marked(workload)
-        for number in ("1", "2"):  # whether it marks a region is a guess, and known after the first time
-            scratch = Path(folder, number)
-            (scratch / "logs").mkdir(parents=True)
-            step = recipe.recipe(
-                what,
-                command,
-                report.absolute(),
-                scratch,
-                marked=marked,
-                python=version[:2] if version is not None else None,
-                machine=machine,
-                **({"kernel": kernel} if kernel is not None else {}),
-                **({"timeout": timeout} if "timeout" in signature(recipe.recipe).parameters else {}),
-            )
-            try:
-                recorded = record_step(step, scratch, timeout=timeout, tick=progress.tick, note=progress.note)
-            except KeyboardInterrupt:
-                progress.end("interrupted")
-                raise Interrupted(_left_behind(recipe, scratch, report)) from None
-            if (
-                number == "2"
-                or getattr(recipe, "WHOLE", False)
-                or not recorded.workload_ok
-                or entered_region([step]) == marked
-            ):
-                break
-            progress.note("it marks a region: once more" if not marked else "it marks no region: once more")
-            marked = not marked
-            report.unlink(missing_ok=True)  # perf would keep it beside its own, as report.old
-        if hasattr(recipe, "collect"):
-            _collect(recipe, scratch, report, recorded, progress)
+        request = RecordRequest(
+            options.what,
+            options.command,
+            report,
+            Path(folder, "1"),
+            machine,
+            marked=seems_marked(workload),
+            python=version[:2] if version is not None else None,
+            kernel=options.kernel,
+            timeout=options.timeout,
+        )
+        recorded = _record(request, recorder, progress)
+        if recorder.follows_region and recorded.workload_ok:
+            marked = entered_region([recorded.step])  # until now it was a guess
+            if marked != request.marked:
+                progress.note("it marks a region: once more" if marked else "it marks no region: once more")
+                report.unlink(missing_ok=True)  # perf would keep it beside its own, as report.old
+                request = replace(request, marked=marked, scratch=Path(folder, "2"))
+                recorded = _record(request, recorder, progress)
+        try:
+            for remark in recorder.collect(request) if recorder.collect is not None else ():
+                progress.note(remark)
+        except MachineError:  # there may be no report because the workload failed: that is told below
+            if recorded.workload_ok:
+                raise
         hand_over(report)
-        _complain(recorded, tool, report)
+        _raise_faults(recorded, tool, report)
     progress.end(f"{recorded.outcome.seconds:.1f} s")
     return report
 
 
-def _collect(recipe: ModuleType, scratch: Path, report: Path, recorded: Recorded, progress: Progress) -> None:
-    """Bring the report to where it was asked for; why there is none may be the workload's own failure."""
+def find_recorder(tool: str) -> Recorder:
+    """How `profkit record --tool` records. Raises UsageError for a tool that it does not record with."""
+    profiler = find_profiler(tool)
+    if profiler is None or profiler.recorder is None:
+        names = ", ".join(profiler.name for profiler in all_profilers() if profiler.recorder is not None)
+        raise UsageError(f"profkit does not record with {tool!r}; it does with {names}", "--tool NAME")
+    return profiler.recorder
+
+
+def _record(request: RecordRequest, recorder: Recorder, progress: Progress) -> Recorded:
+    (request.scratch / "logs").mkdir(parents=True)
+    step = recorder.step(request)
     try:
-        for remark in recipe.collect(scratch, report):
-            progress.note(remark)
-    except MachineError:
-        if recorded.workload_ok:
-            raise
+        return record_step(
+            step, request.scratch, timeout=request.timeout, tick=progress.tick, note=progress.note
+        )
+    except KeyboardInterrupt:
+        progress.end("interrupted")
+        raise Interrupted(_rescue(request, recorder)) from None
 
 
-def _left_behind(recipe: ModuleType, scratch: Path, report: Path) -> str:
-    """What a Ctrl-C left, in words; what the tool had finished by then is brought to where it was asked for."""
-    if not hasattr(recipe, "keep"):
+def _rescue(request: RecordRequest, recorder: Recorder) -> str:
+    """After a Ctrl-C: bring what the tool has finished to where it was asked for, and say what there is."""
+    if recorder.rescue is None:
         return "interrupted; the report may be incomplete"
     with hurried():
-        kept: Path | None = recipe.keep(scratch, report)
-        if kept is None:
+        rescued = recorder.rescue(request)
+        if rescued is None:
             return "interrupted; there is no report"
-        hand_over(kept)
-    return f"interrupted; what was recorded until then is in {kept}"
+        hand_over(rescued)
+    return f"interrupted; what was recorded until then is in {rescued}"
 
 
-def _may_write(report: Path, force: bool, recipe: ModuleType) -> None:
+def _check_target(report: Path, force: bool, recorder: Recorder) -> None:
     if report.exists() and not force:
         raise UsageError(f"{report} is there already", "choose another name, or add --force")
-    if hasattr(recipe, "may_replace"):
-        recipe.may_replace(report)
+    if recorder.check_target is not None:
+        recorder.check_target(report)
     elif report.is_dir():
         raise UsageError(f"{report} is a folder", "choose another name")
     if not report.parent.is_dir():
@@ -131,7 +139,7 @@ def _may_write(report: Path, force: bool, recipe: ModuleType) -> None:
         )
 
 
-def _complain(recorded: Recorded, tool: str, report: Path) -> None:
+def _raise_faults(recorded: Recorded, tool: str, report: Path) -> None:
     outcome = recorded.outcome
     fault = explain(tool, recorded.text(), outcome.returncode)
     there = report.is_dir() or (report.is_file() and report.stat().st_size > 0)
@@ -144,12 +152,12 @@ def _complain(recorded: Recorded, tool: str, report: Path) -> None:
         raise MachineError(f"{tool}: {fault.reason}", fault.fix)
     if not recorded.workload_ok:
         last = "\n".join(recorded.text().strip().splitlines()[-8:])
-        said = f"; it said:\n{last}" if last else ""
-        keeper = recorded.step.workload_status
-        if keeper is not None and read_status(keeper) is None:
-            untold = f"{tool} {outcome.ending()}, and how the workload ended is not known{left}{said}"
-            raise MachineError(untold, f"profkit doctor   (tries {tool})")
-        raise WorkloadError(f"the workload {describe_status(recorded.status)}{left}{said}")
+        printed = f"; it said:\n{last}" if last else ""
+        status = recorded.step.workload_status
+        if status is not None and read_status(status) is None:
+            unknown = f"{tool} {outcome.ending()}, and how the workload ended is not known{left}{printed}"
+            raise MachineError(unknown, f"profkit doctor   (tries {tool})")
+        raise WorkloadError(f"the workload {describe_status(recorded.status)}{left}{printed}")
     if not left and fault is not None:  # ncu and nsys end with 0 where there was nothing to record
         raise MachineError(f"{tool}: {fault.reason}", fault.fix)
     if not left:

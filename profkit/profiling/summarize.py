@@ -12,8 +12,9 @@ from profkit.analysis.metrics import derive, formula_table, has_formulas
 from profkit.core.errors import MachineError, UnreadableReport, UsageError
 from profkit.core.run_folder import FILE_NAME, read_run
 from profkit.core.types import Report, RunDocument, Workload
-from profkit.profilers.faults import explain
-from profkit.profilers.formats import Format, read_head, sniff
+from profkit.profilers.files import read_head
+from profkit.profilers.profiler import Conversion, Format
+from profkit.profilers.registry import explain, recognise_format
 from profkit.profiling.evaluate_targets import judge_document, targets_for
 
 CONVERSION_SECONDS = 600.0
@@ -54,7 +55,7 @@ def _is_run(head: bytes) -> bool:
 
 def read_report(path: Path) -> Report:
     """The report at `path`, told by its content; converted first where only its own tool can read it."""
-    found = sniff(path)
+    found = recognise_format(path)
     with readable(path) as converted:
         return found.read(converted)
 
@@ -65,67 +66,53 @@ def readable(path: Path) -> Iterator[Path]:
 
     Raises UnreadableReport where it is none, MachineError where that tool is not here or fails.
     """
-    found = sniff(path)
-    if found.convert is None:
+    form = recognise_format(path)
+    if form.conversion is None:
         yield path
         return
     import tempfile  # here, as in _convert: most reports are read as they are
 
     with tempfile.TemporaryDirectory(prefix="profkit-") as folder:
-        output = Path(folder) / found.converted
-        _convert(found, path, output)
+        output = Path(folder) / form.conversion.output
+        _convert(form, form.conversion, path, output)
         yield output
 
 
-def _convert(found: Format, path: Path, output: Path) -> None:
+def _convert(form: Format, conversion: Conversion, path: Path, output: Path) -> None:
     from profkit.core import process
 
-    assert found.convert is not None
-    argv = found.convert(path, output)
+    only = f"{path} is {form.title}, which only {form.tool} can read"
+    line = conversion.by_hand.format(name=shlex.quote(path.name), stem=shlex.quote(path.stem))
+    by_hand = f"where it was recorded: {line}, then read that"
     try:
-        outcome = process.run(argv, timeout=CONVERSION_SECONDS)
+        outcome = process.run(conversion.argv(path, output), timeout=CONVERSION_SECONDS)
     except UsageError as error:
-        raise MachineError(
-            f"{path} is {found.title}, which only {found.tool} can read: {error.message}",
-            _by_hand(found, path),
-        ) from error
-    if found.holds is not None and not outcome.ok:  # its exporter is our own, and says why in our words
-        raise _not_exported(found, path, outcome.output_tail)
+        raise MachineError(f"{only}: {error.message}", by_hand) from error
+    if form.is_folder is not None and not outcome.ok:  # its exporter is our own, and says why in our words
+        raise _not_exported(only, by_hand, outcome.output_tail)
     if not outcome.ok or not _written(output):
-        fault = explain(found.tool, outcome.output_tail, outcome.returncode)
+        fault = explain(form.tool, outcome.output_tail, outcome.returncode)
         if fault is not None:
-            raise MachineError(f"{found.tool} cannot read {path}: {fault.reason}", fault.fix)
+            raise MachineError(f"{form.tool} cannot read {path}: {fault.reason}", fault.fix)
         if outcome.returncode == 127 or "not found" in outcome.output_tail:
-            raise MachineError(
-                f"{path} is {found.title}, which only {found.tool} can read, and {found.tool} is not here",
-                _by_hand(found, path),
-            )
+            raise MachineError(f"{only}, and {form.tool} is not here", by_hand)
         last = outcome.output_tail.strip().splitlines()[-1:] or ["it printed nothing"]
-        raise UnreadableReport(f"{found.tool} cannot read {path}: {last[0]}")
+        raise UnreadableReport(f"{form.tool} cannot read {path}: {last[0]}")
 
 
 def _written(output: Path) -> bool:
     return any(output.iterdir()) if output.is_dir() else output.is_file() and output.stat().st_size > 0
 
 
-def _not_exported(found: Format, path: Path, tail: str) -> MachineError:
-    lines = [line.strip() for line in tail.splitlines()]
+def _not_exported(only: str, by_hand: str, printed: str) -> MachineError:
+    lines = [line.strip() for line in printed.splitlines()]
     why = next(
         (line.removeprefix("error: ") for line in lines if line.startswith("error: ")), "it printed nothing"
     )
     fix = next((line.removeprefix("fix: ") for line in lines if line.startswith("fix: ")), None)
     if "macOS only" in why:  # then no line helps that is typed here
-        fix = _by_hand(found, path)
-    return MachineError(
-        f"{path} is a {found.title}, which only {found.tool} can read: {why}", fix or _by_hand(found, path)
-    )
-
-
-def _by_hand(found: Format, path: Path) -> str | None:
-    if found.by_hand is None:
-        return None
-    line = found.by_hand.format(name=shlex.quote(path.name), stem=shlex.quote(path.stem))
-    return f"where it was recorded: {line}, then read that"
+        fix = by_hand
+    return MachineError(f"{only}: {why}", fix or by_hand)
 
 
 def document_of(report: Report, path: Path) -> RunDocument:

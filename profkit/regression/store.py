@@ -12,7 +12,8 @@ from pathlib import Path
 from profkit.core.errors import ProfkitError, UnreadableReport, UsageError
 from profkit.core.run_folder import FILE_NAME, is_run, read_run
 from profkit.core.types import Accepted, Entry
-from profkit.profilers.formats import is_folder_report, read_head, sniff
+from profkit.profilers.files import read_head
+from profkit.profilers.registry import is_folder_report, recognise_format
 from profkit.profiling.summarize import examine
 from profkit.regression.history import History, entry_of
 from profkit.regression.history.entry import ID_LENGTH
@@ -89,7 +90,7 @@ def _imported(path: Path, workload: str | None, commit: str | None) -> Entry | N
     if not begins_like_json(path):
         return None
     try:
-        sniff(path)
+        recognise_format(path)
     except UnreadableReport:
         try:
             entry = import_file(path, workload, commit)

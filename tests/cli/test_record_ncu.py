@@ -10,9 +10,9 @@ import pytest
 
 from profkit.core.errors import MachineError, WorkloadError
 from profkit.core.progress import Silent
-from profkit.profilers.formats import sniff
 from profkit.profilers.ncu.probe import NcuAbility
-from profkit.profiling.record import record_report
+from profkit.profilers.registry import recognise_format
+from profkit.profiling.record import RecordOptions, record_report
 from tests.conftest import ROOT
 
 STAND_IN = ROOT / "tests" / "stand_ins" / "ncu"
@@ -42,7 +42,7 @@ class Bench:
         (self.folder / "scenario.json").write_text(json.dumps(scenario))
         self._environment.setenv("NCU_SCENARIO", str(self.folder / "scenario.json"))
         report = self.folder / "my out.ncu-rep"
-        return record_report("ncu", "samples", report, command, 60.0, False, Silent(), kernel=kernel)
+        return record_report(RecordOptions("ncu", report, command, kernel=kernel, timeout=60.0), Silent())
 
     def calls(self) -> list[list[str]]:
         return [json.loads(line) for line in (self.folder / "calls").read_text().splitlines()]
@@ -56,7 +56,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
 def test_the_report_lies_where_it_was_asked_for_and_can_be_read(bench: Bench) -> None:
     left = bench.record()
     assert left.read_bytes() == REPORT.read_bytes()
-    assert sniff(left).read(left).counters
+    assert recognise_format(left).read(left).counters
     assert (bench.folder / "words").read_text() == repr(WORDS)
 
 

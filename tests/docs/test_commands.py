@@ -89,7 +89,7 @@ def test_a_path_in_the_project_that_is_named_is_there(page: Path) -> None:
     assert [name for name in named if not (ROOT / name).exists()] == []
 
 
-def test_every_environment_variable_is_in_the_design_page() -> None:
+def test_every_environment_variable_is_in_the_reference() -> None:
     sources = [
         *(ROOT / "profkit").rglob("*.py"),
         *(ROOT / "setup").glob("*.sh"),
@@ -103,17 +103,17 @@ def test_every_environment_variable_is_in_the_design_page() -> None:
         for file in sources
         for name in re.findall(r"\bPROFKIT_[A-Z]+\b", file.read_text(encoding="utf-8"))
     }
-    design = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
-    assert sorted(name for name in used if f"`{name}`" not in design) == []
+    reference = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
+    assert sorted(name for name in used if f"`{name}`" not in reference) == []
 
 
-def test_every_exit_code_of_the_command_line_is_in_both_tables() -> None:
+def test_every_exit_code_of_the_command_line_is_in_the_reference() -> None:
     from profkit.cli import INTERNAL_ERROR
     from profkit.core import errors
 
     kinds = [kind for kind in vars(errors).values() if hasattr(kind, "exit_code")]
     codes = {kind.exit_code for kind in kinds} | {0, 1, 5, INTERNAL_ERROR}
-    for page in (ROOT / "README.md", ROOT / "docs" / "design.md"):
+    for page in (ROOT / "docs" / "reference.md",):
         told = {
             int(code)
             for code in re.findall(r"^\| (\d+) \| [a-z]", page.read_text(encoding="utf-8"), re.MULTILINE)
@@ -121,23 +121,23 @@ def test_every_exit_code_of_the_command_line_is_in_both_tables() -> None:
         assert codes <= told, page.name
 
 
-def test_every_schema_that_leaves_profkit_is_in_the_design_page() -> None:
+def test_every_schema_that_leaves_profkit_is_in_the_reference() -> None:
     sources = [file.read_text(encoding="utf-8") for file in (ROOT / "profkit").rglob("*.py")]
     schemas = {
         name
         for text in sources
         for name in re.findall(r'= "(profkit\.[a-z]+/\d)"|"schema": "(profkit\.[a-z]+/\d)"', text)
     }
-    design = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
+    reference = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
     flat = {one for pair in schemas for one in pair if one}
-    assert sorted(name for name in flat if name not in design) == []
+    assert sorted(name for name in flat if name not in reference) == []
 
 
 def test_the_targets_file_that_is_shown_is_one(tmp_path: Path) -> None:
     from profkit.profiling.evaluate_targets import targets_for
 
     shown = re.findall(
-        r"^```yaml\n(.*?)^```", (ROOT / "docs" / "design.md").read_text(), re.MULTILINE | re.DOTALL
+        r"^```yaml\n(.*?)^```", (ROOT / "docs" / "reference.md").read_text(), re.MULTILINE | re.DOTALL
     )
     file = tmp_path / "targets.yaml"
     file.write_text(shown[0])

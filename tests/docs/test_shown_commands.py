@@ -120,7 +120,7 @@ def test_the_python_that_is_shown_runs(page: str, code: str, plain: Sandbox) -> 
     text = f"import time\n\nstep = lambda: time.sleep(0.002)\n{code}"
     for library in ("pandas", "polars", "torch"):
         if plain.type(f"python -c 'import {library}'").returncode:
-            name = "profkit.kernels.sweep" if library == "torch" else library
+            name = "profkit.sweep" if library == "torch" else library
             text = re.sub(
                 rf"^(?:import|from) {re.escape(name)}\b.*?(?=^import |^from |\Z)", "", text, flags=re.M | re.S
             )

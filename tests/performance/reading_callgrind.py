@@ -22,7 +22,7 @@ FUNCTIONS, CALLS, LIBRARIES, FILES = 5_000, 6, 60, 800  # as of a Python program
 GROWTH = 16.0  # MiB that a four times larger file may take on top; the tables by function do not grow
 READ = (
     "import sys, resource; from pathlib import Path; "
-    "from profkit.profilers.valgrind.callgrind_file import read_callgrind; "
+    "from profkit.profilers.valgrind.read import read_callgrind; "
     "read_callgrind(Path(sys.argv[1])); "
     "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
 )

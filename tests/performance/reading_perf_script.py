@@ -27,7 +27,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
-from profkit.profilers.perf.record_command import CallGraph, record_argv, script_argv
+from profkit.profilers.perf.command import CallGraph, record_argv, script_argv
 from profkit.profilers.perf.script import read_script
 
 MOST_MEMORY = 256  # MB

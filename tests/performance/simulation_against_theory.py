@@ -16,10 +16,10 @@ from pathlib import Path
 from time import perf_counter
 
 from profkit.core.types import Cache
-from profkit.profilers.valgrind.callgrind_file import read_callgrind
-from profkit.profilers.valgrind.command import callgrind_argv, outputs, single_thread_env
+from profkit.profilers.valgrind.command import callgrind_argv, callgrind_outputs, single_thread_env
 from profkit.profilers.valgrind.instructions import instruction_mix
 from profkit.profilers.valgrind.levels import combine_levels
+from profkit.profilers.valgrind.read import read_callgrind
 
 ROOT = Path(__file__).resolve().parents[2]
 TOLERANCE = 0.02
@@ -99,7 +99,7 @@ def simulate(kernel: str, folder: Path) -> tuple[dict[str, float], float]:
         done = subprocess.run(argv, capture_output=True, text=True, env=env)
         if done.returncode != 0:
             sys.exit(f"{kernel} ended with {done.returncode}: {done.stderr[-1000:]}")
-        return outputs(folder / f"{kernel}.{name}")[0]
+        return callgrind_outputs(folder / f"{kernel}.{name}")[0]
 
     begin = perf_counter()
     with ThreadPoolExecutor() as both:

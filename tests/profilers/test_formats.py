@@ -4,35 +4,54 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from inspect import signature
 from pathlib import Path
 
 import pytest
 
+from profkit.cli.record import record
 from profkit.core.errors import UnreadableReport
-from profkit.profilers.formats import Format, all_formats, sniff
+from profkit.profilers.profiler import Format
+from profkit.profilers.registry import PROFILERS, all_formats, all_profilers, recognise_format
 
 
 @pytest.mark.parametrize("candidate", tuple(all_formats()), ids=lambda candidate: candidate.name)
 def test_every_format_in_the_list_has_a_sniffer_and_a_reader(candidate: Format, tmp_path: Path) -> None:
-    assert candidate.looks_like(b"neither one nor the other\n") is False
+    assert candidate.looks_like is None or candidate.looks_like(b"neither one nor the other\n") is False
+    assert candidate.is_folder is None or candidate.is_folder(tmp_path) is False
     with pytest.raises(UnreadableReport, match="nowhere"):
         candidate.read(tmp_path / "nowhere")
-    assert candidate.convert is None or candidate.convert(tmp_path / "in", tmp_path / "out")
+    if candidate.conversion is not None:
+        assert candidate.conversion.argv(tmp_path / "in", tmp_path / "out")
+    assert (candidate.scrub is None) is bool(candidate.scrub_fix)
+
+
+@pytest.mark.parametrize("name", PROFILERS)
+def test_every_profiler_is_loaded_by_its_name_and_its_formats_are_its_own(name: str) -> None:
+    profiler = PROFILERS[name]()
+    assert profiler.name == name
+    assert {form.tool for form in profiler.formats} == {name}
+
+
+def test_the_help_of_record_names_every_profiler_that_records() -> None:
+    options = signature(record).parameters["tool"].annotation
+    for profiler in all_profilers():
+        assert (profiler.name in str(options)) is (profiler.recorder is not None)
 
 
 def test_readers_that_come_after_the_one_that_fits_are_not_imported(tmp_path: Path) -> None:
     report = tmp_path / "stat.csv"
     report.write_text("602000000||instructions|101520000|100.00|2.00|insn per cycle\n")
     program = (
-        "import sys; from pathlib import Path; from profkit.profilers.formats import sniff\n"
-        f"print(sniff(Path({str(report)!r})).name)\n"
+        "import sys; from pathlib import Path; from profkit.profilers.registry import recognise_format\n"
+        f"print(recognise_format(Path({str(report)!r})).name)\n"
         "print(*(name for name in sys.modules if name.startswith('profkit.profilers.')))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     name, modules = done.stdout.splitlines()
     assert name == "perf-stat-csv"
     assert "profkit.profilers.perf.stat_csv" in modules.split()
-    for later in ("profkit.profilers.perf.script", "profkit.profilers.valgrind.callgrind_file"):
+    for later in ("profkit.profilers.perf.script", "profkit.profilers.valgrind.read"):
         assert later not in modules.split()
 
 
@@ -40,5 +59,5 @@ def test_a_pointer_of_git_lfs_is_told_from_the_report_that_it_stands_for(tmp_pat
     pointer = tmp_path / "my report.sqlite"
     pointer.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:a1c2af0d\nsize 552960\n")
     with pytest.raises(UnreadableReport, match="pointer of Git LFS") as caught:
-        sniff(pointer)
+        recognise_format(pointer)
     assert caught.value.fix == "git lfs pull --include 'my report.sqlite'"

@@ -11,7 +11,7 @@ import pytest
 
 from profkit.core.errors import MachineError, UnreadableReport
 from profkit.core.types import Counter, GpuTrace, Report, Scope
-from profkit.profilers.formats import Format
+from profkit.profilers.profiler import Conversion, Format
 from profkit.profiling import summarize as examine
 from tests import gpu_documents as gpu
 from tests.conftest import ROOT
@@ -68,15 +68,18 @@ def binary_format(argv: tuple[str, ...]) -> Format:
         "a binary report",
         lambda head: True,
         read_database,
-        lambda source, target: (*argv, str(source), str(target)),
-        converted="converted.sqlite",
-        by_hand="some-tool export -o {stem}.sqlite {name}",
+        scrub=None,
+        conversion=Conversion(
+            lambda source, target: (*argv, str(source), str(target)),
+            "converted.sqlite",
+            "some-tool export -o {stem}.sqlite {name}",
+        ),
     )
 
 
 def read_with(argv: tuple[str, ...], path: Path, monkeypatch: pytest.MonkeyPatch) -> Report:
     path.write_bytes(b"inside")
-    monkeypatch.setattr(examine, "sniff", lambda _: binary_format(argv))
+    monkeypatch.setattr(examine, "recognise_format", lambda _: binary_format(argv))
     return examine.read_report(path)
 
 

@@ -6,7 +6,7 @@ import platform
 from collections.abc import Mapping
 from pathlib import Path
 
-from profkit.backends import BackendRun, Candidate, CheckGroup, RunContext
+from profkit.backends import BackendRun, Candidate, CheckGroup, RunContext, profiler_group
 from profkit.core.types import Depth, Gpu, RunDocument, Summary, Workload
 
 
@@ -21,6 +21,7 @@ class CpuBackend:
     time_concern = "trace"
     report_concerns: frozenset[str] = frozenset()
     budgets: Mapping[Depth, float] = {"gate": 5.0, "standard": 8.0, "full": 30.0}
+    profilers: tuple[str, ...] = ("perf", "valgrind", "cprofile", "xctrace")
     targets: Path | None = Path(__file__).with_name("targets.yaml")
 
     def possible(self) -> bool:
@@ -47,13 +48,10 @@ class CpuBackend:
 
     def check_groups(self) -> tuple[CheckGroup, ...]:
         """The peaks, and the tools of this system."""
-        from profkit.backends.cpu.checks import peaks_checks, perf_checks, valgrind_checks
-        from profkit.backends.xcode_checks import instruments_checks
+        from profkit.backends.cpu.checks import peaks_checks
 
-        peaks = CheckGroup("peaks", peaks_checks)
-        if platform.system() == "Darwin":
-            return (peaks, CheckGroup("instruments", instruments_checks))
-        return (peaks, CheckGroup("perf", perf_checks), CheckGroup("valgrind", valgrind_checks))
+        tools = ("xctrace",) if platform.system() == "Darwin" else ("perf", "valgrind")
+        return (CheckGroup("peaks", peaks_checks), *map(profiler_group, tools))
 
     def enrich(self, document: RunDocument) -> RunDocument:
         """What follows from the counters of a processor."""

@@ -29,12 +29,12 @@ from profkit.core.types import (
     Step,
     Switch,
 )
+from profkit.profilers.perf.command import STAT_ENV, events_of, stat_argv
+from profkit.profilers.perf.counter_groups import merge_groups, plan_groups
 from profkit.profilers.perf.events import table_for
-from profkit.profilers.perf.probe import PerfAbility, nmi_watchdog, refused_events
-from profkit.profilers.perf.stat_command import STAT_ENV, events_of, stat_argv
+from profkit.profilers.perf.probe import PerfAbility, find_refused_events, has_nmi_watchdog
+from profkit.profilers.perf.stat_counters import split_name
 from profkit.profilers.perf.stat_csv import read_stat_csv
-from profkit.profilers.perf.stat_groups import merge_groups, plan_groups
-from profkit.profilers.perf.stat_names import split_name
 
 SOFTWARE = ("task-clock", "page-faults", "context-switches", "cpu-migrations")
 METRICS = (
@@ -65,12 +65,12 @@ def choose_groups(machine: Machine, perf: PerfAbility) -> EventChoice:
     """
     if not perf.hardware_ok or perf.path is None:
         return EventChoice((SOFTWARE,))
-    table, watchdog = table_for(machine), nmi_watchdog()
+    table, watchdog = table_for(machine), has_nmi_watchdog()
     refused: dict[str, Counter] = {}
     groups = plan_groups(table, METRICS, perf.rights, watchdog=watchdog)
     tried: set[tuple[str, ...]] = set()
     for _ in range(ROUNDS):
-        found = refused_events(perf.path, [group for group in groups if group not in tried])
+        found = find_refused_events(perf.path, [group for group in groups if group not in tried])
         tried |= set(groups)
         if not found:
             break

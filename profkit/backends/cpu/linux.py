@@ -19,10 +19,9 @@ from profkit.backends.passes import PlannedRun
 from profkit.core.errors import UnreadableReport
 from profkit.core.status import status_wrapper
 from profkit.core.types import Directive, PassName, PassPlan, PassResult, Step, Switch
-from profkit.profilers.perf.data import recorded_pids
-from profkit.profilers.perf.leftovers import clean_up
+from profkit.profilers.perf.command import inject_argv, python_frames, record_argv, script_argv
+from profkit.profilers.perf.perf_data import recorded_pids, remove_leftovers
 from profkit.profilers.perf.probe import PerfAbility, probe_perf
-from profkit.profilers.perf.record_command import inject_argv, python_frames, record_argv, script_argv
 from profkit.profilers.perf.script import read_script
 from profkit.profilers.valgrind.probe import ValgrindAbility, probe_valgrind
 from profkit.runtime.passes.interpreter import python_version
@@ -115,7 +114,7 @@ def read_trace(context: RunContext, result: PassResult) -> PassFindings:
 def _tidy(recording: Path, seconds: float) -> None:
     """Remove what CPython and perf left in the temporary folder for the recorded processes."""
     with contextlib.suppress(UnreadableReport):
-        clean_up(recorded_pids(recording), time.time() - seconds - 1)
+        remove_leftovers(recorded_pids(recording), time.time() - seconds - 1)
 
 
 class LinuxRun(PlannedRun):

@@ -19,7 +19,7 @@ from profkit.backends.cpu.groups import (
 from profkit.backends.instruments import START_SECONDS, comparable_facts, cpu_step, is_of_region, read_step
 from profkit.core.types import RUN, Counter, Machine, PassPlan, Reading, Source
 from profkit.hardware import sysctl
-from profkit.profilers.perf.stat_groups import check_drift, merge_groups
+from profkit.profilers.perf.counter_groups import check_drift, merge_groups
 from profkit.profilers.xctrace.command import CPU_COUNTERS
 from profkit.profilers.xctrace.cpu_events import Event, plan_groups, read_events
 from profkit.profilers.xctrace.cpu_guided import SCHEMA

@@ -11,18 +11,18 @@ from profkit.backends.passes import divide_counters, divide_profile, read_region
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import Cache, Counter, Depth, Directive, PassPlan, Report, Step, Switch
 from profkit.hardware.caches import data_cache, instruction_cache
-from profkit.profilers.valgrind.callgrind_file import read_callgrind
 from profkit.profilers.valgrind.command import (
     COST,
     COST_NOTE,
     callgrind_argv,
-    geometry_notes,
-    outputs,
+    callgrind_outputs,
+    changed_geometries,
     single_thread_env,
 )
 from profkit.profilers.valgrind.instructions import instruction_mix
 from profkit.profilers.valgrind.levels import combine_levels
 from profkit.profilers.valgrind.probe import ValgrindAbility
+from profkit.profilers.valgrind.read import read_callgrind
 
 # Simulated code is 50 to 100 times slower, and fused multiply-adds 3000 times (valgrind 3.19 does them in software,
 # 65 ns a lane): 2 ms of native work is up to 6 s.
@@ -61,7 +61,7 @@ def plan_simulation(context: RunContext, valgrind: ValgrindAbility, state: PlanS
                 for c in (first, second, third)
                 if c
             ),
-            *geometry_notes(inner, first, *(level for _, level in levels)),
+            *changed_geometries(inner, first, *(level for _, level in levels)),
         ),
     )
 
@@ -114,7 +114,8 @@ def read_simulation(context: RunContext, plan: PassPlan) -> PassFindings:
     Raises UnreadableReport where a simulation left nothing that can be read.
     """
     files = {
-        step.name: outputs(context.folder / "artifacts" / f"{step.name}.callgrind") for step in plan.steps
+        step.name: callgrind_outputs(context.folder / "artifacts" / f"{step.name}.callgrind")
+        for step in plan.steps
     }
     reports = {name: _read(name, paths) for name, paths in files.items()}
     done = read_region_work(context.folder, "simulate-l2")

@@ -34,6 +34,7 @@ class CudaBackend:
     report_concerns: frozenset[str] = frozenset()
     # A kernel's time is known to ±1 % within a second, or its clocks vary for as long as one looks.
     budgets: Mapping[Depth, float] = {"gate": 1.0, "standard": 3.0, "full": 20.0}
+    profilers: tuple[str, ...] = ("nsys", "ncu", "torch_profiler")
     targets: Path | None = Path(__file__).with_name("targets.yaml")
 
     def possible(self) -> bool:

@@ -19,10 +19,12 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from profkit.backends.checks import try_command
 from profkit.core.errors import Fault
 from profkit.core.types import Check, Gpu
 from profkit.hardware import tree
+from profkit.profilers.ncu.probe import judge_ncu
+from profkit.profilers.nsys.probe import NO_TRACE, judge_nsys
+from profkit.profilers.trial import attempt
 
 if TYPE_CHECKING:
     from profkit.profilers.ncu.probe import NcuAbility
@@ -101,7 +103,7 @@ def torch_checks() -> Iterator[Check]:
     """torch's CUDA build against the driver, where profkit's Python has a torch; a workload may use another one."""
     if _version("torch") is None:
         return
-    trial = try_command([sys.executable, "-c", _ASK], seconds=_SECONDS)
+    trial = attempt([sys.executable, "-c", _ASK], seconds=_SECONDS)
     yield judge_torch(trial.output if trial.ok else "", trial.last_line)
 
 
@@ -167,9 +169,6 @@ def _pip() -> str:
 
 
 GIB = 1 << 30
-_TOLD_APART = ("MIG", "under WSL")  # notes of the probe that `sharing_checks` tells, with what to do
-_OTHER_NCU = "a newer driver, or the ncu of the CUDA Toolkit that fits the driver: PROFKIT_NCU=/path/to/ncu"
-_NO_TRACE = "torch's own profiler traces instead, where the workload uses torch"
 
 
 def cuda_checks() -> Iterator[Check]:
@@ -211,10 +210,10 @@ def judge_cuda(
     for gpu in gpus:
         yield _device(gpu)
     yield from sharing_checks(gpus)
-    yield from _ncu(ncu)
+    yield from judge_ncu(ncu)
     yield from sudo_checks()
     yield from holders
-    yield _nsys(nsys)
+    yield judge_nsys(nsys)
     yield from torch_checks()
     yield from nvtx_checks()
 
@@ -225,7 +224,7 @@ def _backend(ncu: NcuAbility, nsys: NsysAbility) -> Check:
     if ncu.counters_ok and nsys.works:
         return Check("cuda backend", "ok", detail)
     lacks = [
-        *([] if nsys.works else [f"no nsys: {_NO_TRACE}"]),
+        *([] if nsys.works else [f"no nsys: {NO_TRACE}"]),
         *([] if ncu.counters_ok else ["no counters: verdicts that need them will be unknown"]),
     ]
     return Check("cuda backend", "limited", f"{detail}; {'; '.join(lacks)}")
@@ -240,34 +239,6 @@ def _device(gpu: Gpu) -> Check:
     ]
     about = ", ".join(part for part in told if part)
     return Check(f"GPU {gpu.index}", "ok", f"{gpu.name}{f' ({about})' if about else ''}")
-
-
-def _ncu(ncu: NcuAbility) -> Iterator[Check]:
-    if ncu.path is None:
-        yield Check("ncu", "missing", f"{ncu.reason or 'not installed'}: no counters", ncu.fix)
-        return
-    path = str(ncu.path)
-    if ncu.version is None:
-        yield Check("ncu", "refused", ncu.reason or "it does not say its version", ncu.fix, path)
-        return
-    doubts = [note for note in ncu.notes if not note.startswith(_TOLD_APART)]
-    if doubts:
-        yield Check("ncu", "limited", "; ".join(doubts), _OTHER_NCU, path, ncu.version)
-    else:
-        yield Check("ncu", "ok", "answers", path=path, version=ncu.version)
-    if ncu.counters_ok:
-        yield Check("GPU counters", "ok", "this user may count")
-        return
-    yield Check("GPU counters", "refused", ncu.reason or "they cannot be read", ncu.fix)
-
-
-def _nsys(nsys: NsysAbility) -> Check:
-    path = None if nsys.path is None else str(nsys.path)
-    if path is None:
-        return Check("nsys", "missing", f"{nsys.reason or 'not installed'}: {_NO_TRACE}", nsys.fix)
-    if not nsys.works:
-        return Check("nsys", "refused", nsys.reason or "it leaves no report", nsys.fix, path, nsys.version)
-    return Check("nsys", "ok", "traces and writes reports", path=path, version=nsys.version)
 
 
 def sudo_checks(environ: Mapping[str, str] = os.environ) -> Iterator[Check]:

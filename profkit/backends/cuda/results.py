@@ -19,8 +19,8 @@ from profkit.backends.passes import read_region_work
 from profkit.core.errors import UnreadableReport
 from profkit.core.formatting import percent, plural
 from profkit.core.types import Counter, Kernel, PassPlan, Reading, Report, Scope
-from profkit.profilers.formats import sniff
 from profkit.profilers.ncu.command import function_name
+from profkit.profilers.registry import recognise_format
 
 _WORD = re.compile(r"[^<(]*?(\w+)\s*(?:<|\(|$)")
 _LONGEST = 20_000  # characters of a name that are looked at
@@ -134,7 +134,7 @@ def _reports(context: RunContext, plan: PassPlan) -> tuple[list[tuple[str, Repor
 def _read(path: Path) -> Report:
     if not path.is_file():
         raise UnreadableReport(f"ncu left no report: no launch of a planned kernel was seen ({path.name})")
-    report = sniff(path).read(path)
+    report = recognise_format(path).read(path)
     if not report.counters:
         raise UnreadableReport(f"{path.name} holds no counted kernel")
     return report

@@ -18,9 +18,9 @@ from profkit.backends.passes import read_region_work
 from profkit.core.errors import UnreadableReport
 from profkit.core.status import status_wrapper
 from profkit.core.types import Directive, KernelTime, PassPlan, Report, Step, Switch
-from profkit.profilers.formats import sniff
 from profkit.profilers.nsys.command import export_argv, nsys_argv
 from profkit.profilers.nsys.probe import NsysAbility
+from profkit.profilers.registry import recognise_format
 from profkit.runtime.passes.command import hosted
 
 NSYS_SECONDS = 1.3  # start, stop and writing the report, for a trace of few seconds
@@ -199,7 +199,7 @@ def _exported(folder: Path) -> Report:
 
 
 def _read(path: Path) -> Report:
-    return sniff(path).read(path)
+    return recognise_format(path).read(path)
 
 
 def _busiest(paths: Sequence[Path]) -> tuple[Report, int]:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from profkit.backends import BackendRun, Candidate, CheckGroup, RunContext
+from profkit.backends import BackendRun, Candidate, CheckGroup, RunContext, profiler_group
 from profkit.core.errors import MachineError
 from profkit.core.types import Depth, Gpu, RunDocument, Summary, Workload
 
@@ -26,6 +26,7 @@ class MpsBackend:
     time_concern = "gpu"
     report_concerns = frozenset({"gpu", "shaders", "occupancy", "bandwidth", "state"})
     budgets: Mapping[Depth, float] = {"gate": 1.0, "standard": 3.0, "full": 20.0}
+    profilers: tuple[str, ...] = ("xctrace",)
     targets: Path | None = Path(__file__).with_name("targets.yaml")
 
     def possible(self) -> bool:
@@ -62,9 +63,8 @@ class MpsBackend:
     def check_groups(self) -> tuple[CheckGroup, ...]:
         """Xcode, where there is a Mac, and the GPU."""
         from profkit.backends.mps.checks import mps_checks
-        from profkit.backends.xcode_checks import instruments_checks
 
-        instruments = (CheckGroup("instruments", instruments_checks),) if self.possible() else ()
+        instruments = (profiler_group("xctrace"),) if self.possible() else ()
         return (*instruments, CheckGroup("mps", mps_checks))
 
     def enrich(self, document: RunDocument) -> RunDocument:

@@ -1,9 +1,4 @@
-"""torch's MPS: is it built in, does it find a device, and does a switch of the environment change what is measured.
-
-MPS as the doctor tells it: the GPU and its specification, torch's MPS, macOS, and what a recording would give.
-
-What Instruments needs is told apart (doctor/xcode.py), since the cpu backend on macOS needs it, too.
-"""
+"""MPS as the doctor tells it: the GPU and its specification, torch's MPS, macOS, and what a recording would give."""
 
 from __future__ import annotations
 
@@ -15,10 +10,10 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from profkit.backends.checks import try_command
-from profkit.backends.xcode_checks import GPU_COUNTERS
 from profkit.core.types import Check, Gpu
 from profkit.hardware.apple import why_unspecified
+from profkit.profilers.trial import attempt
+from profkit.profilers.xctrace.checks import GPU_COUNTERS
 
 if TYPE_CHECKING:
     from profkit.profilers.xctrace.probe import XctraceAbility
@@ -50,7 +45,7 @@ _FALLBACK = "PYTORCH_ENABLE_MPS_FALLBACK"
 def mps_torch_checks() -> Iterator[Check]:
     """Ask the Python that a workload typed as `python x.py` runs in, else profkit's own."""
     python = shutil.which("python") or shutil.which("python3") or sys.executable
-    trial = try_command([python, "-c", _ASK], seconds=_SECONDS)
+    trial = attempt([python, "-c", _ASK], seconds=_SECONDS)
     yield judge_mps_torch(trial.output if trial.ok else "", trial.last_line, python)
     yield from switch_checks(os.environ)
 

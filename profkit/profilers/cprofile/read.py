@@ -2,14 +2,175 @@
 
 from __future__ import annotations
 
+import marshal
 import math
 import re
+import struct
 from dataclasses import dataclass
 from pathlib import Path
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import Hotspot, Profile, Report
-from profkit.profilers.cprofile.marshal_reader import NotPlainData, loads
+from profkit.profilers.redact import Redactor
+
+MOST_DEPTH = 16  # a pstats file nests 5 deep
+_FLAG_REF = 0x80
+_Missing = object()
+
+
+class NotPlainData(ValueError):
+    """The bytes are no marshal data, or hold more than numbers, text, tuples and dicts."""
+
+
+def loads(data: bytes) -> object:
+    """The one value that `data` holds: None, bool, int, float, str, bytes, tuple, list and dict.
+
+    Keys of dicts are plain values or tuples of plain values. Raises NotPlainData for anything else, also
+    where the data ends early or goes on after the value.
+    """
+    reader = _Reader(data)
+    try:
+        value = reader.value(MOST_DEPTH)
+    except (struct.error, IndexError):
+        raise NotPlainData("the data ends within a value") from None
+    if reader.at != len(data):
+        raise NotPlainData("there is more after the end of the value")
+    return value
+
+
+class _Reader:
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self.at = 0
+        self._refs: list[object] = []
+
+    def value(self, depth: int) -> object:
+        found = self._next(depth)
+        if found is _Missing:
+            raise NotPlainData("a value is missing")
+        return found
+
+    def _next(self, depth: int) -> object:
+        """The next value, or _Missing for the mark that ends a dict."""
+        if depth == 0:
+            raise NotPlainData(f"nested more than {MOST_DEPTH} deep")
+        code = self._data[self.at]
+        self.at += 1
+        kind = code & ~_FLAG_REF
+        if (
+            kind in b"([<{)"
+        ):  # may hold a reference to itself, so it gets its number before its parts are read
+            return self._container(kind, depth, code & _FLAG_REF)
+        found = self._scalar(kind)
+        if code & _FLAG_REF and kind != ord("r"):
+            self._refs.append(found)
+        return found
+
+    def _container(self, kind: int, depth: int, numbered: int) -> object:
+        place = len(self._refs)
+        if numbered:
+            self._refs.append(_Missing)
+        found: object
+        if kind == ord("{"):
+            found = self._dict(depth - 1)
+        else:
+            count = self._byte() if kind == ord(")") else self._length()
+            items = [self.value(depth - 1) for _ in range(self._at_most(count))]
+            if kind == ord("<"):
+                raise NotPlainData("it holds a set")
+            found = items if kind == ord("[") else tuple(items)
+        if numbered:
+            self._refs[place] = found
+        return found
+
+    def _dict(self, depth: int) -> dict[object, object]:
+        found: dict[object, object] = {}
+        while (key := self._next(depth)) is not _Missing:
+            # Nothing deeper than this is hashed: tuples that refer to tuples could take for ever.
+            for part in key if isinstance(key, tuple) else (key,):
+                if isinstance(part, tuple | list | dict):
+                    raise NotPlainData("a key is no plain value")
+            found[key] = self.value(depth)
+        return found
+
+    def _scalar(self, kind: int) -> object:
+        match chr(kind):
+            case "i":
+                return self._unpack("<i", 4)
+            case "g":
+                return self._unpack("<d", 8)
+            case "r":
+                index = self._unpack("<I", 4)
+                assert isinstance(index, int)
+                if index >= len(self._refs) or self._refs[index] is _Missing:
+                    raise NotPlainData("a reference leads nowhere")
+                return self._refs[index]
+            case "z" | "Z":
+                return self._take(self._byte()).decode("latin-1")
+            case "a" | "A":
+                return self._take(self._length()).decode("latin-1")
+            case "u" | "t":
+                return self._take(self._length()).decode("utf-8", "replace")
+            case "s":
+                return self._take(self._length())
+            case "0":
+                return _Missing
+            case "N":
+                return None
+            case "T" | "F":
+                return kind == ord("T")
+            case "I":
+                return self._unpack("<q", 8)
+            case "f":
+                return self._text_float()
+            case "l":
+                return self._long()
+        raise NotPlainData(f"it holds a value of type {chr(kind)!r}")
+
+    def _text_float(self) -> float:
+        text = self._take(self._byte())
+        try:
+            return float(text)
+        except ValueError:
+            raise NotPlainData("a number is no number") from None
+
+    def _long(self) -> int:
+        """Digits of 15 bits, the sign in their count. Numbers of a profile fit into 64 bits."""
+        digits = self._unpack("<i", 4)
+        assert isinstance(digits, int)
+        if abs(digits) > 8:
+            raise NotPlainData("a number has too many digits")
+        number = 0
+        for place in range(abs(digits)):
+            digit = self._unpack("<H", 2)
+            assert isinstance(digit, int)
+            number |= digit << (15 * place)
+        return -number if digits < 0 else number
+
+    def _unpack(self, form: str, size: int) -> object:
+        (found,) = struct.unpack_from(form, self._data, self.at)
+        self.at += size
+        return found
+
+    def _byte(self) -> int:
+        self.at += 1
+        return self._data[self.at - 1]
+
+    def _length(self) -> int:
+        found = self._unpack("<i", 4)
+        assert isinstance(found, int)
+        return found
+
+    def _at_most(self, count: int) -> int:
+        """`count`, if that much can still be there: every value takes a byte at least."""
+        if not 0 <= count <= len(self._data) - self.at:
+            raise NotPlainData("the data ends within a value")
+        return count
+
+    def _take(self, count: int) -> bytes:
+        self.at += self._at_most(count)
+        return self._data[self.at - count : self.at]
+
 
 MOST_BYTES = 1 << 28  # a program with 100 000 functions leaves some 30 MB
 BUILT_IN = "built-in"
@@ -153,3 +314,32 @@ def _function(key: object, value: object) -> _Function | None:
             # A clock that was set back leaves a tiny negative time; it is no time at all.
             return _Function(file, line, name, primitive, calls, max(0.0, own), max(0.0, cumulative))
     return None
+
+
+def scrub(source: Path, output: Path, redactor: Redactor) -> None:
+    """Write the profile with other folders to `output`, which must not be there yet. Raises UnreadableReport."""
+    try:
+        told = loads(source.read_bytes())
+        if not isinstance(told, dict):
+            raise NotPlainData("it is no table")
+        changed = {_key(key, redactor): _entry(value, redactor) for key, value in told.items()}
+        if len(changed) != len(told):
+            raise NotPlainData("two functions would become one")
+    except (NotPlainData, ValueError, TypeError) as error:
+        raise UnreadableReport(f"{source} is damaged, so nothing can be taken out of it: {error}") from error
+    with output.open("xb") as file:
+        marshal.dump(changed, file)
+
+
+def _key(key: object, redactor: Redactor) -> object:
+    if isinstance(key, tuple) and len(key) == 3 and isinstance(key[0], str) and isinstance(key[2], str):
+        return (redactor.text(key[0]), key[1], redactor.text(key[2]))
+    return key
+
+
+def _entry(value: object, redactor: Redactor) -> object:
+    """Calls, times, and the callers, which are keys of the same kind."""
+    if isinstance(value, tuple) and value and isinstance(value[-1], dict):
+        callers = {_key(key, redactor): told for key, told in value[-1].items()}
+        return (*value[:-1], callers)
+    return value

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from profkit.core.errors import Fault
-from profkit.profilers.fault_table import first_known, known
+from profkit.profilers.faults import first_known, known
 from profkit.profilers.ncu.chip_table import renamed
 from profkit.profilers.ncu.command import function_name
 from profkit.profilers.ncu.permission import RESTRICTED, open_counters

@@ -1,10 +1,6 @@
-"""What of Nsight Compute's can be read. A reader is imported when its turn comes."""
+"""How reports of Nsight Compute begin."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
-
-from profkit.profilers.formats import Format, later
 
 
 def is_rep(head: bytes) -> bool:
@@ -22,14 +18,3 @@ def is_csv(head: bytes) -> bool:
     if b"Process ID" not in head or b"Kernel Name" not in head:
         return False
     return any(line.replace(b'"', b"").startswith(b"ID,Process ID,") for line in head.splitlines())
-
-
-def _format(name: str, title: str, looks_like: Callable[[bytes], bool], module: str, read: str) -> Format:
-    return Format(name, "ncu", title, looks_like, later(f"profkit.profilers.ncu.{module}", read))
-
-
-FORMATS = (
-    _format("ncu-rep", ".ncu-rep", is_rep, "rep", "read_ncu_rep"),
-    _format("ncu-repz", ".ncu-repz", is_repz, "repz", "read_ncu_repz"),
-    _format("ncu-csv", "ncu --csv", is_csv, "csv_raw", "read_ncu_csv"),
-)

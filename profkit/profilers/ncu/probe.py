@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from profkit.core.types import Gpu
+from profkit.core.types import Check, Gpu
 from profkit.hardware.gpu import driver_fault, read_gpus
 from profkit.profilers import places
 from profkit.profilers.ncu.command import version_numbers
@@ -22,6 +23,8 @@ _VERSION = re.compile(r"^Version (\d+(?:\.\d+)+)", re.MULTILINE)
 # From that version of ncu on, drivers older than that were refused ("Cuda driver is not compatible"): 2025.3.1 by
 # drivers 570 and 576, 2026.2.1 by 576.88. Nsight Compute comes with a CUDA version, and needs its driver's major one.
 _NEEDS_DRIVER = (((2025, 3), 580), ((2022, 4), 525))
+_OTHER_NCU = "a newer driver, or the ncu of the CUDA Toolkit that fits the driver: PROFKIT_NCU=/path/to/ncu"
+_TOLD_APART = ("MIG", "under WSL")  # notes that the doctor has checks of their own for
 
 
 @dataclass(frozen=True)
@@ -79,3 +82,28 @@ def _doubts(version: str, gpus: tuple[Gpu, ...]) -> tuple[str, ...]:
     if any(gpu.virtual == "wsl" for gpu in gpus):
         notes.append("under WSL the counters are opened in Windows, in the NVIDIA Control Panel")
     return tuple(notes)
+
+
+def ncu_checks() -> Iterator[Check]:
+    """Try ncu, and say what came of it."""
+    return judge_ncu(probe_ncu())
+
+
+def judge_ncu(ncu: NcuAbility) -> Iterator[Check]:
+    """What the probe's answers mean: is ncu here, and may this user count."""
+    if ncu.path is None:
+        yield Check("ncu", "missing", f"{ncu.reason or 'not installed'}: no counters", ncu.fix)
+        return
+    path = str(ncu.path)
+    if ncu.version is None:
+        yield Check("ncu", "refused", ncu.reason or "it does not say its version", ncu.fix, path)
+        return
+    doubts = [note for note in ncu.notes if not note.startswith(_TOLD_APART)]
+    if doubts:
+        yield Check("ncu", "limited", "; ".join(doubts), _OTHER_NCU, path, ncu.version)
+    else:
+        yield Check("ncu", "ok", "answers", path=path, version=ncu.version)
+    if ncu.counters_ok:
+        yield Check("GPU counters", "ok", "this user may count")
+        return
+    yield Check("GPU counters", "refused", ncu.reason or "they cannot be read", ncu.fix)

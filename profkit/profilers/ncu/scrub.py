@@ -18,18 +18,12 @@ from profkit.profilers.ncu.blocks import Block, blocks, file_header, records
 from profkit.profilers.ncu.facts import split_command
 from profkit.profilers.ncu.private_header import HEADER, rewritten
 from profkit.profilers.ncu.same_length import Masker
-from profkit.profilers.ncu.scrub_csv import scrub_csv
 from profkit.profilers.ncu.wire import LENGTH, Buffer, Malformed, fields
 from profkit.profilers.redact import COMMAND, FOLDER, HOST, PATH, Redactor
 
-FORMATS = ("ncu-rep", "ncu-csv")
 
-
-def scrub(source: Path, output: Path, form: str, redactor: Redactor) -> None:
+def scrub(source: Path, output: Path, redactor: Redactor) -> None:
     """Write a scrubbed copy of the report to `output`, which must not be there yet. Raises UnreadableReport."""
-    if form == "ncu-csv":
-        scrub_csv(source, output, redactor)
-        return
     try:
         with source.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             found = tuple(blocks(data))

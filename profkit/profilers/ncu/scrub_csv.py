@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TextIO
 
 from profkit.core.errors import UnreadableReport
-from profkit.profilers.bounds import lines_of
+from profkit.profilers.files import lines_of
 from profkit.profilers.redact import HOST, PROCESS, Redactor
 
 _PRIVATE = {"Process Name": (PROCESS, "process"), "Host Name": (HOST, "host")}

@@ -6,7 +6,7 @@ nsys often ends with 0 where it made no report, so the text is looked at whateve
 from __future__ import annotations
 
 from profkit.core.errors import Fault
-from profkit.profilers.fault_table import first_known, known
+from profkit.profilers.faults import first_known, known
 
 GRAPH_FIX = "record with nsys profile --cuda-graph-trace=node"
 _COMPLETE_FIX = (

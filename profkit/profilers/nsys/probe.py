@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from profkit.core.types import Check
 from profkit.profilers import places
 from profkit.profilers.nsys.command import SUFFIX, nsys_argv
 from profkit.profilers.nsys.faults import explain
@@ -18,6 +19,7 @@ from profkit.profilers.probe import answer, last_line
 
 _SECONDS = 60.0  # a report of `true` takes a second or two; a busy machine may take many times that
 _VERSION = re.compile(r"version (\d+(?:\.\d+)+)")
+NO_TRACE = "torch's own profiler traces instead, where the workload uses torch"
 
 
 @dataclass(frozen=True)
@@ -63,3 +65,18 @@ def probe_nsys(*, trial: bool = True) -> NsysAbility:
     tail = " ".join(text.split())[-200:] or "it said nothing"
     reason = fault.reason if fault else f"nsys ended with {returncode} and left no report: {tail}"
     return NsysAbility(path, matched[1], False, reason, fault.fix if fault else INSTALL_FIX)
+
+
+def nsys_checks() -> tuple[Check, ...]:
+    """Trace `true` with nsys, and say what came of it."""
+    return (judge_nsys(probe_nsys()),)
+
+
+def judge_nsys(nsys: NsysAbility) -> Check:
+    """What the probe's answers mean."""
+    path = None if nsys.path is None else str(nsys.path)
+    if path is None:
+        return Check("nsys", "missing", f"{nsys.reason or 'not installed'}: {NO_TRACE}", nsys.fix)
+    if not nsys.works:
+        return Check("nsys", "refused", nsys.reason or "it leaves no report", nsys.fix, path, nsys.version)
+    return Check("nsys", "ok", "traces and writes reports", path=path, version=nsys.version)

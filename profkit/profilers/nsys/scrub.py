@@ -20,13 +20,11 @@ from profkit.profilers.nsys.private_copy import Table, may_hold_text, opened, re
 from profkit.profilers.nsys.private_strings import scrub_strings
 from profkit.profilers.redact import COMMAND, ENVIRONMENT, HOST, PROCESS, USER, Redactor
 
-FORMATS = ("nsys-sqlite",)
-
 _TIMES = ("TARGET_INFO_SESSION_START_TIME", "ANALYSIS_DETAILS")
 _META = ("META_DATA_CAPTURE", "META_DATA_EXPORT", "EXPORT_META_DATA")  # the last one before schema 3.2
 
 
-def scrub(source: Path, output: Path, form: str, redactor: Redactor) -> None:  # noqa: ARG001 - there is one form
+def scrub(source: Path, output: Path, redactor: Redactor) -> None:
     """Write a scrubbed copy of the SQLite file to `output`, which must not be there yet."""
     work = output.with_name(f"{output.name}.work")
     try:

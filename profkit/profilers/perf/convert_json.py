@@ -11,14 +11,13 @@ from profkit.analysis.stacks.merge import FrameTable
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import Frame, Report
 from profkit.profilers.json_stream import CutShort, JsonStream
-from profkit.profilers.perf.frames import frame_of
-from profkit.profilers.perf.merged_events import MergedEvents
+from profkit.profilers.perf.samples import MergedEvents, frame_of
 
 _SIGN = re.compile(rb'\s*\{\s*"linux-perf-json-version"\s*:')
 MOST_CACHED = 1 << 17  # (symbol, library) pairs whose frame is kept
 
 
-def looks_like(head: bytes) -> bool:
+def looks_like_convert_json(head: bytes) -> bool:
     """True where the file begins as perf's JSON does."""
     return _SIGN.match(head.removeprefix(b"\xef\xbb\xbf")) is not None
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from profkit.core.errors import Fault
-from profkit.profilers.fault_table import first_known, known
+from profkit.profilers.faults import first_known, known
 
 PARANOID_FIX = "sysctl kernel.perf_event_paranoid=1   (as root; in a container: docker run --cap-add PERFMON)"
 NO_PMU_FIX = "use a machine that shows its PMU: bare metal, or a guest with host-passthrough; else simulate"

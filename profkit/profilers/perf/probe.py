@@ -1,9 +1,12 @@
-"""What perf can do here, found out by doing it: a count, each kind of hardware event, a pipe, a recording."""
+"""Where perf is, and what it can do here, found out by doing it: a count, each kind of hardware event, a recording."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
+import shutil
+import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,12 +15,64 @@ from pathlib import Path
 from profkit.core.errors import Fault, UnreadableReport, UsageError
 from profkit.core.process import Outcome, run
 from profkit.core.types import Counter
+from profkit.profilers import places
+from profkit.profilers.perf.command import STAT_ENV, stat_argv
 from profkit.profilers.perf.events import CLOCK
 from profkit.profilers.perf.faults import NO_PMU_FIX, PARANOID_FIX, explain
-from profkit.profilers.perf.find import find_perf
-from profkit.profilers.perf.stat_command import STAT_ENV, stat_argv
+from profkit.profilers.perf.stat_counters import split_name
 from profkit.profilers.perf.stat_csv import read_stat_csv
-from profkit.profilers.perf.stat_names import split_name
+
+_VERSION = re.compile(r"perf version (\S+)")
+# Where Debian and Ubuntu keep one perf for each kernel.
+_PLACES = ("usr/lib/linux-tools-*/perf", "usr/lib/linux-tools/*/perf")
+MAC_FIX = "--tool xctrace   (on macOS; profkit profile --backend cpu samples and counts by it)"
+INSTALL_FIX = "apt-get install linux-perf   (Debian; Ubuntu: linux-tools-generic; Fedora: perf)"
+
+
+@dataclass(frozen=True)
+class FoundPerf:
+    """A perf that starts: `path` and `version`; or None for both, the reason and the line that fixes it."""
+
+    path: str | None
+    version: str | None
+    reason: str | None = None
+    fix: str | None = None
+
+
+def find_perf(root: Path = Path("/")) -> FoundPerf:
+    """The perf of PATH, or the one beside this interpreter.
+
+    Where neither is there or starts (a wrapper without a perf for this kernel), the newest one installed: a perf
+    made for another kernel works, the system call between them is stable.
+    """
+    if sys.platform == "darwin":
+        return FoundPerf(None, None, "perf exists only on Linux", MAC_FIX)
+    named = [shutil.which("perf"), shutil.which("perf", path=str(places.BESIDE_PYTHON))]
+    installed = sorted(_installed(root), key=places.newest, reverse=True)
+    reason = None
+    for candidate in dict.fromkeys(path for path in (*named, *map(str, installed)) if path is not None):
+        version, fault = _version(candidate)
+        if version is not None:
+            return FoundPerf(candidate, version)
+        reason = reason or fault  # the first one is the one that the user knows
+    return FoundPerf(None, None, reason or "perf is not installed", INSTALL_FIX)
+
+
+def _installed(root: Path) -> list[Path]:
+    return [path for pattern in _PLACES for path in root.glob(pattern)]
+
+
+def _version(perf: str) -> tuple[str | None, str]:
+    """What `perf --version` says, and otherwise why it does not."""
+    try:
+        outcome = run([perf, "--version"], timeout=10)
+    except UsageError as error:
+        return None, error.message
+    if outcome.ok and (match := _VERSION.search(outcome.output_tail)) is not None:
+        return match[1], ""
+    fault = explain(outcome.output_tail, outcome.returncode)
+    return None, fault.reason if fault is not None else f"{perf} --version {outcome.ending()}"
+
 
 # Two or three events at a time always fit on the counters, so a census never multiplexes.
 _CENSUS = (
@@ -117,7 +172,7 @@ def read_paranoid(root: Path = Path("/")) -> int | None:
         return None
 
 
-def nmi_watchdog(root: Path = Path("/")) -> bool:
+def has_nmi_watchdog(root: Path = Path("/")) -> bool:
     """Whether the kernel's watchdog holds one hardware counter of every core."""
     try:
         return (root / "proc/sys/kernel/nmi_watchdog").read_text("ascii").strip() == "1"
@@ -125,7 +180,7 @@ def nmi_watchdog(root: Path = Path("/")) -> bool:
         return False
 
 
-def refused_events(perf: str, groups: Sequence[Sequence[str]]) -> dict[str, Counter]:
+def find_refused_events(perf: str, groups: Sequence[Sequence[str]]) -> dict[str, Counter]:
     """Which events of these groups cannot be counted here, each with its reason; a tiny program per group.
 
     One event that perf does not know makes it refuse the whole group, and the run with it: better known before.
@@ -142,7 +197,7 @@ def refused_events(perf: str, groups: Sequence[Sequence[str]]) -> dict[str, Coun
             if (
                 not counters
                 and group[0] == CLOCK.code
-                and (clock := _alone(perf, folder, CLOCK.code)).value is None
+                and (clock := _count_alone(perf, folder, CLOCK.code)).value is None
             ):
                 # not even the kernel's clock: it is not the events that are refused, and to try each tells no more
                 names = {event: split_name(event) for event in group}
@@ -151,14 +206,14 @@ def refused_events(perf: str, groups: Sequence[Sequence[str]]) -> dict[str, Coun
             for event in group:
                 one = split_name(event)
                 counter = told.get((one.name, one.pmu))
-                if not counters and (counter := _alone(perf, folder, event)).state == "not-supported":
+                if not counters and (counter := _count_alone(perf, folder, event)).state == "not-supported":
                     counter = replace(counter, name=one.name, pmu=one.pmu)
                 if counter is not None and counter.state == "not-supported":
                     found[event] = counter
     return found
 
 
-def _alone(perf: str, folder: Path, event: str) -> Counter:
+def _count_alone(perf: str, folder: Path, event: str) -> Counter:
     counters, outcome = _count(perf, folder, (event,))
     if counters:
         return counters[0]

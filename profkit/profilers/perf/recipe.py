@@ -1,4 +1,4 @@
-"""`profkit record --tool perf`: one recording or one count of a workload, in one file."""
+"""`profkit record --tool perf`: one recording or one count of a workload in one file, and its text."""
 
 from __future__ import annotations
 
@@ -8,42 +8,40 @@ from typing import Literal
 from profkit.core.errors import MachineError
 from profkit.core.status import status_wrapper
 from profkit.core.types import Directive, Machine, Step, Switch
+from profkit.profilers.perf.command import (
+    STAT_ENV,
+    inject_argv,
+    python_frames,
+    record_argv,
+    script_argv,
+    stat_argv,
+)
+from profkit.profilers.perf.counter_groups import plan_groups
 from profkit.profilers.perf.events import SOFTWARE, table_for
-from profkit.profilers.perf.probe import PerfAbility, probe_perf
-from profkit.profilers.perf.record_command import inject_argv, python_frames, record_argv
-from profkit.profilers.perf.stat_command import STAT_ENV, stat_argv
-from profkit.profilers.perf.stat_groups import plan_groups
+from profkit.profilers.perf.probe import PerfAbility, find_perf, probe_perf
+from profkit.profilers.profiler import RecordRequest
 
 SECONDS = 2.0  # of region, where the workload uses profkit.benchmark
 
 
-def recipe(
-    what: Literal["samples", "counters"],
-    command: tuple[str, ...],
-    report: Path,
-    scratch: Path,
-    *,
-    marked: bool,
-    python: tuple[int, int] | None,
-    machine: Machine,
-) -> Step:
+def recording_step(request: RecordRequest) -> Step:
     """The step that leaves `report`. Raises MachineError where perf cannot do it here."""
-    perf = probe_perf()
-    if not (perf.record_ok if what == "samples" else perf.software_ok):
+    perf, scratch, report = probe_perf(), request.scratch, request.report.absolute()
+    if not (perf.record_ok if request.what == "samples" else perf.software_ok):
         fault = perf.faults[0] if perf.faults else None
         raise MachineError(fault.reason if fault else "perf does not work here", fault.fix if fault else None)
-    control, ack = (str(scratch / "control"), str(scratch / "ack")) if marked else (None, None)
-    switch = Switch("perf-control", control, ack) if marked else None
+    control, ack = (str(scratch / "control"), str(scratch / "ack")) if request.marked else (None, None)
+    switch = Switch("perf-control", control, ack) if request.marked else None
     status = str(scratch / "status")
-    wrapped = status_wrapper(command, status)
+    wrapped = status_wrapper(request.command, status)
     after: tuple[tuple[str, ...], ...] = ()
-    if what == "counters":
+    if request.what == "counters":
         argv = stat_argv(
-            wrapped, report, _events(perf, machine), control=control, ack=ack, perf=str(perf.path)
+            wrapped, report, _events(perf, request.machine), control=control, ack=ack, perf=str(perf.path)
         )
         env = dict(STAT_ENV)
     else:
-        frames = python_frames(python)
+        frames = python_frames(request.python)
         event: Literal["cycles", "cpu-clock"] = "cycles" if perf.hardware_ok else "cpu-clock"
         graph = frames.call_graph
         argv = record_argv(
@@ -61,7 +59,7 @@ def recipe(
         argv,
         env=env,
         directive=Directive(
-            "trace" if what == "samples" else "counters",
+            "trace" if request.what == "samples" else "counters",
             str(scratch / "region"),
             switch=switch,
             seconds=SECONDS,
@@ -87,3 +85,8 @@ def _events(perf: PerfAbility, machine: Machine) -> tuple[str, ...]:
     )
     groups = plan_groups(table_for(machine), metrics)
     return tuple(dict.fromkeys(event for group in groups for event in group))
+
+
+def conversion_argv(perf_data: Path, output: Path) -> tuple[str, ...]:
+    """The command that turns `perf_data` into text for `script.read_script`, to be run where perf is."""
+    return script_argv(perf_data, output, perf=find_perf().path or "perf")

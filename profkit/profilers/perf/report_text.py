@@ -14,7 +14,7 @@ from pathlib import Path
 from profkit.analysis.stacks.labels import UNKNOWN
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import Frame, Hotspot, Profile, Report
-from profkit.profilers.perf.frames import frame_of, library_of
+from profkit.profilers.perf.samples import frame_of, library_of
 
 _SAMPLES = re.compile(r"# Samples:\s*(\S+)\s+of events? '(.{1,500}?)'")
 _COUNT = re.compile(r"# Event count \(approx\.\): (\d{1,20})")

@@ -1,7 +1,4 @@
-"""Reads `perf script` text: merged stacks, and tables by function, library and thread.
-
-Any size in flat memory: samples are merged as they stream by (script_stream, profkit.analysis.stacks.merge).
-"""
+"""Reads `perf script` text of any size in flat memory: merged stacks, and tables by function, library and thread."""
 
 from __future__ import annotations
 
@@ -10,11 +7,346 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, NamedTuple
 
+from profkit.analysis.stacks.merge import FrameTable
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import Frame, Report
-from profkit.profilers.perf.merged_events import MergedEvents
-from profkit.profilers.perf.script_stream import ScriptStream
-from profkit.profilers.perf.script_text import parse_frame, parse_header
+from profkit.profilers.perf.samples import MergedEvents, frame_of
+
+CHUNK = 1 << 20
+MOST_UNBROKEN = 1 << 24  # a sample is some kilobytes; 16 MiB without an end is another kind of file
+
+
+class ScriptBlocks:
+    """One pass over one text. `ending` says afterwards what is wrong with its end; None where nothing is."""
+
+    def __init__(self) -> None:
+        self.ending: str | None = None
+
+    def blocks(self, file: IO[bytes]) -> Iterator[bytes]:
+        """The text between blank lines; without any, pieces that end before a line that begins a sample."""
+        rest = b""
+        blank = False
+        while chunk := file.read(CHUNK):
+            if b"\0" in chunk:
+                raise UnreadableReport("this is a binary file, not the text of perf script")
+            data = rest + chunk
+            if b"\r\n" in data:
+                data = data.replace(b"\r\n", b"\n")
+            cut = data.rfind(b"\n\n")
+            if cut < 0 and len(data) >= CHUNK:
+                cut = _last_start(data) - 1
+                blocks = [data[:cut]] if cut > 0 else []
+                rest = data[cut + 1 :] if cut > 0 else data
+            elif cut < 0:
+                blocks, rest = [], data
+            else:
+                blank = True
+                blocks, rest = data[:cut].split(b"\n\n"), data[cut + 2 :]
+            if len(rest) > MOST_UNBROKEN:
+                raise UnreadableReport("16 MiB without the end of a sample: not the text of perf script")
+            yield from blocks
+        if rest.strip():
+            yield self._tail(rest, blank)
+
+    def _tail(self, rest: bytes, blank: bool) -> bytes:
+        """The last block. A sample that is cut short would have the wrong callers, so it is left out."""
+        if rest.endswith(b"\n"):
+            if blank and b"\n\t" in rest:
+                self.ending = "the text does not end where a sample ends: the last one may be cut short"
+            return rest
+        if rest.endswith(b")"):
+            self.ending = "the text ends in the middle: it may be cut short"
+            return rest
+        self.ending = (
+            "the text ends in the middle of a line: it was cut short, and its last sample is left out"
+        )
+        return rest[: _last_start(rest)]
+
+
+def _last_start(data: bytes) -> int:
+    """Where the last line begins that is no line of a stack; 0 where there is none but the first."""
+    position = data.rfind(b"\n")
+    while position >= 0 and data[position + 1 : position + 2] in (b"\t", b""):
+        position = data.rfind(b"\n", 0, position)
+    return position + 1
+
+
+# comm is at most 15 bytes for a thread, a bit more where perf makes one up; the bound keeps the match linear
+# on hostile lines. The event ends at the first colon that is followed by a space or the end of the line.
+_HEADER = re.compile(
+    rb"\s{0,64}(?P<comm>.{0,64}?)\s{1,64}"
+    rb"(?P<pid>-?\d{1,10})(?:/\s{0,10}(?P<tid>-?\d{1,10}))?\s{1,64}"
+    rb"(?:\[(?P<cpu>\d{1,6})\]\s{1,64})?"
+    rb"(?P<time>\d{1,12}\.\d{6,9}):"
+    rb"(?:\s{1,64}(?P<period>\d{1,20})(?=\s))?"
+    rb"(?:\s{1,64}(?P<event>\S{1,512}?):(?=\s|$))?"
+    rb"(?P<rest>(?(event).*|(?:\s*$|\s{1,64}[0-9a-f]{1,16}\s.*)))",
+    re.DOTALL,
+)
+_TIMELESS = re.compile(
+    rb"\s{0,64}(?P<comm>.{0,64}?)\s{1,64}"
+    rb"(?P<pid>-?\d{1,10})(?:/\s{0,10}(?P<tid>-?\d{1,10}))?\s{1,64}"
+    rb"(?:\[(?P<cpu>\d{1,6})\]\s{1,64})?"
+    rb"(?P<time>)"
+    rb"(?:(?P<period>\d{1,20})\s{1,64})?"
+    rb"(?P<event>[^\s\d]\S{0,512}?):(?=\s|$)(?P<rest>.*)",
+    re.DOTALL,
+)
+_ADDRESS = re.compile(rb"\s*([0-9a-f]{1,16})(?:\s+|$)")
+_OFFSET = re.compile(rb"\+0x[0-9a-f]+$")
+_ONE_LINE = re.compile(rb"\s{1,64}[0-9a-f]{1,16} \S")
+
+
+class FrameLine(NamedTuple):
+    """One line of a stack. An inlined frame has no dso: it is part of the frame it was inlined into."""
+
+    address: bytes
+    frame: Frame
+    inlined: bool
+
+
+def parse_header(line: bytes) -> re.Match[bytes] | None:
+    """A sample's first line, with the groups comm, pid, tid, cpu, time, period, event, rest; or None."""
+    if line.startswith((b"\t", b"#")):
+        return None
+    return _HEADER.match(line) or _TIMELESS.match(line)
+
+
+def parse_frame(line: bytes) -> FrameLine | None:
+    """One line of a stack, or None where it is something else (a source line, a note)."""
+    match = _ADDRESS.match(line)
+    if match is None:
+        return None
+    symbol, dso = _split_dso(line[match.end() :].rstrip())
+    symbol = _OFFSET.sub(b"", symbol)
+    return FrameLine(match[1], frame_of(_text(symbol), _text(dso) if dso else None), dso == b"inlined")
+
+
+def one_line_frame(rest: bytes) -> FrameLine | None:
+    """The frame on the sample's own line where no stacks were recorded; None for anything else."""
+    return parse_frame(rest) if _ONE_LINE.match(rest) else None
+
+
+def _split_dso(text: bytes) -> tuple[bytes, bytes]:
+    """`operator()(int)+0x1 (/tmp/a (deleted))` -> symbol and dso. The dso is the last balanced group."""
+    if not text.endswith(b")"):
+        return text, b""
+    depth = 0
+    end = position = len(text)
+    while True:
+        opening, closing = text.rfind(b"(", 0, position), text.rfind(b")", 0, position)
+        position = max(opening, closing)
+        if position < 0:
+            break
+        depth += 1 if closing > opening else -1
+        if depth == 0:
+            break
+    if position < 0:  # unbalanced: a dso with a lone parenthesis in its name
+        position = text.rfind(b" (") + 1
+        if position == 0:
+            return text, b""
+    elif position > 0 and text[position - 1 : position] != b" ":
+        return text, b""  # the argument list of a symbol: this output has no dso column
+    return text[:position].rstrip(), _OFFSET.sub(b"", text[position + 1 : end - 1])
+
+
+MOST_LINES = 1 << 17  # parsed lines kept, some 300 bytes each
+MOST_TEXT = 1 << 25  # bytes of stack text kept
+MOST_DEPTH = 1 << 14  # frames of one stack; perf itself stops at a few thousand
+
+RawSample = tuple["re.Match[bytes]", tuple[int, ...]]
+_PLAIN = re.compile(rb"\t *[0-9a-f]{1,16} ([^\n]*)\n?")
+_SOURCE_LINE = re.compile(rb"\s+\S.*:\d+\s*$")  # what `-F srcline` puts under a frame
+_LOST = re.compile(rb"PERF_RECORD_LOST(?:_SAMPLES)?\b.*?lost (\d{1,18})")
+_COMMENT = re.compile(rb"#\s*(perf version|arch|cpudesc)\s*:\s*(.{1,200})")
+
+
+class _Line(NamedTuple):
+    number: int  # in the frame table
+    address: bytes
+    library: str | None
+    inlined: str | None  # the function, where its library is that of the frame it was inlined into
+
+
+class ScriptStream:
+    """One pass over one text. `table` numbers the frames that `samples` speaks of, innermost first."""
+
+    def __init__(self) -> None:
+        self.table = FrameTable()
+        self.version: str | None = None
+        self.facts: dict[str, str] = {}
+        self._lines: dict[bytes, _Line | None] = {}
+        self._symbols: dict[bytes, int] = {}  # the same without the address
+        self._stacks: dict[bytes, tuple[int, ...]] = {}
+        self._text = 0  # bytes of the keys of _stacks
+        self._odd = 0
+        self.lost = 0
+        self._blocks = ScriptBlocks()
+
+    def warnings(self) -> Iterator[str]:
+        """What is to be known about the samples that were read, once they are read."""
+        if self._blocks.ending:
+            yield self._blocks.ending
+        if self.lost:
+            yield f"perf lost {self.lost} samples while recording"
+        if self._odd:
+            yield f"{self._odd} lines were not understood and left out"
+
+    def samples(self, file: IO[bytes]) -> Iterator[RawSample]:
+        """Every sample as its header (a match of script_text.parse_header) and its stack."""
+        stacks = self._stacks
+        for block in self._blocks.blocks(file):
+            if not block:
+                continue
+            header, _, body = block.partition(b"\n")
+            match = parse_header(header)
+            if match is None or not body:
+                yield from self._lines_of(block)
+                continue
+            # The innermost frame is one line, or several where functions were inlined into it.
+            end = body.find(b"\n")
+            while end >= 0 and body.endswith(b"(inlined)", 0, end):
+                end = body.find(b"\n", end + 1)
+            inner, callers = (body, b"") if end < 0 else (body[:end], body[end + 1 :])
+            first = stacks.get(inner)
+            if first is None and (first := self._parse(inner)) is None:
+                yield from self._lines_of(block)
+                continue
+            others = stacks.get(callers)
+            if others is None and (others := self._parse(callers)) is None:
+                yield from self._lines_of(block)
+                continue
+            yield match, first + others
+
+    def _parse(self, text: bytes) -> tuple[int, ...] | None:
+        """The frames of `text`, kept for next time; None where a line of it begins another sample."""
+        ids: tuple[int, ...] | None = None
+        if b"(inlined)" not in text:
+            ids = self._plain_frames(text)
+        if ids is None:
+            lines = text.split(b"\n") if text else []
+            if any(line[:1] == b"#" or (line[:1] != b"\t" and parse_header(line)) for line in lines):
+                return None
+            ids = self._frames(lines)
+        return self._keep(text, ids)
+
+    def _plain_frames(self, text: bytes) -> tuple[int, ...] | None:
+        """The frames of lines that are all of the plain shape, by symbol and dso; None where one is not.
+
+        One look for all lines, and the address left out of the key: most stacks that are new differ from
+        known ones in addresses only.
+        """
+        symbols = _PLAIN.findall(text)
+        if len(symbols) != text.count(b"\n") + 1 or len(symbols) > MOST_DEPTH:
+            return None
+        known = self._symbols
+        try:
+            return tuple([known[symbol] for symbol in symbols])
+        except KeyError:
+            pass
+        for symbol in symbols:
+            if symbol not in known:
+                parsed = parse_frame(b"0 " + symbol)
+                if parsed is None:
+                    return None
+                if len(known) >= MOST_LINES:
+                    known.clear()
+                    return None
+                known[symbol] = self.table.add(parsed.frame)
+        return tuple([known[symbol] for symbol in symbols])
+
+    def _frames(self, lines: list[bytes]) -> tuple[int, ...]:
+        cache = self._lines
+        ids = []
+        outer: _Line | None = None
+        for text in reversed(lines[:MOST_DEPTH]):
+            try:
+                line = cache[text]
+            except KeyError:
+                line = self._line(text)
+            if line is None:
+                continue
+            if line.inlined is None:
+                outer = line
+                ids.append(line.number)
+            else:
+                library = outer.library if outer and outer.address == line.address else None
+                ids.append(self.table.add(Frame(line.inlined, library)))
+        ids.reverse()
+        return tuple(ids)
+
+    def _line(self, text: bytes) -> _Line | None:
+        if len(self._lines) >= MOST_LINES:
+            self._lines.clear()
+        parsed = parse_frame(text)
+        line = None
+        if parsed is None:
+            if text.strip() and not _SOURCE_LINE.match(text):
+                self._odd += 1
+        elif parsed.inlined:
+            line = _Line(-1, parsed.address, None, parsed.frame.function)
+        else:
+            line = _Line(self.table.add(parsed.frame), parsed.address, parsed.frame.library, None)
+        if len(text) < 4096:
+            self._lines[text] = line
+        return line
+
+    def _lines_of(self, block: bytes) -> Iterator[RawSample]:
+        """A block line by line: comments, samples without a blank line between them, other records."""
+        match: re.Match[bytes] | None = None
+        body: list[bytes] = []
+        for line in block.split(b"\n"):
+            if not line:
+                continue
+            if line[:1] == b"\t":
+                if match is not None:
+                    body.append(line)
+                elif line.strip():
+                    self._odd += 1
+            elif (found := parse_header(line)) is not None:
+                if match is not None:
+                    yield match, self._stack_of(match, body)
+                match, body = found, []
+            elif line[:1] == b"#":
+                self._comment(line)
+            elif b"PERF_RECORD_" in line:
+                if lost := _LOST.search(line):
+                    self.lost += int(lost[1])
+            elif match is not None:
+                body.append(line)
+            elif line.strip():
+                self._odd += 1
+        if match is not None:
+            yield match, self._stack_of(match, body)
+
+    def _stack_of(self, match: re.Match[bytes], body: list[bytes]) -> tuple[int, ...]:
+        if body:
+            return self._frames(body)
+        rest: bytes = match["rest"]
+        found = self._stacks.get(rest)
+        if found is None:
+            if one_line_frame(rest) is None:  # what a trace event has to say: new each time
+                return ()
+            found = self._keep(rest, self._frames([rest]))
+        return found
+
+    def _keep(self, text: bytes, ids: tuple[int, ...]) -> tuple[int, ...]:
+        if self._text > MOST_TEXT:
+            self._stacks.clear()
+            self._text = 0
+        self._stacks[text] = ids
+        self._text += len(text) + 8 * len(ids) + 100
+        return ids
+
+    def _comment(self, line: bytes) -> None:
+        """`perf script --header` says what was used; the host's name is there too and is never kept."""
+        if found := _COMMENT.match(line):
+            name, value = found[1].decode(), found[2].decode("utf-8", "replace").strip()
+            if name == "perf version":
+                self.version = value
+            else:
+                self.facts["cpu" if name == "cpudesc" else name] = value
+
 
 _FRAME = re.compile(rb" *[0-9a-f]{5,16} \S")
 
@@ -32,7 +364,7 @@ class Sample(NamedTuple):
     stack: tuple[Frame, ...]
 
 
-def looks_like(head: bytes) -> bool:
+def looks_like_script(head: bytes) -> bool:
     """True where `head` has a sample of `perf script` within its first lines that are no comment."""
     if b"\0" in head:
         return False

@@ -5,19 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from profkit.core.errors import UsageError
-from profkit.profilers.bounds import lines_of
+from profkit.profilers.files import lines_of
 from profkit.profilers.redact import COMMAND, HOST, Redactor
-
-FORMATS = (
-    "perf-data",
-    "perf-stat-json",
-    "perf-json",
-    "perf-stat-csv",
-    "perf-stat-text",
-    "perf-report",
-    "perf-script",
-)
 
 # `perf script --header`, `perf report`: "# hostname : vm"; `perf data convert --to-json`: "hostname": "vm",
 _HOST = re.compile(r"(\s*(?:#\s*(?:hostname|nodename)\s*:\s*|\"(?:hostname|nodename)\"\s*:\s*\"))[^\"\n]*")
@@ -26,13 +15,8 @@ _COUNTED = re.compile(r"(\s*Performance counter stats for ).*(:\s*)$")
 _LIST = re.compile(r"\s*\"cmdline\"\s*:\s*\[")
 
 
-def scrub(source: Path, output: Path, form: str, redactor: Redactor) -> None:
+def scrub(source: Path, output: Path, redactor: Redactor) -> None:
     """Copy the text line by line to `output`, which must not be there yet."""
-    if form == "perf-data":
-        raise UsageError(
-            f"{source} is perf.data, which only perf can write",
-            f"perf script -i {source.name} > perf.txt, then scrub that",
-        )
     with (
         source.open(encoding="utf-8", errors="surrogateescape", newline="") as lines,
         output.open("x", encoding="utf-8", errors="surrogateescape", newline="") as copy,

@@ -11,10 +11,8 @@ from pathlib import Path
 from typing import BinaryIO, TextIO, cast
 
 from profkit.core.errors import UnreadableReport
-from profkit.profilers.bounds import check_unpacked
+from profkit.profilers.files import check_unpacked
 from profkit.profilers.redact import COMMAND, HOST, PROCESS, USER, Redactor
-
-FORMATS = ("torch-chrome-trace",)
 
 BATCH = 1 << 20  # characters that are gone through at a time, up to the end of an event
 LONGEST = 64 << 20  # a trace in one line is cut here, in the middle of whatever stands there
@@ -29,7 +27,7 @@ _NAMED = re.compile(
 _KINDS = (("host", HOST), ("node", HOST), ("user", USER))
 
 
-def scrub(source: Path, output: Path, form: str, redactor: Redactor) -> None:  # noqa: ARG001 - there is one form
+def scrub(source: Path, output: Path, redactor: Redactor) -> None:
     """Write the trace to `output`, compressed as `source` is. Raises UnreadableReport for a damaged one or a bomb."""
     with source.open("rb") as file:
         packed = file.read(2) == b"\x1f\x8b"

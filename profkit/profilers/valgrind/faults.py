@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from profkit.core.errors import Fault
-from profkit.profilers.fault_table import first_known, known
+from profkit.profilers.faults import first_known, known
 
 INSTALL = "apt-get install valgrind   (or: dnf install valgrind, apk add valgrind)"
 

@@ -1,21 +1,163 @@
-"""The instruction mix of a simulated run: floating-point operations, and how many of them are packed.
-
-Callgrind counts how often each address was executed; the object files on this machine say what stands there.
-Code that is in no file here (just-in-time code, or a report from another machine) stays undecoded, and its
-share is said.
-"""
+"""The instruction mix of a simulated run: floating-point operations, and how many of them are packed."""
 
 from __future__ import annotations
 
+import re
+import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from pathlib import Path
+from typing import Literal
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import RUN, Counter, Scope
-from profkit.profilers.valgrind.elf import Elf, read_elf
-from profkit.profilers.valgrind.executions import Executed, read_executions
-from profkit.profilers.valgrind.isa import CLASSIFIERS, Instruction
+from profkit.profilers.valgrind.callgrind import Executed, read_executions
+
+Kind = Literal["other", "fp", "simd-int"]
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """What one execution does: `flop` operations of `bits` each, in `width` bits of register (0: scalar)."""
+
+    kind: Kind = "other"
+    flop: int = 0
+    bits: int = 0
+    width: int = 0
+
+
+OTHER = Instruction()
+
+_X86_FMA = re.compile(r"v?fn?m(?:add|sub)(?:add|sub)?(?:132|213|231)?([ps])([sdh])$")
+_X86_FP = re.compile(
+    r"v?(?:add|sub|mul|div|sqrt|min|max|rcp(?:14|28)?|rsqrt(?:14|28)?|addsub|hadd|hsub)([ps])([sdh])$"
+)
+_X86_DOT = re.compile(r"v?dp(p)([sd])$")
+_X86_DOT_BF16 = re.compile(r"vdpbf16ps$")
+_X87 = re.compile(r"(?:fi?(?:add|sub|subr|mul|div|divr)p?|fsqrt)$")
+_X86_PACKED_INT = re.compile(
+    r"(?:v?p(?!ush|op|refetch|extr|insr|ause)|vbroadcasti|vinserti|vextracti)[a-z0-9]+$"
+)
+_X86_BITS = {"s": 32, "d": 64, "h": 16}
+_X86_WIDTHS = (("zmm", 512), ("ymm", 256), ("xmm", 128), ("mm", 64))
+
+_ARM_FMA = re.compile(r"(?:fn?m(?:add|sub)|fml[as]l?2?)$")
+_ARM_FP = re.compile(
+    r"f(?:add|sub|n?mul|mulx|div|sqrt|min|max|minnm|maxnm|abd|addp|minp|maxp|minnmp|maxnmp|recpe|rsqrte)v?$"
+)
+_ARM_STEP = re.compile(r"f(?:recps|rsqrts)$")
+_ARM_DOT_BF16 = {"bfdot": 4, "bfmmla": 8}  # operations per 32-bit lane of the result
+_ARM_VECTOR = re.compile(r"v\d+\.(\d+)([bhsd])")
+_ARM_SCALAR = re.compile(r"([hsd])\d+")
+_ARM_BITS = {"b": 8, "h": 16, "s": 32, "d": 64}
+_ARM_NO_INT = ("f", "bf", "ld", "st", "mov", "dup", "ins", "umov", "smov", "scvtf", "ucvtf", "ext")
+
+
+@lru_cache(maxsize=65536)  # a program has few distinct texts, each at many addresses
+def classify_x86_64(mnemonic: str, operands: str) -> Instruction:
+    """What an x86-64 instruction computes, in capstone's Intel syntax."""
+    mnemonic = mnemonic.rpartition(" ")[2]  # rep, lock
+    width = next((bits for name, bits in _X86_WIDTHS if name in operands), 0)
+    for pattern, each in ((_X86_FMA, 2), (_X86_FP, 1), (_X86_DOT, 2)):
+        if (matched := pattern.match(mnemonic)) is not None:
+            bits = _X86_BITS[matched[2]]
+            if matched[1] == "s":
+                return Instruction("fp", each, bits)
+            return Instruction("fp", each * width // bits, bits, width)
+    if _X86_DOT_BF16.match(mnemonic):  # two products and two sums per 32-bit lane
+        return Instruction("fp", 4 * width // 32, 16, width)
+    if _X87.match(mnemonic):
+        return Instruction("fp", 1, 80)
+    if width and _X86_PACKED_INT.match(mnemonic):
+        return Instruction("simd-int", width=width)
+    return OTHER
+
+
+@lru_cache(maxsize=65536)
+def classify_aarch64(mnemonic: str, operands: str) -> Instruction:
+    """What an AArch64 instruction computes, scalar or Advanced SIMD; valgrind has no SVE."""
+    vector = _ARM_VECTOR.search(operands)
+    if mnemonic in _ARM_DOT_BF16:
+        return Instruction("fp", 4 * _ARM_DOT_BF16[mnemonic], 16, 128)
+    each = 2 if _ARM_FMA.match(mnemonic) or _ARM_STEP.match(mnemonic) else int(bool(_ARM_FP.match(mnemonic)))
+    if each and vector is not None:
+        lanes, bits = int(vector[1]), _ARM_BITS[vector[2]]
+        return Instruction("fp", each * lanes, bits, max(128, lanes * bits))
+    if each:
+        scalar = _ARM_SCALAR.match(operands)
+        return Instruction("fp", each, _ARM_BITS[scalar[1]] if scalar else 0)
+    if vector is not None and not mnemonic.startswith(_ARM_NO_INT):
+        return Instruction("simd-int", width=128)
+    return OTHER
+
+
+CLASSIFIERS = {"x86_64": classify_x86_64, "aarch64": classify_aarch64}
+
+
+Architecture = Literal["x86_64", "aarch64"]
+
+_MACHINES: dict[int, Architecture] = {62: "x86_64", 183: "aarch64"}  # e_machine, System V ABI
+_PT_LOAD = 1
+_MOST_HEADERS = 1024  # a real file has a dozen
+
+
+@dataclass(frozen=True)
+class Segment:
+    """One loaded piece of the file: `size` bytes at `offset` appear at `address`."""
+
+    address: int
+    offset: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Elf:
+    """Where in the file at `path` each loaded address stands."""
+
+    path: Path
+    architecture: Architecture
+    segments: tuple[Segment, ...]
+
+    def read(self, address: int, size: int) -> bytes:
+        """Up to `size` bytes at `address`; fewer at a segment's end, none outside of every segment."""
+        for segment in self.segments:
+            inside = address - segment.address
+            if 0 <= inside < segment.size:
+                try:
+                    with self.path.open("rb") as file:
+                        file.seek(segment.offset + inside)
+                        return file.read(min(size, segment.size - inside))
+                except (OSError, ValueError, OverflowError):  # replaced meanwhile, or a lying header
+                    return b""
+        return b""
+
+
+def read_elf(path: Path) -> Elf | None:
+    """The layout of the 64-bit little-endian ELF file at `path`; None where it is none, or no known CPU."""
+    try:
+        if not path.is_file():  # an object may be named like a device or a fifo
+            return None
+        with path.open("rb") as file:
+            head = file.read(64)
+            if len(head) < 64 or head[:6] != b"\x7fELF\x02\x01":
+                return None
+            machine = struct.unpack_from("<H", head, 18)[0]
+            table = struct.unpack_from("<Q", head, 32)[0]
+            size, count = struct.unpack_from("<HH", head, 54)
+            if machine not in _MACHINES or size < 56 or count > _MOST_HEADERS:
+                return None
+            file.seek(table)
+            headers = file.read(size * count)
+    except (OSError, ValueError, OverflowError):
+        return None
+    segments = []
+    for start in range(0, len(headers) - 55, size):
+        kind, _, offset, address, _, in_file = struct.unpack_from("<IIQQQQ", headers, start)
+        if kind == _PT_LOAD:
+            segments.append(Segment(address, offset, in_file))
+    return Elf(path, _MACHINES[machine], tuple(segments))
+
 
 HOTTEST = 50  # functions that get a mix of their own
 UNDECODED_LIMIT = (

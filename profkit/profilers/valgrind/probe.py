@@ -1,4 +1,4 @@
-"""Whether valgrind works here: by a tiny simulation, not by looking for a file."""
+"""Whether valgrind works here: found, tried with a tiny simulation, and told by the doctor."""
 
 from __future__ import annotations
 
@@ -7,17 +7,28 @@ import re
 import shutil
 import sys
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from profkit.core.errors import UnreadableReport
-from profkit.core.types import Cache
+from profkit.core.types import Cache, Check
+from profkit.profilers import places
+from profkit.profilers.packages import install_line
 from profkit.profilers.probe import answer
-from profkit.profilers.valgrind.callgrind_file import read_callgrind
-from profkit.profilers.valgrind.command import callgrind_argv, outputs
+from profkit.profilers.region_trial import valgrind_region
+from profkit.profilers.valgrind.command import callgrind_argv, callgrind_outputs
 from profkit.profilers.valgrind.faults import INSTALL, explain
-from profkit.profilers.valgrind.find import find_valgrind
+from profkit.profilers.valgrind.read import read_callgrind
+
+_ELSEWHERE = ("/usr/local/bin", "/opt/valgrind/bin", "/opt/homebrew/bin")  # not always on a service's PATH
+
+
+def find_valgrind() -> Path | None:
+    """The valgrind to call: `PROFKIT_VALGRIND` where set, else that of PATH, of this environment, or a usual place."""
+    return places.find_tool("valgrind", "PROFKIT_VALGRIND", folders=_ELSEWHERE)
+
 
 _SECONDS = 60.0  # simulating `true` takes half a second; a busy machine may take many times that
 _TINY = Cache(1, 32768, 8)
@@ -71,7 +82,7 @@ def probe_valgrind() -> ValgrindAbility:
             reason = fault.reason if fault else f"valgrind ended with {returncode}: {tail}"
             return ValgrindAbility(False, path, version, setarch, reason, fault.fix if fault else None)
         try:
-            files = outputs(out)
+            files = callgrind_outputs(out)
             counted = bool(files) and any(c.value for c in read_callgrind(*files).counters)
         except UnreadableReport as error:
             return ValgrindAbility(False, path, version, setarch, error.message, error.fix)
@@ -92,3 +103,31 @@ def _setarch() -> str | None:
     if found is None or platform.system() != "Linux":
         return None
     return found if answer((found, "-R", shutil.which("true") or "/bin/true"), _SECONDS)[0] == 0 else None
+
+
+def valgrind_checks() -> Iterator[Check]:
+    """Try valgrind, and tell what came of it; where it is absent there is one check that says so."""
+    ability = probe_valgrind()
+    yield from judge_valgrind(ability)
+    if ability.works and ability.path is not None:
+        yield valgrind_region(str(ability.path))
+
+
+def judge_valgrind(ability: ValgrindAbility, root: Path = Path("/")) -> Iterator[Check]:
+    """What the probe's answers mean. `root` is read for the distribution."""
+    path = None if ability.path is None else str(ability.path)
+    if path is None:
+        detail = f"{ability.reason}: without hardware counters there are no cache, branch or SIMD figures"
+        yield Check("valgrind", "missing", detail, install_line("valgrind", root) if ability.fix else None)
+    elif not ability.works:
+        detail = ability.reason or "it does not work"
+        yield Check("valgrind", "refused", detail, ability.fix, path, ability.version)
+    else:
+        yield Check("valgrind", "ok", "simulates a program and counts", path=path, version=ability.version)
+        if ability.setarch is None:
+            yield Check(
+                "repeatable addresses",
+                "limited",
+                "setarch -R is absent or forbidden: simulated conflict misses vary a little between runs",
+                "docker run --security-opt seccomp=unconfined (in a container), or install util-linux",
+            )

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from profkit.profilers.bounds import lines_of
+from profkit.profilers.files import copy_lines
 from profkit.profilers.redact import COMMAND, Redactor
 
-FORMATS = ("callgrind", "cachegrind")
 
-
-def scrub(source: Path, output: Path, form: str, redactor: Redactor) -> None:  # noqa: ARG001 - both are alike
+def scrub(source: Path, output: Path, redactor: Redactor) -> None:
     """Copy the file line by line to `output`, which must not be there yet."""
-    with (
-        source.open(encoding="utf-8", errors="surrogateescape", newline="") as lines,
-        output.open("x", encoding="utf-8", errors="surrogateescape", newline="") as copy,
-    ):
-        for line in lines_of(lines, source):
-            if line.startswith("cmd:"):
-                redactor.note(COMMAND)
-                copy.write("cmd: program\n")
-            else:
-                copy.write(redactor.text(line))
+
+    def changed(line: str) -> str:
+        if not line.startswith("cmd:"):
+            return redactor.text(line)
+        redactor.note(COMMAND)
+        return "cmd: program\n"
+
+    copy_lines(source, output, changed)

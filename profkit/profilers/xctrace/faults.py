@@ -6,7 +6,7 @@ xctrace often ends with 0 where it recorded or exported nothing, so the text is 
 from __future__ import annotations
 
 from profkit.core.errors import Fault
-from profkit.profilers.fault_table import first_known, known
+from profkit.profilers.faults import first_known, known
 from profkit.profilers.xctrace.command import CUT
 
 SELECT_FIX = "install Xcode, then: sudo xcode-select -s /Applications/Xcode.app/Contents/Developer"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.formatting import plural
-from profkit.profilers.formats import read_head
+from profkit.profilers.files import read_head
 from profkit.profilers.xctrace.damaged import Broken, can_do_without, schema_in
 from profkit.profilers.xctrace.faulty import DamagedExport
 from profkit.profilers.xctrace.kinds import head_of, is_detail, is_pointer, looks_like_table, looks_like_toc

@@ -6,7 +6,7 @@ import codecs
 import re
 from pathlib import Path
 
-from profkit.profilers.formats import HEAD_BYTES
+from profkit.profilers.files import HEAD_BYTES
 
 _ROOT = re.compile(r"<(trace-query-result|trace-toc)[\s/>]")
 _LEAD = re.compile(r"\s*(?:<\?xml[^>]{0,200}\?>)?(?:\s|<!--.*?-->|<!DOCTYPE)*<", re.DOTALL)

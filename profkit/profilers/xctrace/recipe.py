@@ -10,11 +10,11 @@ from __future__ import annotations
 import shlex
 import shutil
 from pathlib import Path
-from typing import Literal
 
 from profkit.core.errors import MachineError, UnreadableReport, UsageError
 from profkit.core.formatting import plural
-from profkit.core.types import Directive, Machine, Step, Switch
+from profkit.core.types import Directive, Step, Switch
+from profkit.profilers.profiler import RecordRequest
 from profkit.profilers.xctrace.command import (
     CUT,
     FINISH,
@@ -35,38 +35,27 @@ from profkit.profilers.xctrace.report import wanted_schemas
 from profkit.profilers.xctrace.toc import read_toc
 
 SECONDS = 0.5  # of region, where the workload uses profkit.benchmark
-WHOLE = True  # a marked region changes nothing of what is recorded
 _DOCUMENT, _EXPORTS = f"recorded{SUFFIX}", "recorded.xctrace"
 
 
-def recipe(
-    what: Literal["samples", "counters"],
-    command: tuple[str, ...],
-    report: Path,
-    scratch: Path,
-    *,
-    marked: bool,  # noqa: ARG001 - it is recorded alike
-    python: tuple[int, int] | None,  # noqa: ARG001 - every interpreter is
-    machine: Machine,  # noqa: ARG001 - and every Mac
-    timeout: float | None = None,
-) -> Step:
-    """The step after which `collect` makes `report`. Raises MachineError where xctrace cannot do it here."""
-    xctrace = probe_xctrace()
-    counters = what == "counters"
+def recording_step(request: RecordRequest) -> Step:
+    """The step after which `collect` makes the report. Raises MachineError where xctrace cannot do it here."""
+    xctrace, scratch = probe_xctrace(), request.scratch
+    counters = request.what == "counters"
     reason = xctrace.lacks(instrument=GPU_COUNTERS) if counters else xctrace.lacks(template=METAL)
     if reason is not None:
         fix = xctrace.fix or (COUNTERS_FIX if counters else "xcrun xctrace list templates")
         raise MachineError(reason, fix)
     document, status = scratch / _DOCUMENT, scratch / "status"
-    schemas = () if report.suffix == SUFFIX else wanted_schemas()
+    schemas = () if request.report.suffix == SUFFIX else wanted_schemas()
     return Step(
         "record",
         record_argv(
-            absolute(command, Path.cwd()),
+            absolute(request.command, Path.cwd()),
             document,
             template=None if counters else METAL,
             instruments=(GPU_COUNTERS,) if counters else (),
-            limit=timeout,
+            limit=request.timeout,
             xctrace=str(xctrace.path),
         ),
         directive=Directive(
@@ -82,7 +71,7 @@ def recipe(
     )
 
 
-def may_replace(report: Path) -> None:
+def check_target(report: Path) -> None:
     """Raise UsageError for a folder that is neither a document nor a folder of exports: somebody else's."""
     if report.is_symlink() or not report.is_dir():
         return
@@ -92,11 +81,12 @@ def may_replace(report: Path) -> None:
         )
 
 
-def collect(scratch: Path, report: Path) -> tuple[str, ...]:
-    """Move what xctrace left to `report`. Raises MachineError with xctrace's own reason where there is nothing.
+def collect(request: RecordRequest) -> tuple[str, ...]:
+    """Move what xctrace left to the report. Raises MachineError with xctrace's own reason where there is nothing.
 
-    Where tables were asked for and cannot be exported, or not all of them, the document is kept beside `report`.
+    Where tables were asked for and cannot be exported, or not all of them, the document is kept beside the report.
     """
+    scratch, report = request.scratch, request.report
     document, exports = scratch / _DOCUMENT, scratch / _EXPORTS
     left = document if report.suffix == SUFFIX else exports
     whole = is_finished(document) if left == document else _has_contents(exports)
@@ -105,7 +95,7 @@ def collect(scratch: Path, report: Path) -> tuple[str, ...]:
             leave_notes(scratch, exports)
         missing = read_left_out(exports) if left == exports else ()
         _move(left, report)
-        kept = keep(scratch, report) if missing else None
+        kept = rescue(request) if missing else None
         if kept is None:
             return ()
         many = plural(len(missing), "table")
@@ -114,7 +104,7 @@ def collect(scratch: Path, report: Path) -> tuple[str, ...]:
         )
     logs = [_text(scratch / "logs" / name) for name in ("record.after0.log", "record.log")]
     fault = explain("\n".join(logs), 0)
-    kept = keep(scratch, report)
+    kept = rescue(request)
     beside = f"; what was recorded is in {kept}" if kept is not None else ""
     if fault is not None:
         raise MachineError(f"xctrace: {fault.reason}{beside}", fault.fix)
@@ -135,9 +125,9 @@ def _has_contents(exports: Path) -> bool:
         return False
 
 
-def keep(scratch: Path, report: Path) -> Path | None:
+def rescue(request: RecordRequest) -> Path | None:
     """After a Ctrl-C: where the document lies that xctrace finished all the same; None where there is none."""
-    document = scratch / _DOCUMENT
+    document, report = request.scratch / _DOCUMENT, request.report
     if not is_finished(document):
         return None
     target = report if report.suffix == SUFFIX else report.with_name(f"{report.name}{SUFFIX}")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from profkit.core.formatting import plural
 from profkit.core.types import Report
-from profkit.profilers.formats import later
+from profkit.profilers.profiler import later
 from profkit.profilers.xctrace import alignment, raw_signposts
 from profkit.profilers.xctrace.alignment import Alignment
 from profkit.profilers.xctrace.faulty import DamagedExport
@@ -27,8 +27,8 @@ from profkit.runtime.region.record import RegionRecord
 
 # What makes the reader of each kind of table; a piece sees every table that it names.
 PIECES: tuple[Callable[[Recording], Piece], ...] = (
-    later("profkit.profilers.xctrace.metal_tables", "MetalPiece"),
-    later("profkit.profilers.xctrace.cpu_report", "CpuPiece"),
+    later("profkit.profilers.xctrace.metal_tables.MetalPiece"),
+    later("profkit.profilers.xctrace.cpu_report.CpuPiece"),
 )
 # What a region is found by: a clock, or signposts.
 REGION_TABLES = (alignment.CLOCK_TABLE, alignment.SIGNPOST_TABLE, raw_signposts.TABLE)

@@ -14,7 +14,7 @@ from pyexpat import ExpatError
 from typing import IO, TYPE_CHECKING
 from xml.sax.saxutils import escape
 
-from profkit.core.errors import UnreadableReport, UsageError
+from profkit.core.errors import UnreadableReport
 from profkit.profilers.redact import COMMAND, DEVICE, HOST, MESSAGE, PATH, PROCESS, Redactor
 from profkit.profilers.xctrace.careful import CHUNK, broken, new_parser
 from profkit.profilers.xctrace.kinds import head_of, looks_like_table, looks_like_toc
@@ -23,9 +23,6 @@ from profkit.profilers.xctrace.region_notes import PATTERN
 
 if TYPE_CHECKING:
     from pyexpat import XMLParserType
-
-FORMATS = ("xctrace-table", "xctrace-toc", "xctrace-folder", "xctrace-document")
-DOCUMENT_FIX = "scrub its export: profkit record with a REPORT that does not end in .trace leaves one"
 
 Names = dict[str, set[str]]  # by number of a process what it was called
 
@@ -43,21 +40,16 @@ _A_NUMBER = re.compile(r"[-+]?\d[\d.]*(?:[eE][-+]?\d+)?(?: [-+]?\d[\d.]*)*")
 _OF_TOC = {"device", "process", "table", "instrument", "key", "run"}
 
 
-def scrub(source: Path, output: Path, form: str, redactor: Redactor) -> None:
-    """Write a scrubbed copy of an export, or of a folder of exports, to `output`, which must not be there yet.
+def scrub_file(source: Path, output: Path, redactor: Redactor) -> None:
+    """Write a scrubbed copy of an export to `output`, which must not be there yet.
 
-    Raises UsageError for a document of Instruments, of which nothing can be taken out, and UnreadableReport for what is
-    cut off, damaged or hostile.
+    Raises UnreadableReport for what is cut off, damaged or hostile.
     """
-    if form == "xctrace-document":
-        raise UsageError(
-            f"{source} is a document of Instruments: nothing can be taken out of it without breaking it, and it holds "
-            "the whole environment of the process",
-            DOCUMENT_FIX,
-        )
-    if not source.is_dir():
-        _rewrite(source, output, _learned((source,), redactor), redactor)
-        return
+    _rewrite(source, output, _learned((source,), redactor), redactor)
+
+
+def scrub_folder(source: Path, output: Path, redactor: Redactor) -> None:
+    """The same for a folder of exports."""
     files = sorted(path for path in source.iterdir() if path.is_file() and _is_export(path))
     names = _learned(files, redactor)
     output.mkdir()

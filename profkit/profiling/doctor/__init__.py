@@ -9,10 +9,11 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from profkit.backends import CheckGroup, backend_named, backend_names
+from profkit.backends import CheckGroup, backend_named, backend_names, profiler_group
 from profkit.core.errors import ProfkitError
 from profkit.core.progress import Progress, Silent
 from profkit.core.types import Check
+from profkit.profilers.registry import PROFILERS
 
 
 def diagnose(backend: str = "all", progress: Progress | None = None) -> tuple[Check, ...]:
@@ -42,12 +43,15 @@ def groups_for(backend: str) -> tuple[CheckGroup, ...]:
 
     names = sorted(backend_names()) if backend in ("all", "auto") else [backend]
     groups = [group for name in names for group in backend_named(name).check_groups()]
+    if len(names) > 1:  # profilers that no backend starts: `record` and `summarize` may use them
+        used = {profiler for name in names for profiler in backend_named(name).profilers}
+        groups += [profiler_group(name) for name in PROFILERS if name not in used]
     return (
         CheckGroup("noise", noise_checks),
         CheckGroup("machine", machine_checks),
         CheckGroup("storage", storage_checks),
         CheckGroup("python", python_checks),
-        *dict.fromkeys(groups),
+        *{group.title: group for group in groups}.values(),
     )
 
 

@@ -15,10 +15,10 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from profkit.backends.checks import Trial, try_command
 from profkit.core.types import Cache, Check, CheckState
 from profkit.hardware.caches import data_caches, instruction_cache
 from profkit.hardware.machine import cache_doubts, read_machine
+from profkit.profilers.trial import Trial, attempt
 
 MIB, GIB = 1 << 20, 1 << 30
 
@@ -188,7 +188,7 @@ def _workload_python() -> Check | None:
     path = shutil.which("python") or shutil.which("python3")
     if path is None:
         return Check("python on PATH", "limited", "none: a workload must name its interpreter in full")
-    trial = try_command([path, "-c", "import sys; print(sys.prefix); print(sys.version.split()[0])"])
+    trial = attempt([path, "-c", "import sys; print(sys.prefix); print(sys.version.split()[0])"])
     lines = trial.output.split("\n")
     if not trial.ok or len(lines) < 2:
         return Check("python on PATH", "refused", f"{trial.ending}: {trial.first_line[:160]}", path=path)
@@ -206,7 +206,7 @@ def _import_all(homes: dict[str, str]) -> dict[str, Trial]:
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(2) as pool:
-        tried = pool.map(lambda name: try_command([homes[name], "-c", _IMPORT, name], seconds=30.0), homes)
+        tried = pool.map(lambda name: attempt([homes[name], "-c", _IMPORT, name], seconds=30.0), homes)
         return dict(zip(homes, tried, strict=True))
 
 

@@ -14,7 +14,7 @@ from profkit.core.process import describe_status
 from profkit.core.signals import hurried
 from profkit.core.status import read_status
 from profkit.core.types import PassPlan, PassResult, Step
-from profkit.profilers.faults import explain
+from profkit.profilers.registry import explain
 from profkit.profiling.recording.step import Recorded, record_step
 
 

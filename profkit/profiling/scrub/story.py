@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from profkit.core.errors import MachineError, ProfkitError, UnreadableReport, UsageError
+from profkit.core.errors import MachineError, ProfkitError, UsageError
 from profkit.core.run_folder import FILE_NAME, from_json, hand_over, read_run
 from profkit.profilers.redact import OUTPUT, Redactor, Removed
-from profkit.profilers.scrubbing import is_text, scrub_report, scrub_text
+from profkit.profilers.scrub import is_text, scrub_report, scrub_text
 from profkit.profiling.scrub import sweep as sweeps
 from profkit.profiling.scrub.document import names_of, scrub_document
 from profkit.reporting.html.write import write_page
@@ -30,7 +30,6 @@ _OF_DOCUMENT = (
 )
 _EXPORTED_FIX = "what was exported of it is there: the folder of the same name that ends in .xctrace"
 _MADE_ANEW = ("report.md", "report.html")  # of the scrubbed document
-_EXPORTED = {".nsys-rep": "its SQLite export can be: nsys export --type sqlite --lazy=false {0}"}
 
 
 @dataclass(frozen=True)
@@ -74,14 +73,9 @@ def scrub(path: Path, output: Path | None = None) -> Scrubbed:
         done = _scrub_run(path, target)
         hand_over(target)
         return done
-    try:
-        done = Scrubbed(path, target, scrub_report(path, target))
-        hand_over(target)
-        return done
-    except UsageError as fault:
-        if path.suffix in _EXPORTED and not isinstance(fault, UnreadableReport):
-            raise UsageError(fault.message, _EXPORTED[path.suffix].format(path.name)) from fault
-        raise
+    done = Scrubbed(path, target, scrub_report(path, target))
+    hand_over(target)
+    return done
 
 
 # ---------------------------------------------------------------- a run's folder
@@ -159,8 +153,7 @@ def _scrub_file(file: Path, name: str, output: Path, redactor: Redactor) -> Left
         else:
             scrub_report(file, target, redactor)
     except ProfkitError as fault:
-        fix = _EXPORTED.get(file.suffix, "").format(file.name) or fault.fix
-        return LeftOut(name, fault.message.replace(str(file), "it").partition(" (it knows")[0], fix)
+        return LeftOut(name, fault.message.replace(str(file), "it").partition(" (it knows")[0], fault.fix)
     return None
 
 

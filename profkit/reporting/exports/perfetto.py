@@ -16,7 +16,7 @@ from profkit.core.codec import valid_text
 from profkit.core.errors import UnreadableReport, UsageError
 from profkit.core.progress import Progress
 from profkit.core.types import RunDocument, Timing
-from profkit.profilers.bounds import check_unpacked
+from profkit.profilers.files import check_unpacked
 from profkit.reporting.exports.sources import XCTRACE, Sources
 
 PIECE = 1 << 20  # bytes

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.run_folder import FILE_NAME
-from profkit.profilers.formats import sniff
+from profkit.profilers.registry import recognise_format
 
 # Of several in one run the first is taken: nsys' export is smaller than torch's trace, and has the driver's calls.
 XCTRACE = ("xctrace-folder", "xctrace-table")
@@ -70,6 +70,6 @@ def is_document(path: Path) -> bool:
 
 def _told(path: Path) -> Found | None:
     try:
-        return Found(path, sniff(path).name)
+        return Found(path, recognise_format(path).name)
     except UnreadableReport:  # an artifact that was cut short, or was removed, is none
         return None

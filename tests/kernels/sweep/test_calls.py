@@ -21,7 +21,6 @@ from profkit.core.run_folder import read_run
 from profkit.core.types import CaseResult, GridPoint, MeasuredRoofs, RunDocument, SweepDocument, Workload
 from profkit.kernels.operations import registry
 from profkit.kernels.sweep import journal as journals
-from profkit.kernels.sweep import one_case, run_comprehensive_benchmark
 from profkit.kernels.sweep.files import register
 from profkit.kernels.sweep.forecast import planned_seconds, seconds_left
 from profkit.kernels.sweep.grid import Grid
@@ -34,6 +33,7 @@ from profkit.profiling.profile import Request
 from profkit.regression.compare import compare
 from profkit.regression.history import open_history
 from profkit.regression.store import remember
+from profkit.sweep import one_case, run_comprehensive_benchmark
 
 ROOT = Path(__file__).resolve().parents[3]
 RUN = RunDocument(

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import Profile, Report
-from profkit.profilers.cprofile.marshal_reader import NotPlainData, loads
-from profkit.profilers.cprofile.read import library_of, looks_like, read_cprofile
+from profkit.profilers.cprofile.read import NotPlainData, library_of, loads, looks_like, read_cprofile
 
 WORK = """
 import json, decimal
@@ -152,7 +151,6 @@ def test_a_negative_time_of_a_clock_set_back_is_none_at_all(tmp_path: Path):
         compile("1", "x", "eval"),
         1 << 200,
     ],
-    ids=str,
 )
 def test_other_marshal_data_is_refused(tmp_path: Path, value: object):
     with pytest.raises(UnreadableReport, match=r"in\.prof"):

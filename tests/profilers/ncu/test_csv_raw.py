@@ -8,8 +8,8 @@ import pytest
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import Counter, Report
-from profkit.profilers.formats import sniff
 from profkit.profilers.ncu.csv_raw import read_ncu_csv
+from profkit.profilers.registry import recognise_format
 from tests.conftest import ROOT
 
 DATA = ROOT / "tests" / "data" / "cuda"
@@ -24,7 +24,7 @@ OF = '"{id}","7","app","127.0.0.1","k(float*, int)","1","7","(256, 1, 1)","(132,
 def read(tmp_path: Path, *lines: str) -> Report:
     path = tmp_path / "printed.txt"
     path.write_text("\n".join(lines) + "\n")
-    assert sniff(path).name == "ncu-csv"
+    assert recognise_format(path).name == "ncu-csv"
     return read_ncu_csv(path)
 
 

@@ -8,21 +8,27 @@ from profkit.core.errors import MachineError
 from profkit.hardware.machine import read_machine
 from profkit.profilers.ncu import recipe as recipes
 from profkit.profilers.ncu.probe import NcuAbility
+from profkit.profilers.profiler import RecordRequest
 from tests.conftest import ROOT
 
 TEXTS = ROOT / "tests" / "data" / "cuda" / "texts"
 ABLE = NcuAbility(ROOT / "ncu", "2025.3.1.0", True, chips=("GH100",))
 
 
-def step(monkeypatch, tmp_path, ability=ABLE, **more):
-    monkeypatch.setattr(recipes, "probe_ncu", lambda: ability)
-    return recipes.recipe(
+def request(tmp_path, **more):
+    return RecordRequest(
         "counters",
         ("python", "x.py"),
         tmp_path / "out.rep",
         tmp_path,
-        **{"marked": False, "python": (3, 11), "machine": read_machine(), **more},
+        read_machine(),
+        **{"marked": False, "python": (3, 11), **more},
     )
+
+
+def step(monkeypatch, tmp_path, ability=ABLE, **more):
+    monkeypatch.setattr(recipes, "probe_ncu", lambda: ability)
+    return recipes.recording_step(request(tmp_path, **more))
 
 
 def test_every_kernel_is_counted_with_what_judges_it(monkeypatch, tmp_path):
@@ -55,7 +61,7 @@ def test_where_counters_are_closed_nothing_is_run(monkeypatch, tmp_path):
 
 def test_what_ncu_left_is_brought_under_the_name_that_was_asked_for(tmp_path):
     (tmp_path / "record.ncu-rep").write_bytes(b"NVR\0")
-    assert recipes.collect(tmp_path, tmp_path / "out.rep") == ()
+    assert recipes.collect(request(tmp_path)) == ()
     assert (tmp_path / "out.rep").read_bytes() == b"NVR\0"
 
 
@@ -63,10 +69,10 @@ def test_where_it_left_nothing_its_own_reason_is_told(tmp_path):
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "record.log").write_text((TEXTS / "error.no-kernels.txt").read_text())
     with pytest.raises(MachineError, match="ncu saw chase, divergent") as told:
-        recipes.collect(tmp_path, tmp_path / "out.rep")
+        recipes.collect(request(tmp_path))
     assert "--kernel" in told.value.fix
 
 
 def test_where_nobody_said_anything_nothing_is_made_up(tmp_path):
-    assert recipes.collect(tmp_path, tmp_path / "out.rep") == ()
+    assert recipes.collect(request(tmp_path)) == ()
     assert not (tmp_path / "out.rep").exists()

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from profkit.core.types import Counter, Report
-from profkit.profilers.formats import sniff
 from profkit.profilers.ncu.rep import read_launches, read_ncu_rep
+from profkit.profilers.registry import recognise_format
 
 FULL, MANY = "h200.gated_mlp.full.ncu-rep", "h200.gated_mlp.60-launches.ncu-rep"
 GEMM = "nvjet_sm90_hsh_256x128_64x4_1x2_h_bz_coopA_NNT"
@@ -21,7 +21,7 @@ def counters(report: Report, kernel: str) -> dict[str, Counter]:
 
 @pytest.mark.parametrize("name", [FULL, MANY])
 def test_the_format_is_told_by_content(fixtures: Path, name: str) -> None:
-    found = sniff(fixtures / "cuda" / name)
+    found = recognise_format(fixtures / "cuda" / name)
     assert (found.name, found.tool) == ("ncu-rep", "ncu")
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from profkit.core.errors import UnreadableReport
-from profkit.profilers.formats import sniff
 from profkit.profilers.ncu import repz, with_ncu_report
 from profkit.profilers.ncu.rep import read_ncu_rep
+from profkit.profilers.registry import recognise_format
 from tests.profilers.ncu import writer as w
 
 PLAIN = w.simple([w.KernelResult("k", {"gpu__time_duration.sum": 1500.0})])
@@ -30,7 +30,7 @@ def test_a_compressed_report_is_told_by_content_and_without_any_library_refused_
     monkeypatch.setattr(repz, "_unpacker", lambda: None)
     monkeypatch.setattr(with_ncu_report, "available", lambda: False)
     path = w.write(tmp_path / "my report.ncu-repz", frame(PLAIN))
-    found = sniff(path)
+    found = recognise_format(path)
     assert found.name == "ncu-repz"
     with pytest.raises(UnreadableReport, match="compressed") as fault:
         found.read(path)

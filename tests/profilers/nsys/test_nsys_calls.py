@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +18,8 @@ from profkit.profilers.nsys.convert import conversion_argv
 from profkit.profilers.nsys.faults import explain
 from profkit.profilers.nsys.find import find_nsys
 from profkit.profilers.nsys.probe import probe_nsys
-from profkit.profilers.nsys.recipe import collect, recipe
+from profkit.profilers.nsys.recipe import collect, recording_step
+from profkit.profilers.profiler import RecordRequest
 from profkit.profiling.recording.step import record_step
 from tests.conftest import ROOT
 
@@ -30,8 +32,11 @@ def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A machine without nsys; the folder that is on its PATH."""
     folder = tmp_path / "bin"
     folder.mkdir()
-    for tool in ("true", "sh", "env", "mv", "python3"):
+    for tool in ("true", "sh", "env", "mv"):
         folder.joinpath(tool).symlink_to(shutil.which(tool) or f"/bin/{tool}")
+    folder.joinpath("python3").symlink_to(
+        sys.executable
+    )  # the one on PATH may be a script that needs a shell
     monkeypatch.setenv("PATH", str(folder))
     monkeypatch.delenv("PROFKIT_NSYS", raising=False)
     monkeypatch.setattr("profkit.profilers.nsys.find.places.BESIDE_PYTHON", tmp_path / "nowhere")
@@ -152,37 +157,37 @@ def test_an_nsys_that_hangs_is_not_waited_for_long(
     assert not probe_nsys().works
 
 
+def request(scratch: Path, report: Path) -> RecordRequest:
+    scratch.mkdir(exist_ok=True)
+    return RecordRequest("samples", ("true",), report, scratch, read_machine(), marked=True)
+
+
 def test_record_leaves_the_report_where_it_was_asked_for(stand_in: Path, tmp_path: Path) -> None:
     scratch, report = tmp_path / "scratch", tmp_path / "my report.any"
-    scratch.mkdir()
-    step = recipe("samples", ("true",), report, scratch, marked=True, python=None, machine=read_machine())
+    wanted = request(scratch, report)
+    step = recording_step(wanted)
     assert step.directive is not None
     assert step.directive.switch is not None
     assert step.directive.switch.kind == "cuda"
     recorded = record_step(step, scratch)
     assert recorded.workload_ok
-    assert collect(scratch, report) == ()
+    assert collect(wanted) == ()
     assert report.read_bytes() == b"a stand-in's report"
 
 
 def test_record_says_why_there_is_no_report_though_nsys_ended_with_0(stand_in: Path, tmp_path: Path) -> None:
-    scratch = tmp_path / "scratch"
-    scratch.mkdir()
-    step = recipe(
-        "samples", ("true",), tmp_path / "r", scratch, marked=True, python=None, machine=read_machine()
-    )
+    wanted = request(tmp_path / "scratch", tmp_path / "r")
+    step = recording_step(wanted)
     stand_in.write_text(json.dumps({"report": False, "text": "Generated:\n\tNo reports were generated"}))
-    record_step(step, scratch)
+    record_step(step, wanted.scratch)
     with pytest.raises(MachineError, match="nsys made no report") as caught:
-        collect(scratch, tmp_path / "r")
+        collect(wanted)
     assert caught.value.fix is not None
 
 
 def test_record_is_refused_where_nsys_does_not_work(bare: Path, tmp_path: Path) -> None:
     with pytest.raises(MachineError, match="nsys is not installed"):
-        recipe(
-            "samples", ("true",), tmp_path / "r", tmp_path, marked=False, python=None, machine=read_machine()
-        )
+        recording_step(request(tmp_path, tmp_path / "r"))
 
 
 @pytest.mark.parametrize(

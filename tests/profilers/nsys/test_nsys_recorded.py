@@ -8,9 +8,9 @@ import pytest
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import GpuTrace
-from profkit.profilers.formats import sniff
 from profkit.profilers.nsys.sqlite import read_sqlite
 from profkit.profilers.nsys.stats_csv import read_stats_csv
+from profkit.profilers.registry import recognise_format
 from tests.conftest import ROOT
 
 DATA = ROOT / "tests" / "data" / "cuda" / "nsys"
@@ -18,7 +18,7 @@ TEXTS = DATA.parent / "texts"
 
 
 def trace_of(path: Path) -> GpuTrace:
-    trace = sniff(path).read(path).trace
+    trace = recognise_format(path).read(path).trace
     assert trace is not None
     return trace
 

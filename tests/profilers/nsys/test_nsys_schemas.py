@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from profkit.core.errors import UnreadableReport
 from profkit.core.status import status_wrapper
 from profkit.core.types import Kernel
-from profkit.profilers.formats import sniff
 from profkit.profilers.nsys.sqlite import read_sqlite
+from profkit.profilers.registry import recognise_format
 from tests.profilers.nsys.made import (
     COPY,
     KERNEL,
@@ -80,7 +80,7 @@ def test_a_driver_whose_points_were_left_out_has_them_again(
 @pytest.mark.parametrize("columns", [KERNEL, KERNEL_2019, KERNEL_325], ids=["3.24", "2019", "3.25"])
 def test_every_schema_of_kernels_is_read(file: Path, columns: list[str]) -> None:
     export(file, ordinary(columns), STRINGS)
-    report = sniff(file).read(file)
+    report = recognise_format(file).read(file)
     trace = report.trace
     assert trace is not None
     (found,) = trace.kernels
@@ -362,7 +362,7 @@ def test_a_file_that_is_cut_short_is_said_to_be(file: Path, part: int) -> None:
     export(file, {K: (KERNEL, rows)}, STRINGS)
     file.write_bytes(file.read_bytes()[:part])
     with pytest.raises(UnreadableReport) as caught:
-        sniff(file).read(file)
+        recognise_format(file).read(file)
     assert str(file) in caught.value.message
 
 

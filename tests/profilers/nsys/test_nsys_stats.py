@@ -10,7 +10,7 @@ import pytest
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import GpuTrace
-from profkit.profilers.formats import sniff
+from profkit.profilers.registry import recognise_format
 
 SUM = (
     "Time (%),Total Time ({unit}),Instances,Avg ({unit}),Med ({unit}),Min ({unit}),Max ({unit}),StdDev ({unit}),"
@@ -25,7 +25,7 @@ TRACE = (
 def read(tmp_path: Path, text: str) -> tuple[GpuTrace, tuple[str, ...]]:
     file = tmp_path / "stats.csv"
     file.write_text(text, encoding="utf-8")
-    report = sniff(file).read(file)
+    report = recognise_format(file).read(file)
     assert report.format == "nsys-stats-csv"
     assert report.trace is not None
     return report.trace, report.warnings
@@ -284,4 +284,4 @@ def test_a_table_of_something_else_is_not_taken_for_one(tmp_path: Path) -> None:
     file = tmp_path / "other.csv"
     file.write_text("Time,Total,Name\n0,1,k\n")
     with pytest.raises(UnreadableReport, match="no report that profkit knows"):
-        sniff(file)
+        recognise_format(file)

@@ -16,7 +16,7 @@ from profkit.analysis.stacks.labels import KERNEL, PYTHON
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import Frame, Report
 from profkit.profilers.json_stream import CutShort, JsonStream
-from profkit.profilers.perf.convert_json import looks_like, read_convert_json
+from profkit.profilers.perf.convert_json import looks_like_convert_json, read_convert_json
 from profkit.profilers.perf.script import read_script
 
 DATA = Path(__file__).parent.parent.parent / "data" / "perf"
@@ -35,7 +35,7 @@ def read(tmp_path: Path, text: str) -> Report:
 def test_a_recorded_conversion_has_all_samples_and_the_same_leaves(fixtures: Path):
     path = fixtures / "perf" / "vm-without-pmu-perf6.1" / "convert-to-json.json"
     truth = json.loads(path.read_text())
-    assert looks_like(path.read_bytes()[:65536])
+    assert looks_like_convert_json(path.read_bytes()[:65536])
     report = read_convert_json(path)
     assert report.facts["samples"] == str(len(truth["samples"])) == "240"
     assert report.version == "6.1.187"

@@ -6,9 +6,9 @@ import pytest
 
 from profkit.analysis.metrics import formula_table
 from profkit.core.types import Machine
+from profkit.profilers.perf.counter_groups import plan_groups
 from profkit.profilers.perf.events import all_tables, is_system_wide, table_for
-from profkit.profilers.perf.stat_groups import plan_groups
-from profkit.profilers.perf.stat_names import split_name
+from profkit.profilers.perf.stat_counters import split_name
 
 TABLES = all_tables()
 CORE_METRICS = ["ipc", "cache.l1.miss_rate", "cache.l2.miss_rate", "cache.l3.miss_rate", "branch.miss_rate"]

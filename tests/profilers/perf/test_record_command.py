@@ -11,12 +11,11 @@ from pathlib import Path
 import pytest
 
 from profkit.analysis.stacks.labels import PYTHON
-from profkit.profilers.perf.convert import conversion_argv
-from profkit.profilers.perf.data import is_perf_data, recorded_pids
-from profkit.profilers.perf.find import find_perf
-from profkit.profilers.perf.leftovers import clean_up, leftovers
-from profkit.profilers.perf.record_command import inject_argv, python_frames, record_argv, script_argv
-from profkit.profilers.perf.script import looks_like, read_script
+from profkit.profilers.perf.command import inject_argv, python_frames, record_argv, script_argv
+from profkit.profilers.perf.perf_data import find_leftovers, is_perf_data, recorded_pids, remove_leftovers
+from profkit.profilers.perf.probe import find_perf
+from profkit.profilers.perf.recipe import conversion_argv
+from profkit.profilers.perf.script import looks_like_script, read_script
 
 OUT = Path("artifacts/perf.data")
 WORK = """
@@ -91,11 +90,11 @@ def test_only_files_of_the_recorded_processes_of_this_recording_are_cleaned_up(t
     (tmp_path / "jitted-7-5.so").write_text("of an older process of that number")
     os.utime(tmp_path / "jitted-7-5.so", (1, 1))
     since = time.time() - 5
-    assert [path.name for path in leftovers({7}, since, tmp_path)] == sorted(mine)
-    assert clean_up({7}, since, tmp_path) == 4
+    assert [path.name for path in find_leftovers({7}, since, tmp_path)] == sorted(mine)
+    assert remove_leftovers({7}, since, tmp_path) == 4
     left = {path.name for path in tmp_path.iterdir()}
     assert left == {*others, "jitted-7-3.so", "jitted-7-4.so", "jitted-7-5.so"}
-    assert clean_up({7}, since, tmp_path / "absent") == 0
+    assert remove_leftovers({7}, since, tmp_path / "absent") == 0
 
 
 def run(argv: tuple[str, ...], **env: str) -> None:
@@ -111,7 +110,7 @@ def test_a_real_recording_becomes_text_that_the_reader_takes(tmp_path: Path):
     workload = [sys.executable, "-c", WORK]
     run(record_argv(workload, data, event="cpu-clock", call_graph="dwarf", stack_bytes=8192), HOME=str(home))
     run(script_argv(data, text))
-    assert looks_like(text.read_bytes()[:65536])
+    assert looks_like_script(text.read_bytes()[:65536])
     report = read_script(text)
     (stacks,) = report.stacks
     assert stacks.unit == "s"
@@ -186,7 +185,7 @@ def test_python_frames_are_what_is_promised_and_nothing_is_left_behind(tmp_path:
         assert python_share["outer"] >= python_share["inner"]
     pids = recorded_pids(data)
     assert len(pids) == 1
-    found = leftovers(pids, since)
+    found = find_leftovers(pids, since)
     assert any(path.suffix == (".dump" if frames.inject else ".map") for path in found)
-    assert clean_up(pids, since) == len(found)
-    assert leftovers(pids, since) == ()
+    assert remove_leftovers(pids, since) == len(found)
+    assert find_leftovers(pids, since) == ()

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from profkit.core.errors import UnreadableReport
-from profkit.profilers.perf.script import looks_like, read_script
+from profkit.profilers.perf.script import looks_like_script, read_script
 
 DATA = Path(__file__).parent.parent.parent / "data" / "perf"
 TEXT = (DATA / "script.py313-jit.txt").read_bytes()
@@ -77,7 +77,7 @@ def test_what_is_no_perf_script_is_refused_with_a_sentence(tmp_path: Path, data:
         read_script(path)
     assert str(path) in refusal.value.message
     if b"cycles: " not in data:
-        assert not looks_like(data)
+        assert not looks_like_script(data)
 
 
 def test_a_recording_that_lost_every_sample_says_what_to_do(tmp_path: Path):
@@ -104,7 +104,7 @@ def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path):
     ],
 )
 def test_other_texts_do_not_look_like_perf_script(foreign: bytes):
-    assert not looks_like(foreign)
+    assert not looks_like_script(foreign)
 
 
 HOSTILE = {
@@ -156,7 +156,7 @@ pieces = st.sampled_from(
 @given(st.lists(pieces | st.binary(max_size=6), max_size=40).map(b"".join))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200, deadline=None)
 def test_whatever_the_bytes_are_it_is_read_or_refused(tmp_path: Path, data: bytes):
-    looks_like(data)
+    looks_like_script(data)
     try:
         report = read_script(write(tmp_path, data))
     except UnreadableReport:

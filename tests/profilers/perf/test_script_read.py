@@ -11,7 +11,7 @@ import pytest
 
 from profkit.analysis.stacks.labels import KERNEL, NO_STACK, PYTHON
 from profkit.core.types import Frame, Profile, Report
-from profkit.profilers.perf.script import Sample, iter_samples, looks_like, read_script
+from profkit.profilers.perf.script import Sample, iter_samples, looks_like_script, read_script
 
 DATA = Path(__file__).parent.parent.parent / "data" / "perf"
 OWN = ["script.py313-jit.txt", "script.inlined.txt", "script.one-line.txt", "script.two-events.txt"]
@@ -98,7 +98,7 @@ def test_by_library_and_by_thread_of_a_recorded_shell_and_its_children(fixtures:
 def test_own_recordings_are_sniffed_and_read_whole(name: str):
     path = DATA / name
     text = path.read_text()
-    assert looks_like(path.read_bytes()[:HEAD])
+    assert looks_like_script(path.read_bytes()[:HEAD])
     report = read_script(path)
     headers = re.findall(r"\d+\.\d{6}: +(\d+) +(\S+?): ", text)
     assert int(report.facts["samples"]) == len(headers)
@@ -264,13 +264,13 @@ def test_windows_line_ends_make_no_difference(tmp_path: Path):
 def test_the_same_text_in_small_pieces_gives_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     whole = {name: read_script(DATA / name) for name in OWN}
     for size in (700, 4096):
-        monkeypatch.setattr("profkit.profilers.perf.script_blocks.CHUNK", size)
+        monkeypatch.setattr("profkit.profilers.perf.script.CHUNK", size)
         for name, report in whole.items():
             assert read_script(DATA / name) == report
 
 
 def test_tiny_caches_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     whole = read_script(DATA / "script.inlined.txt")
-    monkeypatch.setattr("profkit.profilers.perf.script_stream.MOST_LINES", 3)
-    monkeypatch.setattr("profkit.profilers.perf.script_stream.MOST_TEXT", 100)
+    monkeypatch.setattr("profkit.profilers.perf.script.MOST_LINES", 3)
+    monkeypatch.setattr("profkit.profilers.perf.script.MOST_TEXT", 100)
     assert read_script(DATA / "script.inlined.txt") == whole

@@ -3,7 +3,7 @@
 import pytest
 
 from profkit.core.errors import UnreadableReport
-from profkit.profilers.perf.stat_csv import looks_like, read_stat_csv
+from profkit.profilers.perf.stat_csv import looks_like_stat_csv, read_stat_csv
 
 PLAIN = """\
 # started on Mon Jan  5 10:00:00 2026
@@ -42,7 +42,7 @@ EXPECTED = {
 def test_the_separator_is_told_by_the_content(tmp_path, separator):
     header, _, rows = PLAIN.partition("\n\n")
     text = f"{header}\n\n{rows.replace(',', separator)}"
-    assert looks_like(text.encode())
+    assert looks_like_stat_csv(text.encode())
     assert told(read(tmp_path, text)) == EXPECTED
 
 
@@ -102,7 +102,7 @@ def test_what_an_editor_did_to_it_does_not_matter(tmp_path, begin, end):
     ],
 )
 def test_a_row_is_read_in_every_shape(tmp_path, row, event, value):
-    assert looks_like(row.encode())
+    assert looks_like_stat_csv(row.encode())
     assert told(read(tmp_path, row + "\n")) == {event: value}
 
 
@@ -261,7 +261,7 @@ def test_a_decimal_comma_is_read_where_the_separator_is_another(tmp_path, separa
 def test_a_decimal_comma_between_commas_is_refused_with_the_way_out(tmp_path):
     text = "63,40,msec,task-clock,63395472,100,00,0,602,CPUs utilized\n"
     text += "80114687,,cycles,40665932,64,00,1,264,GHz\n"
-    assert looks_like(text.encode())
+    assert looks_like_stat_csv(text.encode())
     with pytest.raises(UnreadableReport, match="decimal comma") as caught:
         read(tmp_path, text)
     assert "LC_ALL=C" in caught.value.fix

@@ -6,7 +6,7 @@ import pytest
 
 from profkit.analysis.metrics import derive, formula_table
 from profkit.core.types import RUN
-from profkit.profilers.perf import stat_csv, stat_json, stat_text
+from profkit.profilers.perf import stat_csv, stat_text
 
 VM = "vm-without-pmu-perf6.1"
 NOT_SUPPORTED = (None, "not-supported")
@@ -234,9 +234,9 @@ EXPECTED[f"{VM}/stat.ddd.csv"] = {
     **dict.fromkeys(DDD.split(), NOT_SUPPORTED),
 }
 READERS = {
-    ".csv": (stat_csv.looks_like, stat_csv.read_stat_csv, "perf-stat-csv"),
-    ".json": (stat_json.looks_like, stat_json.read_stat_json, "perf-stat-json"),
-    ".txt": (stat_text.looks_like, stat_text.read_stat_text, "perf-stat-text"),
+    ".csv": (stat_csv.looks_like_stat_csv, stat_csv.read_stat_csv, "perf-stat-csv"),
+    ".json": (stat_text.looks_like_stat_json, stat_text.read_stat_json, "perf-stat-json"),
+    ".txt": (stat_text.looks_like_stat_text, stat_text.read_stat_text, "perf-stat-text"),
 }
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from profkit.core.errors import UnreadableReport
-from profkit.profilers.perf.stat_json import looks_like, read_stat_json
+from profkit.profilers.perf.stat_text import looks_like_stat_json, read_stat_json
 from tests.profilers.perf.counters import told
 
 HEAD = '{"counter-value" : "5.000000", "unit" : "", "event" : "cycles", '
@@ -34,7 +34,7 @@ def read(tmp_path, text):
     ],
 )
 def test_a_line_of_every_perf_is_read(tmp_path, line):
-    assert looks_like(line.encode())
+    assert looks_like_stat_json(line.encode())
     report = read(tmp_path, line + "\n")
     assert told(report) == {"cycles": 5}
     assert report.warnings == ()
@@ -124,7 +124,7 @@ def test_the_programs_output_and_a_cut_off_end_are_said(tmp_path):
     ],
 )
 def test_what_holds_no_counts_is_refused_in_a_sentence(tmp_path, text, words):
-    assert not looks_like(text.encode())
+    assert not looks_like_stat_json(text.encode())
     with pytest.raises(UnreadableReport, match=words):
         read(tmp_path, text)
 
@@ -133,7 +133,7 @@ def test_what_holds_no_counts_is_refused_in_a_sentence(tmp_path, text, words):
     "text", ['{"version": 3}', '{"traceEvents": []}', "[1, 2]", "", "{", '{"counter": 5}']
 )
 def test_json_of_others_does_not_look_like_perfs(text):
-    assert not looks_like(text.encode())
+    assert not looks_like_stat_json(text.encode())
 
 
 def test_objects_with_perfs_keys_and_nonsense_in_them_are_refused(tmp_path):

@@ -8,12 +8,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from profkit.core.errors import UnreadableReport
-from profkit.profilers.perf.stat_csv import looks_like as looks_like_csv
+from profkit.profilers.perf.stat_csv import looks_like_stat_csv as looks_like_csv
 from profkit.profilers.perf.stat_csv import read_stat_csv
-from profkit.profilers.perf.stat_json import looks_like as looks_like_json
-from profkit.profilers.perf.stat_json import read_stat_json
-from profkit.profilers.perf.stat_text import looks_like as looks_like_text
-from profkit.profilers.perf.stat_text import read_stat_text
+from profkit.profilers.perf.stat_text import looks_like_stat_json as looks_like_json
+from profkit.profilers.perf.stat_text import looks_like_stat_text as looks_like_text
+from profkit.profilers.perf.stat_text import read_stat_json, read_stat_text
 
 CSV = b"""# started on Mon Jan  5 10:00:00 2026
 

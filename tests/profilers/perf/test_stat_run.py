@@ -9,10 +9,9 @@ import pytest
 
 from profkit.core.process import run
 from profkit.core.status import read_status, status_wrapper
-from profkit.profilers.perf.convert import conversion_argv
-from profkit.profilers.perf.find import find_perf
-from profkit.profilers.perf.probe import probe_perf, read_paranoid, refused_events
-from profkit.profilers.perf.stat_command import STAT_ENV, stat_argv
+from profkit.profilers.perf.command import STAT_ENV, stat_argv
+from profkit.profilers.perf.probe import find_perf, find_refused_events, probe_perf, read_paranoid
+from profkit.profilers.perf.recipe import conversion_argv
 from profkit.profilers.perf.stat_csv import read_stat_csv
 
 # ------------------------------------------------------------ the command
@@ -122,7 +121,7 @@ def test_what_perf_writes_is_what_the_reader_reads(tmp_path):
     [("-j",), ("-x,",), ("-x;",), ("-x\\t",), ("-x|", "-r", "2"), ("-x,", "-A", "-a"), ("-x,", "-I", "10")],
 )
 def test_perf_of_this_machine_is_read_with_any_option(tmp_path, options):
-    from profkit.profilers.perf import stat_json
+    from profkit.profilers.perf import stat_text
 
     out = tmp_path / "out"
     argv = (
@@ -141,7 +140,7 @@ def test_perf_of_this_machine_is_read_with_any_option(tmp_path, options):
     outcome = run(argv, env=STAT_ENV)
     if not outcome.ok:
         pytest.skip(f"perf refuses {options}: {outcome.output_tail[:80]}")
-    reader = stat_json.read_stat_json if options == ("-j",) else read_stat_csv
+    reader = stat_text.read_stat_json if options == ("-j",) else read_stat_csv
     counters = {c.name: c for c in reader(out).counters}
     assert counters["task-clock"].value > 0
     assert counters["page-faults"].value > 10
@@ -163,7 +162,7 @@ def test_the_probe_finds_out_what_perf_can_do_by_doing_it():
 @pytest.mark.perf
 def test_an_event_that_is_refused_does_not_take_its_group_with_it():
     groups = (("page-faults", "nosuch_event"), ("nosuchpmu/event=4/",))
-    refused = refused_events("perf", groups)
+    refused = find_refused_events("perf", groups)
     assert set(refused) == {"nosuch_event", "nosuchpmu/event=4/"}
     assert {(counter.state, counter.value) for counter in refused.values()} == {("not-supported", None)}
     assert "nosuch_event" in refused["nosuch_event"].reason

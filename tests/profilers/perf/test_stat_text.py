@@ -3,7 +3,7 @@
 import pytest
 
 from profkit.core.errors import UnreadableReport
-from profkit.profilers.perf.stat_text import looks_like, read_stat_text
+from profkit.profilers.perf.stat_text import looks_like_stat_text, read_stat_text
 from tests.profilers.perf.counters import told
 
 TABLE = """
@@ -38,7 +38,7 @@ def read(tmp_path, text):
 
 
 def test_the_table_is_read_out_of_a_log(tmp_path):
-    assert looks_like(TABLE.encode())
+    assert looks_like_stat_text(TABLE.encode())
     assert told(read(tmp_path, TABLE)) == {
         "task-clock": 63.40,
         "context-switches": 28,

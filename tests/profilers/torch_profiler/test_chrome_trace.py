@@ -11,7 +11,7 @@ import pytest
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import Report
-from profkit.profilers.formats import sniff
+from profkit.profilers.registry import recognise_format
 from tests.conftest import ROOT
 
 DATA = ROOT / "tests" / "data" / "cuda" / "torch"
@@ -20,7 +20,7 @@ US = 1e-6
 
 
 def read(path: Path) -> Report:
-    found = sniff(path)
+    found = recognise_format(path)
     assert found.name == "torch-chrome-trace"
     return found.read(path)
 
@@ -293,7 +293,7 @@ def test_other_json_is_not_taken_for_one(tmp_path: Path, text: str) -> None:
     path = tmp_path / "other.json"
     path.write_text(text)
     with pytest.raises(UnreadableReport):
-        sniff(path)
+        recognise_format(path)
     path.write_bytes(gzip.compress(text.encode()))
     with pytest.raises(UnreadableReport):
-        sniff(path)
+        recognise_format(path)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from profkit.core.errors import UnreadableReport
-from profkit.profilers.valgrind.cachegrind_file import looks_like, read_cachegrind
+from profkit.profilers.valgrind.read import looks_like_cachegrind, read_cachegrind
 
 WITH_CACHES = """\
 desc: I1 cache:         32768 B, 64 B, 8-way associative
@@ -82,7 +82,7 @@ def test_what_is_not_whole_is_refused(tmp_path: Path, text: str, words: str) -> 
     ],
 )
 def test_told_by_content(head: str, is_one: bool) -> None:
-    assert looks_like(head.encode()) is is_one
+    assert looks_like_cachegrind(head.encode()) is is_one
 
 
 @pytest.mark.valgrind
@@ -99,7 +99,7 @@ def test_what_cachegrind_writes_here_is_read(tmp_path: Path, caches: str) -> Non
         true,
     ]
     subprocess.run(argv, check=True, capture_output=True)
-    assert looks_like(out.read_bytes())
+    assert looks_like_cachegrind(out.read_bytes())
     report = read_cachegrind(out)
     counted = {c.name: c.value or 0.0 for c in report.counters}
     assert 10_000 < counted["Ir"] < 10_000_000

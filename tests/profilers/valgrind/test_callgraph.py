@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from profkit.profilers.valgrind.callgraph import inclusive_costs
+from profkit.profilers.valgrind.read import inclusive_costs
 
 Calls = dict[tuple[str, str], int]
 CIRCLE = {("a", "b"): 9, ("b", "a"): 8}

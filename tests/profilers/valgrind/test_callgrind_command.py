@@ -11,10 +11,14 @@ from typing import Any
 import pytest
 
 from profkit.core.types import Cache
-from profkit.profilers.valgrind.callgrind_file import read_callgrind
-from profkit.profilers.valgrind.command import callgrind_argv, geometry_notes, outputs, single_thread_env
-from profkit.profilers.valgrind.find import find_valgrind
-from profkit.profilers.valgrind.probe import probe_valgrind
+from profkit.profilers.valgrind.command import (
+    callgrind_argv,
+    callgrind_outputs,
+    changed_geometries,
+    single_thread_env,
+)
+from profkit.profilers.valgrind.probe import find_valgrind, probe_valgrind
+from profkit.profilers.valgrind.read import read_callgrind
 
 CACHES: dict[str, Any] = {
     "i1": Cache(1, 32768, 8),
@@ -57,15 +61,15 @@ def test_a_percent_sign_in_the_path_is_not_valgrinds() -> None:
 
 
 def test_changed_geometries_are_told() -> None:
-    assert geometry_notes(*CACHES.values()) != ()
-    assert geometry_notes(CACHES["d1"]) == ()
+    assert changed_geometries(*CACHES.values()) != ()
+    assert changed_geometries(CACHES["d1"]) == ()
 
 
 def test_outputs_are_this_runs_files_in_order_of_pids(tmp_path: Path) -> None:
     for name in ("l3.20", "l3.9", "l3.9.core", "l2.5", "l3.log", "l3"):
         (tmp_path / name).write_text("# callgrind format\n")
     (tmp_path / "l3.7").touch()  # of a process that was killed before it could write
-    assert [p.name for p in outputs(tmp_path / "l3")] == ["l3.9", "l3.20"]
+    assert [p.name for p in callgrind_outputs(tmp_path / "l3")] == ["l3.9", "l3.20"]
 
 
 def test_one_thread_for_every_library_and_the_same_hashes() -> None:
@@ -132,7 +136,7 @@ def test_a_whole_program_with_a_child_leaves_a_file_each(tmp_path: Path) -> None
         ["env", sys.executable, "-I", "-S", "-c", script], out, region=False, instructions=True, **CACHES
     )
     subprocess.run(command, check=True, capture_output=True, env={**os.environ, **single_thread_env()})
-    files = outputs(out)
+    files = callgrind_outputs(out)
     assert len(files) == 2
     executed = {c.name: c.value or 0 for c in read_callgrind(*files).counters}["Ir"]
     assert executed > 5_000_000

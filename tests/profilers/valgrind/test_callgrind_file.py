@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import Hotspot, Report, Scope
-from profkit.profilers.valgrind.callgrind_file import looks_like, read_callgrind
+from profkit.profilers.valgrind.read import looks_like_callgrind, read_callgrind
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "valgrind"
 
@@ -180,7 +180,7 @@ def test_several_processes_are_added_up(tmp_path: Path) -> None:
 def test_chunks_do_not_change_what_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = read_callgrind(DATA / "kernels.l3.callgrind")
     for size in (997, 1501):
-        monkeypatch.setattr("profkit.profilers.valgrind.lines.CHUNK_BYTES", size)
+        monkeypatch.setattr("profkit.profilers.valgrind.callgrind.CHUNK_BYTES", size)
         assert read_callgrind(DATA / "kernels.l3.callgrind") == whole
 
 
@@ -268,4 +268,4 @@ def test_totals_that_contradict_the_lines_are_said(tmp_path: Path) -> None:
     ],
 )
 def test_told_by_content(head: bytes, is_one: bool) -> None:
-    assert looks_like(head) is is_one
+    assert looks_like_callgrind(head) is is_one

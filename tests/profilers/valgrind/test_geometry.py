@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from profkit.core.types import Cache
-from profkit.profilers.valgrind.geometry import fit_geometry
+from profkit.profilers.valgrind.command import fit_geometry
 
 KIB, MIB = 1 << 10, 1 << 20
 

@@ -11,9 +11,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 from elf_file import ADDRESS, write_elf
 
 from profkit.core.errors import UnreadableReport
-from profkit.profilers.valgrind.elf import read_elf
-from profkit.profilers.valgrind.executions import read_executions
-from profkit.profilers.valgrind.instructions import Mix, instruction_mix
+from profkit.profilers.valgrind.callgrind import read_executions
+from profkit.profilers.valgrind.instructions import Mix, instruction_mix, read_elf
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "valgrind"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from profkit.profilers.valgrind.isa import OTHER, Instruction, aarch64, x86_64
+from profkit.profilers.valgrind.instructions import OTHER, Instruction, classify_aarch64, classify_x86_64
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ from profkit.profilers.valgrind.isa import OTHER, Instruction, aarch64, x86_64
     ],
 )
 def test_x86_64(mnemonic: str, operands: str, expected: Instruction) -> None:
-    assert x86_64(mnemonic, operands) == expected
+    assert classify_x86_64(mnemonic, operands) == expected
 
 
 @pytest.mark.parametrize(
@@ -71,4 +71,4 @@ def test_x86_64(mnemonic: str, operands: str, expected: Instruction) -> None:
     ],
 )
 def test_aarch64(mnemonic: str, operands: str, expected: Instruction) -> None:
-    assert aarch64(mnemonic, operands) == expected
+    assert classify_aarch64(mnemonic, operands) == expected

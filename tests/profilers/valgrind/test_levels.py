@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from profkit.core.types import Counter, Report, Scope
-from profkit.profilers.valgrind.callgrind_file import read_callgrind
 from profkit.profilers.valgrind.levels import Levels, combine_levels
+from profkit.profilers.valgrind.read import read_callgrind
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "valgrind"
 L2, L3 = (read_callgrind(DATA / f"kernels.{level}.callgrind") for level in ("l2", "l3"))

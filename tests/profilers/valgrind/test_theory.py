@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from profkit.core.types import Cache, Scope
-from profkit.profilers.valgrind.callgrind_file import read_callgrind
-from profkit.profilers.valgrind.command import callgrind_argv, outputs, single_thread_env
+from profkit.profilers.valgrind.command import callgrind_argv, callgrind_outputs, single_thread_env
 from profkit.profilers.valgrind.instructions import InstructionMix, instruction_mix
 from profkit.profilers.valgrind.levels import combine_levels
+from profkit.profilers.valgrind.read import read_callgrind
 
 ROOT = Path(__file__).resolve().parents[3]
 COUNT, SIDE = 1 << 19, 128  # doubles in a vector: 4 MiB; side of a float32 matrix: 64 KiB
@@ -66,7 +66,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
         env = {**os.environ, **single_thread_env(), "PYTHONPATH": str(ROOT)}
         done = subprocess.run(argv, capture_output=True, text=True, env=env)
         assert done.returncode == 0, done.stderr[-2000:]
-        (file,) = outputs(folder / name)
+        (file,) = callgrind_outputs(folder / name)
         return file
 
     with ThreadPoolExecutor() as both:

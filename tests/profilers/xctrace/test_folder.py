@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from profkit.core.errors import MachineError, UnreadableReport
-from profkit.profilers.formats import sniff
+from profkit.profilers.registry import recognise_format
 from profkit.profilers.xctrace.folder import find_exports
-from profkit.profilers.xctrace.formats import TABLES
+from profkit.profilers.xctrace.profiler import TABLES
 from profkit.profilers.xctrace.report import read_exports, wanted_schemas
 from profkit.profilers.xctrace.toc import read_toc
 from profkit.profiling.summarize import examine
@@ -59,13 +59,13 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_exports_are_told_by_what_is_in_them(folder: Path) -> None:
-    assert sniff(folder).name == "xctrace-folder"
-    assert sniff(folder / "b.txt").name == "xctrace-table"
-    assert sniff(folder / "c.xml").name == "xctrace-table"
-    assert sniff(folder / "a").name == "xctrace-toc"
+    assert recognise_format(folder).name == "xctrace-folder"
+    assert recognise_format(folder / "b.txt").name == "xctrace-table"
+    assert recognise_format(folder / "c.xml").name == "xctrace-table"
+    assert recognise_format(folder / "a").name == "xctrace-toc"
     for other in ("notes.md", "x.plist"):
         with pytest.raises(UnreadableReport):
-            sniff(folder / other)
+            recognise_format(folder / other)
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
@@ -74,7 +74,7 @@ def test_other_encodings_and_what_stands_before_the_root_are_seen_through(
 ) -> None:
     path = tmp_path / "x"
     path.write_bytes(f"\n<!-- exported -->{TOC.partition('?>')[2]}".encode(encoding))
-    assert sniff(path).name == "xctrace-toc"
+    assert recognise_format(path).name == "xctrace-toc"
     assert len(read_toc(path)) == 1
 
 
@@ -196,7 +196,7 @@ def test_a_run_is_a_run_even_where_exports_lie_in_it(folder: Path) -> None:
 def test_a_folder_of_anything_else_is_no_report(tmp_path: Path) -> None:
     (tmp_path / "x.xml").write_text("<html/>")
     with pytest.raises(UnreadableReport, match=r"no report: there is no run\.json in it"):
-        sniff(tmp_path)
+        recognise_format(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def test_a_document_of_instruments_says_how_it_is_exported_where_no_xctrace_is(
     document = tmp_path / "my run.trace"
     for name in inside:
         (document / name).mkdir(parents=True)
-    assert sniff(document).name == "xctrace-document"
+    assert recognise_format(document).name == "xctrace-document"
     with pytest.raises(MachineError, match="which only xctrace can read") as caught:
         examine(document)
     if os.uname().sysname != "Darwin":

@@ -13,7 +13,7 @@ from profkit.profilers.xctrace import export
 from profkit.profilers.xctrace.export import export_document
 from profkit.profilers.xctrace.left_out import read_left_out
 from profkit.profilers.xctrace.report import read_exports
-from profkit.profilers.xctrace.scrub import scrub as scrub_export
+from profkit.profilers.xctrace.scrub import scrub_file as scrub_export
 from profkit.profiling.scrub import scrub
 from tests.conftest import ROOT
 from tests.xctrace_stand_in import XCTRACE, Instruments, instruments
@@ -159,7 +159,7 @@ def test_the_words_of_an_unknown_table_are_taken_out_and_its_numbers_stay(tmp_pa
         '</event-time><os-log-message id="2" fmt="call me &amp; mine">call me &amp; mine</os-log-message></row></node>'
         "</trace-query-result>"
     )
-    scrub_export(tmp_path / "a.xml", tmp_path / "b.xml", "xctrace-table", Redactor())
+    scrub_export(tmp_path / "a.xml", tmp_path / "b.xml", Redactor())
     text = (tmp_path / "b.xml").read_text()
     assert "call me" not in text
     assert '<event-time id="1" fmt="1 ns">1</event-time>' in text

@@ -152,9 +152,9 @@ def test_on_a_mac_instruments_stands_where_perf_and_valgrind_do_elsewhere(
     monkeypatch.setattr(platform, "system", lambda: "Darwin")
     titles = {backend: [s.title for s in groups_for(backend)][4:] for backend in ("cpu", "mps", "all")}
     assert titles == {
-        "cpu": ["peaks", "instruments"],
-        "mps": ["instruments", "mps"],
-        "all": ["peaks", "instruments", "cuda", "mps"],
+        "cpu": ["peaks", "xctrace"],
+        "mps": ["xctrace", "mps"],
+        "all": ["peaks", "xctrace", "cuda", "mps"],
     }
     monkeypatch.setattr(platform, "system", lambda: "Linux")
     assert [s.title for s in groups_for("all")][4:] == ["peaks", "perf", "valgrind", "cuda", "mps"]

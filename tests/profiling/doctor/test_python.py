@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.backends.checks import Trial, try_command
+from profkit.profilers.trial import Trial, attempt
 from profkit.profiling.doctor.machine import frames_check, package_check, python_checks
 
 
@@ -32,7 +32,7 @@ def test_what_perf_sees_of_python_depends_on_the_version(
 def _import(name: str, folder: Path) -> Trial:
     from profkit.profiling.doctor.machine import _IMPORT
 
-    return try_command([sys.executable, "-c", _IMPORT, name], env={"PYTHONPATH": str(folder)})
+    return attempt([sys.executable, "-c", _IMPORT, name], env={"PYTHONPATH": str(folder)})
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from profkit.backends.cpu import checks
-from profkit.backends.cpu.checks import perf_region, valgrind_region
+from profkit.profilers import region_trial
+from profkit.profilers.region_trial import perf_region, valgrind_region
 
 Fake = Callable[[dict[str, str]], Path]
 
@@ -25,7 +25,7 @@ def test_a_region_switches_callgrind_on_this_machine() -> None:
 
 @pytest.mark.perf
 def test_a_workload_without_its_region_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checks, "_WORKLOAD", "sum(range({outside})) or {inside}")
+    monkeypatch.setattr(region_trial, "_WORKLOAD", "sum(range({outside})) or {inside}")
     check = perf_region("perf")
     assert check.state == "refused"
     assert "left no record of its region" in check.detail
@@ -34,7 +34,7 @@ def test_a_workload_without_its_region_is_noticed(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.valgrind
 def test_a_callgrind_that_counts_everything_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     workload = "import profkit\nwith profkit.region('doctor'):\n    sum(range({outside} * 4)) or {inside}"
-    monkeypatch.setattr(checks, "_WORKLOAD", workload)
+    monkeypatch.setattr(region_trial, "_WORKLOAD", workload)
     check = valgrind_region("valgrind")
     assert check.state == "refused"
     assert "not the region's" in check.detail

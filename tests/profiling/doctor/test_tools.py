@@ -7,20 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from profkit.backends.cpu.checks import (
-    format_census,
-    judge_perf,
-    judge_valgrind,
-    perf_checks,
-    valgrind_checks,
-)
 from profkit.core.errors import Fault
 from profkit.core.types import Check, Counter, CounterState
-from profkit.profilers.perf import find as perf_find
+from profkit.profilers.perf import probe as perf_find
+from profkit.profilers.perf.checks import census_words, judge_perf, perf_checks
 from profkit.profilers.perf.faults import PARANOID_FIX
 from profkit.profilers.perf.probe import PerfAbility
-from profkit.profilers.valgrind import find as valgrind_find
-from profkit.profilers.valgrind.probe import ValgrindAbility, probe_valgrind
+from profkit.profilers.valgrind import probe as valgrind_find
+from profkit.profilers.valgrind.probe import ValgrindAbility, judge_valgrind, probe_valgrind, valgrind_checks
 
 Fake = Callable[[dict[str, str]], Path]
 
@@ -191,7 +185,7 @@ def test_the_nmi_watchdog_matters_only_where_counters_are_real(tmp_path: Path) -
 
 def test_the_census_lists_every_state_that_occurs_and_no_other() -> None:
     census = (_counter("a", "multiplexed"), _counter("b", "not-counted"), _counter("c", "multiplexed"))
-    assert format_census(census) == "multiplexed: a, c; not counted: b"
+    assert census_words(census) == "multiplexed: a, c; not counted: b"
 
 
 def test_an_absent_tool_is_installed_with_this_distributions_line(tmp_path: Path) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from profkit.backends.xcode_checks import GIB, XcodeAnswers, instruments_checks, judge_space, judge_xcode
 from profkit.core.types import Check
 from profkit.hardware.asking import Answer
+from profkit.profilers.xctrace.checks import GIB, Xcode, instruments_checks, judge_room, judge_xcode
 from profkit.profilers.xctrace.probe import XctraceAbility
 from tests.mac_stand_in import programs
 
@@ -22,7 +22,7 @@ ABLE = XctraceAbility(
     templates=("CPU Counters", "Metal System Trace", "Time Profiler"),
     instruments=("Metal GPU Counters",),
 )
-WHOLE = XcodeAnswers(
+WHOLE = Xcode(
     Answer(f"{DEVELOPER}\n".encode(), b"", 0),
     Answer(b"Xcode 16.2\nBuild version 16C5032a\n", b"", 0),
     Answer(b"Developer mode is currently enabled.\n", b"", 0),
@@ -35,7 +35,7 @@ LICENCE = (
 
 
 def told(
-    xcode: XcodeAnswers = WHOLE,
+    xcode: Xcode = WHOLE,
     xctrace: XctraceAbility = ABLE,
     environ: dict[str, str] | None = None,
     root: bool = False,
@@ -123,7 +123,7 @@ def test_a_session_away_from_the_screen_and_root_are_said() -> None:
 
 @pytest.mark.parametrize(("free", "state"), [(20 * GIB, "ok"), (3 * GIB, "limited"), (GIB // 2, "refused")])
 def test_room_for_traces(free: int, state: str) -> None:
-    check = judge_space(Path("/tmp"), free)
+    check = judge_room(Path("/tmp"), free)
     assert check.state == state
     assert (check.fix is None) == (state == "ok")
 

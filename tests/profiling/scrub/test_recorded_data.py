@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.profilers.scrubbing import scrub_report
+from profkit.profilers.scrub import scrub_report
 from tests.conftest import ROOT
 
 DATA = ROOT / "tests" / "data" / "cuda"

@@ -91,7 +91,7 @@ def planted(tmp_path: Path) -> Path:
 
 def cleaned(path: Path, output: Path) -> dict[str, Removed]:
     redactor = Redactor()
-    scrub(path, output, "ncu-rep", redactor)
+    scrub(path, output, redactor)
     return {one.kind: one for one in redactor.removed()}
 
 

@@ -126,7 +126,7 @@ def export(tmp_path: Path) -> Path:
 def cleaned(path: Path) -> tuple[Path, dict[str, Removed]]:
     redactor = Redactor()
     output = path.with_name("clean.sqlite")
-    scrub(path, output, "nsys-sqlite", redactor)
+    scrub(path, output, redactor)
     return output, {one.kind: one for one in redactor.removed()}
 
 

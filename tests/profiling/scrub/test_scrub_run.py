@@ -57,7 +57,7 @@ def run(tmp_path: Path) -> Path:
     (artifacts / "counters.ncu-rep").write_bytes(
         simple([kernel], command=f"ncu -o x -- python3 {HOME}/train.py --key={SECRET}")
     )
-    (artifacts / "trace.nsys-rep").write_bytes(b"NSYS\0" + SECRET.encode() * 9)
+    (artifacts / "trace.nsys-rep").write_bytes(b"NVIDIA Tegra Profiler Report" + SECRET.encode() * 9)
     with closing(sqlite3.connect(artifacts / "trace.sqlite")) as base:
         base.execute("CREATE TABLE StringIds (id INTEGER, value TEXT)")
         base.execute("CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INT, end INT, shortName INT)")

@@ -11,8 +11,8 @@ import pytest
 
 from profkit.core.errors import UnreadableReport, UsageError
 from profkit.profilers.cprofile.read import read_cprofile
-from profkit.profilers.formats import sniff
-from profkit.profilers.scrubbing import scrub_report
+from profkit.profilers.registry import recognise_format
+from profkit.profilers.scrub import scrub_report
 from tests.conftest import ROOT
 
 SECRET = "Pl4ntedS3cret"
@@ -107,7 +107,7 @@ def test_the_secrets_go_and_the_measurements_stay(name: str, tmp_path: Path) -> 
     assert [words for words in kept if words not in clean] == []
     assert removed
     assert SECRET not in str(removed)
-    assert sniff(output).name == sniff(source).name
+    assert recognise_format(output).name == recognise_format(source).name
     assert len(clean.splitlines()) == len(text.splitlines())
 
 
@@ -166,5 +166,8 @@ RECORDED = sorted((ROOT / "tests" / "data" / "valgrind").glob("*.callgrind*"))[:
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.name)
 def test_a_recorded_report_of_ours_reads_the_same_afterwards(path: Path, tmp_path: Path) -> None:
     scrub_report(path, tmp_path / "clean")
-    before, after = sniff(path).read(path), sniff(tmp_path / "clean").read(tmp_path / "clean")
+    before, after = (
+        recognise_format(path).read(path),
+        recognise_format(tmp_path / "clean").read(tmp_path / "clean"),
+    )
     assert before.counters == after.counters

@@ -14,6 +14,7 @@ import pytest
 from profkit.runtime.passes.benchmark import duration
 from profkit.runtime.passes.read_records import read_record, read_records, timings
 from profkit.runtime.region.record import RegionRecord
+from tests.simulated_clock import SIMULATED
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -24,7 +25,7 @@ def run(folder: Path, code: str, **directive: object) -> subprocess.CompletedPro
     if directive:
         env["PROFKIT_DIRECTIVE"] = json.dumps({"record": str(folder / "r"), **directive})
     program = folder / "work.py"
-    program.write_text("import profkit, time\ncalls = []\n" + textwrap.dedent(code))
+    program.write_text(SIMULATED + "import profkit\ncalls = []\n" + textwrap.dedent(code))
     return subprocess.run([sys.executable, str(program)], capture_output=True, text=True, env=env, timeout=60)
 
 
@@ -46,7 +47,7 @@ def test_by_hand_it_prints_one_line_with_what_the_work_says_of_itself(tmp_path: 
     done = run(tmp_path, SLEEP + "r = profkit.benchmark(fn, name='nap', flops=2e6, bytes=4e6, budget=1)")
     assert done.stderr == ""
     (line,) = done.stdout.splitlines()
-    assert line.startswith("nap: 2.")
+    assert line.startswith("nap: 2 ms ± ")
     for word in (" ms ± ", " samples", " GFLOP/s", " GB/s"):
         assert word in line
 
@@ -57,7 +58,7 @@ def test_the_result_is_returned_with_median_interval_and_rates(tmp_path: Path) -
         SLEEP
         + """
 r = profkit.benchmark(fn, name="nap", flops=2e6, budget=1)
-assert 0.002 <= r.interval.low <= r.median <= r.interval.high < 0.02
+assert 0.002 <= r.interval.low <= r.median <= r.interval.high < 0.0021
 assert r.flops_per_second == 2e6 / r.median and r.bytes_per_second is None and r.instrument is None
 assert len(r.samples.seconds) >= 16 and r.samples.loops == 1 and r.samples.warmup
 assert len(calls) >= len(r.samples.seconds) + len(r.samples.warmup)
@@ -70,10 +71,9 @@ def test_a_quick_function_is_looped_until_the_clock_can_see_it(tmp_path: Path) -
     done = run(
         tmp_path,
         """
-r = profkit.benchmark(lambda: None, name="nothing", budget=0.5)
-assert r.samples.loops >= 1024
-assert 1e-9 < r.median < 1e-6
-assert r.median * r.samples.loops >= 0.5e-3
+r = profkit.benchmark(lambda: time.sleep(1e-6), name="nothing", budget=0.5)
+assert r.samples.loops == 1024
+assert 1e-6 < r.median < 1.01e-6
 """,
     )
     assert done.returncode == 0, done.stderr
@@ -108,7 +108,7 @@ def setup(): ready.append(1); time.sleep(0.01)
 def fn(): assert ready.pop(); calls.append(1); time.sleep(0.001)
 r = profkit.benchmark(fn, name="a", setup=setup, budget=0.8)
 assert r.samples.loops == 1 and not ready and calls
-assert r.median < 0.008, r.median
+assert r.median < 0.0011, r.median
 """,
     )
     assert done.returncode == 0, done.stderr
@@ -151,8 +151,8 @@ def test_the_timing_pass_is_quiet_and_records(tmp_path: Path) -> None:
     assert timing.precision == 0.05
     (samples,) = timing.processes
     assert samples.pid is not None
-    assert 0 < samples.spent < 3
-    assert all(0.002 <= seconds < 0.1 for seconds in samples.seconds)
+    assert 0 < samples.spent <= 0.8
+    assert all(0.002 <= seconds < 0.0021 for seconds in samples.seconds)
 
 
 def test_regions_inside_a_benchmark_and_around_it_are_not_timed_beside_it(tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_regions_inside_a_benchmark_and_around_it_are_not_timed_beside_it(tmp_pa
 def test_the_passs_budget_wins_over_the_workloads(tmp_path: Path) -> None:
     noisy = "import random\ndef fn(): time.sleep(random.choice([0.001, 0.02]))\n"
     run(tmp_path, noisy + "profkit.benchmark(fn, name='a', budget=50)", pass_name="timing", budget=0.4)
-    assert record(tmp_path).benchmarks[0].sample_set.spent < 2
+    assert record(tmp_path).benchmarks[0].sample_set.spent <= 0.42
 
 
 # ---------------------------------------------------------------- under an instrument
@@ -214,7 +214,7 @@ def test_a_switch_that_wants_iterations_gets_each(tmp_path: Path) -> None:
 def test_seconds_are_filled_with_iterations(tmp_path: Path, seconds: float) -> None:
     run(tmp_path, SLEEP + "profkit.benchmark(fn, name='a')", pass_name="trace", seconds=seconds)
     (region,) = record(tmp_path).regions
-    assert 0.5 * seconds < region.seconds[0] < 1.6 * seconds + 0.05
+    assert 0.9 * seconds < region.seconds[0] < 1.1 * seconds
     assert region.iterations > 5
 
 

@@ -10,7 +10,7 @@ from profkit.core.statistics import median
 from profkit.runtime.passes.device_clock import DeviceClock, open_clock
 from profkit.runtime.passes.device_flight import MOST_MISSES, Flight
 from profkit.runtime.passes.device_samples import DeviceCalls
-from tests.cuda_stand_in import Device, spin
+from tests.cuda_stand_in import Device
 from tests.cuda_stand_in import device as device
 from tests.cuda_stand_in import nvidia as nvidia
 
@@ -20,11 +20,11 @@ class Counted:
 
     def __init__(self, device: Device, microseconds: int, host: float = 0.0) -> None:
         self.made = 0
-        self._launch, self._host = device.work(microseconds), host
+        self._device, self._launch, self._host = device, device.work(microseconds), host
 
     def __call__(self) -> None:
         self.made += 1
-        spin(self._host)
+        self._device.spin(self._host)
         self._launch()
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from profkit.core.types import SampleSet
 from profkit.runtime.passes.device_words import device_words
-from tests.cuda_stand_in import Device, spin
+from tests.cuda_stand_in import Device
 from tests.cuda_stand_in import device as device
 from tests.cuda_stand_in import nvidia as nvidia
 
@@ -29,6 +29,7 @@ class Torch:
 
     def __init__(self, device: Device, refuses: str = "") -> None:
         torch, launch = self, device.cuda.stand_in_work
+        self._device = device
 
         class CUDAGraph:
             def capture_begin(self, *, capture_error_mode: str) -> None:
@@ -86,7 +87,7 @@ class Torch:
             if self.recorded is not None:
                 self.recorded.append(microseconds)
             else:
-                spin(host)
+                self._device.spin(host)
                 self._launch(microseconds)
             return result()
 

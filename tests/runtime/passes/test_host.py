@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 import zipfile
 from pathlib import Path
 
@@ -162,7 +161,7 @@ def test_an_interpreter_that_has_no_profkit_is_enough(tmp_path: Path) -> None:
 
 
 def test_sigterm_in_the_middle_leaves_the_result(tmp_path: Path) -> None:
-    name = script(tmp_path, "import time\nprint('up', flush=True)\ntime.sleep(30)")
+    name = script(tmp_path, "import time\nprint('up', flush=True)\ntime.sleep(600)")
     child = subprocess.Popen(
         [sys.executable, str(HOST), "cprofile", str(tmp_path / "out"), name],
         cwd=tmp_path,
@@ -171,11 +170,9 @@ def test_sigterm_in_the_middle_leaves_the_result(tmp_path: Path) -> None:
     )
     assert child.stdout is not None
     child.stdout.readline()
-    begin = time.monotonic()
     child.terminate()
-    assert child.wait(10) == -signal.SIGTERM
+    assert child.wait(60) == -signal.SIGTERM
     child.stdout.close()
-    assert time.monotonic() - begin < 5
     assert pstats.Stats(str(tmp_path / "out")).total_calls > 0  # type: ignore[attr-defined]
 
 

@@ -1,6 +1,6 @@
 """Timing on torch's MPS device, with one that stands in for it: asynchronous, its work of known length.
 
-In this process the clock is simulated, so times are exact. What a Mac's GPU does is not shown here.
+The clock is simulated, so times are exact. What a Mac's GPU does is not shown here.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from profkit.runtime.passes.read_records import read_record, timings
 from profkit.runtime.passes.timing import Calls
 from tests.mps_stand_in import FOLDER
 from tests.mps_stand_in import torch as torch
+from tests.simulated_clock import SimulatedClock, put_in_place
 
 ROOT = Path(__file__).resolve().parents[3]
 Torch = Callable[..., Any]
@@ -305,11 +306,13 @@ def test_a_graph_is_said_not_to_be(torch: Torch) -> None:
     assert "torch records none for MPS" in timed(lambda: fake.work(500), graph=True).remarks[-1]
 
 
-def test_the_real_torch_without_mps_is_timed_by_the_wall_clock() -> None:
+def test_the_real_torch_without_mps_is_timed_by_the_wall_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     real = pytest.importorskip("torch")
     if real.backends.mps.is_available():
         pytest.skip("this machine has MPS")
-    found = timed(lambda: real.zeros(10), device="mps", budget=0.2)
+    clock = SimulatedClock()
+    put_in_place(monkeypatch, clock.read)
+    found = timed(lambda: (real.zeros(10), clock.sleep(1e-3)), device="mps", budget=0.2)
     assert (found.clock, found.remarks) == ("wall", ("no MPS device is in use in this process",))
 
 
@@ -317,12 +320,12 @@ def test_the_real_torch_without_mps_is_timed_by_the_wall_clock() -> None:
 
 
 def run(folder: Path, code: str, **directive: object) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{FOLDER}"}
+    env = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{FOLDER}", "STAND_IN_MPS": "simulated"}
     env.pop("PROFKIT_DIRECTIVE", None)
     if directive:
         env["PROFKIT_DIRECTIVE"] = json.dumps({"record": str(folder / "r"), **directive})
     program = folder / "work.py"
-    program.write_text("import profkit, torch\n" + textwrap.dedent(code))
+    program.write_text("import torch, profkit\n" + textwrap.dedent(code))
     return subprocess.run([sys.executable, str(program)], capture_output=True, text=True, env=env, timeout=60)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from profkit.core.types import Report, Scope
-from profkit.profilers.valgrind.callgrind_file import read_callgrind
+from profkit.profilers.valgrind.read import read_callgrind
 from profkit.runtime.region import valgrind as requests
 from profkit.runtime.region.valgrind import Requests, ValgrindSwitch
 

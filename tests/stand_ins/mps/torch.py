@@ -7,10 +7,12 @@ shows in them, and nobody waits.
 COMMITS launches, at an event, and when somebody waits. `$STAND_IN_MPS` (words) makes it behave in ways that were seen:
 "absent" no device, "reversed" the second event's callback came first, "no-events", "bad-fork", "fast-events" for a
 clock that runs wrong, "broken" for a wait that raises. A call that would hang the real one raises AssertionError here.
+"simulated" puts the simulated clock in place of the process's own.
 """
 
 import os
 import sys
+import time
 from time import perf_counter
 from types import SimpleNamespace
 
@@ -159,3 +161,7 @@ backends = SimpleNamespace(
     mps=SimpleNamespace(is_available=lambda: not said("absent"), is_built=lambda: True)
 )
 this = sys.modules[__name__]
+if said("simulated"):
+    state.now = 0.0
+    time.perf_counter, time.sleep = clock, lambda seconds: spin(clock() + seconds)
+    time.clock_gettime_ns = lambda _: int(clock() * 1e9)

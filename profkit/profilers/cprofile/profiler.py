@@ -1,0 +1,30 @@
+"""cProfile of Python's standard library, as profkit uses it: files that `pstats` writes are read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from profkit.core.types import Check
+from profkit.profilers.profiler import Format, later
+
+
+class CProfile:
+    """Python's own profiler. It is no program: `profkit profile` runs it inside of the workload."""
+
+    name = "cprofile"
+    formats = (
+        Format(
+            "pstats",
+            name,
+            "a cProfile (pstats) file",
+            later("profkit.profilers.cprofile.read.looks_like"),
+            later("profkit.profilers.cprofile.read.read_cprofile"),
+            later("profkit.profilers.cprofile.read.scrub"),
+        ),
+    )
+    recorder = None
+    explain = None
+
+    def checks(self) -> Iterable[Check]:
+        """It is always there."""
+        return ()

@@ -1,0 +1,67 @@
+"""Files of unknown origin: read up to a bound, so that a hostile one does not fill memory; copied line by line."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO, TextIO
+
+from profkit.core.errors import UnreadableReport
+
+HEAD_BYTES = 64 * 1024  # what is looked at to tell which format a file has
+LONGEST_LINE = 32 << 20  # characters; eight thousand metrics of a launch are a quarter of a million
+# Traces of torch's profiler pack to a tenth or a thirtieth, DEFLATE can do a thousandth: what unpacks to hundreds of
+# times its size is one event again and again, or none.
+MOST_RATIO = 250
+LEAST_SUSPECT = 64 << 20  # bytes; below, it costs little whatever it is
+
+
+def read_head(path: Path) -> bytes:
+    """The first 64 KiB of `path`. Raises UnreadableReport with the reason where there is nothing to read."""
+    try:
+        if path.is_dir():
+            raise UnreadableReport(
+                f"{path} is a folder, but no run's folder and no report: there is no run.json in it",
+                f"ls {shlex.quote(str(path))}",
+            )
+        if not path.is_file():
+            kind = "is not a regular file" if path.exists() else "does not exist"
+            raise UnreadableReport(f"{path} {kind}", f"ls -l {shlex.quote(str(path.parent))}")
+        with path.open("rb") as file:
+            head = file.read(HEAD_BYTES)
+    except OSError as error:
+        raise UnreadableReport(
+            f"{path} cannot be read: {error.strerror}", f"ls -ld {shlex.quote(str(path))}"
+        ) from error
+    except ValueError as error:  # an embedded null byte in the name
+        raise UnreadableReport(f"{str(path)!r} is no file name: {error}", "take the null byte out") from error
+    if not head:
+        raise UnreadableReport(f"{path} is empty", "let its tool write it again")
+    return head
+
+
+def lines_of(file: TextIO, path: Path) -> Iterator[str]:
+    """The lines of a text. Raises UnreadableReport for a line that no report has: it is too long."""
+    while line := file.readline(LONGEST_LINE):
+        if len(line) >= LONGEST_LINE:
+            raise UnreadableReport(
+                f"{path} has a line of more than {LONGEST_LINE >> 20} MiB: no report in text"
+            )
+        yield line
+
+
+def copy_lines(source: Path, output: Path, change: Callable[[str], str]) -> None:
+    """Write each line of the text `source`, with its line end, as `change` returns it. `output` must not exist yet."""
+    with (
+        source.open(encoding="utf-8", errors="surrogateescape", newline="") as lines,
+        output.open("x", encoding="utf-8", errors="surrogateescape", newline="") as copy,
+    ):
+        for line in lines_of(lines, source):
+            copy.write(change(line))
+
+
+def check_unpacked(unpacked: int, packed: IO[bytes]) -> None:
+    """Raise UnreadableReport if so many bytes came out of what was read of `packed` that it is an archive bomb."""
+    if unpacked > LEAST_SUSPECT and unpacked > MOST_RATIO * packed.tell():
+        raise UnreadableReport(f"the archive unpacks to more than {MOST_RATIO} times its size: no trace does")

@@ -1,0 +1,159 @@
+"""How perf is called: the one place with its flags. Tried on perf 6.1 with CPython 3.12.1 and 3.13.0."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Literal
+
+from profkit.profilers.perf.events import is_system_wide
+
+Event = Literal["cycles", "cpu-clock"]  # cycles needs a PMU; cpu-clock is a timer and works in every VM
+CallGraph = Literal["fp", "dwarf"]
+
+FREQUENCY = 997  # Hz; prime, so that it does not beat with anything that ticks 100 or 1000 times a second
+# Copied per sample for dwarf. Whole stacks at 8 / 16 / 32 KiB, CPython 3.13: 96 / 98 / - % of a json
+# benchmark, 9 / 15 / 31 % of a recursion 80 calls deep; each doubling doubles the recording.
+STACK_BYTES = 16384
+DEPTH = 512  # frames; the default of perf script, 127, cuts 40 nested Python calls (3 native frames each)
+
+# perf copies every binary it met into ~/.debug: 75 MB after one short Python run. It is not needed to read
+# the recording on the machine that made it, and /dev/null is how perf is told to keep no such cache (perf-config).
+_NO_CACHE = ("--buildid-dir", "/dev/null")
+
+# One per process that ran with perf support. The folder is fixed in CPython; TMPDIR and JITDUMPDIR change nothing.
+LEFTOVER_FOLDER = Path("/tmp")
+
+
+@dataclass(frozen=True)
+class PythonFrames:
+    """How the frames of an interpreter are had: environment of the workload, kind of stack, what comes after.
+
+    `inject` asks for inject_argv between recording and perf script. `note` is for the user, and honest.
+    """
+
+    env: Mapping[str, str] = field(default_factory=dict)
+    call_graph: CallGraph = "dwarf"
+    inject: bool = False
+    note: str = ""
+
+
+def python_frames(version: tuple[int, int] | None, *, frame_pointers: bool = False) -> PythonFrames:
+    """What to do for a workload in Python `version`; None for a native program.
+
+    `frame_pointers` says that the interpreter was built with them (its PY_CORE_CFLAGS or CFLAGS hold
+    -fno-omit-frame-pointer): then stacks are cheap and whole from 3.12 on.
+    """
+    if version is None:
+        return PythonFrames(note="native frames, unwound from a copy of the stack")
+    name = f"Python {version[0]}.{version[1]}"
+    if version < (3, 12):
+        return PythonFrames(note=f"{name} shows perf native frames only; Python functions need 3.12 or later")
+    if frame_pointers:
+        note = f"native and Python frames by frame pointers, which this {name} was built with"
+        return PythonFrames({"PYTHONPERFSUPPORT": "1"}, "fp", note=note)
+    if version >= (3, 13):
+        note = "native and Python frames, unwound from a copy of the stack"
+        return PythonFrames({"PYTHON_PERF_JIT_SUPPORT": "1"}, "dwarf", inject=True, note=note)
+    return PythonFrames(
+        {"PYTHONPERFSUPPORT": "1"},
+        "fp",
+        note=f"{name} gives perf its Python frames by frame pointers only; this interpreter was not built "
+        "with them: few stacks reach a Python function (1 in 100). Python 3.13 has whole stacks",
+    )
+
+
+def record_argv(
+    workload: Sequence[str],
+    output: Path,
+    *,
+    event: Event,
+    call_graph: CallGraph,
+    control: Path | str | None = None,
+    ack: Path | str | None = None,
+    perf: str = "perf",
+    frequency: int = FREQUENCY,
+    stack_bytes: int = STACK_BYTES,
+) -> tuple[str, ...]:
+    """Record `workload` into `output` (perf.data).
+
+    With `control` (a fifo that exists), events start disabled and the workload switches them; `ack` answers
+    it. Cost of dwarf: `stack_bytes` x `frequency` per second and running thread (16 MB/s as given here) on
+    disk, and perf 6.1 turns it into text at 30 to 50 MB/s. Those copies of the stack hold the process's
+    environment and arguments, so a dwarf recording is not to be handed on: keep the text, remove `output`.
+    The clock (-k 1, CLOCK_MONOTONIC) is the one in which CPython stamps its functions; perf inject insists on it.
+    """
+    graph = f"dwarf,{stack_bytes}" if call_graph == "dwarf" else "fp"
+    argv = [perf, *_NO_CACHE, "record", "-q", "-k", "1", "-F", str(frequency), "-e", event]
+    argv += ["--call-graph", graph]
+    if control is not None:
+        fifos = str(control) if ack is None else f"{control},{ack}"
+        argv += ["-D", "-1", "--control", f"fifo:{fifos}"]
+    return (*argv, "-o", str(output), "--", *workload)
+
+
+def inject_argv(perf_data: Path, output: Path, *, perf: str = "perf") -> tuple[str, ...]:
+    """Merge what CPython wrote about its functions (jit-PID.dump) into a new recording `output`.
+
+    Writes an image per function (jitted-PID-N.so) beside the dumps; perf script needs them: clean up after it.
+    """
+    return (perf, *_NO_CACHE, "inject", "-f", "-j", "-i", str(perf_data), "-o", str(output))
+
+
+def script_argv(perf_data: Path, output: Path, *, perf: str = "perf") -> tuple[str, ...]:
+    """Turn a recording into the text that `script.read_script` takes, in `output`.
+
+    Without inlined frames: looking them up took three times as long on CPython with symbols, and is known to
+    take far longer on large C++ binaries. Without debuginfod: a missing symbol must not wait for the network.
+    `-f` since under sudo the file belongs to another user. perf script writes to standard output only, hence sh.
+    """
+    shell = 'export DEBUGINFOD_URLS= LC_ALL=C; exec "$@" >"$0"'
+    fields = "comm,pid,tid,time,period,event,ip,sym,dso"
+    script = (perf, "script", "-f", "-i", str(perf_data), "--no-inline", "--max-stack", str(DEPTH))
+    return ("sh", "-c", shell, str(output), *script, "--show-lost-events", "-F", fields)
+
+
+# perf obeys the user's locale: a decimal comma makes its CSV and JSON ambiguous. C and not C.UTF-8, which old
+# systems lack; Python runs in UTF-8 mode under C.
+STAT_ENV: Mapping[str, str] = {"LC_ALL": "C"}
+# A raw event holds commas (cpu/event=0x29,umask=0x7/) and no bar.
+SEPARATOR = "|"
+
+
+def stat_argv(
+    workload: Sequence[str],
+    output: Path | str,
+    events: Sequence[str],
+    *,
+    control: Path | str | None = None,
+    ack: Path | str | None = None,
+    perf: str = "perf",
+    system_wide: bool = False,
+) -> tuple[str, ...]:
+    """The command that counts `events` of `workload` into `output`; run it with STAT_ENV on top.
+
+    With `control` (and `ack`) perf starts switched off and the workload's region switches it through these
+    two pipes. Events of memory controllers and shared caches belong to no process: with one of them, or with
+    `system_wide`, the whole machine is counted. `workload` is best wrapped by `status_wrapper`, since perf
+    hides how it ended.
+    CSV and not JSON, since perf before 6.1 has no JSON and some later ones write it invalid.
+    """
+    if not events:
+        raise ValueError("perf stat without events would count its own choice of them")
+    argv = [perf, "stat", "-x", SEPARATOR, "-o", str(output)]
+    if system_wide or any(is_system_wide(event) for event in events):
+        argv.append("-a")
+    for event in events:
+        argv += ["-e", event]
+    if control is not None:
+        pipes = str(control) if ack is None else f"{control},{ack}"
+        argv += ["-D", "-1", "--control", f"fifo:{pipes}"]
+    return (*argv, "--", *workload)
+
+
+def events_of(argv: Sequence[str]) -> tuple[str, ...]:
+    """The events that a command made by `stat_argv` asks for, as they were written."""
+    own = argv[: argv.index("--")] if "--" in argv else argv
+    return tuple(event for option, event in pairwise(own) if option == "-e")

@@ -1,0 +1,127 @@
+"""A binary perf.data: its processes, and the files that a recording of them leaves in the temporary folder."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import stat
+import struct
+from collections.abc import Collection
+from pathlib import Path
+from typing import IO
+
+from profkit.core.errors import UnreadableReport
+from profkit.profilers.perf.command import LEFTOVER_FOLDER
+
+_LITTLE, _BIG = b"PERFILE2", b"2ELIFREP"
+_COMM, _FORK = 3, 7  # record types that name every process
+
+
+def is_perf_data(head: bytes) -> bool:
+    """True for a recording of perf (magic PERFILE2, either byte order)."""
+    return head.startswith((_LITTLE, _BIG))
+
+
+looks_like = is_perf_data
+
+
+def recorded_pids(path: Path) -> frozenset[int]:
+    """The number of every process that the recording saw start or change its name.
+
+    Raises UnreadableReport where the file is no perf.data or ends within its header; a recording that ends later gives
+    what stands before its end.
+    """
+    pids = set()
+    with _open(path) as file:
+        header = _Header(file, path)
+        record = struct.Struct(header.order + "IHH")
+        position, end = header.data
+        end = min(end, header.size)
+        if position >= end:
+            return frozenset()
+        file.seek(position)
+        # Walked in large pieces: a record is 64 KiB at most, and a recording has millions of them.
+        piece, at = b"", 0
+        while position < end:
+            if at + 65536 > len(piece):
+                piece, at = piece[at:] + file.read(min(1 << 22, end)), 0
+            if at + 12 > len(piece):
+                break
+            kind, _, length = record.unpack_from(piece, at)
+            if length < 8:
+                break
+            if kind in (_COMM, _FORK):
+                pids.add(struct.unpack_from(header.order + "I", piece, at + 8)[0])
+            at += length
+            position += length
+    return frozenset(pids)
+
+
+def _open(path: Path) -> IO[bytes]:
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise UnreadableReport(f"{path} cannot be read: {error.strerror}") from error
+
+
+class _Header:
+    """The fixed part of the file: its byte `order`, its `size`, and from where to where its records lie (`data`)."""
+
+    def __init__(self, file: IO[bytes], path: Path) -> None:
+        head = file.read(104)
+        if not is_perf_data(head):
+            raise UnreadableReport(f"{path} is no perf.data: it does not begin with PERFILE2")
+        self.order = "<" if head.startswith(_LITTLE) else ">"
+        self.size = file.seek(0, os.SEEK_END)
+        if len(head) < 16:
+            raise UnreadableReport(f"{path} is cut off within its header")
+        (header_size,) = struct.unpack_from(self.order + "Q", head, 8)
+        if header_size == 16:  # written to a pipe: records follow at once
+            self.data = (16, self.size)
+            return
+        if len(head) < 104:
+            raise UnreadableReport(f"{path} is cut off within its header")
+        start, length = struct.unpack_from(self.order + "QQ", head, 40)
+        # perf fills in the length when it ends; a killed perf leaves 0, and records up to the end of the file.
+        self.data = (start, start + length if length else self.size)
+
+
+_LEFTOVER = re.compile(r"(?:perf|jit|jitted)-(\d{1,10})(?:\.map|\.dump|-\d+\.so)")
+
+
+def find_leftovers(pids: Collection[int], since: float, folder: Path = LEFTOVER_FOLDER) -> tuple[Path, ...]:
+    """The dumps, maps and images of `pids` written since `since` (seconds of the epoch), owned by this user.
+
+    The process numbers come from the recording (data.recorded_pids): another profiler may be at work on the
+    same machine, and its files have the same form. The time keeps an older file of a reused number.
+    """
+    found = []
+    with contextlib.suppress(OSError):
+        for entry in os.scandir(folder):
+            match = _LEFTOVER.fullmatch(entry.name)
+            if match is None or int(match[1]) not in pids:
+                continue
+            with contextlib.suppress(OSError):
+                status = entry.stat(follow_symlinks=False)
+                # Whole seconds: the clock of the file system is coarser than the one `since` was read from.
+                if (
+                    stat.S_ISREG(status.st_mode)
+                    and status.st_uid == os.geteuid()
+                    and status.st_mtime >= since - 1
+                ):
+                    found.append(Path(entry.path))
+    return tuple(sorted(found))
+
+
+def remove_leftovers(pids: Collection[int], since: float, folder: Path = LEFTOVER_FOLDER) -> int:
+    """Remove those files of `pids` that are younger than `since` (seconds since the epoch); how many were removed.
+
+    One that cannot be removed stays: nothing depends on it.
+    """
+    removed = 0
+    for path in find_leftovers(pids, since, folder):
+        with contextlib.suppress(OSError):
+            path.unlink()
+            removed += 1
+    return removed

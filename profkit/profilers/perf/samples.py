@@ -1,0 +1,166 @@
+"""Samples of perf merged per event, whichever of its outputs they came from: frames, weights, tables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from profkit.analysis.stacks.labels import JIT, KERNEL, PYTHON, UNKNOWN
+from profkit.analysis.stacks.merge import FrameTable, StackMerger
+from profkit.core.errors import UnreadableReport
+from profkit.core.types import Frame, Hotspot, Profile, Stacks
+
+# Software clocks sample by time; their period is in nanoseconds (kernel/events/core.c, perf_swevent_hrtimer).
+_CLOCKS = frozenset({"cpu-clock", "task-clock"})
+_MODIFIERS = frozenset("ukhHGDIpPSWeb")
+
+
+def base_event(event: str) -> str:
+    """The event without its modifiers: `cycles:u` -> `cycles`; `cpu_core/cycles/`, `sched:switch` stay."""
+    name, colon, modifiers = event.rpartition(":")
+    return name if colon and name and modifiers and set(modifiers) <= _MODIFIERS else event
+
+
+def is_user_only(event: str) -> bool:
+    """True where a modifier leaves the kernel out; perf adds `:u` by itself for unprivileged users."""
+    name = base_event(event)
+    modifiers = event[len(name) :] if name != event else event.rpartition("/")[2] if "/" in event else ""
+    return "u" in modifiers and "k" not in modifiers
+
+
+def scale_of(event: str, *, with_period: bool) -> tuple[str, float]:
+    """Unit of a sample's weight, and the divisor into it: seconds for clocks, else the event or `samples`."""
+    if not with_period:
+        return "samples", 1
+    base = base_event(event)
+    return ("s", 1e9) if base in _CLOCKS else (base, 1)
+
+
+def by_thread(title: str, unit: str, weights: Mapping[str, float], per: float = 1) -> Profile:
+    """The table by thread name. A thread has no callers, so own and inclusive weight are the same."""
+    rows = sorted(weights.items(), key=lambda row: (-row[1], row[0]))
+    hotspots = tuple(Hotspot(name, own=weight / per, total=weight / per) for name, weight in rows)
+    return Profile(f"{title} by thread", unit, sum(weights.values()) / per, hotspots)
+
+
+MOST_EVENTS = 1000  # perf itself takes far fewer; more are a sign of another kind of file
+MOST_THREADS = 10_000
+
+Name = str | bytes  # bytes are decoded at the end: a reader of millions of samples need not do so for each
+
+
+class MergedEvents:
+    """One StackMerger per event, and the weight per thread name."""
+
+    def __init__(self, table: FrameTable) -> None:
+        self._table = table
+        self._events: dict[tuple[Name, bool], tuple[StackMerger, dict[Name, float]]] = {}
+
+    def add(self, event: Name, period: int | None, thread: Name, ids: tuple[int, ...]) -> None:
+        """Count one sample (frames innermost first). Without a period it weighs 1, in `samples`."""
+        found = self._events.get((event, period is None))
+        if found is None:
+            if len(self._events) >= MOST_EVENTS:
+                raise UnreadableReport(f"it names more than {MOST_EVENTS} events: not a recording of perf")
+            found = self._events[event, period is None] = (StackMerger(self._table), {})
+        merger, threads = found
+        weight = 1 if period is None else period
+        merger.add(ids, weight)
+        if thread not in threads and len(threads) >= MOST_THREADS:
+            thread = "[more threads]"
+        threads[thread] = threads.get(thread, 0) + weight
+
+    @property
+    def samples(self) -> int:
+        """How many samples there were, of all events."""
+        return sum(merger.samples for merger, _ in self._events.values())
+
+    def facts(self) -> dict[str, str]:
+        """`samples`, and `events` where the recording names them, as perf writes them (`cycles:u`)."""
+        names = dict.fromkeys(_text(event) for event, _ in self._events if event)
+        return {"samples": str(self.samples), **({"events": " ".join(names)} if names else {})}
+
+    def warnings(self) -> list[str]:
+        """Where bounds were reached, and what the events leave out."""
+        found = [
+            f"{_text(event) or 'samples'}: too many distinct stacks; the inner frames of "
+            f"{100 * merger.cut / merger.weight:.1f} % of the weight are not kept apart in the stacks "
+            "(the tables are exact)"
+            for (event, _), (merger, _) in self._events.items()
+            if merger.cut
+        ]
+        found += [
+            f"{_text(event)}: user space only; what the kernel did is not in it"
+            for event in dict.fromkeys(event for event, _ in self._events)
+            if is_user_only(_text(event))
+        ]
+        if self._table.full:
+            found.append("too many different functions: the later ones are not told apart")
+        return found
+
+    def answer(self) -> tuple[tuple[Stacks, ...], tuple[Profile, ...]]:
+        """Stacks of each event, the one with most samples first; tables by function, library and thread of each.
+
+        The table by thread is left out where there is but one name.
+        """
+        stacks: list[Stacks] = []
+        profiles: list[Profile] = []
+        for (event, bare), (merger, threads) in sorted(self._events.items(), key=lambda e: -e[1][0].samples):
+            title = _text(event) or "samples"
+            unit, per = scale_of(title, with_period=not bare)
+            stacks.append(merger.stacks(title, unit, per))
+            profiles += merger.profiles(title, unit, per)
+            if len(threads) > 1:
+                names: dict[str, float] = {}
+                for name, weight in threads.items():
+                    names[_text(name)] = names.get(_text(name), 0) + weight
+                profiles.append(by_thread(title, unit, names, per))
+        return tuple(stacks), tuple(profiles)
+
+
+def _text(name: Name) -> str:
+    return name if isinstance(name, str) else name.decode("utf-8", "replace")
+
+
+# What run-times that compile on the fly leave for perf: a map, or an image per function after `perf inject`.
+_JIT_FILE = re.compile(r"perf-\d+\.map|jitted-\d+-\d+\.so|jit-\d+\.dump|\[JIT\].*")
+_KERNEL_MODULE = re.compile(r"(.+)\.ko(?:\.(?:xz|gz|zst))?")
+_HEX = re.compile(r"(?:0x)?[0-9a-f]{6,}")
+
+
+def frame_of(symbol: str, dso: str | None) -> Frame:
+    """The frame of one line of perf.
+
+    `py::FUNCTION:FILE` is how CPython 3.12 and later name the trampolines of Python functions; such a frame
+    is a Python frame, in whatever file perf found it. A symbol perf could not resolve is `[unknown]`: its
+    bare address differs from run to run and would only keep equal things apart.
+    """
+    if symbol.startswith("py::"):
+        function, _, file = symbol[4:].partition(":")
+        return Frame(function or UNKNOWN, PYTHON, file or None)
+    if not symbol or _HEX.fullmatch(symbol):
+        symbol = UNKNOWN
+    return Frame(symbol, library_of(dso))
+
+
+def library_of(dso: str | None) -> str | None:
+    """The library's name for perf's dso: base name without `(deleted)`; None where perf does not know it."""
+    if not dso:
+        return None
+    dso = dso.removesuffix(" (deleted)")
+    if dso in ("[unknown]", "inlined"):
+        return None
+    if dso.startswith(("[kernel.kallsyms]", "[kernel.vmlinux]")):
+        return KERNEL
+    if dso.startswith("["):
+        return JIT if dso.startswith("[JIT]") else dso
+    if dso.startswith("//"):  # //anon: memory without a file, as perf names it
+        return dso
+    name = dso.rstrip("/").rpartition("/")[2]
+    if _JIT_FILE.fullmatch(name):
+        return JIT
+    if name.startswith("vmlinux") or dso == "/proc/kcore":
+        return KERNEL
+    if module := _KERNEL_MODULE.fullmatch(name):
+        return f"[{module[1]}]"
+    return name or None

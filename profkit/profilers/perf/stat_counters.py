@@ -1,0 +1,329 @@
+"""Rows of `perf stat`, whatever they were printed as, added up into counters with their states."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import NamedTuple
+
+from profkit.core.errors import UnreadableReport
+from profkit.core.types import RUN, Counter, CounterState, Scope
+
+_MODIFIERS = re.compile(r"(?P<name>.+):(?P<letters>[ukhIGHpPSDWeb]+)\Z")
+_WITH_PMU = re.compile(r"(?P<pmu>[A-Za-z0-9_.\-]+)/(?P<event>[^/]*)/(?P<letters>[ukhIGHpPSDWeb]*)\Z")
+# `cas_count_read [uncore_imc_3]`: perf stat --no-merge.
+_BOXED = re.compile(r"(?P<name>\S.*?) \[[^\]]+\]\Z")
+_NAMED = re.compile(r"(?:^|,)name=(?P<quote>['\"]?)(?P<name>[^,'\"]+)(?P=quote)")
+# A core PMU is one of several kinds of core; other PMUs (memory controllers, caches) are the machine's parts.
+_CORE_PMU = re.compile(r"(cpu_(core|atom|lowpower)|armv[89]_\w+|apple_\w+_pmu)\Z")
+# What profkit's own event tables put before a name, since `name=` hides the PMU that perf would print.
+_CORE_PREFIX = re.compile(r"(?P<pmu>cpu_(core|atom|lowpower))__(?P<name>.+)\Z")
+# Their events say nothing without the PMU's name; energy-pkg is clear enough.
+_KEEP_PMU = ("cstate_core", "cstate_pkg", "msr")
+
+
+@dataclass(frozen=True)
+class EventName:
+    """`name` as formulas know it, `pmu` of a hybrid part, `user` where only user space was counted."""
+
+    name: str
+    pmu: str | None = None
+    user: bool = False
+
+
+@lru_cache(maxsize=4096)
+def split_name(printed: str) -> EventName:
+    """Take apart an event as perf prints it."""
+    text = printed.strip()
+    if match := _BOXED.match(text):
+        text = match["name"]
+    letters = ""
+    pmu: str | None = None
+    if match := _WITH_PMU.match(text):
+        letters, event = match["letters"], match["event"]
+        if named := _NAMED.search(event):
+            event = named["name"]
+        if _CORE_PMU.match(match["pmu"]):
+            pmu = match["pmu"]
+        if "=" in event or not event or match["pmu"] in _KEEP_PMU:
+            text = f"{match['pmu']}/{event}/" if pmu is None else event or text
+        else:
+            text = event
+    elif match := _MODIFIERS.match(text):
+        text, letters = match["name"], match["letters"]
+    if match := _CORE_PREFIX.match(text):
+        text, pmu = match["name"], match["pmu"]
+    # The kernel's part alone is another quantity and keeps its letter; both rings together are the event.
+    where = {letter for letter in letters if letter in "ukhGH"}
+    if where and where != {"u"} and not where >= {"u", "k"}:
+        text = f"{text}:{''.join(sorted(where))}"
+    return EventName(text, pmu, where == {"u"})
+
+
+# Whatever ran has executed instructions and branches and touched its first-level cache. cache-references,
+# cache-misses and stalled-cycles are here because virtual machines and old AMD parts program them, report
+# them as running, and count 0 (seen on a cloud VM and on an AMD E-series). A raw code (r4f2e) is in the list
+# because a hypervisor that does not know it counts 0 too. task-clock is not: a task may sleep through a
+# window; but the window itself has a length, so duration_time is (it reads 0 beside other events on a Zen 5
+# with perf 7.2).
+_NEVER_ZERO = re.compile(
+    r"(cpu[-_])?cycles|ref-cycles|bus-cycles|instructions|inst_retired(\..*)?|branch(es|-instructions|-misses)|"
+    r"br_retired|ex_ret_brn|cache-(references|misses)|stalled-cycles-(frontend|backend)|"
+    r"l1-[di]cache-(loads|load-misses|stores|store-misses)|l1d_cache(_refill)?|ls_dispatch\..*|"
+    r"duration_time|r[0-9a-f]{1,16}",
+    re.IGNORECASE,
+)
+
+
+def cannot_be_zero(name: str) -> bool:
+    """Whether a count of 0 at more than 0 % running is a hard zero. `name` without modifiers and PMU."""
+    return _NEVER_ZERO.fullmatch(name) is not None
+
+
+# Rows of one interval that are remembered, to tell a second count of an event from a row of another CPU. A
+# file with more rows in one interval has threads by the hundred thousand and is only added up.
+_REMEMBERED = 200_000
+# perf itself lists some ten thousand; a file with more names of events is not of perf's making.
+_MOST_EVENTS = 50_000
+# Without the right to count in the kernel perf prints 0 for these, as if it had counted.
+_KERNEL_DOES_IT = ("context-switches", "cs", "cpu-migrations", "migrations")
+
+
+class Row(NamedTuple):
+    """One line of one event. `value` is None where perf printed a state instead, named in `state`.
+
+    `runtime` in ns and `percent` (0..100, truncated by perf to whole percent) are None where not printed.
+    """
+
+    event: str
+    value: float | None
+    state: CounterState
+    unit: str = ""
+    runtime: float | None = None
+    percent: float | None = None
+    interval: str | None = None
+    aggregate: str | None = None
+    cgroup: str | None = None
+
+
+class _EventSum:
+    """What is known of one event so far."""
+
+    __slots__ = (
+        "counted",
+        "enabled",
+        "not_counted",
+        "not_supported",
+        "runtime",
+        "starved",
+        "unit",
+        "user",
+        "value",
+    )
+
+    def __init__(self) -> None:
+        self.value = 0.0
+        self.runtime = 0.0
+        self.enabled = 0.0
+        self.unit = ""
+        self.user = False
+        self.counted = 0
+        self.not_counted = 0
+        self.not_supported = 0
+        self.starved = 0
+
+    def add(self, row: Row) -> None:
+        self.unit = self.unit or row.unit
+        if row.value is None:
+            if row.state == "not-supported":
+                self.not_supported += 1
+            else:
+                self.not_counted += 1
+                self.starved += row.percent == 0
+            return
+        self.counted += 1
+        self.value += row.value
+        if row.runtime is not None and row.percent:
+            self.runtime += row.runtime
+            self.enabled += row.runtime * 100.0 / row.percent
+
+
+class CounterSums:
+    """Takes rows in the order of the file; memory grows with the number of events and not of rows."""
+
+    def __init__(self) -> None:
+        self._entries: dict[tuple[str, str | None, int], _EventSum] = {}
+        self._seen: dict[tuple[str | None, str | None, str], int] = {}
+        self._interval: str | None = None
+        self._rows_in_interval = 0
+        self._rows_in_first = 0
+        self.rows = 0
+        self.intervals = 0
+        self.aggregates: set[str] = set()
+
+    def add(self, row: Row) -> None:
+        """Add one row."""
+        self.rows += 1
+        if row.interval != self._interval:
+            self._interval = row.interval
+            self.intervals += 1
+            self._rows_in_first = self._rows_in_first or self._rows_in_interval
+            self._rows_in_interval = 0
+            self._seen.clear()
+        self._rows_in_interval += 1
+        if row.aggregate is not None:
+            self.aggregates.add(_kind(row.aggregate))
+        place = (row.aggregate, row.cgroup, row.event)
+        instance = self._seen.get(place, 0)
+        if len(self._seen) < _REMEMBERED:
+            self._seen[place] = instance + 1
+        key = (row.event, row.cgroup, instance)
+        entry = self._entries.get(key)
+        if entry is None:
+            if len(self._entries) >= _MOST_EVENTS:
+                raise UnreadableReport(f"more than {_MOST_EVENTS} different events: no report of perf stat")
+            entry = self._entries[key] = _EventSum()
+        entry.add(row)
+
+    def finish(self) -> tuple[tuple[Counter, ...], tuple[str, ...], Mapping[str, str]]:
+        """Counters, warnings and facts of everything that was added."""
+        warnings: list[str] = []
+        names = {event: split_name(event) for event, _, _ in self._entries}
+        names = _keep_apart(names)
+        cgroups = {cgroup for _, cgroup, _ in self._entries if cgroup is not None}
+        references = self._references()
+        merged: dict[tuple[str, str | None, str | None], _EventSum] = {}
+        for (event, cgroup, instance), entry in self._entries.items():
+            name = names[event]
+            entry.user = name.user
+            key = (name.name, name.pmu, cgroup)
+            if instance:
+                warnings += _second_count(name.name, merged.get(key), entry)
+                if (kept := merged.get(key)) is not None and _running(kept) >= _running(entry):
+                    continue
+                merged[key] = entry
+            elif key in merged:
+                _join(merged[key], entry)
+            else:
+                merged[key] = entry
+        counters = tuple(
+            _counter(name, pmu, entry, references, Scope("run", cgroup) if len(cgroups) > 1 else RUN)
+            for (name, pmu, cgroup), entry in merged.items()
+        )
+        starved = [
+            name for (name, _, _), e in merged.items() if e.starved and e.counted and self.intervals > 1
+        ]
+        if starved:
+            warnings.append(f"in some intervals there was no counter free for {', '.join(starved[:5])}")
+        if self.intervals > 1 and self._rows_in_interval < self._rows_in_first:
+            warnings.append(
+                "the last interval is not complete: some events were counted for longer than the others"
+            )
+        if len(cgroups) > 1:
+            warnings.append(f"{len(cgroups)} cgroups, each told apart")
+        return counters, tuple(dict.fromkeys(warnings)), self._facts(names, cgroups)
+
+    def _references(self) -> list[float]:
+        """Run times of events that were on all the time, longest first."""
+        return sorted(
+            {e.runtime for e in self._entries.values() if _running(e) >= 1.0 and e.runtime}, reverse=True
+        )
+
+    def _facts(self, names: Mapping[str, EventName], cgroups: set[str]) -> dict[str, str]:
+        facts: dict[str, str] = {}
+        if any(name.user for name in names.values()):
+            facts["space"] = "user only"
+        if self.intervals > 1:
+            facts["intervals"] = str(self.intervals)
+        if self.aggregates:
+            facts["aggregation"] = ", ".join(sorted(self.aggregates))
+        if len(cgroups) == 1:
+            facts["cgroup"] = next(iter(cgroups))
+        return facts
+
+
+def _running(entry: _EventSum) -> float:
+    """Part of the time on a counter by perf's percentages (0..1); 1 where they are not printed."""
+    if entry.enabled:
+        return entry.runtime / entry.enabled
+    return 1.0 if entry.counted else 0.0
+
+
+def _counter(name: str, pmu: str | None, entry: _EventSum, references: list[float], scope: Scope) -> Counter:
+    state: CounterState
+    reason: str | None = None
+    if entry.counted == 0:
+        state = "not-supported" if entry.not_supported and not entry.not_counted else "not-counted"
+        reason = None if state == "not-supported" else "it was never on a counter"
+        return Counter(name, None, state, entry.unit, scope=scope, pmu=pmu, reason=reason)
+    if entry.value == 0 and cannot_be_zero(name):
+        reason = "it read 0 while it was on a counter, which cannot be"
+        return Counter(name, None, "hard-zero", entry.unit, scope=scope, pmu=pmu, reason=reason)
+    if entry.value == 0 and entry.user and name in _KERNEL_DOES_IT:
+        reason = "only user space was counted, and this happens in the kernel"
+        return Counter(name, None, "not-counted", entry.unit, scope=scope, pmu=pmu, reason=reason)
+    share = _share(entry, references)
+    state = "measured" if share >= 1.0 else "multiplexed"
+    return Counter(name, entry.value, state, entry.unit, share=share, scope=scope, pmu=pmu)
+
+
+def _share(entry: _EventSum, references: list[float]) -> float:
+    """Part of the time on a counter (0..1), finer than perf's percentage where run times tell it.
+
+    perf truncates to whole percent, so a run time over that of an event which was always on is better where
+    both agree. An event that found no counter in some intervals has a share below what its own rows say.
+    """
+    printed = min(1.0, _running(entry))
+    if printed >= 1.0 and not entry.starved:
+        return 1.0
+    for reference in references:
+        fine = entry.runtime / reference
+        if entry.starved and fine <= printed:
+            return fine
+        if printed <= fine < min(1.0, printed + 0.01):
+            return fine
+    return printed
+
+
+def _join(entry: _EventSum, other: _EventSum) -> None:
+    for field in _EventSum.__slots__:
+        if field not in ("unit", "user"):
+            setattr(entry, field, getattr(entry, field) + getattr(other, field))
+
+
+def _second_count(name: str, first: _EventSum | None, second: _EventSum) -> Iterator[str]:
+    """perf counted one event in several groups side by side: how far do the counts lie apart?"""
+    if first is not None and first.value and second.value:
+        apart = abs(second.value - first.value) / max(first.value, second.value)
+        # 2 % as for groups of separate runs (DRIFT_LIMIT of metrics.derive).
+        stable = "" if apart < 0.02 else "; the groups did not see the same work"
+        yield f"{name} was counted more than once; the counts differ by {apart:.1%}{stable}"
+
+
+def _keep_apart(names: dict[str, EventName]) -> dict[str, EventName]:
+    """`cycles` and `cycles:u` in one report are two quantities: then the letter stays in the name."""
+    users: dict[tuple[str, str | None], set[bool]] = {}
+    for name in names.values():
+        users.setdefault((name.name, name.pmu), set()).add(name.user)
+    return {
+        event: replace(name, name=f"{name.name}:u")
+        if name.user and len(users[name.name, name.pmu]) > 1
+        else name
+        for event, name in names.items()
+    }
+
+
+@lru_cache(maxsize=4096)
+def _kind(aggregate: str) -> str:
+    """What an aggregation id stands for: `S0-D0-C1` a core, `S0-D0` a die, `CPU3` a CPU, else a thread."""
+    parts = aggregate.split("-")
+    if all(len(part) > 1 and part[1:].isdigit() for part in parts):
+        letters = "".join(part[0] for part in parts)
+        known = {"S": "socket", "SD": "die", "SDC": "core", "N": "node", "SDL": "cache"}
+        if letters in known:
+            return known[letters]
+    if aggregate.startswith("CPU") and aggregate[3:].isdigit():
+        return "cpu"
+    return "cluster" if "CLS" in aggregate else "thread"

@@ -1,0 +1,124 @@
+"""What profkit asks of a profiler, as types: one object per tool, listed in `registry.py`.
+
+An object is cheap to load: its readers, its recipe and its checks are imported when they are called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from profkit.core.errors import Fault
+from profkit.core.types import Check, Machine, Report, Step
+from profkit.profilers.redact import Redactor
+
+
+class Profiler(Protocol):
+    """One tool that records: which reports of it can be read, how it is called, and what its errors mean.
+
+    What a tool cannot do is None: `recorder` where `profkit record` does not start it, `explain` where it is no program
+    of its own that could print an error.
+    """
+
+    @property
+    def name(self) -> str:
+        """The name in documents (`Step.tool`, `Report.tool`) and on the command line."""
+
+    @property
+    def formats(self) -> tuple[Format, ...]:
+        """Its reports. A file is compared with them in this order."""
+
+    @property
+    def recorder(self) -> Recorder | None:
+        """How `profkit record` makes one report."""
+
+    @property
+    def explain(self) -> Callable[[str, int], Fault | None] | None:
+        """What a printed text and an exit code mean; the function returns None for what it does not know."""
+
+    def checks(self) -> Iterable[Check]:
+        """What the doctor says of this tool, after trying it; empty for a tool that needs no check."""
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """How the tool itself turns a binary report into something that `Format.read` takes.
+
+    `argv` gives the command for a report and an output, and does not run it. The output is called `output`. `by_hand`
+    is the line to type where the tool is; {name} in it is the file's name, {stem} the name without its suffix.
+    """
+
+    argv: Callable[[Path, Path], tuple[str, ...]]
+    output: str
+    by_hand: str
+
+
+@dataclass(frozen=True)
+class Format:
+    """One kind of report, recognised by its content: a file by its first 64 KiB, a folder by what lies in it.
+
+    `looks_like` is None where a report is always a folder, `is_folder` where it is always a file. `read` raises
+    UnreadableReport. `scrub` writes a copy without what is private, which `read` still takes; it is None where nothing
+    can be taken out, and then `scrub_fix` is the line that makes something that can be scrubbed.
+    """
+
+    name: str
+    tool: str
+    title: str
+    looks_like: Callable[[bytes], bool] | None
+    read: Callable[[Path], Report]
+    scrub: Callable[[Path, Path, Redactor], None] | None
+    scrub_fix: str = ""
+    is_folder: Callable[[Path], bool] | None = None
+    conversion: Conversion | None = None
+
+
+@dataclass(frozen=True)
+class RecordRequest:
+    """One report that is wanted: of which workload, and where.
+
+    `scratch` is an empty folder for whatever else the tool leaves. `marked`: the workload
+    marks a region, and only that is to be recorded. `python`: the version of the interpreter that runs it. `kernel`:
+    count only kernels of this name. `timeout`: wall seconds for the workload.
+    """
+
+    what: Literal["samples", "counters"]
+    command: tuple[str, ...]
+    report: Path
+    scratch: Path
+    machine: Machine
+    marked: bool
+    python: tuple[int, int] | None = None
+    kernel: str | None = None
+    timeout: float | None = None
+
+
+@dataclass(frozen=True)
+class Recorder:
+    """How a tool records one report.
+
+    `step` raises MachineError where the tool cannot do it here. `collect` brings what the step left to the report's
+    path and returns remarks; None where the step writes it there itself. `rescue` does so after a Ctrl-C, and returns
+    where it is. `check_target` raises UsageError for a path that must not be replaced; None where a report is a file.
+    `picks_kernel`: it can count one kernel alone. `follows_region`: a marked region changes what is recorded.
+    """
+
+    step: Callable[[RecordRequest], Step]
+    collect: Callable[[RecordRequest], tuple[str, ...]] | None = None
+    rescue: Callable[[RecordRequest], Path | None] | None = None
+    check_target: Callable[[Path], None] | None = None
+    picks_kernel: bool = False
+    follows_region: bool = True
+
+
+def later(name: str) -> Callable[..., Any]:
+    """The function of that full name. Its module is imported at the first call."""
+
+    def call(*arguments: Any) -> Any:
+        module, _, function = name.rpartition(".")
+        return getattr(import_module(module), function)(*arguments)
+
+    return call

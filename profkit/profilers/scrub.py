@@ -1,0 +1,78 @@
+"""A copy of a report without what is private, which its reader still takes."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+from pathlib import Path
+
+from profkit.core.errors import MachineError, UsageError
+from profkit.profilers.files import HEAD_BYTES
+from profkit.profilers.redact import Redactor, Removed
+from profkit.profilers.registry import recognise_format
+
+LONGEST_LINE = 16 << 20  # characters: a longer one is cut there
+
+
+def scrub_report(source: Path, output: Path, redactor: Redactor | None = None) -> tuple[Removed, ...]:
+    """Write a copy of the report at `source` to `output` without what is private, and return what was taken out.
+
+    What `redactor` knows to be private is taken out as well. Raises UnreadableReport for what is no report, UsageError
+    for a format out of which nothing can be taken, MachineError where the copy cannot be written. Where it raises, it
+    leaves nothing at `output`.
+    """
+    form = recognise_format(source)
+    if form.scrub is None:
+        raise UsageError(
+            f"{source} is {form.title}: nothing can be taken out of it without breaking it",
+            form.scrub_fix.format(name=shlex.quote(source.name)),
+        )
+    redactor = redactor or Redactor()
+    temporary = output.with_name(f".{output.name}.{os.getpid()}.tmp")
+    try:
+        form.scrub(source, temporary, redactor)
+        try:
+            _place(temporary, output)
+        except FileExistsError as error:
+            raise UsageError(f"{output} is there already", "--output ANOTHER") from error
+        except OSError:  # a file system without links
+            os.replace(temporary, output)
+    except OSError as error:
+        raise MachineError(f"cannot write {output}: {error.strerror or error}", "--output PATH") from error
+    finally:
+        if temporary.is_dir():  # a folder of exports
+            shutil.rmtree(temporary, ignore_errors=True)
+        else:
+            temporary.unlink(missing_ok=True)
+    return redactor.removed()
+
+
+def _place(temporary: Path, output: Path) -> None:
+    if temporary.is_dir():
+        temporary.rename(output)  # a folder replaces none that holds anything
+    else:
+        os.link(temporary, output)  # unlike rename it never replaces what came there meanwhile
+
+
+def is_text(path: Path) -> bool:
+    """Whether a file begins as UTF-8 text does."""
+    with path.open("rb") as file:
+        head = file.read(HEAD_BYTES)
+    if b"\0" in head:
+        return False
+    try:
+        head.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return error.start > len(head) - 4  # only the last character is cut off
+    return True
+
+
+def scrub_text(source: Path, output: Path, redactor: Redactor) -> None:
+    """Copy text line by line without what is private."""
+    with (
+        source.open(encoding="utf-8", errors="surrogateescape", newline="") as lines,
+        output.open("x", encoding="utf-8", errors="surrogateescape", newline="") as copy,
+    ):
+        while line := lines.readline(LONGEST_LINE):
+            copy.write(redactor.text(line))

@@ -1,0 +1,30 @@
+"""PyTorch's profiler, as profkit uses it: its Chrome traces are read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from profkit.core.types import Check
+from profkit.profilers.profiler import Format, later
+
+
+class TorchProfiler:
+    """torch.profiler. It is no program: `profkit profile` runs it inside of the workload."""
+
+    name = "torch_profiler"
+    formats = (
+        Format(
+            "torch-chrome-trace",
+            name,
+            "torch.profiler Chrome trace",
+            later("profkit.profilers.torch_profiler.chrome_trace.looks_like"),
+            later("profkit.profilers.torch_profiler.chrome_trace.read_chrome_trace"),
+            later("profkit.profilers.torch_profiler.scrub.scrub"),
+        ),
+    )
+    recorder = None
+    explain = None
+
+    def checks(self) -> Iterable[Check]:
+        """It comes with torch, which the doctor checks with the other packages."""
+        return ()

@@ -1,0 +1,411 @@
+"""Parses callgrind and cachegrind files: costs by function, calls, and executions by address."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from profkit.core.errors import UnreadableReport
+
+CHUNK_BYTES = 4 * 1024 * 1024  # some hundred thousand lines: enough to sum in bulk, little to hold
+
+
+def chunks_of_lines(path: Path) -> Iterator[list[bytes]]:
+    """The lines of `path` without their ends, a chunk at a time. A line never straddles two chunks.
+
+    Raises UnreadableReport where the file cannot be read or holds a line longer than a chunk.
+    """
+    try:
+        with path.open("rb") as file:
+            rest = b""
+            while chunk := file.read(CHUNK_BYTES):
+                lines = (rest + chunk).split(b"\n")
+                rest = lines.pop()
+                if len(rest) > CHUNK_BYTES:
+                    raise UnreadableReport(
+                        f"{path} holds a line of more than {CHUNK_BYTES} bytes: no text report"
+                    )
+                yield lines
+            if rest:
+                yield [rest]
+    except OSError as error:
+        raise UnreadableReport(f"{path} cannot be read: {error.strerror}") from error
+
+
+def add_columns(sums: list[int], lines: list[bytes], skip: int) -> None:
+    """Add the columns of `lines` behind the first `skip` ones to `sums`. Columns left out at the end are
+    zeros, and so is a column of `.` (cachegrind).
+
+    Lines of the same width are split and summed together: several times faster than line by line.
+    Raises ValueError for a column that is no number or is one too many.
+    """
+    by_width: dict[int, list[bytes]] = {}
+    for line in lines:
+        width = line.count(b" ")
+        group = by_width.get(width)
+        if group is None:
+            by_width[width] = [line]
+        else:
+            group.append(line)
+    for width, group in by_width.items():
+        tokens = b" ".join(group).split()
+        step = width + 1
+        if len(tokens) != step * len(group) or b"." in tokens:  # double or trailing blanks
+            for line in group:
+                _add_one(sums, line.split(), skip)
+        elif len(group) == 1:
+            _add_one(sums, tokens, skip)
+        elif step - skip > len(sums):
+            raise ValueError(group[0].decode("utf-8", "replace"))
+        else:
+            for column in range(skip, step):
+                sums[column - skip] += sum(map(int, tokens[column::step]))
+
+
+def _add_one(sums: list[int], tokens: list[bytes], skip: int) -> None:
+    if len(tokens) - skip > len(sums):
+        raise ValueError(b" ".join(tokens).decode("utf-8", "replace"))
+    for column in range(skip, len(tokens)):
+        if tokens[column] != b".":
+            sums[column - skip] += int(tokens[column])
+
+
+_LEVEL = re.compile(r"'\d+$")
+_NUMBERED = re.compile(rb"\((\d+)\)(?:\s+(.*))?$", re.DOTALL)
+
+
+def without_level(function: str) -> str:
+    """The function's name without callgrind's mark of a recursion level: `fib'2` is fib."""
+    return _LEVEL.sub("", function)
+
+
+class Names:
+    """Resolves the names of one kind (objects, files or functions), which have numbers of their own."""
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, str] = {}
+
+    def resolve(self, text: bytes) -> str:
+        """The name that `text`, what stands behind the `=`, means. An unknown number stands for itself."""
+        known = self._known.get(text)
+        if known is not None:
+            return known
+        text = text.strip()
+        numbered = _NUMBERED.match(text)
+        if numbered is None:
+            name = text.decode("utf-8", "replace")
+        elif numbered[2] is None:
+            return self._known.get(text) or text.decode("ascii", "replace")
+        else:
+            name = numbered[2].strip().decode("utf-8", "replace")
+            self._known[b"(%s)" % numbered[1]] = name
+            return name
+        if len(self._known) < 1_000_000:  # an uncompressed file repeats its names too
+            self._known[text] = name
+        return name
+
+
+_HEADER = re.compile(rb"([A-Za-z][A-Za-z0-9 ]*):(.*)", re.DOTALL)
+_MOST_EVENTS = 100  # a line with more is no list of events but an attack on memory
+
+
+class Function(NamedTuple):
+    """What tells one function from another: a static function's name may stand in many files."""
+
+    library: str
+    file: str
+    name: str
+
+
+@dataclass
+class Dump:
+    """One dump (part) of a file. Costs are in the order of `events`."""
+
+    header: dict[str, str] = field(default_factory=dict)
+    descriptions: list[str] = field(default_factory=list)
+    events: tuple[str, ...] = ()
+    positions: int = 1
+    totals: tuple[int, ...] | None = None
+    summary: tuple[int, ...] | None = None
+    own: dict[Function, list[int]] = field(default_factory=dict)
+    calls: dict[tuple[Function, Function], list[int]] = field(default_factory=dict)  # [calls, first event]
+
+
+def parse_dumps(path: Path) -> list[Dump]:
+    """Every dump in the callgrind file at `path`, with its costs summed by function.
+
+    Raises UnreadableReport where the file breaks the grammar.
+    """
+    tally = _Parser(path)
+    for lines in chunks_of_lines(path):
+        tally.take(lines)
+    return tally.finish()
+
+
+class _Parser:
+    """Where the reader stands in the file, and the lines it has not summed yet."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._dumps: list[Dump] = []
+        self._objects, self._files, self._functions = Names(), Names(), Names()
+        self._known: dict[tuple[str, str, str], Function] = {}
+        self._library = self._file = ""
+        self._begin()
+
+    def _begin(self) -> None:
+        self._dump = Dump()
+        self._in_body = False
+        self._library = self._file = ""
+        self._called_library: str | None = None
+        self._called_file: str | None = None
+        self._called: str = ""
+        self._function = self._intern("", "", "")
+        self._own: list[bytes] = []
+        self._pending = {self._function: self._own}
+        self._calls: list[int] | None = None  # takes the one line behind `calls=`
+
+    def take(self, lines: list[bytes]) -> None:
+        """Take one chunk of lines. Kept in one loop: a large file has tens of millions of them."""
+        own, calls, skip = self._own, self._calls, self._dump.positions
+        for line in lines:
+            if not line:
+                continue
+            first = line[0]
+            if 42 <= first <= 57:  # a digit, +, - or *: a position and costs
+                if calls is None:
+                    own.append(line)
+                else:
+                    calls[1] += self._inclusive(line, skip)
+                    calls = None
+            elif first == 99:  # c: what is called
+                if line.startswith(b"cfn="):
+                    self._called = self._functions.resolve(line[4:])
+                elif line.startswith(b"calls="):
+                    calls = self._call(line)
+                else:
+                    self._position(line)
+            elif line.startswith(b"fn="):
+                self._start_function(line)
+                own = self._own
+            elif first != 35:  # not a comment
+                self._position(line)
+                own, skip = self._own, self._dump.positions
+        self._own, self._calls = own, calls
+        self._sum()
+
+    def _intern(self, library: str, file: str, name: str) -> Function:
+        key = (library, file, name)
+        function = self._known.get(key)
+        if function is None:
+            function = self._known[key] = Function(library, file, without_level(name))
+        return function
+
+    def _start_function(self, line: bytes) -> None:
+        self._in_body = True
+        self._function = self._intern(self._library, self._file, self._functions.resolve(line[3:]))
+        self._own = self._pending.setdefault(self._function, [])
+
+    def _inclusive(self, line: bytes, skip: int) -> int:
+        """The first event's inclusive cost; the other events' are in nobody's use."""
+        try:
+            tokens = line.split(None, skip + 1)
+            return int(tokens[skip]) if len(tokens) > skip else 0
+        except ValueError as error:
+            raise self._broken(line) from error
+
+    def _call(self, line: bytes) -> list[int]:
+        file = self._file if self._called_file is None else self._called_file
+        library = self._library if self._called_library is None else self._called_library
+        self._called_file = self._called_library = None
+        called = self._intern(library, file, self._called)
+        pair = (self._function, called)
+        count = line[6:].split(None, 1)
+        calls = self._dump.calls.get(pair)
+        if calls is None:
+            calls = self._dump.calls[pair] = [0, 0]
+        try:
+            calls[0] += int(count[0])
+        except (ValueError, IndexError) as error:
+            raise self._broken(line) from error
+        return calls
+
+    def _position(self, line: bytes) -> None:
+        """A line that is neither a cost, a call nor a function's start."""
+        key, equals, value = line.partition(b"=")
+        if equals and key in (b"fl", b"fi", b"fe"):
+            self._file = self._files.resolve(value)
+        elif equals and key == b"ob":
+            self._library = self._objects.resolve(value)
+        elif equals and key in (b"cfi", b"cfl"):
+            self._called_file = self._files.resolve(value)
+        elif equals and key == b"cob":
+            self._called_library = self._objects.resolve(value)
+        elif equals and key == b"jfi":  # where a jump goes; may give a number its name
+            self._files.resolve(value)
+        elif equals and key == b"jfn":
+            self._functions.resolve(value)
+        elif equals and key in (b"jump", b"jcnd", b"rec", b"frfn"):
+            pass  # the position line behind a jump has no costs and adds nothing
+        else:
+            self._header(line)
+
+    def _header(self, line: bytes) -> None:
+        matched = _HEADER.match(line)
+        if matched is None:
+            if not line.strip():
+                return
+            raise self._broken(line)
+        key = matched[1].decode("ascii").strip().lower()
+        value = matched[2].decode("utf-8", "replace").strip()
+        if key in ("summary", "totals"):
+            setattr(self._dump, key, _numbers(value))
+            return
+        if self._in_body:
+            self._end()
+        if key == "events":
+            self._dump.events = tuple(value.split())
+            if not 1 <= len(self._dump.events) <= _MOST_EVENTS:
+                raise UnreadableReport(
+                    f"{self._path} names {len(self._dump.events)} events, which is no profile"
+                )
+        elif key == "positions":
+            self._dump.positions = max(1, len(value.split()))
+        elif key == "desc":
+            self._dump.descriptions.append(value)
+        else:
+            self._dump.header.setdefault(key, value)
+
+    def _sum(self) -> None:
+        """Add up the lines of this chunk and forget them."""
+        dump = self._dump
+        try:
+            for function, lines in self._pending.items():
+                if lines:
+                    add_columns(_sums(dump.own, function, dump), lines, dump.positions)
+                    lines.clear()
+        except ValueError as error:
+            raise UnreadableReport(
+                f"{self._path} is no sound callgrind file: costs expected, found {error}"
+            ) from error
+        self._pending = {self._function: self._own}
+
+    def _end(self) -> None:
+        self._sum()
+        self._dumps.append(self._dump)
+        self._begin()
+
+    def finish(self) -> list[Dump]:
+        """All dumps. Raises UnreadableReport where not one names its events."""
+        self._end()
+        dumps = [d for d in self._dumps if d.events]
+        if dumps and any("part" in d.header for d in self._dumps if not d.events):
+            raise UnreadableReport(f"{self._path} was cut short: its last dump has only a header")
+        if not dumps:
+            raise UnreadableReport(f"{self._path} names no events: it is no callgrind file or was cut short")
+        return dumps
+
+    def _broken(self, line: bytes) -> UnreadableReport:
+        shown = line[:60].decode("utf-8", "replace")
+        return UnreadableReport(f"{self._path} is no sound callgrind file: cannot read {shown!r}")
+
+
+def _sums(table: dict[Function, list[int]], function: Function, dump: Dump) -> list[int]:
+    sums = table.get(function)
+    if sums is None:
+        sums = table[function] = [0] * len(dump.events)
+    return sums
+
+
+def _numbers(text: str) -> tuple[int, ...] | None:
+    try:
+        return tuple(int(word) for word in text.split())
+    except ValueError:
+        return None
+
+
+Executed = dict[int, int]  # link-time address -> how often
+
+
+def read_executions(path: Path) -> dict[tuple[str, str], Executed] | None:
+    """Per (object file, function), how often each of its addresses was executed, over all dumps of the file.
+
+    None where the file has no instruction addresses or does not count instructions (`Ir`). Here positions are
+    followed, other than in the profile: each is relative to the one before it, also on the lines of calls.
+    Raises UnreadableReport where the file breaks the grammar.
+    """
+    reader = _ExecutionReader(path)
+    for lines in chunks_of_lines(path):
+        reader.take(lines)
+    return reader.executed if reader.has_addresses else None
+
+
+class _ExecutionReader:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._objects, self._functions = Names(), Names()
+        self.executed: dict[tuple[str, str], Executed] = {}
+        self.has_addresses = False
+        self._column: int | None = None
+        self._object = ""
+        self._current: Executed = {}
+        self._address = 0
+        self._called = False
+
+    def take(self, lines: list[bytes]) -> None:
+        """Take one chunk of lines."""
+        address, column, current, called = self._address, self._column, self._current, self._called
+        for line in lines:
+            if not line:
+                continue
+            first = line[0]
+            if 42 <= first <= 57:
+                if column is None:
+                    continue
+                try:
+                    tokens = line.split(None, column + 1)
+                    address = _moved(address, tokens[0])
+                    if not called and len(tokens) > column:
+                        current[address] = current.get(address, 0) + int(tokens[column])
+                except ValueError as error:
+                    raise UnreadableReport(f"{self._path} is no sound callgrind file: {error}") from error
+                called = False
+            elif line.startswith(b"calls="):
+                called = True
+            elif line.startswith(b"fn="):
+                key = (self._object, without_level(self._functions.resolve(line[3:])))
+                current = self.executed.setdefault(key, {})
+            elif line.startswith((b"cfn=", b"jfn=")):
+                self._functions.resolve(line[4:])  # may give a number its name
+            elif line.startswith(b"ob="):
+                self._object = self._objects.resolve(line[3:])
+            elif line.startswith(b"cob="):
+                self._objects.resolve(line[4:])
+            elif line.startswith(b"positions:"):
+                self._positions = line.partition(b":")[2].split()
+            elif line.startswith(b"events:"):
+                column = self._find_column(line.partition(b":")[2].split())
+        self._address, self._column, self._current, self._called = address, column, current, called
+
+    _positions: tuple[bytes, ...] | list[bytes] = ()
+
+    def _find_column(self, events: list[bytes]) -> int | None:
+        if not self._positions or self._positions[0] != b"instr" or b"Ir" not in events:
+            return None
+        self.has_addresses = True
+        return len(self._positions) + events.index(b"Ir")
+
+
+def _moved(address: int, position: bytes) -> int:
+    """The address that `position` means after `address`: absolute, +n, -n, or * for the same."""
+    first = position[:1]
+    if first == b"*":
+        return address
+    if first == b"+":
+        return address + int(position[1:], 0)
+    if first == b"-":
+        return address - int(position[1:], 0)
+    return int(position, 0)

@@ -1,0 +1,49 @@
+"""valgrind: a simulation that counts instructions, cache misses and branches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from profkit.core.errors import Fault
+from profkit.core.types import Check
+from profkit.profilers.profiler import Format, Recorder, later
+
+
+class Valgrind:
+    """valgrind's callgrind and cachegrind."""
+
+    name = "valgrind"
+    formats = (
+        Format(
+            "callgrind",
+            name,
+            "callgrind",
+            later("profkit.profilers.valgrind.read.looks_like_callgrind"),
+            later("profkit.profilers.valgrind.read.read_callgrind_with_mix"),
+            later("profkit.profilers.valgrind.scrub.scrub"),
+        ),
+        Format(
+            "cachegrind",
+            name,
+            "cachegrind",
+            later("profkit.profilers.valgrind.read.looks_like_cachegrind"),
+            later("profkit.profilers.valgrind.read.read_cachegrind"),
+            later("profkit.profilers.valgrind.scrub.scrub"),
+        ),
+    )
+    recorder = Recorder(
+        later("profkit.profilers.valgrind.recipe.recording_step"),
+        later("profkit.profilers.valgrind.recipe.collect_report"),
+    )
+
+    def explain(self, text: str, returncode: int) -> Fault | None:
+        """What valgrind's error means."""
+        from profkit.profilers.valgrind.faults import explain
+
+        return explain(text, returncode)
+
+    def checks(self) -> Iterable[Check]:
+        """Whether it simulates here."""
+        from profkit.profilers.valgrind.probe import valgrind_checks
+
+        return valgrind_checks()

@@ -1,0 +1,363 @@
+"""Reports from callgrind and cachegrind files: counters of the run and its regions, and a profile by function."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+from profkit.core.errors import UnreadableReport
+from profkit.core.types import RUN, Counter, Hotspot, Profile, Report, Scope
+from profkit.profilers.valgrind.callgrind import Dump, Function, parse_dumps
+
+Node = TypeVar("Node", bound=Hashable)
+
+
+def inclusive_costs(
+    own: Mapping[Node, int], calls: Mapping[tuple[Node, Node], int], total: int
+) -> dict[Node, int]:
+    """What each function cost together with what it called; never below its own cost, never above `total`.
+
+    Outside of circles this is own + the sum of its calls. Inside one (a strongly connected component of the
+    call graph) that sum counts a re-entered function again with each level, so it is held against what the
+    whole circle can have cost: the own costs of its members + the calls that leave it. Both bounds are true;
+    the smaller is given.
+    """
+    nodes = set(own) | {node for pair in calls for node in pair}
+    successors: dict[Node, list[Node]] = {node: [] for node in nodes}
+    for caller, called in calls:
+        successors[caller].append(called)
+    circle_of: dict[Node, int] = {}
+    circle_cost: list[int] = []
+    for number, members in enumerate(_circles(successors)):
+        circle_cost.append(sum(own.get(member, 0) for member in members))
+        for member in members:
+            circle_of[member] = number
+    out: dict[Node, int] = dict.fromkeys(nodes, 0)
+    for (caller, called), cost in calls.items():
+        if caller != called:
+            out[caller] += cost
+        if circle_of[caller] != circle_of[called]:
+            circle_cost[circle_of[caller]] += cost
+    return {
+        node: max(own.get(node, 0), min(own.get(node, 0) + out[node], circle_cost[circle_of[node]], total))
+        for node in nodes
+    }
+
+
+def _circles(successors: Mapping[Node, Sequence[Node]]) -> list[list[Node]]:
+    """Strongly connected components (Tarjan 1972), without recursion: a call graph may be deep."""
+    index: dict[Node, int] = {}
+    low: dict[Node, int] = {}
+    stack: list[Node] = []
+    on_stack: set[Node] = set()
+    found: list[list[Node]] = []
+    for root in successors:
+        if root in index:
+            continue
+        work: list[tuple[Node, int]] = [(root, 0)]
+        while work:
+            node, position = work.pop()
+            if node not in index:
+                index[node] = low[node] = len(index)
+                stack.append(node)
+                on_stack.add(node)
+            for next_position in range(position, len(successors[node])):
+                successor = successors[node][next_position]
+                if successor not in index:
+                    work.append((node, next_position))
+                    work.append((successor, 0))
+                    break
+                if successor in on_stack:
+                    low[node] = min(low[node], low[successor])
+            else:
+                if low[node] == index[node]:
+                    members = []
+                    while True:
+                        member = stack.pop()
+                        on_stack.discard(member)
+                        members.append(member)
+                        if member == node:
+                            break
+                    found.append(members)
+    return found
+
+
+HOTTEST = 300  # functions a profile keeps by its first event, and
+HOTTEST_ELSE = 30  # by every other event: where the misses are may not be where the instructions are
+_WRAPPED = 1 << 63  # callgrind subtracts unsigned; beyond this a cost is an underflow and no cost
+_GEOMETRY = re.compile(r"(I1|D1|LL|L2) cache:\s*(.*)")
+_REGION = re.compile(r"Client Request:\s*(.*?)(?: \[entries (\d+)(, cold)?\])?$")
+_UNITS = {"Ir": "instructions"}
+
+
+def looks_like_callgrind(head: bytes) -> bool:
+    """Whether `head`, the beginning of a file, is a callgrind file's: events, and functions told by `fn=`."""
+    if b"\0" in head[:4096]:
+        return False
+    if head.startswith(b"# callgrind format"):
+        return True
+    lines = head.splitlines()
+    events = any(line.startswith(b"events:") for line in lines)
+    wrote = any(line.startswith((b"creator:", b"positions:", b"version:")) for line in lines)
+    functions = any(line.startswith(b"fn=") for line in lines)
+    return events and (wrote or (functions and not lines[0].startswith((b"desc:", b"cmd:"))))
+
+
+def read_callgrind(path: Path, *more: Path) -> Report:
+    """The report in the callgrind file at `path`, with those of the run's other processes, `more`, added.
+
+    Counters have the file's own event names (`Ir`, `DLmr`, or whatever the writer counted), for the whole run
+    and for each region that a client request names. Sums are made from the cost lines: the `summary:` line is
+    wrong after a client request (0, or an underflow near 2**64). Raises UnreadableReport for what is no sound
+    callgrind file.
+    """
+    dumps: list[Dump] = []
+    warnings: list[str] = []
+    for file in (path, *more):
+        of_file = parse_dumps(file)
+        warnings += _check(file, of_file)
+        dumps += of_file
+    return report_of(dumps, format="callgrind", callers=True, warnings=warnings)
+
+
+def report_of(dumps: list[Dump], *, format: str, callers: bool, warnings: Sequence[str] = ()) -> Report:
+    """One report of several dumps added up. `callers`: calls were recorded, so totals are known."""
+    events = _all_events(dumps)
+    notes = list(warnings)
+    own: dict[Function, list[int]] = {}
+    calls: dict[tuple[Function, Function], list[int]] = {}
+    for dump in dumps:
+        order = [events.index(event) for event in dump.events]
+        for function, costs in dump.own.items():
+            _add(own.setdefault(function, [0] * len(events)), costs, order)
+        for pair, costs in dump.calls.items():
+            if order[0] == 0:  # another dump's first event may be another one
+                _add(calls.setdefault(pair, [0, 0]), costs, [0, 1])
+    _check_possible(own, events)
+    counters = _counters(events, own.values(), RUN)
+    regions = _by_region(dumps)
+    for region, of_region in regions.items():
+        rows = (costs for dump in of_region for costs in _reordered(dump, events))
+        counters += _counters(events, rows, Scope("region", region))
+    if not any(counter.value for counter in counters):
+        notes.append("nothing was counted: the region was never entered, or collection never began")
+    creator = dumps[0].header.get("creator", "")
+    return Report(
+        tool=_tool(creator, events),
+        format=format,
+        version=_version(creator),
+        facts=_facts(dumps, events),
+        counters=tuple(counters),
+        profiles=(_profile(events, own, calls if callers else None, countable=not regions),),
+        warnings=tuple(notes),
+    )
+
+
+def _check_possible(own: dict[Function, list[int]], events: list[str]) -> None:
+    for function, costs in own.items():
+        for event, cost in zip(events, costs, strict=True):
+            if not 0 <= cost < _WRAPPED:
+                name = function.name[:60] or "the file"
+                raise UnreadableReport(
+                    f"{name} has {str(cost)[:24]} {event}, which no run can have: an underflow"
+                )
+
+
+def _all_events(dumps: list[Dump]) -> list[str]:
+    return list(dict.fromkeys(event for dump in dumps for event in dump.events))
+
+
+def _add(sums: list[int], costs: list[int], order: list[int]) -> None:
+    for index, cost in zip(order, costs, strict=True):
+        sums[index] += cost
+
+
+def _reordered(dump: Dump, events: list[str]) -> Iterable[list[int]]:
+    order = [events.index(event) for event in dump.events]
+    for costs in dump.own.values():
+        row = [0] * len(events)
+        _add(row, costs, order)
+        yield row
+
+
+def _counters(events: list[str], rows: Iterable[list[int]], scope: Scope) -> list[Counter]:
+    sums = [sum(column) for column in zip(*rows, strict=True)] or [0] * len(events)
+    return [
+        Counter(event, float(value), "measured", scope=scope)
+        for event, value in zip(events, sums, strict=True)
+    ]
+
+
+def _check(path: Path, dumps: list[Dump]) -> Iterable[str]:
+    """What is doubtful about the file. Raises UnreadableReport where it was cut short."""
+    for number, dump in enumerate(dumps, 1):
+        by_callgrind = dumps[0].header.get("creator", "").startswith("callgrind")
+        if by_callgrind and dump.totals is None:
+            raise UnreadableReport(
+                f"{path} was cut short: dump {number} has no totals line",
+                "record it again, and let the program end by itself",
+            )
+        if dump.totals is None:
+            continue
+        own = [sum(column) for column in zip(*dump.own.values(), strict=True)] or [0] * len(dump.events)
+        said = (*dump.totals, *[0] * len(own))  # zeros at the end are left out
+        for event, ours, theirs in zip(dump.events, own, said, strict=False):
+            if abs(ours - theirs) > 0.001 * max(ours, theirs):
+                yield (
+                    f"dump {number} says {theirs} {event} in all, but its functions add up to {ours}; "
+                    "the latter is used, and the file may be damaged"
+                )
+                break
+
+
+def _by_region(dumps: list[Dump]) -> dict[str, list[Dump]]:
+    regions: dict[str, list[Dump]] = {}
+    for dump in dumps:
+        if (matched := _trigger(dump)) is not None and matched[1]:
+            regions.setdefault(matched[1], []).append(dump)
+    return regions
+
+
+def _trigger(dump: Dump) -> re.Match[str] | None:
+    return next((m for d in dump.descriptions if (m := _REGION.search(d)) is not None), None)
+
+
+def _facts(dumps: list[Dump], events: list[str]) -> dict[str, str]:
+    header = dumps[0].header
+    facts = {"events": " ".join(events), "dumps": str(len(dumps)), "positions": str(dumps[0].positions)}
+    for key, fact in (("creator", "creator"), ("cmd", "command"), ("pid", "pid")):
+        if key in header:
+            facts[fact] = header[key]
+    for description in dumps[0].descriptions:
+        if (matched := _GEOMETRY.match(description)) is not None and matched[2]:
+            facts[f"{matched[1]} cache"] = matched[2]
+    triggers = dict.fromkeys(
+        d.partition(":")[2].strip() for dump in dumps for d in dump.descriptions if d.startswith("Trigger:")
+    )
+    if triggers:
+        facts["trigger"] = "; ".join(list(triggers)[:20])
+    regions = [found for dump in dumps if (found := _trigger(dump)) is not None]
+    if regions:
+        facts["regions"] = ", ".join(dict.fromkeys(found[1] for found in regions))
+    entries = sum(int(found[2]) for found in regions if found[2])
+    if entries:
+        facts["entries"] = str(entries)
+        facts["caches at first entry"] = "cold" if any(found[3] for found in regions) else "warm"
+    return facts
+
+
+def _profile(
+    events: list[str],
+    own: dict[Function, list[int]],
+    calls: dict[tuple[Function, Function], list[int]] | None,
+    countable: bool,
+) -> Profile:
+    """By the first event. Callgrind counts calls also while it collects nothing: a region's are unknown."""
+    total = sum(costs[0] for costs in own.values())
+    edges = {pair: costs[1] for pair, costs in (calls or {}).items() if 0 <= costs[1] < _WRAPPED}
+    inclusive = inclusive_costs({f: c[0] for f, c in own.items()}, edges, total)
+    called: dict[Function, int] = {}
+    if countable:
+        for (_, function), costs in (calls or {}).items():
+            called[function] = called.get(function, 0) + costs[0]
+    hotspots = tuple(
+        Hotspot(
+            function=function.name,
+            own=float(own[function][0]) if function in own else 0.0,
+            total=None if calls is None else float(inclusive[function]),
+            calls=called.get(function),
+            file=_known(function.file),
+            library=_known(function.library),
+            counters={e: float(c) for e, c in zip(events, own[function], strict=True)}
+            if function in own
+            else {},
+        )
+        for function in _hottest(own, inclusive, len(events))
+    )
+    unit = _UNITS.get(events[0], events[0])
+    return Profile(title=f"functions by {unit}", unit=unit, total=float(total), hotspots=hotspots)
+
+
+def _hottest(own: dict[Function, list[int]], inclusive: dict[Function, int], width: int) -> list[Function]:
+    """The functions worth keeping, by own cost of the first event."""
+    kept: dict[Function, None] = {}
+    for column in range(width):
+        best = sorted(own, key=lambda f: own[f][column], reverse=True)
+        kept |= dict.fromkeys(f for f in best[: HOTTEST_ELSE if column else HOTTEST] if own[f][column] > 0)
+    kept |= dict.fromkeys(sorted(inclusive, key=lambda f: inclusive[f], reverse=True)[:HOTTEST_ELSE])
+    return sorted(
+        kept, key=lambda f: (-(own[f][0] if f in own else 0), -inclusive[f], f.name, f.file, f.library)
+    )
+
+
+def _known(name: str) -> str | None:
+    return name if name and name != "???" else None
+
+
+def _tool(creator: str, events: list[str]) -> str:
+    """Who counted: events of callgrind's are valgrind's; others keep the name of their writer."""
+    if creator.startswith("callgrind") or "Ir" in events or not creator:
+        return "valgrind"
+    return creator.split()[0].partition("-")[0].lower()
+
+
+def _version(creator: str) -> str | None:
+    matched = re.search(r"\d+(\.\d+)+\S*", creator)
+    return matched[0] if matched else None
+
+
+_HEADER = (b"desc:", b"cmd:", b"events:")
+
+
+def looks_like_cachegrind(head: bytes) -> bool:
+    """Whether `head` begins a cachegrind file: descriptions, `cmd:`, `events:`, and no other header."""
+    if b"\0" in head[:4096]:
+        return False
+    seen: list[bytes] = []
+    for line in head.splitlines():
+        if line.startswith((b"fl=", b"fn=", b"summary:")):
+            break
+        if line.strip() and not line.startswith(b"#"):
+            if not line.startswith(_HEADER):
+                return False
+            seen.append(line.partition(b":")[0])
+    return b"cmd" in seen and b"events" in seen
+
+
+def read_cachegrind(path: Path) -> Report:
+    """The report in the cachegrind file at `path`: counters of the run, and a profile by own cost.
+
+    Cachegrind knows no callers, so a function's total is unknown. Its `summary:` is right, other than
+    callgrind's, and tells whether the file is whole. Raises UnreadableReport where it is not.
+    """
+    dumps = parse_dumps(path)
+    last = dumps[-1]
+    if last.summary is None:
+        raise UnreadableReport(
+            f"{path} was cut short: it has no summary line",
+            "record it again, and let the program end by itself",
+        )
+    own = tuple(sum(column) for column in zip(*last.own.values(), strict=True))
+    if own != last.summary[: len(own)]:
+        raise UnreadableReport(
+            f"{path} contradicts itself: its lines add up to {own}, its summary says {last.summary}"
+        )
+    return report_of(dumps, format="cachegrind", callers=False)
+
+
+def read_callgrind_with_mix(path: Path) -> Report:
+    """A callgrind file, with its instructions by kind where it has addresses and their object files are here."""
+    from profkit.profilers.valgrind.instructions import instruction_mix
+
+    report = read_callgrind(path)
+    mix = instruction_mix(path)
+    if mix is None:
+        return report
+    return replace(
+        report,
+        counters=(*report.counters, *mix.whole.counters()),
+        warnings=(*report.warnings, *mix.notes),
+    )

@@ -1,0 +1,210 @@
+"""Xcode as the doctor tells it: is it a whole one, may it be used, and what can its Instruments record.
+
+Both the mps backend and the cpu backend on macOS record through it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from profkit.core.types import Check, CheckState
+from profkit.hardware.asking import Answer, ask, told
+from profkit.hardware.superuser import as_superuser
+
+if TYPE_CHECKING:
+    from profkit.profilers.xctrace.probe import XctraceAbility
+
+GIB = 1 << 30
+# What the backends record with (Instruments 12 and later have them), and what is missing without it.
+TEMPLATES = {
+    "Metal System Trace": "what the GPU did, and when",
+    "Time Profiler": "where the CPU's time goes",
+    "CPU Counters": "cycles, instructions and cache misses",
+}
+GPU_COUNTERS = "Metal GPU Counters"
+OPTIONS_SINCE = 16  # of Xcode: `--recording-options`, by which CPU Counters is told what to count
+# A document grows by 5 to 100 MB a second, and its export as much again; counter tables of 15 s were 3 to 6 GiB of XML.
+ROOM_GOOD, ROOM_LEAST = 8 * GIB, 1 * GIB
+_BARE = "CommandLineTools"
+_VERSION = re.compile(r"^Xcode (\d+(?:\.\d+)*)", re.MULTILINE)
+_LICENCE_EXIT = 69
+_ANSWER_SECONDS = 60.0  # the first call after an update of Xcode
+
+
+@dataclass(frozen=True)
+class Xcode:
+    """What the system says of its developer tools. None: the program is not there, or did not answer."""
+
+    selected: Answer | None  # xcode-select -p
+    version: Answer | None  # xcodebuild -version
+    developer_mode: Answer | None  # DevToolsSecurity -status
+    session: str | None  # launchctl managername: "Aqua" where somebody is logged in at the screen
+
+
+def look_at_xcode() -> Xcode:
+    """Ask the four programs; a second or so, and longer right after an update of Xcode."""
+    return Xcode(
+        ask("xcode-select", "-p"),
+        ask("xcodebuild", "-version", seconds=_ANSWER_SECONDS),
+        ask("DevToolsSecurity", "-status"),
+        told("launchctl", "managername"),
+    )
+
+
+def instruments_checks() -> Iterator[Check]:
+    """Everything that a recording by Instruments needs on this Mac."""
+    from profkit.profilers.xctrace.probe import probe_xctrace
+    from profkit.profilers.xctrace.trial import recording_check
+
+    xctrace = probe_xctrace()
+    yield from judge_xcode(look_at_xcode(), xctrace)
+    if xctrace.works and xctrace.lacks(template="Time Profiler") is None:
+        yield recording_check(str(xctrace.path))
+    yield from room_checks()
+
+
+def judge_xcode(
+    xcode: Xcode, xctrace: XctraceAbility, environ: Mapping[str, str] | None = None, root: bool | None = None
+) -> Iterator[Check]:
+    """What those answers mean, check by check. `root`: this process is root's; None asks it."""
+    environ = os.environ if environ is None else environ
+    yield _selected(xcode, xctrace)
+    yield _xctrace(xctrace)
+    if xctrace.works:
+        yield _templates(xctrace)
+        yield from _options(xctrace)
+    yield _developer_mode(xcode.developer_mode)
+    yield from _session(xcode.session, environ, os.geteuid() == 0 if root is None else root)
+
+
+def _selected(xcode: Xcode, xctrace: XctraceAbility) -> Check:
+    fix = xctrace.fix if xctrace.path is None and xctrace.fix else _install_fix()
+    path = xcode.selected.output.decode("utf-8", "replace").strip() if xcode.selected is not None else ""
+    if xcode.selected is None or xcode.selected.status != 0 or not path:
+        return Check(
+            "Xcode", "missing", "no developer tools are selected: there is no Xcode, so no xctrace", fix
+        )
+    if _BARE in path:
+        detail = f"only the command line tools are selected ({path}): xctrace is a part of Xcode itself"
+        return Check("Xcode", "missing", detail, fix, path)
+    answer = xcode.version
+    if answer is not None and (answer.status == _LICENCE_EXIT or _unlicensed(answer.text)):
+        fix = as_superuser("xcodebuild -license accept")
+        return Check(
+            "Xcode", "refused", "its licence has not been accepted, so none of its tools starts", fix, path
+        )
+    match = _VERSION.search(answer.text) if answer is not None else None
+    if match is None:
+        said = answer.text.splitlines()[-1][:160] if answer is not None and answer.text else "nothing"
+        return Check("Xcode", "limited", f"xcodebuild -version says: {said}", _first_launch(), path)
+    return Check("Xcode", "ok", "a whole Xcode is selected", path=path, version=match[1])
+
+
+def _unlicensed(text: str) -> bool:
+    return "license" in text.lower() and "agree" in text.lower()
+
+
+def _xctrace(ability: XctraceAbility) -> Check:
+    path = None if ability.path is None else str(ability.path)
+    if path is None:
+        reason = ability.reason or "not here"
+        return Check("xctrace", "missing", f"{reason}: no trace, no counters", ability.fix)
+    if not ability.works:
+        return Check(
+            "xctrace", "refused", ability.reason or "it does not answer", ability.fix, path, ability.version
+        )
+    return Check("xctrace", "ok", "answers", path=path, version=ability.version)
+
+
+def _templates(ability: XctraceAbility) -> Check:
+    if not ability.templates:
+        return Check("templates", "limited", "xctrace listed none", "xcrun xctrace list templates")
+    missing = [f"{name} ({what})" for name, what in TEMPLATES.items() if name not in ability.templates]
+    if missing:
+        detail = f"this Xcode lacks {', '.join(missing)}"
+        return Check("templates", "limited", detail, "install a newer Xcode: the App Store has the latest")
+    return Check("templates", "ok", ", ".join(TEMPLATES))
+
+
+def _options(ability: XctraceAbility) -> Iterator[Check]:
+    major = (ability.version or "").split(".")[0].split(" ")[0]
+    if major.isdecimal() and int(major) < OPTIONS_SINCE:
+        detail = f"Instruments {ability.version} takes no list of events: CPU Counters counts what its template says"
+        yield Check("CPU Counters", "limited", detail, f"install Xcode {OPTIONS_SINCE} or later")
+
+
+def _developer_mode(answer: Answer | None) -> Check:
+    name, fix = "developer mode", as_superuser("DevToolsSecurity -enable")
+    text = "" if answer is None else answer.text
+    if "enabled" in text:
+        return Check(name, "ok", "on: xctrace may look into other programs without asking")
+    if "disabled" in text:
+        detail = "off: xctrace asks for a password at the screen before it looks into a program, or fails"
+        return Check(name, "refused", detail, fix)
+    said = f": {text.splitlines()[0][:120]}" if text else ""
+    return Check(name, "limited", f"DevToolsSecurity does not tell it{said}", "DevToolsSecurity -status")
+
+
+def _session(session: str | None, environ: Mapping[str, str], root: bool) -> Iterator[Check]:
+    remote = "SSH_CONNECTION" in environ or "SSH_TTY" in environ
+    if remote or (session is not None and session != "Aqua"):
+        how = "over ssh" if remote else f"in a session of kind {session}"
+        detail = (
+            f"{how}, away from the screen: xctrace may find no Metal device, and cannot ask for a password"
+        )
+        yield Check("session", "limited", detail, "run it in Terminal on the Mac (Screen Sharing will do)")
+    if root:
+        detail = (
+            "root: the workload runs as root, with root's Python, and what Instruments saves belongs to root"
+        )
+        yield Check(
+            "user", "limited", detail, "run it without sudo: nothing that profkit does on a Mac needs it"
+        )
+
+
+def room_checks(output: Path = Path("reports")) -> Iterator[Check]:
+    """Room for a document, where runs land and where Instruments keeps it while it records."""
+    disks: set[int] = set()
+    for place in (_there(output), _there(Path(tempfile.gettempdir()))):
+        try:
+            disk, free = place.stat().st_dev, shutil.disk_usage(place).free
+        except OSError:
+            continue  # the storage checks say what is wrong with it
+        if disk not in disks:
+            yield judge_room(place, free)
+        disks.add(disk)
+
+
+def judge_room(place: Path, free: int) -> Check:
+    """`free` bytes in `place`, held against what recordings took."""
+    detail = f"{free / GIB:.1f} GiB free in {place}"
+    if free >= ROOM_GOOD:
+        return Check("room for traces", "ok", detail, path=str(place))
+    need = "a trace of 10 s takes up to 2 GiB with its export, and one of GPU counters more"
+    state: CheckState = "refused" if free < ROOM_LEAST else "limited"
+    fix = "free some space, or: profkit profile --output DIR, with DIR on another disk"
+    return Check("room for traces", state, f"{detail}: {need}", fix, str(place))
+
+
+def _there(folder: Path) -> Path:
+    place = folder.absolute()
+    while not place.is_dir() and place != place.parent:
+        place = place.parent
+    return place
+
+
+def _install_fix() -> str:
+    from profkit.profilers.xctrace.find import INSTALL_FIX
+
+    return INSTALL_FIX
+
+
+def _first_launch() -> str:
+    return as_superuser("xcodebuild -runFirstLaunch")

@@ -1,0 +1,423 @@
+"""What a result looks like, as plain data: a `View` of blocks. Each kind of result makes one, each format renders any.
+
+A format must know the five basic blocks: `Paragraph`, `Items`, `Facts`, `DataTable` and `Section`. Every other block
+says in `plain()` what it is in simpler blocks; a format that can do better (colours, drawings, test cases) handles the
+type itself.
+
+Texts are typed spans and never markup: code, emphasis, a line to type, a status and a source are fields. So a format
+escapes every character that it writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Literal, TypeAlias
+
+
+class Status(Enum):
+    """How something stands. A sign goes with it, so that colour never carries the meaning alone."""
+
+    FAIL = "fail"
+    REFUSED = "refused"
+    INVALID = "invalid"
+    UNKNOWN = "unknown"
+    CHANGED = "changed"
+    BETTER = "better"
+    NEW = "new"
+    PASS = "pass"
+    NONE = "none"
+
+    @property
+    def sign(self) -> str:
+        """One character: `✗`, `?`, `✓`."""
+        return _SIGNS[self]
+
+
+_SIGNS = {
+    Status.FAIL: "✗",
+    Status.REFUSED: "!",
+    Status.INVALID: "!",
+    Status.UNKNOWN: "?",
+    Status.CHANGED: "~",
+    Status.BETTER: "▲",
+    Status.NEW: "+",
+    Status.PASS: "✓",
+    Status.NONE: "-",
+}
+
+
+class Style(Enum):
+    """What a span of text is."""
+
+    PLAIN = "plain"
+    STRONG = "strong"
+    SOFT = "soft"  # of less weight: a reason below its sentence, a path
+    CODE = "code"
+    COMMAND = "command"  # a line to type: no format breaks it
+
+
+@dataclass(frozen=True)
+class Footnote:
+    """Where a number comes from, in plain texts; None is not known or does not apply."""
+
+    metric: str
+    title: str
+    meaning: str | None
+    quality: str
+    tool: str
+    counter: str | None = None
+    formula: str | None = None
+    artifact: str | None = None
+    reason: str | None = None
+    fix: str | None = None
+    doubt: str | None = None
+
+    @property
+    def counters_alone(self) -> bool:
+        """Whether the counters need to be named beside the formula: it does not hold them all."""
+        if self.counter is None or self.counter == self.formula:
+            return self.counter is not None
+        return not all(name in (self.formula or "") for name in self.counter.split(", "))
+
+
+@dataclass(frozen=True)
+class Span:
+    """A piece of text. `status` gives it a colour, not a sign; `mark` is small behind it: `est`, `doubted`."""
+
+    text: str
+    style: Style = Style.PLAIN
+    status: Status | None = None
+    source: Footnote | None = None
+    link: str | None = None  # a file beside the report, as a relative path, or `#anchor`
+    mark: str = ""
+
+
+Text: TypeAlias = str | Span | tuple[str | Span, ...]
+
+
+def spans(text: Text) -> tuple[Span, ...]:
+    """The text as spans, without empty ones."""
+    parts = text if isinstance(text, tuple) else (text,)
+    made = (Span(part) if isinstance(part, str) else part for part in parts)
+    return tuple(span for span in made if span.text)
+
+
+def plain_text(text: Text) -> str:
+    """The text alone."""
+    return "".join(span.text for span in spans(text))
+
+
+def joined(*texts: Text) -> tuple[Span, ...]:
+    """Several texts as one."""
+    return tuple(span for text in texts for span in spans(text))
+
+
+def strong(text: str, status: Status | None = None) -> Span:
+    """Emphasised text."""
+    return Span(text, Style.STRONG, status)
+
+
+def soft(text: str) -> Span:
+    """Text of less weight."""
+    return Span(text, Style.SOFT)
+
+
+def code(text: str) -> Span:
+    """A name as a program writes it."""
+    return Span(text, Style.CODE)
+
+
+def command(text: str) -> Span:
+    """A line to type."""
+    return Span(text, Style.COMMAND)
+
+
+@dataclass(frozen=True)
+class Label:
+    """A status with its word: `✗ FAIL`."""
+
+    status: Status
+    word: str
+
+    @property
+    def span(self) -> Span:
+        """Sign and word as one coloured span."""
+        return Span(f"{self.status.sign} {self.word}".rstrip(), Style.STRONG, self.status)
+
+
+class Block:
+    """A part of a view."""
+
+    def plain(self) -> Sequence[Block]:
+        """The same in simpler blocks, for a format that does not know this one; basic blocks have none."""
+        return ()
+
+
+# ---------------------------------------------------------------- basic blocks, which every format knows
+
+
+@dataclass(frozen=True)
+class Paragraph(Block):
+    """A sentence or several. `pre` are lines whose columns stand below each other: a plot of characters."""
+
+    text: Text
+    pre: bool = False
+
+
+@dataclass(frozen=True)
+class Items(Block):
+    """A list. A short screen shows the first `brief` items and how many more there are; None: all."""
+
+    items: tuple[Text | Item, ...]
+    ordered: bool = False
+    brief: int | None = None
+
+
+@dataclass(frozen=True)
+class Item:
+    """An item with lines of its own below."""
+
+    text: Text
+    below: tuple[Text, ...] = ()
+
+
+@dataclass(frozen=True)
+class Facts(Block):
+    """Names and what they are: `Machine  AMD EPYC 9654, 8 cores`."""
+
+    rows: tuple[tuple[str, Text], ...]
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class TableColumn:
+    """A column. `numeric` ones are aligned at the right; `kernel` ones hold C++ names, shortened by their parts."""
+
+    title: str
+    numeric: bool = False
+    kernel: bool = False
+    meaning: str = ""
+
+
+@dataclass(frozen=True)
+class DataTable(Block):
+    """A table; the first column names the row. A short screen shows the first `brief` rows and counts the others."""
+
+    columns: tuple[TableColumn, ...]
+    rows: tuple[tuple[Text, ...], ...]
+    title: str = ""
+    note: Text = ""
+    brief: int | None = None
+    left: int = 0  # rows that are in the JSON document alone
+
+
+class Fold(Enum):
+    """Who sees the inside of a section."""
+
+    OPEN = "open"  # everybody
+    FOLDED = "folded"  # opens at a click; a short screen has its headline alone
+    REFERENCE = "reference"  # for whoever checks a number: opens at a click, and is on no screen
+
+
+@dataclass(frozen=True)
+class Section(Block):
+    """Blocks below a heading. `headline` says the most important of them in one sentence; `anchor` is for links."""
+
+    title: Text
+    blocks: tuple[Block, ...]
+    headline: Text = ""
+    fold: Fold = Fold.OPEN
+    anchor: str = ""
+
+
+# ---------------------------------------------------------------- blocks that know what they are in basic ones
+
+
+@dataclass(frozen=True)
+class Detail(Block):
+    """Blocks that a short screen leaves out, or shows as `brief`."""
+
+    blocks: tuple[Block, ...]
+    brief: tuple[Block, ...] = ()
+
+    def plain(self) -> Sequence[Block]:
+        """All of them."""
+        return self.blocks
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing to do: what, and why."""
+
+    status: Status
+    word: str
+    what: Text
+    why: Text = ""
+
+
+@dataclass(frozen=True)
+class Findings(Block):
+    """Numbered advice, the most urgent first."""
+
+    findings: tuple[Finding, ...]
+
+    def plain(self) -> Sequence[Block]:
+        """A numbered list."""
+        rows = (Item(one.what, (joined(f"{one.status.sign} ", one.why),)) for one in self.findings)
+        return (Items(tuple(rows), ordered=True),)
+
+
+@dataclass(frozen=True)
+class StatusRow:
+    """How one or several things stand that share a reason. `below` is what to try, or what else is known of it."""
+
+    status: Status
+    word: str
+    names: tuple[str, ...]
+    reason: Text
+    value: Text = ""
+    limit: str = ""
+    place: str = ""
+    below: tuple[Text, ...] = ()
+
+    @property
+    def label(self) -> Label:
+        """The status with its word."""
+        return Label(self.status, self.word)
+
+
+@dataclass(frozen=True)
+class Statuses(Block):
+    """Verdicts, checks, outcomes: the worst first. `titles` name the columns name, limit, value and place."""
+
+    rows: tuple[StatusRow, ...]
+    titles: tuple[str, str, str, str] = ("target", "threshold", "value", "in")
+    label: str = "verdict"
+
+    def plain(self) -> Sequence[Block]:
+        """A table with the columns that hold anything, and below it what to try."""
+        name, limit, value, place = self.titles
+        columns: list[tuple[str, Callable[[StatusRow], Text]]] = [
+            (self.label, lambda row: row.label.span),
+            (place, lambda row: row.place),
+            (name, lambda row: joined(*_between(", ", [code(one) for one in row.names]))),
+            (limit, lambda row: row.limit),
+            (value, lambda row: row.value),
+            ("why", lambda row: row.reason),
+        ]
+        used = [(title, cell) for title, cell in columns if any(plain_text(cell(row)) for row in self.rows)]
+        rows = tuple(tuple(cell(row) for _, cell in used) for row in self.rows)
+        table = DataTable(tuple(TableColumn(title) for title, _ in used), rows)
+        tries = tuple(Item(", ".join(row.names), row.below) for row in self.rows if row.below)
+        return (table, Section("What to try", (Items(tries),), fold=Fold.FOLDED)) if tries else (table,)
+
+
+@dataclass(frozen=True)
+class Commands(Block):
+    """Lines to type."""
+
+    lines: tuple[str, ...]
+
+    def plain(self) -> Sequence[Block]:
+        """A list of them."""
+        return (Items(tuple(command(line) for line in self.lines)),)
+
+
+CaseState: TypeAlias = Literal["passed", "failure", "error", "skipped", "unknown"]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One test case. `message` says why it did not pass, `detail` is the longer text below it.
+
+    What is `unknown` is skipped, and an error where unknown verdicts fail.
+    """
+
+    group: str  # readers make a tree of its dots
+    name: str
+    state: CaseState = "passed"
+    message: str = ""
+    detail: str = ""
+    seconds: float = 0.0
+    kind: str = ""  # a short fixed word: the type of a failure
+
+
+@dataclass(frozen=True)
+class Cases(Block):
+    """The result as tests, for machines: one suite. It repeats what other blocks tell people."""
+
+    name: str
+    cases: tuple[Case, ...]
+    started: str = ""  # ISO 8601
+    seconds: float = 0.0
+    properties: tuple[tuple[str, str], ...] = ()
+    output: str = ""
+
+
+@dataclass(frozen=True)
+class Annotations(Block):
+    """Messages for a CI system that shows them beside the run, the worst first; people read the same elsewhere."""
+
+    rows: tuple[tuple[Literal["error", "warning", "notice"], str, str], ...]  # level, title, message
+
+
+# ---------------------------------------------------------------- the whole
+
+
+@dataclass(frozen=True)
+class View:
+    """A result as it is shown. `label` is its verdict; `headline` are the lines below the title."""
+
+    title: Text
+    blocks: tuple[Block, ...]
+    label: Label | None = None
+    headline: tuple[Text, ...] = ()
+    facts: tuple[tuple[str, Text], ...] = ()
+    command: str = ""  # what was run
+
+
+def walk(blocks: Sequence[Block]) -> Iterator[Block]:
+    """The blocks and all inside of them."""
+    for block in blocks:
+        yield block
+        if isinstance(block, Section | Detail):
+            yield from walk(block.blocks)
+
+
+def table(
+    titles: Sequence[str],
+    rows: Sequence[Sequence[Text]],
+    *,
+    words: int = 1,
+    title: str = "",
+    note: Text = "",
+    brief: int | None = None,
+    kernel: bool = False,
+) -> DataTable:
+    """A table whose first `words` columns hold words and the others numbers; `kernel`: the first has C++ names."""
+    columns = tuple(
+        TableColumn(name, numeric=place >= words, kernel=kernel and not place)
+        for place, name in enumerate(titles)
+    )
+    return DataTable(columns, tuple(map(tuple, rows)), title, note, brief)
+
+
+def notes(lines: Sequence[Text], title: str = "Notes", *, brief: int | None = None) -> tuple[Block, ...]:
+    """A section of remarks; nothing where there are none."""
+    return (Section(title, (Items(tuple(lines), brief=brief),)),) if lines else ()
+
+
+def handled(block: Block, handlers: Mapping[type[Block], Callable[[Block], None]]) -> None:
+    """Call the handler of the block's type, or those of what it is in simpler blocks."""
+    handler = handlers.get(type(block))
+    if handler is not None:
+        handler(block)
+        return
+    for part in block.plain():
+        handled(part, handlers)
+
+
+def _between(separator: str, parts: Sequence[Span]) -> list[str | Span]:
+    return [piece for part in parts for piece in (separator, part)][1:]
