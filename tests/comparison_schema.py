@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from profkit.core import types as model
-from profkit.reporting.comparison_json import COMPARISON_SCHEMA
 from tests.run_schema import _object
 
 PUBLISHED = Path(__file__).resolve().parent.parent / "profkit" / "core" / "schema" / "comparison.schema.json"
@@ -20,11 +19,11 @@ def schema() -> dict[str, Any]:
     """The whole schema, draft 2020-12."""
     kinds: dict[str, Any] = {}
     top = _object(model.Comparison, kinds)
-    top["properties"] = {"schema": {"const": COMPARISON_SCHEMA}, **top["properties"]}
+    top["properties"] = {"schema": {"const": "profkit.comparison/1"}, **top["properties"]}
     top["required"] = list(top["properties"])
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": f"{COMPARISON_SCHEMA}: two runs side by side",
+        "title": f"{'profkit.comparison/1'}: two runs side by side",
         "description": "Fields may be added; a reader passes over what it does not know.",
         **top,
         "$defs": dict(sorted(kinds.items())),

@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from profkit.kernels.sweep.story import read_sweep
+from profkit.kernels.sweep.journal import read_sweep
 from profkit.profiling.summarize import examine
 from profkit.reporting import sweep_html
 from profkit.reporting.html.collect import extras_of
-from profkit.reporting.html.page import render
+from profkit.reporting.html.run_page import render
 from tests.browser import started, why_not
 from tests.conftest import ROOT
 

@@ -14,8 +14,14 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-from profkit.profilers.ncu.blocks import blocks, file_header, records
-from profkit.profilers.ncu.wire import LENGTH, VARINT, fields
+from profkit.profilers.ncu.blocks import (
+    LENGTH,
+    VARINT,
+    read_blocks,
+    read_fields,
+    read_file_header,
+    read_records,
+)
 from tests.profilers.ncu.writer import number, varint
 
 METRICS = {"kernel": 13, "range": 4, "cmdlist": 4, "graph": 4}
@@ -25,7 +31,7 @@ BULK = {"kernel": {17, 18, 19, 28, 32, 33, 34}, "range": {7, 8, 14, 17, 18, 19, 
 def rewritten(message: bytes, change: Callable[[int, bytes], bytes | None]) -> bytes:
     """The message with each length-delimited field changed; None drops it."""
     out = bytearray()
-    for field, wire, a, b in fields(message, 0, len(message)):
+    for field, wire, a, b in read_fields(message, 0, len(message)):
         if wire == VARINT:
             out += number(field, a)
         elif wire == LENGTH:
@@ -49,16 +55,16 @@ def small_record(kind: str, record: bytes) -> bytes:
 
 def small_ncu(data: bytes) -> bytes:
     """The report without sources and without what `small_record` drops."""
-    head = file_header(data)
+    head = read_file_header(data)
     out = bytearray(data[: head.offset + head.size])
-    for block in blocks(data):
+    for block in read_blocks(data):
         payload = bytearray()
-        for part in records(data, block):
+        for part in read_records(data, block):
             if part.kind != "source":
                 record = small_record(part.kind, data[part.offset : part.offset + part.size])
                 payload += struct.pack("<I", len(record)) + record
         header = bytearray()
-        for field, wire, a, b in fields(data, block.header.offset, block.payload):
+        for field, wire, a, b in read_fields(data, block.header.offset, block.payload):
             if wire == VARINT:
                 header += number(field, {1: 0, 5: len(payload)}.get(field, a))
             else:

@@ -24,7 +24,7 @@ from profkit.core.types import (
     Workload,
 )
 from profkit.profilers.cprofile.read import read_cprofile
-from profkit.runtime.passes.command import hosted
+from profkit.runtime.passes.command import host_command
 from profkit.runtime.passes.read_records import read_records
 from profkit.runtime.passes.read_tracemalloc import read_tracemalloc
 from profkit.runtime.region.perf_control import OTHER_INSIDE
@@ -153,7 +153,7 @@ def plan_python(
     """
     out = context.folder / "artifacts" / _FILE[kind]
     late = late and state.marked and kind == "tracemalloc"
-    argv, reason = hosted(context.workload.command, "tracemalloc-region" if late else kind, out)
+    argv, reason = host_command(context.workload.command, "tracemalloc-region" if late else kind, out)
     if argv is None:
         return PassPlan(kind, None, skipped=reason)
     record = str(context.folder / "artifacts" / f"{kind}.region")

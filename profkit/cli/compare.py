@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from profkit.cli.options import FormatOption, OutputFormat, put
+from profkit.cli.options import FormatOption, OutputFormat, put, render_view
 
 if TYPE_CHECKING:
     from profkit.core.types import Comparison
@@ -93,16 +93,12 @@ def exit_code(found: Comparison, *, strict: bool) -> int:
 
 def _text(found: Comparison, output: OutputFormat) -> str:
     if output is OutputFormat.json:
-        from profkit.reporting.comparison_json import render as render_json
+        from profkit.reporting import json
 
-        return render_json(found)
-    if output is OutputFormat.markdown:
-        from profkit.reporting.comparison_markdown import render as render_markdown
+        return json.comparison(found)
+    from profkit.reporting.views.comparison import view
 
-        return render_markdown(found)
-    from profkit.reporting.comparison_terminal import render as render_terminal
-
-    return render_terminal(found)
+    return render_view(view(found), output, details=False)
 
 
 def _metrics(names: list[str]) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from profkit.cli.options import BackendOption, FormatOption, OutputFormat, put
+from profkit.cli.options import BackendOption, FormatOption, OutputFormat, put, put_view
 
 EXAMPLES = """
 Example:  profkit doctor --backend cpu
@@ -28,9 +28,13 @@ def doctor(
     """Try every tool with a tiny measurement and say what it can do here."""
     from profkit.cli.progress import progress_for
     from profkit.profiling.doctor import blocked, diagnose
-    from profkit.reporting.checks import render, render_json
+    from profkit.reporting import json
+    from profkit.reporting.views.checks import view
 
     checks = diagnose(backend, progress_for(quiet=quiet))
-    put(render_json(checks) if format is OutputFormat.json else render(checks))
+    if format is OutputFormat.json:
+        put(json.checks(checks))
+    else:
+        put_view(view(checks), format)
     if backend != "auto" and blocked(backend, checks) is not None:
         raise typer.Exit(3)

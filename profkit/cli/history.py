@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from profkit.cli.history_options import CommitOption, HistoryOption, QuietOption, SinceOption, WorkloadOption
-from profkit.cli.options import FormatOption, OutputFormat, put, put_lines
+from profkit.cli.options import FormatOption, OutputFormat, put, put_view
 
 if TYPE_CHECKING:
     from profkit.regression.store import Remembered
@@ -69,7 +69,7 @@ def add(
         done = remember(store, paths, workload=workload, commit=commit, night=night, told=say)
         where = str(store.path)
     if format is OutputFormat.json:
-        from profkit.reporting.history_json import render_added
+        from profkit.reporting import json
 
         rows = [
             {
@@ -90,7 +90,7 @@ def add(
             for one in done
             if one.fault is not None
         ]
-        put(render_added(rows, errors, where))
+        put(json.added(rows, errors, where))
     faults = [one.fault for one in done if one.fault is not None]
     if faults:
         raise typer.Exit(faults[0].exit_code)
@@ -129,8 +129,8 @@ def list_(
     """The runs that are stored, the newest first."""
     from profkit.cli.history_options import begin
     from profkit.regression.history import open_history
-    from profkit.reporting import history as terminal
-    from profkit.reporting import history_json
+    from profkit.reporting import json
+    from profkit.reporting.views.history import view
 
     with open_history(history, read_only=True) as store:
         total = len(store.entries())
@@ -139,8 +139,10 @@ def list_(
         )
         found = tuple(one for one in found if machine is None or one.machine.startswith(machine))[-limit:]
         accepted, where = store.accepted(workload), str(store.path)
-    render = history_json.render_list if format is OutputFormat.json else terminal.render_list
-    put_lines(render(found, accepted, where, total))
+    if format is OutputFormat.json:
+        put(json.history(found, accepted, where, total))
+    else:
+        put_view(view(found, accepted, where, total), format)
 
 
 @history.command("show", epilog="Example:  profkit history show last")
@@ -153,9 +155,12 @@ def show(
 ) -> None:
     """One run with all its values."""
     from profkit.regression.history import open_history
-    from profkit.reporting import history as terminal
-    from profkit.reporting import history_json
+    from profkit.reporting import json
+    from profkit.reporting.views.history import entry_view
 
     with open_history(history, read_only=True) as store:
         found = store.entry(entry)
-    put_lines(history_json.render_show(found) if format is OutputFormat.json else terminal.render_show(found))
+    if format is OutputFormat.json:
+        put(json.entry(found))
+    else:
+        put_view(entry_view(found), format)

@@ -43,13 +43,13 @@ def accept(
     """Take a known change for the new normal: it begins an epoch, and is no regression from there on."""
     from profkit.regression.history import open_history
     from profkit.regression.store import accept_change
-    from profkit.reporting.history_json import render_change
+    from profkit.reporting.json import history_change
 
     with open_history(history, make_new=False) as store:
         change, new = accept_change(store, workload, because, metric=metric, since=since, by=by)
         where = str(store.path)
     if format is OutputFormat.json:
-        put(render_change("accept", where, {"accepted": change, "new": new}))
+        put(history_change("accept", where, {"accepted": change, "new": new}))
         return
     what = f"{change.workload} {change.metric}" if change.metric else change.workload
     put(
@@ -73,7 +73,7 @@ def mark(
     """Say of a run that its values are kept and shown, and decide nothing."""
     from profkit.core.errors import UsageError
     from profkit.regression.history import open_history
-    from profkit.reporting.history_json import render_change
+    from profkit.reporting.json import history_change
 
     if valid == bool(because):
         raise UsageError("say why the run is not valid, or that it is", '--because "WORDS", or --valid')
@@ -82,7 +82,7 @@ def mark(
         store.mark(found.id, valid, because)
         where = str(store.path)
     if format is OutputFormat.json:
-        put(render_change("mark", where, {"entry": found.id, "valid": valid, "reason": because}))
+        put(history_change("mark", where, {"entry": found.id, "valid": valid, "reason": because}))
     else:
         put(f"marked  {found.id[:8]} of {found.workload}: {'valid' if valid else 'not valid'}")
 
@@ -105,7 +105,7 @@ def prune(
     from profkit.core.formatting import plural
     from profkit.regression.history import open_history
     from profkit.regression.store import to_prune
-    from profkit.reporting.history_json import render_change
+    from profkit.reporting.json import history_change
     from profkit.reporting.plain_text import harmless
 
     with open_history(history, read_only=dry_run, make_new=False) as store:
@@ -114,7 +114,7 @@ def prune(
         where, left = str(store.path), len(store.entries())
     if format is OutputFormat.json:
         runs = [{"entry": one.id, "workload": one.workload, "started": one.started} for one in meant]
-        put(render_change("prune", where, {"dry_run": dry_run, "runs": runs, "taken": taken, "left": left}))
+        put(history_change("prune", where, {"dry_run": dry_run, "runs": runs, "taken": taken, "left": left}))
         return
     word = "would go" if dry_run else "gone"
     lines = [
@@ -134,13 +134,13 @@ def rescue(
     from profkit.core.formatting import plural
     from profkit.regression.history import default_path
     from profkit.regression.history.rescue import rescue as carry
-    from profkit.reporting.history_json import render_change
+    from profkit.reporting.json import history_change
     from profkit.reporting.plain_text import harmless
 
     path = history if history is not None else default_path()
     done = carry(path, to)
     if format is OutputFormat.json:
-        put(render_change("rescue", str(path), {"file": str(to), "rescued": done}))
+        put(history_change("rescue", str(path), {"file": str(to), "rescued": done}))
         return
     runs = "nobody knows how many runs" if done.lost_runs is None else plural(done.lost_runs, "run")
     lost = f"lost: {runs}, and {plural(done.lost_values, 'value')} of the others"
@@ -160,7 +160,7 @@ def export(
     from profkit.core.formatting import plural
     from profkit.regression.history import open_history
     from profkit.regression.history.tables import export as write
-    from profkit.reporting.history_json import render_change
+    from profkit.reporting.json import history_change
     from profkit.reporting.plain_text import harmless
 
     progress = progress_for(quiet=quiet)
@@ -170,6 +170,6 @@ def export(
         progress.end(plural(count, "row"))
         where = str(store.path)
     if format is OutputFormat.json:
-        put(render_change("export", where, {"file": str(to), "rows": count}))
+        put(history_change("export", where, {"file": str(to), "rows": count}))
     else:
         put(harmless(f"{plural(count, 'row')} in {to}"))

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from profkit.cli.history_options import HistoryOption, SinceOption, begin
-from profkit.cli.options import FormatOption, OutputFormat, put_lines
+from profkit.cli.options import FormatOption, OutputFormat, put, put_view
 
 EXAMPLES = """
 Example:  profkit history replay gated_mlp:time.median
@@ -44,10 +44,14 @@ def replay(
     from profkit.regression.history import open_history
     from profkit.regression.nightly.rehearsal import rehearse
     from profkit.regression.trends import trends_of
-    from profkit.reporting.replay import render, render_json
+    from profkit.reporting import json
+    from profkit.reporting.views.replay import view
 
     with open_history(history, read_only=True) as store:
         trends = trends_of(store, tuple(series or ()), backend=backend, since=begin(since))
         replays = rehearse(store, [trend.series for trend in trends], tuple(settings or ()))
         where = str(store.path)
-    put_lines(render_json(replays, where) if format is OutputFormat.json else render(replays))
+    if format is OutputFormat.json:
+        put(json.replays(replays, where))
+    else:
+        put_view(view(replays), format)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from profkit.cli.history_options import HistoryOption, SinceOption, begin
-from profkit.cli.options import FormatOption, OutputFormat, put_lines
+from profkit.cli.options import FormatOption, OutputFormat, put, put_view
 
 EXAMPLES = """
 Example:  profkit history trend 'gated_mlp:time.*' --since 90d
@@ -52,8 +52,8 @@ def trend(
     """Plot a metric over time, with its epochs and the places where it changed."""
     from profkit.core.errors import UsageError
     from profkit.regression.trends import trend_of_file, trends_of
-    from profkit.reporting import trend as terminal
-    from profkit.reporting import trend_json
+    from profkit.reporting import json
+    from profkit.reporting.views.trend import view
 
     if source is not None:
         if series:
@@ -61,11 +61,10 @@ def trend(
                 "a series comes from the history or from a file, not from both", "leave one of them out"
             )
         found, file = trend_of_file(source, column, by)
-        put_lines(
-            trend_json.render_file(found, str(source), file.column, file.by, file.rows)
-            if format is OutputFormat.json
-            else terminal.render([found])
-        )
+        if format is OutputFormat.json:
+            put(json.trend_of_file(found, str(source), file.column, file.by, file.rows))
+        else:
+            put_view(view([found]), format)
         return
     if column is not None or by is not None:
         raise UsageError("--column and --by speak of a file", "--from FILE")
@@ -76,4 +75,7 @@ def trend(
             store, tuple(series or ()), backend=backend, machine=machine, since=begin(since), limit=limit
         )
         where = str(store.path)
-    put_lines(trend_json.render(trends, where) if format is OutputFormat.json else terminal.render(trends))
+    if format is OutputFormat.json:
+        put(json.trends(trends, where))
+    else:
+        put_view(view(trends), format)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from profkit.cli.options import FormatOption, OutputFormat, put
+from profkit.cli.options import FormatOption, OutputFormat, put, put_view
 
 if TYPE_CHECKING:
     from profkit.core.progress import Progress
@@ -93,10 +93,13 @@ def nightly(
 def _plan(config: NightConfig, wish: Wish, output: OutputFormat) -> None:
     from profkit.regression.nightly.plan import plan_of, to_text
     from profkit.regression.nightly.story import NIGHTS, chosen
-    from profkit.reporting.night_plan import render
+    from profkit.reporting.views.plan import night_view
 
     made = plan_of(config, chosen(config, wish.only), config.output / NIGHTS)
-    put(to_text(made) if output is OutputFormat.json else render(made))
+    if output is OutputFormat.json:
+        put(to_text(made))
+    else:
+        put_view(night_view(made), output)
 
 
 def _tonight(config: NightConfig, wish: Wish, progress: Progress, output: OutputFormat) -> int:
@@ -116,7 +119,7 @@ def _replay(
 ) -> int:
     from profkit.regression.nightly.replay import replay, worst_code
     from profkit.regression.nightly.write import annotated
-    from profkit.reporting.night_terminal import walk
+    from profkit.reporting.views.replay import nights_view
 
     nights, folder = replay(config, wish, runs, progress)
     code = worst_code(nights)
@@ -126,7 +129,8 @@ def _replay(
         put(many_to_text(nights, code))
         return code
     if output is OutputFormat.terminal and len(nights) > 1:
-        put(walk(nights) + "\n")
+        put_view(nights_view(nights), output)
+        put("\n")
     _print(nights[-1], folder, output)
     sys.stderr.write(annotated(config.notify, nights[-1]))
     return code
@@ -137,15 +141,10 @@ def _print(night: Night, folder: Path, output: OutputFormat) -> None:
         from profkit.regression.nightly.document import to_text
 
         put(to_text(night))
-    elif output is OutputFormat.markdown:
-        from profkit.reporting.markdown import STEP_SUMMARY
-        from profkit.reporting.night_markdown import render as render_markdown
-
-        put(render_markdown(night, STEP_SUMMARY))
     else:
-        from profkit.reporting.night_terminal import render
+        from profkit.reporting.views.night import view
 
-        put(render(night, _short(folder)))
+        put_view(view(night, _short(folder)), output, details=False)
 
 
 def _short(path: Path) -> Path:

@@ -17,6 +17,7 @@ import typer
 if TYPE_CHECKING:  # `--help` has no use for the model, which takes 10 ms
     from profkit.core.errors import ProfkitError
     from profkit.core.types import RunDocument
+    from profkit.reporting.view import View
 
 
 class OutputFormat(str, Enum):
@@ -110,16 +111,16 @@ def print_document(
             put_lines(sweep_check.render(document, color=False if output is OutputFormat.markdown else None))
             return
     if output is OutputFormat.json:
-        from profkit.reporting.json import render as render_json
+        from profkit.reporting import json
 
-        text = render_json(document)
+        text = json.run(document)
     elif output is OutputFormat.markdown:
         from profkit.reporting.markdown import STEP_SUMMARY
-        from profkit.reporting.markdown import render as render_markdown
+        from profkit.reporting.run_markdown import render as render_markdown
 
         text = render_markdown(document, STEP_SUMMARY)
     else:
-        from profkit.reporting.terminal import render as render_terminal
+        from profkit.reporting.run_terminal import render as render_terminal
 
         text = render_terminal(document, folder, details=details)
     put(text)
@@ -150,6 +151,20 @@ def put(text: str) -> None:
         sys.stdout.flush()
     except BrokenPipeError:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - until the end
+
+
+def render_view(view: View, output: OutputFormat, *, details: bool = True) -> str:
+    """A result as Markdown, or for the terminal; there without `details` in a short form."""
+    from profkit.reporting import markdown, terminal
+
+    if output is OutputFormat.markdown:
+        return markdown.render(view, markdown.STEP_SUMMARY)
+    return terminal.render(view, details=details)
+
+
+def put_view(view: View, output: OutputFormat, *, details: bool = True) -> None:
+    """Write a result to standard output as Markdown, or for the terminal."""
+    put(render_view(view, output, details=details))
 
 
 def put_lines(text: str) -> None:

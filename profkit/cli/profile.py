@@ -16,6 +16,7 @@ from profkit.cli.options import (
     TargetsOption,
     print_document,
     put,
+    put_view,
     verdict_exit,
 )
 
@@ -96,10 +97,14 @@ def profile(
         cold=cold,
     )
     if plan:
-        from profkit.reporting.plan import render, render_json
+        from profkit.reporting import json
+        from profkit.reporting.views.plan import view
 
         made = make_plan(request)
-        put(render_json(made) if format is OutputFormat.json else render(made))
+        if format is OutputFormat.json:
+            put(json.plan(made))
+        else:
+            put_view(view(made), format)
         return
     document, folder = profile_workload(request, progress_for(quiet=quiet))
     if document.state == "interrupted":

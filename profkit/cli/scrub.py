@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from profkit.cli.options import FormatOption, OutputFormat, put
+from profkit.cli.options import FormatOption, OutputFormat, put, put_view
 
 EXAMPLES = """
 Example:  profkit scrub out.ncu-rep --output public.ncu-rep
@@ -30,10 +30,11 @@ def scrub(
 ) -> None:
     """Copy a report or a run without host, user, command line, environment and paths."""
     from profkit.profiling.scrub import scrub as scrubbed
-    from profkit.reporting.scrubbed import render, render_json
+    from profkit.reporting import json
+    from profkit.reporting.views.checks import scrubbed_view
 
     done = scrubbed(report, output)
     if format is OutputFormat.json:
-        put(render_json(str(done.source), str(done.output), done.removed, done.left_out))
+        put(json.scrubbed(str(done.source), str(done.output), done.removed, done.left_out))
     else:
-        put(render(str(done.output), done.removed, done.left_out))
+        put_view(scrubbed_view(str(done.output), done.removed, done.left_out), format, details=False)

@@ -1,4 +1,4 @@
-"""What surrounds a measurement: who else uses the machine, and what makes its clock wander."""
+"""What surrounds a measurement: who else uses the machine, what its clock does, and one cheap look beside each pass."""
 
 from __future__ import annotations
 
@@ -6,12 +6,57 @@ import contextlib
 import os
 import platform
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from profkit.hardware import apple_power, container, tree
-from profkit.hardware.jitter import Jitter, measure_jitter
+from profkit.core.types import DeviceMoment, Moment
+from profkit.hardware import container, macos, tree
+from profkit.hardware.gpu import call_within, list_devices
+from profkit.hardware.gpu_devices import visible_devices
 from profkit.hardware.machine import usable_cores
+from profkit.hardware.nvml import REASONS, SM_CLOCK, nvml_session
+
+_WORK_SECONDS = 1e-3
+
+
+@dataclass(frozen=True)
+class Jitter:
+    """Durations in seconds of a piece of work that is the same every time."""
+
+    fastest: float
+    median: float
+    p90: float
+    rounds: int
+
+    @property
+    def spread(self) -> float:
+        """The 90th percentile above the fastest, as a share: 0.05 is 5 % slower."""
+        return self.p90 / self.fastest - 1.0
+
+
+def measure_jitter(rounds: int = 200, limit: float = 1.0) -> Jitter:
+    """Time `rounds` pieces of about 1 ms of arithmetic on this thread, for at most `limit` seconds."""
+    steps = 2000
+    once = min(_spin(steps) for _ in range(5))
+    steps = max(1, int(steps * _WORK_SECONDS / once))
+    deadline = time.perf_counter() + limit
+    spans: list[float] = []
+    while len(spans) < rounds and (len(spans) < 10 or time.perf_counter() < deadline):
+        spans.append(_spin(steps))
+    ordered = sorted(spans)
+    count = len(ordered)
+    return Jitter(ordered[0], ordered[count // 2], ordered[min(count - 1, (count * 9) // 10)], count)
+
+
+def _spin(steps: int) -> float:
+    """Seconds of a loop that touches no memory and asks the system for nothing."""
+    start = time.perf_counter()
+    total = 0
+    for step in range(steps):
+        total += step
+    return max(time.perf_counter() - start, 1e-9)
+
 
 _ROOT = Path("/")
 
@@ -44,7 +89,7 @@ def read_conditions(root: Path = _ROOT, window: float = 0.5) -> Conditions:
     """
     live = root == _ROOT
     mac = live and platform.system() == "Darwin"
-    power = apple_power.read_power() if mac else None
+    power = macos.read_power() if mac else None
     before, own, start = _activity(root), _own_seconds(), time.monotonic()
     jitter = measure_jitter(limit=max(window, 0.25)) if live else None
     if live:
@@ -57,15 +102,15 @@ def read_conditions(root: Path = _ROOT, window: float = 0.5) -> Conditions:
     return Conditions(
         cores=max(1, len(cores)),
         quota=container.read_limits(root).cpus,
-        load=load_of(root),
-        pressure=pressure_of(root),
+        load=read_load(root),
+        pressure=read_pressure(root),
         others=min(1.0, max(0.0, after.busy - before.busy - ours) / passed) if passed > 0 else None,
         stolen=min(1.0, max(0, after.stolen - before.stolen) / passed) if passed > 0 and not mac else None,
         jitter=jitter,
-        governor=tree.text(root, f"{first}/scaling_governor") or None,
+        governor=tree.read_text(root, f"{first}/scaling_governor") or None,
         turbo=_turbo(root),
-        smt=_switch(tree.number(root, "sys/devices/system/cpu/smt/active")),
-        aslr=tree.number(root, "proc/sys/kernel/randomize_va_space"),
+        smt=_switch(tree.read_number(root, "sys/devices/system/cpu/smt/active")),
+        aslr=tree.read_number(root, "proc/sys/kernel/randomize_va_space"),
         memory=container.available_memory(root),
         swapped=max(0, after.swapped - before.swapped) if passed > 0 and not mac else None,
         on_battery=_on_battery(root) if power is None else power.source == "battery",
@@ -86,12 +131,12 @@ class _Activity:
 def _activity(root: Path) -> _Activity:
     if root == _ROOT and platform.system() == "Darwin":
         return _activity_macos()
-    first = (tree.text(root, "proc/stat") or "").split("\n", 1)[0].split()
+    first = (tree.read_text(root, "proc/stat") or "").split("\n", 1)[0].split()
     # user nice system idle iowait irq softirq steal (proc(5)); guest time is already inside user
     ticks = [int(word) for word in first[1:9] if word.isdigit()]
     if not first or first[0] != "cpu" or len(ticks) < 8:
         return _Activity()
-    pages = tree.fields(tree.text(root, "proc/vmstat"), " ")
+    pages = tree.parse_fields(tree.read_text(root, "proc/vmstat"), " ")
     swapped = sum(int(pages[name]) for name in ("pswpin", "pswpout") if pages.get(name, "").isdigit())
     user, nice, system, _idle, _iowait, irq, softirq, steal = ticks
     return _Activity(user + nice + system + irq + softirq, steal, sum(ticks), swapped)
@@ -121,24 +166,24 @@ def _ticks_per_second() -> int:
         return 100
 
 
-def load_of(root: Path = _ROOT) -> float | None:
+def read_load(root: Path = _ROOT) -> float | None:
     """The mean number of runnable tasks over the last minute."""
     if root == _ROOT and platform.system() == "Darwin":
         with contextlib.suppress(OSError, AttributeError):
             return os.getloadavg()[0]
         return None
-    words = (tree.text(root, "proc/loadavg") or "").split()
+    words = (tree.read_text(root, "proc/loadavg") or "").split()
     try:
         return float(words[0]) if words else None
     except ValueError:
         return None
 
 
-def pressure_of(root: Path = _ROOT) -> float | None:
+def read_pressure(root: Path = _ROOT) -> float | None:
     """avg10 of the `some` line of /proc/pressure/cpu, absent before Linux 4.20 or when PSI is off."""
-    for line in (tree.text(root, "proc/pressure/cpu") or "").splitlines():
+    for line in (tree.read_text(root, "proc/pressure/cpu") or "").splitlines():
         if line.startswith("some "):
-            value = tree.fields(line.replace(" ", "\n"), "=").get("avg10", "")
+            value = tree.parse_fields(line.replace(" ", "\n"), "=").get("avg10", "")
             try:
                 return float(value)
             except ValueError:
@@ -148,9 +193,11 @@ def pressure_of(root: Path = _ROOT) -> float | None:
 
 def _turbo(root: Path) -> bool | None:
     """Whether clocks above the nominal one are allowed; two drivers tell it in two ways."""
-    off = _switch(tree.number(root, "sys/devices/system/cpu/intel_pstate/no_turbo"))
+    off = _switch(tree.read_number(root, "sys/devices/system/cpu/intel_pstate/no_turbo"))
     return (
-        (not off) if off is not None else _switch(tree.number(root, "sys/devices/system/cpu/cpufreq/boost"))
+        (not off)
+        if off is not None
+        else _switch(tree.read_number(root, "sys/devices/system/cpu/cpufreq/boost"))
     )
 
 
@@ -161,7 +208,100 @@ def _switch(value: int | None) -> bool | None:
 def _on_battery(root: Path) -> bool | None:
     """True on a laptop whose mains adapter is there but not plugged in; None without an adapter to ask."""
     for name in ("AC", "AC0", "ACAD", "ADP0", "ADP1"):
-        online = tree.number(root, f"sys/class/power_supply/{name}/online")
+        online = tree.read_number(root, f"sys/class/power_supply/{name}/online")
         if online is not None:
             return online == 0
     return None
+
+
+_CORES = 16  # whose clock is asked: on a large machine a file each would take longer than it is worth
+_ZONES = 32
+_DEVICE_SECONDS = 2.0  # a driver answers within milliseconds; one in trouble is not waited for
+_TEMPERATURE_GPU = 0  # nvmlTemperatureSensors_t
+
+
+def read_moment(when: str, devices: bool = False, root: Path = _ROOT) -> Moment:
+    """The machine as it is now; `devices`: its visible GPUs too. Never raises: what is not told is None."""
+    if root == _ROOT and platform.system() == "Darwin":
+        return _read_moment_macos(when, devices)
+    cores = usable_cores(root)[:_CORES]
+    governor = f"sys/devices/system/cpu/cpu{cores[0] if cores else 0}/cpufreq/scaling_governor"
+    return Moment(
+        when,
+        load=read_load(root),
+        pressure=read_pressure(root),
+        clock=_mean_clock(root, cores),
+        governor=tree.read_text(root, governor) or None,
+        temperature=_temperature(root),
+        throttled=_throttled(root, cores),
+        devices=(call_within(_DEVICE_SECONDS, lambda: _devices(os.environ)) or ()) if devices else (),
+    )
+
+
+def _read_moment_macos(when: str, devices: bool) -> Moment:
+    """macOS tells no clock and no temperature without root, but whether it holds the clocks down.
+
+    It does so for the whole chip: the reasons are those of its GPU, too.
+    """
+    power = macos.read_power()
+    device = (DeviceMoment(0, throttle=power.slowed),) if devices else ()
+    return Moment(when, load=read_load(), slowed=power.slowed, power=power.source, devices=device)
+
+
+def _mean_clock(root: Path, cores: tuple[int, ...]) -> float | None:
+    """Mean over the cores, in Hz; the files are in kHz."""
+    place = "sys/devices/system/cpu/cpu{}/cpufreq/scaling_cur_freq"
+    told = [tree.read_number(root, place.format(core)) for core in cores]
+    known = [kilohertz * 1e3 for kilohertz in told if kilohertz]
+    return sum(known) / len(known) if known else None
+
+
+def _temperature(root: Path) -> float | None:
+    """Of the hottest zone, in degrees Celsius; the files are in thousandths."""
+    told = [
+        tree.read_number(root, f"sys/class/thermal/thermal_zone{number}/temp")
+        for number in range(_zones(root))
+    ]
+    known = [value / 1e3 for value in told if value is not None and 0 < value < 150_000]
+    return max(known, default=None)
+
+
+def _zones(root: Path) -> int:
+    number = 0
+    while number < _ZONES and (root / f"sys/class/thermal/thermal_zone{number}").is_dir():
+        number += 1
+    return number
+
+
+def _throttled(root: Path, cores: tuple[int, ...]) -> int | None:
+    """Times that the cores slowed themselves for heat since the machine was started (Intel only)."""
+    place = "sys/devices/system/cpu/cpu{}/thermal_throttle/core_throttle_count"
+    told = [tree.read_number(root, place.format(core)) for core in cores]
+    known = [count for count in told if count is not None]
+    return sum(known) if known else None
+
+
+def _devices(environ: Mapping[str, str]) -> tuple[DeviceMoment, ...]:
+    numbers = {
+        device.uuid: index for index, device in enumerate(visible_devices(list_devices(None), environ))
+    }
+    found = []
+    with nvml_session() as library:
+        for handle in library.handles():
+            index = numbers.get(library.text("nvmlDeviceGetUUID", handle) or "")
+            if index is None:
+                continue
+            clock = library.number("nvmlDeviceGetClockInfo", handle, SM_CLOCK)
+            heat = library.number("nvmlDeviceGetTemperature", handle, _TEMPERATURE_GPU)
+            power = library.number("nvmlDeviceGetPowerUsage", handle)  # mW
+            bits = library.slowdowns(handle)
+            found.append(
+                DeviceMoment(
+                    index,
+                    clock * 1e6 if clock else None,
+                    float(heat) if heat else None,
+                    power / 1000 if power else None,
+                    tuple(word for bit, word in REASONS.items() if bits & bit),
+                )
+            )
+    return tuple(sorted(found, key=lambda device: device.index))

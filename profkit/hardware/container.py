@@ -45,7 +45,7 @@ def read_limits(root: Path = Path("/")) -> Limits:
     memory: list[int] = []
     used: int | None = None
     for folder in _groups(root, "cpu"):
-        share = _quota_v2(tree.text(root, f"{folder}/cpu.max")) or _quota_v1(root, folder)
+        share = _quota_v2(tree.read_text(root, f"{folder}/cpu.max")) or _quota_v1(root, folder)
         if share is not None:
             cpus.append(share)
     for folder in _groups(root, "memory"):
@@ -53,10 +53,10 @@ def read_limits(root: Path = Path("/")) -> Limits:
             ("memory.max", "memory.current"),
             ("memory.limit_in_bytes", "memory.usage_in_bytes"),
         ):
-            limit = tree.number(root, f"{folder}/{name}")
+            limit = tree.read_number(root, f"{folder}/{name}")
             if limit is not None and 0 < limit < UNLIMITED:
                 if not memory or limit < min(memory):
-                    used = tree.number(root, f"{folder}/{usage}")
+                    used = tree.read_number(root, f"{folder}/{usage}")
                 memory.append(limit)
     return Limits(min(cpus, default=None), min(memory, default=None), used)
 
@@ -65,7 +65,7 @@ def available_memory(root: Path = Path("/")) -> int | None:
     """Bytes this process may still take: what the kernel calls available, within the group's limit."""
     if root == Path("/") and platform.system() == "Darwin":
         return memory_available()
-    line = tree.fields(tree.text(root, "proc/meminfo")).get("MemAvailable", "").split()
+    line = tree.parse_fields(tree.read_text(root, "proc/meminfo")).get("MemAvailable", "").split()
     free = int(line[0]) * 1024 if line and line[0].isdigit() else None
     limits = read_limits(root)
     if limits.memory is None:
@@ -80,24 +80,24 @@ def hypervisor(root: Path, flags: frozenset[str]) -> str | None:
     `flags` are the processor's feature flags. On Arm no flag tells a guest, so only firmware, the device tree
     or the clock can say it; a guest that hides all three reads as bare metal.
     """
-    release = (tree.text(root, "proc/sys/kernel/osrelease") or "").lower()
+    release = (tree.read_text(root, "proc/sys/kernel/osrelease") or "").lower()
     if "microsoft" in release:
         return "wsl"
-    named = tree.text(root, "sys/hypervisor/type")
+    named = tree.read_text(root, "sys/hypervisor/type")
     if named:
         return named
     firmware = " ".join(
-        (tree.text(root, f"sys/class/dmi/id/{name}") or "") for name in ("sys_vendor", "product_name")
+        (tree.read_text(root, f"sys/class/dmi/id/{name}") or "") for name in ("sys_vendor", "product_name")
     ).lower()
     if not firmware.rstrip().endswith(".metal"):
         for word, kind in _FIRMWARE_WORDS.items():
             if word in firmware:
                 return kind
-    compatible = (tree.text(root, "proc/device-tree/hypervisor/compatible") or "").lower()
+    compatible = (tree.read_text(root, "proc/device-tree/hypervisor/compatible") or "").lower()
     for word in ("kvm", "xen"):
         if word in compatible:
             return word
-    clocks = tree.text(root, "sys/devices/system/clocksource/clocksource0/available_clocksource") or ""
+    clocks = tree.read_text(root, "sys/devices/system/clocksource/clocksource0/available_clocksource") or ""
     for word, kind in _CLOCK_WORDS.items():
         if word in clocks:
             return kind
@@ -110,11 +110,11 @@ def container_kind(root: Path) -> str | None:
         return "docker"
     if (root / "run/.containerenv").exists():
         return "podman"
-    named = tree.text(root, "run/systemd/container")
+    named = tree.read_text(root, "run/systemd/container")
     if named:
         return named
     for path in ("proc/1/cgroup", "proc/self/cgroup"):
-        groups = tree.text(root, path) or ""
+        groups = tree.read_text(root, path) or ""
         for word in _CONTAINER_WORDS:
             if word in groups:
                 return "kubernetes" if word == "kubepods" else word
@@ -127,7 +127,7 @@ def _groups(root: Path, controller: str) -> Iterator[str]:
     Inside a container the path that /proc tells is often the host's and absent here; then the mount's own
     top is the container's group, which is always among the folders yielded.
     """
-    for line in (tree.text(root, "proc/self/cgroup") or "0::/").splitlines():
+    for line in (tree.read_text(root, "proc/self/cgroup") or "0::/").splitlines():
         number, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
         if number == "0" and not controllers:
@@ -153,8 +153,8 @@ def _quota_v2(content: str | None) -> float | None:
 
 
 def _quota_v1(root: Path, folder: str) -> float | None:
-    quota = tree.number(root, f"{folder}/cpu.cfs_quota_us")
-    period = tree.number(root, f"{folder}/cpu.cfs_period_us")
+    quota = tree.read_number(root, f"{folder}/cpu.cfs_quota_us")
+    period = tree.read_number(root, f"{folder}/cpu.cfs_period_us")
     if quota is None or period is None or quota <= 0 or period <= 0:  # -1 is no limit
         return None
     return quota / period

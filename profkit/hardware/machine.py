@@ -9,9 +9,8 @@ from pathlib import Path
 
 from profkit.core.types import Machine
 from profkit.hardware import container, tree
-from profkit.hardware.caches import CacheReport, read_caches
-from profkit.hardware.processor import Processor, read_processor
-from profkit.hardware.python import own_python
+from profkit.hardware.processor import CacheReport, Processor, read_caches, read_processor
+from profkit.hardware.system import own_python
 
 _ROOT = Path("/")
 
@@ -35,10 +34,10 @@ def read_machine(root: Path = _ROOT) -> Machine:
     if limits.cpus is not None:
         cores = min(cores, max(1, math.floor(limits.cpus)))
     frequency = f"sys/devices/system/cpu/cpu{allowed[0] if allowed else 0}/cpufreq"
-    highest = tree.number(root, f"{frequency}/cpuinfo_max_freq")
+    highest = tree.read_number(root, f"{frequency}/cpuinfo_max_freq")
     return Machine(
-        system=tree.text(root, "proc/sys/kernel/ostype") or platform.system(),
-        release=tree.text(root, "proc/sys/kernel/osrelease") or platform.release(),
+        system=tree.read_text(root, "proc/sys/kernel/ostype") or platform.system(),
+        release=tree.read_text(root, "proc/sys/kernel/osrelease") or platform.release(),
         architecture=_architecture(root, processor),
         cpu=processor.name,
         vendor=processor.vendor,
@@ -49,7 +48,7 @@ def read_machine(root: Path = _ROOT) -> Machine:
         caches=report.caches,
         memory_bytes=_memory(root, limits),
         virtual=virtual,
-        governor=tree.text(root, f"{frequency}/scaling_governor") or None,
+        governor=tree.read_text(root, f"{frequency}/scaling_governor") or None,
         max_mhz=highest / 1000 if highest else None,  # the file is in kHz
         python=own_python(),
         features=processor.features,
@@ -68,13 +67,13 @@ def cache_doubts(root: Path = _ROOT) -> tuple[str, ...]:
 
 def usable_cores(root: Path = _ROOT) -> tuple[int, ...]:
     """Numbers of the logical processors this process may run on; empty where the system does not tell."""
-    status = tree.fields(tree.text(root, "proc/self/status"))
-    listed = tree.core_list(status.get("Cpus_allowed_list"))
+    status = tree.parse_fields(tree.read_text(root, "proc/self/status"))
+    listed = tree.parse_core_list(status.get("Cpus_allowed_list"))
     if listed:
         return listed
     if root == _ROOT:
         return tuple(range(os.cpu_count() or 1))
-    return tree.core_list(tree.text(root, "sys/devices/system/cpu/online"))
+    return tree.parse_core_list(tree.read_text(root, "sys/devices/system/cpu/online"))
 
 
 def _caches(root: Path, processor: Processor, allowed: tuple[int, ...]) -> tuple[CacheReport, str | None]:
@@ -85,7 +84,7 @@ def _caches(root: Path, processor: Processor, allowed: tuple[int, ...]) -> tuple
 
 
 def _architecture(root: Path, processor: Processor) -> str:
-    told = tree.text(root, "proc/sys/kernel/arch")  # since Linux 6.1
+    told = tree.read_text(root, "proc/sys/kernel/arch")  # since Linux 6.1
     if told:
         return told
     if root != _ROOT and processor.vendor != "unknown":
@@ -94,6 +93,6 @@ def _architecture(root: Path, processor: Processor) -> str:
 
 
 def _memory(root: Path, limits: container.Limits) -> int:
-    words = tree.fields(tree.text(root, "proc/meminfo")).get("MemTotal", "").split()
+    words = tree.parse_fields(tree.read_text(root, "proc/meminfo")).get("MemTotal", "").split()
     total = int(words[0]) * 1024 if words and words[0].isdigit() else 0  # 0 is the model's "not told"
     return min(total, limits.memory) if limits.memory and total else limits.memory or total

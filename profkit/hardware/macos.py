@@ -1,15 +1,67 @@
-"""The machine on macOS, from `sysctl` values: best effort, nothing invented."""
+"""A Mac, from `sysctl`, `pmset` and `notifyutil`: the machine, and what holds its clocks down. None needs root."""
 
 from __future__ import annotations
 
+import ctypes
 import os
 import platform
+import re
 from dataclasses import dataclass
 
 from profkit.core.types import Cache, Machine
-from profkit.hardware.python import own_python
-from profkit.hardware.sysctl import number, text
-from profkit.hardware.typical import typical_of
+from profkit.hardware.processor import typical_of
+from profkit.hardware.system import own_python, program_output
+
+
+def sysctl_text(name: str) -> str | None:
+    """The text that `sysctl -n NAME` prints; None where this system has no such name."""
+    raw = _sysctl_bytes(name)
+    if raw is not None:
+        return raw.split(b"\0", 1)[0].decode("utf-8", "replace").strip() or None
+    return _program_value(name)
+
+
+def sysctl_number(name: str) -> int | None:
+    """The whole number that has this name; None where there is none."""
+    raw = _sysctl_bytes(name)
+    if raw is not None:
+        return int.from_bytes(raw, "little", signed=True) if len(raw) in (4, 8) else None
+    words = _program_value(name)
+    try:
+        return int(words) if words else None
+    except ValueError:
+        return None
+
+
+def _program_value(name: str) -> str | None:
+    return (
+        program_output("sysctl", "-n", name)
+        if platform.system() == "Darwin" and not _has_function()
+        else None
+    )
+
+
+def _has_function() -> bool:
+    try:
+        return hasattr(ctypes.CDLL(None), "sysctlbyname")
+    except (OSError, TypeError):
+        return False
+
+
+def _sysctl_bytes(name: str) -> bytes | None:
+    """The bytes of one value, None where this system has no such name, or no sysctlbyname."""
+    try:
+        library = ctypes.CDLL(None)
+        length = ctypes.c_size_t(0)
+        if library.sysctlbyname(name.encode(), None, ctypes.byref(length), None, ctypes.c_size_t(0)) != 0:
+            return None
+        buffer = ctypes.create_string_buffer(length.value)
+        if library.sysctlbyname(name.encode(), buffer, ctypes.byref(length), None, ctypes.c_size_t(0)) != 0:
+            return None
+        return buffer.raw[: length.value]
+    except (OSError, AttributeError, ValueError, TypeError):
+        return None
+
 
 _SIZES = {1: "l1dcachesize", 2: "l2cachesize", 3: "l3cachesize"}
 _LEVELS_MOST = 4  # kinds of cores; chips have two, and the M5 three
@@ -40,32 +92,32 @@ def read_machine_macos() -> Machine:
     """
     translated = is_translated()
     arm = platform.machine() == "arm64" or translated
-    vendor = "Apple" if arm else text("machdep.cpu.vendor") or "unknown"
-    family, model = number("machdep.cpu.family"), number("machdep.cpu.model")
+    vendor = "Apple" if arm else sysctl_text("machdep.cpu.vendor") or "unknown"
+    family, model = sysctl_number("machdep.cpu.family"), sysctl_number("machdep.cpu.model")
     usual = typical_of(vendor, family, model)
-    line = number("hw.cachelinesize") or 64
+    line = sysctl_number("hw.cachelinesize") or 64
     caches: list[Cache] = []
     for level, key in _SIZES.items():
         # perflevel0 are the performance cores; the plain name is what older systems and Intel have
-        size = number(f"hw.perflevel0.{key}") or number(f"hw.{key}")
+        size = sysctl_number(f"hw.perflevel0.{key}") or sysctl_number(f"hw.{key}")
         geometry = usual.level(level)
         if size:
-            shared = (number("hw.perflevel0.cpusperl2") or 1) if level == 2 else 1
+            shared = (sysctl_number("hw.perflevel0.cpusperl2") or 1) if level == 2 else 1
             caches.append(Cache(level, size, geometry[1] if geometry else 16, line, shared, source="assumed"))
-    size = number("hw.perflevel0.l1icachesize") or number("hw.l1icachesize")
+    size = sysctl_number("hw.perflevel0.l1icachesize") or sysctl_number("hw.l1icachesize")
     return Machine(
         system=platform.system(),
         release=platform.release(),
         architecture=platform.machine(),  # x86_64 under Rosetta: such a run is compared with no other
-        cpu=text("machdep.cpu.brand_string") or platform.processor() or "unknown",
+        cpu=sysctl_text("machdep.cpu.brand_string") or platform.processor() or "unknown",
         vendor=vendor,
         family=family,
         model=model,
-        stepping=number("machdep.cpu.stepping"),
-        cores=number("hw.logicalcpu") or os.cpu_count() or 1,
+        stepping=sysctl_number("machdep.cpu.stepping"),
+        cores=sysctl_number("hw.logicalcpu") or os.cpu_count() or 1,
         caches=tuple(caches),
-        memory_bytes=number("hw.memsize") or 0,
-        virtual="hypervisor" if number("kern.hv_vmm_present") else None,
+        memory_bytes=sysctl_number("hw.memsize") or 0,
+        virtual="hypervisor" if sysctl_number("kern.hv_vmm_present") else None,
         governor=None,
         max_mhz=None,  # Apple silicon does not tell it
         python=own_python(),
@@ -76,15 +128,15 @@ def read_machine_macos() -> Machine:
 
 def is_translated() -> bool:
     """Whether Rosetta translates this process from Intel's instructions to Apple's."""
-    return number("sysctl.proc_translated") == 1
+    return sysctl_number("sysctl.proc_translated") == 1
 
 
 def core_kinds() -> tuple[CoreKind, ...]:
     """The kinds of cores, fastest first; empty on Intel Macs, and on systems that do not tell them (macOS 11)."""
     kinds = []
-    for level in range(min(number("hw.nperflevels") or 0, _LEVELS_MOST)):
-        cores = number(f"hw.perflevel{level}.logicalcpu")
-        name = text(f"hw.perflevel{level}.name") or ("Performance", "Efficiency")[min(level, 1)]
+    for level in range(min(sysctl_number("hw.nperflevels") or 0, _LEVELS_MOST)):
+        cores = sysctl_number(f"hw.perflevel{level}.logicalcpu")
+        name = sysctl_text(f"hw.perflevel{level}.name") or ("Performance", "Efficiency")[min(level, 1)]
         if cores:
             kinds.append(CoreKind(name, cores))
     return tuple(kinds)
@@ -107,10 +159,92 @@ def _features(arm: bool, translated: bool) -> tuple[str, ...]:
     if translated:
         found.append("rosetta")
     if arm:
-        found += [name for key, name in _FEATURES.items() if number(f"hw.optional.arm.{key}")]
+        found += [name for key, name in _FEATURES.items() if sysctl_number(f"hw.optional.arm.{key}")]
     else:
-        listed = (
-            f"{text('machdep.cpu.features') or ''} {text('machdep.cpu.leaf7_features') or ''}".upper().split()
-        )
+        texts = (sysctl_text(f"machdep.cpu.{name}") or "" for name in ("features", "leaf7_features"))
+        listed = " ".join(texts).upper().split()
         found += [name.lower().replace("1.0", "") for name in _INTEL_FEATURES if name in listed]
     return tuple(found)
+
+
+# kOSThermalPressureLevel... of macOS (libkern/OSThermalNotification.h); 0 is Nominal.
+_PRESSURES = {1: "moderate", 2: "heavy", 3: "trapping", 4: "sleeping"}
+_LIMIT = re.compile(r"CPU_Speed_Limit\s*=\s*(\d{1,3})\b")
+_WARNING = re.compile(r"(thermal|performance) warning level\s*[=:]\s*(\d+)", re.IGNORECASE)
+_MODE = re.compile(r"^\s*(lowpowermode|powermode)\s+(\d)\b", re.MULTILINE)
+_SOURCE = re.compile(r"Now drawing from '([^']+)'")
+
+
+@dataclass(frozen=True)
+class MacPower:
+    """One look. `pressure` is the thermal level in words, "nominal" where nothing is held down; None: not told.
+
+    `limit` is the share of its clock (%) that the system allows the processor, which Intel Macs tell.
+    """
+
+    pressure: str | None = None
+    limit: int | None = None
+    low_power: bool | None = None
+    source: str | None = None  # "mains", "battery"
+
+    @property
+    def slowed(self) -> tuple[str, ...]:
+        """Why all clocks are held down, one phrase for each reason; a battery alone is none."""
+        found = []
+        if self.pressure not in (None, "nominal"):
+            found.append(f"thermal pressure: {self.pressure}")
+        if self.limit is not None and self.limit < 100:
+            found.append(f"processor limited to {self.limit} % of its clock for heat")
+        if self.low_power:
+            found.append("low power mode")
+        return tuple(found)
+
+
+def read_power() -> MacPower:
+    """The state of this Mac now; takes some 40 ms. All None on another system, or where nothing answers."""
+    level = program_output("notifyutil", "-g", "com.apple.system.thermalpressurelevel", seconds=2.0)
+    therm = program_output("pmset", "-g", "therm", seconds=2.0)
+    return MacPower(
+        pressure=parse_pressure(level) or parse_warning(therm),
+        limit=parse_clock_limit(therm),
+        low_power=parse_low_power(program_output("pmset", "-g", seconds=2.0)),
+        source=parse_power_source(program_output("pmset", "-g", "batt", seconds=2.0)),
+    )
+
+
+def parse_pressure(answer: str | None) -> str | None:
+    """`com.apple.system.thermalpressurelevel 2`, as notifyutil prints it, in words; None for anything else."""
+    digits = (answer or "").split()[-1:]
+    if not digits or not digits[0].isdecimal() or len(digits[0]) > 3:
+        return None
+    level = int(digits[0])
+    return "nominal" if level == 0 else _PRESSURES.get(level, f"level {level}")
+
+
+def parse_warning(answer: str | None) -> str | None:
+    """The warning that `pmset -g therm` shows; "nominal" where it says that it has recorded none."""
+    levels = [(match[1].lower(), int(match[2])) for match in _WARNING.finditer(answer or "")]
+    raised = [f"{kind} warning level {level}" for kind, level in levels if level > 0]
+    if raised:
+        return ", ".join(raised)
+    return "nominal" if levels or "No thermal warning level has been recorded" in (answer or "") else None
+
+
+def parse_clock_limit(answer: str | None) -> int | None:
+    """CPU_Speed_Limit of `pmset -g therm` in per cent; Apple silicon shows none."""
+    match = _LIMIT.search(answer or "")
+    return int(match[1]) if match else None
+
+
+def parse_low_power(answer: str | None) -> bool | None:
+    """Whether low power mode is on, by `pmset -g`: `lowpowermode 1`, or `powermode 1` on Macs that have a high one."""
+    modes = dict(_MODE.findall(answer or ""))
+    if not modes:
+        return None
+    return modes.get("powermode") == "1" or modes.get("lowpowermode") == "1"
+
+
+def parse_power_source(answer: str | None) -> str | None:
+    """`mains` or `battery`, by the first line of `pmset -g batt`."""
+    match = _SOURCE.search(answer or "")
+    return None if match is None else "battery" if "battery" in match[1].lower() else "mains"

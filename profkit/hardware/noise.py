@@ -11,7 +11,7 @@ from pathlib import Path
 
 from profkit.core.types import Check
 from profkit.hardware.conditions import Conditions, read_conditions
-from profkit.hardware.superuser import as_superuser
+from profkit.hardware.system import as_superuser
 
 GIB = 1 << 30
 
@@ -35,7 +35,7 @@ def judge_conditions(conditions: Conditions) -> tuple[Check, ...]:
 
 
 def _judge(seen: Conditions) -> Iterator[Check]:
-    yield _neighbours(seen)
+    yield _judge_load(seen)
     if seen.stolen is not None:
         bad = seen.stolen > STOLEN_MOST
         yield Check(
@@ -53,17 +53,17 @@ def _judge(seen: Conditions) -> Iterator[Check]:
             f"percentile of {jitter.rounds} rounds",
             "stop other work on this machine, and compare only runs of many samples" if bad else None,
         )
-    yield from _clock(seen)
+    yield from _judge_clock(seen)
     if seen.quota is not None and seen.quota < seen.cores:
         threads = max(1, int(seen.quota))
         yield Check(
             "container's processor limit",
             "limited",
             f"{seen.quota:g} cores' worth of time on {seen.cores} cores: threads beyond that are paused",
-            f"OMP_NUM_THREADS={threads}, or give whole cores: docker run --cpuset-cpus={_first(threads)}",
+            f"OMP_NUM_THREADS={threads}, or give whole cores: docker run --cpuset-cpus={_core_range(threads)}",
         )
     if seen.aslr is not None:
-        yield Check("address layout", "ok", _layout(seen.aslr))
+        yield Check("address layout", "ok", _describe_layout(seen.aslr))
     if seen.memory is not None:
         bad = seen.memory < MEMORY_LEAST
         yield Check(
@@ -82,7 +82,7 @@ def _judge(seen: Conditions) -> Iterator[Check]:
         )
 
 
-def _neighbours(seen: Conditions) -> Check:
+def _judge_load(seen: Conditions) -> Check:
     told: list[str] = []
     bad = False
     if seen.others is not None:
@@ -101,7 +101,7 @@ def _neighbours(seen: Conditions) -> Check:
     return Check("quiet machine", "limited" if bad else "ok", "; ".join(told), fix if bad else None)
 
 
-def _clock(seen: Conditions) -> Iterator[Check]:
+def _judge_clock(seen: Conditions) -> Iterator[Check]:
     if seen.slowed is not None:
         held = "; ".join(seen.slowed)
         yield Check(
@@ -134,11 +134,11 @@ def _clock(seen: Conditions) -> Iterator[Check]:
         yield Check("power", "limited", "on battery: the clock is held down", "plug the machine in")
 
 
-def _first(cores: int) -> str:
+def _core_range(cores: int) -> str:
     return "0" if cores == 1 else f"0-{cores - 1}"
 
 
-def _layout(level: int) -> str:
+def _describe_layout(level: int) -> str:
     if level == 0:
         return "not randomised: one layout, so a lucky one is not seen"
     return "randomised: timing takes several processes, so that a lucky layout is seen"

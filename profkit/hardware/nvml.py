@@ -184,7 +184,7 @@ def open_nvml() -> Nvml:
 
 
 @contextmanager
-def nvml() -> Iterator[Nvml]:
+def nvml_session() -> Iterator[Nvml]:
     """The library, initialised, and let go afterwards. Raises OSError where there is none, NvmlError."""
     found = open_nvml()
     try:

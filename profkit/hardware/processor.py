@@ -1,12 +1,14 @@
-"""Which processor this is, from /proc/cpuinfo: x86 by family and model, Arm by implementer and part."""
+"""The processor and its caches as one core sees them, and when not to believe what is told of them."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
+from profkit.core.types import Cache, Machine
 from profkit.hardware import tree
 
 # The features that decide which code path a library takes or which instrument works.
@@ -36,7 +38,9 @@ UNKNOWN = Processor("unknown", "unknown", None, None, None, frozenset())
 
 def read_processor(root: Path = Path("/"), core: int = 0) -> Processor:
     """The identity of `core` (of the first one, where that is not listed); UNKNOWN without /proc/cpuinfo."""
-    blocks = [tree.fields(block) for block in (tree.text(root, "proc/cpuinfo") or "").split("\n\n")]
+    blocks = [
+        tree.parse_fields(block) for block in (tree.read_text(root, "proc/cpuinfo") or "").split("\n\n")
+    ]
     listed = [block for block in blocks if block]
     if not listed:
         return UNKNOWN
@@ -95,3 +99,213 @@ def _number(value: str | None) -> int | None:
         return int(value, 0) if value else None
     except ValueError:
         return None
+
+
+@dataclass(frozen=True)
+class TypicalCaches:
+    """Geometry of one kind of processor: (bytes, ways) of L1I, L1D, L2 and, where it has one, L3."""
+
+    name: str
+    vendor: str | None
+    family: int | None
+    models: tuple[tuple[int, int], ...] | None
+    l1i: tuple[int, int]
+    l1d: tuple[int, int]
+    l2: tuple[int, int]
+    l3: tuple[int, int] | None
+
+    def level(self, level: int) -> tuple[int, int] | None:
+        """Size and ways of a data or unified level; None where the part has none."""
+        return {1: self.l1d, 2: self.l2, 3: self.l3}.get(level)
+
+    def fits(self, vendor: str, family: int | None, model: int | None) -> bool:
+        """True when this entry speaks of that processor."""
+        if self.vendor is not None and self.vendor != vendor:
+            return False
+        if self.family is not None and self.family != family:
+            return False
+        return self.models is None or any(low <= (model or 0) <= high for low, high in self.models)
+
+
+def typical_of(vendor: str, family: int | None, model: int | None) -> TypicalCaches:
+    """The entry of `typical_caches.json` for a processor; the last one fits every processor."""
+    return next(entry for entry in typical_table() if entry.fits(vendor, family, model))
+
+
+@lru_cache
+def typical_table() -> tuple[TypicalCaches, ...]:
+    """All entries, in the order they are tried."""
+    data = json.loads((Path(__file__).with_name("typical_caches.json")).read_text("utf-8"))
+    return tuple(
+        TypicalCaches(
+            name=entry["name"],
+            vendor=entry["vendor"],
+            family=entry["family"],
+            models=None if entry["models"] is None else tuple((low, high) for low, high in entry["models"]),
+            l1i=_bytes(entry["l1i"]),
+            l1d=_bytes(entry["l1d"]),
+            l2=_bytes(entry["l2"]),
+            l3=None if entry["l3"] is None else _bytes(entry["l3"]),
+        )
+        for entry in data["typical"]
+    )
+
+
+def _bytes(pair: list[int]) -> tuple[int, int]:
+    size, ways = pair
+    return size * 1024, ways
+
+
+KIB, MIB = 1024, 1024 * 1024
+
+# The smallest and largest that exist (L1: 8 KiB Atom to 192 KiB Apple; L2: 128 KiB to 72 MiB of Apple's and
+# Qualcomm's clusters; L3: 1 MiB to the 504 MiB of a Xeon 6 socket), with room for what comes next.
+_SIZES = {1: (4 * KIB, 512 * KIB), 2: (64 * KIB, 128 * MIB), 3: (512 * KIB, 1024 * MIB)}
+_AMD_L3_MOST = 128 * MIB  # one core sees one CCX: 96 MiB with stacked cache is the most built
+_WAYS_MOST = (
+    64  # 20 is the most of a real L3; a "fully associative" one is CPUID's word for "see another leaf"
+)
+_EMULATED = {(2, 4 * MIB, 16), (3, 16 * MIB, 16)}  # QEMU's stand-ins (target/i386/cpu.c, legacy_l2/l3_cache)
+
+
+@dataclass(frozen=True)
+class CacheReport:
+    """The geometry to work with, and in words what was not believed (`doubts`, empty where all was)."""
+
+    caches: tuple[Cache, ...]
+    instruction: Cache
+    doubts: tuple[str, ...] = ()
+
+
+def data_caches(machine: Machine) -> tuple[Cache, ...]:
+    """Data and unified caches of one core, L1 first."""
+    return tuple(sorted(machine.caches, key=lambda cache: cache.level))
+
+
+def data_cache(machine: Machine, level: int) -> Cache | None:
+    """The data or unified cache of that level, None where the machine has none."""
+    return next((cache for cache in machine.caches if cache.level == level), None)
+
+
+def instruction_cache(machine: Machine) -> Cache:
+    """The first-level instruction cache; the typical one (`assumed`) for a machine recorded without it."""
+    if machine.instruction_cache is not None:
+        return machine.instruction_cache
+    usual = typical_of(machine.vendor, machine.family, machine.model)
+    return Cache(1, *usual.l1i, source="assumed")
+
+
+def read_caches(root: Path, processor: Processor, cores: tuple[int, ...], virtual: bool) -> CacheReport:
+    """Geometry of the first of `cores` from sysfs, with what cannot be true replaced and named.
+
+    On a hybrid part this is a performance core, which Linux numbers first. Sizes and lines in bytes.
+    """
+    core = cores[0] if cores else 0
+    data, instruction = _from_sysfs(root, core)
+    usual = typical_of(processor.vendor, processor.family, processor.model)
+    doubts: list[str] = []
+    if not data:
+        doubts.append("the machine does not tell its caches")
+    believed: dict[int, Cache] = {}
+    emulated = virtual and all((c.level, c.size, c.ways) in _EMULATED for c in data if c.level in (2, 3))
+    for cache in data:
+        reason = _doubt(cache, believed, processor.vendor)
+        if reason is None and emulated and cache.level in (2, 3):
+            reason = "is what an emulator reports for every processor"
+        if reason is None:
+            believed[cache.level] = cache
+        else:
+            doubts.append(f"L{cache.level} ({_format_cache(cache)}) {reason}")
+            _assume(believed, usual, cache.level, len(cores))
+    for level in (1, 2, 3):
+        if level not in believed and (not data or level < 3 or virtual):
+            if data and not any(cache.level == level for cache in data) and usual.level(level):
+                doubts.append(f"L{level} is not told")
+            _assume(believed, usual, level, len(cores))
+    if instruction is None or _doubt(instruction, {}, processor.vendor) is not None:
+        if data:
+            doubts.append("L1 for instructions is not told or cannot be")
+        instruction = Cache(1, *usual.l1i, source="assumed")
+    ordered = tuple(believed[level] for level in sorted(believed))
+    if any(cache.source == "assumed" for cache in (*ordered, instruction)):
+        doubts.append(f"assumed instead: that of {usual.name}")
+    return CacheReport(ordered, instruction, tuple(doubts))
+
+
+def _assume(believed: dict[int, Cache], usual: TypicalCaches, level: int, cores: int) -> None:
+    geometry = usual.level(level)
+    if geometry is not None:
+        believed[level] = Cache(level, *geometry, shared=max(cores, 1) if level == 3 else 1, source="assumed")
+
+
+def _doubt(cache: Cache, below: dict[int, Cache], vendor: str) -> str | None:
+    """Why this geometry cannot be true, None where it can."""
+    low, high = _SIZES.get(cache.level, (4 * KIB, 4096 * MIB))
+    if vendor == "AuthenticAMD" and cache.level == 3:
+        high = _AMD_L3_MOST
+    smaller = max((other.size for other in below.values()), default=0)
+    rules = (
+        (cache.line not in (16, 32, 64, 128, 256), "has no possible line size"),
+        (cache.size <= 0, "has no size"),
+        (cache.ways <= 0, "does not tell its ways"),
+        (cache.level > 1 and cache.ways == 1, "would be direct-mapped, as no processor of today is"),
+        (cache.ways > _WAYS_MOST, "has more ways than any processor"),
+        (not low <= cache.size <= high, "is of a size no core has"),
+        (not _sets_exist(cache), "has a number of sets that cannot be"),
+        (cache.size < smaller, "is smaller than the level before it"),
+    )
+    return next((reason for wrong, reason in rules if wrong), None)
+
+
+def _sets_exist(cache: Cache) -> bool:
+    """Whole sets, and in a core's own caches a power of two: an L3 in slices may have, say, 12 * 1024."""
+    if cache.line <= 0 or cache.ways <= 0 or cache.size % (cache.line * cache.ways) != 0:
+        return False
+    sets = cache.size // (cache.line * cache.ways)
+    return cache.level >= 3 or sets & (sets - 1) == 0
+
+
+def _from_sysfs(root: Path, core: int) -> tuple[list[Cache], Cache | None]:
+    """Data and unified levels in order, and the first instruction cache, as sysfs tells them."""
+    folder = f"sys/devices/system/cpu/cpu{core}/cache"
+    data: dict[int, Cache] = {}
+    instruction: Cache | None = None
+    for index in range(16):  # no processor has more; a folder listing would follow a hostile tree
+        kind = tree.read_text(root, f"{folder}/index{index}/type")
+        level = tree.read_number(root, f"{folder}/index{index}/level")
+        if kind is None or level is None:
+            continue
+        cache = Cache(
+            level=level,
+            size=_size(tree.read_text(root, f"{folder}/index{index}/size")),
+            ways=tree.read_number(root, f"{folder}/index{index}/ways_of_associativity") or 0,
+            line=tree.read_number(root, f"{folder}/index{index}/coherency_line_size") or 0,
+            shared=max(
+                1, len(tree.parse_core_list(tree.read_text(root, f"{folder}/index{index}/shared_cpu_list")))
+            ),
+        )
+        if kind == "Instruction" and level == 1:
+            instruction = instruction or cache
+        elif kind in ("Data", "Unified"):
+            data.setdefault(level, cache)
+    ordered = [_with_ways(data[level]) for level in sorted(data)]
+    return ordered, instruction and _with_ways(instruction)
+
+
+def _with_ways(cache: Cache) -> Cache:
+    """A line of 0 is a kernel that does not tell it: 64 bytes is what x86 and Arm servers have."""
+    return replace(cache, line=64) if cache.line == 0 else cache
+
+
+def _size(content: str | None) -> int:
+    """`48K`, `32768K`, `32M` in bytes; 0 where it is no size."""
+    match = re.fullmatch(r"(\d{1,12})([KMG]?)", content or "")
+    if match is None:
+        return 0
+    unit = {"": 1, "K": KIB, "M": MIB, "G": 1024 * MIB}[match.group(2)]
+    return int(match.group(1)) * unit
+
+
+def _format_cache(cache: Cache) -> str:
+    size = f"{cache.size // MIB} MiB" if cache.size >= MIB else f"{cache.size // KIB} KiB"
+    return f"{size}, {cache.ways}-way, line {cache.line}"

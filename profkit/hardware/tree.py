@@ -9,7 +9,7 @@ _CHUNK = 64 * 1024  # /proc/sys answers ENOMEM to a read of 4 MiB (fs/proc/proc_
 CORE_LIMIT = 8192  # Linux's own upper bound for CONFIG_NR_CPUS; a longer list is nonsense
 
 
-def text(root: Path, path: str) -> str | None:
+def read_text(root: Path, path: str) -> str | None:
     """The content of a file below `root` without surrounding blanks, or None where it cannot be read."""
     try:
         with (root / path).open("rb", buffering=0) as file:
@@ -21,16 +21,16 @@ def text(root: Path, path: str) -> str | None:
         return None
 
 
-def number(root: Path, path: str) -> int | None:
+def read_number(root: Path, path: str) -> int | None:
     """The whole number a file holds, or None where there is none."""
-    content = text(root, path)
+    content = read_text(root, path)
     try:
         return int(content) if content else None
     except ValueError:
         return None
 
 
-def fields(content: str | None, separator: str = ":") -> dict[str, str]:
+def parse_fields(content: str | None, separator: str = ":") -> dict[str, str]:
     """`name: value` lines as a mapping; lines of another shape are passed over."""
     found: dict[str, str] = {}
     for line in (content or "").splitlines():
@@ -40,7 +40,7 @@ def fields(content: str | None, separator: str = ":") -> dict[str, str]:
     return found
 
 
-def core_list(content: str | None) -> tuple[int, ...]:
+def parse_core_list(content: str | None) -> tuple[int, ...]:
     """The kernel's list format (`0-3,8`) as core numbers; empty where it is not one."""
     cores: list[int] = []
     for part in (content or "").split(","):

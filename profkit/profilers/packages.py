@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from profkit.hardware import tree
-from profkit.hardware.superuser import as_superuser
+from profkit.hardware.system import as_superuser
 
 # Family -> (installer, its packages by tool). `{release}` is the running kernel's.
 _FAMILIES: dict[str, tuple[str, dict[str, str]]] = {
@@ -32,7 +32,7 @@ def install_line(tool: str, root: Path = Path("/"), superuser: bool | None = Non
     if system is None:
         return f"install {tool} with this system's package manager"
     installer, packages = _FAMILIES[system]
-    release = tree.text(root, "proc/sys/kernel/osrelease") or "$(uname -r)"
+    release = tree.read_text(root, "proc/sys/kernel/osrelease") or "$(uname -r)"
     line = f"{installer} {packages[tool].format(release=release)}"
     before = ("apt-get update",) if system in ("ubuntu", "debian") else ()  # a fresh image has no lists
     return as_superuser(*before, line, superuser=superuser)
@@ -40,7 +40,7 @@ def install_line(tool: str, root: Path = Path("/"), superuser: bool | None = Non
 
 def distribution(root: Path = Path("/")) -> str | None:
     """The family of this distribution, None where it is unknown."""
-    told = tree.fields(tree.text(root, "etc/os-release"), "=")
+    told = tree.parse_fields(tree.read_text(root, "etc/os-release"), "=")
     names = [told.get("ID", ""), *told.get("ID_LIKE", "").strip("\"'").split()]
     for name in names:
         plain = name.strip("\"'").lower().split("-")[0]

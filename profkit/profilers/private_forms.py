@@ -1,8 +1,10 @@
-"""How what is private looks, where nobody says what it is: tokens, addresses, identities, folders of a person."""
+"""What private text looks like: tokens, addresses, identities, folders of a person, environments."""
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Iterable
 
 # Forms that the givers of tokens document: Hugging Face, GitHub, GitLab, OpenAI and Anthropic, AWS, Slack, Google;
 # and JSON web tokens, which begin with {" in base 64. One of plain hex (Weights & Biases) its variable's name tells.
@@ -53,3 +55,31 @@ def plain_release(text: str) -> str:
     """
     found = re.match(r"#?[\d.]*", text)
     return found[0].rstrip(".") if found is not None else ""
+
+
+def environment_variables(text: str) -> Iterable[tuple[str, str]]:
+    """The names and values of an environment however it is written down."""
+    try:
+        told = json.loads(text)
+    except ValueError:
+        told = None
+    except RecursionError:
+        return
+    if isinstance(told, dict):
+        for name, value in told.items():
+            if isinstance(value, str):
+                yield str(name), value
+            elif isinstance(value, (list, dict)):
+                yield from environment_variables(json.dumps(value))
+        return
+    if isinstance(told, list):
+        for entry in told:
+            if isinstance(entry, str):
+                yield from environment_variables(entry)
+            elif isinstance(entry, dict):
+                yield from environment_variables(json.dumps(entry))
+        return
+    for line in re.split(r"[\n\x00]|(?<=[^=]);(?=[A-Za-z_]\w*=)", text):
+        name, mark, value = line.strip().partition("=")
+        if mark and re.fullmatch(r"[A-Za-z_]\w*", name):
+            yield name, value.strip("\"'")

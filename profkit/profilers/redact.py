@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from profkit.profilers import private_forms as forms
-from profkit.profilers.environment_text import variables
+from profkit.profilers.private_forms import environment_variables
 
 # Kinds of what is taken out, in the order in which they are told.
 ENVIRONMENT = "environment variables"
@@ -99,7 +99,7 @@ class Redactor:
     def learn_environment(self, text: str) -> int:
         """Learn the values of `NAME=value` lines, of a JSON object, or of a list of either; how many there were."""
         count = 0
-        for name, value in variables(text):
+        for name, value in environment_variables(text):
             count += 1
             if name in ("USER", "LOGNAME", "USERNAME", "SUDO_USER"):
                 self.learn(value, USER, strong=True)

@@ -93,7 +93,7 @@ def sweep_in(folder: Path) -> SweepDocument | None:
 
     if not (folder / JOURNAL).is_file():
         return None
-    from profkit.kernels.sweep.story import read_sweep
+    from profkit.kernels.sweep.journal import read_sweep
 
     return read_sweep(folder)
 
@@ -146,13 +146,13 @@ def _rendered(
         case "json":
             yield _json(documents, faults, alone=len(wish.sources) == 1)
         case "junit":
-            from profkit.reporting.junit import render as junit
+            from profkit.reporting.run_junit import render as junit
 
             yield junit(documents, strict=wish.strict)
         case "markdown":
             from profkit.reporting.markdown import STEP_SUMMARY
-            from profkit.reporting.markdown import render as markdown
             from profkit.reporting.markdown_text import block
+            from profkit.reporting.run_markdown import render as markdown
 
             for document in documents:
                 swept = _digest(document, color=False)
@@ -160,7 +160,7 @@ def _rendered(
         case "html":
             yield _page(documents[0], wish, progress)
         case _:
-            from profkit.reporting.terminal import render as terminal
+            from profkit.reporting.run_terminal import render as terminal
 
             for number, document in enumerate(documents):
                 yield ("\n" if number else "") + (_digest(document) or terminal(document))
@@ -181,7 +181,7 @@ def _page(document: RunDocument, wish: Wish, progress: Progress) -> str:
     from profkit.reporting.exports.sources import find_sources, is_document
     from profkit.reporting.exports.speedscope import stacks_of
     from profkit.reporting.html.collect import extras_of
-    from profkit.reporting.html.page import render
+    from profkit.reporting.html.run_page import render
 
     source = wish.sources[0]
     folder = source.parent if source.name == FILE_NAME else source
@@ -195,9 +195,9 @@ def _page(document: RunDocument, wish: Wish, progress: Progress) -> str:
 
 def _json(documents: Sequence[RunDocument], faults: Sequence[ProfkitError], *, alone: bool) -> str:
     if alone:
-        from profkit.reporting.json import render
+        from profkit.reporting.json import run
 
-        return render(documents[0])
+        return run(documents[0])
     errors = [{"message": fault.message, "fix": fault.fix} for fault in faults]
     whole = {"schema": "profkit.runs/1", "runs": [to_json(one) for one in documents], "errors": errors}
     return json.dumps(whole, ensure_ascii=False, allow_nan=False, indent=1) + "\n"

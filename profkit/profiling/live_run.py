@@ -17,7 +17,7 @@ from profkit.core.progress import Progress
 from profkit.core.run_folder import write_run
 from profkit.core.signals import hurried
 from profkit.core.types import Gpu, PassPlan, PassResult, Plan, Reading, RunDocument, Scope, Summary, Timing
-from profkit.hardware.moment import look
+from profkit.hardware.conditions import read_moment
 from profkit.profiling.recording.marks import entered_region, forget
 from profkit.profiling.recording.passes import Setting, record_pass, skipped
 from profkit.profiling.recording.peaks import record_peaks
@@ -151,7 +151,7 @@ class LiveRun:
 
     def _timing(self, plan: PassPlan) -> TimingRecord:
         budget = self._context.budget * len(plan.steps)
-        before = look("before timing", devices=bool(self._run.gpus))
+        before = read_moment("before timing", devices=bool(self._run.gpus))
         self.grow(moments=(before,))
         try:
             record = record_timing(
@@ -161,7 +161,7 @@ class LiveRun:
                 budget,
                 lambda timings: self.grow(timings=timings),
             )
-            self.grow(moments=(before, look("after timing", devices=bool(self._run.gpus))))
+            self.grow(moments=(before, read_moment("after timing", devices=bool(self._run.gpus))))
             return record
         except (KeyboardInterrupt, Interrupted):
             self._cut(plan)

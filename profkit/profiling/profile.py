@@ -25,7 +25,7 @@ from profkit.profiling.live_run import LiveRun
 from profkit.profiling.recording.step import require_space
 from profkit.profiling.workload import describe, seems_marked
 from profkit.reporting.html.write import write_page
-from profkit.reporting.markdown import render as render_markdown
+from profkit.reporting.run_markdown import render as render_markdown
 
 PASSES = get_args(PassName)
 

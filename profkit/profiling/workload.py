@@ -13,7 +13,7 @@ from pathlib import Path
 from profkit.backends.passes import head_of
 from profkit.core.errors import UsageError
 from profkit.core.types import Workload
-from profkit.runtime.passes.command import python_of
+from profkit.runtime.passes.command import find_interpreter
 
 
 def describe(command: Sequence[str], name: str | None = None) -> Workload:
@@ -43,12 +43,12 @@ def describe(command: Sequence[str], name: str | None = None) -> Workload:
         folder = os.getcwd()
     except OSError as error:
         raise UsageError("the folder you are in is gone", "cd to one that exists") from error
-    return Workload(tuple(command), name or _name(command), folder, python_of(command))
+    return Workload(tuple(command), name or _name(command), folder, find_interpreter(command))
 
 
 def _name(command: Sequence[str]) -> str:
     """`python -O bench/x.py --n 3` is called `x`, `python -m pkg.mod` `mod`, `./prog --fast` `prog`."""
-    if python_of(command) is not None:
+    if find_interpreter(command) is not None:
         for position, word in enumerate(command[1:], start=1):
             if word == "-m" and position + 1 < len(command):
                 return command[position + 1].rpartition(".")[2]

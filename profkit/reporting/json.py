@@ -1,11 +1,206 @@
-"""A run as its own JSON document, the same that stands in run.json."""
+"""Results as JSON documents, one schema each: the fields of the types, without NaN."""
 
 from __future__ import annotations
 
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from profkit.core.codec import plain
 from profkit.core.run_folder import to_text
-from profkit.core.types import RunDocument
+from profkit.core.types import (
+    Accepted,
+    Check,
+    Comparison,
+    Entry,
+    Json,
+    MetricOutcome,
+    Plan,
+    Replay,
+    RunDocument,
+    Trend,
+)
 
 
-def render(document: RunDocument) -> str:
-    """One JSON document of schema "profkit.run/1"."""
+def run(document: RunDocument) -> str:
+    """Schema "profkit.run/1", the same that stands in run.json."""
     return to_text(document)
+
+
+def comparison(found: Comparison) -> str:
+    """Schema "profkit.comparison/1"."""
+    return _text("profkit.comparison/1", _fields(found)).rstrip("\n")
+
+
+def plan(planned: Plan) -> str:
+    """Schema "profkit.plan/1"."""
+    return _text("profkit.plan/1", _fields(planned))
+
+
+def checks(done: Sequence[Check]) -> str:
+    """Schema "profkit.checks/1": the doctor's checks as a list."""
+    return _text("profkit.checks/1", {"checks": tuple(done)})
+
+
+# ---------------------------------------------------------------- history
+
+
+def history(entries: Sequence[Entry], accepted: Sequence[Accepted], path: str, total: int) -> str:
+    """Schema "profkit.history/1": the runs without their values, newest first; `total` counts all that are stored."""
+    runs = [{k: v for k, v in _fields(entry).items() if k != "values"} for entry in reversed(entries)]
+    return _text(
+        "profkit.history/1", {"history": path, "total": total, "runs": runs, "accepted": tuple(accepted)}
+    )
+
+
+def entry(stored: Entry) -> str:
+    """Schema "profkit.entry/1": one run with its values and raw samples."""
+    return _text("profkit.entry/1", _fields(stored))
+
+
+def added(rows: Sequence[Mapping[str, object]], errors: Sequence[Mapping[str, object]], path: str) -> str:
+    """Schema "profkit.added/1": what became of each path."""
+    return _text("profkit.added/1", {"history": path, "runs": list(rows), "errors": list(errors)})
+
+
+def history_change(verb: str, path: str, fields: Mapping[str, object]) -> str:
+    """Schema "profkit.history-change/1": what `prune`, `accept`, `mark` and `export` did."""
+    return _text("profkit.history-change/1", {"verb": verb, "history": path, **fields})
+
+
+# ---------------------------------------------------------------- over time
+
+
+def trends(found: Sequence[Trend], path: str) -> str:
+    """Schema "profkit.trends/1": each trend with its points and the indices of its change points."""
+    return _text("profkit.trends/1", {"history": path, "trends": [trend_fields(trend) for trend in found]})
+
+
+def trend_of_file(trend: Trend, path: str, column: str, by: str | None, rows: Sequence[int]) -> str:
+    """Schema "profkit.trend/1": `change_points` are indices into `values`, `rows` the first row of each value."""
+    fields = trend_fields(trend)
+    body: dict[str, Json] = {
+        "file": path,
+        "column": column,
+        "by": by,
+        "change_points": fields["change_points"],
+        "changes": fields["changes"],
+        "values": [point.value if point.valid else None for point in trend.series.points],
+        "labels": [point.started for point in trend.series.points],
+        "rows": list(rows),
+        **{name: fields[name] for name in ("noise", "detectable", "autocorrelation", "notes")},
+    }
+    return _text("profkit.trend/1", body)
+
+
+def trend_fields(trend: Trend) -> dict[str, Json]:
+    """One trend: whose it is, its points, its epochs, and the changes with the ratio that each makes."""
+    series = trend.series
+    return {
+        "workload": series.key.workload,
+        "backend": series.key.backend,
+        "metric": series.key.metric,
+        "scope": plain(series.key.scope),
+        "unit": series.unit,
+        "better": series.better,
+        "change_points": [change.index for change in trend.change_points],
+        "changes": [{**_fields(change), "ratio": plain(change.ratio)} for change in trend.change_points],
+        "epochs": plain(trend.epochs),
+        "points": [{k: v for k, v in _fields(p).items() if k != "groups"} for p in series.points],
+        "noise": plain(trend.noise),
+        "detectable": plain(trend.detectable),
+        "autocorrelation": plain(trend.autocorrelation),
+        "notes": plain(trend.notes),
+    }
+
+
+def replays(found: Sequence[Replay], path: str) -> str:
+    """Schema "profkit.replay/1": per series the outcome of every night, and how often there was each."""
+    series = [
+        {
+            "workload": one.series.key.workload,
+            "backend": one.series.key.backend,
+            "metric": one.series.key.metric,
+            "scope": plain(one.series.key.scope),
+            "rule": list(one.rule),
+            "alarms": sum(o.outcome == "regressed" and o.code != "standing" for o in one.outcomes),
+            "outcomes": dict(Counter(outcome.outcome for outcome in one.outcomes)),
+            "nights": [
+                {"entry": point.entry, "started": point.started, **_outcome(outcome)}
+                for point, outcome in zip(one.series.points, one.outcomes, strict=True)
+            ],
+        }
+        for one in found
+    ]
+    body = {"schema": "profkit.replay/1", "history": path, "series": series}
+    return json.dumps(body, indent=2, allow_nan=False) + "\n"
+
+
+def _outcome(outcome: MetricOutcome) -> dict[str, Json]:
+    return {
+        "outcome": outcome.outcome,
+        "code": outcome.code,
+        "step": outcome.step,
+        "reason": outcome.reason,
+        "since": outcome.since,
+    }
+
+
+# ---------------------------------------------------------------- scrubbed copies
+
+
+class RemovedKind(Protocol):
+    """A kind of private text that a scrubbed copy lacks."""
+
+    @property
+    def kind(self) -> str:
+        """What it was: `user name`."""
+
+    @property
+    def count(self) -> int:
+        """How often it stood there."""
+
+    @property
+    def examples(self) -> Sequence[str]:
+        """What stands there now."""
+
+
+class FileLeftOut(Protocol):
+    """A file that a scrubbed copy does not have."""
+
+    @property
+    def name(self) -> str:
+        """Its path in the run."""
+
+    @property
+    def reason(self) -> str:
+        """Why."""
+
+    @property
+    def fix(self) -> str | None:
+        """What would bring its content along."""
+
+
+def scrubbed(
+    source: str, output: str, removed: Sequence[RemovedKind], left_out: Sequence[FileLeftOut]
+) -> str:
+    """Schema "profkit.scrub/1"."""
+    body = {
+        "source": source,
+        "output": output,
+        "removed": [{"kind": r.kind, "count": r.count, "examples": list(r.examples)} for r in removed],
+        "left_out": [{"name": left.name, "reason": left.reason, "fix": left.fix} for left in left_out],
+    }
+    return _text("profkit.scrub/1", body)
+
+
+def _fields(value: object) -> dict[str, Json]:
+    body = plain(value)
+    assert isinstance(body, dict)
+    return body
+
+
+def _text(schema: str, body: Mapping[str, object]) -> str:
+    whole = plain({"schema": schema, **body})
+    return json.dumps(whole, ensure_ascii=False, allow_nan=False, indent=1) + "\n"

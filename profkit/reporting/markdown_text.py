@@ -38,9 +38,10 @@ def block(text: str) -> str:
     return f"{fence}text\n{text.rstrip()}\n{fence}\n"
 
 
-def grid_of(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table; titles and cells are Markdown already."""
-    lines = [" | ".join(columns), " | ".join("---" for _ in columns)]
+def grid_of(columns: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[bool] = ()) -> str:
+    """A table; titles and cells are Markdown already. `numeric` columns are aligned at the right."""
+    aligned = numeric or [False] * len(columns)
+    lines = [" | ".join(columns), " | ".join("--:" if right else "---" for right in aligned)]
     return "\n".join(f"| {line} |" for line in [*lines, *(" | ".join(row) for row in rows)])
 
 

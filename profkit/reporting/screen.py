@@ -1,4 +1,4 @@
-"""A console that renders into a string: 80 columns, colour only on a terminal, nothing read as markup."""
+"""Lines and tables of a terminal, as a string: 80 columns, colour only on a terminal, nothing read as markup."""
 
 from __future__ import annotations
 
@@ -7,16 +7,19 @@ import os
 import re
 import shutil
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from profkit.analysis.kernel_names import narrower
 from profkit.core.formatting import shortened
 from profkit.reporting.plain_text import harmless
+from profkit.reporting.view import TableColumn
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
+Part = str | tuple[str, str]  # plain, or with a style of rich
 WIDTH = 80
 # Between a number and its unit, and behind < and >, no line may end. Rich wraps at every kind of blank, also
 # at the no-break one, so a private character stands there until the text is done.
@@ -27,6 +30,11 @@ _NUMBER = re.compile(r"[±+<-]?\d[^█-▏;:]{,25}|-")  # with its unit and a re
 _BREAKABLE = 4
 _NAME = 20  # characters that a name keeps at least
 _PROSE = 100  # columns beyond which sentences are tiring to read, however wide the screen is
+
+
+def is_number(text: str) -> bool:
+    """Whether a cell holds a number with its unit, or a dash for none."""
+    return _NUMBER.fullmatch(text) is not None
 
 
 class Screen:
@@ -52,15 +60,11 @@ class Screen:
             legacy_windows=False,
         )
 
-    def line(self, *parts: str | tuple[str, str], indent: int = 0, hang: int = 0) -> None:
+    def line(self, *parts: Part, indent: int = 0, hang: int = 0) -> None:
         """One paragraph of plain and (text, style) parts, wrapped with a hanging indent."""
         from rich.padding import Padding
-        from rich.text import Text
 
-        text = Text()
-        for part in parts:
-            words, style = (part, "") if isinstance(part, str) else part
-            text.append(_safe(words), style=style)
+        text = _text(parts)
         if hang == 0:
             self.console.print(Padding(text, (0, 0, 0, indent)), width=self._prose)
             return
@@ -81,58 +85,69 @@ class Screen:
 
         self.console.print(Text(" " * indent).append(harmless(text), style=style), soft_wrap=True)
 
-    def heading(self, text: str) -> None:
+    def heading(self, *parts: Part) -> None:
         """An empty line and a bold one."""
         self.console.print()
-        self.line((text, "bold"))
+        self.line(*(part if isinstance(part, tuple) else (part, "bold") for part in parts))
 
-    def labelled(
-        self, label: tuple[str, str], *parts: str | tuple[str, str], width: int, indent: int = 2
-    ) -> None:
+    def labelled(self, label: Part, *parts: Part, width: int, indent: int = 2) -> None:
         """A label in a column of `width`, and beside it a paragraph that stays in its own column."""
+        from rich.padding import Padding
         from rich.table import Table
 
         grid = Table.grid(padding=(0, 1, 0, 0))
         grid.add_column(width=width, no_wrap=True)
         grid.add_column(ratio=1, overflow="fold")  # rich's default cuts a long word off
-        grid.add_row(self._text(label), self._text(*parts))
-        from rich.padding import Padding
-
+        grid.add_row(_text([label]), _text(parts))
         self.console.print(Padding(grid, (0, 0, 0, indent)), width=self._prose)
 
-    def table(self, columns: tuple[str, ...], rows: tuple[tuple[str, ...], ...], indent: int = 2) -> None:
-        """A table without a frame: words to the left, numbers to the right; one that is too wide in several parts."""
+    def table(self, columns: Sequence[str], rows: Sequence[Sequence[str]], indent: int = 2) -> None:
+        """A table of plain texts: a column is aligned as numbers where all of its cells are some."""
+        made = []
+        for number, title in enumerate(columns):
+            cells = [row[number] for row in rows]
+            numeric = number > 0 and all(map(is_number, cells)) and set(cells) != {"-"}
+            made.append(TableColumn(title, numeric, kernel=number == 0 and title != "range"))
+        self.grid(made, [[[cell] for cell in row] for row in rows], indent)
+
+    def grid(
+        self, columns: Sequence[TableColumn], rows: Sequence[Sequence[Sequence[Part]]], indent: int = 2
+    ) -> None:
+        """A table without a frame; one that is too wide stands in several parts, each with the first column."""
+        names = [_plain(row[0]) for row in rows]
         if len(columns) >= _BREAKABLE and rows:
-            rows = self._named_shorter(columns, rows, indent)
+            shorter = self._shorter_names(columns, rows, names, indent)
+            rows = [
+                row if new == old else [[new], *row[1:]]
+                for row, old, new in zip(rows, names, shorter, strict=True)
+            ]
         for number, part in enumerate(self._parts(columns, rows, indent)):
             if number:
                 self.blank()
-            self._table(
-                tuple(columns[n] for n in part), tuple(tuple(r[n] for n in part) for r in rows), indent
-            )
+            self._grid([columns[n] for n in part], [[row[n] for n in part] for row in rows], indent)
 
-    def _named_shorter(
-        self, columns: tuple[str, ...], rows: tuple[tuple[str, ...], ...], indent: int
-    ) -> tuple[tuple[str, ...], ...]:
-        """The rows with names as long as they can be without a part more than the shortest ones need."""
-        natural = max(len(text) for text in (columns[0], *(row[0] for row in rows)))
+    def _shorter_names(
+        self,
+        columns: Sequence[TableColumn],
+        rows: Sequence[Sequence[Sequence[Part]]],
+        names: Sequence[str],
+        indent: int,
+    ) -> list[str]:
+        """Names as long as they can be without a part more than the shortest ones need."""
+        natural = max(len(text) for text in (columns[0].title, *names))
         least = min(natural, max(_NAME, (self.console.width - indent) // 3))
         fewest = len(self._parts(columns, rows, indent, least))
         width = next(
             w for w in range(natural, least - 1, -1) if len(self._parts(columns, rows, indent, w)) == fewest
         )
-        # A range is named by whoever marked it: that is no C++, of which namespaces and parameters could be left out.
-        shorter = shortened if columns[0] == "range" else narrower
-        plain = [harmless(row[0]) for row in rows]
-        names = [name if len(name) <= width else shorter(name, width) for name in plain]
-        if len(set(names)) < len({row[0] for row in rows}):
-            return rows
-        return tuple((name, *row[1:]) for name, row in zip(names, rows, strict=True))
+        shorten = narrower if columns[0].kernel else shortened
+        made = [name if len(name) <= width else shorten(name, width) for name in names]
+        return made if len(set(made)) == len(set(names)) else list(names)
 
     def _parts(
         self,
-        columns: tuple[str, ...],
-        rows: tuple[tuple[str, ...], ...],
+        columns: Sequence[TableColumn],
+        rows: Sequence[Sequence[Sequence[Part]]],
         indent: int,
         first: int | None = None,
     ) -> list[tuple[int, ...]]:
@@ -140,34 +155,39 @@ class Screen:
         from rich.cells import cell_len
 
         everything = tuple(range(len(columns)))
-        wide = [max(cell_len(text) for text in (columns[n], *(r[n] for r in rows))) + 2 for n in everything]
+        wide = [
+            max(cell_len(text) for text in (columns[n].title, *(_plain(row[n]) for row in rows))) + 2
+            for n in everything
+        ]
         if first is not None:
             wide[0] = first + 2
-        room = self.console.width - indent
-        if len(columns) < _BREAKABLE or sum(wide) - 2 <= room:
+        space = self.console.width - indent
+        if len(columns) < _BREAKABLE or sum(wide) - 2 <= space:
             return [everything]
         parts: list[tuple[int, ...]] = []
         used = 0
         for number in everything[1:]:
             used += wide[number]
-            if not parts or used - 2 > room:
+            if not parts or used - 2 > space:
                 parts.append((0, number))
                 used = wide[0] + wide[number]
             else:
                 parts[-1] = (*parts[-1], number)
         return parts
 
-    def _table(self, columns: tuple[str, ...], rows: tuple[tuple[str, ...], ...], indent: int) -> None:
+    def _grid(
+        self, columns: Sequence[TableColumn], rows: Sequence[Sequence[Sequence[Part]]], indent: int
+    ) -> None:
         from rich.padding import Padding
         from rich.table import Table
 
         table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", show_edge=False, pad_edge=False)
-        for number, title in enumerate(columns):
-            cells = [row[number] for row in rows]
-            right = number > 0 and all(_NUMBER.fullmatch(cell) for cell in cells) and set(cells) != {"-"}
-            table.add_column(_safe(title), justify="right" if right else "left", overflow="fold")
+        for column in columns:
+            table.add_column(
+                _safe(column.title), justify="right" if column.numeric else "left", overflow="fold"
+            )
         for row in rows:
-            table.add_row(*(self._text((cell, "")) for cell in row))
+            table.add_row(*map(_text, row))
         self.console.print(Padding(table, (0, 0, 0, indent)))
 
     @property
@@ -183,14 +203,19 @@ class Screen:
         lines = (line.rstrip() for line in self._buffer.getvalue().replace(_GLUE, " ").split("\n"))
         return "\n".join(lines).strip("\n") + "\n"
 
-    def _text(self, *parts: str | tuple[str, str]) -> Text:
-        from rich.text import Text
 
-        text = Text()
-        for part in parts:
-            words, style = (part, "") if isinstance(part, str) else part
-            text.append(_safe(words), style=style)
-        return text
+def _plain(parts: Sequence[Part]) -> str:
+    return harmless("".join(part if isinstance(part, str) else part[0] for part in parts))
+
+
+def _text(parts: Sequence[Part]) -> Text:
+    from rich.text import Text
+
+    text = Text()
+    for part in parts:
+        words, style = (part, "") if isinstance(part, str) else part
+        text.append(_safe(words), style=style)
+    return text
 
 
 def _width() -> int:

@@ -1,224 +1,225 @@
-"""A run for the terminal: what was profiled, its time, the verdicts, what to do first, then the tables."""
+"""Any view for the terminal: the title and what it comes to, then block by block. A short form fits two screens."""
 
 from __future__ import annotations
 
-import shlex
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
-from profkit.core.types import RunDocument, Summary
-from profkit.reporting.order import (
-    FIRST,
-    LAST,
-    SIGNS,
-    WORDS,
-    actions,
-    command,
-    common_causes,
-    conditions,
-    cost,
-    gpu_lines,
-    machine_line,
-    time_line,
-    title_of,
-    troubles,
+from profkit.reporting.chart_blocks import TrendChart, trend_plot
+from profkit.reporting.screen import Part, Screen
+from profkit.reporting.view import (
+    Block,
+    Commands,
+    DataTable,
+    Detail,
+    Facts,
+    Findings,
+    Fold,
+    Item,
+    Items,
+    Paragraph,
+    Section,
+    Status,
+    Statuses,
+    Style,
+    Text,
+    View,
+    plain_text,
+    spans,
 )
-from profkit.reporting.plain_text import typed_apart
-from profkit.reporting.screen import Screen
-from profkit.reporting.terminal_verdicts import STYLES, show_verdicts
 
-STATES = {"complete": "", "running": "bold yellow", "interrupted": "bold yellow", "failed": "bold red"}
-BRIEF = (
-    "Kernels by GPU time",
-    "Timeline",
-    "Copies",
-    "Encoders by GPU time",
-)  # tables that are shown where details were not asked for
-IN_KERNELS = ("occupancy", "bandwidth", "access", "execution")  # what the table of kernels has in a column
-FACT = 64  # characters of a fact about the tool's session: longer ones (lists of metrics) stand in report.md alone
-ROWS = 4  # notes of a summary that are shown where details were not asked for
+COLOURS: dict[Status, str] = {
+    Status.FAIL: "red",
+    Status.REFUSED: "red",
+    Status.INVALID: "yellow",
+    Status.UNKNOWN: "yellow",
+    Status.CHANGED: "yellow",
+    Status.BETTER: "green",
+    Status.NEW: "cyan",
+    Status.PASS: "green",
+    Status.NONE: "dim",
+}
+_WEIGHTS = {Style.STRONG: "bold", Style.SOFT: "dim"}
+_LABEL = 24  # columns that the names of facts take at most
+_PLOT = 100
 
 
-def render(
-    document: RunDocument,
-    folder: Path | None = None,
-    *,
-    details: bool = True,
-    color: bool | None = None,
-    width: int | None = None,
-) -> str:
-    """The run as text of at most `width` (80) columns; a long line to type is not broken.
+def render(view: View, *, details: bool = True, color: bool | None = None, width: int | None = None) -> str:
+    """The view as text of at most `width` (80) columns; a line to type is not broken.
 
-    `folder` is the run's folder, for the closing lines. Without `details` it fits two screens: the verdicts, and of
-    every concern its headline. `color` None: colour where standard output is a terminal and NO_COLOR is not set.
+    Without `details` tables have their first rows, folded sections their headlines. `color` None: colour where
+    standard output is a terminal and NO_COLOR is not set.
     """
-    screen = Screen(color, width)
-    _head(screen, document)
-    first = [s for s in document.summaries if s.concern in FIRST]
-    last = [s for s in document.summaries if s.concern in LAST]
-    _to_do(screen, document)
-    for summary in first:
-        _summary(screen, summary, details=details)
-    show_verdicts(screen, document, details=details)
-    if details:
-        for summary in document.summaries:
-            if summary not in first and summary not in last:
-                _summary(screen, summary)
-    else:
-        _headlines(screen, document)
-    for summary in last:
-        _summary(screen, summary, details=details)
-    _notes(screen, document, details=details)
-    _passes(screen, document)
-    _conditions(screen, document)
-    _where_next(screen, document, folder)
-    return screen.text()
+    terminal = _Terminal(Screen(color, width), details=details)
+    terminal.head(view)
+    terminal.blocks(view.blocks)
+    return terminal.screen.text()
 
 
-def _head(screen: Screen, document: RunDocument) -> None:
-    state = document.state if document.state != "complete" else ""
-    screen.line(
-        (document.name, "bold"),
-        f" on {document.backend}",
-        (f"  [{state}]" if state else "", STATES[document.state]),
-    )
-    if document.workload.command:
-        screen.line(("$ " + command(document), "dim"), hang=2)
-    machine = machine_line(document)
-    for line in (*gpu_lines(document), *([machine] if machine is not None else [])):
-        screen.line((line, "dim"), hang=2)
-    if document.failure is not None:
-        screen.line(("FAILED: ", "bold red"), document.failure, hang=2)
-    time = time_line(document)
-    gpu = next((s.headline for s in document.summaries if s.concern == "gpu"), None)
-    if time is not None or gpu is not None or document.verdicts or troubles(document):
-        screen.blank()
-    if time is not None:
-        screen.line("Time      ", (time, "bold"))
-    if gpu is not None:
-        screen.line("GPU       ", (gpu, "bold"), hang=10)
-    if document.verdicts:
-        screen.line("Verdicts  ", *_counted(document), hang=10)
-    finished = len(document.passes) - len(troubles(document))
-    if document.passes and troubles(document):
-        screen.line(f"Passes    {finished} of {len(document.passes)} finished; what did not is below")
+def _parts(text: Text, weight: str = "") -> list[Part]:
+    """The text for the screen; a colour needs no sign here, since signs are in the text."""
+    made: list[Part] = []
+    for span in spans(text):
+        colour = COLOURS[span.status] if span.status is not None else ""
+        words = f"{span.text} ({span.mark})" if span.mark else span.text
+        made.append((words, " ".join(filter(None, (_WEIGHTS.get(span.style, weight), colour)))))
+    return made
 
 
-def _counted(document: RunDocument) -> list[str | tuple[str, str]]:
-    """How many of each word for the run and its regions, and how many failures in single functions or kernels."""
-    whole = [v for v in document.verdicts if v.scope.kind in ("run", "region")]
-    parts: list[str | tuple[str, str]] = []
-    for word, style in STYLES.items():
-        number = sum(verdict.verdict == word for verdict in whole)
-        if number:
-            parts += [", " if parts else "", (f"{SIGNS[word]} {number} {WORDS[word]}", style)]
-    failed = {v.target for v in whole if v.verdict == "fail"} if document.backend == "cuda" else set()
-    inner = [
-        v for v in document.verdicts if v.verdict == "fail" and v not in whole and v.target not in failed
-    ]
-    if inner:
-        kind = "kernels alone" if document.backend == "cuda" else "functions"
-        parts.append(f"{'; ' if parts else ''}{len(inner)} FAIL in single {kind}")
-    return parts
+@dataclass
+class _Terminal:
+    screen: Screen
+    details: bool
+    indent: int = 0
+    _folded: list[Section] = field(default_factory=list)  # of which the short form has the headlines
 
-
-def _to_do(screen: Screen, document: RunDocument) -> None:
-    first = actions(document)
-    if not first:
-        return
-    screen.heading("What to do first" if len(first) > 1 else "What to do")
-    for number, action in enumerate(first, start=1):
-        words, typed = typed_apart(action.what)
-        if typed is not None and not words:
-            screen.typed(f"{number}. {typed}", "bold", indent=2)
+    def head(self, view: View) -> None:
+        """The verdict with its reason first, where there is one; else the title."""
+        headline = view.headline
+        if view.warning:
+            self.line(view.warning)
+        if view.label is not None:
+            reason = ["  ", *_parts(headline[0])] if headline else []
+            self.screen.line(*_parts(view.label.span), *reason, hang=2)
+            self.screen.line(*_parts(view.title, "dim"), hang=2)
+            headline = headline[1:]
         else:
-            screen.line(f"{number}. ", (action.what, "bold"), indent=2, hang=3)
-        screen.line((f"{SIGNS[action.verdict]} {action.why}", "dim"), indent=5, hang=2)
+            self.screen.line(*_parts(view.title, "bold"), hang=2)
+        if view.command:
+            self.screen.line((f"$ {view.command}", "dim"), hang=2)
+        for line in headline:
+            self.line(line)
+        if view.facts:
+            self.facts(Facts(view.facts))
+        if view.blocks and not isinstance(view.blocks[0], Section | Detail):
+            self.screen.blank()
 
+    def blocks(self, blocks: Sequence[Block]) -> None:
+        for block in blocks:
+            self.block(block)
+        self._in_short()
 
-def _headlines(screen: Screen, document: RunDocument) -> None:
-    causes = common_causes(document.verdicts)
-    told = [
-        summary
-        for summary in document.summaries
-        if summary.concern not in ("time", *FIRST, *LAST)  # the head has it, or it stands by itself
-        and not (document.backend == "cuda" and summary.concern in IN_KERNELS)
-        and not any(cause in summary.headline for cause in causes)  # said once, at the verdicts
-    ]
-    if not told:
-        return
-    screen.heading("In short")
-    width = max(len(summary.concern) for summary in told) + 1
-    for summary in told:
-        screen.labelled((summary.concern, "dim"), summary.headline, width=width)
+    def block(self, block: Block) -> None:
+        match block:
+            case Section():
+                self.section(block)
+            case Detail():
+                for part in block.blocks if self.details else block.brief:
+                    self.block(part)
+            case Paragraph(pre=True):
+                for text in plain_text(block.text).split("\n"):
+                    self.screen.typed(text, indent=self.indent)
+            case Paragraph():
+                self.line(block.text)
+            case Items():
+                self.items(block)
+            case Facts():
+                self.facts(block)
+            case DataTable():
+                self.table(block)
+            case Findings():
+                self.findings(block)
+            case Statuses():
+                self.statuses(block)
+            case Commands():
+                for text in block.lines:
+                    self.screen.typed(text, indent=self.indent)
+            case TrendChart():
+                for text in trend_plot(block.trend, min(self.screen.console.width, _PLOT)):
+                    self.screen.typed(text, indent=self.indent)
+            case _:
+                for part in block.plain():
+                    self.block(part)
 
+    def section(self, section: Section) -> None:
+        if section.fold is Fold.REFERENCE:
+            return
+        if section.fold is Fold.FOLDED and not self.details:
+            self._folded += [section] if section.headline else []
+            return
+        self._in_short()
+        if self.indent:
+            self.screen.blank()
+            self.screen.line((plain_text(section.title), "underline"), indent=self.indent)
+        else:
+            self.screen.heading(*_parts(section.title, "bold"))
+        before, self.indent = self.indent, max(2, self.indent)
+        if section.headline:
+            self.line(section.headline)
+        self.blocks(section.blocks)
+        self.indent = before
 
-def _summary(screen: Screen, summary: Summary, *, details: bool = True) -> None:
-    screen.heading(title_of(summary.concern))
-    if summary.concern != "gpu":  # the head has it
-        screen.line(summary.headline, indent=2)
-    for table in summary.tables:
-        if not table.rows or (not details and table.title not in BRIEF):
-            continue
-        screen.blank()
-        screen.line((table.title, "underline"), indent=2)
-        screen.table(table.columns, table.rows)
-        if table.note:
-            screen.line((table.note, "dim"), indent=2)
-    if summary.notes and summary.tables:
-        screen.blank()
-    for note in summary.notes[: None if details else ROWS]:
-        words, typed = typed_apart(note)
-        screen.line((f"- {words}", "dim"), indent=2, hang=2)
+    def _in_short(self) -> None:
+        """The headlines of the folded sections that stand beside each other."""
+        sections, self._folded = self._folded, []
+        if sections:
+            self.screen.heading("In short")
+            self.facts(Facts(tuple((plain_text(one.title), one.headline) for one in sections)), indent=2)
+
+    def line(self, text: Text, weight: str = "", *, first: str = "", indent: int = 0, hang: int = 2) -> None:
+        """A sentence; a line to type at its end stands below it, in one piece."""
+        parts = list(spans(text))
+        typed = parts.pop() if parts and parts[-1].style is Style.COMMAND else None
+        at = self.indent + indent
+        if typed is not None and not parts:
+            self.screen.typed(first + typed.text, weight, at)
+            return
+        self.screen.line(first, *_parts(tuple(parts), weight), indent=at, hang=max(hang, len(first)))
         if typed is not None:
-            screen.typed(typed, "dim", indent=4)
+            self.screen.typed(typed.text, weight, at + 2)
 
+    def items(self, items: Items) -> None:
+        shown = items.items if self.details or items.brief is None else items.items[: items.brief]
+        for number, item in enumerate(shown, 1):
+            first = f"{number}. " if items.ordered else "- "
+            known = item if isinstance(item, Item) else Item(item)
+            self.line(known.text, first=first)
+            for text in known.below:
+                self.line(text, "dim", indent=len(first))
+        self.count_left(len(items.items) - len(shown))
 
-def _passes(screen: Screen, document: RunDocument) -> None:
-    if not document.passes:
-        return
-    screen.heading("Passes")
-    rows = tuple((result.name, result.tool or "-", result.state, cost(result)) for result in document.passes)
-    screen.table(("pass", "tool", "state", "took"), rows)
-    for result in troubles(document):
-        reason = result.reason or "no reason is known"
-        screen.line(f"- {result.name} {result.state}: {reason}", indent=2, hang=2)
-        if result.fix:
-            screen.line(("  fix: ", "dim"), result.fix, indent=2, hang=7)
-        if result.log:
-            screen.line((f"  log: {result.log}", "dim"), indent=2, hang=7)
+    def count_left(self, left: int) -> None:
+        if left > 0:
+            self.line(f"and {left} more: --format json has all of them")
 
+    def facts(self, facts: Facts, indent: int = 0) -> None:
+        if facts.title:
+            self.line(facts.title, "underline")
+        width = min(_LABEL, max((len(name) for name, _ in facts.rows), default=0)) + 1
+        for name, text in facts.rows:
+            self.screen.labelled((name, "dim"), *_parts(text), width=width, indent=self.indent + indent)
 
-def _conditions(screen: Screen, document: RunDocument) -> None:
-    """What decides whether these numbers may be compared with others."""
-    if document.facts:
-        screen.heading("Measured under")
-        told = [f"{name}: {value}" for name, value in conditions(document).items() if len(value) <= FACT]
-        screen.line(("; ".join(told), "dim"), indent=2, hang=0)
+    def table(self, table: DataTable) -> None:
+        shown = table.rows if self.details or table.brief is None else table.rows[: table.brief]
+        if table.title:
+            self.screen.blank()
+            self.screen.line((table.title, "underline"), indent=self.indent)
+        self.screen.grid(table.columns, [[_parts(cell) for cell in row] for row in shown], self.indent)
+        if table.note:
+            self.line(table.note, "dim")
+        self.count_left(len(table.rows) - len(shown) + table.left)
 
+    def findings(self, findings: Findings) -> None:
+        for number, one in enumerate(findings.findings, 1):
+            self.line(one.what, "bold", first=f"{number}. ", hang=3)
+            if one.why:
+                self.screen.line(
+                    (f"{one.status.sign} ", "dim"), *_parts(one.why, "dim"), indent=self.indent + 3, hang=2
+                )
 
-def _notes(screen: Screen, document: RunDocument, *, details: bool) -> None:
-    """What readers had to say of their reports; in brief without how the workload was found, which the GPU has."""
-    told = [note for note in document.notes if details or not note.startswith("nothing is marked")]
-    if not told:
-        return
-    screen.heading("Notes")
-    for note in told[: None if details else ROWS]:
-        screen.line(f"- {note}", indent=2, hang=2)
-
-
-def _where_next(screen: Screen, document: RunDocument, folder: Path | None) -> None:
-    if folder is None:
-        return
-    screen.heading("Files")
-    screen.line(str(folder), indent=2)
-    page = "report.html  " if (folder / "report.html").is_file() else ""
-    screen.line((f"{page}report.md  run.json  artifacts/  logs/", "dim"), indent=4)
-    flame = next((a for p in document.passes for a in p.artifacts if a.endswith(".speedscope.json")), None)
-    if flame is not None:
-        screen.line((f"{flame}: a flame graph, opens at speedscope.app", "dim"), indent=4, hang=2)
-    screen.heading("Next")
-    screen.line(f"profkit summarize {shlex.quote(str(folder))}", indent=2, hang=2)
-    if document.state == "complete":
-        screen.line(f"profkit compare {shlex.quote(str(folder))} LATER_RUN", indent=2, hang=2)
-    if document.state in ("interrupted", "failed"):
-        screen.line("profkit doctor", indent=2, hang=2)
+    def statuses(self, statuses: Statuses) -> None:
+        """A label and a name in their columns, beside them the reason, and below it what else is said."""
+        width = max((len(row.label.span.text) for row in statuses.rows), default=0) + 1
+        for row in statuses.rows:
+            place = f"{row.place}: " if row.place else ""
+            self.screen.labelled(
+                *_parts(row.label.span),
+                (", ".join(row.names), "bold"),
+                "  " if row.names and (place or row.reason) else "",
+                place,
+                *_parts(row.reason),
+                width=width,
+                indent=self.indent,
+            )
+            for text in row.below:
+                self.line(text, "dim", indent=width + 1)

@@ -142,9 +142,14 @@ class Label:
     word: str
 
     @property
+    def sign(self) -> str:
+        """The status's sign."""
+        return self.status.sign
+
+    @property
     def span(self) -> Span:
         """Sign and word as one coloured span."""
-        return Span(f"{self.status.sign} {self.word}".rstrip(), Style.STRONG, self.status)
+        return Span(f"{self.sign} {self.word}".rstrip(), Style.STRONG, self.status)
 
 
 class Block:
@@ -295,6 +300,7 @@ class Statuses(Block):
     rows: tuple[StatusRow, ...]
     titles: tuple[str, str, str, str] = ("target", "threshold", "value", "in")
     label: str = "verdict"
+    below_title: str = "What to try"  # of what stands below the rows
 
     def plain(self) -> Sequence[Block]:
         """A table with the columns that hold anything, and below it what to try."""
@@ -311,7 +317,11 @@ class Statuses(Block):
         rows = tuple(tuple(cell(row) for _, cell in used) for row in self.rows)
         table = DataTable(tuple(TableColumn(title) for title, _ in used), rows)
         tries = tuple(Item(", ".join(row.names), row.below) for row in self.rows if row.below)
-        return (table, Section("What to try", (Items(tries),), fold=Fold.FOLDED)) if tries else (table,)
+        if not tries:
+            return (table,)
+        if not self.below_title:
+            return table, Items(tries)
+        return table, Section(self.below_title, (Items(tries),), fold=Fold.FOLDED)
 
 
 @dataclass(frozen=True)
@@ -368,7 +378,10 @@ class Annotations(Block):
 
 @dataclass(frozen=True)
 class View:
-    """A result as it is shown. `label` is its verdict; `headline` are the lines below the title."""
+    """A result as it is shown. `label` is its verdict; `headline` are the lines below it, the reason first.
+
+    `warning` stands above everything: what follows may not hold, or is not all of it.
+    """
 
     title: Text
     blocks: tuple[Block, ...]
@@ -376,6 +389,7 @@ class View:
     headline: tuple[Text, ...] = ()
     facts: tuple[tuple[str, Text], ...] = ()
     command: str = ""  # what was run
+    warning: Text = ""
 
 
 def walk(blocks: Sequence[Block]) -> Iterator[Block]:
@@ -387,21 +401,21 @@ def walk(blocks: Sequence[Block]) -> Iterator[Block]:
 
 
 def table(
-    titles: Sequence[str],
+    titles: Sequence[str | TableColumn],
     rows: Sequence[Sequence[Text]],
     *,
     words: int = 1,
     title: str = "",
     note: Text = "",
     brief: int | None = None,
-    kernel: bool = False,
+    left: int = 0,
 ) -> DataTable:
-    """A table whose first `words` columns hold words and the others numbers; `kernel`: the first has C++ names."""
+    """A table whose first `words` columns hold words and the others numbers, but for what is given as a column."""
     columns = tuple(
-        TableColumn(name, numeric=place >= words, kernel=kernel and not place)
+        TableColumn(name, numeric=place >= words) if isinstance(name, str) else name
         for place, name in enumerate(titles)
     )
-    return DataTable(columns, tuple(map(tuple, rows)), title, note, brief)
+    return DataTable(columns, tuple(map(tuple, rows)), title, note, brief, left)
 
 
 def notes(lines: Sequence[Text], title: str = "Notes", *, brief: int | None = None) -> tuple[Block, ...]:

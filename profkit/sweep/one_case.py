@@ -66,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(asked: argparse.Namespace) -> int:
     from profkit.kernels.operations.registry import canonical_implementation, canonical_operation
     from profkit.kernels.sweep.files import register
-    from profkit.kernels.sweep.grid import checked
+    from profkit.kernels.sweep.request import make_grid
 
     register(asked.files)
     sizes = asked.shape.split("x")
@@ -75,7 +75,7 @@ def _run(asked: argparse.Namespace) -> int:
 
         raise UsageError(f"{asked.shape} is no shape", "16x256x64: batch x sequence x dimension")
     (operation,) = canonical_operation(asked.operation)[:1]
-    grid = checked(
+    grid = make_grid(
         operations=(operation,),
         implementations_=(canonical_implementation(asked.implementation),),
         batches=(int(sizes[0]),),

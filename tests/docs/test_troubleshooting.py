@@ -8,7 +8,7 @@ import re
 import pytest
 
 from profkit.profilers.ncu import faults as ncu
-from profkit.profilers.ncu.permission import RESTRICTED
+from profkit.profilers.ncu.faults import RESTRICTED
 from profkit.profilers.nsys import faults as nsys
 from profkit.profilers.perf import faults as perf
 from profkit.profilers.valgrind import faults as valgrind

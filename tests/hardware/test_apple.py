@@ -9,7 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from profkit.hardware.apple import parse_displays, parse_ioreg, read_apple_gpus, why_unspecified
+from profkit.hardware.apple_gpu import (
+    explain_missing_specification,
+    parse_displays,
+    parse_ioreg,
+    read_apple_gpus,
+)
 from tests.mac_stand_in import DISPLAYS, IOREG, M3_MAX, accelerator, ioreg, programs
 
 
@@ -29,7 +34,7 @@ def test_an_apple_gpu_has_the_specification_of_its_chip_and_its_cores(mac) -> No
     assert (gpu.name, gpu.cores, gpu.chip, gpu.index) == ("Apple M3 Max", 30, "G15X", 0)
     assert (gpu.bandwidth, gpu.max_clock, gpu.memory_bytes) == (300e9, 1.38e9, 64 << 30)
     assert gpu.flops == pytest.approx(10.6e12, rel=0.01)
-    assert (gpu.virtual, gpu.capability, gpu.multiprocessors, why_unspecified(gpu)) == (
+    assert (gpu.virtual, gpu.capability, gpu.multiprocessors, explain_missing_specification(gpu)) == (
         None,
         None,
         None,
@@ -66,7 +71,7 @@ def test_the_gpus_of_an_intel_mac_have_no_specification(mac) -> None:  # type: i
     gpus = read_apple_gpus()
     assert [gpu.name for gpu in gpus] == ["Intel UHD Graphics 630", "AMD Radeon Pro 5300M"]
     assert {gpu.bandwidth for gpu in gpus} == {gpu.memory_bytes for gpu in gpus} == {None}
-    reason = why_unspecified(gpus[1])
+    reason = explain_missing_specification(gpus[1])
     assert reason is not None
     assert "not Apple's" in reason.reason
 
@@ -84,7 +89,7 @@ def test_a_virtual_machine_has_no_specification(mac) -> None:  # type: ignore[no
         None,
         None,
     )
-    assert "virtual machine" in str(why_unspecified(gpu))
+    assert "virtual machine" in str(explain_missing_specification(gpu))
 
 
 def test_a_mac_that_answers_nothing_has_no_gpu(mac) -> None:  # type: ignore[no-untyped-def]

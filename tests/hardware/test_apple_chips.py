@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from profkit.core.errors import Fault
-from profkit.hardware.apple_chips import Chip, all_chips, configurations_of, find_chip
+from profkit.hardware.apple_gpu import AppleChip, all_chips, configurations_of, find_chip
 
 
-def chip(name: str, cores: int | None = None) -> Chip:
+def chip(name: str, cores: int | None = None) -> AppleChip:
     found = find_chip(name, cores)
-    assert isinstance(found, Chip), found
+    assert isinstance(found, AppleChip), found
     return found
 
 

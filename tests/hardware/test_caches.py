@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from profkit.core.types import Cache
-from profkit.hardware.caches import data_cache, data_caches, instruction_cache
 from profkit.hardware.machine import cache_doubts, read_machine
-from profkit.hardware.typical import table, typical_of
+from profkit.hardware.processor import data_cache, data_caches, instruction_cache, typical_of, typical_table
 
 Tree = Callable[..., Path]
 KIB, MIB = 1024, 1024 * 1024
@@ -128,7 +127,7 @@ def test_the_typical_geometry_is_that_of_the_processors_generation(
 
 
 def test_every_typical_geometry_has_whole_sets_and_grows() -> None:
-    for entry in table():
+    for entry in typical_table():
         levels = [entry.l1d, entry.l2, *([entry.l3] if entry.l3 else [])]
         assert [size for size, _ in levels] == sorted({size for size, _ in levels}), entry.name
         assert all(size % (64 * ways) == 0 for size, ways in (entry.l1i, *levels)), entry.name

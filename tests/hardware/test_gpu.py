@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from profkit.core.types import Gpu
-from profkit.hardware import gpu, nvidia_smi, nvml
+from profkit.hardware import gpu, gpu_devices, nvml
 from profkit.hardware.gpu import driver_fault, read_gpus
-from profkit.hardware.gpu_chips import chip_of, multiprocessors_of
+from profkit.hardware.gpu_devices import chip_of, multiprocessors_of
 from tests.cuda_stand_in import nvidia as nvidia
 
 H200 = Gpu(
@@ -56,7 +56,7 @@ def machine(folder: Path, **files: str) -> Path:
 
 def test_what_a_device_is_set_to_and_how_it_is_now(library: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Both are asked of the devices that the workload sees, by its numbers."""
-    from profkit.hardware.moment import look
+    from profkit.hardware.conditions import read_moment
 
     library.setenv("STAND_IN_WATTS", "500")
     library.setenv("STAND_IN_LOCK", "1410")
@@ -64,7 +64,7 @@ def test_what_a_device_is_set_to_and_how_it_is_now(library: pytest.MonkeyPatch, 
     gpu = read_gpus({}, machine(tmp_path))[0]
     assert (gpu.power_limit, gpu.clock_lock) == (500.0, 1410e6)
     library.setenv("CUDA_VISIBLE_DEVICES", "1")
-    (seen,) = look("before timing", devices=True).devices
+    (seen,) = read_moment("before timing", devices=True).devices
     assert (seen.index, seen.clock, seen.temperature, seen.power) == (0, 1755e6, 41.0, 123.456)
 
 
@@ -134,9 +134,9 @@ def test_only_visible_devices_are_told_in_the_order_of_the_list(
     seen: list[str] = []
     library.setattr(gpu, "visible_gpus", lambda found, environ: seen.extend(d.uuid for d in found) or ())
     read_gpus({}, machine(tmp_path))
-    from profkit.hardware.gpu_visible import Device, visible_gpus
+    from profkit.hardware.gpu_devices import ListedGpu, visible_gpus
 
-    devices = [Device(Gpu(f"gpu {i}"), uuid) for i, uuid in enumerate(seen)]
+    devices = [ListedGpu(Gpu(f"gpu {i}"), uuid) for i, uuid in enumerate(seen)]
     found = visible_gpus(devices, {} if asked is None else {"CUDA_VISIBLE_DEVICES": asked})
     assert [device.name for device in found] == [f"gpu {number}" for number in expected]
     assert [device.index for device in found] == list(range(len(expected)))
@@ -280,7 +280,7 @@ def test_an_nvidia_smi_that_does_not_know_the_capability_is_asked_without_it(
     ],
 )
 def test_an_answer_of_another_shape_invents_nothing(text: str) -> None:
-    for device in nvidia_smi.parse(text, nvidia_smi.FIELDS):
+    for device in gpu_devices.parse_smi(text, gpu_devices.FIELDS):
         assert (device.gpu.memory_bytes, device.gpu.max_clock, device.gpu.chip) == (None, None, None)
 
 

@@ -11,11 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from profkit.hardware import apple_power
-from profkit.hardware.conditions import Conditions, read_conditions
+from profkit.hardware import macos
+from profkit.hardware.conditions import Conditions, read_conditions, read_moment
 from profkit.hardware.machine import cache_doubts, read_machine
 from profkit.hardware.macos import core_kinds
-from profkit.hardware.moment import look
 from profkit.hardware.noise import judge_conditions
 from tests.mac_stand_in import CALM, M3_MAX, programs
 
@@ -62,7 +61,7 @@ def test_a_guest_says_so(on_a_mac) -> None:  # type: ignore[no-untyped-def]
 
 def test_a_calm_mac_holds_nothing_down(on_a_mac) -> None:  # type: ignore[no-untyped-def]
     on_a_mac()
-    seen = look("before timing", devices=True)
+    seen = read_moment("before timing", devices=True)
     assert (seen.slowed, seen.power, seen.temperature, seen.clock) == ((), "mains", None, None)
     assert [(device.index, device.throttle, device.clock) for device in seen.devices] == [(0, (), None)]
     assert seen.load is not None
@@ -97,19 +96,19 @@ def test_a_calm_mac_holds_nothing_down(on_a_mac) -> None:  # type: ignore[no-unt
 )
 def test_a_mac_that_holds_its_clocks_down_says_why(on_a_mac, answers, slowed) -> None:  # type: ignore[no-untyped-def]
     on_a_mac(answers)
-    seen = look("after timing", devices=True)
+    seen = read_moment("after timing", devices=True)
     assert seen.slowed == slowed
     assert seen.devices[0].throttle == slowed
 
 
 def test_where_nothing_answers_nothing_is_told(on_a_mac) -> None:  # type: ignore[no-untyped-def]
     on_a_mac(dict.fromkeys(CALM, 1))
-    assert apple_power.read_power() == apple_power.Power()
+    assert macos.read_power() == macos.MacPower()
 
 
 @pytest.mark.parametrize("text", [None, "", "level", "com.apple.system.thermalpressurelevel: no", "9" * 40])
 def test_a_level_that_is_none_is_not_told(text: str | None) -> None:
-    assert apple_power.pressure_of(text) is None
+    assert macos.parse_pressure(text) is None
 
 
 def test_conditions_of_a_mac(on_a_mac) -> None:  # type: ignore[no-untyped-def]
@@ -136,7 +135,7 @@ def test_values_are_asked_of_the_c_library_where_it_has_them(tmp_path: Path) -> 
     source = Path(__file__).resolve().parents[1] / "stand_ins" / "macos_sysctl.c"
     subprocess.run([compiler, "-shared", "-fPIC", "-o", str(library), str(source)], check=True)
     code = (
-        "from profkit.hardware.sysctl import number, text\n"
+        "from profkit.hardware.macos import sysctl_number as number, sysctl_text as text\n"
         "print(text('machdep.cpu.brand_string'), number('hw.memsize'), number('kern.hv_vmm_present'),"
         " number('machdep.cpu.brand_string'), text('no.such.name'), number('no.such.name'), sep='|')"
     )

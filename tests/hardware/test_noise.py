@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.hardware.conditions import Conditions, read_conditions
-from profkit.hardware.jitter import Jitter, measure_jitter
+from profkit.hardware.conditions import Conditions, Jitter, measure_jitter, read_conditions
 from profkit.hardware.noise import judge_conditions, noise_checks
 
 Tree = Callable[..., Path]

@@ -11,10 +11,11 @@ import pytest
 
 from profkit.core.errors import MachineError, UnreadableReport
 from profkit.core.types import Peaks
-from profkit.hardware.bandwidth import MIB, array_bytes
 from profkit.hardware.machine import read_machine
 from profkit.hardware.peaks import (
+    MIB,
     SCHEMA,
+    array_bytes,
     combine_peaks,
     peaks_argv,
     peaks_environment,

@@ -22,8 +22,8 @@ from profkit.reporting.charts.trend import trend_chart
 from profkit.reporting.html.chart_figures import figures
 from profkit.reporting.html.escape import island
 from profkit.reporting.html.frame import page
-from profkit.reporting.html.page import render
 from profkit.reporting.html.part import Part
+from profkit.reporting.html.run_page import render
 
 ROOT = Path(__file__).parents[2]
 REPORT = ROOT / "tests" / "data" / "cuda" / "ncu" / "truths.full.ncu-rep"

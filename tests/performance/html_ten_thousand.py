@@ -21,7 +21,7 @@ from typing import Any
 from profkit.analysis.summaries.kernels import kernel_rows
 from profkit.core.formatting import quantity
 from profkit.reporting.html.kernel_columns import columns
-from profkit.reporting.html.page import render
+from profkit.reporting.html.run_page import render
 from tests import page_documents
 from tests.browser import started, why_not
 

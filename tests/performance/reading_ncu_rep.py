@@ -26,8 +26,8 @@ from time import perf_counter
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from profkit.profilers.ncu.blocks import blocks, records  # noqa: E402
-from profkit.profilers.ncu.wanted import wanted_names  # noqa: E402
+from profkit.profilers.ncu.blocks import read_blocks, read_records  # noqa: E402
+from profkit.profilers.ncu.launches import wanted_names  # noqa: E402
 from tests.profilers.ncu import writer as w  # noqa: E402
 
 AIM = 10.0  # times as fast as ncu_report
@@ -124,8 +124,8 @@ def write_like(path: Path, recorded: Path, kernels: int) -> None:
     """The recorded report, with its kernels again and again until there are `kernels`."""
     data = recorded.read_bytes()
     repeated = []
-    for block in blocks(data):
-        for part in records(data, block):
+    for block in read_blocks(data):
+        for part in read_records(data, block):
             if part.kind == "kernel":
                 payload = data[part.offset - 4 : part.offset + part.size]
                 header = w.number(1, 0) + w.number(2, 1) + w.lump(4, b"") + w.number(5, len(payload))

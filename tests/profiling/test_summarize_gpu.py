@@ -127,7 +127,8 @@ TRUTHS = {
 def test_a_recorded_report_is_shown_with_what_is_true_of_it(
     name: str, words: tuple[str, ...], fixtures: Path
 ) -> None:
-    from profkit.reporting import markdown, terminal
+    from profkit.reporting import run_markdown as markdown
+    from profkit.reporting import run_terminal as terminal
 
     document = examine.examine(fixtures / "cuda" / name)
     assert document.backend == "cuda"
@@ -149,20 +150,21 @@ RECORDED = sorted(
 @pytest.mark.parametrize("file", RECORDED, ids=lambda file: file.name)
 def test_every_report_that_we_recorded_has_a_screen_a_page_and_a_document(file: Path) -> None:
     from profkit.reporting import json as json_report
-    from profkit.reporting import markdown, terminal
+    from profkit.reporting import run_markdown as markdown
+    from profkit.reporting import run_terminal as terminal
 
     document = examine.examine(file)
     for width in (40, 80, 200):
         text = terminal.render(document, width=width, color=False)
         assert max(len(line) for line in text.split("\n")) <= width
     assert markdown.render(document)
-    assert json_report.render(document)
+    assert json_report.run(document)
     assert examine.judge_document(document, ()).summaries == document.summaries
 
 
 def test_a_report_of_nothing_keeps_no_target_and_says_why(tmp_path: Path) -> None:
     from profkit.cli.options import verdict_exit
-    from profkit.reporting import terminal
+    from profkit.reporting import run_terminal as terminal
     from tests.profilers.ncu import writer
 
     empty = writer.write(tmp_path / "empty.ncu-rep", writer.simple([]))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from profkit.profiling import summarize as examine
-from profkit.reporting import terminal
+from profkit.reporting import run_terminal as terminal
 from tests.profilers.ncu.test_nvidia_samples import sample
 
 TARGETS = ("occupancy", "memory-bandwidth", "bank-conflicts", "warp-efficiency", "coalescing")

@@ -9,10 +9,10 @@ from pathlib import Path
 from profkit.analysis.comparability import fingerprint_of
 from profkit.profiling.summarize import examine
 from profkit.regression.compare import compare
-from profkit.reporting.html.page import render
-from profkit.reporting.junit import render as junit
-from profkit.reporting.markdown import render as markdown
-from profkit.reporting.terminal import render as terminal
+from profkit.reporting.html.run_page import render
+from profkit.reporting.run_junit import render as junit
+from profkit.reporting.run_markdown import render as markdown
+from profkit.reporting.run_terminal import render as terminal
 from tests.conftest import ROOT
 
 M1 = ROOT / "tests" / "data" / "xctrace" / "m1"

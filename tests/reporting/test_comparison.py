@@ -11,11 +11,11 @@ import pytest
 
 from profkit.core.types import Cause, Comparison, Revision
 from profkit.regression.compare import compare
-from profkit.reporting.comparison_json import render as as_json
-from profkit.reporting.comparison_markdown import render as as_markdown
-from profkit.reporting.comparison_terminal import render as as_text
+from profkit.reporting.json import comparison as as_json
 from tests import comparison_schema, documents, gpu_documents
 from tests.comparison_documents import kernel, run, traced, value
+from tests.reporting.shown import comparison_markdown as as_markdown
+from tests.reporting.shown import comparison_text as as_text
 
 HOSTILE = (
     'void </script><script>alert("x")</script>|`*_[a](http://b)`<\x1b[31m' + "T, " * 1500 + ">()\n\ud800"
@@ -97,7 +97,7 @@ def test_what_disturbed_the_measuring_is_told_and_is_no_reason() -> None:
 def test_a_refusal_says_what_would_change_it_and_force_is_said_on_top() -> None:
     assert "fix: --force" in as_text(ALL[3], color=False)
     assert as_text(ALL[4], color=False).startswith("FORCED")
-    assert "**Forced" in as_markdown(ALL[4])
+    assert "**FORCED" in as_markdown(ALL[4])
 
 
 def test_markdown_shows_what_came_from_outside_and_obeys_none_of_it() -> None:

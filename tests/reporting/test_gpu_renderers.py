@@ -13,10 +13,13 @@ import pytest
 from profkit.core.types import RUN, KernelTime, Plan, RunDocument, Scope, Verdict
 from profkit.profiling.evaluate_targets import judge_document, targets_for
 from profkit.reporting import json as json_report
-from profkit.reporting import markdown, order, terminal
-from profkit.reporting import plan as plan_report
+from profkit.reporting import order
+from profkit.reporting import run_markdown as markdown
+from profkit.reporting import run_terminal as terminal
+from profkit.reporting.views import plan as plan_view
 from tests import gpu_documents as gpu
 from tests import run_schema
+from tests.reporting.shown import text_of
 
 FOLDER = Path("reports/20261120-054700-gated_mlp-cuda")
 HOSTILE = (
@@ -316,14 +319,14 @@ def test_markdown_has_the_same_order_with_all_columns_whole_names_conditions_and
 def test_json_is_the_published_document() -> None:
     schema = jsonschema.Draft202012Validator(json.loads(run_schema.PUBLISHED.read_text()))
     for document in DOCUMENTS.values():
-        schema.validate(json.loads(json_report.render(document)))
+        schema.validate(json.loads(json_report.run(document)))
 
 
 # ---------------------------------------------------------------- plan
 
 
 def test_a_plan_shows_what_is_counted_its_replays_and_its_cost() -> None:
-    text = plan_report.render(gpu.plan(), color=False)
+    text = text_of(plan_view.view(gpu.plan()))
     assert "about 1.5 times the time of a plain run (6.50 s)" in " ".join(text.split())
     assert "2 launch configurations, 98.0 % of the GPU time:" in text
     row = next(line for line in text.split("\n") if "nvjet" in line)
@@ -331,7 +334,7 @@ def test_a_plan_shows_what_is_counted_its_replays_and_its_cost() -> None:
     assert "metric_7 and" in " ".join(text.split())
     assert "32 more (--format json has them all)" in " ".join(text.split())
     assert max(len(line) for line in text.split("\n")) <= 80
-    assert len(json.loads(plan_report.render_json(gpu.plan()))["passes"][2]["kernels"]) == 2
+    assert len(json.loads(json_report.plan(gpu.plan()))["passes"][2]["kernels"]) == 2
 
 
 def test_a_plan_that_knows_no_replays_yet_leaves_their_column_out() -> None:
@@ -339,6 +342,6 @@ def test_a_plan_that_knows_no_replays_yet_leaves_their_column_out() -> None:
     bare = replace(
         counters, kernels=tuple(replace(k, replays=None, seconds=None, launch=None) for k in counters.kernels)
     )
-    text = plan_report.render(Plan("cuda", "standard", (bare,)), color=False)
+    text = text_of(plan_view.view(Plan("cuda", "standard", (bare,))))
     assert "replay passes" not in text
     assert "84.0 %" in text

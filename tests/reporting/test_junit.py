@@ -9,8 +9,9 @@ from xml.etree import ElementTree
 import pytest
 
 from profkit.core.types import RUN, RunDocument, Scope, Verdict, VerdictWord
-from profkit.reporting.junit import render
-from profkit.reporting.junit_text import Case, Suite, junit_text
+from profkit.reporting import junit
+from profkit.reporting.run_junit import render
+from profkit.reporting.view import Case, Cases, View
 from tests import documents
 from tests.reporting.test_renderers import hostile, judged
 
@@ -137,10 +138,9 @@ def test_the_machine_stands_in_the_properties() -> None:
     "name", ["]]>", "a\x00b\x1b[31m", "\ud800", "￾￿", "<script>&'\"", "x" * 4096, "\n\t", "", "日本"]
 )
 def test_any_name_gives_xml_that_can_be_read_back(name: str) -> None:
-    suite = Suite(
-        name, [Case(name, name, "failure", name, name + "\n" + name)], name, 1.0, {name: name}, name
-    )
-    case = check_shape(junit_text([suite]))[0].findall("testcase")[0]
+    cases = (Case(name, name, "failure", name, name + "\n" + name),)
+    suite = Cases(name, cases, name, 1.0, ((name, name),), name)
+    case = check_shape(junit.render([View("", (suite,))]))[0].findall("testcase")[0]
     assert 0 < len(case.attrib["name"]) <= 250
 
 
@@ -155,4 +155,4 @@ def test_any_name_gives_xml_that_can_be_read_back(name: str) -> None:
     ],
 )
 def test_a_time_stamp_is_utc_without_a_zone(started: str, stamp: str) -> None:
-    assert check_shape(junit_text([Suite("s", [], started)]))[0].attrib["timestamp"] == stamp
+    assert check_shape(junit.render([View("", (Cases("s", (), started),))]))[0].attrib["timestamp"] == stamp

@@ -10,14 +10,15 @@ import pytest
 from profkit.core.types import RUN, Directive, PassPlan, Scope, Series, SeriesKey, Step
 from profkit.profiling.evaluate_targets import judge_document, targets_for
 from profkit.regression.history import entry_of
-from profkit.reporting.history import render_show
-from profkit.reporting.trend import title_of
+from profkit.reporting.views.history import entry_view
+from profkit.reporting.views.trend import title_of
 from tests import metal_documents
+from tests.reporting.shown import text_of
 
 
 def test_an_entry_tells_encoders() -> None:
     document = judge_document(metal_documents.run(), targets_for("mps"))
-    told = render_show(entry_of(document), color=False, width=100)
+    told = text_of(entry_view(entry_of(document)), width=100)
     assert "encoder MPSMatrixMultiplication" in told
     assert "gpu.utilization" in told
     assert not re.search(r"\bkernels?\b(?! release)", told)

@@ -14,7 +14,9 @@ from profkit.core.types import MetalAbsent, MetalProcess, MetalTrace, MetalWork,
 from profkit.profiling.evaluate_targets import judge_document, targets_for
 from profkit.profiling.summarize import examine
 from profkit.reporting import json as json_report
-from profkit.reporting import markdown, order, terminal
+from profkit.reporting import order
+from profkit.reporting import run_markdown as markdown
+from profkit.reporting import run_terminal as terminal
 from profkit.reporting.screen import Screen
 from tests import metal_documents as metal
 from tests import run_schema
@@ -105,7 +107,7 @@ def test_markdown_shows_names_and_obeys_none(document: RunDocument) -> None:
 
 @every_document
 def test_the_document_is_valid_and_holds_no_number_that_is_none(document: RunDocument) -> None:
-    told = json.loads(json_report.render(document), parse_constant=lambda word: pytest.fail(word))
+    told = json.loads(json_report.run(document), parse_constant=lambda word: pytest.fail(word))
     jsonschema.validate(told, run_schema.schema())
 
 

@@ -28,13 +28,16 @@ from profkit.core.types import (
     Workload,
 )
 from profkit.profiling.evaluate_targets import judge_document, targets_for
-from profkit.reporting import checks as checks_report
 from profkit.reporting import json as json_report
-from profkit.reporting import markdown, order, terminal
-from profkit.reporting import plan as plan_report
+from profkit.reporting import order
+from profkit.reporting import run_markdown as markdown
+from profkit.reporting import run_terminal as terminal
 from profkit.reporting.plain_text import harmless
+from profkit.reporting.views import checks as checks_view
+from profkit.reporting.views import plan as plan_view
 from tests import documents, run_schema
 from tests.documents import reading
+from tests.reporting.shown import text_of
 
 FOLDER = Path("reports/20261120-054700-gated_mlp-cpu")
 HOSTILE = (
@@ -340,7 +343,7 @@ def test_a_code_span_cannot_be_closed_from_inside(text: str, span: str) -> None:
 
 def test_json_is_the_published_document() -> None:
     for document in (judged(), hostile(), documents.empty()):
-        data = json.loads(json_report.render(document))
+        data = json.loads(json_report.run(document))
         jsonschema.Draft202012Validator(json.loads(run_schema.PUBLISHED.read_text())).validate(data)
         assert data["schema"] == "profkit.run/1"
 
@@ -351,24 +354,24 @@ def test_json_is_the_published_document() -> None:
 def test_a_plan_names_passes_counters_cost_and_what_is_skipped() -> None:
     skipped = PassPlan("trace", "perf", skipped="perf was refused", fix="sysctl kernel.perf_event_paranoid=1")
     plan = Plan("cpu", "standard", (*documents.plan().passes[:2], skipped, documents.plan().passes[4]))
-    text = plan_report.render(plan, color=False)
+    text = text_of(plan_view.view(plan))
     assert "Plan: cpu, depth standard. Nothing was run." in text
-    assert "+ timing  3 runs of the workload; about 3.2 times the time of a plain run" in text
-    assert "- trace (perf)  skipped: perf was refused" in text
+    assert "+ timing\n  3 runs of the workload; about 3.2 times the time of a plain run" in text
+    assert "- trace (perf)\n  skipped: perf was refused" in text
     assert "fix: sysctl kernel.perf_event_paranoid=1" in text
     assert "counters: Ir, Dr, Dw" in text
-    assert "In all 3 passes, 1 skipped: about 65 times the time of a plain run." in text
+    assert "In all\n  3 passes, 1 skipped: about 65 times the time of a plain run." in text
     assert max(len(line) for line in text.split("\n")) <= 80
 
 
 def test_a_plan_of_unknown_cost_says_so() -> None:
     plan = Plan("cpu", "gate", (PassPlan("timing", None),))
-    assert "cost not known" in plan_report.render(plan, color=False)
-    assert plan_report.render(plan, color=False).endswith("In all 1 pass.\n")
+    assert "cost not known" in text_of(plan_view.view(plan))
+    assert text_of(plan_view.view(plan)).endswith("In all\n  1 pass.\n")
 
 
 def test_a_plan_as_json_is_one_document() -> None:
-    data = json.loads(plan_report.render_json(documents.plan()))
+    data = json.loads(json_report.plan(documents.plan()))
     assert data["schema"] == "profkit.plan/1"
     assert [p["name"] for p in data["passes"]] == ["timing", "cprofile", "tracemalloc", "trace", "counters"]
 
@@ -382,22 +385,22 @@ CHECKS = (
 
 
 def test_checks_have_state_detail_version_and_fix() -> None:
-    text = checks_report.render(CHECKS, color=False)
+    text = text_of(checks_view.view(CHECKS))
     for part in ("~ LIMITED", "✓ OK", "✗ MISSING", "✗ REFUSED", "3.19.0", "fix: pip install torch"):
         assert part in text
-    assert text.endswith("1 OK, 1 LIMITED, 1 MISSING, 1 REFUSED; 3 lines above would change something.\n")
+    assert text.startswith("1 OK, 1 LIMITED, 1 MISSING, 1 REFUSED; 3 lines below would change something.\n")
     assert max(len(line) for line in text.split("\n")) <= 80
     assert "\x1b" not in text
 
 
 def test_checks_as_json_are_one_document() -> None:
-    data = json.loads(checks_report.render_json(CHECKS))
+    data = json.loads(json_report.checks(CHECKS))
     assert data["schema"] == "profkit.checks/1"
     assert data["checks"][1] == {
         "name": "valgrind", "state": "ok", "detail": "ran a program in 0.6 s", "fix": None, "path": None,
         "version": "3.19.0",
     }  # fmt: skip
-    assert checks_report.render((), color=False) == "nothing was checked.\n"
+    assert text_of(checks_view.view(())) == "nothing was checked.\n"
 
 
 # ---------------------------------------------------------------- any text
@@ -419,7 +422,7 @@ def test_any_text_renders_and_stays_within_the_screen(text: str) -> None:
     for line in terminal.render(document, color=False).split("\n"):
         assert cell_len(line) <= 80
     markdown.render(document)
-    json.loads(json_report.render(document))
+    json.loads(json_report.run(document))
 
 
 def test_unknown_verdicts_of_one_cause_are_told_in_one_line_without_details() -> None:

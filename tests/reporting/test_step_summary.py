@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from profkit.core.types import RUN, Scope, Summary, Table, Verdict, VerdictWord
-from profkit.reporting import markdown
-from profkit.reporting.markdown import STEP_SUMMARY, render
+from profkit.reporting import run_markdown as markdown
 from profkit.reporting.markdown_text import escaped, fitted, folded, grid_of
+from profkit.reporting.run_markdown import STEP_SUMMARY, render
 from tests import documents
 from tests.reporting.test_renderers import judged
 

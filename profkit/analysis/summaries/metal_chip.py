@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from profkit.core.errors import Fault
 from profkit.core.types import Gpu, MetalTrace, RunDocument
-from profkit.hardware.apple_chips import find_chip
+from profkit.hardware.apple_gpu import find_chip
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from profkit.backends.cpu.groups import (
 )
 from profkit.backends.instruments import START_SECONDS, comparable_facts, cpu_step, is_of_region, read_step
 from profkit.core.types import RUN, Counter, Machine, PassPlan, Reading, Source
-from profkit.hardware import sysctl
+from profkit.hardware import macos
 from profkit.profilers.perf.counter_groups import check_drift, merge_groups
 from profkit.profilers.xctrace.command import CPU_COUNTERS
 from profkit.profilers.xctrace.cpu_events import Event, plan_groups, read_events
@@ -52,7 +52,7 @@ def choose_counting(machine: Machine, xctrace: XctraceAbility) -> CountingChoice
     lacking = xctrace.lacks(template=CPU_COUNTERS)
     if lacking is not None:
         return CountingChoice(chip, reason=lacking, fix=xctrace.fix)
-    cputype, subtype, family = (sysctl.number(name) for name in _KIND)
+    cputype, subtype, family = (macos.sysctl_number(name) for name in _KIND)
     events = read_events(chip, cputype, subtype, family)
     groups = plan_groups(events) if events is not None else ()
     if events is None or not groups:

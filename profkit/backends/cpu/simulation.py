@@ -10,7 +10,7 @@ from profkit.backends import PassFindings, PlanState, RunContext
 from profkit.backends.passes import divide_counters, divide_profile, read_region_work
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import Cache, Counter, Depth, Directive, PassPlan, Report, Step, Switch
-from profkit.hardware.caches import data_cache, instruction_cache
+from profkit.hardware.processor import data_cache, instruction_cache
 from profkit.profilers.valgrind.command import (
     COST,
     COST_NOTE,

@@ -81,7 +81,7 @@ def running_holders(root: Path = Path("/")) -> tuple[str, ...]:
         folders = [folder.name for folder in (root / "proc").iterdir() if folder.name.isdigit()]
     except OSError:
         return ()
-    names = {tree.text(root, f"proc/{pid}/comm") for pid in folders}
+    names = {tree.read_text(root, f"proc/{pid}/comm") for pid in folders}
     return tuple(sorted(name for name in names if name in _HOLDERS))
 
 
@@ -245,7 +245,7 @@ def sudo_checks(environ: Mapping[str, str] = os.environ) -> Iterator[Check]:
     """Whether sudo took the caller's Python away: it replaces PATH by its own (secure_path), also with -E."""
     if "SUDO_UID" not in environ:
         return
-    from profkit.profilers.ncu.permission import superuser_line
+    from profkit.profilers.ncu.faults import superuser_line
 
     found = shutil.which("python", path=environ.get("PATH")) or shutil.which(
         "python3", path=environ.get("PATH")

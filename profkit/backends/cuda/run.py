@@ -17,7 +17,7 @@ from profkit.backends.passes import ALL_PASSES, PassTable, PlannedRun
 from profkit.core.types import Depth, PassName, PassPlan, PassResult, Plan, Switch
 from profkit.profilers.ncu.probe import NcuAbility, probe_ncu
 from profkit.profilers.nsys.probe import NsysAbility, probe_nsys
-from profkit.runtime.passes.interpreter import has_module
+from profkit.runtime.passes.command import has_module
 
 # Triton's autotuner runs every candidate thousands of times. With this it keeps what it found on the disk: the first
 # pass tunes, and all later ones launch what that one launched, on which the plan of the counters builds.

@@ -21,7 +21,7 @@ from profkit.core.types import Directive, KernelTime, PassPlan, Report, Step, Sw
 from profkit.profilers.nsys.command import export_argv, nsys_argv
 from profkit.profilers.nsys.probe import NsysAbility
 from profkit.profilers.registry import recognise_format
-from profkit.runtime.passes.command import hosted
+from profkit.runtime.passes.command import host_command
 
 NSYS_SECONDS = 1.3  # start, stop and writing the report, for a trace of few seconds
 EXPORT_SECONDS = 0.4
@@ -122,7 +122,7 @@ def plan_torch(
     argv: Sequence[str] | None = context.workload.command
     reason: str | None = None
     if not state.marked:
-        argv, reason = hosted(context.workload.command, "torch", Path(prefix))
+        argv, reason = host_command(context.workload.command, "torch", Path(prefix))
     if argv is None:
         return PassPlan("trace", "nsys", skipped=f"{why}; and torch's profiler: {reason}", fix=fix)
     switch = Switch("torch-profiler", output=prefix) if state.marked else None

@@ -50,7 +50,7 @@ class MpsBackend:
                 f"--backend mps: Metal exists only on macOS, and this is {platform.system() or 'another system'}",
                 "record on a Mac (wrappers/xctrace.sh), bring the exported tables, then: profkit summarize FOLDER",
             )
-        from profkit.hardware.apple import read_apple_gpus
+        from profkit.hardware.apple_gpu import read_apple_gpus
 
         return read_apple_gpus()
 

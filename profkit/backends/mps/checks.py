@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from profkit.core.types import Check, Gpu
-from profkit.hardware.apple import why_unspecified
+from profkit.hardware.apple_gpu import explain_missing_specification
 from profkit.profilers.trial import attempt
 from profkit.profilers.xctrace.checks import GPU_COUNTERS
 
@@ -97,7 +97,7 @@ def mps_checks() -> Iterator[Check]:
     if platform.system() != "Darwin":
         yield Check("mps backend", "missing", _ELSEWHERE, "--backend cpu")
         return
-    from profkit.hardware.apple import read_apple_gpus
+    from profkit.hardware.apple_gpu import read_apple_gpus
     from profkit.hardware.macos import is_translated
     from profkit.profilers.xctrace.probe import probe_xctrace
 
@@ -148,7 +148,7 @@ def _device(gpu: Gpu) -> Check:
     ]
     about = ", ".join(part for part in peaks if part)
     detail = f"{gpu.name}{f' ({about} by its specification)' if about else ''}"
-    fault = why_unspecified(gpu)
+    fault = explain_missing_specification(gpu)
     if fault is None or gpu.virtual is not None:
         return Check(f"GPU {gpu.index}", "ok", detail)
     return Check(f"GPU {gpu.index}", "limited", f"{detail}: {fault.reason}", fault.fix)

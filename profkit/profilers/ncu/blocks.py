@@ -1,4 +1,4 @@
-"""How an .ncu-rep is laid out: a file header, then blocks, each a header and the records it announces.
+"""How an .ncu-rep is laid out: protobuf messages in blocks.
 
     "NVR\\0"  u32 length, FileHeader
     block:   u32 length, BlockHeader, payload of PayloadSize bytes =
@@ -7,7 +7,9 @@
              {u32 length, RangeResult}   x NumRangeResults, then CmdlistResult, GraphResult alike
 
 All numbers are little-endian. Metric names are ids into the string tables of all block headers, one after the other.
-Source: Nsight Compute 2025.3, extras/FileFormat/ProfilerReport.proto; read in reports of 2020.3 to 2025.3.
+Source: Nsight Compute 2025.3, extras/FileFormat/ProfilerReport.proto; read in reports of 2020.3 to 2025.3. Protobuf is
+read without its library ("Encoding", protobuf.dev): fields by number, from anything that gives integers by index and
+bytes by slice (`bytes`, `mmap`), so a field that nobody asks for costs its tag and its length, whatever it holds.
 """
 
 from __future__ import annotations
@@ -15,9 +17,81 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from mmap import mmap
+from typing import Literal, TypeAlias
 
-from profkit.profilers.ncu.wire import LENGTH, VARINT, Buffer, Malformed, fields
+Buffer: TypeAlias = "bytes | bytearray | mmap"
+
+VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
+_FIXED = {FIXED64: 8, FIXED32: 4}
+
+
+class Malformed(ValueError):
+    """The bytes are no message: `offset` is where it shows, the text says how."""
+
+    def __init__(self, offset: int, text: str) -> None:
+        super().__init__(f"{text} at byte {offset}")
+        self.offset, self.text = offset, text
+
+
+def read_varint(data: Buffer, at: int, end: int) -> tuple[int, int]:
+    """The number at `at`, and where the next byte stands. Raises Malformed where it runs past `end` or 64 bits."""
+    value = shift = 0
+    start = at
+    while at < end:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value & 0xFFFF_FFFF_FFFF_FFFF, at
+        shift += 7
+        if shift > 63:
+            raise Malformed(start, "a number of more than 64 bits")
+    raise Malformed(start, "a number that is cut off")
+
+
+def read_fields(data: Buffer, at: int, end: int) -> Iterator[tuple[int, int, int, int]]:
+    """Every field between `at` and `end`: (number, wire type, a, b).
+
+    Of a VARINT `a` is the value and `b` where the next field begins; of all others the payload is `data[a:b]`.
+    Raises Malformed where a field runs over `end` or has a wire type that there is not.
+    """
+    while at < end:
+        start = at
+        tag, at = read_varint(data, at, end)
+        number, wire = tag >> 3, tag & 7
+        if wire == VARINT:
+            value, at = read_varint(data, at, end)
+            yield number, wire, value, at
+            continue
+        if wire == LENGTH:
+            length, at = read_varint(data, at, end)
+        elif wire in _FIXED:
+            length = _FIXED[wire]
+        else:
+            raise Malformed(start, f"a field of wire type {wire}")
+        if number == 0:
+            raise Malformed(start, "a field without a number")
+        if length > end - at:
+            raise Malformed(start, f"a field of {length} bytes where {end - at} are left")
+        yield number, wire, at, at + length
+        at += length
+
+
+def read_text(data: Buffer, at: int, end: int) -> str:
+    """The string in `data[at:end]`; what is no UTF-8 becomes a replacement character."""
+    return bytes(data[at:end]).decode("utf-8", "replace")
+
+
+def read_float32(data: Buffer, at: int) -> float:
+    """The little-endian float at `at`."""
+    return float(struct.unpack_from("<f", data, at)[0])
+
+
+def read_float64(data: Buffer, at: int) -> float:
+    """The little-endian double at `at`."""
+    return float(struct.unpack_from("<d", data, at)[0])
+
 
 MAGIC = b"NVR\0"
 NEWEST = 7  # FileHeader.Version: that of all reports from 2020.3 to 2025.3
@@ -59,29 +133,29 @@ class Block:
         return sum(count for kind, count in self.counts.items() if kind != "source")
 
 
-def file_header(data: Buffer) -> Part:
+def read_file_header(data: Buffer) -> Part:
     """The file's own header. Raises Malformed where `data` is no report."""
     if data[:4] != MAGIC:
         raise Malformed(0, "no report of Nsight Compute: it does not begin with NVR")
     return _part(data, 4, "file-header", -1)
 
 
-def version(data: Buffer) -> int | None:
+def layout_version(data: Buffer) -> int | None:
     """The layout's version, out of the file header. Raises Malformed."""
-    header = file_header(data)
-    told = fields(data, header.offset, header.offset + header.size)
+    header = read_file_header(data)
+    told = read_fields(data, header.offset, header.offset + header.size)
     return next((a for number, wire, a, _ in told if number == 1 and wire == VARINT), None)
 
 
-def blocks(data: Buffer) -> Iterator[Block]:
+def read_blocks(data: Buffer) -> Iterator[Block]:
     """Every block that is whole, in order. Raises CutOff after the last whole one where the file ends too early."""
-    header = file_header(data)
+    header = read_file_header(data)
     at, index = header.offset + header.size, 0
     while at < len(data):
         block = _block(data, at, index)
         size = block.payload_size
         if size is None:
-            ends = [part.offset + part.size for part in records(data, block)]
+            ends = [part.offset + part.size for part in read_records(data, block)]
             size = max(ends, default=block.payload) - block.payload
         if size > len(data) - block.payload:
             held = ", ".join(f"{n} {kind}" for kind, n in block.counts.items() if n)
@@ -94,7 +168,7 @@ def blocks(data: Buffer) -> Iterator[Block]:
         at, index = block.payload + size, index + 1
 
 
-def records(data: Buffer, block: Block) -> Iterator[Part]:
+def read_records(data: Buffer, block: Block) -> Iterator[Part]:
     """The records of one block, in the order of the payload. Raises Malformed where they do not fit into it."""
     at = block.payload
     end = len(data) if block.payload_size is None else block.payload + block.payload_size
@@ -113,7 +187,7 @@ def _block(data: Buffer, at: int, index: int) -> Block:
         raise CutOff(at, f"zeros where block {index} should begin: the file ends")
     counts: dict[PartKind, int] = {}
     size: int | None = None
-    for number, wire, a, b in fields(data, header.offset, header.offset + header.size):
+    for number, wire, a, b in read_fields(data, header.offset, header.offset + header.size):
         if wire == VARINT and number in _RECORDS:
             counts[_RECORDS[number]] = a
         elif wire == VARINT and number == _PAYLOAD_SIZE:

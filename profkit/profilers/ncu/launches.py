@@ -1,4 +1,4 @@
-"""One profiled launch with its values, and many of them grouped by launch configuration."""
+"""One profiled launch with its values and their units, and many launches grouped by launch configuration."""
 
 from __future__ import annotations
 
@@ -6,11 +6,90 @@ import math
 from array import array
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from statistics import median
 from typing import Literal, TypeAlias
 
+from profkit.analysis.metrics import formula_table
+from profkit.analysis.metrics.checks import checked_counters
 from profkit.core.types import Counter, Kernel, KernelTime, Scope
-from profkit.profilers.ncu.units import unit_of
+
+# Names that no rule fits: launch attributes and what the profiler says of itself.
+_NAMED = {
+    "launch__registers_per_thread": "register/thread",
+    "launch__registers_per_thread_allocated": "register/thread",
+    "launch__thread_count": "thread",
+    "launch__sm_count": "SM",
+    "launch__cluster_max_active": "cluster",
+    "launch__cluster_max_potential_size": "block",
+    "launch__shared_mem_config_size": "byte",
+    "launch__persisting_l2_cache_size": "byte",
+    "profiler__replayer_passes": "pass",
+    "profiler__replayer_passes_type_warmup": "pass",
+    "smsp__pcsamp_aggregated_passes": "pass",
+    "profiler__pmsampler_interval_time": "ns",
+    "profiler__pmsampler_buffer_size_bytes": "byte",
+    "sm__maximum_warps_avg_per_active_cycle": "warp",
+    "smsp__maximum_warps_avg_per_active_cycle": "warp",
+}
+_PREFIXED = (
+    ("launch__shared_mem_per_block", "byte/block"),
+    ("launch__occupancy_limit_", "block"),
+    ("launch__block_dim_", "block"),
+    ("profiler__replayer_bytes_", "byte"),
+)
+# The first word that the quantity's name holds decides. What is counted stands before where and how it was.
+_COUNTED = (
+    ("time", "ns"),
+    ("branch", "branch"),
+    ("bytes", "byte"),
+    ("sectors", "sector"),
+    ("requests", "request"),
+    ("wavefronts", ""),
+    ("conflicts", ""),
+    ("writeback", "cycle"),
+    ("cycles", "cycle"),
+    ("warps", "warp"),
+    ("inst", "inst"),
+    ("threads", "thread"),
+)
+
+
+@lru_cache(maxsize=8192)
+def unit_of(name: str) -> str:
+    """The base unit of the metric `name`; "" for a plain number and for what no rule tells.
+
+    Percentages are 0..100, times nanoseconds, rates per second.
+    """
+    if name in _NAMED:
+        return _NAMED[name]
+    for prefix, unit in _PREFIXED:
+        if name.startswith(prefix):
+            return unit
+    stem, _, submetric = name.partition(".")
+    last = submetric.rpartition(".")[2]
+    if last.startswith("pct") or stem.endswith("_pct") or stem.startswith("breakdown:"):
+        return "%"
+    if last in ("ratio", "max_rate"):
+        return ""
+    if stem.startswith(("launch__", "device__", "nvlink__count", "numa__", "derived_temp")):
+        return ""
+    unit = _quantity(stem)
+    if last.endswith("per_second"):
+        return "hz" if unit == "cycle" else f"{unit}/s" if unit else ""
+    if last.startswith(("per_cycle", "peak_sustained")):
+        return f"{unit}/cycle" if unit and unit not in ("warp", "cycle") else unit if unit == "warp" else ""
+    return unit
+
+
+def _quantity(stem: str) -> str:
+    words = stem.rpartition("__")[2].split("_")  # SASS counters have no unit before it: inst_executed
+    for word in words:
+        for counted, unit in _COUNTED:
+            if word == counted:
+                return unit
+    return ""
+
 
 ResultKind = Literal["kernel", "range", "cmdlist", "graph"]
 # What one metric of one launch may be. None: it is in the report, but has no value of its own (instances alone).
@@ -28,6 +107,7 @@ SHARED = ("launch__shared_mem_per_block_static", "launch__shared_mem_per_block_d
 SHARED_ALL, SHARED_DRIVER = "launch__shared_mem_per_block", "launch__shared_mem_per_block_driver"
 DEVICE = "launch__device_id"
 BLOCKS = "launch__grid_size"
+PASSES = "profiler__replayer_passes"
 _SHAPE = ("grid", "block")
 IDENTITY = (
     REGISTERS,
@@ -77,7 +157,10 @@ class Launch:
         if self.kind == "kernel":
             return self.kernel.scope
         # Of several kernels the report tells the largest grid and block: enough to tell one graph from another.
-        sides = [[finite(self.values.get(f"launch__{what}_dim_{axis}")) for axis in "xyz"] for what in _SHAPE]
+        sides = [
+            [finite_number(self.values.get(f"launch__{what}_dim_{axis}")) for axis in "xyz"]
+            for what in _SHAPE
+        ]
         known = [[int(side) for side in three if side is not None] for three in sides]
         return Scope(
             "region", self.kernel.name, " of ".join("x".join(map(str, k)) for k in known if k) or None
@@ -87,16 +170,16 @@ class Launch:
     def seconds(self) -> float | None:
         """How long the device took for it, in seconds; None where the report does not tell."""
         for name in DURATIONS:
-            if (time := finite(self.values.get(name))) is not None:
+            if (time := finite_number(self.values.get(name))) is not None:
                 return time * 1e-9
         for cycles, rate in CYCLES:
-            count, hertz = finite(self.values.get(cycles)), finite(self.values.get(rate))
+            count, hertz = finite_number(self.values.get(cycles)), finite_number(self.values.get(rate))
             if count is not None and hertz:
                 return count / hertz
         return None
 
 
-def finite(value: Value) -> float | None:
+def finite_number(value: Value) -> float | None:
     """`value` as a number, or None where it is none that can be used: text, NaN, infinite, absent."""
     if value is None or isinstance(value, str) or not math.isfinite(value):
         return None
@@ -107,7 +190,7 @@ def kernel_of(
     name: str, mangled: str | None, grid: tuple[int, ...], block: tuple[int, ...], values: Mapping[str, Value]
 ) -> Kernel:
     """The launch configuration, with registers and shared memory where the report tells them."""
-    registers = finite(values.get(REGISTERS))
+    registers = finite_number(values.get(REGISTERS))
     return Kernel(
         name=name,
         grid=_in_blocks(grid, block, values),
@@ -120,7 +203,7 @@ def kernel_of(
 
 def _in_blocks(grid: tuple[int, ...], block: tuple[int, ...], values: Mapping[str, Value]) -> tuple[int, ...]:
     """The grid in blocks: ncu 2020.2 wrote it in threads, which the number of blocks beside it gives away."""
-    blocks = finite(values.get(BLOCKS))
+    blocks = finite_number(values.get(BLOCKS))
     if blocks is None or len(grid) != len(block) or math.prod(grid) == blocks or 0 in block:
         return grid
     found = tuple(side // threads for side, threads in zip(grid, block, strict=True))
@@ -130,15 +213,15 @@ def _in_blocks(grid: tuple[int, ...], block: tuple[int, ...], values: Mapping[st
 
 def _shared(values: Mapping[str, Value]) -> int | None:
     """Static and dynamic bytes per block; the driver's own part, which newer versions tell, is not the kernel's."""
-    parts = [part for name in SHARED if (part := finite(values.get(name))) is not None]
+    parts = [part for name in SHARED if (part := finite_number(values.get(name))) is not None]
     if parts:
         return int(sum(parts))
-    whole = finite(values.get(SHARED_ALL))
-    return None if whole is None else int(whole - (finite(values.get(SHARED_DRIVER)) or 0.0))
+    whole = finite_number(values.get(SHARED_ALL))
+    return None if whole is None else int(whole - (finite_number(values.get(SHARED_DRIVER)) or 0.0))
 
 
 @dataclass
-class Group:
+class LaunchGroup:
     """All launches of one scope, as they are added: numbers in flat arrays, and what was no number."""
 
     kernel: Kernel
@@ -217,13 +300,31 @@ class Group:
         )
 
 
-def grouped(launches: Iterable[Launch]) -> tuple[Group, ...]:
+def group_launches(launches: Iterable[Launch]) -> tuple[LaunchGroup, ...]:
     """Launches by configuration (name, grid, block), in the order in which each was first seen."""
-    groups: dict[Scope, Group] = {}
+    groups: dict[Scope, LaunchGroup] = {}
     for index, launch in enumerate(launches):
         scope = launch.scope
         group = groups.get(scope)
         if group is None:
-            group = groups[scope] = Group(launch.kernel, scope, index)
+            group = groups[scope] = LaunchGroup(launch.kernel, scope, index)
         group.add(launch)
     return tuple(groups.values())
+
+
+# Launch attributes are told whole: they cost no replay pass, and say what was launched.
+PREFIXES = ("launch__",)
+
+
+@lru_cache(maxsize=1)
+def wanted_names() -> frozenset[str]:
+    """Names of the metrics to read, as reports spell them, in lower case."""
+    table = formula_table("ncu")
+    names = {*IDENTITY, PASSES, *checked_counters("ncu"), *table.aliases}
+    names |= {name for ways in table.formulas.values() for way in ways for name in way.names}
+    return frozenset(name.lower() for name in names)
+
+
+def is_wanted(name: str) -> bool:
+    """Whether the metric `name` is one of them."""
+    return name.startswith(PREFIXES) or name.lower() in wanted_names()

@@ -1,4 +1,7 @@
-"""What ncu can do here, by what it and the driver say. No GPU program is started: that would take seconds."""
+"""Where ncu is, and what it can do here, by what ncu and the driver say.
+
+No GPU program is started: that would take seconds.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +14,27 @@ from pathlib import Path
 
 from profkit.core.types import Check, Gpu
 from profkit.hardware.gpu import driver_fault, read_gpus
-from profkit.profilers import places
 from profkit.profilers.ncu.command import version_numbers
-from profkit.profilers.ncu.faults import explain
-from profkit.profilers.ncu.find import INSTALL_FIX, find_ncu
-from profkit.profilers.ncu.permission import counters_fault
-from profkit.profilers.probe import answer, last_line
+from profkit.profilers.ncu.faults import counters_fault, explain
+from profkit.profilers.programs import ask_tool, find_tool, last_line, missing_fault
+
+# Where NVIDIA's packages and the CUDA toolkit put it; sudo's PATH holds none of these.
+_PLACES = (
+    "usr/local/cuda/bin/ncu",
+    "usr/local/cuda-*/bin/ncu",
+    "opt/nvidia/nsight-compute/*/ncu",
+    "usr/local/NVIDIA-Nsight-Compute*/ncu",
+    "usr/local/cuda*/nsight-compute-*/ncu",
+)
+INSTALL_FIX = (
+    "apt-get install cuda-nsight-compute-13-0   (NVIDIA's repository; or developer.nvidia.com/nsight-compute)"
+)
+
+
+def find_ncu(root: Path = Path("/")) -> Path | None:
+    """The ncu to call: `PROFKIT_NCU` where set, else that of PATH, of this environment, or NVIDIA's newest here."""
+    return find_tool("ncu", "PROFKIT_NCU", patterns=_PLACES, root=root)
+
 
 _SECONDS = 20.0  # it answers in 0.3 s; a cold network disk may take many times that
 _VERSION = re.compile(r"^Version (\d+(?:\.\d+)+)", re.MULTILINE)
@@ -51,9 +69,9 @@ def probe_ncu() -> NcuAbility:
     if path is None:
         if sys.platform == "darwin":
             return NcuAbility(None, None, False, "ncu records nothing on macOS: it has no CUDA")
-        absent = places.missing("ncu (Nsight Compute)", "PROFKIT_NCU", INSTALL_FIX)
+        absent = missing_fault("ncu (Nsight Compute)", "PROFKIT_NCU", INSTALL_FIX)
         return NcuAbility(None, None, False, absent.reason, absent.fix)
-    returncode, text = answer((str(path), "--version"), _SECONDS)
+    returncode, text = ask_tool((str(path), "--version"), _SECONDS)
     told = _VERSION.search(text)
     if told is None:
         fault = explain(text, returncode)

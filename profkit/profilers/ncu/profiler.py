@@ -9,6 +9,23 @@ from profkit.core.types import Check
 from profkit.profilers.profiler import Format, Recorder, later
 
 
+def _is_rep(head: bytes) -> bool:
+    """Whether `head`, the beginning of a file, is that of an .ncu-rep."""
+    return head.startswith(b"NVR\0")
+
+
+def _is_repz(head: bytes) -> bool:
+    """Whether `head` begins a Zstandard frame, as an .ncu-repz does: what is in it is seen when it is read."""
+    return head.startswith(b"\x28\xb5\x2f\xfd")
+
+
+def _is_csv(head: bytes) -> bool:
+    """Whether in `head`, the beginning of a file, a table of `ncu --csv` begins, with whatever before it."""
+    if b"Process ID" not in head or b"Kernel Name" not in head:
+        return False
+    return any(line.replace(b'"', b"").startswith(b"ID,Process ID,") for line in head.splitlines())
+
+
 class NsightCompute:
     """ncu, and the forms of its reports."""
 
@@ -18,7 +35,7 @@ class NsightCompute:
             "ncu-rep",
             name,
             ".ncu-rep",
-            later("profkit.profilers.ncu.formats.is_rep"),
+            _is_rep,
             later("profkit.profilers.ncu.rep.read_ncu_rep"),
             later("profkit.profilers.ncu.scrub.scrub"),
         ),
@@ -26,8 +43,8 @@ class NsightCompute:
             "ncu-repz",
             name,
             ".ncu-repz",
-            later("profkit.profilers.ncu.formats.is_repz"),
-            later("profkit.profilers.ncu.repz.read_ncu_repz"),
+            _is_repz,
+            later("profkit.profilers.ncu.rep.read_ncu_repz"),
             scrub=None,
             scrub_fix="ncu --import {name} --export report.ncu-rep, then scrub that",
         ),
@@ -35,9 +52,9 @@ class NsightCompute:
             "ncu-csv",
             name,
             "ncu --csv",
-            later("profkit.profilers.ncu.formats.is_csv"),
-            later("profkit.profilers.ncu.csv_raw.read_ncu_csv"),
-            later("profkit.profilers.ncu.scrub_csv.scrub_csv"),
+            _is_csv,
+            later("profkit.profilers.ncu.csv_report.read_ncu_csv"),
+            later("profkit.profilers.ncu.scrub.scrub_csv"),
         ),
     )
     recorder = Recorder(

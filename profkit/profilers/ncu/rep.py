@@ -1,35 +1,45 @@
-"""Reads .ncu-rep files without NVIDIA's software: launches with the metrics asked for, and the report of them all.
+"""Reads .ncu-rep files, and .ncu-repz (the same in one Zstandard frame), without NVIDIA's software.
 
 Two passes: over the block headers (strings and session, which may stand behind the results that need them), then over
 the results one by one. The file is mapped, not loaded, and what was read is given back, so memory stays flat.
+Python's own library has no Zstandard before 3.14. Without it and without the package `zstandard` the error says which
+line unpacks the file.
 """
 
 from __future__ import annotations
 
+import contextlib
 import mmap
-from collections.abc import Callable, Collection, Iterator
+import shlex
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import Report
-from profkit.profilers.ncu import with_ncu_report
-from profkit.profilers.ncu.blocks import NEWEST, Block, CutOff, blocks, records, version
-from profkit.profilers.ncu.launches import IDENTITY, Launch
+from profkit.profilers.ncu.blocks import (
+    MAGIC,
+    NEWEST,
+    Block,
+    CutOff,
+    Malformed,
+    layout_version,
+    read_blocks,
+    read_records,
+)
+from profkit.profilers.ncu.launches import IDENTITY, Launch, is_wanted
 from profkit.profilers.ncu.report import report_of
-from profkit.profilers.ncu.result_metrics import Asked
-from profkit.profilers.ncu.results import read_result
+from profkit.profilers.ncu.results import WantedMetrics, read_result
 from profkit.profilers.ncu.session import Session, read_header
-from profkit.profilers.ncu.wanted import is_wanted
-from profkit.profilers.ncu.wire import Malformed
 
 FORMAT = "ncu-rep"
 _GIVE_BACK = 4 << 20  # bytes read after which the pages are given back
 _IDENTITY = frozenset(IDENTITY)
 _AGAIN = "record it again, or copy it again from where it was recorded"
-
-Wanted = Collection[str] | Callable[[str], bool]
 
 
 def read_ncu_rep(path: Path) -> Report:
@@ -45,11 +55,9 @@ def read_ncu_rep(path: Path) -> Report:
         newer = _newer_layout(path)
         if newer is None:
             raise
-        if with_ncu_report.available():  # a layout of tomorrow: theirs to know
-            return with_ncu_report.read_with_ncu_report(path)
         raise UnreadableReport(
             f"{fault.message}; its layout is version {newer}, and the newest known here is {NEWEST}",
-            "pip install ncu-report, or a newer profkit",
+            "install a newer profkit, or export it with its own ncu: ncu --import FILE --csv --page raw > FILE.csv",
         ) from fault
 
 
@@ -57,31 +65,20 @@ def _newer_layout(path: Path) -> int | None:
     """The version of the file's layout, where it is newer than what is known here."""
     try:
         with path.open("rb") as file:
-            told = version(file.read(256))
+            told = layout_version(file.read(256))
     except (OSError, ValueError):
         return None
     return told if told is not None and told > NEWEST else None
 
 
-def read_launches(path: Path, wanted: Wanted | None = None) -> tuple[Launch, ...]:
-    """Every result in the .ncu-rep at `path`, in its order, each with the values of the metrics that `wanted` names.
+def read_launches(path: Path, is_wanted: Callable[[str], bool] = lambda _: True) -> tuple[Launch, ...]:
+    """Every result in the .ncu-rep at `path`, in its order, each with the metrics whose names are wanted.
 
-    `wanted` is a collection of names or a function that says yes or no to one; None asks for all. The few metrics
-    that tell launches apart (`launches.IDENTITY`) come in any case. What stands in the report without a value of its
-    own (instances alone) has the value None. Raises UnreadableReport.
+    The few metrics that tell launches apart (`launches.IDENTITY`) come in any case. A metric without a value of its own
+    (instances alone) has the value None. Raises UnreadableReport.
     """
-    if wanted is None:
-        ask: Callable[[str], bool] = _all
-    elif callable(wanted):
-        ask = wanted
-    else:
-        ask = frozenset(wanted).__contains__
     with _opened(path) as file:
-        return tuple(file.launches(ask))
-
-
-def _all(_: str) -> bool:
-    return True
+        return tuple(file.launches(is_wanted))
 
 
 @dataclass
@@ -99,12 +96,12 @@ class _File:
         """The first pass. Notes where the file is cut off."""
         count = given = 0
         try:
-            told = version(self.data)
+            told = layout_version(self.data)
             if told is not None and told > NEWEST:
                 self.warnings.append(
                     f"the file's layout is version {told}, newer than the {NEWEST} known here: check what it says"
                 )
-            for block in blocks(self.data):
+            for block in read_blocks(self.data):
                 count += 1
                 given = self._give_back(given, block.payload)
                 self.strings += read_header(self.data, block, self.session)
@@ -121,12 +118,12 @@ class _File:
 
     def launches(self, wanted: Callable[[str], bool]) -> Iterator[Launch]:
         """The second pass: every result with the metrics whose names are wanted."""
-        asked = Asked(
+        asked = WantedMetrics(
             {number: name for number, name in enumerate(self.strings) if name in _IDENTITY or wanted(name)}
         )
         seen = 0
         for block in self.filled:
-            for part in records(self.data, block):
+            for part in read_records(self.data, block):
                 if part.kind == "source":
                     continue
                 yield read_result(self.data, part, asked)
@@ -160,3 +157,71 @@ def _opened(path: Path) -> Iterator[_File]:
         raise UnreadableReport(f"{path} cannot be read: {error.strerror}") from error
     except ValueError as error:
         raise UnreadableReport(f"{str(path)!r} cannot be read: {error}") from error
+
+
+_MOST = 16 << 30  # bytes an unpacked report may have
+_CHUNK = 1 << 20
+
+
+def read_ncu_repz(path: Path) -> Report:
+    """The report in the compressed file at `path`, as `rep.read_ncu_rep` reads it.
+
+    Raises UnreadableReport for what is no report, and where nothing here can unpack it, with the line that does.
+    """
+    unpack = _unpacker()
+    if unpack is None:
+        plain = shlex.quote(f"{path.stem}.ncu-rep")
+        raise UnreadableReport(
+            f"{path} is compressed (Zstandard, an .ncu-repz if it is a report), and no library that unpacks it is here",
+            f"zstd -d {shlex.quote(str(path))} -o {plain}, then read that; or pip install zstandard",
+        )
+    try:
+        with path.open("rb") as packed, tempfile.TemporaryDirectory(prefix="profkit-") as folder:
+            target = Path(folder) / f"{path.name}.ncu-rep"
+            with target.open("wb") as plain_file:
+                _copy(path, unpack(packed), plain_file, shutil.disk_usage(folder).free // 2)
+            try:
+                return read_ncu_rep(target)
+            except UnreadableReport as fault:  # speaks of a file that nobody knows
+                raise UnreadableReport(fault.message.replace(str(target), str(path)), fault.fix) from fault
+    except OSError as error:
+        raise UnreadableReport(f"{path} cannot be unpacked: {error.strerror or error}") from error
+
+
+def _copy(path: Path, chunks: Iterator[bytes], target: IO[bytes], room: int) -> None:
+    size = 0
+    for chunk in chunks:
+        if size == 0 and not chunk.startswith(MAGIC[: len(chunk)]):
+            raise UnreadableReport(f"{path} is compressed, but what is in it is no report of Nsight Compute")
+        size += len(chunk)
+        if size > min(_MOST, room):
+            raise UnreadableReport(
+                f"{path} is more than {size >> 20} MiB unpacked: too large to be read here"
+            )
+        target.write(chunk)
+    if size == 0:
+        raise UnreadableReport(f"{path} is compressed, and empty unpacked")
+
+
+def _unpacker() -> Callable[[IO[bytes]], Iterator[bytes]] | None:
+    """What turns the packed file into chunks of the plain one; None where nothing here does."""
+    with contextlib.suppress(ImportError):
+        from compression import zstd  # type: ignore[import-not-found]  # Python 3.14
+
+        return lambda packed: _chunks(zstd.ZstdFile(packed), (zstd.ZstdError, EOFError))
+    with contextlib.suppress(ImportError):
+        import zstandard  # type: ignore[import-not-found]
+
+        return lambda packed: _chunks(
+            zstandard.ZstdDecompressor().stream_reader(packed), (zstandard.ZstdError,)
+        )
+    return None
+
+
+def _chunks(file: IO[bytes], damaged: tuple[type[Exception], ...]) -> Iterator[bytes]:
+    try:
+        with file:
+            while chunk := file.read(_CHUNK):
+                yield chunk
+    except damaged as error:
+        raise UnreadableReport(f"the compressed file is damaged or cut off: {error}") from error

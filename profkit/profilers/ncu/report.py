@@ -1,25 +1,180 @@
-"""A report out of launches and a session, whichever way both were read."""
+"""A report out of launches and a session: counters, times, devices, and facts that decide what may be compared."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import shlex
+from collections import Counter as Tally
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
 
+from profkit.core.status import unwrapped
 from profkit.core.types import Counter, Gpu, GpuTrace, Report
-from profkit.profilers.ncu.chip_table import lacking
-from profkit.profilers.ncu.facts import Seen, facts_of
-from profkit.profilers.ncu.launches import Group, Launch, grouped
+from profkit.profilers.ncu.launches import PASSES, Launch, LaunchGroup, finite_number, group_launches
 from profkit.profilers.ncu.session import Session, gpus
+from profkit.profilers.ncu.sets import lacking_metrics
+
+# Options of ncu that take no value (ncu --help, 2022.4 to 2025.3): what follows one of them may be the workload.
+_BARE = {
+    *(
+        "-f",
+        "--force-overwrite",
+        "--nvtx",
+        "--csv",
+        "--quiet",
+        "--verbose",
+        "-h",
+        "--help",
+        "-v",
+        "--version",
+    ),
+    *("--list-sets", "--list-sections", "--list-rules", "--list-metrics", "--list-chips"),
+    *("--query-metrics", "--print-nvtx-rename"),
+}
+_SHOWN = {  # option -> the fact it tells, and what holds where it is not given
+    "cache control": (("--cache-control",), "all"),
+    "replay": (("--replay-mode",), "kernel"),
+    "metrics": (("--metrics",), None),
+    "sections": (("--section",), None),
+    "set": (("--set",), None),
+    "NVTX filter": (("--nvtx-include",), None),
+    "kernel filter": (("-k", "--kernel-name"), None),
+    "profile from start": (("--profile-from-start",), None),
+    "graph profiling": (("--graph-profiling",), None),
+}
+
+
+@dataclass
+class LaunchTotals:
+    """What the launches say together, as they pass by."""
+
+    launches: int = 0
+    clocks: Tally[tuple[bool | None, bool | None]] = field(default_factory=Tally)
+    passes: Tally[int] = field(default_factory=Tally)
+    sections: dict[str, None] = field(default_factory=dict)
+    drivers: dict[str, None] = field(default_factory=dict)
+    kinds: Tally[str] = field(default_factory=Tally)
+    unsupported: int = 0
+
+    def watch(self, launches: Iterable[Launch]) -> Iterable[Launch]:
+        """The same launches, counted."""
+        for launch in launches:
+            self.launches += 1
+            self.clocks[launch.lock_asked, launch.lock_done] += 1
+            if (passes := finite_number(launch.values.get(PASSES))) is not None:
+                self.passes[int(passes)] += 1
+            if launch.sections:
+                self.sections |= dict.fromkeys(launch.sections)
+            if launch.driver is not None:
+                self.drivers[launch.driver] = None
+            self.kinds[launch.kind] += 1
+            self.unsupported += launch.unsupported
+            yield launch
+
+
+def facts_of(session: Session, seen: LaunchTotals) -> dict[str, str]:
+    """Everything that the file tells; what it does not is absent."""
+    options, workload = split_command(session.command)
+    facts: dict[str, str | None] = {"command": _workload(session, workload)}
+    facts["driver"] = session.driver or ", ".join(seen.drivers) or None
+    facts["CUDA"] = session.cuda
+    facts["clocks"] = clocks_in_words(seen.clocks)
+    for fact, (names, default) in _SHOWN.items():
+        given = [value for name, value in options if name in names]
+        facts[fact] = ", ".join(given) or session.settings.get(fact) or (default if options else None)
+    facts["clock control"] = session.settings.get("clock control")
+    facts["tensor core boost"] = session.settings.get("tensor core boost")
+    collected = [name for name in seen.sections if name and not name.startswith("section")]
+    facts["sections collected"] = ", ".join(collected) or None
+    facts["replay passes"] = _spread(seen.passes)
+    facts["results"] = ", ".join(f"{n} {_plural(kind, n)}" for kind, n in seen.kinds.items()) or None
+    if len(session.processes) > 1:
+        facts["processes"] = ", ".join(f"{name or '?'} ({pid})" for pid, name in session.processes.items())
+    if session.created:
+        facts["recorded"] = _time(session.created)
+    return {name: value for name, value in facts.items() if value}
+
+
+def split_command(line: str | None) -> tuple[Sequence[tuple[str, str]], tuple[str, ...]]:
+    """ncu's own options with their values, and the workload's command, of a recorded command line.
+
+    What stands behind `--` is the workload; without that, the first word that is no option and no option's value.
+    """
+    if not line:
+        return (), ()
+    try:
+        words = shlex.split(line)
+    except ValueError:  # recorded without its quotes
+        words = line.split()
+    options: list[tuple[str, str]] = []
+    at = 1
+    while at < len(words):
+        word = words[at]
+        if word == "--":
+            return options, tuple(words[at + 1 :])
+        if not word.startswith("-"):
+            return options, tuple(words[at:])
+        name, equals, value = word.partition("=")
+        if equals or word in _BARE:
+            options.append((name, value))
+        else:
+            at += 1
+            options.append((name, words[at] if at < len(words) else ""))
+        at += 1
+    return options, ()
+
+
+def clocks_in_words(clocks: Mapping[tuple[bool | None, bool | None], int]) -> str | None:
+    """Whether ncu locked the clocks to base: whoever asked for it need not have got it."""
+    words = {_clock_word(*status): count for status, count in clocks.items() if status[0] is not None}
+    if len(words) < 2:
+        return next(iter(words), None)
+    return ", ".join(f"{word} in {count} launches" for word, count in words.items())
+
+
+def _clock_word(asked: bool | None, done: bool | None) -> str:
+    if not asked:
+        return "not locked"
+    return "locked to base" if done else "asked to lock, refused"
+
+
+def _workload(session: Session, words: tuple[str, ...]) -> str | None:
+    if words:
+        return shlex.join(unwrapped(words))
+    if session.executable:
+        return " ".join(part for part in (shlex.quote(session.executable), session.arguments) if part)
+    return None
+
+
+def _spread(passes: Mapping[int, int]) -> str | None:
+    if not passes:
+        return None
+    least, most = min(passes), max(passes)
+    return str(least) if least == most else f"{least} to {most}"
+
+
+def _plural(kind: str, count: int) -> str:
+    word = {"kernel": "kernel launch", "cmdlist": "command list", "graph": "CUDA graph"}.get(kind, kind)
+    return word if count == 1 else f"{word}es" if word.endswith("ch") else f"{word}s"
+
+
+def _time(seconds: int) -> str | None:
+    try:
+        return datetime.fromtimestamp(seconds, timezone.utc).isoformat(timespec="seconds")
+    except (ValueError, OverflowError, OSError):
+        return None
+
 
 TOOL = "ncu"
-_BARE = ("device__", "launch__", "nvlink__", "profiler__")  # what is told without counting anything
+_UNCOUNTED = ("device__", "launch__", "nvlink__", "profiler__")  # what is told without counting anything
 
 
 def report_of(
     session: Session, launches: Iterable[Launch], format: str, warnings: Sequence[str] = ()
 ) -> Report:
     """Counters (medians) and times by launch configuration, largest time first; facts, devices, what is doubtful."""
-    seen, empty = Seen(), list[str]()
-    groups = grouped(seen.watch(_counted(launches, empty)))
+    seen, empty = LaunchTotals(), list[str]()
+    groups = group_launches(seen.watch(_counted(launches, empty)))
     times = sorted(
         (time for group in groups if (time := group.time()) is not None),
         key=lambda time: (-time.total, time.first or 0),
@@ -42,24 +197,24 @@ def report_of(
 def _counted(launches: Iterable[Launch], empty: list[str]) -> Iterator[Launch]:
     """Those that something was counted of. A launch that ncu could not finish leaves a result without a grid."""
     for launch in launches:
-        bare = all(name.startswith(_BARE) for name in launch.values)
+        bare = all(name.startswith(_UNCOUNTED) for name in launch.values)
         if launch.kind == "kernel" and bare and not any(launch.kernel.grid):
             empty.append(launch.kernel.name)
         else:
             yield launch
 
 
-def _counters(group: Group, devices: Sequence[Gpu]) -> Iterable[Counter]:
+def _counters(group: LaunchGroup, devices: Sequence[Gpu]) -> Iterable[Counter]:
     """What was counted, and what readings need that this chip cannot count."""
     told = tuple(group.counters())
     yield from told
     chips = {gpu.chip or gpu.capability for gpu in devices}
     if len(chips) == 1:
-        for name, why in lacking(chips.pop(), {counter.name.lower() for counter in told}).items():
+        for name, why in lacking_metrics(chips.pop(), {counter.name.lower() for counter in told}).items():
             yield Counter(name, None, "not-supported", scope=group.scope, reason=why)
 
 
-def _doubts(seen: Seen, groups: Sequence[Group], empty: Sequence[str]) -> Iterable[str]:
+def _doubts(seen: LaunchTotals, groups: Sequence[LaunchGroup], empty: Sequence[str]) -> Iterable[str]:
     if empty:
         told = ", ".join(dict.fromkeys(empty[:3])) + (f" and {len(empty) - 3} more" if len(empty) > 3 else "")
         yield f"nothing was counted of {told}: ncu began with it and could not finish"

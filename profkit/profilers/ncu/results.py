@@ -1,19 +1,263 @@
 """One result of an .ncu-rep (a kernel launch, a range, a command list, a graph) out of its protobuf message.
 
-Sections, rules, sources and instance lists, which are most of a full report, are stepped over by their length.
+A full report has two thousand metrics a launch, most of them lists of instances. Those that nobody asked for, sections,
+rules and sources are stepped over by their length.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from mmap import mmap
+from struct import Struct
 
-from profkit.profilers.ncu.blocks import Part
-from profkit.profilers.ncu.launches import DEVICE, Launch, ResultKind, Value, finite, kernel_of
-from profkit.profilers.ncu.nvtx import open_ranges
-from profkit.profilers.ncu.result_metrics import Asked, walk
-from profkit.profilers.ncu.wire import LENGTH, VARINT, Buffer, Malformed, fields, float32, text
+from profkit.profilers.ncu.blocks import (
+    LENGTH,
+    VARINT,
+    Buffer,
+    Malformed,
+    Part,
+    read_fields,
+    read_float32,
+    read_float64,
+    read_text,
+    read_varint,
+)
+from profkit.profilers.ncu.launches import (
+    DEVICE,
+    Launch,
+    NvtxRange,
+    ResultKind,
+    Value,
+    finite_number,
+    kernel_of,
+)
+
+# NvtxState, fields by number (Nvtx.proto).
+_DOMAINS, _THREADS, _START_END, _DEFAULT_DOMAIN, _RANGE_SCOPE = 1, 2, 3, 4, 5
+_PROCESS_SCOPE = 1
+
+
+def open_ranges(data: Buffer, at: int, end: int, thread: int | None) -> tuple[NvtxRange, ...]:
+    """Ranges around the launch, outermost first: those pushed by its thread, then those started anywhere.
+
+    Where push/pop ranges count for the whole process, or the thread has none, those of all threads. Raises Malformed.
+    """
+    domains: dict[int, tuple[str, dict[int, str]]] = {}
+    threads: list[tuple[int | None, list[tuple[int, int]]]] = []
+    started: list[tuple[int, int]] = []
+    default: int | None = None
+    scope = 0
+    for number, wire, a, b in read_fields(data, at, end):
+        if wire == VARINT:
+            default = a if number == _DEFAULT_DOMAIN else default
+            scope = a if number == _RANGE_SCOPE else scope
+        elif number == _DOMAINS:
+            id_, name, strings = _domain(data, a, b)
+            domains[id_] = (name, strings)
+        elif number == _THREADS:
+            threads.append(_thread(data, a, b))
+        elif number == _START_END:
+            started.append((a, b))
+    own = [stacks for tid, stacks in threads if tid == thread]
+    if scope == _PROCESS_SCOPE or not own:
+        own = [stacks for _, stacks in threads]
+    spans = [span for stacks in own for span in stacks] + started
+    found: dict[NvtxRange, None] = {}
+    for a, b in spans:
+        found |= dict.fromkeys(_ranges(data, a, b, domains, default))
+    return tuple(found)
+
+
+def _domain(data: Buffer, at: int, end: int) -> tuple[int, str, dict[int, str]]:
+    """NvtxDomainInfo: id, name, registered strings by handle."""
+    id_, name = 0, ""
+    strings: dict[int, str] = {}
+    for number, wire, a, b in read_fields(data, at, end):
+        if number == 1 and wire == VARINT:
+            id_ = a
+        elif number == 2 and wire == LENGTH:
+            name = read_text(data, a, b)
+        elif number == 3 and wire == LENGTH:
+            handle, value = _id_and_text(data, a, b)
+            strings[handle] = value
+    return id_, name, strings
+
+
+def _thread(data: Buffer, at: int, end: int) -> tuple[int | None, list[tuple[int, int]]]:
+    tid: int | None = None
+    stacks = []
+    for number, wire, a, b in read_fields(data, at, end):
+        if number == 1 and wire == VARINT:
+            tid = a
+        elif number == 2 and wire == LENGTH:
+            stacks.append((a, b))
+    return tid, stacks
+
+
+def _ranges(
+    data: Buffer, at: int, end: int, domains: dict[int, tuple[str, dict[int, str]]], default: int | None
+) -> list[NvtxRange]:
+    """NvtxPushPopDomain and NvtxStartEndDomain alike: 1 Id, 3 the ranges in order."""
+    domain: int | None = None
+    spans = []
+    for number, wire, a, b in read_fields(data, at, end):
+        if number == 1 and wire == VARINT:
+            domain = a
+        elif number == 3 and wire == LENGTH:
+            spans.append((a, b))
+    name, strings = domains.get(-1 if domain is None else domain, ("", {}))
+    shown = None if domain == default or not name else name
+    return [NvtxRange(said, shown) for a, b in spans if (said := _range_name(data, a, b, strings))]
+
+
+def _range_name(data: Buffer, at: int, end: int, strings: dict[int, str]) -> str:
+    """Its Name, else its attributes' message, else the registered string that the message's handle means.
+
+    In NvtxPushPopRange the name is field 1 and the attributes 2; in NvtxStartEndRange 2 and 3, after an id.
+    """
+    said, attributes = "", None
+    started = False
+    for number, wire, a, b in read_fields(data, at, end):
+        if number == 1 and wire == VARINT:
+            started = True
+        elif wire == LENGTH and number == (2 if started else 1):
+            said = read_text(data, a, b)
+        elif wire == LENGTH and number == (3 if started else 2):
+            attributes = (a, b)
+    if said or attributes is None:
+        return said
+    for number, wire, a, b in read_fields(data, *attributes):
+        if number == 5 and wire == LENGTH:  # NvtxMessage: 2 message, 3 handle
+            for inner, inner_wire, c, d in read_fields(data, a, b):
+                if inner == 2 and inner_wire == LENGTH and d > c:
+                    return read_text(data, c, d)
+                if inner == 3 and inner_wire == VARINT and c in strings:
+                    return strings[c]
+    return ""
+
+
+def _id_and_text(data: Buffer, at: int, end: int) -> tuple[int, str]:
+    id_, said = 0, ""
+    for number, wire, a, b in read_fields(data, at, end):
+        if number == 1 and wire == VARINT:
+            id_ = a
+        elif number == 2 and wire == LENGTH:
+            said = read_text(data, a, b)
+    return id_, said
+
+
+_NAME_ID_TAG = 0x08
+_DOUBLE_VALUE = b"\x12\x09\x19"
+_DOUBLE = Struct("<d")
+_VALUE_TAG = 0x12
+_UNSIGNED_TAGS = (0x28, 0x20)  # Uint64Value, Uint32Value
+_HEAD = 6  # bytes in which tag, length and id of a metric end, unless it is a long list
+_MOST_LEARNT = 200_000  # first bytes that are kept
+
+
+@dataclass
+class WantedMetrics:
+    """Which metrics are wanted, by the id of their name, and what was learnt of them on the way.
+
+    One launch has the same metrics as the one before it, mostly of the same lengths. So the first bytes of a metric
+    (tag, length, id) are looked up among those that were met: how far it is to the next one, or that it is wanted.
+    """
+
+    names: Mapping[int, str]
+    steps: dict[bytes, int] = field(
+        default_factory=dict
+    )  # first bytes -> length, of metrics that nobody wants
+    doubles: dict[bytes, tuple[str, int, int]] = field(
+        default_factory=dict
+    )  # wanted: name, where its value is, length
+
+
+def read_metrics(
+    data: bytes | mmap,
+    at: int,
+    end: int,
+    metrics: int,
+    asked: WantedMetrics,
+    values: dict[str, Value],
+    rest: list[tuple[int, int, int, int]],
+) -> None:
+    """One pass over the message: wanted values go to `values`, fields that are no metrics to `rest`.
+
+    `metrics` is the number of the field that holds the metrics, below 16. No call for a metric: that is the speed.
+    Raises Malformed, and IndexError at the end of `data`.
+    """
+    names, steps, doubles = asked.names, asked.steps, asked.doubles
+    metric_tag = metrics << 3 | LENGTH
+    while at < end:
+        head = data[at : at + _HEAD]
+        if head in steps:
+            at += steps[head]
+            continue
+        if head in doubles:
+            name, value_at, step = doubles[head]
+            if data[at + value_at - 3 : at + value_at] == _DOUBLE_VALUE and at + step <= end:
+                values[name] = _DOUBLE.unpack_from(data, at + value_at)[0]
+                at += step
+                continue
+        if head[0] != metric_tag:
+            found = next(read_fields(data, at, end))
+            rest.append(found)
+            at = found[3]
+            continue
+        size, first = read_varint(data, at + 1, end)
+        stop = first + size
+        if stop > end:
+            raise Malformed(at, f"a metric of {size} bytes where {end - first} are left")
+        if size and data[first] == _NAME_ID_TAG:  # the id comes first wherever it was seen
+            name_id, next_ = read_varint(data, first + 1, stop)
+            learnt = next_ - at <= _HEAD and len(steps) + len(doubles) < _MOST_LEARNT
+            if name_id not in names:
+                if learnt:
+                    steps[head] = stop - at
+            elif data[next_ : next_ + 3] == _DOUBLE_VALUE and next_ + 11 <= stop:
+                values[names[name_id]] = _DOUBLE.unpack_from(data, next_ + 3)[0]
+                if learnt:
+                    doubles[head] = (names[name_id], next_ + 3 - at, stop - at)
+            elif next_ + 3 < stop and data[next_] == _VALUE_TAG and data[next_ + 2] in _UNSIGNED_TAGS:
+                values[names[name_id]] = read_varint(data, next_ + 3, stop)[0]
+            else:
+                values[names[name_id]] = _metric(data, next_, stop)[1]
+        else:
+            name_id, value = _metric(data, first, stop)
+            if name_id in names:
+                values[names[name_id]] = value
+        at = stop
+    if at > end:
+        raise Malformed(end, "a metric reaches over the end of its result")
+
+
+def _metric(data: Buffer, at: int, end: int) -> tuple[int, Value]:
+    """ProfileMetricResult: the id of its name, and its own value; None where it has instances alone."""
+    name_id, value = -1, None
+    for number, wire, a, b in read_fields(data, at, end):
+        if number == 1 and wire == VARINT:
+            name_id = a
+        elif number == 2 and wire == LENGTH:
+            value = metric_value(data, a, b)
+        elif number == 3 and value is not None:
+            break  # the instances behind it are not asked for
+    return name_id, value
+
+
+def metric_value(data: Buffer, at: int, end: int) -> Value:
+    """ProfileMetricValue: text, float, double or an unsigned integer, whichever is there."""
+    value: Value = None
+    for number, wire, a, b in read_fields(data, at, end):
+        if number in (4, 5) and wire == VARINT:
+            value = a
+        elif number == 3 and b - a == 8:
+            value = read_float64(data, a)
+        elif number == 2 and b - a == 4:
+            value = read_float32(data, a)
+        elif number == 1 and wire == LENGTH:
+            value = read_text(data, a, b)
+    return value
 
 
 @dataclass(frozen=True)
@@ -44,7 +288,7 @@ _TITLES: Mapping[ResultKind, str] = {"range": "range", "cmdlist": "command list"
 _AT_ONCE = 16 << 20  # bytes of one result that are copied out of the file
 
 
-def read_result(data: bytes | mmap, part: Part, asked: Asked) -> Launch:
+def read_result(data: bytes | mmap, part: Part, asked: WantedMetrics) -> Launch:
     """The result in `part`, with those of its metrics that are asked for.
 
     Raises Malformed where the message is damaged.
@@ -59,18 +303,18 @@ def read_result(data: bytes | mmap, part: Part, asked: Asked) -> Launch:
         raise Malformed(part.offset + fault.offset, fault.text) from None
 
 
-def _read(data: bytes | mmap, at: int, end: int, kind: ResultKind, asked: Asked) -> Launch:
+def _read(data: bytes | mmap, at: int, end: int, kind: ResultKind, asked: WantedMetrics) -> Launch:
     numbers = _KINDS[kind]
     values: dict[str, Value] = {}
     others: list[tuple[int, int, int, int]] = []
     try:
-        walk(data, at, end, numbers.metrics, asked, values, others)
+        read_metrics(data, at, end, numbers.metrics, asked, values, others)
     except IndexError:
         raise Malformed(at, f"a {kind} result is cut off") from None
     rest = {number: (a, b) for number, _, a, b in others}
 
     def string(field: int) -> str:
-        return text(data, *rest[field]) if field in rest else ""
+        return read_text(data, *rest[field]) if field in rest else ""
 
     def number_of(field: int) -> int | None:
         return rest[field][0] if field in rest else None
@@ -82,7 +326,7 @@ def _read(data: bytes | mmap, at: int, end: int, kind: ResultKind, asked: Asked)
     if not name:
         name = ranges[-1].name if ranges and kind == "range" else _TITLES.get(kind, "kernel")
     lock_asked, lock_done = _clock(data, rest.get(numbers.clock))
-    device = finite(values.get(DEVICE))
+    device = finite_number(values.get(DEVICE))
     return Launch(
         kernel=kernel_of(
             name,
@@ -111,7 +355,7 @@ def _three(data: Buffer, span: tuple[int, int] | None) -> tuple[int, ...]:
     """Uint64x3 as (x, y, z); nothing where it is absent."""
     if span is None:
         return ()
-    found = {number: a for number, wire, a, _ in fields(data, *span) if wire == VARINT}
+    found = {number: a for number, wire, a, _ in read_fields(data, *span) if wire == VARINT}
     return (found.get(1, 0), found.get(2, 0), found.get(3, 0))
 
 
@@ -119,7 +363,7 @@ def _clock(data: Buffer, span: tuple[int, int] | None) -> tuple[bool | None, boo
     """ProfilerClockStatusMessage: whether a lock was requested, and executed."""
     if span is None:
         return None, None
-    found = {number: bool(a) for number, wire, a, _ in fields(data, *span) if wire == VARINT}
+    found = {number: bool(a) for number, wire, a, _ in read_fields(data, *span) if wire == VARINT}
     return found.get(1), found.get(2)
 
 
@@ -127,13 +371,13 @@ def _driver(data: Buffer, span: tuple[int, int] | None) -> str | None:
     """KmdVersion is a float, "580.159" as 580.1589965: three digits are what it means."""
     if span is None or span[1] - span[0] != 4:
         return None
-    version = finite(float32(data, span[0]))
+    version = finite_number(read_float32(data, span[0]))
     return f"{version:.3f}".rstrip("0").rstrip(".") if version else None
 
 
 def _first_string(data: Buffer, at: int, end: int) -> str:
     """ProfilerSection.Identifier, which is its first field."""
-    for number, wire, a, b in fields(data, at, end):
+    for number, wire, a, b in read_fields(data, at, end):
         if number == 1 and wire == LENGTH:
-            return text(data, a, b)
+            return read_text(data, a, b)
     return ""

@@ -10,11 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from profkit.core.types import Gpu
-from profkit.profilers.ncu.blocks import Block
-from profkit.profilers.ncu.chips import chip_name
-from profkit.profilers.ncu.launches import Value, finite
-from profkit.profilers.ncu.result_metrics import metric_value
-from profkit.profilers.ncu.wire import LENGTH, VARINT, Buffer, fields, text
+from profkit.profilers.ncu.blocks import LENGTH, VARINT, Block, Buffer, read_fields, read_text
+from profkit.profilers.ncu.launches import Value, finite_number
+from profkit.profilers.ncu.results import metric_value
+from profkit.profilers.ncu.sets import chip_name
 
 # BlockHeader (ProfilerReport.proto).
 _SESSION, _STRINGS, _PROCESS = 3, 4, 6
@@ -63,13 +62,15 @@ def read_header(data: Buffer, block: Block, session: Session) -> tuple[str, ...]
     """The strings of the header of `block`; what it says of the session is added to `session`. Raises Malformed."""
     strings: tuple[str, ...] = ()
     part = block.header
-    for number, wire, a, b in fields(data, part.offset, part.offset + part.size):
+    for number, wire, a, b in read_fields(data, part.offset, part.offset + part.size):
         if wire != LENGTH:
             continue
         if number == _SESSION:
             _session(data, a, b, session)
         elif number == _STRINGS:
-            strings = tuple(text(data, c, d) for n, w, c, d in fields(data, a, b) if n == 1 and w == LENGTH)
+            strings = tuple(
+                read_text(data, c, d) for n, w, c, d in read_fields(data, a, b) if n == 1 and w == LENGTH
+            )
         elif number == _PROCESS:
             _process(data, a, b, session)
     return strings
@@ -87,7 +88,7 @@ def gpu_of(name: str, index: int, attributes: Mapping[str, Value], driver: str |
     """A device out of its attributes, named without `device__attribute_`."""
 
     def number(*names: str) -> int | None:
-        found = (finite(attributes.get(name)) for name in names)
+        found = (finite_number(attributes.get(name)) for name in names)
         return next((int(value) for value in found if value is not None), None)
 
     major, minor = number("compute_capability_major"), number("compute_capability_minor")
@@ -116,7 +117,7 @@ def _bandwidth(khz: int | None, bits: int | None) -> float | None:
 
 
 def _session(data: Buffer, at: int, end: int, session: Session) -> None:
-    for number, wire, a, b in fields(data, at, end):
+    for number, wire, a, b in read_fields(data, at, end):
         if number == _CREATED and wire == VARINT:
             session.created = a if session.created is None else session.created
         elif wire != LENGTH:
@@ -133,22 +134,22 @@ def _session(data: Buffer, at: int, end: int, session: Session) -> None:
         elif number == _SETTINGS:
             _settings(data, a, b, session)
         elif number == _COMMAND:
-            session.command = text(data, a, b).strip() or session.command
+            session.command = read_text(data, a, b).strip() or session.command
 
 
 def _device(data: Buffer, at: int, end: int, session: Session) -> None:
     index, name = 0, ""
     attributes: dict[str, Value] = {}
-    for number, wire, a, b in fields(data, at, end):
+    for number, wire, a, b in read_fields(data, at, end):
         if number == 1 and wire == VARINT:
             index = a
         elif number == 2 and wire == LENGTH:
-            name = text(data, a, b)
+            name = read_text(data, a, b)
         elif number == 3 and wire == LENGTH:
             key, value = "", None
-            for inner, inner_wire, c, d in fields(data, a, b):
+            for inner, inner_wire, c, d in read_fields(data, a, b):
                 if inner == 1 and inner_wire == LENGTH:
-                    key = text(data, c, d)
+                    key = read_text(data, c, d)
                 elif inner == 2 and inner_wire == LENGTH:
                     value = metric_value(data, c, d)
             attributes[key.removeprefix("device__attribute_")] = value
@@ -156,11 +157,11 @@ def _device(data: Buffer, at: int, end: int, session: Session) -> None:
 
 
 def _settings(data: Buffer, at: int, end: int, session: Session) -> None:
-    for number, wire, a, b in fields(data, at, end):
+    for number, wire, a, b in read_fields(data, at, end):
         if wire != LENGTH:
             continue
         if number in _SETTING_NAMES and b > a:
-            session.settings[_SETTING_NAMES[number]] = text(data, a, b)
+            session.settings[_SETTING_NAMES[number]] = read_text(data, a, b)
         elif number == _OTHER_OPTIONS:
             metrics = _strings(data, a, b).get(_OTHER_METRICS)
             if metrics:
@@ -170,14 +171,16 @@ def _settings(data: Buffer, at: int, end: int, session: Session) -> None:
 def _process(data: Buffer, at: int, end: int, session: Session) -> None:
     id_: int | None = None
     name: str | None = None
-    for number, wire, a, b in fields(data, at, end):
+    for number, wire, a, b in read_fields(data, at, end):
         if number == 1 and wire == VARINT:
             id_ = a
         elif number == 3 and wire == LENGTH:
-            name = text(data, a, b).replace("\\", "/").rpartition("/")[2] or None
+            name = read_text(data, a, b).replace("\\", "/").rpartition("/")[2] or None
     if id_ is not None:
         session.processes.setdefault(id_, name)
 
 
 def _strings(data: Buffer, at: int, end: int) -> dict[int, str]:
-    return {number: text(data, a, b) for number, wire, a, b in fields(data, at, end) if wire == LENGTH}
+    return {
+        number: read_text(data, a, b) for number, wire, a, b in read_fields(data, at, end) if wire == LENGTH
+    }

@@ -1,16 +1,172 @@
-"""The counter sets by depth, resolved for a chip: which metrics ncu is asked for, and what that costs in replays."""
+"""The counter sets by depth: which metrics ncu is asked for on a chip, and what that costs in replay passes.
+
+Which metrics a chip has stands in NVIDIA's own tables (chips.yaml).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from profkit.analysis.metrics import formula_table
 from profkit.analysis.metrics.yaml_file import load_yaml
-from profkit.profilers.ncu.chip_table import chip_by, has, passes, table
 from profkit.profilers.ncu.command import version_numbers
+
+# NV_PMC_BOOT_0 architecture and implementation, as NVIDIA's open kernel modules and nouveau list them.
+_CHIPS = {
+    0x130: "GP100",
+    0x132: "GP102",
+    0x134: "GP104",
+    0x136: "GP106",
+    0x137: "GP107",
+    0x138: "GP108",
+    0x140: "GV100",
+    0x162: "TU102",
+    0x164: "TU104",
+    0x166: "TU106",
+    0x167: "TU117",
+    0x168: "TU116",
+    0x170: "GA100",
+    0x172: "GA102",
+    0x173: "GA103",
+    0x174: "GA104",
+    0x176: "GA106",
+    0x177: "GA107",
+    0x17B: "GA10B",
+    0x192: "AD102",
+    0x193: "AD103",
+    0x194: "AD104",
+    0x196: "AD106",
+    0x197: "AD107",
+    0x180: "GH100",
+    0x1A0: "GB100",
+    0x1A2: "GB102",
+    0x1B2: "GB202",
+    0x1B3: "GB203",
+    0x1B5: "GB205",
+    0x1B6: "GB206",
+    0x1B7: "GB207",
+}
+
+
+def chip_name(number: int | None) -> str | None:
+    """`GH100` for 384; None for a chip that is not in the list."""
+    return None if number is None else _CHIPS.get(number)
+
+
+# Names that newer chips gave to what others call differently: the older one, the newer one.
+_RENAMED = (
+    ("dram__bytes_read", "dram__bytes_op_read"),
+    ("dram__bytes_write", "dram__bytes_op_write"),
+    ("dram__sectors_read", "dram__sectors_op_read"),
+    ("dram__sectors_write", "dram__sectors_op_write"),
+    ("sm__inst_executed_pipe_fp16", "sm__inst_executed_pipe_fma_type_fp16"),
+    ("sm__ops_path_tensor_src_fp16_dst_fp32", "sm__ops_path_tensor_src_fp16"),
+)
+# What no chip of a personal computer or server lacks, and one with its memory on the system's chip does.
+_DISCRETE = "dram__"
+
+
+@dataclass(frozen=True)
+class ChipTable:
+    """`passes[chip][set]`, `capabilities[chip]` and, by base name of a metric, the chips that lack it."""
+
+    library: str
+    passes: Mapping[str, Mapping[str, int]]
+    capabilities: Mapping[str, str]
+    lacks: Mapping[str, frozenset[str]]
+
+
+@lru_cache(maxsize=1)
+def chip_table() -> ChipTable:
+    """The table; it is read once."""
+    content = load_yaml(Path(__file__).with_name("chips.yaml"))
+    return ChipTable(
+        library=content["library"],
+        passes={name: row["passes"] for name, row in content["chips"].items()},
+        capabilities={
+            name: row["capability"] for name, row in content["chips"].items() if "capability" in row
+        },
+        lacks={base: frozenset(chips) for base, chips in content["lacks"].items()}
+        | {base: frozenset(content["chips"].keys() - set(chips)) for base, chips in content["only"].items()},
+    )
+
+
+def find_chip(told: str | None) -> str | None:
+    """The chip called `told`, or the first of that compute capability ("8.6", "10.1"); None where it is not known."""
+    if told is None:
+        return None
+    if told.upper() in chip_table().passes:
+        return told.upper()
+    capability = "11.0" if told == "10.1" else told  # Thor, before CUDA 13 renamed it
+    return next((chip for chip, its in chip_table().capabilities.items() if its == capability), None)
+
+
+def has_metric(chip: str | None, metric: str) -> bool:
+    """Whether `chip` has `metric` (full or base name); of an unknown chip, whether every discrete one has it."""
+    lacking = chip_table().lacks.get(metric.partition(".")[0], frozenset())
+    if chip is not None:
+        return chip not in lacking
+    return not lacking or (
+        metric.startswith(_DISCRETE) and all(not has_metric(c, "dram__bytes") for c in lacking)
+    )
+
+
+def planned_passes(chip: str | None, name: str) -> int | None:
+    """Replay passes that NVIDIA's library plans for the counter set `name`; None for an unknown chip."""
+    return chip_table().passes.get(chip, {}).get(name) if chip is not None else None
+
+
+def why_lacking(chip: str | None, metric: str) -> str | None:
+    """Why `chip` has no `metric`, and what it is called there; None where it has it, or the chip is not known."""
+    base, _, suffix = metric.partition(".")
+    if chip is None or has_metric(chip, metric):
+        return None
+    for names in _RENAMED:
+        other = next(
+            (name for name in names if base in names and name != base and has_metric(chip, name)), None
+        )
+        if other is not None:
+            return f"{chip} has no {metric}; it is {f'{other}.{suffix}' if suffix else other} there"
+    if metric.startswith(_DISCRETE):
+        return f"{chip} has no {metric}: its memory is the system's"
+    return f"{chip} has no {metric}"
+
+
+def other_name(metric: str) -> str | None:
+    """What another chip calls `metric`, with the chips that do; None where all that have it call it so."""
+    base = metric.partition(".")[0]
+    for names in _RENAMED:
+        for other in names:
+            chips = sorted(
+                chip for chip in chip_table().passes if has_metric(chip, other) and not has_metric(chip, base)
+            )
+            if base in names and other != base and chips:
+                return f"{other} on {', '.join(chips)}"
+    return None
+
+
+def lacking_metrics(chip: str | None, collected: Collection[str]) -> dict[str, str]:
+    """Metrics that the readings of every kernel rest on, where `chip` has none that would do, each with the reason.
+
+    `collected` are names in lower case; what a report has all the same is not lacking.
+    """
+    known = find_chip(chip)
+    if known is None:
+        return {}
+    formulas = formula_table("ncu")
+    found: dict[str, str] = {}
+    for metric, ways in formulas.formulas.items():
+        if metric in formulas.optional or any(set(way.names) <= set(collected) for way in ways):
+            continue
+        gaps = [next((n for n in way.names if not has_metric(known, n)), None) for way in ways]
+        if gaps and gaps[0] is not None and None not in gaps:
+            found[gaps[0]] = why_lacking(known, gaps[0]) or ""
+    return found
+
 
 # Passes that ncu takes beyond those that NVIDIA's library plans. Where there are several, one more: so in seven
 # recorded reports of four GPUs, and on an H200 for these sets (ncu 2025.3.1: 1, 5 and 9 passes as told here). A section
@@ -45,10 +201,10 @@ def counter_set(depth_name: str, chip: str | None, version: str | None = None) -
     is not in the table only what every chip has is asked for, and its replays are not known. Raises KeyError for a set
     that there is not.
     """
-    known = chip_by(chip)
+    known = find_chip(chip)
     metrics: list[str] = []
     for names in alternatives(depth_name, known, version):
-        metrics += [name for name in names if has(known, name)][:1]
+        metrics += [name for name in names if has_metric(known, name)][:1]
     sections = tuple(_sets()[depth_name].get("sections", ()))
     replays = _replays(depth_name, known, sections)
     return CounterSet(depth_name, tuple(metrics), replays, _note(depth_name, known, chip, replays), sections)
@@ -73,7 +229,7 @@ def alternatives(
 
 
 def _replays(depth_name: str, chip: str | None, sections: tuple[str, ...]) -> int | None:
-    planned = passes(chip, depth_name)
+    planned = planned_passes(chip, depth_name)
     if planned is None:
         return None
     return planned + (_MORE if planned > 1 else 0) + _SECTION_PASSES * len(sections)
@@ -85,7 +241,7 @@ def _note(depth_name: str, known: str | None, chip: str | None, replays: int | N
         whose = f"{chip}, which is not in NVIDIA's tables here" if chip else "a chip that is not known"
         return f"{says}; how many replay passes that is on {whose}, the report will tell"
     word = "1 replay pass" if replays == 1 else f"about {replays} replay passes"
-    return f"{says}; {word} on {known} by NVIDIA's tables (libnvperf_host of {table().library})"
+    return f"{says}; {word} on {known} by NVIDIA's tables (libnvperf_host of {chip_table().library})"
 
 
 @lru_cache(maxsize=1)

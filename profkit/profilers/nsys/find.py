@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from profkit.profilers import places
+from profkit.profilers.programs import find_tool
 
 # Where NVIDIA's packages put it. The one inside Nsight Compute comes last: it lacks libraries it needs for a report.
 _PLACES = (
@@ -21,4 +21,4 @@ INSTALL_FIX = (
 
 def find_nsys(root: Path = Path("/")) -> Path | None:
     """The nsys to call: `PROFKIT_NSYS` where set, else that of PATH, of this environment, or NVIDIA's newest here."""
-    return places.find_tool("nsys", "PROFKIT_NSYS", patterns=_PLACES, root=root)
+    return find_tool("nsys", "PROFKIT_NSYS", patterns=_PLACES, root=root)

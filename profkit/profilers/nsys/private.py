@@ -6,8 +6,7 @@ import contextlib
 import re
 from collections.abc import Callable
 
-from profkit.profilers.environment_text import variables
-from profkit.profilers.private_forms import plain_release
+from profkit.profilers.private_forms import environment_variables, plain_release
 from profkit.profilers.redact import (
     COMMAND,
     DEVICE,
@@ -160,7 +159,7 @@ def _kept(value: object, redactor: Redactor) -> object:
 
 
 def _gone(kind: str, redactor: Redactor, value: str) -> str:
-    variables_in_it = sum(1 for _ in variables(value)) if kind is ENVIRONMENT else 1
+    variables_in_it = sum(1 for _ in environment_variables(value)) if kind is ENVIRONMENT else 1
     redactor.note(kind, max(1, variables_in_it))
     return ""
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sqlite3
 
-from profkit.profilers.environment_text import variables
 from profkit.profilers.nsys.private import OF_EVENTS, as_text, kind_of_string, kind_of_table
 from profkit.profilers.nsys.private_copy import Table, quoted
+from profkit.profilers.private_forms import environment_variables
 from profkit.profilers.redact import ENVIRONMENT, Redactor
 
 _KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
@@ -37,7 +37,7 @@ def scrub_strings(database: sqlite3.Connection, tables: tuple[Table, ...], redac
         if kernel is None:
             if text:
                 kind = kind_of_string(text, private)
-                redactor.note(kind, sum(1 for _ in variables(text)) if kind is ENVIRONMENT else 1)
+                redactor.note(kind, sum(1 for _ in environment_variables(text)) if kind is ENVIRONMENT else 1)
         else:
             new = redactor.kernel(text) if kernel else redactor.text(text)
         if new != text:

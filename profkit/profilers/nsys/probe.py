@@ -11,11 +11,10 @@ from functools import lru_cache
 from pathlib import Path
 
 from profkit.core.types import Check
-from profkit.profilers import places
 from profkit.profilers.nsys.command import SUFFIX, nsys_argv
 from profkit.profilers.nsys.faults import explain
 from profkit.profilers.nsys.find import INSTALL_FIX, find_nsys
-from profkit.profilers.probe import answer, last_line
+from profkit.profilers.programs import ask_tool, last_line, missing_fault
 
 _SECONDS = 60.0  # a report of `true` takes a second or two; a busy machine may take many times that
 _VERSION = re.compile(r"version (\d+(?:\.\d+)+)")
@@ -45,9 +44,9 @@ def probe_nsys(*, trial: bool = True) -> NsysAbility:
     if path is None:
         if sys.platform == "darwin":
             return NsysAbility(None, None, False, "nsys records nothing on macOS: it has no CUDA", None)
-        absent = places.missing("nsys", "PROFKIT_NSYS", INSTALL_FIX)
+        absent = missing_fault("nsys", "PROFKIT_NSYS", INSTALL_FIX)
         return NsysAbility(None, None, False, absent.reason, absent.fix)
-    returncode, text = answer((str(path), "--version"), _SECONDS)
+    returncode, text = ask_tool((str(path), "--version"), _SECONDS)
     matched = _VERSION.search(text)
     if matched is None:
         fault = explain(text, returncode)
@@ -58,7 +57,7 @@ def probe_nsys(*, trial: bool = True) -> NsysAbility:
     with tempfile.TemporaryDirectory(prefix="profkit-probe-") as folder:
         report = Path(folder) / f"probe{SUFFIX}"
         true = shutil.which("true") or "/bin/true"
-        returncode, text = answer(nsys_argv((true,), report, marked=False, nsys=str(path)), _SECONDS)
+        returncode, text = ask_tool(nsys_argv((true,), report, marked=False, nsys=str(path)), _SECONDS)
         if report.is_file() and report.stat().st_size:
             return NsysAbility(path, matched[1], True)
     fault = explain(text, returncode)

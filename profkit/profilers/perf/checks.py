@@ -8,7 +8,7 @@ from pathlib import Path
 
 from profkit.core.types import Check, Counter
 from profkit.hardware import tree
-from profkit.hardware.superuser import as_superuser
+from profkit.hardware.system import as_superuser
 from profkit.profilers.packages import install_line
 from profkit.profilers.perf.probe import PerfAbility, probe_perf
 from profkit.profilers.region_trial import perf_region
@@ -52,7 +52,7 @@ def judge_perf(ability: PerfAbility, root: Path = Path("/")) -> Iterator[Check]:
             "perf", "refused", reason + level, first.fix if first else None, ability.path, ability.version
         )
         return
-    kernel = tree.text(root, "proc/sys/kernel/osrelease") or platform.release()
+    kernel = tree.read_text(root, "proc/sys/kernel/osrelease") or platform.release()
     detail = f"counts software events on kernel {kernel}{level}"
     yield Check("perf", "ok", detail, path=ability.path, version=ability.version)
     yield _hardware(ability)
@@ -60,7 +60,7 @@ def judge_perf(ability: PerfAbility, root: Path = Path("/")) -> Iterator[Check]:
         fix = next((f.fix for f in ability.faults if "user space" in f.reason), None)
         yield Check("perf kernel side", "limited", f"only user space is counted{level}", fix)
     yield _recording(ability)
-    if ability.hardware_ok and tree.number(root, "proc/sys/kernel/nmi_watchdog"):
+    if ability.hardware_ok and tree.read_number(root, "proc/sys/kernel/nmi_watchdog"):
         detail = "on: it holds one hardware counter, so one event fewer fits at a time"
         yield Check("NMI watchdog", "limited", detail, as_superuser("sysctl kernel.nmi_watchdog=0"))
 

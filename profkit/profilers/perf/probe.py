@@ -15,7 +15,7 @@ from pathlib import Path
 from profkit.core.errors import Fault, UnreadableReport, UsageError
 from profkit.core.process import Outcome, run
 from profkit.core.types import Counter
-from profkit.profilers import places
+from profkit.profilers import programs
 from profkit.profilers.perf.command import STAT_ENV, stat_argv
 from profkit.profilers.perf.events import CLOCK
 from profkit.profilers.perf.faults import NO_PMU_FIX, PARANOID_FIX, explain
@@ -47,8 +47,8 @@ def find_perf(root: Path = Path("/")) -> FoundPerf:
     """
     if sys.platform == "darwin":
         return FoundPerf(None, None, "perf exists only on Linux", MAC_FIX)
-    named = [shutil.which("perf"), shutil.which("perf", path=str(places.BESIDE_PYTHON))]
-    installed = sorted(_installed(root), key=places.newest, reverse=True)
+    named = [shutil.which("perf"), shutil.which("perf", path=str(programs.BESIDE_PYTHON))]
+    installed = sorted(_installed(root), key=programs.version_key, reverse=True)
     reason = None
     for candidate in dict.fromkeys(path for path in (*named, *map(str, installed)) if path is not None):
         version, fault = _version(candidate)

@@ -8,7 +8,7 @@ from math import log2
 from pathlib import Path
 
 from profkit.core.types import Cache
-from profkit.hardware.blas import thread_environment
+from profkit.hardware.peaks import thread_environment
 
 DEFAULT_WAYS = 16  # where the machine does not say; most last levels have 16 (Zen) to 20 (Xeon)
 _MIN_LINE = 16  # valgrind refuses smaller lines (cg_arch.c, MIN_LINE_SIZE)

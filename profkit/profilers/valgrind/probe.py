@@ -14,9 +14,8 @@ from pathlib import Path
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import Cache, Check
-from profkit.profilers import places
 from profkit.profilers.packages import install_line
-from profkit.profilers.probe import answer
+from profkit.profilers.programs import ask_tool, find_tool
 from profkit.profilers.region_trial import valgrind_region
 from profkit.profilers.valgrind.command import callgrind_argv, callgrind_outputs
 from profkit.profilers.valgrind.faults import INSTALL, explain
@@ -27,7 +26,7 @@ _ELSEWHERE = ("/usr/local/bin", "/opt/valgrind/bin", "/opt/homebrew/bin")  # not
 
 def find_valgrind() -> Path | None:
     """The valgrind to call: `PROFKIT_VALGRIND` where set, else that of PATH, of this environment, or a usual place."""
-    return places.find_tool("valgrind", "PROFKIT_VALGRIND", folders=_ELSEWHERE)
+    return find_tool("valgrind", "PROFKIT_VALGRIND", folders=_ELSEWHERE)
 
 
 _SECONDS = 60.0  # simulating `true` takes half a second; a busy machine may take many times that
@@ -75,7 +74,7 @@ def probe_valgrind() -> ValgrindAbility:
             valgrind=str(path),
             setarch=setarch,
         )
-        returncode, text = answer(argv, _SECONDS)
+        returncode, text = ask_tool(argv, _SECONDS)
         if returncode != 0:
             fault = explain(text, returncode)
             tail = " ".join(text.split())[-200:]
@@ -92,7 +91,7 @@ def probe_valgrind() -> ValgrindAbility:
 
 
 def _version(path: Path) -> str | None:
-    _, text = answer((str(path), "--version"), _SECONDS)
+    _, text = ask_tool((str(path), "--version"), _SECONDS)
     matched = re.search(r"valgrind-(\S+)", text)
     return matched[1] if matched else None
 
@@ -102,7 +101,7 @@ def _setarch() -> str | None:
     found = shutil.which("setarch")
     if found is None or platform.system() != "Linux":
         return None
-    return found if answer((found, "-R", shutil.which("true") or "/bin/true"), _SECONDS)[0] == 0 else None
+    return found if ask_tool((found, "-R", shutil.which("true") or "/bin/true"), _SECONDS)[0] == 0 else None
 
 
 def valgrind_checks() -> Iterator[Check]:

@@ -6,7 +6,7 @@ import shutil
 
 from profkit.core.errors import MachineError
 from profkit.core.types import Directive, Step, Switch
-from profkit.hardware.caches import data_cache, data_caches, instruction_cache
+from profkit.hardware.processor import data_cache, data_caches, instruction_cache
 from profkit.profilers.profiler import RecordRequest
 from profkit.profilers.valgrind.command import callgrind_argv, callgrind_outputs, single_thread_env
 from profkit.profilers.valgrind.probe import probe_valgrind

@@ -4,9 +4,8 @@ Where to look, in the order in which a recording passes through:
 
 - It is made and exported: `command` has the flags, `find` and `probe` look for what is here, `recipe` and `export` run
   it, `ending`, `left_out` and `faults` say how that went.
-- XML becomes rows: `kinds`, `folder` and `toc` say which files belong together, `stream` gives their tables. It reads
-  by regular expressions (`quick`, `row_pattern`, `fast_columns`, `fast_stacks`, `definitions`) and, what does not fit
-  those, element by element (`careful`, `builder`, `cells`).
+- XML becomes rows: `kinds`, `folder`, `toc` say which files belong together, `tables` reads their tables, `cells` says
+  what a cell means.
 - Rows become what happened: `metal_read` names the columns of each table of the GPU and who takes them, `metal_part`
   decides what counts, `metal_report` sums it up. `cpu_report` and the other `cpu_` files do the same for the processor.
   `alignment` finds the marked region on the clock of the recording.

@@ -26,8 +26,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from profkit.core.formatting import plural, quantity
+from profkit.runtime.region.mps import MARK
 from profkit.runtime.region.record import RegionRecord
-from profkit.runtime.region.signpost import MARK
 
 Window = tuple[int, int]  # begin and end in ns since the begin of the trace
 

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from profkit.core.types import Check, CheckState
-from profkit.hardware.asking import Answer, ask, told
-from profkit.hardware.superuser import as_superuser
+from profkit.hardware.system import ProgramAnswer, as_superuser, ask_program, program_output
 
 if TYPE_CHECKING:
     from profkit.profilers.xctrace.probe import XctraceAbility
@@ -42,19 +41,19 @@ _ANSWER_SECONDS = 60.0  # the first call after an update of Xcode
 class Xcode:
     """What the system says of its developer tools. None: the program is not there, or did not answer."""
 
-    selected: Answer | None  # xcode-select -p
-    version: Answer | None  # xcodebuild -version
-    developer_mode: Answer | None  # DevToolsSecurity -status
+    selected: ProgramAnswer | None  # xcode-select -p
+    version: ProgramAnswer | None  # xcodebuild -version
+    developer_mode: ProgramAnswer | None  # DevToolsSecurity -status
     session: str | None  # launchctl managername: "Aqua" where somebody is logged in at the screen
 
 
 def look_at_xcode() -> Xcode:
     """Ask the four programs; a second or so, and longer right after an update of Xcode."""
     return Xcode(
-        ask("xcode-select", "-p"),
-        ask("xcodebuild", "-version", seconds=_ANSWER_SECONDS),
-        ask("DevToolsSecurity", "-status"),
-        told("launchctl", "managername"),
+        ask_program("xcode-select", "-p"),
+        ask_program("xcodebuild", "-version", seconds=_ANSWER_SECONDS),
+        ask_program("DevToolsSecurity", "-status"),
+        program_output("launchctl", "managername"),
     )
 
 
@@ -140,7 +139,7 @@ def _options(ability: XctraceAbility) -> Iterator[Check]:
         yield Check("CPU Counters", "limited", detail, f"install Xcode {OPTIONS_SINCE} or later")
 
 
-def _developer_mode(answer: Answer | None) -> Check:
+def _developer_mode(answer: ProgramAnswer | None) -> Check:
     name, fix = "developer mode", as_superuser("DevToolsSecurity -enable")
     text = "" if answer is None else answer.text
     if "enabled" in text:

@@ -14,9 +14,9 @@ from bisect import bisect_left
 from collections.abc import Sequence
 
 from profkit.core.types import Counter
+from profkit.profilers.xctrace.cells import Process, Thread
 from profkit.profilers.xctrace.recording import Recording
-from profkit.profilers.xctrace.table import Table
-from profkit.profilers.xctrace.values import Process, Thread
+from profkit.profilers.xctrace.tables import Table
 
 SCHEMA = "MetricAggregationForThread"
 SHARES = ("useful", "delivery", "processing", "discarded")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from profkit.core.formatting import percent, plural
+from profkit.profilers.xctrace.cells import Process, Thread
 from profkit.profilers.xctrace.cpu_samples import SAMPLES, SampleTally, Unit
-from profkit.profilers.xctrace.table import Table
-from profkit.profilers.xctrace.values import Process, Thread
+from profkit.profilers.xctrace.tables import Table
 
 MOST_PROCESSES = 1_000  # that are told apart
 # A share of n samples is known to about sqrt(p * (1 - p) / n): with fewer than these, 10 % may be 4 or 16.

@@ -14,14 +14,14 @@ from dataclasses import replace
 from profkit.analysis.stacks.merge import MOST_SLOTS, FrameTable
 from profkit.core.formatting import plural
 from profkit.core.types import Counter, Report
+from profkit.profilers.xctrace.cells import Backtrace, Frame
 from profkit.profilers.xctrace.cpu_frames import frame_of
 from profkit.profilers.xctrace.cpu_guided import SCHEMA, GuidedTally
 from profkit.profilers.xctrace.cpu_notes import CpuNotes
 from profkit.profilers.xctrace.cpu_rows import raw_rows, rows
 from profkit.profilers.xctrace.cpu_samples import CYCLES, SAMPLES, TIME, SampleTally, Unit, Windows
 from profkit.profilers.xctrace.recording import Recording
-from profkit.profilers.xctrace.table import Table
-from profkit.profilers.xctrace.values import Backtrace, Frame
+from profkit.profilers.xctrace.tables import Table
 
 SYMBOLS = ("time-profile", "counters-profile", "cpu-profile")
 RAW = "time-sample"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from profkit.profilers.xctrace.cells import Backtrace, Process, Thread
 from profkit.profilers.xctrace.cpu_samples import RUNNING
-from profkit.profilers.xctrace.table import Table
-from profkit.profilers.xctrace.values import Backtrace, Process, Thread
+from profkit.profilers.xctrace.tables import Table
 
 _WANTED = (
     "time",

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from profkit.profilers.xctrace.cpu_guided import SCHEMA as GUIDED
-from profkit.profilers.xctrace.faulty import DamagedExport
 from profkit.profilers.xctrace.metal_counters import COUNTER_VALUES, COUNTERS
 from profkit.profilers.xctrace.metal_work import INTERVALS, STATES
+from profkit.profilers.xctrace.parsing import DamagedExport
 
 # How busy the GPU was is made of these two: without one that was recorded, what is left would say something else.
 NEEDED = frozenset((INTERVALS, STATES))

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from profkit.core.errors import Fault, MachineError, ProfkitError, UnreadableReport
-from profkit.profilers.probe import last_line
+from profkit.profilers.programs import last_line
 from profkit.profilers.xctrace.command import table_argv, toc_argv
 from profkit.profilers.xctrace.ending import exit_status, was_cut
 from profkit.profilers.xctrace.expected import is_pointless

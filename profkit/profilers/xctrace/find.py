@@ -10,8 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from profkit.core.errors import Fault
-from profkit.profilers.places import missing, newest
-from profkit.profilers.probe import answer, last_line
+from profkit.profilers.programs import ask_tool, last_line, missing_fault, version_key
 from profkit.profilers.xctrace.faults import explain
 
 VARIABLE = "PROFKIT_XCTRACE"
@@ -40,7 +39,7 @@ def locate_xctrace(root: Path = Path("/")) -> Found:
     named = os.environ.get(VARIABLE)
     if named:
         path = shutil.which(named)
-        return Found(Path(path)) if path else Found(None, missing("xctrace", VARIABLE, INSTALL_FIX))
+        return Found(Path(path)) if path else Found(None, missing_fault("xctrace", VARIABLE, INSTALL_FIX))
     return _of_xcode(shutil.which("xcrun"), os.environ.get("DEVELOPER_DIR"), root)
 
 
@@ -51,7 +50,7 @@ def _of_xcode(xcrun: str | None, developer: str | None, root: Path) -> Found:  #
             None,
             Fault("xctrace is a part of Xcode and runs on macOS only: there is no xcrun here", _ELSEWHERE),
         )
-    returncode, text = answer((xcrun, "--find", "xctrace"), _SECONDS)
+    returncode, text = ask_tool((xcrun, "--find", "xctrace"), _SECONDS)
     path = last_line(text)
     if returncode == 0 and os.access(path, os.X_OK) and Path(path).is_file():
         return Found(Path(path))
@@ -67,7 +66,7 @@ def _of_xcode(xcrun: str | None, developer: str | None, root: Path) -> Found:  #
 def _other_xcode(root: Path) -> Path | None:
     """The newest Xcode here that has xctrace, selected or not."""
     for pattern in _XCODES:
-        for developer in sorted(root.glob(pattern), key=newest, reverse=True):
+        for developer in sorted(root.glob(pattern), key=version_key, reverse=True):
             if (developer / "usr" / "bin" / "xctrace").is_file():
                 return developer
     return None

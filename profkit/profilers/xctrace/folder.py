@@ -13,9 +13,9 @@ from profkit.core.errors import UnreadableReport
 from profkit.core.formatting import plural
 from profkit.profilers.files import read_head
 from profkit.profilers.xctrace.damaged import Broken, can_do_without, schema_in
-from profkit.profilers.xctrace.faulty import DamagedExport
 from profkit.profilers.xctrace.kinds import head_of, is_detail, is_pointer, looks_like_table, looks_like_toc
-from profkit.profilers.xctrace.stream import tables
+from profkit.profilers.xctrace.parsing import DamagedExport
+from profkit.profilers.xctrace.tables import read_tables
 from profkit.profilers.xctrace.toc import Run, read_toc
 
 MOST_FILES = 10_000
@@ -196,7 +196,7 @@ def _chosen(
 def _entries(path: Path) -> Iterator[Entry]:
     """The tables of one file; of most files the first is all, and no further look is taken."""
     several = _several(path)
-    with closing(tables(path)) as found:
+    with closing(read_tables(path)) as found:
         for table in found:
             yield Entry(path, table.schema, table.run, table.position)
             if not several:

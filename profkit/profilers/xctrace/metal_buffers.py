@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from profkit.analysis.timeline.spans import Depth, Spans, depth, union
+from profkit.profilers.xctrace.cells import Process
 from profkit.profilers.xctrace.metal_host import Completions, Encoders, Submissions, looked_up
 from profkit.profilers.xctrace.metal_work import NO_ID, NOT_TOLD
-from profkit.profilers.xctrace.values import Process
 
 _BEFORE = -(1 << 60)
 

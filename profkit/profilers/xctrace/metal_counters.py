@@ -14,9 +14,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from profkit.analysis.timeline.spool import Spool
+from profkit.profilers.xctrace.cells import Value
 from profkit.profilers.xctrace.metal_units import PER_CENT, UnitOfCounter, read_label
 from profkit.profilers.xctrace.metal_work import MORE, Names, interval, text
-from profkit.profilers.xctrace.values import Value
 
 COUNTERS = "metal-gpu-counter-intervals"
 COUNTER_INFO = "gpu-counter-info"

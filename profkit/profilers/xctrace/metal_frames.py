@@ -7,9 +7,9 @@ from typing import Any
 
 from profkit.analysis.timeline.spans import Spans
 from profkit.core.types import Spread
+from profkit.profilers.xctrace.cells import Process
 from profkit.profilers.xctrace.metal_host import Presents
 from profkit.profilers.xctrace.metal_sums import spread
-from profkit.profilers.xctrace.values import Process
 
 _DRAWS = "Fragment"
 

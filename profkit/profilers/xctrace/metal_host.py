@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from profkit.profilers.xctrace.cells import Process, Value
 from profkit.profilers.xctrace.metal_work import (
     MORE,
     NO_ID,
@@ -24,7 +25,6 @@ from profkit.profilers.xctrace.metal_work import (
     process_of,
     text,
 )
-from profkit.profilers.xctrace.values import Process, Value
 
 ENCODERS = "metal-application-encoders-list"
 SUBMISSIONS = "metal-application-command-buffer-submissions"

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from profkit.analysis.timeline.spans import Spans, empty, spans_of, union
+from profkit.profilers.xctrace.cells import Process
 from profkit.profilers.xctrace.metal_buffers import Buffers, buffers_of
 from profkit.profilers.xctrace.metal_read import MetalTables
 from profkit.profilers.xctrace.metal_target import Target, choose_target
 from profkit.profilers.xctrace.recording import Recording
-from profkit.profilers.xctrace.values import Process
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from profkit.profilers.xctrace import metal_host as host
 from profkit.profilers.xctrace import metal_shaders as shading
 from profkit.profilers.xctrace import metal_states as states
 from profkit.profilers.xctrace import metal_work as work
-from profkit.profilers.xctrace.table import Table
-from profkit.profilers.xctrace.values import Value
+from profkit.profilers.xctrace.cells import Value
+from profkit.profilers.xctrace.tables import Table
 
 Rows = Iterable[Sequence[Value]]
 

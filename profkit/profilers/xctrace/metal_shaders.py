@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from profkit.analysis.timeline.spans import Spans
+from profkit.profilers.xctrace.cells import Process, Value
 from profkit.profilers.xctrace.metal_sums import Summed, by_name
 from profkit.profilers.xctrace.metal_work import MORE, Names, interval, process_of, text
-from profkit.profilers.xctrace.values import Process, Value
 
 SHADERS = "metal-shader-profiler-intervals"
 SHADER_LIST = "metal-shader-profiler-shader-list"

@@ -14,8 +14,8 @@ from typing import Any
 
 from profkit.analysis.timeline.spans import Spans, clipped, empty, union
 from profkit.core.types import MetalState
+from profkit.profilers.xctrace.cells import Process, Value
 from profkit.profilers.xctrace.metal_work import interval, process_of, text
-from profkit.profilers.xctrace.values import Process, Value
 
 PERFORMANCE = "gpu-performance-state-intervals"
 THERMAL = "device-thermal-state-intervals"

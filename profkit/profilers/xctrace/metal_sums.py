@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 from profkit.analysis.timeline.spans import Spans, clipped, union
 from profkit.core.types import Kernel, KernelTime, MetalProcess, MetalWork, Spread
+from profkit.profilers.xctrace.cells import Process
 from profkit.profilers.xctrace.metal_target import told
-from profkit.profilers.xctrace.values import Process
 
 MOST_TOLD = 512  # names of one kind that are told apart in a result
 REST = "[more]"

@@ -11,7 +11,7 @@ from profkit.profilers.xctrace.metal_read import MetalTables
 from profkit.profilers.xctrace.metal_report import metal_parts
 from profkit.profilers.xctrace.metal_work import INTERVALS
 from profkit.profilers.xctrace.recording import Recording
-from profkit.profilers.xctrace.table import Table
+from profkit.profilers.xctrace.tables import Table
 
 _OF_METAL = "metal-"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from profkit.profilers.xctrace.cells import Process
 from profkit.profilers.xctrace.toc import Run
-from profkit.profilers.xctrace.values import Process
 
 # They draw what others made, so they are never what was profiled unless the recording says so.
 COMPOSITORS = frozenset(("WindowServer", "backboardd"))

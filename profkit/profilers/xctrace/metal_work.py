@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from profkit.analysis.timeline.spans import Union
-from profkit.profilers.xctrace.values import Process, Value
+from profkit.profilers.xctrace.cells import Process, Value
 
 INTERVALS = "metal-gpu-intervals"
 STATES = "metal-gpu-state-intervals"

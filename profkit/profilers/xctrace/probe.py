@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from profkit.profilers.probe import answer, last_line
+from profkit.profilers.programs import ask_tool, last_line
 from profkit.profilers.xctrace.faults import explain
 from profkit.profilers.xctrace.find import INSTALL_FIX, locate_xctrace
 
@@ -58,7 +58,7 @@ def probe_xctrace() -> XctraceAbility:
 
 @lru_cache(maxsize=8)
 def _asked(path: Path) -> XctraceAbility:
-    returncode, text = answer((str(path), "version"), _SECONDS)
+    returncode, text = ask_tool((str(path), "version"), _SECONDS)
     matched = _VERSION.search(text)
     if matched is None:
         known = explain(text, returncode)
@@ -74,7 +74,7 @@ def _asked(path: Path) -> XctraceAbility:
 
 
 def _listed(path: Path, what: str) -> tuple[str, ...]:
-    returncode, text = answer((str(path), "list", what), _SECONDS)
+    returncode, text = ask_tool((str(path), "list", what), _SECONDS)
     return names(text) if returncode == 0 else ()
 
 
@@ -93,4 +93,4 @@ def recording_options(template: str) -> str:
     if not ability.works:
         return ""
     argv = (str(ability.path), "record", "--template", template, "--show-recording-options")
-    return answer(argv, _SECONDS)[1]
+    return ask_tool(argv, _SECONDS)[1]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from profkit.profilers.xctrace.alignment import Window
-from profkit.runtime.region.signpost import MARK
+from profkit.runtime.region.mps import MARK
 
 TABLE = "kdebug-signpost"
 COLUMNS = ("time", "type", "type/@fmt", "name", "arg1", "arg2")

@@ -8,9 +8,9 @@ from typing import Protocol
 
 from profkit.core.types import Report
 from profkit.profilers.xctrace.alignment import Alignment
-from profkit.profilers.xctrace.table import Table
+from profkit.profilers.xctrace.cells import Process
+from profkit.profilers.xctrace.tables import Table
 from profkit.profilers.xctrace.toc import Run
-from profkit.profilers.xctrace.values import Process
 
 
 @dataclass(frozen=True)

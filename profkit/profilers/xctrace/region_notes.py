@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 from profkit.core.errors import UnreadableReport
-from profkit.runtime.region.record import LARGEST, RegionRecord, decode
+from profkit.runtime.region.record import LARGEST, RegionRecord, decode_record
 
 PATTERN = "region.*.json"
 
@@ -24,7 +24,7 @@ def read_notes(folder: Path) -> tuple[RegionRecord, ...]:
         try:
             if path.stat().st_size > LARGEST:
                 raise UnreadableReport(f"{path} is too large for a region record")
-            record = decode(path.read_text(encoding="utf-8"), str(path))
+            record = decode_record(path.read_text(encoding="utf-8"), str(path))
         except (OSError, UnicodeDecodeError) as error:
             raise UnreadableReport(f"{path} cannot be read: {error}") from error
         if record.regions or record.benchmarks:

@@ -13,16 +13,15 @@ from profkit.core.types import Report
 from profkit.profilers.profiler import later
 from profkit.profilers.xctrace import alignment, raw_signposts
 from profkit.profilers.xctrace.alignment import Alignment
-from profkit.profilers.xctrace.faulty import DamagedExport
+from profkit.profilers.xctrace.cells import Process
 from profkit.profilers.xctrace.folder import Exports, find_exports
 from profkit.profilers.xctrace.left_out import read_left_out
 from profkit.profilers.xctrace.metal_absent import export_line
+from profkit.profilers.xctrace.parsing import DamagedExport
 from profkit.profilers.xctrace.recording import Piece, Recording
 from profkit.profilers.xctrace.region_notes import read_notes
-from profkit.profilers.xctrace.stream import tables
-from profkit.profilers.xctrace.table import Table
+from profkit.profilers.xctrace.tables import Table, read_tables
 from profkit.profilers.xctrace.toc import Run
-from profkit.profilers.xctrace.values import Process
 from profkit.runtime.region.record import RegionRecord
 
 # What makes the reader of each kind of table; a piece sees every table that it names.
@@ -95,7 +94,7 @@ def wanted_schemas() -> tuple[str, ...]:
 def _tables(exports: Exports, schemas: Sequence[str]) -> Iterator[Table]:
     """The tables of these schemas, in this order; of a file with several tables all that fit, when its turn comes."""
     for path in exports.files(schemas):
-        with closing(tables(path, exports.runs)) as found:
+        with closing(read_tables(path, exports.runs)) as found:
             for table in found:
                 if table.schema in schemas and table.run in (None, exports.run):
                     yield table

@@ -16,9 +16,9 @@ from xml.sax.saxutils import escape
 
 from profkit.core.errors import UnreadableReport
 from profkit.profilers.redact import COMMAND, DEVICE, HOST, MESSAGE, PATH, PROCESS, Redactor
-from profkit.profilers.xctrace.careful import CHUNK, broken, new_parser
 from profkit.profilers.xctrace.kinds import head_of, looks_like_table, looks_like_toc
 from profkit.profilers.xctrace.left_out import FILE as LEFT_OUT
+from profkit.profilers.xctrace.parsing import damage, new_parser
 from profkit.profilers.xctrace.region_notes import PATTERN
 
 if TYPE_CHECKING:
@@ -90,11 +90,11 @@ def _parsed(path: Path, parser: XMLParserType) -> Iterator[None]:
     """Feed a file, chunk by chunk. Raises UnreadableReport."""
     with path.open("rb") as file:
         while True:
-            chunk = file.read(CHUNK)
+            chunk = file.read(1 << 16)
             try:
                 parser.Parse(chunk, not chunk)
             except ExpatError as error:
-                fault = broken(error, 0, at_end=not chunk)
+                fault = damage(error, 0, at_end=not chunk)
                 raise UnreadableReport(f"{path}: {fault.message}", fault.fix) from error
             except UnreadableReport as error:
                 raise UnreadableReport(f"{path}: {error.message}", error.fix) from error

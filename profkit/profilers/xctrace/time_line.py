@@ -17,15 +17,14 @@ from profkit.profilers.xctrace.alignment import (
     align,
     read_clock,
 )
+from profkit.profilers.xctrace.cells import Backtrace, Process, Thread, Value
 from profkit.profilers.xctrace.folder import Exports, find_exports
 from profkit.profilers.xctrace.metal_host import COMPLETED, ENCODERS, SUBMISSIONS, encoder_name
 from profkit.profilers.xctrace.metal_states import PERFORMANCE, THERMAL
 from profkit.profilers.xctrace.metal_target import told
 from profkit.profilers.xctrace.metal_work import INTERVALS, STATES, label_of
 from profkit.profilers.xctrace.report import wanted_schemas
-from profkit.profilers.xctrace.stream import tables
-from profkit.profilers.xctrace.table import Row, Table
-from profkit.profilers.xctrace.values import Backtrace, Process, Thread, Value
+from profkit.profilers.xctrace.tables import Row, Table, read_tables
 from profkit.runtime.region.record import RegionRecord
 
 KEPT = 1 << 20  # encoders and command buffers whose labels and begins are remembered
@@ -83,7 +82,7 @@ class TimeLine:
 
     def _tables(self, schema: str) -> Iterator[Table]:
         for path in self._exports.files((schema,)):
-            with closing(tables(path, self._exports.runs)) as found:
+            with closing(read_tables(path, self._exports.runs)) as found:
                 for table in found:
                     if table.schema == schema and table.run in (None, self._exports.run):
                         yield table

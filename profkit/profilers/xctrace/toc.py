@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from pyexpat import ExpatError
-from xml.etree.ElementTree import Element, ParseError, XMLParser
+from xml.etree.ElementTree import Element, fromstring
 
 from profkit.core.errors import UnreadableReport
-from profkit.profilers.xctrace.careful import EXPORT_AGAIN, broken, new_parser
+from profkit.profilers.xctrace.parsing import damage, name_file, new_parser
 
 MOST_BYTES = 64 << 20  # a table of contents has some 10 kB, one of a thousand runs 10 MB
 
@@ -66,53 +65,19 @@ class Run:
 
 def read_toc(path: Path) -> tuple[Run, ...]:
     """The runs of a table of contents. Raises UnreadableReport where it is none, cut off, damaged or hostile."""
-    try:
+    with name_file(path):
         with path.open("rb") as file:
             data = file.read(MOST_BYTES + 1)
-    except OSError as error:
-        raise UnreadableReport(
-            f"{path} cannot be read: {error.strerror}", f"ls -l {shlex.quote(str(path))}"
-        ) from error
-    if len(data) > MOST_BYTES:
-        raise UnreadableReport(
-            f"{path}: no table of contents of xctrace has more than {MOST_BYTES >> 20} MB", EXPORT_AGAIN
-        )
-    try:
-        root = _parsed(data)
-    except UnreadableReport as error:
-        raise UnreadableReport(f"{path}: {error.message}", error.fix or EXPORT_AGAIN) from error
-    if root.tag != "trace-toc":
-        raise UnreadableReport(
-            f"{path}: not a table of contents of xctrace: it begins with <{root.tag[:40]}>", EXPORT_AGAIN
-        )
-    return tuple(_run(element, n) for n, element in enumerate(root.findall("run"), 1))
-
-
-def _parsed(data: bytes) -> Element:
-    check = new_parser()  # refuses what must not be there before anything is built of it
-    depth = [0]
-
-    def start(*_: object) -> None:
-        depth[0] += 1
-        if depth[0] > 64:
-            raise UnreadableReport("not an export of xctrace: more than 64 elements in one another")
-
-    def end(*_: object) -> None:
-        depth[0] -= 1
-
-    check.StartElementHandler, check.EndElementHandler = start, end
-    try:
-        check.Parse(data, True)
-    except ExpatError as error:
-        raise broken(error, 0, at_end=True) from error
-    parser = XMLParser()
-    try:
-        parser.feed(data)
-        root = parser.close()
-    except ParseError as error:  # cannot be: expat has just read it
-        raise UnreadableReport(f"no well-formed XML: {error}", EXPORT_AGAIN) from error
-    assert isinstance(root, Element)
-    return root
+        if len(data) > MOST_BYTES:
+            raise UnreadableReport(f"no table of contents of xctrace has more than {MOST_BYTES >> 20} MB")
+        try:
+            new_parser().Parse(data, True)  # refuses what must not be there before anything is built of it
+        except ExpatError as error:
+            raise damage(error, 0, at_end=True) from error
+        root = fromstring(data)
+        if root.tag != "trace-toc":
+            raise UnreadableReport(f"not a table of contents of xctrace: it begins with <{root.tag[:40]}>")
+        return tuple(_run(element, n) for n, element in enumerate(root.findall("run"), 1))
 
 
 def _run(element: Element, place: int) -> Run:

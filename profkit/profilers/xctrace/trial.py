@@ -65,11 +65,11 @@ def _tried(xctrace: str, folder: Path, python: str) -> Check:
 
 def _rows(exported: Path) -> int:
     """How many rows the tables of an export have; 0 for one that is not there, or cannot be read."""
-    from profkit.profilers.xctrace.stream import tables
+    from profkit.profilers.xctrace.tables import read_tables
 
     try:
         return sum(
-            1 for table in tables(exported) for _ in table.rows([c.mnemonic for c in table.columns[:1]])
+            1 for table in read_tables(exported) for _ in table.rows([c.mnemonic for c in table.columns[:1]])
         )
     except (ProfkitError, OSError):
         return 0

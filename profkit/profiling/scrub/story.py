@@ -16,7 +16,7 @@ from profkit.profilers.scrub import is_text, scrub_report, scrub_text
 from profkit.profiling.scrub import sweep as sweeps
 from profkit.profiling.scrub.document import names_of, scrub_document
 from profkit.reporting.html.write import write_page
-from profkit.reporting.markdown import render as render_markdown
+from profkit.reporting.run_markdown import render as render_markdown
 
 # What profkit itself leaves beside the tools' reports: its own records, and the two forms of a flame graph.
 _OURS = re.compile(

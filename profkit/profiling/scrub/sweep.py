@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from profkit.analysis.ranking.guide import FILE as RESULTS
-from profkit.kernels.sweep.crew import LOG
 from profkit.kernels.sweep.journal import FILE as JOURNAL
-from profkit.kernels.sweep.story import read_sweep
+from profkit.kernels.sweep.journal import read_sweep
+from profkit.kernels.sweep.workers import LOG
 from profkit.profilers.redact import HOST, Redactor
 from profkit.profiling.scrub.document import without
 from profkit.reporting.sweep_files import write_reports

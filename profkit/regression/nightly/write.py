@@ -11,22 +11,22 @@ from profkit.core.types import Night
 from profkit.regression.nightly.config import NotifySpec
 from profkit.regression.nightly.document import to_text
 from profkit.regression.nightly.state import write_text
-from profkit.reporting import night_junit, night_markdown
+from profkit.reporting import junit, markdown
 from profkit.reporting.annotations import render as render_annotations
-from profkit.reporting.markdown import STEP_SUMMARY
+from profkit.reporting.views.night import view
 
 
 def write_reports(folder: Path, night: Night, *, strict: bool = False, html: bool = True) -> list[str]:
     """night.json, report.md, junit.xml and report.html into `folder`; what could not be written, in words."""
     made: dict[str, Callable[[], str]] = {
         "night.json": lambda: to_text(night),
-        "report.md": lambda: night_markdown.render(night),
-        "junit.xml": lambda: night_junit.render(night, strict=strict),
+        "report.md": lambda: markdown.render(view(night)),
+        "junit.xml": lambda: junit.render([view(night)], strict=strict),
     }
     if html:
-        from profkit.reporting import night_html  # here: the frame's templates cost 50 ms
+        from profkit.reporting.html import page  # here: its templates cost 50 ms
 
-        made["report.html"] = lambda: night_html.render(night)
+        made["report.html"] = lambda: page.render(view(night))
     troubles = []
     for name, make in made.items():
         try:
@@ -41,7 +41,7 @@ def notify(spec: NotifySpec, night: Night, *, strict: bool = False) -> list[str]
     troubles = []
     if spec.junit is not None:
         try:
-            write_text(spec.junit, night_junit.render(night, strict=strict))
+            write_text(spec.junit, junit.render([view(night)], strict=strict))
         except ProfkitError as fault:
             troubles.append(fault.message)
     summary = spec.summary or _step_summary()
@@ -58,7 +58,7 @@ def annotated(spec: NotifySpec, night: Night) -> str:
     listening = spec.annotations == "always" or (
         spec.annotations == "auto" and os.environ.get("GITHUB_ACTIONS") == "true"
     )
-    return render_annotations(night) if listening else ""
+    return render_annotations(view(night)) if listening else ""
 
 
 def _step_summary() -> Path | None:
@@ -72,6 +72,6 @@ def _append(path: Path, night: Night) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         there = path.stat().st_size if path.exists() else 0
         with path.open("a", encoding="utf-8") as file:
-            file.write(night_markdown.render(night, max(4096, STEP_SUMMARY - there - 1024)) + "\n")
+            file.write(markdown.render(view(night), max(4096, markdown.STEP_SUMMARY - there - 1024)) + "\n")
     except OSError as error:
         raise MachineError(f"cannot write {path}: {error.strerror}") from error

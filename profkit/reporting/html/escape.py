@@ -1,10 +1,11 @@
-"""Text from outside on its way into HTML, and data on its way into a script element: shown, and never obeyed."""
+"""HTML of elements: text from outside is escaped on its way into it, as is data for a script: shown, never obeyed."""
 
 from __future__ import annotations
 
 import html
 import json
 import re
+from collections.abc import Iterable
 from urllib.parse import quote
 
 from profkit.core.types import Json
@@ -13,6 +14,32 @@ from profkit.reporting.plain_text import harmless
 # Between a number and its unit, and behind < and >, no line may end.
 _STICKY = re.compile(r"(?<=\d) (?=%|[KMGTkmµn]?i?(?:B|s|FLOP|Hz)\b)|(?<=[<>=]) (?=\d)")
 _OUTSIDE = re.compile(r"[<>&\u2028\u2029]")
+
+
+class Html(str):
+    """Finished HTML; any other string is text, and is escaped where it goes into an element."""
+
+    __slots__ = ()
+
+
+def element(name: str, *children: str, **attributes: str | None) -> Html:
+    """One element. `class_` is written as class, `_` in names as `-`; an attribute that is None is left out.
+
+    >>> element("a", "1 < 2", Html("<b>x</b>"), class_="n", href="#s1")
+    '<a class="n" href="#s1">1 &lt; 2<b>x</b></a>'
+    """
+    written = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{text(value)}"'
+        for key, value in attributes.items()
+        if value is not None
+    )
+    inside = "".join(child if isinstance(child, Html) else text(child) for child in children)
+    return Html(f"<{name}{written}>{inside}</{name}>")
+
+
+def together(parts: Iterable[str]) -> Html:
+    """Several pieces of HTML and text as one."""
+    return Html("".join(part if isinstance(part, Html) else text(part) for part in parts))
 
 
 def text(value: object) -> str:

@@ -1,77 +1,85 @@
-"""One run as one page: what to do first, then everything that was found, in the order in which it is asked for."""
+"""Any view as one self-contained HTML file: it opens offline, without a script too, and makes no request.
+
+Its policy (Content-Security-Policy) forbids every request, and lets only those scripts and styles run whose hash it
+names. So even markup that slipped through could do nothing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import base64
+import hashlib
+from functools import lru_cache
+from pathlib import Path
 
-from profkit.core.types import RunDocument
-from profkit.reporting.html import (
-    distribution_part,
-    files,
-    flame_part,
-    head,
-    kernels,
-    levels_part,
-    machine,
-    memory_part,
-    metal_absent,
-    metal_counters,
-    metal_states,
-    metal_use,
-    metal_work,
-    notes,
-    numbers,
-    occupancy_part,
-    passes,
-    python_part,
-    roofline_part,
-    time_part,
-    verdicts,
-)
-from profkit.reporting.html.frame import page
-from profkit.reporting.html.part import Extras, Part
+from profkit.core.codec import valid_text
+from profkit.reporting.html.blocks import PageBlocks
+from profkit.reporting.html.escape import island
+from profkit.reporting.plain_text import harmless
+from profkit.reporting.view import View, plain_text
 
-# Every part by its maker, in the order of the page. A maker gives None where the run has nothing for it.
-PARTS: tuple[Callable[[RunDocument, Extras], Part | None], ...] = (
-    verdicts.part,
-    metal_use.part,
-    time_part.part,
-    roofline_part.part,
-    kernels.part,
-    occupancy_part.part,
-    metal_work.encoders,
-    metal_work.shaders,
-    metal_counters.part,
-    levels_part.part,
-    metal_states.part,
-    distribution_part.part,
-    flame_part.part,
-    python_part.part,
-    memory_part.part,
-    metal_absent.part,
-    numbers.part,
-    passes.part,
-    machine.part,
-    notes.part,
-    files.part,
-)
-STYLES = ("kernels.css", "charts.css")
-SCRIPTS = ("kernels.js", "charts.js", "flame.js")
+FOLDER = Path(__file__).parent
+FIRST_SCRIPT = "theme.js"  # before anything is painted: a page in the wrong colours would flash
 
 
-def render(document: RunDocument, extras: Extras | None = None) -> str:
-    """The run as one self-contained HTML file, as text for UTF-8.
+def render(view: View) -> str:
+    """The view as HTML, as text for UTF-8."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # here: only a page needs it
 
-    Opens offline, without a script too, and makes no request. `extras` holds what run.json does not: the files of
-    the run's folder, and stacks for flame graphs. Nothing is read or computed here that the document does not tell.
-    """
-    extras = extras if extras is not None else Extras()
-    made = [part for part in (make(document, extras) for make in PARTS) if part is not None]
-    return page(
-        f"{document.name} on {document.backend}",
-        made,
-        head=head.head(document, extras),
-        footnotes=extras.sources.footnotes,
-        styles=STYLES,
-        scripts=SCRIPTS,
+    blocks = PageBlocks()
+    head, body = blocks.head(view), blocks.body(view.blocks)
+    sources = blocks.sources()
+    style = "\n".join(asset(f"{name}.css") for name in blocks.assets if is_asset(f"{name}.css"))
+    script = "\n".join(asset(f"{name}.js") for name in blocks.assets if is_asset(f"{name}.js"))
+    first = asset(FIRST_SCRIPT)
+    environment = Environment(
+        loader=FileSystemLoader(FOLDER / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
+    made = environment.get_template("view.html.j2").render(
+        title=title_of(view),
+        policy=_policy([style], [first, script]),
+        style=style,
+        first=first,
+        script=script,
+        contents=[(anchor, harmless(title)) for anchor, title in blocks.sections],
+        main=head + body + sources,
+        islands=[(name, island(data)) for name, data in blocks.data.items()],
+    )
+    return valid_text(made)
+
+
+def title_of(view: View) -> str:
+    """The page's title, with what it comes to."""
+    word = f": {view.label.word}" if view.label is not None and view.label.word else ""
+    return harmless(plain_text(view.title) + word)
+
+
+def is_asset(name: str) -> bool:
+    """Whether there is a stylesheet or script of this name."""
+    return (FOLDER / "assets" / name).is_file()
+
+
+@lru_cache
+def asset(name: str) -> str:
+    """A stylesheet or script of `assets/`, as it stands there."""
+    return (FOLDER / "assets" / name).read_text(encoding="utf-8").strip()
+
+
+def _policy(styles: list[str], scripts: list[str]) -> str:
+    return "; ".join(
+        [
+            "default-src 'none'",
+            f"style-src {' '.join(map(_hash, styles))}",
+            f"script-src {' '.join(map(_hash, scripts))}",
+            "img-src data:",
+            "base-uri 'none'",
+            "form-action 'none'",
+        ]
+    )
+
+
+def _hash(source: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()}'"

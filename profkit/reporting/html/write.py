@@ -8,7 +8,7 @@ from pathlib import Path
 
 from profkit.core.types import RunDocument
 from profkit.reporting.html.collect import NAME, extras_of
-from profkit.reporting.html.page import render
+from profkit.reporting.html.run_page import render
 
 
 def write_page(folder: Path, document: RunDocument) -> str | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import PassPlan, SampleSet, Timing, TritonWork
 from profkit.runtime.passes import sampling
-from profkit.runtime.region.record import LARGEST, RegionRecord, RegionTimes, decode
+from profkit.runtime.region.record import LARGEST, RegionRecord, RegionTimes, decode_record
 
 MOST_TOLD = 8  # processes of one pass whose Triton is told of: the ranks of a node do the same
 
@@ -25,7 +25,7 @@ def read_record(path: Path) -> RegionRecord:
         raise UnreadableReport(f"{path.name} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise UnreadableReport(f"{path.name} is not a region record: it is not text") from error
-    return decode(text, path.name)
+    return decode_record(text, path.name)
 
 
 def read_records(paths: Iterable[Path]) -> tuple[RegionRecord, ...]:
@@ -75,16 +75,16 @@ def timings(records: Iterable[RegionRecord]) -> tuple[Timing, ...]:
                 known = found.get(name) or Timing(
                     name, "benchmark", (), record.precision, benchmark.flops, benchmark.bytes
                 )
-                found[name] = _with(known, benchmark.sample_set)
+                found[name] = _add_samples(known, benchmark.sample_set)
     for record in records:
         for region in record.regions:
             known = found.get(region.name) or Timing(region.name, "region", (), record.precision)
             if known.kind == "region" and region.seconds:
-                found[region.name] = _with(known, _samples(region, record))
+                found[region.name] = _add_samples(known, _samples(region, record))
     return tuple(found.values())
 
 
-def _with(timing: Timing, samples: SampleSet) -> Timing:
+def _add_samples(timing: Timing, samples: SampleSet) -> Timing:
     return Timing(
         timing.name,
         timing.kind,
@@ -96,7 +96,7 @@ def _with(timing: Timing, samples: SampleSet) -> Timing:
 
 
 def _samples(region: RegionTimes, record: RegionRecord) -> SampleSet:
-    seen = sampling.look(region.seconds, record.precision)
+    seen = sampling.assess(region.seconds, record.precision)
     return SampleSet(
         seconds=region.seconds[seen.warmup :],
         warmup=region.seconds[: seen.warmup],

@@ -57,14 +57,14 @@ class RegionRecord:
     spans_left_out: int = 0  # later entries, of which only the number is kept
 
 
-def encode(record: RegionRecord) -> str:
+def encode_record(record: RegionRecord) -> str:
     """The record as one JSON document, without NaN."""
     data = asdict(record)
     data["pass"] = data.pop("pass_name")
     return json.dumps({"schema": SCHEMA, **data}, allow_nan=False)
 
 
-def decode(text: str, origin: str = "region record") -> RegionRecord:
+def decode_record(text: str, origin: str = "region record") -> RegionRecord:
     """The record in `text`; raises UnreadableReport with `origin` in the sentence when it is none."""
     from profkit.core import codec  # only the reading side pays for it
 
@@ -127,12 +127,12 @@ def _positive(value: object) -> float | None:
     return number
 
 
-def save(record: RegionRecord, path: str) -> None:
+def save_record(record: RegionRecord, path: str) -> None:
     """Write whole or not at all; raises OSError or ValueError."""
     partial = f"{path}.tmp"
     try:
         with open(partial, "w", encoding="utf-8") as file:
-            file.write(encode(record))
+            file.write(encode_record(record))
         os.replace(partial, path)
     except BaseException:
         with suppress(OSError):
@@ -140,7 +140,7 @@ def save(record: RegionRecord, path: str) -> None:
         raise
 
 
-def directive_of(text: str) -> Directive:
+def parse_directive(text: str) -> Directive:
     """The directive in an environment variable; raises UnreadableReport."""
     from profkit.core import codec
 

@@ -24,7 +24,7 @@ from profkit.core.types import (
     Spread,
     Table,
 )
-from profkit.hardware.apple_chips import all_chips, configurations_of, find_chip
+from profkit.hardware.apple_gpu import all_chips, configurations_of, find_chip
 from profkit.profiling.evaluate_targets import enrich_document as enrich
 from profkit.profiling.evaluate_targets import judge_document, targets_for
 from profkit.profiling.evaluate_targets import summarize_document as summarize

@@ -9,7 +9,8 @@ import pytest
 from profkit.analysis.summaries.triton import summarize_triton
 from profkit.core.types import SampleSet, Timing, TritonWork, Tuning
 from profkit.profiling import evaluate_targets as judgement
-from profkit.reporting import markdown, terminal
+from profkit.reporting import run_markdown as markdown
+from profkit.reporting import run_terminal as terminal
 from tests.gpu_documents import run, trace
 
 TUNING = Tuning("_kernel", "mlp", "M 4096, fp16", "BLOCK_M 128, 8 warps", 3, 1, 2.1)

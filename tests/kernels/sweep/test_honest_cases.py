@@ -19,8 +19,8 @@ from profkit.kernels.operations.check import Wrong, compare, reference
 from profkit.kernels.operations.operation import Call, Problem
 from profkit.kernels.operations.registry import OPERATIONS, build, implementation
 from profkit.kernels.sweep.bench import Bench, make_problem
+from profkit.kernels.sweep.request import TimingOptions
 from profkit.kernels.sweep.settings import Settings
-from profkit.kernels.sweep.wish import Wish
 
 gelu = torch.nn.functional.gelu
 CPU = torch.device("cpu")
@@ -43,7 +43,7 @@ def cases(direction: str, **builders: Callable[[Problem], object]) -> dict[str, 
     for name, made in builders.items():
         implementation("GELU", name)(made)  # type: ignore[type-var]
     point = GridPoint("GELU", 2, 3, 8, direction=direction)  # type: ignore[arg-type]
-    told = Bench("cpu", Wish(0.5, 0.01)).run(point, (*builders, "PyTorch"))
+    told = Bench("cpu", TimingOptions(0.5, 0.01)).run(point, (*builders, "PyTorch"))
     return {name: result for name, result in told if result is not None}
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import Counter, Report
-from profkit.profilers.ncu.csv_raw import read_ncu_csv
+from profkit.profilers.ncu.csv_report import read_ncu_csv
 from profkit.profilers.registry import recognise_format
 from tests.conftest import ROOT
 

@@ -11,8 +11,7 @@ import pytest
 from profkit.core.errors import Fault
 from profkit.core.types import Gpu
 from profkit.profilers.ncu import probe
-from profkit.profilers.ncu.find import find_ncu
-from profkit.profilers.ncu.probe import probe_ncu
+from profkit.profilers.ncu.probe import find_ncu, probe_ncu
 from tests.conftest import ROOT
 
 STAND_IN = ROOT / "tests" / "stand_ins" / "ncu"

@@ -5,10 +5,20 @@ from __future__ import annotations
 import pytest
 
 from profkit.analysis.metrics import formula_table
-from profkit.profilers.ncu.chip_table import chip_by, has, lacking, passes, renamed, table, why_lacking
-from profkit.profilers.ncu.sets import alternatives, counter_set, set_names
+from profkit.profilers.ncu.sets import (
+    alternatives,
+    chip_table,
+    counter_set,
+    find_chip,
+    has_metric,
+    lacking_metrics,
+    other_name,
+    planned_passes,
+    set_names,
+    why_lacking,
+)
 
-CHIPS = sorted(table().passes)
+CHIPS = sorted(chip_table().passes)
 TURING = [chip for chip in CHIPS if chip.startswith("TU")]
 SOC = ["GA10B", "GB10B", "GB20B", "GB20C"]  # Orin, Thor, DGX Spark: the memory is the system's
 
@@ -24,12 +34,12 @@ def computable(names: tuple[str, ...]) -> set[str]:
 
 @pytest.mark.parametrize("chip", [chip for chip in CHIPS if chip not in TURING])
 def test_the_gate_is_one_replay_pass_on_ampere_and_later(chip):
-    assert counter_set("gate", chip).replays == passes(chip, "gate") == 1
+    assert counter_set("gate", chip).replays == planned_passes(chip, "gate") == 1
 
 
 @pytest.mark.parametrize("chip", TURING)
 def test_the_gate_is_two_planned_passes_on_turing(chip):
-    assert passes(chip, "gate") == 2
+    assert planned_passes(chip, "gate") == 2
 
 
 @pytest.mark.parametrize("chip", [*CHIPS, None, "XX999"])
@@ -37,8 +47,8 @@ def test_the_gate_is_two_planned_passes_on_turing(chip):
 def test_a_set_asks_for_nothing_that_the_chip_lacks_and_for_nothing_twice(chip, name):
     found = counter_set(name, chip)
     assert len(set(found.metrics)) == len(found.metrics) > 0
-    assert [metric for metric in found.metrics if not has(chip_by(chip), metric)] == []
-    assert (found.replays is None) == (chip_by(chip) is None)
+    assert [metric for metric in found.metrics if not has_metric(find_chip(chip), metric)] == []
+    assert (found.replays is None) == (find_chip(chip) is None)
 
 
 @pytest.mark.parametrize("chip", [chip for chip in CHIPS if chip not in SOC])
@@ -130,7 +140,7 @@ def test_one_thing_has_the_name_that_the_chip_gives_it(chip, asked, not_asked):
     ],
 )
 def test_a_chip_is_known_by_its_name_or_its_compute_capability(told, chip):
-    assert chip_by(told) == chip
+    assert find_chip(told) == chip
 
 
 @pytest.mark.parametrize(
@@ -153,17 +163,17 @@ def test_a_name_that_a_chip_lacks_is_explained_with_the_one_it_has(chip, metric,
 
 
 def test_a_name_that_other_chips_changed_is_told_with_them():
-    assert renamed("dram__bytes_read.sum").startswith("dram__bytes_op_read on GB202, ")
-    assert renamed("gpu__time_duration.sum") is None
+    assert other_name("dram__bytes_read.sum").startswith("dram__bytes_op_read on GB202, ")
+    assert other_name("gpu__time_duration.sum") is None
 
 
 @pytest.mark.parametrize("chip", CHIPS)
 def test_only_a_chip_without_memory_of_its_own_lacks_what_every_kernel_is_asked_for(chip):
-    assert bool(lacking(chip, set())) == (chip in SOC)
+    assert bool(lacking_metrics(chip, set())) == (chip in SOC)
 
 
 def test_what_a_report_has_all_the_same_is_not_lacking():
-    assert "dram__bytes.sum.per_second" not in lacking("GB20B", {"dram__bytes.sum.per_second"})
+    assert "dram__bytes.sum.per_second" not in lacking_metrics("GB20B", {"dram__bytes.sum.per_second"})
 
 
 @pytest.mark.parametrize(

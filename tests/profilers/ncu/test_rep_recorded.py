@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from profkit.core.types import Counter, Report
-from profkit.profilers.ncu import with_ncu_report
-from profkit.profilers.ncu.csv_raw import read_ncu_csv
+from profkit.profilers.ncu.csv_report import read_ncu_csv
 from profkit.profilers.ncu.launches import NvtxRange
 from profkit.profilers.ncu.rep import read_launches, read_ncu_rep
 from tests.conftest import ROOT
-from tests.profilers.ncu.test_with_ncu_report import check_alike, needs_ncu_report
 
 DATA = ROOT / "tests" / "data" / "cuda"
 REPORTS = sorted((DATA / "ncu").glob("*.ncu-rep"))
@@ -84,17 +80,3 @@ def test_kernels_counted_as_one_are_one_region_and_no_kernel(name: str, scope: s
     assert {(c.scope.kind, c.scope.name) for c in report.counters} == {("region", scope)}
     assert len({c.scope for c in report.counters}) == 1
     assert report.trace is None
-
-
-@needs_ncu_report
-@pytest.mark.parametrize("path", REPORTS, ids=lambda path: path.stem)
-def test_every_value_is_that_of_nvidias_package(path: Path) -> None:
-    # Of timelines, whose instances were taken out of these files, the package then tells no value.
-    check_alike(path, without_instances=True)
-
-
-@needs_ncu_report
-@pytest.mark.parametrize("path", REPORTS, ids=lambda path: path.stem)
-def test_both_ways_count_the_same(path: Path) -> None:
-    own, other = read_ncu_rep(path), with_ncu_report.read_with_ncu_report(path)
-    assert (own.counters, own.trace, own.warnings) == (other.counters, other.trace, other.warnings)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from profkit.core.errors import UnreadableReport
-from profkit.profilers.ncu import repz, with_ncu_report
+from profkit.profilers.ncu import rep
 from profkit.profilers.ncu.rep import read_ncu_rep
 from profkit.profilers.registry import recognise_format
 from tests.profilers.ncu import writer as w
@@ -27,8 +27,7 @@ def frame(content: bytes) -> bytes:
 def test_a_compressed_report_is_told_by_content_and_without_any_library_refused_with_the_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(repz, "_unpacker", lambda: None)
-    monkeypatch.setattr(with_ncu_report, "available", lambda: False)
+    monkeypatch.setattr(rep, "_unpacker", lambda: None)
     path = w.write(tmp_path / "my report.ncu-repz", frame(PLAIN))
     found = recognise_format(path)
     assert found.name == "ncu-repz"
@@ -38,30 +37,24 @@ def test_a_compressed_report_is_told_by_content_and_without_any_library_refused_
     assert f"zstd -d '{path}' -o 'my report.ncu-rep'" in fault.value.fix
 
 
-@pytest.mark.skipif(repz._unpacker() is None, reason="nothing here unpacks Zstandard (pip install zstandard)")
+@pytest.mark.skipif(rep._unpacker() is None, reason="nothing here unpacks Zstandard (pip install zstandard)")
 def test_a_compressed_report_reads_as_the_plain_one(tmp_path: Path) -> None:
     plain = w.write(tmp_path / "plain.ncu-rep", PLAIN)
     packed = w.write(tmp_path / "packed.ncu-repz", frame(PLAIN))
-    assert repz.read_ncu_repz(packed) == read_ncu_rep(plain)
+    assert rep.read_ncu_repz(packed) == read_ncu_rep(plain)
 
 
-@pytest.mark.skipif(repz._unpacker() is None, reason="nothing here unpacks Zstandard (pip install zstandard)")
+@pytest.mark.skipif(rep._unpacker() is None, reason="nothing here unpacks Zstandard (pip install zstandard)")
 @pytest.mark.parametrize(
     "content",
     [frame(b"some other file"), frame(b""), frame(PLAIN)[:40], frame(PLAIN)[:-3], b"\x28\xb5\x2f\xfd"],
 )
 def test_what_is_compressed_and_no_whole_report_is_refused(tmp_path: Path, content: bytes) -> None:
     with pytest.raises(UnreadableReport):
-        repz.read_ncu_repz(w.write(tmp_path / "packed.ncu-repz", content))
+        rep.read_ncu_repz(w.write(tmp_path / "packed.ncu-repz", content))
 
 
 def test_copying_stops_where_there_is_no_room(tmp_path: Path) -> None:
     with (tmp_path / "out").open("wb") as target, pytest.raises(UnreadableReport, match="too large"):
-        repz._copy(tmp_path, iter([b"NVR\0" + b"x" * 1000] * 10), target, room=2000)
+        rep._copy(tmp_path, iter([b"NVR\0" + b"x" * 1000] * 10), target, room=2000)
     assert (tmp_path / "out").stat().st_size <= 2000
-
-
-@pytest.mark.skipif(not with_ncu_report.available(), reason="NVIDIA's package is not installed")
-def test_nvidias_package_opens_the_same_file(tmp_path: Path) -> None:
-    packed = w.write(tmp_path / "packed.ncu-repz", frame(PLAIN))
-    assert [launch.kernel.name for launch in with_ncu_report.read_launches(packed)] == ["k"]

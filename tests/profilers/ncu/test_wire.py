@@ -6,14 +6,24 @@ import struct
 
 import pytest
 
-from profkit.profilers.ncu.blocks import CutOff, blocks, records
-from profkit.profilers.ncu.wire import FIXED32, FIXED64, LENGTH, VARINT, Malformed, fields, varint
+from profkit.profilers.ncu.blocks import (
+    FIXED32,
+    FIXED64,
+    LENGTH,
+    VARINT,
+    CutOff,
+    Malformed,
+    read_blocks,
+    read_fields,
+    read_records,
+    read_varint,
+)
 from tests.profilers.ncu import writer as w
 
 
 def test_fields_are_told_by_number_and_wire_type_without_copying() -> None:
     message = w.number(1, 300) + w.lump(2, b"abc") + w.double(3, 1.0) + w.single(4, 1.0) + w.number(2**28, 0)
-    told = [(number, wire, a, b - a) for number, wire, a, b in fields(message, 0, len(message))]
+    told = [(number, wire, a, b - a) for number, wire, a, b in read_fields(message, 0, len(message))]
     assert told == [
         (1, VARINT, 300, 3 - 300),
         (2, LENGTH, 5, 3),
@@ -26,7 +36,7 @@ def test_fields_are_told_by_number_and_wire_type_without_copying() -> None:
 @pytest.mark.parametrize("value", [0, 1, 127, 128, 2**32, 2**64 - 1])
 def test_a_number_of_any_length_is_read(value: int) -> None:
     written = w.varint(value)
-    assert varint(written, 0, len(written)) == (value, len(written))
+    assert read_varint(written, 0, len(written)) == (value, len(written))
 
 
 @pytest.mark.parametrize(
@@ -45,13 +55,13 @@ def test_a_number_of_any_length_is_read(value: int) -> None:
 )
 def test_a_malformed_field_is_said(message: bytes, said: str | None) -> None:
     with pytest.raises(Malformed, match=said or "."):
-        list(fields(message, 0, len(message)))
+        list(read_fields(message, 0, len(message)))
 
 
 def test_a_field_does_not_reach_into_the_next_message() -> None:
     two = w.lump(1, b"abc") + b"more bytes"
     with pytest.raises(Malformed):
-        list(fields(two, 0, 4))
+        list(read_fields(two, 0, 4))
 
 
 def test_the_parts_of_a_file_are_all_of_its_bytes() -> None:
@@ -72,7 +82,7 @@ def test_the_parts_of_a_file_are_all_of_its_bytes() -> None:
 
 def test_what_is_whole_is_given_before_the_cut_is_raised() -> None:
     content = w.report(w.block(details=w.session()), w.block([w.KernelResult("k", {})]))[:-1]
-    walk = blocks(content)
+    walk = read_blocks(content)
     assert next(walk).index == 0
     with pytest.raises(CutOff, match="1 kernel"):
         next(walk)
@@ -81,6 +91,6 @@ def test_what_is_whole_is_given_before_the_cut_is_raised() -> None:
 def test_results_of_no_bytes_are_none() -> None:
     header = w.number(2, 2**32 - 1) + w.number(5, 4000)
     content = w.report(struct.pack("<I", len(header)) + header + b"\0" * 4000)
-    (block,) = blocks(content)
+    (block,) = read_blocks(content)
     with pytest.raises(Malformed, match="empty"):
-        list(records(content, block))
+        list(read_records(content, block))

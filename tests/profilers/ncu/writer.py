@@ -1,6 +1,6 @@
 """Writes .ncu-rep files by the format's grammar, so that readers can be tried on what nobody recorded.
 
-NVIDIA's own package opens them (tests/profilers/ncu/test_with_ncu_report.py). Field numbers: Nsight Compute's
+NVIDIA's own package opens them. Field numbers: Nsight Compute's
 extras/FileFormat.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from profkit.profilers.ncu.blocks import Part, blocks, file_header, records
+from profkit.profilers.ncu.blocks import Part, read_blocks, read_file_header, read_records
 
 NAN = float("nan")
 
@@ -287,7 +287,7 @@ def write(path: Path, content: bytes) -> Path:
 
 def parts(data: bytes) -> list[Part]:
     """Every message of a file in order: the file header, then of each block its header and its records."""
-    found = [file_header(data)]
-    for block in blocks(data):
-        found += [block.header, *records(data, block)]
+    found = [read_file_header(data)]
+    for block in read_blocks(data):
+        found += [block.header, *read_records(data, block)]
     return found

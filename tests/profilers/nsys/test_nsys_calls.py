@@ -39,7 +39,7 @@ def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     )  # the one on PATH may be a script that needs a shell
     monkeypatch.setenv("PATH", str(folder))
     monkeypatch.delenv("PROFKIT_NSYS", raising=False)
-    monkeypatch.setattr("profkit.profilers.nsys.find.places.BESIDE_PYTHON", tmp_path / "nowhere")
+    monkeypatch.setattr("profkit.profilers.programs.BESIDE_PYTHON", tmp_path / "nowhere")
     monkeypatch.setattr("profkit.profilers.nsys.find._PLACES", ())
     probe_nsys.cache_clear()
     yield folder

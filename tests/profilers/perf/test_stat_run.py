@@ -186,7 +186,7 @@ def test_a_wrapper_without_a_perf_for_this_kernel_gives_way_to_the_newest_perf_i
     tmp_path, monkeypatch
 ):
     script(tmp_path / "bin/perf", WRAPPER)
-    monkeypatch.setattr("profkit.profilers.places.BESIDE_PYTHON", tmp_path)
+    monkeypatch.setattr("profkit.profilers.programs.BESIDE_PYTHON", tmp_path)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
     for version in ("5.15.0-99", "5.15.0-101", "5.4.0-200"):
         script(tmp_path / f"usr/lib/linux-tools-{version}/perf", f"echo perf version {version}")
@@ -201,7 +201,7 @@ def test_a_perf_that_setup_put_beside_the_interpreter_is_found_without_an_active
 ):
     beside = script(tmp_path / "environment/perf", "echo perf version 6.1.1")
     script(tmp_path / "usr/lib/linux-tools-6.8.0-1/perf", "echo perf version 6.8.1")
-    monkeypatch.setattr("profkit.profilers.places.BESIDE_PYTHON", beside.parent)
+    monkeypatch.setattr("profkit.profilers.programs.BESIDE_PYTHON", beside.parent)
     monkeypatch.setenv("PATH", "/nowhere")
     assert find_perf(tmp_path).path == str(beside)
     assert conversion_argv(tmp_path / "in", tmp_path / "out")[4] == str(beside)
@@ -209,7 +209,7 @@ def test_a_perf_that_setup_put_beside_the_interpreter_is_found_without_an_active
 
 def test_a_wrapper_without_any_perf_says_so_with_the_package(tmp_path, monkeypatch):
     script(tmp_path / "bin/perf", WRAPPER)
-    monkeypatch.setattr("profkit.profilers.places.BESIDE_PYTHON", tmp_path)
+    monkeypatch.setattr("profkit.profilers.programs.BESIDE_PYTHON", tmp_path)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
     found = find_perf(tmp_path)
     assert found.path is None
@@ -218,7 +218,7 @@ def test_a_wrapper_without_any_perf_says_so_with_the_package(tmp_path, monkeypat
 
 def test_no_perf_at_all_says_so_with_the_package(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr("profkit.profilers.places.BESIDE_PYTHON", tmp_path)
+    monkeypatch.setattr("profkit.profilers.programs.BESIDE_PYTHON", tmp_path)
     found = find_perf(tmp_path)
     assert (found.path, found.reason) == (None, "perf is not installed")
     assert "apt-get install" in found.fix

@@ -92,7 +92,7 @@ def test_a_valgrind_that_setup_put_beside_the_interpreter_is_found_without_an_ac
     beside = tmp_path / "valgrind"
     beside.write_text("#!/bin/sh\n")
     beside.chmod(0o755)
-    monkeypatch.setattr("profkit.profilers.places.BESIDE_PYTHON", tmp_path)
+    monkeypatch.setattr("profkit.profilers.programs.BESIDE_PYTHON", tmp_path)
     monkeypatch.setenv("PATH", "/nowhere")
     assert find_valgrind() == beside
 

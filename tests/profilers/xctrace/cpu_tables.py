@@ -1,7 +1,7 @@
 """Tables of samples as the reader of exports gives them, written by hand."""
 
-from profkit.profilers.xctrace.table import Column, Table
-from profkit.profilers.xctrace.values import Backtrace, Binary, Frame, Process, Thread
+from profkit.profilers.xctrace.cells import Backtrace, Binary, Frame, Process, Thread
+from profkit.profilers.xctrace.tables import Column, Table
 
 ME = Process("python3.12", 812)
 OTHER = Process("WindowServer", 401)

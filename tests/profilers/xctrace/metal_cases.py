@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from profkit.core.types import Report
 from profkit.profilers.xctrace.alignment import Alignment
+from profkit.profilers.xctrace.cells import Process
 from profkit.profilers.xctrace.metal_tables import MetalPiece
 from profkit.profilers.xctrace.recording import Recording
-from profkit.profilers.xctrace.table import Table
+from profkit.profilers.xctrace.tables import Table
 from profkit.profilers.xctrace.toc import Run
-from profkit.profilers.xctrace.values import Process
 
 ME = Process("python3.12", 812)
 SCREEN = Process("WindowServer", 401)

@@ -15,9 +15,9 @@ from profkit.profilers.xctrace.alignment import (
     read_clock,
     read_signposts,
 )
-from profkit.profilers.xctrace.stream import tables
+from profkit.profilers.xctrace.tables import read_tables
+from profkit.runtime.region.mps import MARK
 from profkit.runtime.region.record import RegionRecord, RegionTimes
-from profkit.runtime.region.signpost import MARK
 
 EPOCH = 2_897_656_234_073
 HOST = EPOCH * 125 // 3  # host ns at the begin of the trace
@@ -128,7 +128,7 @@ def test_an_exported_table_is_read_whichever_way_it_tells_the_timebase(tmp_path:
     path = tmp_path / "time-info.xml"
     path.write_text(TIME_INFO.format(timebase=timebase))
     (clock,) = [
-        read_clock(table.rows(CLOCK_COLUMNS)) for table in tables(path) if table.schema == CLOCK_TABLE
+        read_clock(table.rows(CLOCK_COLUMNS)) for table in read_tables(path) if table.schema == CLOCK_TABLE
     ]
     assert clock == CLOCK
 

@@ -5,7 +5,7 @@ from profkit.profilers.xctrace.alignment import Alignment
 from profkit.profilers.xctrace.cpu_guided import SCHEMA
 from profkit.profilers.xctrace.cpu_report import CpuPiece
 from profkit.profilers.xctrace.recording import Recording
-from profkit.profilers.xctrace.table import Column, Table
+from profkit.profilers.xctrace.tables import Column, Table
 from tests.profilers.xctrace.cpu_tables import MAIN, ME, OTHER
 
 TYPES = ("start-time", "duration", "thread", "process", "uint64", "fixed-decimal", "string", "boolean")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from profkit.profilers.xctrace.alignment import Alignment
-from profkit.profilers.xctrace.values import Process
+from profkit.profilers.xctrace.cells import Process
 from tests.profilers.xctrace.metal_cases import ME, SEC, completion, read, submission, work
 from tests.profilers.xctrace.test_metal_counters import INFO, VALUES, value
 

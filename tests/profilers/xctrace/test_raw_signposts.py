@@ -1,7 +1,7 @@
 import pytest
 
 from profkit.profilers.xctrace.raw_signposts import pair_signposts
-from profkit.runtime.region.signpost import MARK
+from profkit.runtime.region.mps import MARK
 
 
 def row(time, kind, entry=1, name=1, mark=MARK, shown=None):

@@ -19,7 +19,7 @@ def fake_tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[dic
             (folder / name).write_text(f"#!/bin/sh\nPATH=/usr/bin:/bin\n{body}\n")
             (folder / name).chmod(0o755)
         monkeypatch.setenv("PATH", str(folder))
-        monkeypatch.setattr("profkit.profilers.places.BESIDE_PYTHON", folder)
+        monkeypatch.setattr("profkit.profilers.programs.BESIDE_PYTHON", folder)
         return folder
 
     return make

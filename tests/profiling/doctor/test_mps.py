@@ -18,7 +18,7 @@ from profkit.backends.mps.checks import (
     switch_checks,
 )
 from profkit.core.types import Check, Gpu
-from profkit.hardware.apple import specified
+from profkit.hardware.apple_gpu import add_specification
 from profkit.profilers.xctrace.probe import XctraceAbility
 from profkit.profiling.doctor import blocked, groups_for
 from profkit.profiling.doctor.machine import python_checks, signed_checks
@@ -30,7 +30,7 @@ ABSENT = XctraceAbility(
 
 
 def gpu(name: str = "Apple M1", cores: int | None = 8, guest: bool = False) -> Gpu:
-    return specified(Gpu(name, cores=cores), name, 16 << 30, guest)
+    return add_specification(Gpu(name, cores=cores), name, 16 << 30, guest)
 
 
 def told(

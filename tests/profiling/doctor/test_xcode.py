@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from profkit.core.types import Check
-from profkit.hardware.asking import Answer
+from profkit.hardware.system import ProgramAnswer
 from profkit.profilers.xctrace.checks import GIB, Xcode, instruments_checks, judge_room, judge_xcode
 from profkit.profilers.xctrace.probe import XctraceAbility
 from tests.mac_stand_in import programs
@@ -23,9 +23,9 @@ ABLE = XctraceAbility(
     instruments=("Metal GPU Counters",),
 )
 WHOLE = Xcode(
-    Answer(f"{DEVELOPER}\n".encode(), b"", 0),
-    Answer(b"Xcode 16.2\nBuild version 16C5032a\n", b"", 0),
-    Answer(b"Developer mode is currently enabled.\n", b"", 0),
+    ProgramAnswer(f"{DEVELOPER}\n".encode(), b"", 0),
+    ProgramAnswer(b"Xcode 16.2\nBuild version 16C5032a\n", b"", 0),
+    ProgramAnswer(b"Developer mode is currently enabled.\n", b"", 0),
     "Aqua",
 )
 LICENCE = (
@@ -53,7 +53,7 @@ def test_a_whole_xcode_is_ok_in_every_line() -> None:
 
 
 def test_the_bare_command_line_tools_are_no_xcode() -> None:
-    bare = Answer(b"/Library/Developer/CommandLineTools\n", b"", 0)
+    bare = ProgramAnswer(b"/Library/Developer/CommandLineTools\n", b"", 0)
     fix = "sudo xcode-select -s /Applications/Xcode-beta.app/Contents/Developer"
     found = told(replace(WHOLE, selected=bare), XctraceAbility(None, None, False, "not in the tools", fix))
     assert (found["Xcode"].state, found["Xcode"].fix) == ("missing", fix)
@@ -62,16 +62,18 @@ def test_the_bare_command_line_tools_are_no_xcode() -> None:
 
 
 @pytest.mark.parametrize(
-    "answer", [None, Answer(b"", b"xcode-select: error: unable to get active developer directory", 2)]
+    "answer", [None, ProgramAnswer(b"", b"xcode-select: error: unable to get active developer directory", 2)]
 )
-def test_no_developer_tools_at_all(answer: Answer | None) -> None:
+def test_no_developer_tools_at_all(answer: ProgramAnswer | None) -> None:
     found = told(replace(WHOLE, selected=answer), XctraceAbility(None, None, False, "no xcrun"))
     assert found["Xcode"].state == "missing"
     assert "install Xcode" in (found["Xcode"].fix or "")
 
 
-@pytest.mark.parametrize("answer", [Answer(b"", LICENCE, 69), Answer(b"", b"", 69), Answer(b"", LICENCE, 1)])
-def test_a_licence_that_is_not_accepted(answer: Answer) -> None:
+@pytest.mark.parametrize(
+    "answer", [ProgramAnswer(b"", LICENCE, 69), ProgramAnswer(b"", b"", 69), ProgramAnswer(b"", LICENCE, 1)]
+)
+def test_a_licence_that_is_not_accepted(answer: ProgramAnswer) -> None:
     found = told(replace(WHOLE, version=answer))
     assert found["Xcode"].state == "refused"
     assert "licence" in found["Xcode"].detail
@@ -79,15 +81,17 @@ def test_a_licence_that_is_not_accepted(answer: Answer) -> None:
 
 
 def test_an_xcode_that_does_not_start_is_said_with_its_own_words() -> None:
-    found = told(replace(WHOLE, version=Answer(b"", b"dyld: Library not loaded\n", 134)))
+    found = told(replace(WHOLE, version=ProgramAnswer(b"", b"dyld: Library not loaded\n", 134)))
     assert (found["Xcode"].state, "dyld" in found["Xcode"].detail) == ("limited", True)
 
 
 def test_developer_mode_off_is_one_line_to_type() -> None:
-    found = told(replace(WHOLE, developer_mode=Answer(b"Developer mode is currently disabled.\n", b"", 0)))
+    found = told(
+        replace(WHOLE, developer_mode=ProgramAnswer(b"Developer mode is currently disabled.\n", b"", 0))
+    )
     assert found["developer mode"].state == "refused"
     assert "DevToolsSecurity -enable" in (found["developer mode"].fix or "")
-    for unknown in (None, Answer(b"", b"", 1)):
+    for unknown in (None, ProgramAnswer(b"", b"", 1)):
         assert told(replace(WHOLE, developer_mode=unknown))["developer mode"].state == "limited"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from profkit.profilers.environment_text import variables
+from profkit.profilers.private_forms import environment_variables
 from profkit.profilers.redact import PATH, TOKEN, Redactor
 
 
@@ -100,4 +100,4 @@ def test_the_list_names_kinds_and_counts_and_no_secret() -> None:
     ],
 )
 def test_an_environment_is_read_however_it_is_written(text: str) -> None:
-    assert list(variables(text)) == [("A", "1"), ("B", "x=y")]
+    assert list(environment_variables(text)) == [("A", "1"), ("B", "x=y")]

@@ -10,7 +10,7 @@ from profkit.analysis.metrics import all_metrics
 from profkit.core.types import Change, Comparison, Moment, Quality, RunDocument
 from profkit.regression.compare import compare
 from profkit.regression.compare.rules import all_rules
-from profkit.reporting.comparison_words import looked_line
+from profkit.reporting.views.comparison import looked_line
 from tests import documents, gpu_documents
 from tests.comparison_documents import run, timing, value
 

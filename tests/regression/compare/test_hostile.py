@@ -10,11 +10,11 @@ import pytest
 
 from profkit.core.types import Hotspot, KernelTime, Profile, RunDocument, SampleSet, Workload
 from profkit.regression.compare import compare
-from profkit.reporting.comparison_json import render as as_json
-from profkit.reporting.comparison_markdown import render as as_markdown
-from profkit.reporting.comparison_terminal import render as as_text
+from profkit.reporting.json import comparison as as_json
 from tests import documents, gpu_documents
 from tests.comparison_documents import kernel, run, timing, traced, value
+from tests.reporting.shown import comparison_markdown as as_markdown
+from tests.reporting.shown import comparison_text as as_text
 
 
 def sampled(*processes: tuple[float, ...]) -> RunDocument:

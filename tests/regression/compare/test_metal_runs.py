@@ -22,8 +22,8 @@ from profkit.core.types import (
 )
 from profkit.regression.compare import compare
 from profkit.regression.compare.metal_state import heat
-from profkit.reporting.comparison_markdown import render as markdown
-from profkit.reporting.comparison_terminal import render as terminal
+from tests.reporting.shown import comparison_markdown as markdown
+from tests.reporting.shown import comparison_text as terminal
 
 MINIMUM = (MetalState("Minimum", 0.9, 0.09), MetalState("Maximum", 0.1, 0.01))
 MAXIMUM = (MetalState("Maximum", 0.9, 0.09), MetalState("Minimum", 0.1, 0.01))

@@ -12,8 +12,8 @@ import pytest
 from profkit.cli.compare import exit_code
 from profkit.core.types import Change, Comparison, GridPoint, RunDocument
 from profkit.regression.compare import compare
-from profkit.reporting.comparison_markdown import render as markdown
-from profkit.reporting.comparison_terminal import render as terminal
+from tests.reporting.shown import comparison_markdown as markdown
+from tests.reporting.shown import comparison_text as terminal
 from tests.sweep_twins import NAMES, Times, changed, made_up, measured, noisy, sweep
 
 OVER = "time.geometric_mean"

@@ -28,7 +28,7 @@ from profkit.core.types import (
 )
 from profkit.regression.nightly.document import from_text, to_text
 from profkit.regression.nightly.tell import exit_code, night_of
-from profkit.reporting import annotations, night_html, night_junit, night_markdown, night_terminal
+from tests.reporting.shown import night_annotations, night_junit, night_markdown, night_page, night_text
 
 HOSTILE = "<script>alert(1)</script>\x1b[31m\"'`|\u202e\udcff\n::error::x 100 %"
 REGION = Scope("region", "work")
@@ -71,7 +71,7 @@ MIXED = night(
 
 
 def test_the_worst_stands_first_and_what_passed_last() -> None:
-    text = night_terminal.render(MIXED, color=False, width=80)
+    text = night_text(MIXED, width=80)
     places = [
         text.index(f"w-{o}") for o in ("regressed", "missing", "invalid", "ambiguous", "improved", "pass")
     ]
@@ -92,7 +92,7 @@ def test_what_was_confirmed_shows_its_evidence_and_the_commits_to_look_at() -> N
     sides = Side("w", f"{lies}/n1/w", "cpu", ""), Side("w", f"{lies}/n 2/w", "cpu", "")
     found = Comparison(*sides, "regressed", "", causes=(hot, more))
     one = night(workload("w", "regressed", metrics=(told,), comparison=found))
-    for text in (night_terminal.render(one, color=False), night_markdown.render(one), night_html.render(one)):
+    for text in (night_text(one), night_markdown(one), night_page(one)):
         words = " ".join(unescape(text).split())  # no-break spaces are split at, too
         assert "side by side with the last good commit: +50 %, between +25 % and +80 %" in words
         assert f"git log {'a' * 12}..{'b' * 12}" in words
@@ -108,14 +108,14 @@ def test_what_was_confirmed_shows_its_evidence_and_the_commits_to_look_at() -> N
     [("pass", "pass"), ("regressed", "fail"), ("invalid", "unknown"), ("missing", "fail")],
 )
 def test_the_page_of_a_night_has_the_colour_of_its_outcome(outcome: Outcome, tone: str) -> None:
-    assert f'<p class="state {tone}">' in night_html.render(night(workload("w", outcome)))
+    assert f'<p class="state {tone}">' in night_page(night(workload("w", outcome)))
 
 
 def test_every_pass_says_how_small_a_change_it_could_have_seen() -> None:
     one = night(workload("a"))
-    for text in (night_terminal.render(one, color=False), night_markdown.render(one), night_html.render(one)):
+    for text in (night_text(one), night_markdown(one), night_page(one)):
         assert "3.1" in text
-    assert "could have shown a change of 3.1 %" in night_junit.render(one)
+    assert "could have shown a change of 3.1 %" in night_junit(one)
     assert one.reason == "nothing regressed; a change of 3.1 % would have been seen everywhere"
 
 
@@ -146,7 +146,7 @@ def test_the_exit_code_is_that_of_the_gravest(
 
 
 def test_junit_has_a_state_for_each_outcome() -> None:
-    root = ElementTree.fromstring(night_junit.render(MIXED).split("\n", 1)[1])
+    root = ElementTree.fromstring(night_junit(MIXED).split("\n", 1)[1])
     states = {
         suite.get("name"): [child.tag for case in suite.iter("testcase") for child in case] for suite in root
     }
@@ -159,29 +159,29 @@ def test_junit_has_a_state_for_each_outcome() -> None:
         "w-missing on cpu": ["error"],
         "w-regressed on cpu": ["failure"],
     }
-    strict = ElementTree.fromstring(night_junit.render(MIXED, strict=True).split("\n", 1)[1])
+    strict = ElementTree.fromstring(night_junit(MIXED, strict=True).split("\n", 1)[1])
     assert sum(int(suite.get("errors") or 0) for suite in strict) == 3
 
 
 def test_a_watched_metric_fails_nothing_and_is_told() -> None:
     one = night(workload("a", metrics=(metric(), metric("regressed", metric="memory.rss_peak", gates=False))))
     assert one.exit_code == 0
-    root = ElementTree.fromstring(night_junit.render(one).split("\n", 1)[1])
+    root = ElementTree.fromstring(night_junit(one).split("\n", 1)[1])
     assert [child.tag for case in root.iter("testcase") for child in case] == ["skipped"]
-    assert "Watched, and failing nothing" in night_terminal.render(one, color=False)
-    assert annotations.render(one) == ""
+    assert "Watched, and failing nothing" in night_text(one)
+    assert night_annotations(one) == ""
 
 
 def test_annotations_are_escaped_as_githubs_runner_reads_them() -> None:
     one = night(workload("a: b, 100 %\r\n", "missing", reason="50 %\nof it", fix="do: this, now"))
-    assert annotations.render(one) == (
+    assert night_annotations(one) == (
         "::error title=a%3A b%2C 100 %25  %3A missing::50 %25 of it%0Afix: do: this, now\n"
     )
 
 
 def test_annotations_keep_to_what_the_runner_shows_and_count_the_rest() -> None:
     many = night(*(workload(f"w{n}", "missing") for n in range(30)), workload("slow", "regressed"))
-    lines = annotations.render(many).splitlines()
+    lines = night_annotations(many).splitlines()
     assert len(lines) == 10
     assert "title=slow%3A regressed" in lines[0]
     assert "22 more" in lines[-1]
@@ -195,7 +195,7 @@ def test_changes_of_one_commit_are_one_incident() -> None:
         incident.headline
         == "2 workloads regressed by +10 % to +20 % since 2026-11-18, with commit cccccccccccc"
     )
-    assert "2 workloads regressed" in night_terminal.render(one, color=False)
+    assert "2 workloads regressed" in night_text(one)
 
 
 def hostile() -> Night:
@@ -219,15 +219,15 @@ def hostile() -> Night:
 
 def test_text_from_outside_is_shown_and_never_obeyed() -> None:
     one = hostile()
-    page, markdown = night_html.render(one), night_markdown.render(one)
+    page, markdown = night_page(one), night_markdown(one)
     assert "<script>alert" not in page
     assert "<script>alert" not in re.sub(r"``.*?``", "", markdown)  # in a span of code it is text
     page.encode("utf-8")
-    for text in (night_terminal.render(one, color=False), markdown, page, annotations.render(one)):
+    for text in (night_text(one), markdown, page, night_annotations(one)):
         assert "\x1b" not in text
         assert "\u202e" not in text
-    assert annotations.render(one).count("\n") == 1
-    ElementTree.fromstring(night_junit.render(one).split("\n", 1)[1])
+    assert night_annotations(one).count("\n") == 1
+    ElementTree.fromstring(night_junit(one).split("\n", 1)[1])
     json.loads(to_text(one))
 
 
@@ -237,6 +237,6 @@ def test_a_night_can_be_read_back() -> None:
 
 def test_markdown_keeps_within_what_a_step_summary_shows() -> None:
     many = night(*(workload(f"workload number {n}", "missing") for n in range(2000)))
-    text = night_markdown.render(many, 50_000)
+    text = night_markdown(many, 50_000)
     assert len(text.encode()) <= 50_000
     assert "further lines" in text

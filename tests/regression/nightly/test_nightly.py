@@ -18,7 +18,7 @@ from workplace import aged, commit, git, repository
 from profkit.regression.history import open_history
 from tests.cli_runner import ENVIRONMENT, PROFKIT, Said, profkit
 
-SCHEMA = Path(__file__).parents[2] / "profkit" / "core" / "schema" / "night.schema.json"
+SCHEMA = Path(__file__).parents[3] / "profkit" / "core" / "schema" / "night.schema.json"
 GOOD = '  - {name: good, command: [python, -c, "sum(range(9999))"]}\n'
 HEAD = """version: 1
 defaults: {backend: cpu, passes: [timing], timing: 0.1, precision: 0.3, budget: 60}

@@ -14,7 +14,8 @@ from profkit.core.types import Night, PassResult, RunDocument
 from profkit.regression.nightly.read_config import read_config
 from profkit.regression.nightly.replay import replay, worst_code
 from profkit.regression.nightly.story import Wish
-from profkit.reporting import night_html, night_terminal
+from profkit.reporting.views.replay import nights_view
+from tests.reporting.shown import night_page, night_text, text_of
 
 DAYS = 66  # the changes lie at 45 (slower), 35 (moved), 30 and 60 (spiky)
 
@@ -124,11 +125,11 @@ def test_days_without_a_run_are_told_on_the_night_after(tmp_path: Path) -> None:
         ),
         "2026-01-10": ("no run on 2026-01-09 is here to read: such a night is missing, and not green",),
     }
-    assert "no run from 2026-01-05" in " ".join(night_terminal.walk(found, color=False).split())
+    assert "no run from 2026-01-05" in " ".join(text_of(nights_view(found)).split())
 
 
 def test_a_walk_tells_what_became_another_outcome_and_counts_the_rest(year: list[Night]) -> None:
-    text = night_terminal.walk(year, color=False)
+    text = text_of(nights_view(year))
     assert text.count("REGRESSED") == 1
     assert "nights without anything new" in text
     assert len(text.splitlines()) < DAYS
@@ -136,7 +137,7 @@ def test_a_walk_tells_what_became_another_outcome_and_counts_the_rest(year: list
 
 
 def test_every_night_has_a_page_that_asks_nobody_for_anything(year: list[Night]) -> None:
-    page = night_html.render(year[-1])
+    page = night_page(year[-1])
     assert page.startswith("<!doctype html>")
     assert "http://" not in page.replace("http://www.w3.org/", "")
     assert page.count("<svg") >= 4
@@ -159,7 +160,7 @@ def test_an_accepted_change_begins_an_epoch(tmp_path: Path) -> None:
         tmp_path, runs, ["a"], "accepted: [{workload: a, since: 2026-01-21, word: checks its input}]\n"
     )
     assert "regressed" not in outcomes(nights, "a")
-    assert "checks its input" in night_terminal.render(nights[-1], color=False)
+    assert "checks its input" in night_text(nights[-1])
 
 
 def test_other_work_is_another_epoch_and_told(tmp_path: Path) -> None:
@@ -172,7 +173,7 @@ def test_other_work_is_another_epoch_and_told(tmp_path: Path) -> None:
         runs.append(replace(run, workload=replace(run.workload, command=words)))
     nights = told(tmp_path, runs, ["a"])
     assert set(outcomes(nights, "a")) == {"new", "pass"}
-    shown = " ".join(night_terminal.render(nights[-1], color=False).split())
+    shown = " ".join(night_text(nights[-1]).split())
     assert "other work: workload.arguments --size 1 → --size 2" in shown
 
 

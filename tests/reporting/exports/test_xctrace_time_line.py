@@ -147,7 +147,7 @@ def test_a_document_is_exported_first(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_the_region_that_counts_stands_where_the_clock_of_the_recording_puts_it(tmp_path: Path) -> None:
     from profkit.core.run_folder import write_run
-    from profkit.runtime.region.record import RegionRecord, RegionTimes, encode
+    from profkit.runtime.region.record import RegionRecord, RegionTimes, encode_record
     from tests import metal_documents
 
     run = tmp_path / "run"
@@ -163,7 +163,7 @@ def test_the_region_that_counts_stands_where_the_clock_of_the_recording_puts_it(
     record = RegionRecord(
         1, "trace", (RegionTimes("step", 1, 1, (0.005,)),), spans=((begin, begin + length),)
     )
-    (run / "artifacts" / "trace.region.1.json").write_text(encode(record))
+    (run / "artifacts" / "trace.region.1.json").write_text(encode_record(record))
     (run / "artifacts" / "trace.region.2.json").write_text("{")
     (region,) = [one for one in check_events(exported(run)) if one["cat"] == "region"]
     assert (region["ts"], region["dur"]) == (Decimal(870_000), Decimal(5_000))

@@ -11,8 +11,8 @@ import pytest
 
 from profkit.core.types import RunDocument
 from profkit.profiling.summarize import examine
-from profkit.reporting.html.page import render
 from profkit.reporting.html.part import Extras
+from profkit.reporting.html.run_page import render
 from tests.browser import Visit, visit
 from tests.conftest import ROOT
 

@@ -11,7 +11,7 @@ import pytest
 from profkit.analysis.summaries.pick import unavailable
 from profkit.analysis.summaries.where_metal import where_metal_goes
 from profkit.core.types import RUN, MetalTrace, Verdict
-from profkit.reporting.html.page import render
+from profkit.reporting.html.run_page import render
 from tests.reporting.html import metal_pages
 from tests.reporting.html.markup import problems
 

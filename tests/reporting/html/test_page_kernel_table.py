@@ -9,7 +9,7 @@ import pytest
 
 from profkit.core.formatting import quantity
 from profkit.core.types import RunDocument
-from profkit.reporting.html.page import render
+from profkit.reporting.html.run_page import render
 from tests import documents, page_documents
 from tests.reporting.html.conftest import Show
 

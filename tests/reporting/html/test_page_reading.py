@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from profkit.core.types import RunDocument, Scope, Verdict
-from profkit.reporting.html.page import render
 from profkit.reporting.html.part import Extras, RunFile
+from profkit.reporting.html.run_page import render
 from tests import documents
 from tests.reporting.html.conftest import Show
 

@@ -9,8 +9,8 @@ import pytest
 
 from profkit.core.types import RunDocument
 from profkit.reporting.html.escape import island, link, prose, text
-from profkit.reporting.html.page import render
 from profkit.reporting.html.part import Extras, RunFile
+from profkit.reporting.html.run_page import render
 from tests import documents, page_documents
 from tests.reporting.html.conftest import Show
 from tests.reporting.html.markup import problems

@@ -15,8 +15,8 @@ from profkit.core.types import Revision, RunDocument
 from profkit.reporting.html import write
 from profkit.reporting.html.collect import extras_of
 from profkit.reporting.html.frame import page
-from profkit.reporting.html.page import render
 from profkit.reporting.html.part import Part
+from profkit.reporting.html.run_page import render
 from profkit.reporting.html.write import write_page
 from tests import documents
 from tests.conftest import ROOT

@@ -1,0 +1,408 @@
+"""Reads what `ncu --csv` printed: one row per launch, whatever else stands between the rows.
+
+Two shapes: the raw page has a column per metric and the units in the row below the names; the details page has a row
+per metric. Before, between and after the rows stand the tool's own lines (`==PROF==`) and the output of the workload.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from pathlib import Path
+
+from profkit.core.errors import UnreadableReport
+from profkit.core.types import Report
+from profkit.profilers.files import lines_of
+from profkit.profilers.ncu.launches import (
+    DEVICE,
+    PASSES,
+    Launch,
+    ResultKind,
+    Value,
+    finite_number,
+    is_wanted,
+    kernel_of,
+)
+from profkit.profilers.ncu.report import report_of
+from profkit.profilers.ncu.session import Session
+
+_LABELS = {
+    "Achieved Active Warps Per SM": "sm__warps_active.avg.per_cycle_active",
+    "Achieved Occupancy": "sm__warps_active.avg.pct_of_peak_sustained_active",
+    "Active Warps Per Scheduler": "smsp__warps_active.avg.per_cycle_active",
+    "Avg. Active Threads Per Warp": "smsp__thread_inst_executed_per_inst_executed.ratio",
+    "Avg. Divergent Branches": "smsp__sass_branch_targets_threads_divergent.avg",
+    "Avg. Not Predicated Off Threads Per Warp": "smsp__thread_inst_executed_pred_on_per_inst_executed.ratio",
+    "Block Limit Barriers": "launch__occupancy_limit_barriers",
+    "Block Limit Registers": "launch__occupancy_limit_registers",
+    "Block Limit SM": "launch__occupancy_limit_blocks",
+    "Block Limit Shared Mem": "launch__occupancy_limit_shared_mem",
+    "Block Limit Warps": "launch__occupancy_limit_warps",
+    "Block Size": "launch__block_size",
+    "Branch Efficiency": "smsp__sass_average_branch_targets_threads_uniform.pct",
+    "Branch Instructions": "smsp__inst_executed_op_branch.sum",
+    "Cluster Occupancy": "launch__occupancy_cluster_pct",
+    "Cluster Size": "launch__cluster_size",
+    "Compute (SM) Throughput": "sm__throughput.avg.pct_of_peak_sustained_elapsed",
+    "DRAM Frequency": "dram__cycles_elapsed.avg.per_second",
+    "DRAM Throughput": "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
+    "Driver Shared Memory Per Block": "launch__shared_mem_per_block_driver",
+    "Duration": "gpu__time_duration.sum",
+    "Dynamic Shared Memory Per Block": "launch__shared_mem_per_block_dynamic",
+    "Elapsed Cycles": "gpc__cycles_elapsed.max",
+    "Eligible Warps Per Scheduler": "smsp__warps_eligible.avg.per_cycle_active",
+    "Executed Instructions": "smsp__inst_executed.sum",
+    "Executed Ipc Active": "sm__inst_executed.avg.per_cycle_active",
+    "Executed Ipc Elapsed": "sm__inst_executed.avg.per_cycle_elapsed",
+    "Grid Size": "launch__grid_size",
+    "Issue Slots Busy": "sm__inst_issued.avg.pct_of_peak_sustained_elapsed",
+    "Issued Instructions": "smsp__inst_issued.sum",
+    "Issued Ipc Active": "sm__inst_issued.avg.per_cycle_active",
+    "Issued Warp Per Scheduler": "smsp__issue_active.avg.per_cycle_active",
+    "L1/TEX Cache Throughput": "l1tex__throughput.avg.pct_of_peak_sustained_active",
+    "L1/TEX Hit Rate": "l1tex__t_sector_hit_rate.pct",
+    "L2 Cache Throughput": "lts__throughput.avg.pct_of_peak_sustained_elapsed",
+    "L2 Hit Rate": "lts__t_sector_hit_rate.pct",
+    "Local Memory Spilling Requests": "derived__local_spilling_requests",
+    "Max Active Clusters": "launch__cluster_max_active",
+    "Max Bandwidth": "gpu__compute_memory_request_throughput.avg.pct_of_peak_sustained_elapsed",
+    "Mem Busy": "gpu__compute_memory_access_throughput.avg.pct_of_peak_sustained_elapsed",
+    "Mem Pipes Busy": "sm__memory_throughput.avg.pct_of_peak_sustained_elapsed",
+    "No Eligible": "smsp__issue_inst0.avg.pct_of_peak_sustained_active",
+    "One or More Eligible": "smsp__issue_active.avg.pct_of_peak_sustained_active",
+    "Registers Per Thread": "launch__registers_per_thread",
+    "SM Active Cycles": "sm__cycles_active.avg",
+    "SM Busy": "sm__instruction_throughput.avg.pct_of_peak_sustained_elapsed",
+    "SM Frequency": "gpc__cycles_elapsed.avg.per_second",
+    "Shared Memory Configuration Size": "launch__shared_mem_config_size",
+    "Static Shared Memory Per Block": "launch__shared_mem_per_block_static",
+    "Theoretical Active Warps per SM": "sm__maximum_warps_avg_per_active_cycle",
+    "Theoretical Occupancy": "sm__maximum_warps_per_active_cycle_pct",
+    "Threads": "launch__thread_count",
+    "Warp Cycles Per Executed Instruction": "smsp__average_warps_active_per_inst_executed.ratio",
+    "Warp Cycles Per Issued Instruction": "smsp__average_warp_latency_per_inst_issued.ratio",
+    "Waves Per SM": "launch__waves_per_multiprocessor",
+    "# SMs": "launch__sm_count",
+}
+
+
+def metric_of(label: str, unit: str) -> str:
+    """The metric that a row is about: `label` itself where it is a metric's name already."""
+    if label == "Memory Throughput":
+        if unit == "%":
+            return "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed"
+        return "dram__bytes.sum.per_second"
+    return _LABELS.get(label, label)
+
+
+# Prefixes are decimal: 102,400 bytes of shared memory are printed as 102.400000 Kbyte.
+_PREFIXES = {"": 1.0, "K": 1e3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
+_NANOSECONDS = {
+    **dict.fromkeys(("ns", "nsecond", "nanosecond"), 1.0),
+    **dict.fromkeys(("us", "usecond", "microsecond"), 1e3),
+    **dict.fromkeys(("ms", "msecond", "millisecond"), 1e6),
+    **dict.fromkeys(("s", "second", "sec"), 1e9),
+}
+_PREFIXED = re.compile(r"([KkMGTP]?)(?:byte|hz|Hz)")
+_NAN = {"nan", "-nan", "nan(ind)", "-nan(ind)"}
+_SPACES = str.maketrans("", "", "\u202f\u00a0' ")  # what other locales put between thousands
+_FRACTION = re.compile(r"-?(?:\d{1,3}(?:[.,]\d{3})*|\d+)([.,])(\d+)")
+
+
+@lru_cache(maxsize=512)
+def unit_factor(unit: str) -> float:
+    """What a value in the printed `unit` is multiplied with to be in the base unit of `launches.unit_of`.
+
+    Times become nanoseconds, rates per second, `cycle/nsecond` hertz.
+    """
+    over, _, under = unit.strip().partition("/")
+    prefixed = _PREFIXED.fullmatch(over)
+    factor = _NANOSECONDS.get(over) or (_PREFIXES[prefixed[1]] if prefixed is not None else 1.0)
+    return factor * 1e9 / _NANOSECONDS[under] if under in _NANOSECONDS else factor
+
+
+def parse_number(cell: str, decimal: str = ".") -> float | None:
+    """The number in a cell, or None where it is text. NaN and infinity are numbers here: the tool said them."""
+    stripped = cell.strip()
+    if stripped.lower() in _NAN:
+        return float("nan")
+    if decimal == ",":
+        stripped = stripped.replace(".", "").replace(",", ".")
+    else:
+        stripped = stripped.replace(",", "")
+    if "_" in stripped:  # Python's own digit separator, which no tool prints
+        return None
+    try:
+        return float(stripped.translate(_SPACES))
+    except ValueError:
+        return None
+
+
+def decimal_sign(cells: Iterable[str]) -> str | None:
+    """Which sign parts the fraction, where a cell tells: one before other than three digits, or behind the other sign.
+
+    ncu prints by the user's locale, so 1.179,22 and 1,179.22 are both its own; 1.179 alone tells nothing.
+    """
+    for cell in cells:
+        matched = _FRACTION.fullmatch(cell.strip())
+        if matched is None:
+            continue
+        sign, digits = matched[1], matched[2]
+        before = cell.strip()[: matched.start(1)]
+        if (len(digits) != 3 and sign not in before) or ("," if sign == "." else ".") in before:
+            return sign
+    return None
+
+
+# Columns that say which launch a row is of. Their names have stayed over the versions, their number has not.
+_ID, _KERNEL, _BLOCK, _GRID, _DEVICE, _CAPABILITY = (
+    "ID",
+    "Kernel Name",
+    "Block Size",
+    "Grid Size",
+    "Device",
+    "CC",
+)
+_LABEL, _UNIT, _VALUE = "Metric Name", "Metric Unit", "Metric Value"
+_OF = frozenset(
+    {_ID, "Process ID", "Process Name", _KERNEL, "Context", "Stream", _BLOCK, _GRID, _DEVICE, _CAPABILITY}
+)
+_SCALES = ("Kbyte", "Mbyte", "Gbyte", "Tbyte", "us", "ms", "Khz", "Mhz", "Ghz", "cycle/ns", "cycle/us")
+_NO_METRIC = _OF | {"Host Name", "Kernel Time"}
+
+
+@dataclass
+class Row:
+    """One launch: the columns that say which, and its metrics in base units."""
+
+    of: Mapping[str, str]
+    values: dict[str, Value] = field(default_factory=dict)
+
+
+@dataclass
+class TableLog:
+    """What stood between the rows: the tool's own lines, and how many rows were cut off."""
+
+    lines: list[str] = field(default_factory=list)
+    damaged: int = 0
+    tables: int = 0
+    scaled: bool = False  # values were printed in units that fit them, and rounded
+
+
+def read_rows(lines: Iterable[str], log: TableLog) -> Iterator[Row]:
+    """Every launch of every table in `lines`, in order. The tool's own lines go to `log`, others are the workload's."""
+    table: _Wide | _Long | None = None
+    for line in lines:
+        if line.startswith("=="):
+            if len(log.lines) < 100_000:
+                log.lines.append(line.rstrip())
+        elif line.replace('"', "").startswith("ID,Process ID,"):  # the names of the columns
+            log.tables += 1
+            if table is not None:
+                yield from table.end()
+            names = _cells(line)
+            table = _Long(names, log) if _LABEL in names else _Wide(names, log)
+        elif table is not None and line.strip() and (line[0] == '"' or line[0].isdigit()):
+            cells = _cells(line)
+            whole = line[0] != '"' or line.rstrip().endswith(('"', ","))
+            if whole and table.fits(cells):
+                yield from table.add(cells)
+            elif len(cells) > 4:
+                log.damaged += 1
+    if table is not None:
+        yield from table.end()
+
+
+def _cells(line: str) -> list[str]:
+    try:
+        return next(csv.reader([line.rstrip("\r\n")]), [])
+    except csv.Error:  # a cell of more than 128 KiB
+        return []
+
+
+class _Wide:
+    """The raw page: names, units, then a row per launch."""
+
+    def __init__(self, names: Sequence[str], log: TableLog) -> None:
+        self.log = log
+        self.names = names
+        self.of = [(at, name) for at, name in enumerate(names) if name in _OF]
+        self.metrics = [(at, name, 1.0) for at, name in enumerate(names) if name not in _NO_METRIC]
+        self.decimal: str | None = None
+
+    def fits(self, cells: Sequence[str]) -> bool:
+        return len(cells) == len(self.names)
+
+    def add(self, cells: Sequence[str]) -> Iterator[Row]:
+        if not cells[0].strip():  # no launch has an empty ID: these are the units
+            self.metrics = [(at, name, unit_factor(cells[at])) for at, name, _ in self.metrics]
+            self.log.scaled |= any(cells[at].startswith(_SCALES) for at, _, _ in self.metrics)
+            return
+        self.decimal = self.decimal or decimal_sign(cells[at] for at, _, _ in self.metrics)
+        row = Row({name: cells[at] for at, name in self.of})
+        for at, name, factor in self.metrics:
+            if cells[at]:  # empty: this launch has no such metric, or instances alone
+                row.values[name] = _value(cells[at], factor, self.decimal)
+        yield row
+
+    def end(self) -> Iterator[Row]:
+        return iter(())
+
+
+class _Long:
+    """The details page: a row per metric, those of one launch one after the other."""
+
+    def __init__(self, names: Sequence[str], log: TableLog) -> None:
+        self.log = log
+        self.at = {name: at for at, name in enumerate(names)}
+        self.of = [(at, name) for at, name in enumerate(names) if name in _OF]
+        self.least = 1 + max(self.at.get(name, 0) for name in (_LABEL, _UNIT, _VALUE))
+        self.row: Row | None = None
+        self.raw: list[tuple[str, str, str]] = []
+        self.decimal: str | None = None
+
+    def fits(self, cells: Sequence[str]) -> bool:
+        return len(cells) >= self.least
+
+    def add(self, cells: Sequence[str]) -> Iterator[Row]:
+        of = {name: cells[at] for at, name in self.of}
+        if self.row is None or self.row.of != of:
+            yield from self.end()
+            self.row = Row(of)
+        label, unit = cells[self.at[_LABEL]], cells[self.at.get(_UNIT, 0)] if _UNIT in self.at else ""
+        if label:  # a rule's row has none
+            self.raw.append((label, unit, cells[self.at.get(_VALUE, 0)]))
+
+    def end(self) -> Iterator[Row]:
+        if self.row is None:
+            return
+        self.decimal = self.decimal or decimal_sign(value for _, _, value in self.raw)
+        for label, unit, cell in self.raw:
+            self.log.scaled |= unit.startswith(_SCALES)
+            if cell:
+                self.row.values.setdefault(
+                    metric_of(label, unit), _value(cell, unit_factor(unit), self.decimal)
+                )
+        yield self.row
+        self.row, self.raw = None, []
+
+
+def _value(cell: str, factor: float, decimal: str | None) -> Value:
+    value = parse_number(cell, decimal or ".")
+    return cell if value is None else value if factor == 1.0 else value * factor
+
+
+FORMAT = "ncu-csv"
+_MOST_WARNINGS = 10
+_ATTRIBUTE = "device__attribute_"
+_UNLOCKED = "Running with unmodified GPU clocks"
+_PROFILED = re.compile(r'==PROF== Profiling ".*" - (\d+).*?(\d+) pass')
+_CONNECTED = re.compile(r"==PROF== Connected to process (\d+) \((.*)\)")
+_KINDS: Mapping[str, tuple[ResultKind, str]] = {"range": ("range", "range"), "graph": ("graph", "CUDA graph")}
+
+
+def read_ncu_csv(path: Path) -> Report:
+    """The report in the text at `path`: counters and times by launch configuration, and what its log lines tell.
+
+    Values are as precise as they were printed, mostly two decimals. Raises UnreadableReport where there is no table.
+    """
+    log = TableLog()
+    session = Session()
+    try:
+        with path.open(encoding="utf-8", errors="replace", newline="") as file:
+            rows = read_rows(lines_of(file, path), log)
+            report = report_of(session, _launches(rows, log, session), FORMAT)
+    except OSError as error:
+        raise UnreadableReport(f"{path} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise UnreadableReport(f"{str(path)!r} cannot be read: {error}") from error
+    if not log.tables:
+        raise UnreadableReport(f"{path} has no table of `ncu --csv` in it: no line names the columns")
+    warnings = [
+        line.partition("== ")[2] for line in log.lines if line.startswith(("==ERROR==", "==WARNING=="))
+    ]
+    warnings = [warning for warning in dict.fromkeys(warnings) if _UNLOCKED not in warning][:_MOST_WARNINGS]
+    if log.scaled:
+        warnings.append(
+            "values were printed in scaled units and rounded: --print-units base keeps what was measured"
+        )
+    if log.damaged:
+        warnings.append(f"{log.damaged} rows are cut off or damaged and were left out")
+    return replace(report, warnings=(*report.warnings, *warnings))
+
+
+def _launches(rows: Iterable[Row], log: TableLog, session: Session) -> Iterator[Launch]:
+    passes: dict[str, int] = {}
+    seen = 0
+    unlocked = False
+    for row in rows:
+        for line in log.lines[seen:]:
+            unlocked |= _UNLOCKED in line
+            if (profiled := _PROFILED.match(line)) is not None:
+                passes[profiled[1]] = int(profiled[2])
+            elif (connected := _CONNECTED.match(line)) is not None:
+                session.processes[int(connected[1])] = connected[2].rpartition("/")[2]
+        seen = len(log.lines)
+        yield _launch(row, passes.get(row.of.get(_ID, "")), unlocked, session)
+
+
+def _launch(row: Row, passes: int | None, unlocked: bool, session: Session) -> Launch:
+    device = _device(row, session)
+    values = {name: value for name, value in row.values.items() if is_wanted(name)}
+    if passes is not None:
+        values.setdefault(PASSES, passes)
+    name = row.of.get(_KERNEL, "").strip() or "kernel without a name"
+    kind, shown = _KINDS.get(name, ("kernel", name))
+    return Launch(
+        kernel=kernel_of(
+            shown,
+            None,
+            () if kind != "kernel" else _sides(row.of.get(_GRID), values, "grid"),
+            () if kind != "kernel" else _sides(row.of.get(_BLOCK), values, "block"),
+            values,
+        ),
+        values=values,
+        kind=kind,
+        device=device,
+        lock_asked=False if unlocked else None,
+        lock_done=False if unlocked else None,
+    )
+
+
+def _sides(cell: str | None, values: Mapping[str, Value], what: str) -> tuple[int, ...]:
+    """`(256, 256, 1)`; where an older version has no such column, out of the launch attributes."""
+    if cell:
+        return tuple(int(side) for side in re.findall(r"\d{1,18}", cell)[:3])
+    dims = [finite_number(values.get(f"launch__{what}_dim_{axis}")) for axis in "xyz"]
+    if all(side is not None for side in dims):
+        return tuple(int(side) for side in dims if side is not None)
+    size = finite_number(values.get(f"launch__{what}_size"))  # all blocks (or threads) in one number
+    return () if size is None else (int(size),)
+
+
+def _device(row: Row, session: Session) -> int | None:
+    said = row.of.get(_DEVICE, "")
+    index = _whole(said)
+    if index is None and (told := finite_number(row.values.get(DEVICE))) is not None:
+        index = int(told)
+    if (index or 0) not in session.devices and (said or row.of.get(_CAPABILITY)):
+        attributes: dict[str, Value] = {
+            name.removeprefix(_ATTRIBUTE): value
+            for name, value in row.values.items()
+            if name.startswith(_ATTRIBUTE)
+        }
+        major, _, minor = row.of.get(_CAPABILITY, "").partition(".")
+        if major.isdigit():
+            attributes.setdefault("compute_capability_major", int(major))
+            attributes.setdefault("compute_capability_minor", _whole(minor) or 0)
+        shown = attributes.get("display_name")
+        name = shown if isinstance(shown, str) else "" if said.isdigit() else said
+        session.devices[index or 0] = (name, attributes)
+    return index
+
+
+def _whole(cell: str | None) -> int | None:
+    return int(cell) if cell is not None and cell.isascii() and cell.isdigit() and len(cell) < 19 else None

@@ -1,0 +1,340 @@
+"""The blocks of a view as HTML. Every text is escaped; a number that says where it comes from links to its footnote."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from profkit.core.types import Json
+from profkit.reporting.chart_blocks import Charts, NoChart
+from profkit.reporting.html.drawings import svg_of
+from profkit.reporting.html.escape import Html, element, link, prose, text, together
+from profkit.reporting.view import (
+    Annotations,
+    Block,
+    Cases,
+    Commands,
+    DataTable,
+    Facts,
+    Findings,
+    Fold,
+    Footnote,
+    Item,
+    Items,
+    Paragraph,
+    Section,
+    Span,
+    Status,
+    Statuses,
+    StatusRow,
+    Style,
+    Text,
+    View,
+    plain_text,
+    spans,
+)
+
+TONES: dict[Status, str] = {
+    Status.FAIL: "fail",
+    Status.REFUSED: "fail",
+    Status.INVALID: "unknown",
+    Status.UNKNOWN: "unknown",
+    Status.CHANGED: "unknown",
+    Status.BETTER: "pass",
+    Status.PASS: "pass",
+    Status.NEW: "not-applicable",
+    Status.NONE: "not-applicable",
+}
+_TAGS = {Style.STRONG: "b", Style.CODE: "code", Style.COMMAND: "code"}
+_BAR = re.compile(r"[█-▏]+")  # drawn with signs, for terminals
+# What begins like a sentence, or goes on like one, is nothing to type.
+_SENTENCE = re.compile(r"(?:an?|the|choose|record|launch) |.*[,;] (?:or|and|attached|recorded) ", re.DOTALL)
+
+
+class PageBlocks:
+    """What stands in one page: its sections and footnotes, and what its scripts need."""
+
+    def __init__(self) -> None:
+        self.footnotes: dict[Footnote, int] = {}
+        self.data: dict[str, Json] = {}  # id of a script element -> what it holds
+        self.assets: list[str] = ["style", "page"]  # names of files without .css and .js
+        self.sections: list[tuple[str, str]] = []  # anchor and title
+        self._anchors: set[str] = {"main", "sources", "theme", "tip"}
+        self._level = 2
+
+    def number(self, note: Footnote | None) -> int:
+        """The place of a footnote, counted from 1: `#s<number>` on the page; 0 is none."""
+        return self.footnotes.setdefault(note, len(self.footnotes) + 1) if note is not None else 0
+
+    def need(self, *names: str) -> None:
+        """Take these styles and scripts into the page."""
+        self.assets += [name for name in names if name not in self.assets]
+
+    # ---------------------------------------------------------------- texts
+
+    def text(self, text: Text) -> Html:
+        """A text with its code, emphasis and links."""
+        return together(map(self._span, spans(text)))
+
+    def _span(self, span: Span) -> Html:
+        words = span.text if span.style in (Style.CODE, Style.COMMAND) else prose(span.text)
+        tone = TONES[span.status] if span.status is not None else None
+        marks = [
+            element("small", mark, class_="mark doubt" if mark == "doubted" else "mark")
+            for mark in span.mark.split()
+        ]
+        inside = [words, *(piece for mark in marks for piece in (" ", mark))]
+        if span.source is not None:
+            kind = span.source.quality.partition(":")[0]
+            return element("a", *inside, class_=f"n {kind}", href=f"#s{self.number(span.source)}")
+        if span.link is not None:
+            href = span.link if span.link.startswith("#") else link(span.link)
+            return element("a", *inside, href=href)
+        if span.style in _TAGS:
+            return element(_TAGS[span.style], *inside, class_=tone)
+        if span.style is Style.SOFT or tone:
+            return element("span", *inside, class_=" ".join(filter(None, ("soft" if not tone else "", tone))))
+        return together(inside)
+
+    # ---------------------------------------------------------------- blocks
+
+    def head(self, view: View) -> Html:
+        """The title, the verdict with its reason, the facts."""
+        parts = [element("h1", element("bdi", self.text(view.title)))]
+        if view.command:
+            code = element("code", view.command)
+            parts.append(element("pre", code, class_="command", tabindex="0", aria_label="Command"))
+        if view.warning:
+            parts.append(element("p", self.text(view.warning), class_="state unknown"))
+        headline = view.headline
+        if view.label is not None:
+            word = element("b", f"{view.label.sign} {view.label.word}")
+            reason = self.text(headline[0]) if headline else ""
+            parts.append(element("p", word, " ", reason, class_=f"state {TONES[view.label.status]}"))
+            headline = headline[1:]
+        parts += [element("p", element("b", self.text(line)), class_="time") for line in headline]
+        if view.facts:
+            parts.append(self._facts(Facts(view.facts)))
+        return element("header", *parts, class_="top")
+
+    def body(self, blocks: Sequence[Block]) -> Html:
+        """The blocks of the view; sections stand in the page's contents."""
+        return together(map(self.block, blocks))
+
+    def block(self, block: Block) -> Html:
+        """One block, with whatever stands in it."""
+        match block:
+            case Section():
+                return self._section(block)
+            case Paragraph(pre=True):
+                return _lines(plain_text(block.text).split("\n"))
+            case Paragraph():
+                return element("p", self.text(block.text))
+            case Items():
+                return element("ol" if block.ordered else "ul", *map(self._item, block.items), class_="notes")
+            case Facts():
+                return self._facts(block)
+            case DataTable():
+                return self._table(block)
+            case Findings():
+                return self._findings(block)
+            case Statuses():
+                return self._statuses(block)
+            case Commands():
+                return _lines(block.lines)
+            case Charts():
+                return self._charts(block)
+            case NoChart():
+                return self._no_chart(block)
+            case Cases() | Annotations():
+                return Html("")
+        drawn = svg_of(block, self.number)
+        if drawn is not None:
+            return self._charts(Charts((block,)))
+        return together(map(self.block, block.plain()))
+
+    def _section(self, section: Section) -> Html:
+        title, level = plain_text(section.title), self._level
+        self._level = min(6, level + 1)
+        inside = together(map(self.block, section.blocks))
+        self._level = level
+        if not inside and not section.headline:
+            return Html("")
+        if level > 2:
+            return self._inner_section(section, inside)
+        anchor = self._anchor(section.anchor or title)
+        self.sections.append((anchor, title))
+        if section.fold is not Fold.OPEN and inside:
+            inside = element("details", element("summary", "Show"), inside, class_="fold")
+        headline = element("p", self.text(section.headline), class_="headline") if section.headline else ""
+        heading = element("h2", title, id=f"{anchor}-title")
+        return element("section", heading, headline, inside, id=anchor, aria_labelledby=f"{anchor}-title")
+
+    def _inner_section(self, section: Section, inside: Html) -> Html:
+        title, headline = element("b", self.text(section.title)), element("span", self.text(section.headline))
+        if section.fold is Fold.OPEN:
+            below = element("p", headline, class_="headline") if section.headline else ""
+            return together((element("h3", self.text(section.title)), below, inside))
+        if not inside:
+            return element("p", title, " ", headline, class_="concern alone")
+        return element("details", element("summary", title, " ", headline), inside, class_="fold concern")
+
+    def _anchor(self, wanted: str) -> str:
+        """An id of letters, digits and dashes that the page does not have yet."""
+        name = re.sub(r"[^a-z0-9]+", "-", wanted.lower()).strip("-")[:60] or "section"
+        free = name if name not in self._anchors else f"{name}-{len(self._anchors)}"
+        self._anchors |= {free, f"{free}-title"}
+        return free
+
+    def _item(self, item: Text | Item) -> Html:
+        known = item if isinstance(item, Item) else Item(item)
+        below = [element("div", self.text(text), class_="because") for text in known.below]
+        return element("li", self.text(known.text), *below)
+
+    def _facts(self, facts: Facts) -> Html:
+        rows = [
+            element("div", element("dt", name), element("dd", self.text(text))) for name, text in facts.rows
+        ]
+        title = element("h3", facts.title) if facts.title else ""
+        return together((title, element("dl", *rows, class_="facts")))
+
+    def _table(self, table: DataTable) -> Html:
+        heads = [
+            element(
+                "th",
+                column.title,
+                scope="col",
+                class_="num" if column.numeric else None,
+                title=column.meaning or None,
+            )
+            for column in table.columns
+        ]
+        rows = []
+        for row in table.rows:
+            cells = [element("th", self._cell(row[0]), scope="row", class_="name")]
+            cells += [
+                element("td", self._cell(cell), class_="num" if column.numeric else None)
+                for column, cell in zip(table.columns[1:], row[1:], strict=True)
+            ]
+            rows.append(element("tr", *cells))
+        caption = element("caption", table.title) if table.title else ""
+        head = element("thead", element("tr", *heads))
+        note = element("p", self.text(table.note), class_="note") if table.note else ""
+        left = (
+            element("p", f"{table.left} more are in the JSON document.", class_="note") if table.left else ""
+        )
+        made = element("table", caption, head, element("tbody", *rows), class_="told")
+        return together((_scroll(made, table.title or "Table"), note, left))
+
+    def _cell(self, text: Text) -> Html:
+        """A cell without the bars that are drawn with signs."""
+        return self.text(
+            tuple(Span(_BAR.sub("", s.text).strip()) if _BAR.search(s.text) else s for s in spans(text))
+        )
+
+    def _findings(self, findings: Findings) -> Html:
+        rows = []
+        for one in findings.findings:
+            word = element("span", _sign(one.status), f" {one.word}", class_="word")
+            why = element("p", word, " ", self.text(one.why), class_="because")
+            rows.append(
+                element("li", element("p", self.text(one.what), class_="what"), why, class_=TONES[one.status])
+            )
+        return element("ol", *rows, class_="actions")
+
+    def _statuses(self, statuses: Statuses) -> Html:
+        name, limit, value, place = statuses.titles
+        placed = any(row.place for row in statuses.rows)
+        valued = any(plain_text(row.value) for row in statuses.rows)
+        limited = any(row.limit for row in statuses.rows)
+        titles = [(statuses.label, ""), *([(place, "")] if placed else []), (name, "")]
+        titles += [*([(value, "num")] if valued else []), *([(limit, "")] if limited else []), ("why", "")]
+        heads = [
+            element("th", title.capitalize(), scope="col", class_=kind or None) for title, kind in titles
+        ]
+        rows = []
+        for row in statuses.rows:
+            cells = [element("td", _sign(row.status), f" {row.word}", class_="word")]
+            cells += [element("td", row.place, class_="name")] if placed else []
+            names = [piece for one in row.names for piece in (", ", element("code", one))][1:]
+            cells.append(element("th", *names, scope="row"))
+            cells += [element("td", self.text(row.value), class_="num")] if valued else []
+            shown = prose(row.limit)
+            cells += [element("td", shown, class_="nowrap", data_is=limit)] if limited else []
+            cells.append(
+                element("td", self.text(row.reason), self._below(row, statuses.below_title), class_="why")
+            )
+            rows.append(element("tr", *cells, class_=TONES[row.status]))
+        head = element("thead", element("tr", *heads))
+        made = element(
+            "table", head, element("tbody", *rows), class_="verdicts inner" if placed else "verdicts"
+        )
+        return _scroll(made, f"{statuses.label.capitalize()}s by {name}")
+
+    def _below(self, row: StatusRow, title: str) -> Html:
+        if not row.below:
+            return Html("")
+        if not title:
+            return together(piece for text in row.below for piece in (Html("<br>"), self.text(text)))
+        lines = [element("li", self.text(text)) for text in row.below]
+        return element("details", element("summary", title), element("ul", *lines))
+
+    def _charts(self, charts: Charts) -> Html:
+        drawn = [(chart, svg_of(chart, self.number)) for chart in charts.charts]
+        boxes = [element("figure", Html(svg), class_="chart-box") for _, svg in drawn if svg is not None]
+        self.need("charts")
+        note = element("p", prose(charts.note), class_="note") if charts.note else ""
+        return together((element("div", *boxes, class_="charts"), note)) if boxes else Html("")
+
+    def _no_chart(self, block: NoChart) -> Html:
+        """Why there is no chart; a line to type as such, advice in words as words."""
+        fix = block.fix or ""
+        shown: str = fix if _SENTENCE.match(fix) else element("code", fix)
+        to_have = together((" ", element("span", "To have it: ", shown, class_="fix"))) if fix else ""
+        return element("p", prose(block.reason), to_have, class_="missing")
+
+    def sources(self) -> Html:
+        """The footnotes as the last section; nothing where no number has one."""
+        if not self.footnotes:
+            return Html("")
+        self.sections.append(("sources", "Sources"))
+        how = "Where each number comes from. Hold the mouse on a number above, or focus it, to read it there."
+        notes = element("ol", *map(_footnote, self.footnotes, self.footnotes.values()), class_="footnotes")
+        return element(
+            "section",
+            element("h2", "Sources", id="sources-title"),
+            element("p", how, class_="headline"),
+            element("details", element("summary", f"Show all {len(self.footnotes)}"), notes, class_="fold"),
+            id="sources",
+            aria_labelledby="sources-title",
+        )
+
+
+def _footnote(note: Footnote, number: int) -> Html:
+    parts: list[str] = [element("b", note.title), " ", element("code", note.metric), " "]
+    parts.append(element("span", note.quality, class_="quality"))
+    parts += [element("p", prose(note.reason))] if note.reason else []
+    parts += [element("p", prose(f"Doubted: {note.doubt}"))] if note.doubt else []
+    parts += [element("p", "Fix: ", element("code", note.fix))] if note.fix else []
+    parts += [element("p", prose(note.meaning), class_="meaning")] if note.meaning else []
+    artifact = together((", ", element("code", note.artifact))) if note.artifact else ""
+    facts = [element("dt", "tool"), element("dd", note.tool, artifact)]
+    if note.counters_alone:
+        facts += [element("dt", "counter"), element("dd", element("code", note.counter or ""))]
+    if note.formula and note.formula != note.counter:
+        facts += [element("dt", "formula"), element("dd", element("code", note.formula))]
+    return element("li", *parts, element("dl", *facts), id=f"s{number}")
+
+
+def _lines(lines: Sequence[str]) -> Html:
+    """Lines as they are, each by itself."""
+    inside = Html("\n").join(map(text, lines))
+    return element("pre", element("code", Html(inside)), class_="command", tabindex="0")
+
+
+def _sign(status: Status) -> Html:
+    return element("span", status.sign, class_="sign", aria_hidden="true")
+
+
+def _scroll(table: Html, label: str) -> Html:
+    return element("div", table, class_="scroll", tabindex="0", role="region", aria_label=label)

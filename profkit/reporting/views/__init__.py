@@ -1,0 +1,1 @@
+"""One module for each kind of result: the result in, its `View` out."""

@@ -1,0 +1,293 @@
+"""A nightly: what needs attention first, the worst on top; what passed in one table; and what a night would do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Literal
+
+from profkit.core.formatting import moment, quantity
+from profkit.core.types import Incident, MetricOutcome, Night, Outcome, Verdict, VerdictWord, WorkloadOutcome
+from profkit.reporting.chart_blocks import Charts, TrendChart
+from profkit.reporting.view import (
+    Annotations,
+    Block,
+    Case,
+    Cases,
+    CaseState,
+    Commands,
+    Detail,
+    Fold,
+    Item,
+    Items,
+    Label,
+    Paragraph,
+    Section,
+    Span,
+    Status,
+    Statuses,
+    StatusRow,
+    Text,
+    View,
+    joined,
+    notes,
+    soft,
+    strong,
+    table,
+)
+from profkit.reporting.views.night_text import (
+    ORDER,
+    OUTCOMES,
+    QUIET,
+    alarming,
+    causes,
+    change_of,
+    change_points,
+    counts,
+    detectable,
+    disturbances,
+    duration,
+    epochs,
+    evidence,
+    missed_targets,
+    name_of,
+    next_commands,
+    trust_lines,
+    word_of,
+)
+
+_CASES: dict[Outcome, CaseState] = {
+    "pass": "passed",
+    "improved": "passed",
+    "new": "passed",
+    "regressed": "failure",
+    "missing": "error",
+    "invalid": "error",
+    "ambiguous": "unknown",
+}
+_LEVELS: dict[Outcome, Literal["error", "warning", "notice"]] = {
+    "regressed": "error",
+    "missing": "error",
+    "invalid": "warning",
+    "ambiguous": "warning",
+    "improved": "notice",
+}
+_SHADED = "Shaded: what is usual here. The line has the 95 % interval of each night round it."
+_LOUD = 8  # plots of one workload, the worst first: what moves together looks alike
+_CHARTS = 24  # plots of what passed: each is some kB, and the history has the rest
+
+
+def view(night: Night, folder: Path | None = None) -> View:
+    """The night as blocks; `folder` is where its files are, for the closing lines."""
+    facts: list[tuple[str, Text]] = [
+        ("Workloads", counts(night.workloads)),
+        ("Took", duration(night.seconds)),
+    ]
+    facts += [("Started", moment(night.started))]
+    facts += [("Commit", night.commit[:12])] if night.commit else []
+    return View(
+        f"{night.name}: night {night.id}",
+        tuple(_blocks(night, folder)),
+        Label(OUTCOMES[night.outcome], night.outcome.upper()),
+        (night.reason,),
+        tuple(facts),
+        warning="This night was interrupted: what was finished stands below." if night.interrupted else "",
+    )
+
+
+def _blocks(night: Night, folder: Path | None) -> Iterator[Block]:
+    together = [incident for incident in night.incidents if len(incident.members) > 1]
+    if together:
+        yield Section("Changes that belong together", (Items(tuple(map(_incident, together))),))
+    loud = [workload for workload in night.workloads if workload.outcome not in QUIET]
+    calm = [workload for workload in night.workloads if workload.outcome in QUIET]
+    for workload in loud:
+        yield Section(
+            (Label(OUTCOMES[workload.outcome], word_of(workload)).span, f": {workload.name}"),
+            tuple(_loud(workload)),
+        )
+    if calm:
+        title = "Passed, and the smallest change that each would have shown"
+        yield Detail(
+            (Section(title, (_passed(calm, watched=True),), fold=Fold.FOLDED),),
+            (Section(title, (_passed(calm, watched=False),)),),
+        )
+    watched = tuple(_status(w.name, m) for w in calm for m in alarming(w))
+    if watched:
+        yield Section("Watched, and failing nothing", (_statuses(watched),))
+    yield from notes([f"{w.name}: {line}" for w in night.workloads for line in epochs(w)], "Epochs")
+    yield from notes(trust_lines(night), "How far to trust it")
+    yield from notes(
+        [*night.notes, *(f"{w.name}: {note}" for w in night.workloads for note in w.notes)], "Notes"
+    )
+    charts = [chart for w in calm for m in w.metrics if m.gates for chart in _chart(m)]
+    if charts:
+        left = len(charts) - _CHARTS
+        more = f" {left} more: profkit history trend" if left > 0 else ""
+        body = Charts(tuple(charts[:_CHARTS]), _SHADED + more, repeats=True)
+        yield Section("Over the nights", (body,), fold=Fold.REFERENCE)
+    lines = tuple(line for workload in loud for line in next_commands(workload))
+    if lines:
+        yield Section("Next", (Commands(lines),))
+    if folder is not None:
+        files = "report.md  report.html  night.json  junit.xml  runs/"
+        yield Section("Files", (Paragraph(str(folder)), Paragraph(soft(files))))
+    yield from (_cases(night, workload) for workload in night.workloads)
+    yield Annotations(tuple(_annotations(night)))
+
+
+def _incident(incident: Incident) -> Item:
+    status = OUTCOMES[incident.outcome]
+    return Item(
+        (Span(f"{status.sign} ", status=status), strong(incident.headline)),
+        tuple(map(soft, incident.members)),
+    )
+
+
+# ---------------------------------------------------------------- one workload
+
+
+def _loud(workload: WorkloadOutcome) -> Iterator[Block]:
+    """A workload that needs attention: its reason, its metrics, why, what to type, its plots."""
+    loud = alarming(workload)
+    if not any(metric.gates for metric in loud):
+        yield Paragraph(workload.reason)
+    if loud:
+        yield _statuses([_status("", metric) for metric in loud])
+    lines: list[Text] = [joined(Span("✗ ", status=Status.FAIL), line) for line in missed_targets(workload)]
+    lines += [joined(strong("why: "), line) for line in causes(workload)]
+    lines += [joined(strong("mind: "), line) for line in disturbances(workload)]
+    lines += [joined(strong("fix: "), workload.fix)] if workload.fix else []
+    if workload.run:
+        page = f"{workload.run}/report.html" if workload.ending == "done" else None
+        lines.append((soft("run: "), Span(workload.run, link=page)))
+    if workload.log and workload.ending != "done":
+        lines.append((soft("log: "), Span(workload.log, link=workload.log)))
+    if lines:
+        yield Items(tuple(lines))
+    charts = [chart for metric in loud[:_LOUD] for chart in _chart(metric)]
+    if charts:
+        yield Charts(tuple(charts), _SHADED, repeats=True)
+    others = [metric for metric in workload.metrics if metric.outcome in QUIET]
+    if others:
+        body = _metrics_table([(workload, metric) for metric in others])
+        yield Detail((Section("Its other metrics", (body,), fold=Fold.FOLDED),))
+
+
+def _status(workload: str, metric: MetricOutcome) -> StatusRow:
+    """The metric, its change and why; below it what a re-run showed and where its history changed."""
+    change = change_of(metric)
+    word = metric.outcome.upper() + ("" if metric.gates else ", watched")
+    return StatusRow(
+        OUTCOMES[metric.outcome],
+        word,
+        (name_of(metric),),
+        f"{change}: {metric.reason}" if change else metric.reason,
+        limit=detectable(metric),
+        place=workload,
+        below=(*evidence(metric), *change_points(metric)[:2]),
+    )
+
+
+def _statuses(rows: Sequence[StatusRow]) -> Statuses:
+    return Statuses(tuple(rows), ("metric", "could show", "", "workload"), "outcome", below_title="")
+
+
+def _passed(workloads: Sequence[WorkloadOutcome], *, watched: bool) -> Block:
+    pairs: list[tuple[WorkloadOutcome, MetricOutcome | None]] = []
+    for workload in workloads:
+        metrics = [m for m in workload.metrics if m.outcome in QUIET and (m.gates or watched)]
+        pairs += [(workload, metric) for metric in metrics] or [(workload, None)]
+    return _metrics_table(pairs)
+
+
+def _metrics_table(pairs: Sequence[tuple[WorkloadOutcome, MetricOutcome | None]]) -> Block:
+    rows: list[tuple[Text, ...]] = []
+    for workload, metric in pairs:
+        status = OUTCOMES[metric.outcome if metric is not None else workload.outcome]
+        name = (Span(status.sign, status=status), f" {workload.name}")
+        if metric is None:
+            rows.append((name, "-", "-", "-", workload.reason))
+            continue
+        values = quantity(metric.value, metric.unit), quantity(metric.expected, metric.unit)
+        rows.append((name, name_of(metric), *values, detectable(metric)))
+    return table(("workload", "metric", "tonight", "usual", "could show"), rows, words=2)
+
+
+def _chart(metric: MetricOutcome) -> list[TrendChart]:
+    if metric.trend is None or not metric.trend.series.points:
+        return []
+    return [TrendChart(metric.trend, (metric.band[0], metric.band[-1]) if metric.band else None)]
+
+
+# ---------------------------------------------------------------- for machines
+
+
+def _cases(night: Night, workload: WorkloadOutcome) -> Cases:
+    """A suite: a case for each metric and target, and for the workload where none of these says what it came to.
+
+    A watched metric fails nothing, so it is skipped where it moved.
+    """
+    group = f"{night.name}.{workload.name}"
+    cases = [_metric_case(group, metric) for metric in workload.metrics]
+    cases += [_target_case(group, verdict) for verdict in workload.verdicts]
+    state = _CASES[workload.outcome]
+    if not any(case.state == state for case in cases):
+        fix = f"\nfix: {workload.fix}" if workload.fix else ""
+        detail = f"{workload.reason}{fix}"
+        cases.insert(
+            0, Case(group, "workload", state, workload.reason, detail, workload.seconds, workload.code)
+        )
+    facts = {"night": night.id, "outcome": workload.outcome, "code": workload.code}
+    facts |= {"commit": night.commit} if night.commit else {}
+    facts |= {"run": workload.run} if workload.run else {}
+    lines = [workload.reason, *causes(workload), *epochs(workload), *workload.notes]
+    lines += [f"{name_of(m)}: could have shown a change of {detectable(m)}" for m in workload.metrics]
+    return Cases(
+        f"{workload.name} on {workload.backend}",
+        tuple(cases),
+        night.started,
+        workload.seconds,
+        tuple(facts.items()),
+        "\n".join([*lines, *trust_lines(night)]),
+    )
+
+
+def _metric_case(group: str, metric: MetricOutcome) -> Case:
+    state = _CASES[metric.outcome]
+    state = state if metric.gates or state == "passed" else "skipped"
+    change = change_of(metric)
+    message = f"{change}: {metric.reason}" if change else metric.reason
+    detail = "\n".join([message, *change_points(metric)])
+    return Case(group, name_of(metric), state, message, detail, kind=metric.code)
+
+
+def _target_case(group: str, verdict: Verdict) -> Case:
+    states: dict[VerdictWord, CaseState] = {
+        "pass": "passed",
+        "fail": "failure",
+        "unknown": "unknown",
+        "not-applicable": "skipped",
+    }
+    message = f"{verdict.reason} (target {verdict.threshold})"
+    return Case(f"{group}.targets", verdict.target, states[verdict.verdict], message, kind=verdict.verdict)
+
+
+def _annotations(night: Night) -> Iterator[tuple[Literal["error", "warning", "notice"], str, str]]:
+    """Each workload that somebody must look at: the reason, the metrics, the causes and the fix, a line each."""
+    for workload in sorted(night.workloads, key=lambda w: ORDER.index(w.outcome)):
+        level = _LEVELS.get(workload.outcome)
+        if level is None:
+            continue
+        loud = alarming(workload)
+        lines = [] if any(metric.gates for metric in loud) else [workload.reason]
+        for metric in loud[:5]:
+            change = change_of(metric)
+            lines.append(f"{name_of(metric)}{f' {change}' if change else ''}: {metric.reason}")
+        lines += [*missed_targets(workload)[:5], *causes(workload)[:5]]
+        lines += [f"fix: {workload.fix}"] if workload.fix else []
+        yield (
+            level,
+            f"{workload.name}: {word_of(workload).lower()}",
+            "\n".join(" ".join(line.split()) for line in lines if line),
+        )

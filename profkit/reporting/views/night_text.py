@@ -1,0 +1,183 @@
+"""What is said of a night: its words, and the sentences on its metrics and workloads."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Sequence
+from pathlib import PurePath
+
+from profkit.core.formatting import figures, plural, quantity
+from profkit.core.types import MetricOutcome, Night, Outcome, WorkloadOutcome
+from profkit.reporting.view import Span, Status, Text, strong
+from profkit.reporting.views.comparison import DISTURBANCES
+
+# The worst first: what is wrong, what was not measured, what is not known, what is good.
+OUTCOMES: dict[Outcome, Status] = {
+    "regressed": Status.FAIL,
+    "missing": Status.REFUSED,
+    "invalid": Status.INVALID,
+    "ambiguous": Status.UNKNOWN,
+    "improved": Status.BETTER,
+    "new": Status.NEW,
+    "pass": Status.PASS,
+}
+ORDER = list(OUTCOMES)
+QUIET: tuple[Outcome, ...] = ("pass", "new")  # nobody needs to act
+TARGET = "target"  # the code of a workload that only misses a target: nothing became slower
+
+
+def word_of(workload: WorkloadOutcome) -> str:
+    """`REGRESSED`, ...; a target that is missed is `FAILED`, since nothing need have changed."""
+    return "FAILED" if workload.code == TARGET else workload.outcome.upper()
+
+
+def counts(workloads: Sequence[WorkloadOutcome]) -> Text:
+    """`✗ 1 REGRESSED, ✓ 7 PASS`: how many workloads of each outcome, the worst first."""
+    parts: list[str | Span] = []
+    for outcome, status in OUTCOMES.items():
+        words = [word_of(workload) for workload in workloads if workload.outcome == outcome]
+        for word in dict.fromkeys(words):
+            parts += [", "] if parts else []
+            parts.append(strong(f"{status.sign} {words.count(word)} {word}", status))
+    return tuple(parts) or "no workload"
+
+
+def change_of(metric: MetricOutcome) -> str:
+    """`640 µs → 694 µs (+8.4 %)`; what there is of it."""
+    if metric.value is None:
+        return ""
+    now = quantity(metric.value, metric.unit)
+    if metric.expected is None:
+        return now
+    text = f"{quantity(metric.expected, metric.unit)} → {now}"
+    return f"{text} ({_signed(metric.value / metric.expected - 1)})" if metric.expected else text
+
+
+def _signed(ratio: float) -> str:
+    """A relative change with its sign: `+8.4 %`."""
+    return f"{'+' if ratio >= 0 else '-'}{figures(abs(ratio) * 100, 2)} %"
+
+
+def detectable(metric: MetricOutcome) -> str:
+    """How small a change tonight could have seen."""
+    if metric.detectable is None:
+        return "new" if metric.outcome == "new" else "not known"
+    return f"{figures(metric.detectable * 100, 2)} %"
+
+
+def name_of(metric: MetricOutcome) -> str:
+    """The metric, and where it was measured if that is not the run."""
+    return f"{metric.metric} of {metric.scope.name}" if metric.scope.name else metric.metric
+
+
+def alarming(workload: WorkloadOutcome) -> list[MetricOutcome]:
+    """The metrics that somebody must look at, the worst first; those that gate before those that are watched."""
+    loud = [metric for metric in workload.metrics if metric.outcome not in QUIET]
+    return sorted(loud, key=lambda metric: (not metric.gates, ORDER.index(metric.outcome)))
+
+
+def missed_targets(workload: WorkloadOutcome) -> list[str]:
+    """Targets that failed, with the reason of each."""
+    return [
+        f"target {v.target} ({v.threshold}): {v.reason}" for v in workload.verdicts if v.verdict == "fail"
+    ]
+
+
+def causes(workload: WorkloadOutcome) -> list[str]:
+    """Why it changed, as far as the counters of tonight's run and of the last good one tell."""
+    found = workload.comparison.causes if workload.comparison is not None else ()
+    return [cause.sentence for cause in found if cause.kind not in DISTURBANCES]
+
+
+def disturbances(workload: WorkloadOutcome) -> list[str]:
+    """What disturbed the measuring of tonight's run or the last good one: no reason for a change."""
+    found = workload.comparison.causes if workload.comparison is not None else ()
+    return [" ".join((c.sentence, *c.evidence)) for c in found if c.kind in DISTURBANCES]
+
+
+def evidence(metric: MetricOutcome) -> list[str]:
+    """What the re-run of this night showed, and where to look: the commits since the last good one."""
+    lines = []
+    if (change := metric.change) is not None and None not in (change.ratio, change.low, change.high):
+        by, low, high = (_signed((end or 0.0) - 1) for end in (change.ratio, change.low, change.high))
+        lines.append(f"side by side with the last good commit: {by}, between {low} and {high}")
+    good, here = metric.good_commit, metric.commit
+    if metric.outcome in ("regressed", "ambiguous") and good and here and good != here:
+        lines.append(f"what came in: git log {good[:12]}..{here[:12]}")
+    return lines
+
+
+def next_commands(workload: WorkloadOutcome) -> list[str]:
+    """What to type next of a workload that regressed: the whole comparison, and what makes a change the normal."""
+    if workload.outcome != "regressed" or workload.code == TARGET:
+        return []
+    lines = []
+    if (found := workload.comparison) is not None and found.baseline.path and found.candidate.path:
+        lines.append(f"profkit compare {' '.join(_short_paths(found.baseline.path, found.candidate.path))}")
+    accept = f"profkit history accept {shlex.quote(workload.name)} --because WHY  # if it is meant to be so"
+    return [*lines, accept]
+
+
+def _short_paths(baseline: str, candidate: str) -> list[str]:
+    """Both folders as they are typed where the nightly's file lies: `reports/nights/n1/...`, without the host's own."""
+    paths = [PurePath(baseline), PurePath(candidate)]
+    if all(path.is_absolute() for path in paths) and baseline != candidate:
+        shared = PurePath(os.path.commonpath(paths)).parent.parent
+        paths = [path.relative_to(shared) for path in paths]
+    return [shlex.quote(str(path)) for path in paths]
+
+
+def change_points(metric: MetricOutcome) -> list[str]:
+    """The change points of its history, the newest first."""
+    lines = []
+    for point in reversed(metric.change_points):
+        ratio = f" ({_signed(point.ratio - 1)})" if point.ratio is not None else ""
+        when = f" on {point.started[:10]}" if point.started else ""
+        commit = f" with {point.commit[:12]}" if point.commit else ""
+        values = f"{quantity(point.before, metric.unit)} → {quantity(point.after, metric.unit)}{ratio}"
+        lines.append(f"changed{when}{commit}: {values}; {plural(len(point.votes), 'detector')} of 3 say so")
+    return lines
+
+
+def epochs(workload: WorkloadOutcome) -> list[str]:
+    """Where its series begin anew, each told once, the newest first."""
+    lines: dict[str, None] = {}
+    for metric in workload.metrics:
+        for epoch in reversed(metric.trend.epochs if metric.trend is not None else ()):
+            if epoch.cause != "begin" and metric.trend is not None:
+                when = metric.trend.series.points[epoch.first].started[:10]
+                lines[f"new epoch since {when}: {epoch.reason}"] = None
+    return sorted(lines, reverse=True)
+
+
+def trust_lines(night: Night) -> list[str]:
+    """How many metrics chance alone puts outside of their limits, and what the same code against itself showed."""
+    lines = []
+    if night.looked_at:
+        line = f"{night.suspects} of {plural(night.looked_at, 'metric')} outside of their bands"
+        by_chance = night.expected_false
+        lines.append(
+            line + (f"; {figures(by_chance, 2)} expected by chance" if by_chance is not None else "")
+        )
+    if (c := night.calibration) is not None and c.looked_at:
+        alarms = (
+            f"{plural(c.alarms, 'alarm')} in {plural(c.looked_at, 'trial')} of the same code against itself"
+        )
+        line = f"{alarms}, {figures(c.expected, 2)} expected by chance"
+        if c.noise is not None:
+            line += f"; one and the same differed by {figures(c.noise * 100, 2)} % (median)"
+        if c.worst is not None:
+            line += f", {figures(c.worst * 100, 2)} % at most"
+        lines.append(line)
+    return lines
+
+
+def duration(seconds: float) -> str:
+    """`42 s`, `8 min 20 s`, `2 h 5 min`."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"

@@ -1,0 +1,156 @@
+"""What would be done, before anything is: the passes of a profile, the workloads of a night."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+
+from profkit.analysis.kernel_names import labels
+from profkit.core.formatting import figures, percent, plural, quantity
+from profkit.core.types import NightPlan, PassPlan, Plan, PlannedWorkload
+from profkit.reporting.view import (
+    Block,
+    DataTable,
+    Facts,
+    Paragraph,
+    Section,
+    Status,
+    TableColumn,
+    Text,
+    View,
+    command,
+    joined,
+    soft,
+    strong,
+    table,
+)
+from profkit.reporting.views.night_text import duration
+
+_COUNTERS, _FEW = 24, 8  # more counters than that are not read; so many of them show what kind they are
+
+
+def view(plan: Plan) -> View:
+    """Each pass, what it collects, its expected cost, and what is skipped."""
+    blocks = tuple(_pass(planned) for planned in plan.passes)
+    return View(
+        f"Plan: {plan.backend}, depth {plan.depth}. Nothing was run.",
+        (*blocks, Section("In all", (), headline=_total(plan))),
+    )
+
+
+def _pass(planned: PassPlan) -> Section:
+    name = f"{planned.name} ({planned.tool})" if planned.tool else planned.name
+    if planned.skipped is not None:
+        fix: tuple[Block, ...] = (Paragraph(joined(soft("fix: "), planned.fix)),) if planned.fix else ()
+        return Section(f"- {name}", fix, joined(strong("skipped: ", Status.UNKNOWN), planned.skipped))
+    simulated = ", simulated" if planned.simulated else ""
+    side = ", side by side" if planned.parallel and len(planned.steps) > 1 else ""
+    runs = plural(len(planned.steps), "run")
+    return Section(
+        f"+ {name}",
+        tuple(_collected(planned)),
+        f"{runs} of the workload{side}{simulated}; {_cost(planned)}",
+    )
+
+
+def _collected(planned: PassPlan) -> Iterator[Block]:
+    if planned.counters:
+        yield Paragraph(joined(soft("counters: "), _counters(planned.counters)))
+    if planned.kernels:
+        yield from _kernels(planned)
+    if planned.cost_note:
+        yield Paragraph(soft(f"cost: {planned.cost_note}"))
+    if planned.limit is not None:
+        yield Paragraph(soft(f"ended after {planned.limit:g} s a run"))
+    yield from (Paragraph(soft(note)) for note in planned.notes)
+
+
+def _counters(names: Sequence[str]) -> str:
+    if len(names) <= _COUNTERS:
+        return ", ".join(names)
+    return f"{', '.join(names[:_FEW])} and {len(names) - _FEW} more (--format json has them all)"
+
+
+def _kernels(planned: PassPlan) -> Iterator[Block]:
+    """What is counted: each launch configuration, its share, and what counting it costs."""
+    chosen = planned.kernels
+    names = labels([(one.kernel.name, one.kernel.id) for one in chosen])
+    share = percent(100 * sum(one.share for one in chosen))
+    yield Paragraph(f"{plural(len(chosen), 'launch configuration')}, {share} % of the GPU time:")
+    rows = [
+        (
+            names[one.kernel.name, one.kernel.id],
+            f"{percent(100 * one.share)} %",
+            str(one.launch + 1) if one.launch is not None else "-",
+            str(one.replays) if one.replays is not None else "-",
+            quantity(one.seconds, "s"),
+        )
+        for one in chosen
+    ]
+    yield _without_empty(("GPU time", "launch", "replay passes", "takes"), rows)
+
+
+def _without_empty(titles: Sequence[str], rows: Sequence[tuple[str, ...]]) -> DataTable:
+    """The table of kernels without columns that hold dashes alone."""
+    kept = [n for n in range(1, len(titles) + 1) if any(row[n] != "-" for row in rows)]
+    columns: list[str | TableColumn] = [TableColumn("kernel", kernel=True), *(titles[n - 1] for n in kept)]
+    return table(columns, [(row[0], *(row[n] for n in kept)) for row in rows])
+
+
+def _cost(planned: PassPlan) -> str:
+    if planned.cost is None and planned.seconds is None:
+        return "cost not known"
+    if planned.cost is None:
+        return f"about {quantity(planned.seconds, 's')}"
+    wall = f" ({quantity(planned.seconds, 's')})" if planned.seconds is not None else ""
+    return f"about {_times(planned.cost)} the time of a plain run{wall}"
+
+
+def _times(cost: float) -> str:
+    return f"{cost:.1f} times" if cost < 10 else f"{cost:.0f} times"
+
+
+def _total(plan: Plan) -> str:
+    running = [one for one in plan.passes if one.skipped is None]
+    known = [one.cost for one in running if one.cost is not None]
+    skipped = len(plan.passes) - len(running)
+    apart = f", {skipped} skipped" if skipped else ""
+    passes = f"{plural(len(running), 'pass', 'passes')}{apart}"
+    if not known:
+        return f"{passes}."
+    more = " and what is not known" if len(known) < len(running) else ""
+    return f"{passes}: about {_times(sum(known))} the time of a plain run{more}."
+
+
+# ---------------------------------------------------------------- a night
+
+
+def night_view(plan: NightPlan) -> View:
+    """What a night would do with each workload, and what it may cost."""
+    total: list[tuple[str, Text]] = []
+    if plan.confirm:
+        again = "each suspect is run again beside the last good commit"
+        total.append(("Re-runs", f"{duration(plan.confirm)} at most: {again}"))
+    if plan.calibrate:
+        total.append(("Calibration", f"{duration(plan.calibrate)} at most: the same code against itself"))
+    usual = f"{duration(plan.usual)} as it was last time; " if plan.usual is not None else ""
+    total.append(("In all", f"{usual}{duration(plan.most)} at most, with every re-run"))
+    total += [("History", plan.history), ("Nights", plan.output)]
+    blocks = tuple(_workload(workload) for workload in plan.workloads)
+    return View(f"Plan: {plan.name}. Nothing was run.", (*blocks, Section("Night", (Facts(tuple(total)),))))
+
+
+def _workload(workload: PlannedWorkload) -> Section:
+    if workload.reason is not None:
+        fix: tuple[Block, ...] = (Paragraph(joined(soft("fix: "), workload.fix)),) if workload.fix else ()
+        return Section(
+            f"! {workload.name}", fix, joined(strong("cannot run: ", Status.FAIL), workload.reason)
+        )
+    usual = f"took {duration(workload.usual)} last time" if workload.usual is not None else "never ran"
+    runs = f", about {figures(workload.runs, 2)} plain runs" if workload.runs is not None else ""
+    return Section(
+        f"+ {workload.name}",
+        (Paragraph(command(shlex.join(workload.command))), Paragraph(soft(f"in {workload.cwd}"))),
+        f"{workload.backend}: {', '.join(workload.passes) or 'no pass'}{runs}; {usual}, "
+        f"at most {duration(workload.most)}; decided by {', '.join(workload.gates) or 'nothing'}",
+    )
