@@ -1,4 +1,4 @@
-"""The kinds of hardware that profkit profiles, each one object that is registered here once.
+"""The kinds of hardware that profkit profiles, each one object that is listed here once, in `BACKENDS`.
 
 What differs between them is asked of the object: `backend_named(document.backend)`. No other package compares a
 backend's name.
@@ -131,39 +131,49 @@ class BackendRun(Protocol):
 
 
 class Backend(Protocol):
-    """One kind of hardware. Plain data, and methods that load what they need when they are called."""
+    """One kind of hardware: plain data, and methods that load what they need when they are called.
+
+    A class that inherits from this one has what is written here, and says what differs.
+    """
 
     name: str
-    has_device: bool  # work runs on a device beside the processor, whose L2 can be flushed (`--cold`)
-    per_kernel: bool  # its tools count single kernels, which have readings and verdicts of their own
-    host_peaks: bool  # what this machine's processor can do at best says something about the workload
-    work: str  # what one piece of its work is called: kernel, encoder, function
-    time_concern: str  # the summary that says where the time goes
-    report_concerns: frozenset[str]  # summaries that a report shows even where it knows none of their values
-    budgets: Mapping[Depth, float]  # wall seconds for warm-up and samples in one process
-    profilers: tuple[str, ...]  # those that it starts; the doctor asks no other about them
-    targets: Path | None  # the YAML file of its default targets
+    has_device: bool = False  # work runs on a device beside the processor, whose L2 `--cold` flushes
+    per_kernel: bool = False  # its tools count single kernels, which have readings and verdicts of their own
+    host_peaks: bool = False  # what this machine's processor can do at best says something about the workload
+    work: str = "function"  # what one piece of its work is called: kernel, encoder, function
+    time_concern: str = "trace"  # the summary that says where the time goes
+    report_concerns: frozenset[str] = frozenset()  # summaries of a report that are shown without a value, too
+    # Wall seconds for warm-up and samples in one process.
+    budgets: Mapping[Depth, float] = {"gate": 5.0, "standard": 8.0, "full": 30.0}
+    profilers: tuple[str, ...] = ()  # those that it starts; the doctor asks no other about them
+    targets: Path | None = None  # the YAML file of its default targets
 
     def possible(self) -> bool:
         """Whether this kind of system can have such hardware at all. Asks no driver."""
+        return True
 
-    def candidate(self, workload: Workload) -> Candidate | None:
+    def candidate(self, workload: Workload) -> Candidate | None:  # noqa: ARG002
         """For `auto`: whether the workload seems to use this device. A guess from its text; nothing is run."""
+        return None
 
     def devices(self) -> tuple[Gpu, ...]:
         """The devices here. Raises MachineError where this machine cannot be profiled with this backend."""
+        return ()
 
     def start(self, context: RunContext, gpus: tuple[Gpu, ...]) -> BackendRun:
         """The backend at work on one run."""
 
     def check_groups(self) -> tuple[CheckGroup, ...]:
         """What the doctor looks at, beside what every backend needs."""
+        return ()
 
     def enrich(self, document: RunDocument) -> RunDocument:
         """The document with the readings that follow from those of this hardware."""
+        return document
 
-    def summarize(self, document: RunDocument) -> list[Summary | None]:
+    def summarize(self, document: RunDocument) -> list[Summary | None]:  # noqa: ARG002
         """The summaries beside that of the time."""
+        return []
 
 
 def _cuda() -> Backend:
@@ -185,24 +195,20 @@ def _cpu() -> Backend:
 
 
 DEFAULT = "cpu"  # what `auto` takes where no device is used
-_LOADERS: dict[str, Callable[[], Backend]] = {"cuda": _cuda, "mps": _mps, DEFAULT: _cpu}
-
-
-def register(name: str, load: Callable[[], Backend]) -> None:
-    """Add a backend. It is loaded when it is first asked for; `auto` asks in the order of registration."""
-    _LOADERS[name] = load
+# A backend is loaded when it is first asked for. `auto` asks in this order.
+BACKENDS: dict[str, Callable[[], Backend]] = {"cuda": _cuda, "mps": _mps, DEFAULT: _cpu}
 
 
 def backend_names() -> tuple[str, ...]:
     """The names of all backends."""
-    return tuple(_LOADERS)
+    return tuple(BACKENDS)
 
 
 def backend_named(name: str) -> Backend:
     """The backend of this name. Raises UsageError where there is none."""
-    if name not in _LOADERS:
-        raise UsageError(f"no backend is called {name!r}; there are {', '.join(sorted(_LOADERS))}")
-    return _LOADERS[name]()
+    if name not in BACKENDS:
+        raise UsageError(f"no backend is called {name!r}; there are {', '.join(sorted(BACKENDS))}")
+    return BACKENDS[name]()
 
 
 @dataclass(frozen=True)

@@ -3,38 +3,19 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping
 from pathlib import Path
 
-from profkit.backends import BackendRun, Candidate, CheckGroup, RunContext, profiler_group
-from profkit.core.types import Depth, Gpu, RunDocument, Summary, Workload
+from profkit.backends import Backend, BackendRun, CheckGroup, RunContext, profiler_group
+from profkit.core.types import Gpu, RunDocument, Summary
 
 
-class CpuBackend:
+class CpuBackend(Backend):
     """The processor of this machine, which is always there."""
 
     name = "cpu"
-    has_device = False
-    per_kernel = False
     host_peaks = True
-    work = "function"
-    time_concern = "trace"
-    report_concerns: frozenset[str] = frozenset()
-    budgets: Mapping[Depth, float] = {"gate": 5.0, "standard": 8.0, "full": 30.0}
     profilers: tuple[str, ...] = ("perf", "valgrind", "cprofile", "xctrace")
     targets: Path | None = Path(__file__).with_name("targets.yaml")
-
-    def possible(self) -> bool:
-        """Everywhere."""
-        return True
-
-    def candidate(self, workload: Workload) -> Candidate | None:  # noqa: ARG002
-        """No device to look for."""
-        return None
-
-    def devices(self) -> tuple[Gpu, ...]:
-        """No device."""
-        return ()
 
     def start(self, context: RunContext, gpus: tuple[Gpu, ...]) -> BackendRun:  # noqa: ARG002
         """The tools of this system on one run."""

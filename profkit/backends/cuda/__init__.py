@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from profkit.backends import BackendRun, Candidate, CheckGroup, RunContext
+from profkit.backends import Backend, BackendRun, Candidate, CheckGroup, RunContext
 from profkit.core.errors import MachineError
 from profkit.core.types import Depth, Gpu, RunDocument, Summary, Workload
 
@@ -22,16 +22,14 @@ _LAUNCHERS = {"torchrun", "accelerate", "deepspeed"}
 _FATBIN = (b".nv_fatbin", b"libcudart.so", b"libcuda.so", b"cuLaunchKernel")
 
 
-class CudaBackend:
+class CudaBackend(Backend):
     """NVIDIA GPUs."""
 
     name = "cuda"
     has_device = True
     per_kernel = True
-    host_peaks = False
     work = "kernel"
     time_concern = "gpu"
-    report_concerns: frozenset[str] = frozenset()
     # A kernel's time is known to ±1 % within a second, or its clocks vary for as long as one looks.
     budgets: Mapping[Depth, float] = {"gate": 1.0, "standard": 3.0, "full": 20.0}
     profilers: tuple[str, ...] = ("nsys", "ncu", "torch_profiler")

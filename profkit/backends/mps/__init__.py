@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from profkit.backends import BackendRun, Candidate, CheckGroup, RunContext, profiler_group
+from profkit.backends import Backend, BackendRun, Candidate, CheckGroup, RunContext, profiler_group
 from profkit.core.errors import MachineError
 from profkit.core.types import Depth, Gpu, RunDocument, Summary, Workload
 
@@ -15,14 +15,12 @@ from profkit.core.types import Depth, Gpu, RunDocument, Summary, Workload
 _NAMES = re.compile(r"\b(?:mps|mlx(?:_lm)?|coremltools|metal|MTLDevice|current_accelerator)\b|\bMetal\b")
 
 
-class MpsBackend:
+class MpsBackend(Backend):
     """The GPU of a Mac."""
 
     name = "mps"
     has_device = True
-    per_kernel = False  # no counter speaks of one encoder or shader alone
-    host_peaks = False
-    work = "encoder"  # a trace of Metal tells no smaller one
+    work = "encoder"  # a trace of Metal tells no smaller one, and no counter speaks of one alone
     time_concern = "gpu"
     report_concerns = frozenset({"gpu", "shaders", "occupancy", "bandwidth", "state"})
     budgets: Mapping[Depth, float] = {"gate": 1.0, "standard": 3.0, "full": 20.0}
