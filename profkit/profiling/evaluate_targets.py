@@ -10,7 +10,7 @@ from profkit.analysis.summaries import compose
 from profkit.analysis.summaries.classes import busiest_readings, classify
 from profkit.analysis.summaries.coalescing import weighed_coalescing
 from profkit.analysis.summaries.consistency import checked
-from profkit.analysis.targets import Target, judge_run, load_targets
+from profkit.analysis.targets import Target, evaluate_run, load_targets
 from profkit.backends import backend_named
 from profkit.core.types import RunDocument, Summary
 
@@ -29,7 +29,7 @@ def judge_document(document: RunDocument, targets: Sequence[Target]) -> RunDocum
     if kernels and backend_named(document.backend).per_kernel:
         enriched = _with_kernel_classes(enriched)
     summarized = replace(enriched, summaries=summarize_document(enriched))
-    return replace(summarized, verdicts=judge_run(summarized, targets))
+    return replace(summarized, verdicts=evaluate_run(summarized, targets))
 
 
 def enrich_document(document: RunDocument) -> RunDocument:

@@ -16,7 +16,7 @@ from pathlib import Path
 from profkit.core.run_folder import write_run
 from profkit.core.types import SampleSet
 from profkit.regression.history import open_history
-from profkit.regression.store import entry_at, renamed
+from profkit.regression.store import AddOptions, entry_at, with_workload
 from tests import documents
 from tests.conftest import ROOT
 from tests.reporting.test_renderers import judged
@@ -166,8 +166,8 @@ def _remember(work: Path) -> None:
             write_run(work / "night", judged(run))
             entry = entry_at(work / "night")
             for name in ("gated_mlp", "NAME", "WORKLOAD"):
-                history.add(renamed(replace(entry, id=f"{name}{night}"), name))
-        history.add(replace(entry_at(work / "trace.sqlite", workload="gated_mlp"), id="ENTRY"))
+                history.add(with_workload(replace(entry, id=f"{name}{night}"), name))
+        history.add(replace(entry_at(work / "trace.sqlite", AddOptions("gated_mlp")), id="ENTRY"))
 
 
 def _slower(times: float) -> tuple[SampleSet, ...]:

@@ -8,10 +8,8 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
-from profkit.analysis.stacks.collapsed import write_collapsed
-from profkit.analysis.stacks.python_only import python_only
-from profkit.analysis.stacks.speedscope import write_speedscope
-from profkit.analysis.stacks.tables import by_function, by_library
+from profkit.analysis.stacks.files import write_collapsed, write_speedscope
+from profkit.analysis.stacks.merge import by_function, by_library, keep_python_frames
 from profkit.backends import PassFindings, PlanState, RunContext
 from profkit.backends.cpu.counting import EventChoice, choose_groups, plan_counting, read_counting
 from profkit.backends.cpu.simulation import plan_simulation, read_simulation
@@ -99,7 +97,7 @@ def read_trace(context: RunContext, result: PassResult) -> PassFindings:
     stacks = report.stacks[0]
     write_speedscope(report.stacks, folder / "trace.speedscope.json", context.workload.name)
     write_collapsed(stacks, folder / "trace.collapsed.txt")
-    python = python_only(stacks)
+    python = keep_python_frames(stacks)
     profiles = [by_function(stacks), by_library(stacks)]
     if python is not None:
         profiles.append(replace(by_function(python), title=f"{stacks.title} by Python function"))

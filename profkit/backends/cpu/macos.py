@@ -9,8 +9,7 @@ import time
 from dataclasses import replace
 from functools import cached_property
 
-from profkit.analysis.stacks.collapsed import write_collapsed
-from profkit.analysis.stacks.speedscope import write_speedscope
+from profkit.analysis.stacks.files import write_collapsed, write_speedscope
 from profkit.backends import PassFindings, PlanState, RunContext
 from profkit.backends.cpu.macos_counting import (
     CountingChoice,

@@ -11,8 +11,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import ClassVar
 
-from profkit.analysis.stacks.collapsed import write_collapsed
-from profkit.analysis.stacks.speedscope import write_speedscope
+from profkit.analysis.stacks.files import write_collapsed, write_speedscope
 from profkit.backends import PassFindings, PlanState, RunContext
 from profkit.backends.instruments import instruments_step, log_of, read_step
 from profkit.backends.passes import ALL_PASSES, PassTable, PlannedRun

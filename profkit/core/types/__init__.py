@@ -33,8 +33,8 @@ from profkit.core.types.gpu import Transfer as Transfer
 from profkit.core.types.history import Accepted as Accepted
 from profkit.core.types.history import ChangePoint as ChangePoint
 from profkit.core.types.history import Entry as Entry
-from profkit.core.types.history import Epoch as Epoch
 from profkit.core.types.history import Point as Point
+from profkit.core.types.history import Segment as Segment
 from profkit.core.types.history import Series as Series
 from profkit.core.types.history import SeriesKey as SeriesKey
 from profkit.core.types.history import Trend as Trend
