@@ -7,9 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from profkit.analysis.summaries import compose
-from profkit.analysis.summaries.classes import busiest_readings, classify
-from profkit.analysis.summaries.coalescing import weighed_coalescing
-from profkit.analysis.summaries.consistency import checked
+from profkit.analysis.summaries.bottlenecks import busiest_readings, classify_bottlenecks
+from profkit.analysis.summaries.gpu import check_consistency, weigh_coalescing
 from profkit.analysis.targets import Target, evaluate_run, load_targets
 from profkit.backends import backend_named
 from profkit.core.types import RunDocument, Summary
@@ -44,8 +43,8 @@ def summarize_document(document: RunDocument) -> tuple[Summary, ...]:
 
 def _with_kernel_classes(document: RunDocument) -> RunDocument:
     """The document with its kernels' doubtful readings marked, and with what limits each kernel."""
-    sound = checked(document)
-    sound = replace(sound, readings=weighed_coalescing(sound))
-    classes = classify(sound)
+    sound = check_consistency(document)
+    sound = replace(sound, readings=weigh_coalescing(sound))
+    classes = classify_bottlenecks(sound)
     kept = tuple(r for r in sound.readings if r.metric != "throughput.busiest")
     return replace(sound, kernels=classes, readings=(*kept, *busiest_readings(classes)))

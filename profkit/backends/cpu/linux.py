@@ -33,7 +33,7 @@ def plan_trace(
 ) -> PassPlan:
     """One recording, restricted to the region where the workload marks one."""
     if not perf.record_ok:
-        fault = perf.faults[0] if perf.faults else None
+        fault = perf.record_fault
         reason = fault.reason if fault else "perf record does not work here"
         return PassPlan("trace", "perf", skipped=reason, fix=fault.fix if fault else None)
     program = str(perf.path)
