@@ -9,7 +9,7 @@ import pytest
 from profkit.backends import BACKENDS, Backend, BackendRun, CheckGroup, PassFindings, PlanState, RunContext
 from profkit.backends.passes import PlannedRun
 from profkit.core.types import RUN, Check, Gpu, PassName, PassPlan, PassResult, Reading, Source, Step
-from tests.cli_runner import Said, _call
+from tests.cli_runner import ENVIRONMENT, Said, call_in_process
 
 
 class AbacusRun(PlannedRun):
@@ -48,7 +48,7 @@ def test_it_goes_through_every_command(tmp_path: Path, monkeypatch: pytest.Monke
     Path("targets.yaml").write_text("targets: {beads: {metric: ipc, above: 9}}")
 
     def call(line: str) -> Said:
-        return _call(line.split(), tmp_path, {})
+        return call_in_process(line.split(), tmp_path, ENVIRONMENT)
 
     done = call("profile --backend abacus --depth gate --precision 0.5 --check --format json -- true")
     assert done.code == 1, done.err
