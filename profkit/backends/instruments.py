@@ -11,11 +11,9 @@ from pathlib import Path
 from profkit.backends import PlanState, RunContext
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import Directive, PassName, Report, Step, Switch
-from profkit.profilers.xctrace.command import CUT, FINISH, TELL, record_argv
+from profkit.profilers.xctrace.command import CUT, FINISH, TELL, absolute_command, explain, record_argv
 from profkit.profilers.xctrace.export import TOC, export_argv
-from profkit.profilers.xctrace.faults import explain
-from profkit.profilers.xctrace.launched import absolute
-from profkit.profilers.xctrace.probe import XctraceAbility
+from profkit.profilers.xctrace.find import XctraceAbility
 from profkit.profilers.xctrace.report import REGION_TABLES, read_exports
 from profkit.runtime.passes.read_records import read_records
 
@@ -49,7 +47,7 @@ def instruments_step(
     return Step(
         name,
         record_argv(
-            absolute(context.workload.command, context.workload.folder),
+            absolute_command(context.workload.command, context.workload.folder),
             document,
             template=template,
             instruments=instruments,

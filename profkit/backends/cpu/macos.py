@@ -23,8 +23,7 @@ from profkit.backends.passes import PlannedRun
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import PassName, PassPlan, PassResult
 from profkit.profilers.xctrace.command import TIME_PROFILER
-from profkit.profilers.xctrace.leftovers import leftover_note
-from profkit.profilers.xctrace.probe import XctraceAbility, probe_xctrace
+from profkit.profilers.xctrace.find import XctraceAbility, leftover_note, probe_xctrace
 
 SECONDS = 2.0  # of region: about 2,000 samples a core, a function of 1 % is known to a fifth of itself
 TABLES = ("time-profile",)

@@ -16,7 +16,7 @@ from profkit.profilers.trial import attempt
 from profkit.profilers.xctrace.checks import GPU_COUNTERS
 
 if TYPE_CHECKING:
-    from profkit.profilers.xctrace.probe import XctraceAbility
+    from profkit.profilers.xctrace.find import XctraceAbility
 
 
 _NAME = "torch on MPS"
@@ -99,7 +99,7 @@ def mps_checks() -> Iterator[Check]:
         return
     from profkit.hardware.apple_gpu import read_apple_gpus
     from profkit.hardware.macos import is_translated
-    from profkit.profilers.xctrace.probe import probe_xctrace
+    from profkit.profilers.xctrace.find import probe_xctrace
 
     yield from judge_mps(read_apple_gpus(), probe_xctrace(), platform.mac_ver()[0], is_translated())
     yield from mps_torch_checks()
@@ -190,6 +190,6 @@ def _counters(gpu: Gpu, ability: XctraceAbility) -> Check:
 
 
 def _own_template() -> str:
-    from profkit.profilers.xctrace.faults import COUNTERS_FIX
+    from profkit.profilers.xctrace.command import COUNTERS_FIX
 
     return COUNTERS_FIX

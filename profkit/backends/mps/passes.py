@@ -25,12 +25,19 @@ from profkit.core.types import (
     Report,
     Switch,
 )
-from profkit.profilers.xctrace.command import FINISH_COUNTERS, GPU_COUNTERS, METAL, POINTS
-from profkit.profilers.xctrace.ending import TIME_LIMIT
-from profkit.profilers.xctrace.faults import COUNTERS_FIX, UNSUPPORTED_COUNTERS, explain
-from profkit.profilers.xctrace.metal_counters import COUNTERS
-from profkit.profilers.xctrace.probe import XctraceAbility, probe_xctrace
+from profkit.profilers.xctrace.command import (
+    COUNTERS_FIX,
+    FINISH_COUNTERS,
+    GPU_COUNTERS,
+    METAL,
+    POINTS,
+    UNSUPPORTED_COUNTERS,
+    explain,
+)
+from profkit.profilers.xctrace.find import XctraceAbility, probe_xctrace
+from profkit.profilers.xctrace.metal.counters import COUNTERS
 from profkit.profilers.xctrace.report import wanted_schemas
+from profkit.profilers.xctrace.toc import TIME_LIMIT
 
 _NO_EXPLAIN = "Metal has no counters of single launches that can be recorded from a command line"
 _EXPLAIN_FIX = "capture it in Xcode: MTL_CAPTURE_ENABLED=1, then torch.mps.profiler.metal_capture"

@@ -6,7 +6,7 @@ import pytest
 
 from profkit.backends import PlanState
 from profkit.backends.mps.passes import LONGEST_RECORDING, recorded_iterations
-from profkit.profilers.xctrace.probe import XctraceAbility
+from profkit.profilers.xctrace.find import XctraceAbility
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from profkit.backends.mps.checks import (
 )
 from profkit.core.types import Check, Gpu
 from profkit.hardware.apple_gpu import add_specification
-from profkit.profilers.xctrace.probe import XctraceAbility
+from profkit.profilers.xctrace.find import XctraceAbility
 from profkit.profiling.doctor import blocked, groups_for
 from profkit.profiling.doctor.machine import python_checks, signed_checks
 
