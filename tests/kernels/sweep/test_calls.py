@@ -18,7 +18,7 @@ from small_sweep import request_for, settled
 from profkit.core.errors import Interrupted, ProfkitError, UsageError, WorkloadError
 from profkit.core.progress import Silent
 from profkit.core.run_folder import read_run
-from profkit.core.types import CaseResult, GridPoint, MeasuredRoofs, RunDocument, SweepDocument, Workload
+from profkit.core.types import CaseResult, GridPoint, MeasuredCeilings, RunDocument, SweepDocument, Workload
 from profkit.kernels.operations import registry
 from profkit.kernels.sweep import journal as journals
 from profkit.kernels.sweep.files import register
@@ -166,7 +166,7 @@ def _document(scale: float) -> SweepDocument:
         f"2026-01-0{int(scale)}T00:00:00+00:00",
         "a device",
         tuple(results),
-        MeasuredRoofs(1e10, 1e11),
+        MeasuredCeilings(1e10, 1e11),
         {},
         2,
         True,

@@ -1,11 +1,50 @@
-"""Values and where they come from: scopes, readings, counters, profiles, stacks."""
+"""Values and where they come from: scopes, readings, counters, profiles, stacks, summaries, verdicts."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
 
-from profkit.core.types.words import CounterState, Quality, ScopeKind
+Backend = Literal["cuda", "mps", "cpu"]
+Quality = Literal["measured", "simulated", "estimated", "multiplexed", "unavailable"]
+# The surer comes first.
+QUALITY_ORDER: dict[Quality, int] = {
+    "measured": 0,
+    "multiplexed": 1,
+    "simulated": 2,
+    "estimated": 3,
+    "unavailable": 4,
+}
+ScopeKind = Literal["run", "region", "kernel", "function"]
+CounterState = Literal["measured", "multiplexed", "not-supported", "not-counted", "hard-zero"]
+VerdictWord = Literal["pass", "fail", "not-applicable", "unknown"]
+PassName = Literal["timing", "cprofile", "tracemalloc", "trace", "counters", "explain"]
+PassState = Literal["finished", "skipped", "failed", "interrupted"]
+RunState = Literal["running", "complete", "interrupted", "failed"]
+CheckState = Literal["ok", "limited", "missing", "refused"]
+Depth = Literal["gate", "standard", "full"]
+# What limits a kernel. `issue`: the schedulers are busy; `latency`: nothing is busy, warps wait for each other's or
+# their own results; `launch`: too small to fill the device, or shorter than the time it takes to launch it;
+# `compute`: some unit of the multiprocessors, where the report does not say which; `xu`: special functions.
+Bound = Literal[
+    "dram",
+    "l2",
+    "l1",
+    "shared",
+    "tensor",
+    "fp32",
+    "fp64",
+    "fp16",
+    "integer",
+    "xu",
+    "compute",
+    "issue",
+    "latency",
+    "launch",
+    "unknown",
+]
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 
 @dataclass(frozen=True)
@@ -121,3 +160,52 @@ class Stacks:
     title: str
     unit: str
     weights: Mapping[tuple[Frame, ...], float]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A small table for people: column titles, rows of text, already rounded for reading.
+
+    Raises ValueError for a row that has more or fewer cells than there are columns.
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    note: str | None = None
+
+    def __post_init__(self) -> None:
+        for number, row in enumerate(self.rows):
+            if len(row) != len(self.columns):
+                raise ValueError(f"row {number} has {len(row)} cells for {len(self.columns)} columns")
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The readings that answer one concern (time, cache, python, memory, ...), with tables and remarks."""
+
+    concern: str
+    headline: str
+    readings: tuple[Reading, ...] = ()
+    tables: tuple[Table, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the judge says of one target in one scope. `advice` is what to try; unknown is never pass."""
+
+    target: str
+    metric: str
+    verdict: VerdictWord
+    reason: str
+    threshold: str  # as people read it: "< 5 %"
+    value: float | None
+    unit: str
+    scope: Scope
+    quality: Quality
+    advice: tuple[str, ...] = ()
+    # Of a kernel: its share of the region's GPU time, 0..1. Of a run: the share of the kernels that decide it.
+    weight: float | None = None
+    # The most that keeping the target could win over the whole run, as a share of its time (Amdahl), 0..1.
+    gain: float | None = None

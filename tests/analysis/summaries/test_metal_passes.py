@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from profkit.analysis.timeline.metal_passes import merge_metal_traces
+from profkit.analysis.summaries.metal import merge_metal_traces
 from profkit.core.types import MetalAbsent, MetalCounter, MetalState, MetalTrace
 
 ALU = MetalCounter("ALU Utilization", "%", 30.0, 0.0, 60.0, 100)
