@@ -204,7 +204,7 @@ def sweep(
     ] = False,
 ) -> None:
     """Check and time operations over a grid of shapes, in every implementation, and show who wins where."""
-    from profkit.analysis.ranking.right import faulty
+    from profkit.analysis.ranking.ranking import faulty_cases
     from profkit.cli.progress import progress_for
     from profkit.kernels.sweep.journal import resumed
     from profkit.kernels.sweep.request import SweepOptions, TimingOptions, make_request
@@ -247,7 +247,7 @@ def sweep(
     if results is not None:
         write_records(results, document)
     _show(document, request.folder, format, details=details)
-    if faulty(document):
+    if faulty_cases(document):
         raise typer.Exit(4)
 
 

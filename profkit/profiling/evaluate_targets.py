@@ -9,7 +9,7 @@ from profkit.analysis.summaries.classes import busiest_readings, classify
 from profkit.analysis.summaries.coalescing import weighed_coalescing
 from profkit.analysis.summaries.compose import enrich, summarize
 from profkit.analysis.summaries.consistency import checked
-from profkit.analysis.targets import Target, judge_run
+from profkit.analysis.targets import Target, evaluate_run
 from profkit.core.types import RunDocument
 
 
@@ -17,7 +17,7 @@ def judge_document(document: RunDocument, targets: Sequence[Target]) -> RunDocum
     """The document with derived readings, summaries and verdicts; judging it again changes nothing."""
     enriched = _classed(enrich(document)) if _has_kernels(document) else enrich(document)
     summarized = replace(enriched, summaries=summarize(enriched))
-    return replace(summarized, verdicts=judge_run(summarized, targets))
+    return replace(summarized, verdicts=evaluate_run(summarized, targets))
 
 
 def _has_kernels(document: RunDocument) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from profkit.analysis.kernel_names import labels
 from profkit.analysis.summaries.memory import summarize_allocations
-from profkit.analysis.timeline.metal_passes import merged
+from profkit.analysis.timeline.metal_passes import merge_metal_traces
 from profkit.backends import BackendRoom, Findings, Known, Site
 from profkit.core.errors import Interrupted, UnreadableReport, WorkloadError
 from profkit.core.formatting import percent, plural
@@ -194,7 +194,7 @@ class LiveRun:
             passes=(*known.passes, replace(result, artifacts=(*result.artifacts, *findings.artifacts))),
             gpus=_same_devices(known.gpus, findings.gpus),
             trace=known.trace or findings.trace,
-            metal=merged(known.metal, findings.metal),
+            metal=merge_metal_traces(known.metal, findings.metal),
             triton=(*known.triton, *read_triton(plan)),
             facts=_facts(known.facts, findings.facts, plan.tool),
             counters=(*known.counters, *findings.counters),

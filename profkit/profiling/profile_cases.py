@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from profkit.analysis.ranking.ranking import farthest, slowest
+from profkit.analysis.ranking.ranking import farthest_from_roofline, slowest_cases
 from profkit.core.errors import Interrupted, ProfkitError, UsageError
 from profkit.core.progress import Progress
 from profkit.core.types import CaseResult, SweepDocument
@@ -18,8 +18,8 @@ from profkit.sweep.one_case import command
 
 FOLDER = "profiles"
 _CHOICES: Mapping[str, Callable[[SweepDocument, int], tuple[CaseResult, ...]]] = {
-    "slowest": slowest,
-    "farthest": farthest,
+    "slowest": slowest_cases,
+    "farthest": farthest_from_roofline,
 }
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from profkit.analysis.stacks.flame import Flame
+from profkit.analysis.stacks.files import Flame
 from profkit.analysis.summaries.distribution import Spread
 from profkit.analysis.summaries.roofline_points import Roofline
 from profkit.core.formatting import percent, quantity

@@ -6,8 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from profkit.analysis.ranking.guide import efficiency, throughput
-from profkit.analysis.ranking.ranking import BASELINE
+from profkit.analysis.ranking.ranking import BASELINE, efficiency, throughput
 from profkit.core.formatting import figures as short_number
 from profkit.core.formatting import plural, quantity, shortened
 from profkit.core.types import CaseResult, Json, MeasuredRoofs, SweepDocument

@@ -10,7 +10,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from profkit.analysis.ranking.guide import FILE, records
+from profkit.analysis.ranking.ranking import FILE, guide_records
 from profkit.core.errors import ProfkitError
 from profkit.core.progress import Progress
 from profkit.kernels.operations.registry import OPERATIONS
@@ -93,7 +93,7 @@ def run_comprehensive_benchmark(
             _write(request, target)
         raise
     _write(request, target)
-    return records(document)
+    return guide_records(document)
 
 
 def _joined(values: object) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
-from profkit.analysis.stacks.flame import flame_of
+from profkit.analysis.stacks.files import flame_of
 from profkit.core.types import ChangePoint, Epoch, Frame, Point, Series, SeriesKey, Stacks, Trend
 from profkit.profiling.summarize import examine
 from profkit.reporting.charts.flame import flame_data

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from profkit.analysis.metrics.checks import consistency_checks
+from profkit.analysis.metrics.formula import consistency_checks
 from profkit.core.formatting import figures, plural
 from profkit.core.types import Reading, RunDocument, Scope
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from profkit.analysis.comparability.metal import holds_down
+from profkit.analysis.comparability.fingerprint import holds_down
 from profkit.analysis.summaries.metal_told import PERFORMANCE, THERMAL, share, told
 from profkit.analysis.summaries.tables import remarks
 from profkit.core.formatting import percent, quantity

@@ -20,7 +20,7 @@ _ADDED = (
 _COUNTER, _SHADER = "counter", "shader"  # in the names of the tables that tell them
 
 
-def merged(known: MetalTrace | None, told: MetalTrace | None) -> MetalTrace | None:
+def merge_metal_traces(known: MetalTrace | None, told: MetalTrace | None) -> MetalTrace | None:
     """What both say: `known` of an earlier pass with what only `told` has.
 
     Times and work stay those of the earlier pass, since the later is another execution. What is absent is what neither

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from profkit.analysis.stacks.collapsed import write_collapsed
-from profkit.analysis.stacks.speedscope import write_speedscope
+from profkit.analysis.stacks.files import write_collapsed, write_speedscope
 from profkit.backends import Findings, Known, Site
 from profkit.backends.cpu.macos_step import START_SECONDS, cpu_step, kept_facts
 from profkit.backends.instruments import read_step

@@ -7,10 +7,8 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from profkit.analysis.stacks.collapsed import write_collapsed
-from profkit.analysis.stacks.python_only import python_only
-from profkit.analysis.stacks.speedscope import write_speedscope
-from profkit.analysis.stacks.tables import by_function, by_library
+from profkit.analysis.stacks.files import write_collapsed, write_speedscope
+from profkit.analysis.stacks.merge import by_function, by_library, keep_python_frames
 from profkit.backends import Findings, Site
 from profkit.core.errors import UnreadableReport
 from profkit.core.status import status_wrapper
@@ -91,7 +89,7 @@ def find_trace(site: Site, result: PassResult) -> Findings:
     stacks = report.stacks[0]
     write_speedscope(report.stacks, folder / "trace.speedscope.json", site.workload.name)
     write_collapsed(stacks, folder / "trace.collapsed.txt")
-    python = python_only(stacks)
+    python = keep_python_frames(stacks)
     profiles = [by_function(stacks), by_library(stacks)]
     if python is not None:
         profiles.append(replace(by_function(python), title=f"{stacks.title} by Python function"))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from profkit.analysis.stacks.collapsed import write_collapsed
-from profkit.analysis.stacks.speedscope import write_speedscope
+from profkit.analysis.stacks.files import write_collapsed, write_speedscope
 from profkit.backends import Findings, Known, Site
 from profkit.backends.instruments import instruments_step, read_step
 from profkit.backends.mps import cost

@@ -12,10 +12,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from profkit.analysis.ranking.guide import FILE as RESULTS
-from profkit.analysis.ranking.guide import records
-from profkit.analysis.ranking.ranking import geometric_mean
-from profkit.analysis.ranking.right import faulty
+from profkit.analysis.ranking.ranking import FILE as RESULTS
+from profkit.analysis.ranking.ranking import faulty_cases, geometric_mean, guide_records
 from profkit.core.errors import MachineError, UsageError
 from profkit.core.formatting import plural
 from profkit.core.run_folder import write_run
@@ -60,7 +58,7 @@ def _working_directory() -> str:
 
 
 def check_writable(path: Path) -> None:
-    """Before hours go by: raises UsageError and MachineError where no records can be written to `path`."""
+    """Before hours go by: raises UsageError and MachineError where no guide_records can be written to `path`."""
     if path.is_dir() or not path.name:
         raise UsageError(f"{path} is a folder", f"{path / RESULTS}")
     if not path.parent.is_dir():
@@ -75,8 +73,8 @@ def _is_stream(path: Path) -> bool:
 
 
 def write_records(path: Path, document: SweepDocument, fix: str = "make room, and call it again") -> None:
-    """The guide's list of records, whole or not at all. Raises MachineError where it cannot be written."""
-    text = json.dumps(records(document), indent=1, allow_nan=False) + "\n"
+    """The guide's list of guide_records, whole or not at all. Raises MachineError where it cannot be written."""
+    text = json.dumps(guide_records(document), indent=1, allow_nan=False) + "\n"
     temporary = path.with_name(f".{path.name[:100]}.{os.getpid()}.tmp")
     try:
         if _is_stream(path):
@@ -137,7 +135,7 @@ def _name(result: CaseResult) -> str:
 
 def _faulty(document: SweepDocument) -> Reading:
     """How many cases are not right, and which is the first."""
-    found = faulty(document)
+    found = faulty_cases(document)
     told = "none"
     if found:
         first = found[0]

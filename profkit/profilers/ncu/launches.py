@@ -11,7 +11,7 @@ from statistics import median
 from typing import Literal, TypeAlias
 
 from profkit.analysis.metrics import formula_table
-from profkit.analysis.metrics.checks import checked_counters
+from profkit.analysis.metrics.formula import checked_counters
 from profkit.core.types import Counter, Kernel, KernelTime, Scope
 
 # Names that no rule fits: launch attributes and what the profiler says of itself.

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from profkit.analysis.metrics import formula_table
-from profkit.analysis.metrics.yaml_file import load_yaml
+from profkit.analysis.metrics.catalogue import load_yaml
 from profkit.profilers.ncu.command import version_numbers
 
 # NV_PMC_BOOT_0 architecture and implementation, as NVIDIA's open kernel modules and nouveau list them.

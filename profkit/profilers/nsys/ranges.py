@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from profkit.analysis.timeline.records import Range
-from profkit.analysis.timeline.windows import region_named
+from profkit.analysis.timeline.windows import region_name
 from profkit.profilers.nsys.columns import CALLS
 from profkit.profilers.nsys.database import Database
 
@@ -44,7 +44,7 @@ def read_ranges(
         for start, end, kind, name, text_id, domain, thread in rows:
             whole_process = _NVTXT.get(kind, kind) == _START_END
             process = processes.setdefault(thread >> 24, len(processes))
-            called, of = region_named(
+            called, of = region_name(
                 _unnumbered(name if isinstance(name, str) else texts.get(text_id, "[unnamed]")),
                 domains.get((thread >> 24, domain)) or domains.get((0, domain)) if domain else None,
             )

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from profkit.analysis.timeline.collect import Collected
-from profkit.analysis.timeline.records import Configuration, Recording
+from profkit.analysis.timeline.records import Collected, Configuration, Recording
 from profkit.analysis.timeline.trace import build_trace
 from profkit.core.types import GpuTrace
 from profkit.profilers.nsys.stats_cells import COPY, copy_kind, seconds, size_of, whole

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from profkit.analysis.stacks.labels import KERNEL, PYTHON, UNKNOWN
+from profkit.analysis.stacks.merge import KERNEL, PYTHON, UNKNOWN
 from profkit.core.types import Frame
 
 _HEX = re.compile(r"0x[0-9a-fA-F]+")

@@ -6,9 +6,8 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from profkit.analysis.stacks import tables
-from profkit.analysis.stacks.merge import FrameTable, StackMerger
-from profkit.analysis.stacks.python_only import python_only
+from profkit.analysis.stacks import merge
+from profkit.analysis.stacks.merge import FrameTable, StackMerger, keep_python_frames
 from profkit.core.types import Hotspot, Profile, Stacks
 
 RUNNING = "Running"
@@ -173,9 +172,9 @@ class SampleTally:
             found = [self._with_events(by_function), by_library]
             if len(self._threads) > 1:
                 found.append(_by_thread(unit, self._threads))
-            python = python_only(self._running.stacks(unit.title, unit.unit, unit.per))
+            python = keep_python_frames(self._running.stacks(unit.title, unit.unit, unit.per))
             if python is not None:
-                found.append(replace(tables.by_function(python), title=f"{unit.title} by Python function"))
+                found.append(replace(merge.by_function(python), title=f"{unit.title} by Python function"))
         if self._waiting.samples:
             found.append(self._waiting.profiles(WAITING.title, WAITING.unit, WAITING.per)[0])
         return tuple(found)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from profkit.analysis.timeline.spans import Spans, Union, clipped
+from profkit.analysis.timeline.spans import Spans, Union, overlap_lengths
 from profkit.core.types import MetalCounter
 from profkit.profilers.xctrace.metal_counters import TOP_LIMITER, Counted, CounterSamples
 
@@ -102,12 +102,12 @@ def _summed(samples: CounterSamples, part: Spans, busy: Spans | None, size: int)
     for number, hold in samples.longest.items():
         longest[number] = hold
     for counter, start, end, value in _blocks(samples, part, longest):
-        held = clipped(start, end, part)
+        held = overlap_lengths(start, end, part)
         sums.weight += np.bincount(counter, held, size)
         sums.total += np.bincount(counter, held * value, size)
         sums.count += np.bincount(counter, minlength=size)
         if working is not None:
-            active = clipped(start, end, working)
+            active = overlap_lengths(start, end, working)
             sums.active_weight += np.bincount(counter, active, size)
             sums.active_total += np.bincount(counter, active * value, size)
             sums.touched += np.bincount(counter, held * (active > 0), size)
@@ -127,7 +127,7 @@ def _blocks(samples: CounterSamples, part: Spans, longest: Any) -> Iterator[tupl
 
     for block in samples.spool:
         end = np.minimum(block["end"], block["start"] + longest[block["counter"]])
-        inside = clipped(block["start"], end, part) > 0
+        inside = overlap_lengths(block["start"], end, part) > 0
         if inside.any():
             yield block["counter"][inside], block["start"][inside], end[inside], block["value"][inside]
 
@@ -171,7 +171,7 @@ def _cover(sums: _Sums, counter: Any, start: Any, end: Any, part: Spans) -> None
             sums.unordered.add(at)
         sums.begun[at] = begun.max()
         reached = np.maximum.accumulate(np.r_[sums.reached[at], end[own]])
-        sums.covered[at] += clipped(
+        sums.covered[at] += overlap_lengths(
             np.maximum(start[own], reached[:-1]), np.maximum(end[own], reached[:-1]), part
         ).sum()
         sums.reached[at] = reached[-1]

@@ -13,7 +13,7 @@ from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from profkit.analysis.timeline.spool import Spool
+from profkit.analysis.timeline.records import Spool
 from profkit.profilers.xctrace.cells import Value
 from profkit.profilers.xctrace.metal_units import PER_CENT, UnitOfCounter, read_label
 from profkit.profilers.xctrace.metal_work import MORE, Names, interval, text

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from profkit.analysis.timeline.spans import Spans, empty, spans_of, union
+from profkit.analysis.timeline.spans import Spans, empty_spans, spans_of, union
 from profkit.profilers.xctrace.cells import Process
 from profkit.profilers.xctrace.metal_buffers import Buffers, buffers_of
 from profkit.profilers.xctrace.metal_read import MetalTables
@@ -78,7 +78,7 @@ def part_that_counts(tables: MetalTables, recording: Recording) -> Part:
 
 def _whole(spans: Spans) -> Spans:
     extent = spans.extent
-    return spans_of([extent]) if extent is not None else empty()
+    return spans_of([extent]) if extent is not None else empty_spans()
 
 
 def _recorded(tables: MetalTables, recording: Recording) -> Spans:
@@ -87,14 +87,14 @@ def _recorded(tables: MetalTables, recording: Recording) -> Spans:
     length = recording.run.length if recording.run is not None else None
     if length is not None:
         return spans_of([(0, length)])
-    return spans_of([samples]) if samples is not None else empty()
+    return spans_of([samples]) if samples is not None else empty_spans()
 
 
 def _window(busy: Spans, buffers: Buffers) -> Spans:
     """From the first commit that came to the GPU, or the first work there, to the end of the last."""
     extent = busy.extent
     if extent is None:
-        return empty()
+        return empty_spans()
     commits = buffers.commit[(buffers.commit >= 0) & (buffers.begin >= 0)]
     begin = min(extent[0], int(commits.min())) if len(commits) else extent[0]
     return spans_of([(begin, extent[1])])

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
-from profkit.analysis.timeline.spool import Spool
+from profkit.analysis.timeline.records import Spool
 from profkit.profilers.xctrace import metal_counters as counting
 from profkit.profilers.xctrace import metal_host as host
 from profkit.profilers.xctrace import metal_shaders as shading

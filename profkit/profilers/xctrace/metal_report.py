@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from profkit.analysis.timeline.slices import shares, states
-from profkit.analysis.timeline.spans import Spans, longest, spans_of, union
+from profkit.analysis.timeline.spans import Spans, longest_span, slice_shares, slice_states, spans_of, union
 from profkit.analysis.timeline.windows import EVER
 from profkit.core.types import Gpu, GpuTrace, MetalOverTime, MetalTrace
 from profkit.profilers.xctrace import metal_sums as sums
@@ -82,7 +81,7 @@ def _metal(
         device_busy=None if seen is None else _seconds((seen & counted).total),
         process_busy=_seconds((busy & counted).total) if known else None,
         others=_seconds((others & counted).total) if known and others is not None else None,
-        longest_gap=_seconds(longest(idle)) if window.total else None,
+        longest_gap=_seconds(longest_span(idle)) if window.total else None,
         processes=sums.processes_in(
             processes, rows["process"], rows["start"], rows["end"], counted, part.target.numbers
         ),
@@ -182,9 +181,9 @@ def _over_time(part: Part, seen: Spans | None, performance: Mapping[str, Spans])
         return None
     return MetalOverTime(
         _seconds(extent[1] - extent[0]),
-        shares(seen, *extent),
-        shares(part.busy, *extent) if len(part.busy) else (),
-        states(performance, *extent),
+        slice_shares(seen, *extent),
+        slice_shares(part.busy, *extent) if len(part.busy) else (),
+        slice_states(performance, *extent),
     )
 
 

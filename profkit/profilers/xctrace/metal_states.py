@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from profkit.analysis.timeline.spans import Spans, clipped, empty, union
+from profkit.analysis.timeline.spans import Spans, empty_spans, overlap_lengths, union
 from profkit.core.types import MetalState
 from profkit.profilers.xctrace.cells import Process, Value
 from profkit.profilers.xctrace.metal_work import interval, process_of, text
@@ -104,7 +104,7 @@ class Levels:
         for process in processes:
             if process in self._found:
                 starts, ends, sizes = (_column(column) for column in self._found[process])
-                inside = clipped(starts, ends, part) > 0
+                inside = overlap_lengths(starts, ends, part) > 0
                 peaks += [int(sizes[inside].max())] if inside.any() else []
         return max(peaks, default=None)
 
@@ -131,7 +131,7 @@ class Compiling:
 
     def of(self, processes: Iterable[Process | None]) -> Spans:
         """When it worked for one of the processes."""
-        whole = empty()
+        whole = empty_spans()
         for process in processes:
             if process in self._found:
                 starts, ends = self._found[process]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal
 
-from profkit.analysis.timeline.spans import Spans, clipped, union
+from profkit.analysis.timeline.spans import Spans, overlap_lengths, union
 from profkit.core.types import Kernel, KernelTime, MetalProcess, MetalWork, Spread
 from profkit.profilers.xctrace.cells import Process
 from profkit.profilers.xctrace.metal_target import told
@@ -70,7 +70,7 @@ def by_name(
     """
     import numpy as np
 
-    inside = clipped(start, end, part)
+    inside = overlap_lengths(start, end, part)
     kept = inside > 0
     which, start, end, inside = which[kept], start[kept], end[kept], inside[kept]
     if not len(which):
@@ -137,7 +137,7 @@ def _processes(
 ) -> Iterator[MetalProcess]:
     for number, process in enumerate(processes):
         rows = which == number
-        inside = clipped(start[rows], end[rows], part) > 0
+        inside = overlap_lengths(start[rows], end[rows], part) > 0
         count = int(inside.sum())
         if count or number in target:
             busy = (union(start[rows], end[rows]) & part).total

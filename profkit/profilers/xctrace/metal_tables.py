@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from profkit.analysis.timeline.spool import Spool
+from profkit.analysis.timeline.records import Spool
 from profkit.core.types import Report
 from profkit.profilers.xctrace.metal_counters import COUNTERS
 from profkit.profilers.xctrace.metal_read import MetalTables

@@ -7,7 +7,7 @@ import platform
 from pathlib import Path
 from typing import Any
 
-from profkit.analysis.ranking.guide import FILE as RESULTS
+from profkit.analysis.ranking.ranking import FILE as RESULTS
 from profkit.kernels.sweep.journal import FILE as JOURNAL
 from profkit.kernels.sweep.journal import read_sweep
 from profkit.kernels.sweep.workers import LOG

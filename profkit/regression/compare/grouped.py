@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import exp, inf, log, sqrt
 
-from profkit.analysis.ranking.right import FRAMEWORK
+from profkit.analysis.ranking.ranking import FRAMEWORK
 from profkit.core.formatting import plural
 from profkit.core.inference import Ratio, benjamini_hochberg, coverage_of_selected
 from profkit.core.inference.ratio import BETWEEN

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from profkit.analysis.comparability.metal import holds_down
+from profkit.analysis.comparability.fingerprint import holds_down
 from profkit.core.formatting import percent
 from profkit.core.types import KernelChange, MetalState, RunDocument
 

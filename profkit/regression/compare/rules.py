@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
-from profkit.analysis.metrics.yaml_file import load_yaml
+from profkit.analysis.metrics.catalogue import load_yaml
 from profkit.core.types import Direction
 
 # Of a metric that no rule speaks of and the user asked for: its own noise is not known.

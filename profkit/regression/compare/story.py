@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from profkit.analysis.comparability import all_fields, differences, fingerprint_of
+from profkit.analysis.comparability import all_fields, fingerprint_differences, fingerprint_of
 from profkit.core.types import Comparison, Difference, KernelChange, RunDocument, Side
 from profkit.regression.compare.causes import causes_of
 from profkit.regression.compare.functions import function_changes
@@ -44,7 +44,7 @@ def compare(
     documents; the time it takes grows with the number of readings and kernels.
     """
     sides = _side(baseline, paths[0]), _side(candidate, paths[1])
-    found = _meant(differences(fingerprint_of(baseline), fingerprint_of(candidate)), across)
+    found = _meant(fingerprint_differences(fingerprint_of(baseline), fingerprint_of(candidate)), across)
     refused = [d for d in found if d.tier == "must" and not d.tools]
     unfit = _unfit(baseline, candidate)
     if (refused or unfit) and not force:

@@ -10,7 +10,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Literal
 
-from profkit.analysis.metrics.yaml_file import load_yaml
+from profkit.analysis.metrics.catalogue import load_yaml
 from profkit.core.errors import UsageError
 from profkit.core.types import RUN, Direction, Scope
 

@@ -12,7 +12,7 @@ from pathlib import Path, PurePath
 from typing import NoReturn, cast, get_args
 
 from profkit.analysis.metrics import metric
-from profkit.analysis.targets.yaml_text import Value, read_yaml
+from profkit.analysis.targets.yaml_text import YamlValue, read_yaml
 from profkit.core.errors import UsageError
 from profkit.core.types import Accepted, Backend, Depth, PassName
 from profkit.regression.detection.rules import rule_for
@@ -98,7 +98,7 @@ def read_config(path: Path, *, profiling: bool = True) -> NightConfig:
     )
 
 
-def _version(top: Fields, whole: Value) -> None:
+def _version(top: Fields, whole: YamlValue) -> None:
     if "version" not in top:
         whole.refuse("the configuration does not say its version", f"version: {VERSION}")
     found = top.at("version").content
@@ -205,7 +205,7 @@ def _floors(fields: Fields) -> Mapping[str, Mapping[str, float | str]]:
     return found
 
 
-def _plain(value: Value, key: str) -> float | str:
+def _plain(value: YamlValue, key: str) -> float | str:
     """A floor's number or text. `gates` is refused: what gates is told in one place."""
     content = value.content
     if key == "gates":
@@ -215,7 +215,7 @@ def _plain(value: Value, key: str) -> float | str:
     return content
 
 
-def _no_share(item: Value, name: str) -> NoReturn:
+def _no_share(item: YamlValue, name: str) -> NoReturn:
     """A bare number is refused: 2 could be meant as 2 % or as 200 %."""
     item.refuse(f"the floor of {name} is {item.content!r}, not a percentage", f"{name}: 2 %")
 
@@ -294,7 +294,7 @@ def _date(fields: Fields, key: str) -> str:
         fields.refuse(key, f"{key} is {found!r}, not a date", f"{key}: 2026-11-20")
 
 
-def _accepted(item: Value, names: Sequence[str], base: Path) -> Accepted:
+def _accepted(item: YamlValue, names: Sequence[str], base: Path) -> Accepted:
     fields = Fields(item, "an accepted change", ("workload", "metric", "since", "word", "by"), base)
     workload = str(fields.at("workload").text("workload"))
     if workload not in names:

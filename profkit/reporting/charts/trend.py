@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from profkit.analysis.metrics import metric
-from profkit.analysis.metrics.catalogue import nearest
+from profkit.analysis.metrics.catalogue import nearest_metric
 from profkit.core.formatting import figures, percent, plural, quantity
 from profkit.core.types import ChangePoint, Point, Trend
 from profkit.core.types.history import EpochCause
@@ -70,7 +70,7 @@ def trend_chart(trend: Trend, band: tuple[float, float] | None = None, title: st
 
 def _title(trend: Trend) -> str:
     key = trend.series.key
-    what = metric(key.metric).title if nearest(key.metric) == key.metric else key.metric
+    what = metric(key.metric).title if nearest_metric(key.metric) == key.metric else key.metric
     where = f" of {key.scope.name}" if key.scope.name and key.scope.name != key.workload else ""
     return f"{what}{where}, {key.workload}" if key.workload else f"{what}{where}"
 

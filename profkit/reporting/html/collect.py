@@ -6,7 +6,7 @@ import contextlib
 import os
 from pathlib import Path
 
-from profkit.analysis.stacks.read_speedscope import read_speedscope
+from profkit.analysis.stacks.files import read_speedscope
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import RunDocument, Stacks
 from profkit.reporting.html.part import Extras, RunFile

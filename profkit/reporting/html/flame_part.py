@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from profkit.analysis.stacks.flame import Flame, flame_of
+from profkit.analysis.stacks.files import Flame, flame_of
 from profkit.analysis.summaries.trace import is_traced
 from profkit.core.formatting import percent
 from profkit.core.types import RunDocument

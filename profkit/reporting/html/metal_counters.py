@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from profkit.analysis.metrics.metal_counters import metal_counter_names
+from profkit.analysis.metrics.catalogue import metal_counter_names
 from profkit.analysis.summaries.metal_told import COUNTERS, SAMPLES, TOOL
 from profkit.analysis.summaries.pick import best, main_scopes
 from profkit.core.formatting import percent, plural, quantity

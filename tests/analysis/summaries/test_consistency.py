@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from profkit.analysis.metrics import all_metrics
-from profkit.analysis.metrics.checks import checked_counters, consistency_checks
+from profkit.analysis.metrics.formula import checked_counters, consistency_checks
 from profkit.analysis.summaries.consistency import checked
 from profkit.core.types import Counter, RunDocument
 from tests.kernel_documents import Values, document, kernel

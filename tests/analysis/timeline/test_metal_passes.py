@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from profkit.analysis.timeline.metal_passes import merged
+from profkit.analysis.timeline.metal_passes import merge_metal_traces
 from profkit.core.types import MetalAbsent, MetalCounter, MetalState, MetalTrace
 
 ALU = MetalCounter("ALU Utilization", "%", 30.0, 0.0, 60.0, 100)
@@ -15,16 +15,16 @@ COUNTED = MetalTrace(span=9.0, process_busy=0.1, performance=(SLOW,), device="Ap
 
 
 def test_times_and_states_are_those_of_the_first_and_counters_come_from_the_second() -> None:
-    both = merged(TRACE, COUNTED)
+    both = merge_metal_traces(TRACE, COUNTED)
     assert both == replace(TRACE, counters=(ALU,))
-    assert merged(replace(TRACE, performance=()), COUNTED).performance == (SLOW,)
-    assert merged(replace(TRACE, counters=(RED,)), COUNTED).counters == (RED,)
+    assert merge_metal_traces(replace(TRACE, performance=()), COUNTED).performance == (SLOW,)
+    assert merge_metal_traces(replace(TRACE, counters=(RED,)), COUNTED).counters == (RED,)
 
 
 def test_one_alone_is_what_it_is() -> None:
-    assert merged(None, COUNTED) is COUNTED
-    assert merged(TRACE, None) is TRACE
-    assert merged(None, None) is None
+    assert merge_metal_traces(None, COUNTED) is COUNTED
+    assert merge_metal_traces(TRACE, None) is TRACE
+    assert merge_metal_traces(None, None) is None
 
 
 def test_what_is_absent_is_what_neither_has_and_of_counters_their_own_pass_says_why() -> None:
@@ -32,6 +32,6 @@ def test_what_is_absent_is_what_neither_has_and_of_counters_their_own_pass_says_
     refused = MetalAbsent("metal-gpu-counter-intervals", "not supported on this chip")
     states = MetalAbsent("gpu-performance-state-intervals", "not exported")
     first = MetalTrace(absent=(none, states))
-    assert merged(first, MetalTrace(absent=(refused,))).absent == (states, refused)
-    assert merged(first, MetalTrace()).absent == (states, none)
-    assert merged(first, COUNTED).absent == ()
+    assert merge_metal_traces(first, MetalTrace(absent=(refused,))).absent == (states, refused)
+    assert merge_metal_traces(first, MetalTrace()).absent == (states, none)
+    assert merge_metal_traces(first, COUNTED).absent == ()

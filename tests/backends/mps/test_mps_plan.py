@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.analysis.timeline.metal_passes import merged
+from profkit.analysis.timeline.metal_passes import merge_metal_traces
 from profkit.core.errors import MachineError
 from profkit.core.types import Gpu, MetalAbsent, MetalCounter, MetalState, MetalTrace
 from profkit.profiling.profile import Request, make_plan
@@ -93,12 +93,12 @@ def test_one_metal_trace_is_made_of_those_of_two_passes() -> None:
         ),
     )
     counters = MetalTrace(span=9.0, counters=(occupancy,), thermal=(MetalState("Nominal", 9.0),))
-    both = merged(trace, counters)
+    both = merge_metal_traces(trace, counters)
     assert both is not None
     assert (both.span, both.process_busy, both.counters) == (1.0, 0.5, (occupancy,))
     assert [absent.what for absent in both.absent] == ["metal-current-allocated-size"]
-    assert merged(None, counters) is counters
-    assert merged(trace, None) is trace
+    assert merge_metal_traces(None, counters) is counters
+    assert merge_metal_traces(trace, None) is trace
 
 
 def test_without_counters_the_pass_that_was_made_for_them_says_why() -> None:
@@ -106,6 +106,6 @@ def test_without_counters_the_pass_that_was_made_for_them_says_why() -> None:
     counters = MetalTrace(
         absent=(MetalAbsent("gpu-counter-value", "not on this chip"), MetalAbsent("time-info", "x"))
     )
-    both = merged(trace, counters)
+    both = merge_metal_traces(trace, counters)
     assert both is not None
     assert both.absent == (MetalAbsent("gpu-counter-value", "not on this chip"),)

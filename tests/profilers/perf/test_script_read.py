@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.analysis.stacks.labels import KERNEL, NO_STACK, PYTHON
+from profkit.analysis.stacks.merge import KERNEL, NO_STACK, PYTHON
 from profkit.core.types import Frame, Profile, Report
 from profkit.profilers.perf.script import Sample, iter_samples, looks_like_script, read_script
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.analysis.stacks.flame import flame_of
+from profkit.analysis.stacks.files import flame_of
 from profkit.profilers.xctrace.report import read_exports
 from profkit.profiling.summarize import examine
 

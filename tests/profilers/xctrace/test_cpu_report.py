@@ -1,6 +1,6 @@
 import pytest
 
-from profkit.analysis.stacks.labels import KERNEL, PYTHON
+from profkit.analysis.stacks.merge import KERNEL, PYTHON
 from profkit.core.types import Report
 from profkit.profilers.xctrace.alignment import Alignment
 from profkit.profilers.xctrace.cpu_report import CpuPiece

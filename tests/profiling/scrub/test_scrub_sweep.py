@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from profkit.analysis.ranking.guide import FILE as RESULTS
+from profkit.analysis.ranking.ranking import FILE as RESULTS
 from profkit.cli.app import app
 from profkit.core import codec
 from profkit.core.run_folder import write_run

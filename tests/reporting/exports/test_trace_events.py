@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from profkit.analysis.timeline.trace_events import microseconds
-from profkit.analysis.timeline.tracks import Tracks
+from profkit.analysis.timeline.trace_events import Tracks, microseconds
 from profkit.core.errors import UnreadableReport, UsageError
 from profkit.core.progress import Silent
 from profkit.profiling.summarize import as_judged

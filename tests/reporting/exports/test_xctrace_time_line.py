@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from profkit.analysis.timeline.marks import Mark, written
+from profkit.analysis.timeline.trace_events import TraceMark, mark_events
 from profkit.core.errors import UnreadableReport, UsageError
 from tests.conftest import ROOT
 from tests.reporting.exports.test_trace_events import check_events, exported
@@ -84,14 +84,16 @@ def test_a_whole_recording_has_the_intervals_that_it_is_known_to_have(fixtures: 
 def test_marks_in_any_order_nest_on_their_tracks() -> None:
     source = random.Random(7)
     starts = [source.randrange(10**6) for _ in range(20_000)]
-    marks = [Mark(at, at + source.randrange(500), "p", "t", "x", "gpu") for at in starts]
-    document = json.loads("".join(written(marks, "xctrace")), parse_float=Decimal)
+    marks = [TraceMark(at, at + source.randrange(500), "p", "t", "x", "gpu") for at in starts]
+    document = json.loads("".join(mark_events(marks, "xctrace")), parse_float=Decimal)
     assert len(check_events(document)) == len(marks)
 
 
 def test_names_that_are_more_than_names_stay_names() -> None:
     told = '</script>"\n\ud800' + "x" * 500
-    document = json.loads("".join(written([Mark(0, 1, told, told, told, "gpu", {told: told})], "xctrace")))
+    document = json.loads(
+        "".join(mark_events([TraceMark(0, 1, told, told, told, "gpu", {told: told})], "xctrace"))
+    )
     assert len(document["traceEvents"][0]["name"]) <= 200
     assert "\ud800" not in document["traceEvents"][0]["args"].popitem()[1]
 

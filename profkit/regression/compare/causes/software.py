@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from profkit.analysis.comparability import all_fields, differences, fingerprint_of
+from profkit.analysis.comparability import all_fields, fingerprint_differences, fingerprint_of
 from profkit.core.types import Cause
 from profkit.regression.compare.view import View
 
@@ -13,7 +13,7 @@ def find(view: View) -> Iterator[Cause]:
     """Where anything is different, and a version that both tell."""
     if not any(change.word == "different" for change in view.changes):
         return
-    for difference in differences(fingerprint_of(view.baseline), fingerprint_of(view.candidate)):
+    for difference in fingerprint_differences(fingerprint_of(view.baseline), fingerprint_of(view.candidate)):
         field = all_fields()[difference.name]
         if field.of == "software" and difference.baseline is not None and difference.candidate is not None:
             versions = f"{difference.baseline} -> {difference.candidate}"
