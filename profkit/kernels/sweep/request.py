@@ -19,9 +19,9 @@ from profkit.kernels.operations.registry import (
     OPERATIONS,
     canonical_implementation,
     canonical_operation,
-    does,
+    has_implementation,
     implementations,
-    registered,
+    registrations,
 )
 from profkit.kernels.sweep.files import look_into
 
@@ -105,7 +105,7 @@ class Grid:
 
     def implementations_of(self, operation: str) -> tuple[str, ...]:
         """The implementations that do the operation: a user's is registered for some."""
-        return tuple(name for name in self.implementations if does(name, operation))
+        return tuple(name for name in self.implementations if has_implementation(name, operation))
 
     def arguments(self) -> tuple[str, ...]:
         """The grid as options of the command line: the same grid has the same arguments."""
@@ -227,7 +227,7 @@ def make_request(options: SweepOptions, *, make_folder: bool = True) -> SweepReq
     device, numbers = _device(options.device, split(options.gpus))
     operations = split(options.operations)
     if own and not operations:
-        operations = tuple(dict.fromkeys(operation for operation, _ in registered()))
+        operations = tuple(dict.fromkeys(operation for operation, _ in registrations()))
     grid = make_grid(
         operations=operations,
         implementations_=split(options.implementations) or (*(ON_GPU if device == "cuda" else ON_CPU), *own),
