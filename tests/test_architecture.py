@@ -19,16 +19,10 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 LONGEST = 450  # lines
 TOO_FULL = {
     "profilers",
-    "analysis/summaries",
-    "analysis/timeline",
-    "profilers/nsys",
     "profilers/xctrace",
     "reporting",
     "reporting/charts",
     "reporting/html",
-    "regression/nightly",
-    "regression/history",
-    "regression/compare/causes",
 }  # to be merged; only ever shorter
 HEAVY = {"torch", "triton", "numpy", "psutil", "yaml", "rich", "capstone", "pyarrow", "typer", "jinja2"}
 # typer makes the options; process_tree is itself loaded when the first child is started.

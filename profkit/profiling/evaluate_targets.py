@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from profkit.analysis.summaries.classes import busiest_readings, classify
-from profkit.analysis.summaries.coalescing import weighed_coalescing
+from profkit.analysis.summaries.bottlenecks import busiest_readings, classify_bottlenecks
 from profkit.analysis.summaries.compose import enrich, summarize
-from profkit.analysis.summaries.consistency import checked
+from profkit.analysis.summaries.gpu import check_consistency, weigh_coalescing
 from profkit.analysis.targets import Target, evaluate_run
 from profkit.core.types import RunDocument
 
@@ -29,8 +28,8 @@ def _has_kernels(document: RunDocument) -> bool:
 
 def _classed(document: RunDocument) -> RunDocument:
     """The document with its kernels' doubtful readings marked, and with what limits each kernel."""
-    sound = checked(document)
-    sound = replace(sound, readings=weighed_coalescing(sound))
-    classes = classify(sound)
+    sound = check_consistency(document)
+    sound = replace(sound, readings=weigh_coalescing(sound))
+    classes = classify_bottlenecks(sound)
     kept = tuple(r for r in sound.readings if r.metric != "throughput.busiest")
     return replace(sound, kernels=classes, readings=(*kept, *busiest_readings(classes)))

@@ -8,8 +8,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from profkit.analysis.kernel_names import labels
-from profkit.analysis.summaries.memory import summarize_allocations
-from profkit.analysis.timeline.metal_passes import merge_metal_traces
+from profkit.analysis.summaries.metal import merge_metal_traces
+from profkit.analysis.summaries.python import summarize_allocations
 from profkit.backends import BackendRoom, Findings, Known, Site
 from profkit.core.errors import Interrupted, UnreadableReport, WorkloadError
 from profkit.core.formatting import percent, plural

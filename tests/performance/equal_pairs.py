@@ -5,7 +5,7 @@
 
 Each pair is compared in both orders. `--slower` makes the samples of the candidate, and the time of its kernels, so
 many per cent longer than they were: how many such pairs are then called DIFFERENT. Prints the medians' spread from
-process to process, which is what `profkit/regression/compare/device_time.py` holds, how the words fell, and how wide
+process to process, which is what `profkit/regression/compare/pairs.py` holds, how the words fell, and how wide
 the intervals were.
 """
 

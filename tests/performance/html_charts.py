@@ -15,7 +15,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 from profkit.analysis.stacks.files import flame_of
-from profkit.core.types import ChangePoint, Epoch, Frame, Point, Series, SeriesKey, Stacks, Trend
+from profkit.core.types import ChangePoint, Frame, Point, Segment, Series, SeriesKey, Stacks, Trend
 from profkit.profiling.summarize import examine
 from profkit.reporting.charts.flame import flame_data
 from profkit.reporting.charts.trend import trend_chart
@@ -40,7 +40,7 @@ def trend(number: int) -> Trend:
         started = (first + timedelta(days=night)).isoformat()
         points.append(Point(f"run-{night}", started, "m", value, value * 0.99, value * 1.01, "abcdef1234567"))
     series = Series(SeriesKey(f"workload {number}", "cuda", "time.median"), "s", "lower", tuple(points))
-    epochs = (Epoch(0, 99, "begin", "first"), Epoch(100, NIGHTS - 1, "machine", "driver 570 to 580"))
+    epochs = (Segment(0, 99, "begin", "first"), Segment(100, NIGHTS - 1, "machine", "driver 570 to 580"))
     return Trend(series, epochs, (ChangePoint(200, 4.1e-3, 4.3e-3, ("e-divisive",)),))
 
 

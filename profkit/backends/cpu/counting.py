@@ -29,7 +29,7 @@ _NO_SWITCH = "of the whole process: this perf cannot be switched by a region (pe
 def plan_counting(site: Site, perf: PerfAbility, known: Known, choice: Choice) -> PassPlan:
     """The groups of this CPU's event table, or the kernel's own events where there is no PMU."""
     if not perf.software_ok:
-        fault = perf.faults[0] if perf.faults else None
+        fault = perf.fault
         return PassPlan(
             "counters",
             "perf",

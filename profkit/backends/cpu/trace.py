@@ -25,7 +25,7 @@ _DATA, _JIT, _TEXT = "trace.perf.data", "trace.jit.data", "trace.script.txt"
 def plan_trace(site: Site, perf: PerfAbility, python: tuple[int, int] | None, *, marked: bool) -> PassPlan:
     """One recording, restricted to the region where the workload marks one."""
     if not perf.record_ok:
-        fault = perf.faults[0] if perf.faults else None
+        fault = perf.record_fault
         reason = fault.reason if fault else "perf record does not work here"
         return PassPlan("trace", "perf", skipped=reason, fix=fault.fix if fault else None)
     program = str(perf.path)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from profkit.core.types.gpu import Kernel
-from profkit.core.types.words import Backend, Depth, PassName, PassState
+from profkit.core.types.readings import Backend, Depth, PassName, PassState
 
 
 @dataclass(frozen=True)

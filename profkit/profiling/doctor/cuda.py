@@ -49,7 +49,7 @@ def no_device(fault: Fault | None) -> Iterator[Check]:
 
 
 def _reader() -> Iterator[Check]:
-    from profkit.profilers.nsys.find import find_nsys
+    from profkit.profilers.nsys.probe import find_nsys
 
     if (path := find_nsys()) is not None:
         yield Check("nsys", "ok", "turns .nsys-rep files into what profkit reads", path=str(path))

@@ -63,7 +63,7 @@ class Fields:
             return default
         found = self._content[key].content
         if found not in words:
-            self.refuse(key, f"{key} is {_short(found)}, not one of {', '.join(words)}", f"{key}: {words[0]}")
+            self.refuse(key, f"{key} is {_shown(found)}, not one of {', '.join(words)}", f"{key}: {words[0]}")
         return str(found)
 
     def flag(self, key: str, default: bool) -> bool:
@@ -82,7 +82,7 @@ class Fields:
         if isinstance(found, bool) or not isinstance(found, int) or not least <= found <= most:
             self.refuse(
                 key,
-                f"{key} is {_short(found)}, not a whole number from {least} to {most}",
+                f"{key} is {_shown(found)}, not a whole number from {least} to {most}",
                 f"{key}: {default}",
             )
         return found
@@ -94,7 +94,7 @@ class Fields:
         found = self._content[key].content
         if isinstance(found, bool) or not isinstance(found, (int, float)) or not least <= found <= most:
             self.refuse(
-                key, f"{key} is {_short(found)}, not a number from {least} to {most}", f"{key}: {default}"
+                key, f"{key} is {_shown(found)}, not a number from {least} to {most}", f"{key}: {default}"
             )
         return float(found)
 
@@ -110,7 +110,7 @@ class Fields:
             value = float(match[1]) * _SECONDS[match[2] or ""]
         if not 0 < value <= MOST_SECONDS:
             self.refuse(
-                key, f"{key} is {_short(found)}, not a time between 0 and 7 days", f"{key}: 600  # seconds"
+                key, f"{key} is {_shown(found)}, not a time between 0 and 7 days", f"{key}: 600  # seconds"
             )
         return value
 
@@ -139,7 +139,7 @@ class Fields:
             except ValueError as error:
                 self.refuse(key, f"{key}: {error}", f"{key}: [python, bench.py]")
         else:
-            words = tuple(_word(item, key) for item in self._list(key))
+            words = tuple(_command_word(item, key) for item in self._list(key))
         if not words or not words[0].strip():
             self.refuse(key, f"{key} is empty", f"{key}: [python, bench.py]")
         if any("\0" in word for word in words):
@@ -179,13 +179,13 @@ class Fields:
         return value.content
 
 
-def _word(item: YamlValue, key: str) -> str:
+def _command_word(item: YamlValue, key: str) -> str:
     if isinstance(item.content, bool) or not isinstance(item.content, (str, int, float)):
         item.refuse(f"each word of {key} must be text", f'{key}: [python, bench.py, "--flag"]')
     return str(item.content)
 
 
-def _short(value: object) -> str:
+def _shown(value: object) -> str:
     if isinstance(value, (list, dict)):
         return "a list" if isinstance(value, list) else "a mapping"
     text = repr(value)

@@ -9,7 +9,7 @@ from profkit.analysis.metrics import metric
 from profkit.analysis.metrics.catalogue import nearest_metric
 from profkit.core.formatting import figures, percent, plural, quantity
 from profkit.core.types import ChangePoint, Point, Trend
-from profkit.core.types.history import EpochCause
+from profkit.core.types.history import SegmentCause
 from profkit.reporting.charts.axes import Box, box_for, x_axis, y_axis
 from profkit.reporting.charts.dates import date_ticks, in_order
 from profkit.reporting.charts.reading import reader
@@ -23,7 +23,7 @@ COLUMNS = 120  # edges of an area: finer is no longer seen
 BEYOND = (
     3.0  # times the range of the values: an interval that reaches further is cut, or it would be all there is
 )
-CAUSES: dict[EpochCause, str] = {"begin": "begin", "machine": "other machine", "accepted": "accepted"}
+CAUSES: dict[SegmentCause, str] = {"begin": "begin", "machine": "other machine", "accepted": "accepted"}
 
 
 @dataclass(frozen=True)

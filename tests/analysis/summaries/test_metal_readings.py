@@ -9,8 +9,7 @@ import pytest
 
 from profkit.analysis.metrics import all_metrics, metal_counter_names
 from profkit.analysis.summaries import enrich, summarize
-from profkit.analysis.summaries.metal_readings import trace_readings
-from profkit.analysis.summaries.metal_state import slowed
+from profkit.analysis.summaries.metal_readings import metal_trace_readings, slowed_reading
 from profkit.analysis.targets import load_targets
 from profkit.core.errors import Fault
 from profkit.core.types import (
@@ -151,7 +150,7 @@ def test_a_trace_of_nothing_divides_by_nothing() -> None:
 
 def test_each_reading_names_its_table_and_every_metric_is_in_the_catalogue() -> None:
     known = {info.name: info.unit for info in all_metrics()}
-    for reading in trace_readings(metal.metal()):
+    for reading in metal_trace_readings(metal.metal()):
         assert reading.unit == known[reading.metric]
         assert reading.source.tool == "xctrace"
         assert reading.source.counter
@@ -225,14 +224,14 @@ STATES_HIGH = (MetalState("Maximum", 2.0, 1.4),)
     ],
 )  # fmt: skip
 def test_what_slows_a_gpu_down(changes: dict[str, object], value: float, why: str) -> None:
-    found = slowed(metal.metal(**changes))
+    found = slowed_reading(metal.metal(**changes))
     assert found.value == pytest.approx(value)
     assert why in (found.reason or "")
 
 
 def test_what_the_system_told_around_the_timing_counts() -> None:
     hot = Moment("after timing", slowed=("thermal pressure: heavy",))
-    found = slowed(metal.metal(), (Moment("before timing"), hot))
+    found = slowed_reading(metal.metal(), (Moment("before timing"), hot))
     assert found.value == 100.0
     assert (found.reason or "").startswith("the system told of thermal pressure: heavy after timing")
     document = metal.run(moments=(hot,))
@@ -241,7 +240,7 @@ def test_what_the_system_told_around_the_timing_counts() -> None:
 
 @pytest.mark.parametrize("low_power", [None, False])  # that alone tells nothing of heat
 def test_without_states_nobody_knows_whether_it_was_slowed_down(low_power: bool | None) -> None:
-    found = slowed(metal.metal(performance=(), thermal=(), low_power=low_power, induced="Default"))
+    found = slowed_reading(metal.metal(performance=(), thermal=(), low_power=low_power, induced="Default"))
     assert found.value is None
     assert found.reason == "the trace has no performance and thermal states"
 
@@ -257,7 +256,7 @@ def test_without_states_nobody_knows_whether_it_was_slowed_down(low_power: bool 
 def test_a_cool_gpu_of_which_no_state_is_told_is_not_called_fast(
     changes: dict[str, object], why: str
 ) -> None:
-    found = slowed(metal.metal(**changes))
+    found = slowed_reading(metal.metal(**changes))
     assert found.value is None
     assert why in (found.reason or "")
     (summary,) = (s for s in summarize(metal.report(metal.metal(**changes))) if s.concern == "state")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.analysis.timeline.metal_passes import merge_metal_traces
+from profkit.analysis.summaries.metal import merge_metal_traces
 from profkit.core.errors import MachineError
 from profkit.core.types import Gpu, MetalAbsent, MetalCounter, MetalState, MetalTrace
 from profkit.profiling.profile import Request, make_plan

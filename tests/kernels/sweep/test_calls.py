@@ -18,7 +18,7 @@ from small_sweep import request_for, settled
 from profkit.core.errors import Interrupted, ProfkitError, UsageError, WorkloadError
 from profkit.core.progress import Silent
 from profkit.core.run_folder import read_run
-from profkit.core.types import CaseResult, GridPoint, MeasuredRoofs, RunDocument, SweepDocument, Workload
+from profkit.core.types import CaseResult, GridPoint, MeasuredCeilings, RunDocument, SweepDocument, Workload
 from profkit.kernels.operations import registry
 from profkit.kernels.sweep import journal as journals
 from profkit.kernels.sweep.files import register
@@ -30,7 +30,7 @@ from profkit.profiling import profile_cases as drill
 from profkit.profiling.profile import Request
 from profkit.regression.compare import compare
 from profkit.regression.history import open_history
-from profkit.regression.store import remember
+from profkit.regression.store import add_paths
 from profkit.sweep import one_case, run_comprehensive_benchmark
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -166,7 +166,7 @@ def _document(scale: float) -> SweepDocument:
         f"2026-01-0{int(scale)}T00:00:00+00:00",
         "a device",
         tuple(results),
-        MeasuredRoofs(1e10, 1e11),
+        MeasuredCeilings(1e10, 1e11),
         {},
         2,
         True,
@@ -181,7 +181,7 @@ def test_sweeps_are_remembered_and_compared_like_any_run(tmp_path: Path) -> None
         (tmp_path / name).mkdir()
         write_results(tmp_path / name, _document(scale), grid, 0.01, "sweep")
     with open_history(tmp_path / "history.sqlite") as history:
-        stored = remember(history, [tmp_path / "a", tmp_path / "b"])
+        stored = add_paths(history, [tmp_path / "a", tmp_path / "b"])
         assert [one.added for one in stored] == [True, True]
         keys = {value.key.scope.name for one in stored if one.entry for value in one.entry.values}
         cases = {"PyTorch: GELU forward float32 2x3x8", "PyTorch: GELU forward float32 2x3x16"}

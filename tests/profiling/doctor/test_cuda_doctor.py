@@ -94,7 +94,7 @@ def test_without_a_device_one_calm_line_says_why_and_nothing_is_started(
 ) -> None:
     monkeypatch.setattr("profkit.hardware.gpu.read_gpus", lambda: ())
     monkeypatch.setattr("profkit.hardware.gpu.driver_fault", lambda: Fault("no GPU here", "--backend cpu"))
-    monkeypatch.setattr("profkit.profilers.nsys.find.find_nsys", lambda: None)
+    monkeypatch.setattr("profkit.profilers.nsys.probe.find_nsys", lambda: None)
     [only] = cuda_checks()
     assert (only.name, only.state, only.fix) == ("cuda backend", "missing", "--backend cpu")
     assert "reports that were recorded elsewhere can be read here" in only.detail

@@ -255,10 +255,10 @@ def test_a_broken_history_costs_nothing_that_was_stored(tmp_path: Path) -> None:
 
 
 def test_two_nightlies_at_once_would_measure_each_other(tmp_path: Path) -> None:
-    from profkit.regression.nightly.state import alone
+    from profkit.regression.nightly.session import nightly_lock
 
     written(tmp_path, GOOD)
-    with alone(tmp_path / "reports"):
+    with nightly_lock(tmp_path / "reports"):
         said = night(tmp_path)
     assert said.code == 3
     assert "another nightly is running" in said.err
