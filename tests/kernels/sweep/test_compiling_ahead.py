@@ -216,7 +216,7 @@ import os, sys, torch
 from triton.backends.compiler import GPUTarget
 from triton.runtime import driver
 from profkit.core.types import GridPoint
-from profkit.kernels.operations.precompile import build_kernels as kernels_ahead
+from profkit.kernels.operations.precompile import build_kernels
 from profkit.kernels.operations.triton import flat, rows  # compiled, though taken for interpreted
 
 class Driver:  # of an H100, as far as a compiler asks; it loads and launches nothing
@@ -227,7 +227,7 @@ driver.set_active(Driver())
 os.environ["TRITON_INTERPRET"] = "1"
 for point in sys.argv[1:]:
     operation, direction, batch = point.split(":")
-    kernels_ahead("Triton", GridPoint(operation, int(batch), 256, 64, "float32", direction), torch.device("cpu"))
+    build_kernels("Triton", GridPoint(operation, int(batch), 256, 64, "float32", direction), torch.device("cpu"))
 """
 
 
