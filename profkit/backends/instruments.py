@@ -8,11 +8,9 @@ from pathlib import Path
 from profkit.backends import Site
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import Directive, Report, Step
-from profkit.profilers.xctrace.command import CUT, FINISH, TELL, record_argv
+from profkit.profilers.xctrace.command import CUT, FINISH, TELL, absolute_command, explain, record_argv
 from profkit.profilers.xctrace.export import TOC, export_argv
-from profkit.profilers.xctrace.faults import explain
-from profkit.profilers.xctrace.launched import absolute
-from profkit.profilers.xctrace.probe import XctraceAbility
+from profkit.profilers.xctrace.find import XctraceAbility
 from profkit.profilers.xctrace.report import read_exports
 from profkit.runtime.passes.read_records import read_records
 
@@ -46,7 +44,7 @@ def instruments_step(
     return Step(
         name,
         record_argv(
-            absolute(site.workload.command, site.workload.folder),
+            absolute_command(site.workload.command, site.workload.folder),
             document,
             template=template,
             instruments=instruments,

@@ -20,8 +20,7 @@ from profkit.backends.cpu.macos_counting import (
 from profkit.backends.cpu.macos_trace import find_trace, plan_trace
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import PassPlan, PassResult
-from profkit.profilers.xctrace.leftovers import leftover_note
-from profkit.profilers.xctrace.probe import XctraceAbility, probe_xctrace
+from profkit.profilers.xctrace.find import XctraceAbility, leftover_note, probe_xctrace
 
 
 class MacRecorder:

@@ -17,10 +17,9 @@ from profkit.core.types import RUN, Counter, Machine, PassPlan, Reading, Report,
 from profkit.hardware import macos
 from profkit.profilers.perf.counter_groups import check_drift, merge_groups
 from profkit.profilers.xctrace.command import CPU_COUNTERS
-from profkit.profilers.xctrace.cpu_events import Event, plan_groups, read_events
-from profkit.profilers.xctrace.cpu_guided import SCHEMA
-from profkit.profilers.xctrace.cpu_options import counter_options
-from profkit.profilers.xctrace.probe import XctraceAbility, recording_options
+from profkit.profilers.xctrace.cpu_events import CounterEvent, counter_options, plan_groups, read_events
+from profkit.profilers.xctrace.cpu_report import GUIDED
+from profkit.profilers.xctrace.find import XctraceAbility, recording_options
 
 TABLES = ("counters-profile",)
 MOST_EDGES = 0.02  # as far as counts of several runs may lie apart
@@ -35,7 +34,7 @@ class Counting:
     """What can be counted here: groups of events with the options that ask for each; or why nothing can."""
 
     chip: str
-    groups: tuple[tuple[Event, ...], ...] = ()
+    groups: tuple[tuple[CounterEvent, ...], ...] = ()
     options: tuple[str, ...] = ()
     told: bool = True  # macOS's own table of this chip was read
     reason: str | None = None
@@ -103,7 +102,7 @@ def plan_guided(site: Site, xctrace: XctraceAbility, known: Known) -> PassPlan:
         "counters",
         "count-guided",
         CPU_COUNTERS,
-        (SCHEMA,),
+        (GUIDED,),
         iterations=iterations(known.iteration_seconds),
         seconds=NATIVE_SECONDS,
     )

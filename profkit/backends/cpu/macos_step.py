@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from profkit.backends import Known, Site
 from profkit.backends.instruments import instruments_step
 from profkit.core.types import Directive, PassName, Report, Step, Switch
-from profkit.profilers.xctrace.probe import XctraceAbility
+from profkit.profilers.xctrace.find import XctraceAbility
 from profkit.profilers.xctrace.report import REGION_TABLES
 
 START_SECONDS = 10.0  # until xctrace records, has ended, and has exported: 2 to 3 s each on an M5, by others

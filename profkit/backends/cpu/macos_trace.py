@@ -8,7 +8,7 @@ from profkit.backends.cpu.macos_step import START_SECONDS, cpu_step, kept_facts
 from profkit.backends.instruments import read_step
 from profkit.core.types import PassPlan
 from profkit.profilers.xctrace.command import TIME_PROFILER
-from profkit.profilers.xctrace.probe import XctraceAbility
+from profkit.profilers.xctrace.find import XctraceAbility
 
 SECONDS = 2.0  # of region: about 2,000 samples a core, a function of 1 % is known to a fifth of itself
 TABLES = ("time-profile",)

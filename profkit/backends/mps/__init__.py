@@ -10,7 +10,7 @@ from profkit.backends.mps.trace import find_trace, plan_trace
 from profkit.backends.python_passes import find_cprofile, find_tracemalloc, plan_python
 from profkit.backends.timing import plan_timing
 from profkit.core.types import Backend, Depth, Gpu, PassPlan, PassResult, Plan, Switch
-from profkit.profilers.xctrace.probe import XctraceAbility, probe_xctrace
+from profkit.profilers.xctrace.find import XctraceAbility, probe_xctrace
 
 # What each depth asks for, in the order it runs.
 PASSES: dict[Depth, tuple[str, ...]] = {

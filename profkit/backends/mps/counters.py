@@ -9,10 +9,16 @@ from profkit.backends.instruments import instruments_step, read_step, said
 from profkit.backends.mps import cost
 from profkit.backends.mps.trace import COUNTED, cut, directive
 from profkit.core.types import MetalAbsent, MetalTrace, PassPlan
-from profkit.profilers.xctrace.command import FINISH_COUNTERS, GPU_COUNTERS, POINTS
-from profkit.profilers.xctrace.faults import COUNTERS_FIX, UNSUPPORTED_COUNTERS, explain
-from profkit.profilers.xctrace.metal_counters import COUNTERS
-from profkit.profilers.xctrace.probe import XctraceAbility
+from profkit.profilers.xctrace.command import (
+    COUNTERS_FIX,
+    FINISH_COUNTERS,
+    GPU_COUNTERS,
+    POINTS,
+    UNSUPPORTED_COUNTERS,
+    explain,
+)
+from profkit.profilers.xctrace.find import XctraceAbility
+from profkit.profilers.xctrace.metal.counters import COUNTERS
 from profkit.profilers.xctrace.report import wanted_schemas
 
 SECONDS = 1.0  # of a benchmark's region: 30 counters in 3,000 samples each

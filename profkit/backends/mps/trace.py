@@ -8,9 +8,9 @@ from profkit.backends.instruments import instruments_step, read_step
 from profkit.backends.mps import cost
 from profkit.core.types import Directive, PassPlan, Report, Switch
 from profkit.profilers.xctrace.command import METAL
-from profkit.profilers.xctrace.ending import TIME_LIMIT
-from profkit.profilers.xctrace.probe import XctraceAbility
+from profkit.profilers.xctrace.find import XctraceAbility
 from profkit.profilers.xctrace.report import wanted_schemas
+from profkit.profilers.xctrace.toc import TIME_LIMIT
 
 SECONDS = 0.5  # of a benchmark's region: a document of some 10 MB
 WARMUP = 3  # calls before the region: compiling, the first growth of the heap

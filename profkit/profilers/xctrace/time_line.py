@@ -17,14 +17,20 @@ from profkit.profilers.xctrace.alignment import (
     align,
     read_clock,
 )
-from profkit.profilers.xctrace.cells import Backtrace, Process, Thread, Value
+from profkit.profilers.xctrace.cells import Backtrace, Process, Thread, Value, process_label
 from profkit.profilers.xctrace.folder import Exports, find_exports
-from profkit.profilers.xctrace.metal_host import COMPLETED, ENCODERS, SUBMISSIONS, encoder_name
-from profkit.profilers.xctrace.metal_states import PERFORMANCE, THERMAL
-from profkit.profilers.xctrace.metal_target import told
-from profkit.profilers.xctrace.metal_work import INTERVALS, STATES, label_of
+from profkit.profilers.xctrace.metal.tables import PERFORMANCE, THERMAL
+from profkit.profilers.xctrace.metal.work import (
+    COMPLETED,
+    ENCODERS,
+    INTERVALS,
+    STATES,
+    SUBMISSIONS,
+    encoder_name,
+    label_of,
+)
 from profkit.profilers.xctrace.report import wanted_schemas
-from profkit.profilers.xctrace.tables import Row, Table, read_tables
+from profkit.profilers.xctrace.tables import ExportTable, Row, read_tables
 from profkit.runtime.region.record import RegionRecord
 
 KEPT = 1 << 20  # encoders and command buffers whose labels and begins are remembered
@@ -67,12 +73,12 @@ class TimeLine:
                  "frame-number", "cmdbuffer-id", "encoder-id"),
                 self._intervals,
             ),
-            STATES: ((*span, "gpu", "state", "label/@fmt"), _active),
-            PERFORMANCE: ((*span, "gpu-performance-state", "track-label"), _states("performance state")),
-            THERMAL: ((*span, "thermal-state", "track-label"), _states("thermal state")),
-            DRIVER: ((*span, "process", "thread", "event-type", "event-label/@fmt"), _driver),
-            **dict.fromkeys(SIGNPOSTS, ((*span, "process", "subsystem", "name"), _signposts)),
-            sampled: (("time", "thread", "weight" if sampled in TIMED else "-", "stack"), _samples),
+            STATES: ((*span, "gpu", "state", "label/@fmt"), _active_marks),
+            PERFORMANCE: ((*span, "gpu-performance-state", "track-label"), _state_marks("performance state")),
+            THERMAL: ((*span, "thermal-state", "track-label"), _state_marks("thermal state")),
+            DRIVER: ((*span, "process", "thread", "event-type", "event-label/@fmt"), _driver_marks),
+            **dict.fromkeys(SIGNPOSTS, ((*span, "process", "subsystem", "name"), _signpost_marks)),
+            sampled: (("time", "thread", "weight" if sampled in TIMED else "-", "stack"), _sample_marks),
         }  # fmt: skip
 
     def marks(self) -> Iterator[TraceMark]:
@@ -82,7 +88,7 @@ class TimeLine:
             for table in self._tables(schema):
                 yield from made(table.rows(columns))
 
-    def _tables(self, schema: str) -> Iterator[Table]:
+    def _tables(self, schema: str) -> Iterator[ExportTable]:
         for path in self._exports.files((schema,)):
             with closing(read_tables(path, self._exports.runs)) as found:
                 for table in found:
@@ -154,7 +160,7 @@ class TimeLine:
                 "command buffer id": _number(buffer),
                 "encoder id": _number(encoder),
             }
-            group = f"{_device(gpu)}: {told(owner)}"
+            group = f"{_device(gpu)}: {process_label(owner)}"
             yield from _mark(start, duration, group, _text(channel) or "GPU", shown, "gpu", told_)
 
 
@@ -176,7 +182,7 @@ def open_time_line(path: Path, records: Iterable[RegionRecord] = ()) -> Iterator
     return line.marks()
 
 
-def _active(rows: Iterable[Row]) -> Iterator[TraceMark]:
+def _active_marks(rows: Iterable[Row]) -> Iterator[TraceMark]:
     """When the GPU was active; idle is what lies between."""
     for start, duration, gpu, state, label in rows:
         if _text(state) == "Active":
@@ -185,7 +191,7 @@ def _active(rows: Iterable[Row]) -> Iterator[TraceMark]:
             )
 
 
-def _states(what: str) -> Callable[[Iterable[Row]], Iterator[TraceMark]]:
+def _state_marks(what: str) -> Callable[[Iterable[Row]], Iterator[TraceMark]]:
     def made(rows: Iterable[Row]) -> Iterator[TraceMark]:
         for start, duration, state, track in rows:
             if _text(state):
@@ -195,7 +201,7 @@ def _states(what: str) -> Callable[[Iterable[Row]], Iterator[TraceMark]]:
     return made
 
 
-def _driver(rows: Iterable[Row]) -> Iterator[TraceMark]:
+def _driver_marks(rows: Iterable[Row]) -> Iterator[TraceMark]:
     for start, duration, process, thread, kind, label in rows:
         name = " ".join(_text(label).split()) or _text(kind) or "driver"
         told_ = {"event": _text(kind)} if _text(kind) else {}
@@ -204,13 +210,13 @@ def _driver(rows: Iterable[Row]) -> Iterator[TraceMark]:
         )
 
 
-def _signposts(rows: Iterable[Row]) -> Iterator[TraceMark]:
+def _signpost_marks(rows: Iterable[Row]) -> Iterator[TraceMark]:
     for start, duration, process, subsystem, name in rows:
         track = f"signposts, {_text(subsystem)}" if _text(subsystem) else "signposts"
         yield from _mark(start, duration, _group(process), track, _text(name) or "signpost", "signpost")
 
 
-def _samples(rows: Iterable[Row]) -> Iterator[TraceMark]:
+def _sample_marks(rows: Iterable[Row]) -> Iterator[TraceMark]:
     """Samples as slices of their weight, at most until the next of the thread: what ran, and its callers."""
     waiting: dict[Value, tuple[int, int, Value]] = {}
     for time, thread, weight, stack in rows:
@@ -259,7 +265,7 @@ def _number(value: object) -> str | None:
 
 
 def _group(process: object) -> str:
-    return told(process if isinstance(process, Process) else None)
+    return process_label(process if isinstance(process, Process) else None)
 
 
 def _device(gpu: object) -> str:

@@ -15,7 +15,7 @@ from profkit.profilers.xctrace.checks import GPU_COUNTERS
 from profkit.profiling.doctor.mps_torch import mps_torch_checks
 
 if TYPE_CHECKING:
-    from profkit.profilers.xctrace.probe import XctraceAbility
+    from profkit.profilers.xctrace.find import XctraceAbility
 
 _OLDEST = (12, 3)  # of macOS, with MPS (pytorch.org, "MPS backend")
 # Chips on which somebody got counters from a command line. Of the others some were reported to give none, or one that
@@ -34,7 +34,7 @@ def mps_checks() -> Iterator[Check]:
         return
     from profkit.hardware.apple_gpu import read_apple_gpus
     from profkit.hardware.macos import is_translated
-    from profkit.profilers.xctrace.probe import probe_xctrace
+    from profkit.profilers.xctrace.find import probe_xctrace
 
     yield from judge_mps(read_apple_gpus(), probe_xctrace(), platform.mac_ver()[0], is_translated())
     yield from mps_torch_checks()
@@ -125,6 +125,6 @@ def _counters(gpu: Gpu, ability: XctraceAbility) -> Check:
 
 
 def _own_template() -> str:
-    from profkit.profilers.xctrace.faults import COUNTERS_FIX
+    from profkit.profilers.xctrace.command import COUNTERS_FIX
 
     return COUNTERS_FIX

@@ -6,7 +6,7 @@ import pytest
 
 from profkit.backends import Known
 from profkit.backends.mps.cost import LONGEST, iterations
-from profkit.profilers.xctrace.probe import XctraceAbility
+from profkit.profilers.xctrace.find import XctraceAbility
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Tables of samples as the reader of exports gives them, written by hand."""
 
-from profkit.profilers.xctrace.cells import Backtrace, Binary, Frame, Process, Thread
-from profkit.profilers.xctrace.tables import Column, Table
+from profkit.profilers.xctrace.cells import Backtrace, Binary, Process, StackFrame, Thread
+from profkit.profilers.xctrace.tables import ExportColumn, ExportTable
 
 ME = Process("python3.12", 812)
 OTHER = Process("WindowServer", 401)
@@ -11,7 +11,7 @@ MS = 1_000_000
 
 
 def frame(name, library=None):
-    return Frame(name, None, Binary(library) if library else None)
+    return StackFrame(name, None, Binary(library) if library else None)
 
 
 def stack(*frames):
@@ -49,4 +49,4 @@ def table(samples, schema="time-profile", **attributes):
         return iter([tuple(one.get(name) for name in wanted) for one in samples])
 
     told = {name.replace("_", "-"): value for name, value in attributes.items()}
-    return Table(schema, (Column("time", "Sample Time", "sample-time"),), rows, 1, 1, told)
+    return ExportTable(schema, (ExportColumn("time", "Sample Time", "sample-time"),), rows, 1, 1, told)

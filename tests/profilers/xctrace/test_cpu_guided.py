@@ -1,11 +1,9 @@
 import pytest
 
 from profkit.core.types import Report
-from profkit.profilers.xctrace.alignment import Alignment
-from profkit.profilers.xctrace.cpu_guided import SCHEMA
-from profkit.profilers.xctrace.cpu_report import CpuPiece
-from profkit.profilers.xctrace.recording import Recording
-from profkit.profilers.xctrace.tables import Column, Table
+from profkit.profilers.xctrace.alignment import Alignment, TraceRecording
+from profkit.profilers.xctrace.cpu_report import GUIDED, CpuPiece
+from profkit.profilers.xctrace.tables import ExportColumn, ExportTable
 from tests.profilers.xctrace.cpu_tables import MAIN, ME, OTHER
 
 TYPES = ("start-time", "duration", "thread", "process", "uint64", "fixed-decimal", "string", "boolean")
@@ -13,14 +11,14 @@ MS = 1_000_000
 
 
 def read(rows, windows=()):
-    columns = tuple(Column(f"c{number}", "", kind) for number, kind in enumerate(TYPES))
+    columns = tuple(ExportColumn(f"c{number}", "", kind) for number, kind in enumerate(TYPES))
 
     def open_rows(wanted):
         places = [int(name[1:]) for name in wanted]
         return iter([tuple(row[place] for place in places) for row in rows])
 
-    piece = CpuPiece(Recording(target=ME, alignment=Alignment(tuple(windows), len(windows))))
-    piece.read(Table(SCHEMA, columns, open_rows))
+    piece = CpuPiece(TraceRecording(target=ME, alignment=Alignment(tuple(windows), len(windows))))
+    piece.read(ExportTable(GUIDED, columns, open_rows))
     report = piece.finish(Report("xctrace", "xctrace-export"))
     return {counter.name: counter.value for counter in report.counters}
 

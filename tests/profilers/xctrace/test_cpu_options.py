@@ -4,8 +4,7 @@ import plistlib
 
 import pytest
 
-from profkit.profilers.xctrace.cpu_events import Event
-from profkit.profilers.xctrace.cpu_options import counter_options, event_archive
+from profkit.profilers.xctrace.cpu_events import CounterEvent, counter_options, event_archive
 
 SHOWN = {
     "CPU Counters": {
@@ -17,7 +16,7 @@ SHOWN = {
     },
     "Hangs": {"hangsThreshold": 250},
 }
-EVENTS = (Event("FIXED_CYCLES", 1, "Cycles"), Event("INST_BRANCH", 0xE0))
+EVENTS = (CounterEvent("FIXED_CYCLES", 1, "Cycles"), CounterEvent("INST_BRANCH", 0xE0))
 
 
 def archived(text):

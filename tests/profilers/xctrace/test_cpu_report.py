@@ -2,16 +2,15 @@ import pytest
 
 from profkit.analysis.stacks.merge import KERNEL, PYTHON
 from profkit.core.types import Report
-from profkit.profilers.xctrace.alignment import Alignment
+from profkit.profilers.xctrace.alignment import Alignment, TraceRecording
 from profkit.profilers.xctrace.cpu_report import CpuPiece
-from profkit.profilers.xctrace.recording import Recording
 from tests.profilers.xctrace.cpu_tables import MAIN, ME, MS, OTHER, WORKER, frame, sample, stack, table
 
 HOT = stack(("cblas_sgemm", "libBLAS.dylib"), ("mlp", "mlp.so"), ("main", "python3.12"))
 
 
 def read(*tables, target=ME, windows=()):
-    piece = CpuPiece(Recording(target=target, alignment=Alignment(tuple(windows), len(windows))))
+    piece = CpuPiece(TraceRecording(target=target, alignment=Alignment(tuple(windows), len(windows))))
     for one in tables:
         assert one.schema in piece.schemas
         piece.read(one)

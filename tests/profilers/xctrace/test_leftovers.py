@@ -3,7 +3,7 @@ import tempfile
 
 import pytest
 
-from profkit.profilers.xctrace.leftovers import leftover_note
+from profkit.profilers.xctrace.find import leftover_note
 
 
 @pytest.fixture

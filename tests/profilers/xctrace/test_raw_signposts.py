@@ -1,6 +1,6 @@
 import pytest
 
-from profkit.profilers.xctrace.raw_signposts import pair_signposts
+from profkit.profilers.xctrace.alignment import pair_signposts
 from profkit.runtime.region.mps import MARK
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from profkit.core.types import Check, Gpu
 from profkit.hardware.apple_gpu import add_specification
-from profkit.profilers.xctrace.probe import XctraceAbility
+from profkit.profilers.xctrace.find import XctraceAbility
 from profkit.profiling.doctor import blocked
 from profkit.profiling.doctor.mps import judge_mps, mps_checks
 from profkit.profiling.doctor.mps_torch import judge_mps_torch, mps_torch_checks, switch_checks
