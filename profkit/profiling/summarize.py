@@ -20,7 +20,7 @@ from profkit.profiling.evaluate_targets import judge_document, targets_for
 CONVERSION_SECONDS = 600.0
 
 
-def examine(path: Path, targets: Path | None = None) -> RunDocument:
+def summarize_report(path: Path, targets: Path | None = None) -> RunDocument:
     """The judged document of a report or a run.
 
     Raises UnreadableReport where `path` is nothing that profkit can read, MachineError where only a tool that is not
@@ -30,7 +30,7 @@ def examine(path: Path, targets: Path | None = None) -> RunDocument:
     return judge_document(document, targets_for(document.backend, targets, document.workload.name))
 
 
-def as_judged(path: Path, targets: Path | None = None) -> RunDocument:
+def read_judged(path: Path, targets: Path | None = None) -> RunDocument:
     """The same, but a run that was judged when it was made keeps its verdicts: it may have had targets of its own.
 
     With `targets` everything is judged anew. Raises as `examine` does.
@@ -56,12 +56,12 @@ def _is_run(head: bytes) -> bool:
 def read_report(path: Path) -> Report:
     """The report at `path`, told by its content; converted first where only its own tool can read it."""
     found = recognise_format(path)
-    with readable(path) as converted:
+    with converted_report(path) as converted:
         return found.read(converted)
 
 
 @contextlib.contextmanager
-def readable(path: Path) -> Iterator[Path]:
+def converted_report(path: Path) -> Iterator[Path]:
     """The report itself, or for as long as it is looked at what its own tool converted it to.
 
     Raises UnreadableReport where it is none, MachineError where that tool is not here or fails.
