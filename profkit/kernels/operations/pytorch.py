@@ -1,4 +1,4 @@
-"""torch.compile of what eager runs: Inductor writes one kernel for it where it can."""
+"""PyTorch as it is, and as torch.compile makes it: Inductor writes one kernel for an operation where it can."""
 
 from __future__ import annotations
 
@@ -6,20 +6,31 @@ import os
 import shutil
 from typing import Any
 
-from profkit.kernels.operations.operation import Call, Operation, Problem, Tensor
-from profkit.kernels.operations.unavailable import Unavailable
+from profkit.kernels.operations.operation import Call, Operation, Problem, Tensor, Unavailable
 
-NAME = "torch.compile"
+COMPILED = "torch.compile"
 
 
-def build(problem: Problem) -> Call:
+def build_eager(problem: Problem) -> Call:
+    """The forward call, or the gradients of the value that a forward call left."""
+    operation, inputs = problem.operation, problem.inputs
+    if not problem.backward:
+        return lambda: operation.apply(*inputs)
+    import torch
+
+    leaves = [t.detach().requires_grad_() for t in inputs[: operation.gradients]]
+    value = operation.apply(*leaves, *inputs[operation.gradients :])
+    return lambda: torch.autograd.grad(value, leaves, problem.above, retain_graph=True)
+
+
+def build_compiled(problem: Problem) -> Call:
     """The compiled forward call, or the gradients through it. The first call compiles.
 
     Raises Unavailable where Inductor has no compiler for this device.
     """
-    possible(str(problem.inputs[0].device.type))
-    load()
-    apply, (leaves, others) = compiled(problem.operation), arguments(problem)
+    check_compiler(str(problem.inputs[0].device.type))
+    load_compilers()
+    apply, (leaves, others) = compile_operation(problem.operation), split_inputs(problem)
     if not problem.backward:
         return lambda: apply(*others)
     import torch
@@ -28,7 +39,7 @@ def build(problem: Problem) -> Call:
     return lambda: torch.autograd.grad(value, leaves, problem.above, retain_graph=True)
 
 
-def compiled(operation: Operation, **how: Any) -> Any:
+def compile_operation(operation: Operation, **how: Any) -> Any:
     """Compiled for these sizes and no others, as it is for a model whose shapes stay what they are.
 
     Dynamo forgets the shapes before: else it would make the sizes symbolic at the second one, and a reduction whose
@@ -42,13 +53,13 @@ def compiled(operation: Operation, **how: Any) -> Any:
     return torch.compile(operation.apply, dynamic=False, **how)
 
 
-def arguments(problem: Problem) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+def split_inputs(problem: Problem) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
     """The inputs that have a gradient, as leaves of a graph of their own, and the others behind them."""
     count = problem.operation.gradients if problem.backward else 0
     return tuple(t.detach().requires_grad_() for t in problem.inputs[:count]), problem.inputs[count:]
 
 
-def load() -> None:
+def load_compilers() -> None:
     """Load the compilers, which takes seconds, and set what decides how they name what they keep on disk.
 
     The backward half is compiled with the forward one, and not at its first call: so both can be compiled by a process
@@ -65,7 +76,7 @@ def load() -> None:
             setattr(torch._functorch.config, setting, value)
 
 
-def possible(device: str) -> None:
+def check_compiler(device: str) -> None:
     """Raises Unavailable where Inductor has no compiler for `device`."""
     if device == "cpu" and shutil.which("c++") is None and shutil.which("g++") is None:
         raise Unavailable("Inductor needs a C++ compiler for the CPU, and none is here", "apt install g++")
