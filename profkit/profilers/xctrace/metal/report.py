@@ -1,9 +1,4 @@
-"""Which GPUs a recording saw, and what each of them did.
-
-From the tables of a recording to what Metal did: the part that counts, summed up.
-
-The GPU's side of an export: the tables of Metal System Trace and of GPU counters, read one by one.
-"""
+"""From the tables of Metal System Trace and of GPU counters to what Metal did: the part that counts, summed up."""
 
 from __future__ import annotations
 

@@ -1,11 +1,4 @@
-"""GPU time by name within the part that counts: encoders, channels, shaders, processes. Columns in ns, sums in s.
-
-Frames of a process that draws. Of one that only computes, Metal numbers the command buffers so.
-
-What the encoders of a recording are called: by their labels, where the program gave them any.
-
-Shaders: from the shader timeline by name, or where only program counters were recorded by the list of shaders.
-"""
+"""GPU time by name in the part that counts: encoders, channels, shaders, processes. Columns in ns, sums in s."""
 
 from __future__ import annotations
 

@@ -1,10 +1,8 @@
-"""States over time and small tables: clocks and heat, memory, compiling, and which GPUs there are.
+"""The tables of Metal System Trace and of GPU counters: which columns are read, by which class, and the small ones.
 
-A state of the GPU's clocks ("Minimum", "Medium", "Maximum") is told only while it runs; one that rests tells none. The
-column `is-induced` of that table says yes in recordings that induced nothing (M3 Ultra, A16), so it is not read: what
-was induced stands in the table of contents.
-
-The tables of Metal System Trace and of GPU counters: which columns of them are read, and by whom.
+A state of the GPU's clocks ("Minimum", "Medium", "Maximum") is recorded only while it runs. The column `is-induced` of
+that table says yes in recordings that induced nothing (M3 Ultra, A16), so it is not read: what was induced stands in
+the table of contents.
 """
 
 from __future__ import annotations
