@@ -149,7 +149,9 @@ class CounterSamples:
     _values: array[float] = field(default_factory=lambda: array("d"))
 
     def add(self, rows: Iterable[Sequence[Value]]) -> None:
-        """Rows with the columns `SAMPLE`."""
+        """Rows with the columns `SAMPLE`; of several tables that hold the same the first with rows is taken."""
+        if self.rows:
+            return
         cache: dict[tuple[Value, Value], int] = {}
         for start, duration, name, value, percentage, is_percentage, gpu, label in rows:
             when = interval(start, duration)
@@ -186,6 +188,8 @@ class CounterSamples:
 
     def add_raw(self, rows: Iterable[Sequence[Value]]) -> None:
         """Rows with the columns `RAW_SAMPLE`; those of a counter without a name are passed over."""
+        if self.rows:
+            return
         last: dict[tuple[Value, Value, Value], tuple[int, float, int]] = {}
         distances: dict[int, list[int]] = {}
         for at, number, value, device, ring in rows:
@@ -269,24 +273,18 @@ _NEVER = 1 << 61
 _SHARE_TOLD = 0.01  # of the sampled time; a limiter that was the top one for less is not named
 
 
-@dataclass
 class _Sums:
     """Columns by the number of the counter. Weights in ns."""
 
-    weight: Any
-    total: Any
-    active_weight: Any
-    active_total: Any
-    touched: Any  # of the samples in which the process worked
-    least: Any
-    most: Any
-    count: Any
-    covered: Any
-    reached: Any
-    begun: Any  # the latest start so far
-    unordered: set[int] = field(
-        default_factory=set
-    )  # counters whose samples came in another order than they began
+    def __init__(self, size: int) -> None:
+        import numpy as np
+
+        self.weight, self.total = np.zeros(size), np.zeros(size)
+        self.active_weight, self.active_total = np.zeros(size), np.zeros(size)
+        self.touched = np.zeros(size)  # weight of the samples in which the process worked
+        self.least, self.most = np.full(size, np.inf), np.full(size, -np.inf)
+        self.count = np.zeros(size, dtype=np.int64)
+        self.covered = [Union() for _ in range(size)]
 
 
 def counters_in(
@@ -304,7 +302,7 @@ def counters_in(
     limiters = _name_limiters(table, sums)
     return tuple(
         sorted(
-            _counters(samples, sums, part.total, gpu, limiters, with_active=busy is not None),
+            _counters(samples, sums, part, gpu, limiters, with_active=busy is not None),
             key=lambda counter: counter.name,
         )
     )
@@ -313,7 +311,7 @@ def counters_in(
 def _counters(
     samples: CounterSamples,
     sums: _Sums,
-    total: int,
+    part: Spans,
     gpu: str | None,
     limiters: dict[str, str],
     *,
@@ -336,7 +334,7 @@ def _counters(
             least,
             most,
             int(sums.count[at]),
-            min(1.0, float(sums.covered[at]) / total),
+            (sums.covered[at].spans() & part).total / part.total,
             limiters.get(counted.gpu) if counted.name == TOP_LIMITER else unit.note or None,
             active,
             filled,
@@ -351,7 +349,7 @@ def _clamp(least: float, mean: float, most: float) -> float:
 def _sum_samples(samples: CounterSamples, part: Spans, busy: Spans | None, size: int) -> _Sums:
     import numpy as np
 
-    sums = _empty_sums(size)
+    sums = _Sums(size)
     working = None if busy is None else part & busy
     longest = np.full(size, _NEVER, dtype=np.int64)
     for number, hold in samples.longest.items():
@@ -367,12 +365,8 @@ def _sum_samples(samples: CounterSamples, part: Spans, busy: Spans | None, size:
             sums.active_total += np.bincount(counter, active * value, size)
             sums.touched += np.bincount(counter, held * (active > 0), size)
         _add_extremes(sums, counter, value)
-        _add_coverage(sums, counter, start, end, part)
-    for at in sums.unordered:
-        whole = Union()
-        for counter, start, end, _ in _blocks(samples, part, longest):
-            whole.add(start[counter == at], end[counter == at])
-        sums.covered[at] = (whole.spans() & part).total
+        for at in np.flatnonzero(np.bincount(counter)).tolist():
+            sums.covered[at].add(start[counter == at], end[counter == at])
     return sums
 
 
@@ -387,24 +381,6 @@ def _blocks(samples: CounterSamples, part: Spans, longest: Any) -> Iterator[tupl
             yield block["counter"][inside], block["start"][inside], end[inside], block["value"][inside]
 
 
-def _empty_sums(size: int) -> _Sums:
-    import numpy as np
-
-    return _Sums(
-        weight=np.zeros(size),
-        total=np.zeros(size),
-        active_weight=np.zeros(size),
-        active_total=np.zeros(size),
-        touched=np.zeros(size),
-        least=np.full(size, np.inf),
-        most=np.full(size, -np.inf),
-        count=np.zeros(size, dtype=np.int64),
-        covered=np.zeros(size),
-        reached=np.full(size, -_NEVER, dtype=np.int64),
-        begun=np.full(size, -_NEVER, dtype=np.int64),
-    )
-
-
 def _add_extremes(sums: _Sums, counter: Any, value: Any) -> None:
     import numpy as np
 
@@ -413,23 +389,6 @@ def _add_extremes(sums: _Sums, counter: Any, value: Any) -> None:
     which = counter[order][cuts]
     sums.least[which] = np.minimum(sums.least[which], np.minimum.reduceat(value[order], cuts))
     sums.most[which] = np.maximum(sums.most[which], np.maximum.reduceat(value[order], cuts))
-
-
-def _add_coverage(sums: _Sums, counter: Any, start: Any, end: Any, part: Spans) -> None:
-    """What samples of a counter cover together: one that overlaps what came before adds what lies beyond it."""
-    import numpy as np
-
-    for at in np.flatnonzero(np.bincount(counter)).tolist():
-        own = counter == at
-        begun = np.r_[sums.begun[at], start[own]]
-        if (begun[1:] < begun[:-1]).any():
-            sums.unordered.add(at)
-        sums.begun[at] = begun.max()
-        reached = np.maximum.accumulate(np.r_[sums.reached[at], end[own]])
-        sums.covered[at] += overlap_lengths(
-            np.maximum(start[own], reached[:-1]), np.maximum(end[own], reached[:-1]), part
-        ).sum()
-        sums.reached[at] = reached[-1]
 
 
 def _name_limiters(table: list[Counted], sums: _Sums) -> dict[str, str]:

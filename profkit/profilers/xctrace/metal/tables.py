@@ -282,12 +282,12 @@ class MetalTables:
             MEMORY: (ALLOCATED, self.memory.read),
             COMPILER: (COMPILING, self.compiling.read),
             GPU_INFO: (INFO, self.infos.read),
-            SHADERS: (SHADER, self._shaders),
+            SHADERS: (SHADER, self.shaders.add),
             SHADER_LIST: (LISTED, self.shaders.add_list),
-            SHADER_PCS: (SHADER_PC, self._shader_pcs),
-            COUNTERS: (SAMPLE, self._counters),
+            SHADER_PCS: (SHADER_PC, self.shaders.add_pcs),
+            COUNTERS: (SAMPLE, self.counters.add),
             COUNTER_INFO: (COUNTER, self.counters.add_info),
-            COUNTER_VALUES: (RAW_SAMPLE, self._counter_values),
+            COUNTER_VALUES: (RAW_SAMPLE, self.counters.add_raw),
         }
 
     def read(self, table: ExportTable) -> None:
@@ -331,21 +331,3 @@ class MetalTables:
             STATES: self.gpu_states.best,
         }
         return {schema: one.skipped for schema, one in both.items() if not one.tells_time}
-
-    # What follows is summed up as it comes, so of several tables that hold the same the first with rows is taken.
-
-    def _shaders(self, rows: Rows) -> None:
-        if not self.shaders.rows:
-            self.shaders.add(rows)
-
-    def _shader_pcs(self, rows: Rows) -> None:
-        if not self.shaders.rows:
-            self.shaders.add_pcs(rows)
-
-    def _counters(self, rows: Rows) -> None:
-        if not self.counters.rows:
-            self.counters.add(rows)
-
-    def _counter_values(self, rows: Rows) -> None:
-        if not self.counters.rows:
-            self.counters.add_raw(rows)
