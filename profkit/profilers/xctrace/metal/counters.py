@@ -75,18 +75,18 @@ class UnitOfCounter:
         self._ratio: float | None = None  # of what the label says, in the base unit, to the value
         self._scale = 1.0
 
-    def look(self, value: float, label: str) -> None:
+    def learn(self, value: float, label: str) -> None:
         """One sample; those of 0 tell the unit, others also how it is written."""
         if self._seen >= _LOOKED_AT or (self._seen and value == 0):
             return
-        told = read_label(label)
-        if told is None:
+        shown = read_label(label)
+        if shown is None:
             return
         self._seen += 1
         if abs(value) > self._largest or self._seen == 1:
-            self.unit, self.note, self._scale = told.unit, self.note or told.note, told.scale
-            if value != 0 and told.value != 0:  # else it was rounded to nothing
-                self._largest, self._ratio = abs(value), told.value / value
+            self.unit, self.note, self._scale = shown.unit, self.note or shown.note, shown.scale
+            if value != 0 and shown.value != 0:  # else it was rounded to nothing
+                self._largest, self._ratio = abs(value), shown.value / value
 
     def per_cent(self) -> None:
         """The table says that the values are percentages, and no label was there."""
@@ -121,7 +121,7 @@ _LONGEST_HOLD = 8  # times the usual distance of two samples; the GPU was asleep
 
 @dataclass(frozen=True)
 class Counted:
-    """One counter: its GPU ("" where that is not told), its name, unit and description.
+    """One counter: its GPU ("" where that is not known), its name, unit and description.
 
     `of` is not "": no counter, but the time in which the counter of this name said so.
     """
@@ -165,9 +165,9 @@ class CounterSamples:
                 at = cache[key] = self._number(Counted(text(gpu), text(name)))
             unit = self.units[at]
             if isinstance(label, str):
-                unit.look(float(amount), label)
-                if name == TOP_LIMITER and (told := read_label(label)) is not None and told.note:
-                    which = told.note.partition(".")[2] or told.note
+                unit.learn(float(amount), label)
+                if name == TOP_LIMITER and (shown := read_label(label)) is not None and shown.note:
+                    which = shown.note.partition(".")[2] or shown.note
                     self._append(*when, 1.0, self._number(Counted(text(gpu), which, TOP_LIMITER)))
             elif is_percentage:
                 unit.per_cent()
@@ -180,11 +180,6 @@ class CounterSamples:
         for number, name, _, description, kind in rows:
             if isinstance(number, int) and text(name):
                 self._names[number] = (text(name), text(description), text(kind))
-
-    @property
-    def known(self) -> tuple[str, ...]:
-        """The names of the counters that were selected, as far as the table of them was there."""
-        return tuple(name for name, _, _ in self._names.values())
 
     def add_raw(self, rows: Iterable[Sequence[Value]]) -> None:
         """Rows with the columns `RAW_SAMPLE`; those of a counter without a name are passed over."""
@@ -397,7 +392,7 @@ def _name_limiters(table: list[Counted], sums: _Sums) -> dict[str, str]:
     for at, counted in enumerate(table):
         if counted.of:
             found.setdefault(counted.gpu, []).append((float(sums.weight[at]), counted.name))
-    told = {}
+    named_limiters = {}
     for gpu, named in found.items():
         whole = sum(weight for weight, _ in named)
         parts = [
@@ -405,5 +400,5 @@ def _name_limiters(table: list[Counted], sums: _Sums) -> dict[str, str]:
             for weight, name in sorted(named, key=lambda item: (-item[0], item[1]))
             if whole and weight / whole >= _SHARE_TOLD
         ]
-        told[gpu] = ", ".join(parts[:5])
-    return told
+        named_limiters[gpu] = ", ".join(parts[:5])
+    return named_limiters

@@ -24,7 +24,7 @@ from profkit.profilers.xctrace.metal.work import (
     text,
 )
 
-MOST_TOLD = 512  # names of one kind that are told apart in a result
+MOST_TOLD = 512  # names of one kind that are kept apart in a result
 REST = "[more]"
 _DIGITS = re.compile(r"\d+")
 _MIDDLE, _NEARLY_ALL = 50, 95
