@@ -19,7 +19,6 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 LONGEST = 450  # lines
 TOO_FULL = {
     "profilers",
-    "profilers/xctrace",
     "reporting",
     "reporting/charts",
     "reporting/html",

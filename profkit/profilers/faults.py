@@ -23,13 +23,8 @@ class KnownFault:
     code: str | None = None
 
 
-def known(
-    pattern: str,
-    reason: str,
-    fix: str | None = None,
-    *,
-    consequence: bool = False,
-    code: str | None = None,
+def known_fault(
+    pattern: str, reason: str, fix: str | None = None, *, consequence: bool = False, code: str | None = None
 ) -> KnownFault:
     """A row of the table. Case does not matter: it differs between versions."""
     return KnownFault(re.compile(pattern, re.IGNORECASE), reason, fix, consequence, code)

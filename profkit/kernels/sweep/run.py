@@ -17,7 +17,7 @@ from profkit.core.signals import hurried, interruptible
 from profkit.core.types import CaseResult, CaseState, GridPoint, MeasuredCeilings, SweepDocument
 from profkit.execution.job import JobOutcome, JobStatus
 from profkit.execution.pool import TICK_SECONDS, WorkerPool
-from profkit.kernels.operations.compiled import NAME as COMPILED
+from profkit.kernels.operations.pytorch import COMPILED
 from profkit.kernels.sweep import journal as journals
 from profkit.kernels.sweep import workers
 from profkit.kernels.sweep.journal import SweepJournal, document_of
