@@ -19,7 +19,7 @@ TESTS = {"startswith", "endswith", "find", "index", "count", "partition"}
 # Where it is asked whether a text holds a value already, so that nothing is said twice, and where words are no text.
 ALLOWED = {
     "analysis/stacks/files.py": "a unit that is the title is not said again",
-    "profilers/xctrace/metal_counters.py": "a note of Instruments, which names the limiter",
+    "profilers/xctrace/metal/counters.py": "a note of Instruments, which names the limiter",
     "reporting/sweep_html_cases.py": "columns of its own table, by their titles",
     "core/older_runs.py": "runs that were written before there were codes",
     "reporting/run_terminal.py": "a cause that stands in a headline is not said again",
