@@ -16,7 +16,7 @@ from profkit.reporting.html.part import Extras, Part
 from profkit.reporting.html.sources import Sources
 
 if TYPE_CHECKING:
-    from profkit.runtime.passes.read_tracemalloc import Line
+    from profkit.runtime.passes.read_tracemalloc import AllocationLine
 
 PEAKS = ("memory.device_peak", "memory.rss_peak", "memory.python_peak")
 MOST = 10  # lines of source
@@ -77,7 +77,7 @@ def _allocated(extras: Extras) -> list[str | None]:
     ]
 
 
-def _lines(title: str, lines: Sequence[Line]) -> str | None:
+def _lines(title: str, lines: Sequence[AllocationLine]) -> str | None:
     bars = [
         Bar(
             f"{'/'.join(line.file.replace(chr(92), '/').split('/')[-2:])}:{line.line}",

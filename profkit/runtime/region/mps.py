@@ -12,14 +12,14 @@ on; without a Mac they raise RuntimeError).
 The switch for Instruments: each outermost entry as a span on the clock that a trace is on, and as a signpost in it.
 
 A trace of Instruments cannot be switched on and off; what it saw of a region is cut out of it afterwards
-(`tools/xctrace/alignment.py`). For that each entry leaves its begin and end in nanoseconds of mach absolute time, which
+(`profilers/xctrace/alignment.py`). For that each entry leaves its begin and end in nanoseconds of mach absolute time, which
 is what CLOCK_UPTIME_RAW gives (clock_gettime(3) on macOS). What torch has on the GPU is waited for at both ends, so
 that what was launched before is over when the span begins, and what the region launched is over before it ends.
 
-The signpost is for the eyes, and a second way to find the region: `kdebug_signpost_start` and `_end` of libSystem
-(sys/kdebug_signpost.h), which the instrument Points of Interest shows as a region. Its number is that of the region's
-name, in the order in which regions were first entered; its arguments are the number of the entry, MARK, 0 and a
-colour. os_signpost would show the name, but takes it from the read-only strings of a compiled image, which Python has
+The signpost is for people who look at the trace, and a second way to find the region: `kdebug_signpost_start` and
+`_end` of libSystem (sys/kdebug_signpost.h), which the instrument Points of Interest shows as a region. Its number is
+that of the region's name, in the order in which regions were first entered; its arguments are the number of the entry,
+MARK, 0 and a colour. os_signpost would show the name, but takes it from the read-only strings of a compiled image, which Python has
 not. Where nobody traces, a signpost is a look at one flag. Where the symbols are absent, there is none.
 """
 
