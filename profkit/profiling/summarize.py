@@ -9,14 +9,13 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from profkit.analysis.metrics import derive, formula_table, has_formulas
-from profkit.analysis.targets import load_targets
 from profkit.core.errors import MachineError, UnreadableReport, UsageError
 from profkit.core.run_folder import FILE_NAME, read_run
 from profkit.core.types import Report, RunDocument, Workload
 from profkit.profilers.files import read_head
 from profkit.profilers.profiler import Conversion, Format
 from profkit.profilers.registry import explain, recognise_format
-from profkit.profiling.evaluate_targets import judge_document
+from profkit.profiling.evaluate_targets import judge_document, targets_for
 
 CONVERSION_SECONDS = 600.0
 
@@ -28,7 +27,7 @@ def summarize_report(path: Path, targets: Path | None = None) -> RunDocument:
     here could, and UsageError for a targets file that makes no sense.
     """
     document = _load(path)
-    return judge_document(document, load_targets(document.backend, targets, document.workload.name))
+    return judge_document(document, targets_for(document.backend, targets, document.workload.name))
 
 
 def read_judged(path: Path, targets: Path | None = None) -> RunDocument:
@@ -39,7 +38,7 @@ def read_judged(path: Path, targets: Path | None = None) -> RunDocument:
     document = _load(path)
     if targets is None and document.verdicts and document.summaries:
         return document
-    return judge_document(document, load_targets(document.backend, targets, document.workload.name))
+    return judge_document(document, targets_for(document.backend, targets, document.workload.name))
 
 
 def _load(path: Path) -> RunDocument:

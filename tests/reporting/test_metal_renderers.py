@@ -10,9 +10,8 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from profkit.analysis.targets import load_targets
 from profkit.core.types import MetalAbsent, MetalProcess, MetalTrace, MetalWork, RunDocument
-from profkit.profiling.evaluate_targets import judge_document
+from profkit.profiling.evaluate_targets import judge_document, targets_for
 from profkit.profiling.summarize import summarize_report
 from profkit.reporting import json as json_report
 from profkit.reporting import order
@@ -33,7 +32,7 @@ FOREIGN = re.compile(r"cuda|nvidia|\bwarps?\b|\bSMs?\b|\bncu\b|\bnsys\b|launch c
 
 
 def judged(document: RunDocument) -> RunDocument:
-    return judge_document(document, load_targets("mps"))
+    return judge_document(document, targets_for("mps"))
 
 
 def hostile() -> MetalTrace:

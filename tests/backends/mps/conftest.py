@@ -15,7 +15,7 @@ from profkit.core.progress import Silent
 from profkit.core.run_folder import read_run
 from profkit.core.types import Gpu, MetalTrace, PassResult, RunDocument
 from profkit.profilers.xctrace import find
-from profkit.profiling.profile import Request, profile_workload
+from profkit.profiling.profile import ProfileOptions, profile_workload
 from tests.xctrace_stand_in import Instruments, instruments
 
 MARKED = """
@@ -73,14 +73,13 @@ def mac_run(tmp_path: Path, mac: None, monkeypatch: pytest.MonkeyPatch) -> Calla
         **asked: Any,
     ) -> Run:
         if not every_table:  # each export is a process of its own, as on a Mac
-            for module in ("trace", "counters"):
-                monkeypatch.setattr(f"profkit.backends.mps.{module}.wanted_schemas", lambda: TABLES)
+            monkeypatch.setattr("profkit.backends.mps.passes.wanted_schemas", lambda: TABLES)
         xctrace = instruments(tmp_path, **(scenario or {}))
         for name, value in xctrace.env.items():
             monkeypatch.setenv(name, value)
         file = tmp_path / "workload.py"
         file.write_text(script)
-        request = Request(
+        request = ProfileOptions(
             (sys.executable, str(file)),
             backend="mps",
             passes=tuple(passes.split(",")) if passes else None,

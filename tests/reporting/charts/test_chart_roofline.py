@@ -7,7 +7,6 @@ from math import log10
 
 import pytest
 
-from profkit.analysis.summaries.compose import enrich
 from profkit.analysis.summaries.kernels import kernel_rows
 from profkit.analysis.summaries.roofline_points import (
     KernelsLeftOut,
@@ -17,6 +16,7 @@ from profkit.analysis.summaries.roofline_points import (
     roofline_of,
 )
 from profkit.core.types import RUN, Peaks, Reading, RunDocument, Source
+from profkit.profiling.evaluate_targets import enrich_document as enrich
 from profkit.profiling.summarize import summarize_report
 from profkit.reporting.charts.roofline import roofline_chart
 from tests import documents, gpu_documents

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.analysis.summaries.compose import enrich, summarize
 from profkit.core.types import (
     GpuTrace,
     Kernel,
@@ -21,6 +20,8 @@ from profkit.core.types import (
     Verdict,
     Workload,
 )
+from profkit.profiling.evaluate_targets import enrich_document as enrich
+from profkit.profiling.evaluate_targets import summarize_document as summarize
 from profkit.profiling.summarize import summarize_report
 from profkit.reporting.html import (
     distribution_part,
