@@ -146,24 +146,27 @@ def _rendered(
         case "json":
             yield _json(documents, faults, alone=len(wish.sources) == 1)
         case "junit":
-            from profkit.reporting.run_junit import render as junit
+            from profkit.reporting import junit
+            from profkit.reporting.views.run import view
 
-            yield junit(documents, strict=wish.strict)
+            yield junit.render(list(map(view, documents)), strict=wish.strict)
         case "markdown":
-            from profkit.reporting.markdown import STEP_SUMMARY
+            from profkit.reporting import markdown
             from profkit.reporting.markdown_text import block
-            from profkit.reporting.run_markdown import render as markdown
+            from profkit.reporting.views.run import view
 
+            limit = markdown.STEP_SUMMARY // max(1, len(documents))
             for document in documents:
                 swept = _digest(document, color=False)
-                yield block(swept) if swept else markdown(document, STEP_SUMMARY // max(1, len(documents)))
+                yield block(swept) if swept else markdown.render(view(document), limit)
         case "html":
             yield _page(documents[0], wish, progress)
         case _:
-            from profkit.reporting.run_terminal import render as terminal
+            from profkit.reporting import terminal
+            from profkit.reporting.views.run import view
 
             for number, document in enumerate(documents):
-                yield ("\n" if number else "") + (_digest(document) or terminal(document))
+                yield ("\n" if number else "") + (_digest(document) or terminal.render(view(document)))
 
 
 def _digest(document: RunDocument, *, color: bool | None = None) -> str:
@@ -180,17 +183,18 @@ def _page(document: RunDocument, wish: Wish, progress: Progress) -> str:
     """
     from profkit.reporting.exports.sources import find_sources, is_document
     from profkit.reporting.exports.speedscope import stacks_of
-    from profkit.reporting.html.collect import extras_of
-    from profkit.reporting.html.run_page import render
+    from profkit.reporting.extras import extras_of
+    from profkit.reporting.html.page import render
+    from profkit.reporting.views.run import view
 
     source = wish.sources[0]
     folder = source.parent if source.name == FILE_NAME else source
     is_run = (folder / FILE_NAME).is_file()
-    extras = extras_of(folder if is_run else None, document)
+    extras = extras_of(folder if is_run else None)
     if not is_run and not is_document(source):  # exporting one twice would take minutes
         extras = replace(extras, stacks=stacks_of(find_sources(source), progress))
     beside = wish.output is not None and wish.output.absolute().parent == folder.absolute()
-    return render(document, extras if beside else replace(extras, files=()))
+    return render(view(document, extras=extras if beside else replace(extras, files=())))
 
 
 def _json(documents: Sequence[RunDocument], faults: Sequence[ProfkitError], *, alone: bool) -> str:

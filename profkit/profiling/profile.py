@@ -25,8 +25,9 @@ from profkit.profiling.evaluate_targets import judge_document
 from profkit.profiling.live_run import LiveRun
 from profkit.profiling.recording.step import require_space
 from profkit.profiling.workload import describe, seems_gpu, seems_marked, seems_mps
+from profkit.reporting import markdown
 from profkit.reporting.html.write import write_page
-from profkit.reporting.run_markdown import render as render_markdown
+from profkit.reporting.views import run as run_view
 
 PASSES = get_args(PassName)
 # Wall seconds for warm-up and samples in one process, where the user names none.
@@ -123,7 +124,7 @@ def profile_workload(request: Request, progress: Progress) -> tuple[RunDocument,
 def _tell(document: RunDocument, folder: Path) -> str | None:
     """Write run.json and the reports beside it; why there is no report.html, or None. Raises MachineError."""
     write_run(folder, document)
-    _write_text(folder / "report.md", render_markdown(document))
+    _write_text(folder / "report.md", markdown.render(run_view.view(document)))
     return write_page(folder, document)
 
 

@@ -15,8 +15,9 @@ from profkit.profilers.redact import OUTPUT, Redactor, Removed
 from profkit.profilers.scrub import is_text, scrub_report, scrub_text
 from profkit.profiling.scrub import sweep as sweeps
 from profkit.profiling.scrub.document import names_of, scrub_document
+from profkit.reporting import markdown
 from profkit.reporting.html.write import write_page
-from profkit.reporting.run_markdown import render as render_markdown
+from profkit.reporting.views import run as run_view
 
 # What profkit itself leaves beside the tools' reports: its own records, and the two forms of a flame graph.
 _OURS = re.compile(
@@ -171,5 +172,5 @@ def _write(document: dict[str, Any], output: Path, left_out: set[str]) -> None:
     if (output / sweeps.FILES[0]).is_file():  # its views are those of a sweep
         return
     made = from_json(document)
-    (output / "report.md").write_text(render_markdown(made), encoding="utf-8")
+    (output / "report.md").write_text(markdown.render(run_view.view(made)), encoding="utf-8")
     write_page(output, made)

@@ -6,9 +6,11 @@ import re
 from collections.abc import Sequence
 
 from profkit.core.types import Json
-from profkit.reporting.chart_blocks import Charts, NoChart
+from profkit.reporting.chart_blocks import Charts, FlameGraph, NoChart, SortableTable
+from profkit.reporting.charts.flame import flame_data
 from profkit.reporting.html.drawings import svg_of
 from profkit.reporting.html.escape import Html, element, link, prose, text, together
+from profkit.reporting.html.graphs import flame_html, table_data, table_html
 from profkit.reporting.view import (
     Annotations,
     Block,
@@ -23,6 +25,7 @@ from profkit.reporting.view import (
     Items,
     Paragraph,
     Section,
+    Sourced,
     Span,
     Status,
     Statuses,
@@ -146,6 +149,19 @@ class PageBlocks:
                 return self._charts(block)
             case NoChart():
                 return self._no_chart(block)
+            case SortableTable():
+                self.need("kernels")
+                made = table_html(block, self.number, self.text)
+                self.data |= table_data(block, self.number)
+                return made
+            case FlameGraph():
+                self.need("charts", "flame")
+                data = self.data.setdefault("flame-data", [])
+                assert isinstance(data, list)
+                data.append(flame_data(block.flame))
+                return flame_html(block)
+            case Sourced():
+                return self.body(block.blocks)
             case Cases() | Annotations():
                 return Html("")
         drawn = svg_of(block, self.number)
@@ -158,7 +174,7 @@ class PageBlocks:
         self._level = min(6, level + 1)
         inside = together(map(self.block, section.blocks))
         self._level = level
-        if not inside and not section.headline:
+        if not inside and (section.repeats or not section.headline):
             return Html("")
         if level > 2:
             return self._inner_section(section, inside)
@@ -275,16 +291,23 @@ class PageBlocks:
         if not row.below:
             return Html("")
         if not title:
-            return together(piece for text in row.below for piece in (Html("<br>"), self.text(text)))
+            return together(piece for text in row.below for piece in (element("br"), self.text(text)))
         lines = [element("li", self.text(text)) for text in row.below]
         return element("details", element("summary", title), element("ul", *lines))
 
     def _charts(self, charts: Charts) -> Html:
-        drawn = [(chart, svg_of(chart, self.number)) for chart in charts.charts]
-        boxes = [element("figure", Html(svg), class_="chart-box") for _, svg in drawn if svg is not None]
         self.need("charts")
+        others, boxes = [], []
+        for chart in charts.charts:
+            svg = svg_of(chart, self.number)
+            if svg is not None:
+                boxes.append(element("figure", Html(svg), class_="chart-box"))
+            elif isinstance(chart, FlameGraph):
+                others.append(self.block(chart))
+        if not boxes:
+            return together(others)
         note = element("p", prose(charts.note), class_="note") if charts.note else ""
-        return together((element("div", *boxes, class_="charts"), note)) if boxes else Html("")
+        return together((element("div", *boxes, class_="charts"), note, *others))
 
     def _no_chart(self, block: NoChart) -> Html:
         """Why there is no chart; a line to type as such, advice in words as words."""

@@ -26,7 +26,7 @@ Light = tuple[float, float, float]
 
 def themes() -> list[tuple[str, list[str]]]:
     """The paper and the first four colours of each theme."""
-    sheet = (ROOT / "profkit" / "reports" / "html" / "assets" / "style.css").read_text(encoding="utf-8")
+    sheet = (ROOT / "profkit" / "reporting" / "html" / "assets" / "style.css").read_text(encoding="utf-8")
     papers = re.findall(r"--paper:(#\w{6})", sheet)
     colours = re.findall(r"--c1:(#\w{6});--c2:(#\w{6});--c3:(#\w{6});--c4:(#\w{6})", sheet)
     return list(zip(papers, map(list, colours), strict=True))

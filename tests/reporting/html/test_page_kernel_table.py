@@ -9,9 +9,9 @@ import pytest
 
 from profkit.core.formatting import quantity
 from profkit.core.types import RunDocument
-from profkit.reporting.html.run_page import render
 from tests import documents, page_documents
 from tests.reporting.html.conftest import Show
+from tests.reporting.shown import run_page as render
 
 LIVE = "#kernel-table tbody.live tr[data-at]"
 
