@@ -17,8 +17,7 @@ from profkit.core.types import SampleSet
 from profkit.hardware import nvml
 from profkit.runtime.passes.device_clock import open_clock
 from profkit.runtime.passes.device_samples import DeviceCalls
-from profkit.runtime.passes.device_timing import time_on_device
-from profkit.runtime.passes.device_watch import Watch
+from profkit.runtime.passes.device_timing import DeviceWatch, time_on_device
 from profkit.runtime.region.cuda_driver import Driver
 from tests.simulated_clock import put_in_place
 
@@ -76,7 +75,7 @@ class Device:
     ) -> SampleSet:
         with open_clock(self.driver) as clock:
             calls = DeviceCalls(fn, clock, setup, cold=cold, graph=graph)
-            return time_on_device(calls, Watch(address), precision=0.05, budget=budget)
+            return time_on_device(calls, DeviceWatch(address), precision=0.05, budget=budget)
 
 
 @pytest.fixture

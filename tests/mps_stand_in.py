@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from profkit.runtime.passes import clocks
+from profkit.runtime.passes import benchmark
 from profkit.runtime.passes import mps_timing as mps_timing  # imported before its clock is replaced
 from tests.simulated_clock import put_in_place
 
@@ -45,8 +45,10 @@ def torch(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
         module.state.now = 0.0
         put_in_place(monkeypatch, module.clock)
         monkeypatch.setitem(sys.modules, "torch", module)
-        monkeypatch.setattr(clocks, "driver_in_use", lambda: None)  # other tests load a CUDA that stands in
-        monkeypatch.setattr(clocks, "uses_cuda", lambda: False)
+        monkeypatch.setattr(
+            benchmark, "driver_in_use", lambda: None
+        )  # other tests load a CUDA that stands in
+        monkeypatch.setattr(benchmark, "uses_cuda", lambda: False)
         return module
 
     return put

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from profkit.core import types as model
-from profkit.regression.nightly.document import SCHEMA
+from profkit.regression.nightly.reports import NIGHT_SCHEMA
 from tests.run_schema import _object
 
 PUBLISHED = Path(__file__).resolve().parent.parent / "profkit" / "core" / "schema" / "night.schema.json"
@@ -20,11 +20,11 @@ def schema() -> dict[str, Any]:
     """The whole schema, draft 2020-12."""
     kinds: dict[str, Any] = {}
     top = _object(model.Night, kinds)
-    top["properties"] = {"schema": {"const": SCHEMA}, **top["properties"]}
+    top["properties"] = {"schema": {"const": NIGHT_SCHEMA}, **top["properties"]}
     top["required"] = ["schema", "id", "name", "started", "outcome", "reason", "exit_code", "workloads"]
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": f"{SCHEMA}: one nightly",
+        "title": f"{NIGHT_SCHEMA}: one nightly",
         "description": "Fields may be added; a reader passes over what it does not know.",
         **top,
         "$defs": dict(sorted(kinds.items())),

@@ -10,7 +10,7 @@ from math import exp, sqrt
 from pathlib import Path
 
 from profkit.core.types import CaseResult, GridPoint, RunDocument, SweepDocument
-from profkit.kernels.sweep.as_run import run_of
+from profkit.kernels.sweep.outputs import run_of
 
 TWINS = Path(__file__).resolve().parent / "data" / "sweeps" / "twins.csv.gz"
 NAMES = ("a1", "a4", "a4b", "b1", "b4")

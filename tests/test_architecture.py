@@ -19,18 +19,9 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 LONGEST = 450  # lines
 TOO_FULL = {
     "profilers",
-    "analysis/summaries",
-    "analysis/timeline",
-    "kernels/sweep",
-    "kernels/operations",
-    "profilers/nsys",
-    "profilers/xctrace",
     "reporting",
     "reporting/charts",
     "reporting/html",
-    "regression/nightly",
-    "regression/history",
-    "regression/compare/causes",
 }  # to be merged; only ever shorter
 HEAVY = {"torch", "triton", "numpy", "psutil", "yaml", "rich", "capstone", "pyarrow", "typer", "jinja2"}
 # typer makes the options; process_tree is itself loaded when the first child is started.
@@ -40,8 +31,7 @@ BENCH = (
     "kernels/operations/cuda/",
     "kernels/operations/triton/",
     "kernels/sweep/bench",
-    "kernels/sweep/memory",
-    "kernels/sweep/roofs",
+    "kernels/sweep/device.py",
     "kernels/sweep/settings",
 )
 LATE = ("profkit.core.process_tree",)

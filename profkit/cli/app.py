@@ -9,6 +9,7 @@ from profkit.cli import (
     compare,
     doctor,
     history,
+    history_change,
     nightly,
     profile,
     record,
@@ -35,6 +36,7 @@ check.add_to(app)
 compare.add_to(app)
 report.add_to(app)
 history.add_to(app)
+history_change.add_to(history.history)
 nightly.add_to(app)
 doctor.add_to(app)
 sweep.add_to(app)

@@ -59,20 +59,23 @@ def compare(
 ) -> None:
     """Say what is different between two runs, whether it is real, and why."""
     from profkit.cli.progress import if_long
-    from profkit.profiling.summarize import examine
+    from profkit.profiling.summarize import summarize_report
+    from profkit.regression.compare import CompareOptions
     from profkit.regression.compare import compare as compare_documents
 
-    wanted, meant = _metrics(metric or []), _fields(across or [])
-    share = _share(floor)
+    options = CompareOptions(
+        force=force,
+        across=_fields(across or []),
+        metrics=_metrics(metric or []),
+        floor=_share(floor),
+        paths=(str(baseline), str(candidate)),
+    )
     with if_long("baseline", str(baseline)):
-        before = examine(baseline)
+        before = summarize_report(baseline)
     with if_long("candidate", str(candidate)):
-        after = examine(candidate)
+        after = summarize_report(candidate)
     with if_long("compare", "what differs, and why"):
-        paths = str(baseline), str(candidate)
-        found = compare_documents(
-            before, after, force=force, across=meant, metrics=wanted, floor=share, paths=paths
-        )
+        found = compare_documents(before, after, options)
         text = _text(found, format)
     put(text)
     raise typer.Exit(exit_code(found, strict=strict))
@@ -80,13 +83,13 @@ def compare(
 
 def exit_code(found: Comparison, *, strict: bool) -> int:
     """1 regressed; 5 ambiguous or refused, with `strict` also where a metric that decides is open; else 0."""
-    from profkit.regression.compare import deciding
+    from profkit.regression.compare import deciding_changes
 
     if found.outcome == "regressed":
         return 1
     if found.outcome in ("ambiguous", "refused"):
         return 5
-    if strict and any(change.word == "ambiguous" for change in deciding(found.changes)):
+    if strict and any(change.word == "ambiguous" for change in deciding_changes(found.changes)):
         return 5
     return 0
 

@@ -1,4 +1,4 @@
-"""`profkit history`: runs over time. Each verb reads its arguments, makes one call and prints."""
+"""`profkit history`: runs over time. The verbs that add runs and read them; `history_change` has the others."""
 
 from __future__ import annotations
 
@@ -7,32 +7,49 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from profkit.cli.history_options import CommitOption, HistoryOption, QuietOption, SinceOption, WorkloadOption
 from profkit.cli.options import FormatOption, OutputFormat, put, put_view
 
 if TYPE_CHECKING:
-    from profkit.regression.store import Remembered
-
-EXAMPLES = """
-Example:  profkit history add reports/*/  then  profkit history trend gated_mlp
-"""
+    from profkit.regression.store import AddResult
 
 history = typer.Typer(
     name="history",
     help="Runs over time, in one SQLite file: reports/history.sqlite, or what --history or PROFKIT_HISTORY names.",
     no_args_is_help=True,
-    epilog=EXAMPLES,
+    epilog="Example:  profkit history add reports/*/  then  profkit history trend gated_mlp",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+HistoryOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--history", help="The file (default: $PROFKIT_HISTORY, else reports/history.sqlite).", metavar="FILE"
+    ),
+]
+WorkloadOption = Annotated[str | None, typer.Option("--workload", "-w", help="Only of this workload.")]
+BackendOption = Annotated[str | None, typer.Option("--backend", help="Only of this backend.")]
+MachineOption = Annotated[
+    str | None, typer.Option("--machine", help="Only of this machine: its id, or the beginning of it.")
+]
+SinceOption = Annotated[
+    str | None,
+    typer.Option("--since", help="From when on: 2026-11-01, or a span: 30d, 12w, 1y.", metavar="WHEN"),
+]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Say only what went wrong.")]
+SeriesArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        help="WORKLOAD, WORKLOAD:METRIC or WORKLOAD:METRIC:SCOPE, with * and ? (default: the time of all).",
+        metavar="[SERIES]...",
+    ),
+]
+EntryArgument = Annotated[
+    str, typer.Argument(help="A run: its id, the beginning of it, or `last`.", metavar="ENTRY")
+]
 
 
 def add_to(app: typer.Typer) -> None:
     """Register the verb and its own verbs."""
-    from profkit.cli import history_change, history_replay, history_trend
-
-    history_trend.add_to(history)
-    history_replay.add_to(history)
-    history_change.add_to(history)
     app.add_typer(history, name="history")
 
 
@@ -48,7 +65,10 @@ def add(
     workload: Annotated[
         str | None, typer.Option("--workload", "-w", help="Store them under this workload's name.")
     ] = None,
-    commit: CommitOption = None,
+    commit: Annotated[
+        str | None,
+        typer.Option("--commit", help="The git commit, where a file does not say it.", metavar="SHA"),
+    ] = None,
     night: Annotated[str | None, typer.Option("--night", help="The night that they belong to.")] = None,
     history: HistoryOption = None,
     format: FormatOption = OutputFormat.terminal,
@@ -57,65 +77,71 @@ def add(
     """Store runs, reports, and results of other benchmark tools."""
     from profkit.cli import print_fault
     from profkit.regression.history import open_history
-    from profkit.regression.store import remember
+    from profkit.regression.store import AddOptions, add_paths
 
-    def say(done: Remembered) -> None:
-        if done.fault is not None:
-            print_fault(done.fault)
+    def report(result: AddResult) -> None:
+        if result.fault is not None:
+            print_fault(result.fault)
         elif format is not OutputFormat.json and not quiet:
-            put(_line(done))
+            put(_line(result))
 
     with open_history(history) as store:
-        done = remember(store, paths, workload=workload, commit=commit, night=night, told=say)
+        results = add_paths(store, paths, AddOptions(workload, commit, night), report)
         where = str(store.path)
     if format is OutputFormat.json:
-        from profkit.reporting import json
-
-        rows = [
-            {
-                "path": str(one.path),
-                "entry": one.entry.id,
-                "added": one.added,
-                "workload": one.entry.workload,
-                "source": one.entry.source,
-                "started": one.entry.started,
-                "values": len(one.entry.values),
-                "left_out": one.entry.facts.get("left out"),
-            }
-            for one in done
-            if one.entry is not None
-        ]
-        errors = [
-            {"path": str(one.path), "message": one.fault.message, "fix": one.fault.fix}
-            for one in done
-            if one.fault is not None
-        ]
-        put(json.added(rows, errors, where))
-    faults = [one.fault for one in done if one.fault is not None]
+        put(_added_document(results, where))
+    faults = [result.fault for result in results if result.fault is not None]
     if faults:
         raise typer.Exit(faults[0].exit_code)
 
 
-def _line(done: Remembered) -> str:
+def _added_document(results: tuple[AddResult, ...], where: str) -> str:
+    from profkit.reporting import json
+
+    rows = [
+        {
+            "path": str(result.path),
+            "entry": result.entry.id,
+            "added": result.added,
+            "workload": result.entry.workload,
+            "source": result.entry.source,
+            "started": result.entry.started,
+            "values": len(result.entry.values),
+            "left_out": result.entry.facts.get("left out"),
+        }
+        for result in results
+        if result.entry is not None
+    ]
+    errors = [
+        {"path": str(result.path), "message": result.fault.message, "fix": result.fault.fix}
+        for result in results
+        if result.fault is not None
+    ]
+    return json.added(rows, errors, where)
+
+
+def _line(result: AddResult) -> str:
     from profkit.core.formatting import plural
     from profkit.reporting.plain_text import harmless
 
-    assert done.entry is not None
-    entry = done.entry
-    word = "added" if done.added else "known"
-    said = (
-        f"{word}  {entry.id[:8]}  {entry.workload} ({entry.source}) of {entry.started[:16].replace('T', ' ')}"
+    assert result.entry is not None
+    entry = result.entry
+    word = "added" if result.added else "known"
+    run = f"{entry.id[:8]}  {entry.workload} ({entry.source}) of {minute(entry.started)}"
+    if not result.added:
+        return harmless(f"{word}  {run}: was there already, nothing changed")
+    left_out = entry.facts.get("left out")
+    return harmless(
+        f"{word}  {run}: {plural(len(entry.values), 'value')}"
+        + (f"; left out: {left_out}" if left_out else "")
     )
-    left = entry.facts.get("left out") if done.added else None
-    more = f": {plural(len(entry.values), 'value')}" if done.added else ": was there already, nothing changed"
-    return harmless(said + more + (f"; left out: {left}" if left else ""))
 
 
 @history.command("list", epilog="Example:  profkit history list --workload gated_mlp --since 30d")
 def list_(
     workload: WorkloadOption = None,
-    backend: Annotated[str | None, typer.Option("--backend", help="Only of this backend.")] = None,
-    machine: Annotated[str | None, typer.Option("--machine", help="Only of this machine (its id).")] = None,
+    backend: BackendOption = None,
+    machine: MachineOption = None,
     since: SinceOption = None,
     outcome: Annotated[
         str | None,
@@ -127,17 +153,22 @@ def list_(
     format: FormatOption = OutputFormat.terminal,
 ) -> None:
     """The runs that are stored, the newest first."""
-    from profkit.cli.history_options import begin
-    from profkit.regression.history import open_history
+    from profkit.regression.history import HistoryFilter, open_history
     from profkit.reporting import json
     from profkit.reporting.views.history import view
 
+    chosen = HistoryFilter(
+        workload=workload,
+        backend=backend,
+        machine=machine,
+        since=since_time(since),
+        outcome=outcome,
+        night=night,
+        limit=limit,
+    )
     with open_history(history, read_only=True) as store:
         total = len(store.entries())
-        found = store.entries(
-            workload=workload, backend=backend, since=begin(since), outcome=outcome, night=night
-        )
-        found = tuple(one for one in found if machine is None or one.machine.startswith(machine))[-limit:]
+        found = store.entries(chosen)
         accepted, where = store.accepted(workload), str(store.path)
     if format is OutputFormat.json:
         put(json.history(found, accepted, where, total))
@@ -147,9 +178,7 @@ def list_(
 
 @history.command("show", epilog="Example:  profkit history show last")
 def show(
-    entry: Annotated[
-        str, typer.Argument(help="A run: its id, the beginning of it, or `last`.", metavar="ENTRY")
-    ] = "last",
+    entry: EntryArgument = "last",
     history: HistoryOption = None,
     format: FormatOption = OutputFormat.terminal,
 ) -> None:
@@ -164,3 +193,111 @@ def show(
         put(json.entry(found))
     else:
         put_view(entry_view(found), format)
+
+
+@history.command(
+    "trend",
+    epilog="Example:  profkit history trend 'gated_mlp:time.*' --since 90d\n\n"
+    "Change points of any series, one value a line or a CSV file:"
+    "  profkit history trend --from series.csv --format json",
+)
+def trend(
+    series: SeriesArgument = None,
+    source: Annotated[
+        Path | None,
+        typer.Option("--from", help="A text file with a series, instead of the history.", metavar="FILE"),
+    ] = None,
+    column: Annotated[str | None, typer.Option("--column", help="Of FILE: the column of the values.")] = None,
+    by: Annotated[
+        str | None, typer.Option("--by", help="Of FILE: the column of the builds; `none`: each row is one.")
+    ] = None,
+    backend: BackendOption = None,
+    machine: MachineOption = None,
+    since: SinceOption = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", "-n", min=1, help="Only the last so many values of each.")
+    ] = None,
+    history: HistoryOption = None,
+    format: FormatOption = OutputFormat.terminal,
+) -> None:
+    """Plot a metric over time, with its segments and the places where it changed."""
+    from profkit.core.errors import UsageError
+    from profkit.regression.history import HistoryFilter, open_history
+    from profkit.regression.trends import trend_of_file, trends_of
+    from profkit.reporting import json
+    from profkit.reporting.views.trend import view
+
+    if source is not None:
+        if series:
+            raise UsageError(
+                "a series comes from the history or from a file, not from both", "leave one of them out"
+            )
+        found, file = trend_of_file(source, column, by)
+        if format is OutputFormat.json:
+            put(json.trend_of_file(found, str(source), file.column, file.by, file.rows))
+        else:
+            put_view(view([found]), format)
+        return
+    if column is not None or by is not None:
+        raise UsageError("--column and --by speak of a file", "--from FILE")
+    chosen = HistoryFilter(backend=backend, machine=machine, since=since_time(since), limit=limit)
+    with open_history(history, read_only=True) as store:
+        trends = trends_of(store, tuple(series or ()), chosen)
+        where = str(store.path)
+    if format is OutputFormat.json:
+        put(json.trends(trends, where))
+    else:
+        put_view(view(trends), format)
+
+
+@history.command(
+    "replay",
+    epilog="Example:  profkit history replay gated_mlp:time.median\n\n"
+    "Would two nights in a row have been enough?"
+    "  profkit history replay gated_mlp --set nights=2 --set relative=3%",
+)
+def replay(
+    series: SeriesArgument = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", help="A rule: nights=2, relative=3%, sigmas=5, standing=note.", metavar="KEY=VALUE"
+        ),
+    ] = None,
+    backend: BackendOption = None,
+    since: SinceOption = None,
+    history: HistoryOption = None,
+    format: FormatOption = OutputFormat.terminal,
+) -> None:
+    """Decide the past again, night by night: what would have alarmed, and when."""
+    from profkit.regression.history import HistoryFilter, open_history
+    from profkit.regression.trends import replay_series, trends_of
+    from profkit.reporting import json
+    from profkit.reporting.views.replay import view
+
+    with open_history(history, read_only=True) as store:
+        trends = trends_of(
+            store, tuple(series or ()), HistoryFilter(backend=backend, since=since_time(since))
+        )
+        replays = replay_series(store, [trend.series for trend in trends], tuple(settings or ()))
+        where = str(store.path)
+    if format is OutputFormat.json:
+        put(json.replays(replays, where))
+    else:
+        put_view(view(replays), format)
+
+
+def minute(started: str) -> str:
+    """`2026-11-20 05:47` of an ISO 8601 time."""
+    return started[:16].replace("T", " ")
+
+
+def since_time(text: str | None) -> str | None:
+    """What `--since` means, as ISO 8601 in UTC. Raises UsageError."""
+    if text is None:
+        return None
+    from datetime import datetime, timezone
+
+    from profkit.regression.times import iso_time, parse_since
+
+    return iso_time(parse_since(text, datetime.now(timezone.utc)))

@@ -1,4 +1,4 @@
-"""The verbs of `profkit history` that change it, or write it elsewhere: accept, mark, prune, export."""
+"""The verbs of `profkit history` that change it, or write it elsewhere: accept, mark, prune, rescue, export."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from profkit.cli.history_options import HistoryOption, QuietOption, WorkloadOption, begin
+from profkit.cli.history import EntryArgument, HistoryOption, QuietOption, WorkloadOption, minute, since_time
 from profkit.cli.options import FormatOption, OutputFormat, put
 
 
@@ -40,29 +40,25 @@ def accept(
     history: HistoryOption = None,
     format: FormatOption = OutputFormat.terminal,
 ) -> None:
-    """Take a known change for the new normal: it begins an epoch, and is no regression from there on."""
+    """Take a known change for the new normal: a new segment begins, without a regression."""
     from profkit.regression.history import open_history
-    from profkit.regression.store import accept_change
+    from profkit.regression.store import AcceptOptions, accept_change
     from profkit.reporting.json import history_change
 
     with open_history(history, make_new=False) as store:
-        change, new = accept_change(store, workload, because, metric=metric, since=since, by=by)
+        change, new = accept_change(store, AcceptOptions(workload, because, metric, since, by))
         where = str(store.path)
+    what = f"{change.workload} {change.metric}" if change.metric else change.workload
     if format is OutputFormat.json:
         put(history_change("accept", where, {"accepted": change, "new": new}))
-        return
-    what = f"{change.workload} {change.metric}" if change.metric else change.workload
-    put(
-        f"accepted  {what} since {change.since}"
-        if new
-        else f"known  {what} was accepted since {change.since} already"
-    )
+    elif new:
+        put(f"accepted  {what} since {change.since}")
+    else:
+        put(f"known  {what} was accepted since {change.since} already")
 
 
 def mark(
-    entry: Annotated[
-        str, typer.Argument(help="A run: its id, the beginning of it, or `last`.", metavar="ENTRY")
-    ],
+    entry: EntryArgument,
     because: Annotated[
         str | None, typer.Option("--because", help="Why its values decide nothing.", metavar="WORDS")
     ] = None,
@@ -104,25 +100,22 @@ def prune(
     """Take runs out, and say which. What is meant must be said: --keep, --older-than, --workload."""
     from profkit.core.formatting import plural
     from profkit.regression.history import open_history
-    from profkit.regression.store import to_prune
+    from profkit.regression.store import PruneOptions, entries_to_prune
     from profkit.reporting.json import history_change
     from profkit.reporting.plain_text import harmless
 
     with open_history(history, read_only=dry_run, make_new=False) as store:
-        meant = to_prune(store, keep=keep, older_than=begin(older_than), workload=workload)
-        taken = 0 if dry_run else store.prune([entry.id for entry in meant])
+        chosen = entries_to_prune(store, PruneOptions(keep, since_time(older_than), workload))
+        taken = 0 if dry_run else store.prune([entry.id for entry in chosen])
         where, left = str(store.path), len(store.entries())
     if format is OutputFormat.json:
-        runs = [{"entry": one.id, "workload": one.workload, "started": one.started} for one in meant]
+        runs = [{"entry": run.id, "workload": run.workload, "started": run.started} for run in chosen]
         put(history_change("prune", where, {"dry_run": dry_run, "runs": runs, "taken": taken, "left": left}))
         return
     word = "would go" if dry_run else "gone"
-    lines = [
-        harmless(f"{word}  {one.id[:8]}  {one.workload} of {one.started[:16].replace('T', ' ')}")
-        for one in meant
-    ]
-    total = f"{plural(len(meant), 'run')} {word}, {left - (len(meant) if dry_run else 0)} stay in {where}"
-    put("\n".join([*lines, harmless(total)]))
+    lines = [f"{word}  {run.id[:8]}  {run.workload} of {minute(run.started)}" for run in chosen]
+    total = f"{plural(len(chosen), 'run')} {word}, {left - (len(chosen) if dry_run else 0)} stay in {where}"
+    put("\n".join(map(harmless, [*lines, total])))
 
 
 def rescue(
@@ -133,18 +126,18 @@ def rescue(
     """Write what is left of a damaged history into a new one, and say how much was lost."""
     from profkit.core.formatting import plural
     from profkit.regression.history import default_path
-    from profkit.regression.history.rescue import rescue as carry
+    from profkit.regression.history import rescue as rescuer
     from profkit.reporting.json import history_change
     from profkit.reporting.plain_text import harmless
 
     path = history if history is not None else default_path()
-    done = carry(path, to)
+    result = rescuer.rescue(path, to)
     if format is OutputFormat.json:
-        put(history_change("rescue", str(path), {"file": str(to), "rescued": done}))
+        put(history_change("rescue", str(path), {"file": str(to), "rescued": result}))
         return
-    runs = "nobody knows how many runs" if done.lost_runs is None else plural(done.lost_runs, "run")
-    lost = f"lost: {runs}, and {plural(done.lost_values, 'value')} of the others"
-    put(harmless(f"{plural(done.runs, 'run')} with {plural(done.values, 'value')} in {to}; {lost}"))
+    runs = "an unknown number of runs" if result.lost_runs is None else plural(result.lost_runs, "run")
+    lost = f"lost: {runs}, and {plural(result.lost_values, 'value')} of the others"
+    put(harmless(f"{plural(result.runs, 'run')} with {plural(result.values, 'value')} in {to}; {lost}"))
 
 
 def export(
@@ -159,14 +152,14 @@ def export(
     from profkit.cli.progress import progress_for
     from profkit.core.formatting import plural
     from profkit.regression.history import open_history
-    from profkit.regression.history.tables import export as write
+    from profkit.regression.history.tables import export_table
     from profkit.reporting.json import history_change
     from profkit.reporting.plain_text import harmless
 
     progress = progress_for(quiet=quiet)
     with open_history(history, read_only=True) as store:
         progress.begin("export", str(to))  # a year of 400 metrics a night takes four seconds
-        count = write(store, to, workload=workload, force=force)
+        count = export_table(store, to, workload=workload, force=force)
         progress.end(plural(count, "row"))
         where = str(store.path)
     if format is OutputFormat.json:

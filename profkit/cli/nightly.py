@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from profkit.core.progress import Progress
     from profkit.core.types import Night
     from profkit.regression.nightly.config import NightConfig
-    from profkit.regression.nightly.story import Wish
+    from profkit.regression.nightly.workflow import NightOptions
 
 EXAMPLES = """
 Example:  profkit nightly nightly.yaml
@@ -69,7 +69,7 @@ def nightly(
 ) -> None:
     """Profile a set of workloads, hold each against its past, and say in one report what changed."""
     from profkit.core.errors import UsageError
-    from profkit.regression.nightly.read_config import EXAMPLE, read_config
+    from profkit.regression.nightly.config import EXAMPLE, read_config
 
     if example:
         put(EXAMPLE.read_text(encoding="utf-8"))
@@ -77,70 +77,68 @@ def nightly(
     if config is None:
         raise UsageError("no configuration was given", "profkit nightly --example > nightly.yaml")
     from profkit.cli.progress import progress_for
-    from profkit.regression.nightly.story import Wish
+    from profkit.regression.nightly.workflow import NightOptions
 
     read = read_config(config, profiling=not runs)
-    wish = Wish(night, tuple(only or ()), strict)
+    options = NightOptions(night, tuple(only or ()), strict, tuple(runs or ()))
     progress = progress_for(quiet=quiet)
     if plan:
-        _plan(read, wish, format)
+        _plan(read, options, format)
         return
     if runs:
-        raise typer.Exit(_replay(read, wish, runs, progress, format))
-    raise typer.Exit(_tonight(read, wish, progress, format))
+        raise typer.Exit(_replay(read, options, progress, format))
+    raise typer.Exit(_tonight(read, options, progress, format))
 
 
-def _plan(config: NightConfig, wish: Wish, output: OutputFormat) -> None:
-    from profkit.regression.nightly.plan import plan_of, to_text
-    from profkit.regression.nightly.story import NIGHTS, chosen
+def _plan(config: NightConfig, options: NightOptions, output: OutputFormat) -> None:
+    from profkit.regression.nightly.plan import plan_night, plan_to_text
+    from profkit.regression.nightly.workflow import NIGHTS, choose_workloads
     from profkit.reporting.views.plan import night_view
 
-    made = plan_of(config, chosen(config, wish.only), config.output / NIGHTS)
+    plan = plan_night(config, choose_workloads(config, options.only), config.output / NIGHTS)
     if output is OutputFormat.json:
-        put(to_text(made))
+        put(plan_to_text(plan))
     else:
-        put_view(night_view(made), output)
+        put_view(night_view(plan), output)
 
 
-def _tonight(config: NightConfig, wish: Wish, progress: Progress, output: OutputFormat) -> int:
+def _tonight(config: NightConfig, options: NightOptions, progress: Progress, output: OutputFormat) -> int:
     from profkit.core.signals import hurried
-    from profkit.regression.nightly.story import run_night
-    from profkit.regression.nightly.write import annotated
+    from profkit.regression.nightly.reports import annotations_of
+    from profkit.regression.nightly.workflow import run_night
 
-    night, folder = run_night(config, wish, progress)
+    night, folder = run_night(config, options, progress)
     with hurried():  # a second Ctrl-C must not cost what the first one left
         _print(night, folder, output)
-        sys.stderr.write(annotated(config.notify, night))
+        sys.stderr.write(annotations_of(config.notify, night))
     return night.exit_code
 
 
-def _replay(
-    config: NightConfig, wish: Wish, runs: list[Path], progress: Progress, output: OutputFormat
-) -> int:
-    from profkit.regression.nightly.replay import replay, worst_code
-    from profkit.regression.nightly.write import annotated
+def _replay(config: NightConfig, options: NightOptions, progress: Progress, output: OutputFormat) -> int:
+    from profkit.regression.nightly.replay import replay_nights, worst_code
+    from profkit.regression.nightly.reports import annotations_of
     from profkit.reporting.views.replay import nights_view
 
-    nights, folder = replay(config, wish, runs, progress)
+    nights, folder = replay_nights(config, options, progress)
     code = worst_code(nights)
     if output is OutputFormat.json and len(nights) > 1:
-        from profkit.regression.nightly.document import many_to_text
+        from profkit.regression.nightly.reports import nights_to_text
 
-        put(many_to_text(nights, code))
+        put(nights_to_text(nights, code))
         return code
     if output is OutputFormat.terminal and len(nights) > 1:
         put_view(nights_view(nights), output)
         put("\n")
     _print(nights[-1], folder, output)
-    sys.stderr.write(annotated(config.notify, nights[-1]))
+    sys.stderr.write(annotations_of(config.notify, nights[-1]))
     return code
 
 
 def _print(night: Night, folder: Path, output: OutputFormat) -> None:
     if output is OutputFormat.json:
-        from profkit.regression.nightly.document import to_text
+        from profkit.regression.nightly.reports import night_to_text
 
-        put(to_text(night))
+        put(night_to_text(night))
     else:
         from profkit.reporting.views.night import view
 

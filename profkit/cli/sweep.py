@@ -12,7 +12,7 @@ from profkit.cli.options import FormatOption, OutputFormat, put
 
 if TYPE_CHECKING:
     from profkit.core.types import SweepDocument
-    from profkit.kernels.sweep.story import SweepRequest
+    from profkit.kernels.sweep.request import SweepRequest
 
 EXAMPLES = """
 Example:  profkit sweep --operations LayerNorm,GELU --batch 16,64 --sequence 512 --dimension 64,512
@@ -204,39 +204,39 @@ def sweep(
     ] = False,
 ) -> None:
     """Check and time operations over a grid of shapes, in every implementation, and show who wins where."""
-    from profkit.analysis.ranking.right import faulty
+    from profkit.analysis.ranking.ranking import faulty_cases
     from profkit.cli.progress import progress_for
-    from profkit.kernels.sweep.request import resumed, wanted
-    from profkit.kernels.sweep.wish import Wish
+    from profkit.kernels.sweep.journal import resumed
+    from profkit.kernels.sweep.request import SweepOptions, TimingOptions, make_request
 
-    choices = _choices(profile)
-    _can_end(results, again=again and resume is None)
+    choices = _parse_choices(profile)
+    _check_results(results, again=again and resume is None)
     if resume is not None:
-        _only_goes_on(context)
+        _check_resume(context)
         request = resumed(resume, again=again)
     else:
-        request = wanted(
-            operations=operations,
-            implementations=implementations,
-            batch=batch,
-            sequence=sequence,
-            dimension=dimension,
-            dtype=dtype,
-            direction=direction,
-            device=device.value,
-            gpus=gpus,
-            files=with_file or [],
-            wish=Wish(precision, budget, not warm, threads),
-            timeout=timeout,
-            output=output,
-            name=name,
-            make=not plan,
+        options = SweepOptions(
+            operations,
+            implementations,
+            batch,
+            sequence,
+            dimension,
+            dtype,
+            direction,
+            device.value,
+            gpus,
+            tuple(with_file or ()),
+            TimingOptions(precision, budget, not warm, threads),
+            timeout,
+            output,
+            name,
         )
+        request = make_request(options, make_folder=not plan)
     if plan:
         _show_plan(request, format)
         return
     from profkit.kernels.sweep.outputs import write_records
-    from profkit.kernels.sweep.story import run_sweep
+    from profkit.kernels.sweep.run import run_sweep
 
     progress = progress_for(quiet=quiet)
     document = run_sweep(request, progress)
@@ -247,24 +247,24 @@ def sweep(
     if results is not None:
         write_records(results, document)
     _show(document, request.folder, format, details=details)
-    if faulty(document):
+    if faulty_cases(document):
         raise typer.Exit(4)
 
 
-def _can_end(results: Path | None, *, again: bool) -> None:
+def _check_results(results: Path | None, *, again: bool) -> None:
     """Raises UsageError and MachineError for what would be told, or done, when hours have gone by."""
     from profkit.core.errors import UsageError
-    from profkit.kernels.sweep.outputs import ask_place
+    from profkit.kernels.sweep.outputs import check_writable
 
     if again:
         raise UsageError(
             "--again is for a sweep that is there already", "profkit sweep --resume FOLDER --again"
         )
     if results is not None:
-        ask_place(results)
+        check_writable(results)
 
 
-def _choices(text: str) -> tuple[tuple[str, int], ...]:
+def _parse_choices(text: str) -> tuple[tuple[str, int], ...]:
     """What --profile chooses. What profiles is loaded for it alone: no worker starts before."""
     if not text:
         return ()
@@ -273,7 +273,7 @@ def _choices(text: str) -> tuple[tuple[str, int], ...]:
     return choice(text)
 
 
-def _only_goes_on(context: typer.Context) -> None:
+def _check_resume(context: typer.Context) -> None:
     """Raises UsageError where --resume stands beside what the sweep has settled already: it would not be heeded."""
     from profkit.core.errors import UsageError
 

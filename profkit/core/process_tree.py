@@ -1,8 +1,11 @@
-"""The processes that descend from one child, however they hide: found, measured, and ended to the last.
+"""The process tree below one child, however its members hide: found, measured, and ended to the last one.
 
 A member may have left the child's session, or lost its parent (a daemon forks twice). Since profkit adopts orphans
 (Linux), it stays below profkit, and what started after the child and belongs to no other child is the child's. Where
 nobody can adopt them (macOS), an orphan is found while it is in the child's session, or was seen before.
+
+A tree is ended in one of two ways: `end` asks its members first, so that a profiler can finish its file; `kill` does
+not ask.
 """
 
 from __future__ import annotations
@@ -81,6 +84,16 @@ class Tree:
         if hurry.is_set():
             raise KeyboardInterrupt
         return others
+
+    def kill(self) -> None:
+        """Kill the child's session, and what it has started elsewhere, at once. Orphans in other sessions stay."""
+        self.look()
+        with contextlib.suppress(OSError):
+            os.killpg(self._pid, signal.SIGKILL)
+        for pid, born in self._seen.items():
+            with contextlib.suppress(psutil.Error):
+                if (process := psutil.Process(pid)).create_time() == born:
+                    process.kill()
 
     def forget(self) -> None:
         """The child has ended, and all that it started."""

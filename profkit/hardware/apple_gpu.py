@@ -29,8 +29,8 @@ class AppleChip:
     """One chip as it is sold. `cores` None: its number of GPU cores is not known.
 
     `bandwidth` (bytes/s), `clock` (Hz) and `flops` (FP32, FLOP/s: cores x 128 ALUs x 2 x clock) are None where they
-    are not known, or depend on a number of cores that is not known; then the pairs have the least and the most that
-    any configuration has, and `reason` says why. `..._checked` False: what is made of it is an estimate, since it is
+    are not known, or depend on a number of cores that is not known; then `reason` says why.
+    `..._checked` False: what is made of it is an estimate, since it is
     one report's, or worked out of a neighbour.
     """
 
@@ -39,12 +39,8 @@ class AppleChip:
     bandwidth: float | None
     clock: float | None
     flops: float | None
-    bandwidth_range: tuple[float, float]
-    flops_range: tuple[float, float] | None
     bandwidth_checked: bool
     flops_checked: bool
-    bandwidth_from: str
-    clock_from: str | None
     reason: str | None = None
     fix: str | None = None
 
@@ -97,12 +93,11 @@ def _table() -> Mapping[str, Mapping[str, Any]]:
 def _chip(name: str, row: Mapping[str, Any], cores: int | None) -> AppleChip:
     sold = {int(one["cores"]): float(one["bandwidth"]) for one in row["configurations"]}
     clock = float(row["clock"]) if row.get("clock") else None
-    widths = (min(sold.values()), max(sold.values()))
+    widths = set(sold.values())
     listed = cores in sold
     # A number of cores that is not listed says nothing where the bandwidth depends on it.
-    bandwidth = sold[cores] if cores is not None and listed else widths[0] if widths[0] == widths[1] else None
+    bandwidth = sold[cores] if cores is not None and listed else widths.pop() if len(widths) == 1 else None
     flops = cores * ALUS * 2 * clock if cores is not None and listed and clock is not None else None
-    span = None if clock is None else (min(sold) * ALUS * 2 * clock, max(sold) * ALUS * 2 * clock)
     reason, fix = _explain_unknown(name, sold, cores, bandwidth, clock)
     return AppleChip(
         name,
@@ -110,12 +105,8 @@ def _chip(name: str, row: Mapping[str, Any], cores: int | None) -> AppleChip:
         bandwidth,
         clock,
         flops,
-        widths,
-        span,
         (listed or cores is None) and "bandwidth" in row["checked"],
         listed and "clock" in row["checked"],
-        str(row["bandwidth_from"]),
-        str(row["clock_from"]) if row.get("clock_from") else None,
         reason,
         fix,
     )
@@ -176,11 +167,9 @@ def parse_ioreg(content: bytes) -> tuple[Gpu, ...]:
         entries = plistlib.loads(content)
     except Exception:  # plistlib raises what expat, binascii and int() raise; to us it is no answer
         return ()
-    return (
-        tuple(_accelerator(entry) for entry in entries if isinstance(entry, dict))
-        if _is_list(entries)
-        else ()
-    )
+    if not isinstance(entries, list):
+        return ()
+    return tuple(_accelerator(entry) for entry in entries if isinstance(entry, dict))
 
 
 def parse_displays(content: bytes) -> tuple[Gpu, ...]:
@@ -229,10 +218,6 @@ def explain_missing_specification(gpu: Gpu) -> Fault | None:
     return Fault(chip.reason, chip.fix) if chip.reason is not None else None
 
 
-def _is_list(entries: object) -> bool:
-    return isinstance(entries, list)
-
-
 def _accelerator(entry: Mapping[str, Any]) -> Gpu:
     chip = _CHIP.search(str(entry.get("IOClass", "")))
     name = _registry_text(entry.get("model"))
@@ -264,6 +249,4 @@ def _core_count(value: object) -> int | None:
         value = int.from_bytes(value, "little")
     if isinstance(value, str) and value.strip().isdecimal() and len(value) < 9:
         value = int(value)
-    return (
-        value if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= _CORES_MOST else None
-    )
+    return value if type(value) is int and 0 < value <= _CORES_MOST else None

@@ -8,16 +8,22 @@ import platform
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 
 from profkit.core.types import DeviceMoment, Moment
 from profkit.hardware import container, macos, tree
-from profkit.hardware.gpu import call_within, list_devices
-from profkit.hardware.gpu_devices import visible_devices
+from profkit.hardware.gpu import call_within
+from profkit.hardware.gpu_devices import list_devices, visible_devices
 from profkit.hardware.machine import usable_cores
 from profkit.hardware.nvml import REASONS, SM_CLOCK, nvml_session
 
+_ROOT = Path("/")
 _WORK_SECONDS = 1e-3
+_CORES = 16  # whose clock is asked: on a large machine a file each would take longer than it is worth
+_ZONES = 32
+_DEVICE_SECONDS = 2.0  # a driver answers within milliseconds; one in trouble is not waited for
+_TEMPERATURE_GPU = 0  # nvmlTemperatureSensors_t
 
 
 @dataclass(frozen=True)
@@ -56,9 +62,6 @@ def _spin(steps: int) -> float:
     for step in range(steps):
         total += step
     return max(time.perf_counter() - start, 1e-9)
-
-
-_ROOT = Path("/")
 
 
 @dataclass(frozen=True)
@@ -172,33 +175,29 @@ def read_load(root: Path = _ROOT) -> float | None:
         with contextlib.suppress(OSError, AttributeError):
             return os.getloadavg()[0]
         return None
-    words = (tree.read_text(root, "proc/loadavg") or "").split()
-    try:
-        return float(words[0]) if words else None
-    except ValueError:
-        return None
+    return _first_number((tree.read_text(root, "proc/loadavg") or "").split())
 
 
 def read_pressure(root: Path = _ROOT) -> float | None:
     """avg10 of the `some` line of /proc/pressure/cpu, absent before Linux 4.20 or when PSI is off."""
     for line in (tree.read_text(root, "proc/pressure/cpu") or "").splitlines():
         if line.startswith("some "):
-            value = tree.parse_fields(line.replace(" ", "\n"), "=").get("avg10", "")
-            try:
-                return float(value)
-            except ValueError:
-                return None
+            return _first_number([word[6:] for word in line.split() if word.startswith("avg10=")])
     return None
+
+
+def _first_number(words: list[str]) -> float | None:
+    try:
+        return float(words[0]) if words else None
+    except ValueError:
+        return None
 
 
 def _turbo(root: Path) -> bool | None:
     """Whether clocks above the nominal one are allowed; two drivers tell it in two ways."""
     off = _switch(tree.read_number(root, "sys/devices/system/cpu/intel_pstate/no_turbo"))
-    return (
-        (not off)
-        if off is not None
-        else _switch(tree.read_number(root, "sys/devices/system/cpu/cpufreq/boost"))
-    )
+    boost = _switch(tree.read_number(root, "sys/devices/system/cpu/cpufreq/boost"))
+    return boost if off is None else not off
 
 
 def _switch(value: int | None) -> bool | None:
@@ -212,12 +211,6 @@ def _on_battery(root: Path) -> bool | None:
         if online is not None:
             return online == 0
     return None
-
-
-_CORES = 16  # whose clock is asked: on a large machine a file each would take longer than it is worth
-_ZONES = 32
-_DEVICE_SECONDS = 2.0  # a driver answers within milliseconds; one in trouble is not waited for
-_TEMPERATURE_GPU = 0  # nvmlTemperatureSensors_t
 
 
 def read_moment(when: str, devices: bool = False, root: Path = _ROOT) -> Moment:
@@ -258,27 +251,19 @@ def _mean_clock(root: Path, cores: tuple[int, ...]) -> float | None:
 
 def _temperature(root: Path) -> float | None:
     """Of the hottest zone, in degrees Celsius; the files are in thousandths."""
-    told = [
-        tree.read_number(root, f"sys/class/thermal/thermal_zone{number}/temp")
-        for number in range(_zones(root))
+    zones = (f"sys/class/thermal/thermal_zone{number}" for number in range(_ZONES))
+    values = [
+        tree.read_number(root, f"{zone}/temp") for zone in takewhile(lambda z: (root / z).is_dir(), zones)
     ]
-    known = [value / 1e3 for value in told if value is not None and 0 < value < 150_000]
-    return max(known, default=None)
-
-
-def _zones(root: Path) -> int:
-    number = 0
-    while number < _ZONES and (root / f"sys/class/thermal/thermal_zone{number}").is_dir():
-        number += 1
-    return number
+    return max((value / 1e3 for value in values if value and 0 < value < 150_000), default=None)
 
 
 def _throttled(root: Path, cores: tuple[int, ...]) -> int | None:
     """Times that the cores slowed themselves for heat since the machine was started (Intel only)."""
     place = "sys/devices/system/cpu/cpu{}/thermal_throttle/core_throttle_count"
     told = [tree.read_number(root, place.format(core)) for core in cores]
-    known = [count for count in told if count is not None]
-    return sum(known) if known else None
+    counts = [count for count in told if count is not None]
+    return sum(counts) if counts else None
 
 
 def _devices(environ: Mapping[str, str]) -> tuple[DeviceMoment, ...]:

@@ -1,15 +1,17 @@
-"""Devices as nvidia-smi lists them, their chips, and which of them a CUDA process may use."""
+"""The NVIDIA devices of this machine as the driver lists them, their chips, and which of them a process may use."""
 
 from __future__ import annotations
 
-import csv
-import shutil
-import subprocess
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from ctypes import c_void_p
+from dataclasses import dataclass, replace
 
 from profkit.core.types import Gpu
+from profkit.hardware.nvml import MEMORY_CLOCK, SM_CLOCK, Nvml, nvml_session
+
+# NVML_GPU_VIRTUALIZATION_MODE_VGPU: a guest with a part of a device; passed through (1) it is whole.
+_VGPU = 2
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,7 @@ class ListedGpu:
 def visible_gpus(devices: Sequence[ListedGpu], environ: Mapping[str, str]) -> tuple[Gpu, ...]:
     """The devices that a process with this environment sees, numbered as it numbers them."""
     return tuple(
-        _with_index(device.gpu, index) for index, device in enumerate(visible_devices(devices, environ))
+        replace(device.gpu, index=index) for index, device in enumerate(visible_devices(devices, environ))
     )
 
 
@@ -34,12 +36,6 @@ def visible_devices(devices: Sequence[ListedGpu], environ: Mapping[str, str]) ->
     listed = _in_cuda_order(devices, environ)
     asked = environ.get("CUDA_VISIBLE_DEVICES")
     return listed if asked is None else _asked_devices(asked, listed, devices)
-
-
-def _with_index(gpu: Gpu, index: int) -> Gpu:
-    from dataclasses import replace
-
-    return replace(gpu, index=index)
 
 
 def _in_cuda_order(devices: Sequence[ListedGpu], environ: Mapping[str, str]) -> list[ListedGpu]:
@@ -75,6 +71,82 @@ def _find_device(word: str, listed: list[ListedGpu], devices: Sequence[ListedGpu
     return next(iter(found.instances), None) if found.gpu.mig and found.instances else found
 
 
+# ------------------------------------------------------------ the driver's list
+
+
+def list_devices(virtual: str | None) -> tuple[ListedGpu, ...]:
+    """The devices in the order of the bus. Raises OSError where there is no library, NvmlError where it fails."""
+    with nvml_session() as library:
+        driver = library.text("nvmlSystemGetDriverVersion")
+        return tuple(_device(library, handle, driver, virtual) for handle in library.handles())
+
+
+def _device(library: Nvml, handle: c_void_p, driver: str | None, virtual: str | None) -> ListedGpu:
+    mig = library.mig_mode(handle)
+    if library.number("nvmlDeviceGetVirtualizationMode", handle) == _VGPU:
+        virtual = virtual or "vgpu"
+    pair = library.capability(handle)
+    capability = None if pair is None else f"{pair[0]}.{pair[1]}"
+    chip = chip_of(library.pci_device(handle), capability)
+    clock = _hertz(library.number("nvmlDeviceGetMaxClockInfo", handle, SM_CLOCK))
+    cores = library.number("nvmlDeviceGetNumGpuCores", handle)
+    power = library.number("nvmlDeviceGetEnforcedPowerLimit", handle)  # mW
+    gpu = Gpu(
+        library.text("nvmlDeviceGetName", handle) or "NVIDIA device",
+        capability=capability,
+        chip=chip,
+        multiprocessors=multiprocessors_of(cores, capability),
+        memory_bytes=library.memory(handle),
+        bandwidth=None if virtual == "vgpu" else _bandwidth(library, handle),
+        driver=driver,
+        max_clock=clock,
+        mig=mig,
+        virtual=virtual,
+        power_limit=power / 1000 if power else None,
+        clock_lock=_lock(library, handle, clock),
+    )
+    instances = tuple(
+        ListedGpu(
+            Gpu(
+                library.text("nvmlDeviceGetName", instance) or f"{gpu.name} MIG",
+                capability=capability,
+                chip=chip,
+                multiprocessors=library.mig_multiprocessors(instance),
+                memory_bytes=library.memory(instance),
+                driver=driver,
+                max_clock=clock,
+                mig=True,
+                virtual=virtual,
+            ),
+            library.text("nvmlDeviceGetUUID", instance) or "",
+        )
+        for instance in (library.mig_devices(handle) if mig else ())
+    )
+    return ListedGpu(
+        gpu, library.text("nvmlDeviceGetUUID", handle) or "", instances, (clock or 0.0) * (cores or 1)
+    )
+
+
+def _bandwidth(library: Nvml, handle: c_void_p) -> float | None:
+    clock = _hertz(library.number("nvmlDeviceGetMaxClockInfo", handle, MEMORY_CLOCK))
+    width = library.number("nvmlDeviceGetMemoryBusWidth", handle)
+    return 2 * clock * width / 8 if clock and width else None
+
+
+def _lock(library: Nvml, handle: c_void_p, most: float | None) -> float | None:
+    """The application clock of the SMs, where it is set below the most that they can do."""
+    asked = _hertz(library.number("nvmlDeviceGetApplicationsClock", handle, SM_CLOCK))
+    return asked if asked and most and asked < most else None
+
+
+def _hertz(mhz: int | None) -> float | None:
+    return mhz * 1e6 if mhz else None
+
+
+# ------------------------------------------------------------ chips
+
+# PCI device numbers are given to chips in blocks, read off the PCI ID database (pci-ids.ucw.cz, 2026-08); the names are
+# those by which Nsight Compute knows the chips (`ncu --list-chips`).
 _BLOCKS: tuple[tuple[int, int, str], ...] = (  # first and last number
     (0x15F0, 0x15FF, "GP100"),
     (0x1D80, 0x1DFF, "GV100"),
@@ -137,122 +209,3 @@ def multiprocessors_of(cores: int | None, capability: str | None) -> int | None:
         return None
     each = _CORES.get(capability) or (128 if int(capability.partition(".")[0]) >= 9 else None)
     return cores // each if each and cores and cores % each == 0 else None
-
-
-FIELDS = (
-    "name",
-    "uuid",
-    "memory.total",
-    "driver_version",
-    "clocks.max.sm",
-    "mig.mode.current",
-    "pci.device_id",
-    "compute_cap",  # known to drivers from 2021 on
-)
-OLD_FIELDS = FIELDS[:-1]
-MIB = 1 << 20
-
-
-@dataclass(frozen=True)
-class SmiAnswer:
-    """What it printed on both streams, and whether it ended with 0."""
-
-    text: str
-    ok: bool
-
-
-def query_smi(fields: tuple[str, ...], timeout: float) -> SmiAnswer | None:
-    """One question to nvidia-smi; None where it is not there or does not answer in time."""
-    program = shutil.which("nvidia-smi") or shutil.which("/usr/lib/wsl/lib/nvidia-smi")
-    if program is None:
-        return None
-    argv = [program, f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits"]
-    try:
-        done = subprocess.run(
-            argv, capture_output=True, text=True, errors="replace", timeout=timeout, stdin=subprocess.DEVNULL
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return SmiAnswer(
-        f"{done.stdout}\n{done.stderr}".strip() if done.returncode else done.stdout, done.returncode == 0
-    )
-
-
-def smi_devices(timeout: float) -> tuple[ListedGpu, ...]:
-    """The devices as nvidia-smi lists them; none where it does not answer."""
-    for fields in (FIELDS, OLD_FIELDS):
-        answer = query_smi(fields, timeout)
-        if answer is not None and answer.ok:
-            return parse_smi(answer.text, fields)
-        if answer is None or "not a valid field" not in answer.text:
-            break
-    return ()
-
-
-def parse_smi(text: str, fields: tuple[str, ...]) -> tuple[ListedGpu, ...]:
-    """The rows of `--query-gpu --format=csv,noheader,nounits`; a row that does not fit is left out."""
-    found = []
-    try:
-        rows = list(csv.reader(text.splitlines(), skipinitialspace=True))
-    except csv.Error:  # a field of more than 128 KiB; before Python 3.11 also a NUL
-        return ()
-    for row in rows:
-        if len(row) != len(fields):
-            continue
-        told = {name: value.strip() for name, value in zip(fields, row, strict=True)}
-        capability = _smi_text(told.get("compute_cap"))
-        memory, clock = _smi_number(told["memory.total"]), _smi_number(told["clocks.max.sm"])
-        mig = _smi_text(told["mig.mode.current"])
-        gpu = Gpu(
-            told["name"],
-            capability=capability,
-            chip=chip_of(_pci(told["pci.device_id"]), capability),
-            memory_bytes=round(memory * MIB) if memory else None,
-            driver=_smi_text(told["driver_version"]),
-            max_clock=clock * 1e6 if clock else None,
-            mig=mig == "Enabled" if mig else None,
-        )
-        found.append(ListedGpu(gpu, told["uuid"], speed=clock or 0.0))
-    return tuple(found)
-
-
-# What nvidia-smi prints where it fails, and what it means. The first that fits counts.
-_TEXTS = (
-    ("Driver/library version mismatch", "mismatch"),
-    ("couldn't communicate with the NVIDIA driver", "not-loaded"),
-    ("GPU is lost", "lost"),
-    ("has fallen off the bus", "lost"),
-    ("Failed to initialize NVML: Unknown Error", "no-access"),
-    ("Insufficient Permissions", "no-access"),
-    ("No devices were found", "no-device"),
-    ("GPU access blocked by the operating system", "wsl"),
-)
-
-
-def smi_fault_kind(text: str) -> str | None:
-    """The kind of fault in nvidia-smi's words (see gpu_fault.FAULTS); None where it says nothing known."""
-    return next((kind for words, kind in _TEXTS if words in text), None)
-
-
-def _smi_text(value: str | None) -> str | None:
-    return (
-        None
-        if value is None or value in ("", "N/A", "[N/A]", "[Not Supported]", "[Unknown Error]")
-        else value
-    )
-
-
-def _smi_number(value: str) -> float | None:
-    try:
-        number = float(value)
-    except ValueError:
-        return None
-    return number if 0 < number < float("inf") else None
-
-
-def _pci(value: str) -> int | None:
-    """0x233510DE: the device in the upper half, NVIDIA in the lower."""
-    try:
-        return int(value, 16) >> 16
-    except ValueError:
-        return None

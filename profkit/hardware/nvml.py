@@ -23,11 +23,9 @@ REASONS = {
     0x40: "temperature, by the hardware",
     0x80: "power brake",
 }
-EVENT_REASONS = "nvmlDeviceGetCurrentClocksEventReasons"
-THROTTLE_REASONS = "nvmlDeviceGetCurrentClocksThrottleReasons"  # its name until 2023
-FUNCTION_NOT_FOUND = (
-    13  # also what `Nvml.number` answers internally where the driver is older than the function
-)
+# The second is its name until 2023.
+_REASONS_FUNCTIONS = ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons")
+FUNCTION_NOT_FOUND = 13  # also the answer of `Nvml.call` where the driver is older than the function
 
 
 class NvmlError(Exception):
@@ -45,13 +43,7 @@ class _Memory(ctypes.Structure):
 class _Attributes(ctypes.Structure):  # nvmlDeviceAttributes_t, of a MIG device
     _fields_ = (
         ("multiprocessors", ctypes.c_uint),
-        ("copy_engines", ctypes.c_uint),
-        ("decoders", ctypes.c_uint),
-        ("encoders", ctypes.c_uint),
-        ("jpegs", ctypes.c_uint),
-        ("ofas", ctypes.c_uint),
-        ("gpu_slices", ctypes.c_uint),
-        ("compute_slices", ctypes.c_uint),
+        ("engines_and_slices", ctypes.c_uint * 7),
         ("memory_mb", ctypes.c_ulonglong),
     )
 
@@ -59,9 +51,7 @@ class _Attributes(ctypes.Structure):  # nvmlDeviceAttributes_t, of a MIG device
 class _Pci(ctypes.Structure):  # nvmlPciInfo_t
     _fields_ = (
         ("legacy_bus_id", ctypes.c_char * 16),
-        ("domain", ctypes.c_uint),
-        ("bus", ctypes.c_uint),
-        ("device", ctypes.c_uint),
+        ("domain_bus_device", ctypes.c_uint * 3),
         ("device_id", ctypes.c_uint),  # device in the upper, vendor in the lower 16 bits
         ("subsystem", ctypes.c_uint),
         ("bus_id", ctypes.c_char * 32),
@@ -78,10 +68,6 @@ class Nvml:
         """The function's answer, FUNCTION_NOT_FOUND where this driver has no such function."""
         function: Callable[..., int] | None = getattr(self._library, name, None)
         return FUNCTION_NOT_FOUND if function is None else int(function(*arguments))
-
-    def has(self, name: str) -> bool:
-        """Whether this driver has the function."""
-        return getattr(self._library, name, None) is not None
 
     def number(self, name: str, *arguments: object, wide: bool = False) -> int | None:
         """The number that the function writes to its last argument; `wide` for one of 64 bits."""
@@ -106,16 +92,15 @@ class Nvml:
 
     def handles(self) -> list[ctypes.c_void_p]:
         """The devices in the order of their PCI addresses; one that is lost is left out."""
-        found = (self._handle("nvmlDeviceGetHandleByIndex_v2", index) for index in range(self.count()))
+        found = (self._handle("nvmlDeviceGetHandleByIndex_v2", index) for index in range(self._count()))
         return [handle for handle in found if handle is not None]
 
-    def count(self) -> int:
-        """How many devices the driver has, lost ones too."""
+    def _count(self) -> int:
         return self.number("nvmlDeviceGetCount_v2") or 0
 
     def first_error(self) -> int:
         """Why the first device does not answer; 0 where there is none, or where it does."""
-        if self.count() == 0:
+        if self._count() == 0:
             return 0
         return self.call("nvmlDeviceGetHandleByIndex_v2", 0, ctypes.byref(ctypes.c_void_p()))
 
@@ -166,8 +151,10 @@ class Nvml:
 
     def slowdowns(self, device: ctypes.c_void_p) -> int:
         """The bits of REASONS that hold now; 0 where the driver does not tell."""
-        name = EVENT_REASONS if self.has(EVENT_REASONS) else THROTTLE_REASONS
-        return (self.number(name, device, wide=True) or 0) & sum(REASONS)
+        for name in _REASONS_FUNCTIONS:
+            if (bits := self.number(name, device, wide=True)) is not None:
+                return bits & sum(REASONS)
+        return 0
 
     def _handle(self, name: str, *arguments: object) -> ctypes.c_void_p | None:
         handle = ctypes.c_void_p()
@@ -176,8 +163,7 @@ class Nvml:
 
 def open_nvml() -> Nvml:
     """The library, initialised; never shut down, it costs nothing. Raises OSError where there is none, NvmlError."""
-    library = _load()
-    found = Nvml(library)
+    found = Nvml(_load())
     if code := found.call("nvmlInit_v2"):
         raise NvmlError(code, found.error(code))
     return found

@@ -1,21 +1,16 @@
-"""Memory bandwidth with numpy: three kernels over arrays that no cache holds, best of many rounds.
+"""The machine's own limits, measured with numpy: memory bandwidth and float32 arithmetic, on one thread and on all.
 
-Bytes are counted as STREAM counts them (McCalpin): what the kernel reads and writes, copy 2N, add 3N. A
-plain store of a line that is not in the cache first reads that line (write-allocate), so copy and add really
-move up to 3N and 4N. `update` (b += a) reads what it then writes: its 3N is all it moves. That makes it the
-honest figure for a comparison with counted DRAM traffic, and on most machines the largest of the three.
+A best-of is the most that a plain kernel reached here and now. It is a lower bound of what the hardware can do
+(theory: channels * 8 bytes * MT/s, and cores * lanes * 2 per FMA unit * clock), and it falls when somebody else uses
+the machine. A share of it can be above 100 %, and then reads as "at the peak".
 
-Threads of numeric libraries: set by environment, since a loaded library keeps what it began with.
+Bytes are counted as STREAM counts them (McCalpin): what the kernel reads and writes, copy 2N, add 3N. A plain store of
+a line that is not in the cache first reads that line, so copy and add really move up to 3N and 4N. `update` (b += a)
+reads what it then writes: its 3N is all it moves, which makes it the one to hold counted DRAM traffic against.
 
-The machine's own limits, measured: memory bandwidth and float32 arithmetic, on one thread and on all.
-
-What a best-of is: the most that a plain kernel reached here and now. It is a lower bound of what the
-hardware can do (theory: channels * 8 bytes * MT/s, and cores * lanes * 2 per FMA unit * clock), and it falls
-when somebody else uses the machine. A share of it can be above 100 %, and then reads as "at the peak".
-
-numpy's matrix library fixes its number of threads when it is loaded. So each number of threads is measured in
-a process of its own: run `peaks_argv(n)` with `peaks_environment(n)`, hand its output to `read_peaks`, and
-join the answers of 1 and of all threads with `combine_peaks`.
+numpy's matrix library fixes its number of threads when it is loaded. So each number of threads is measured in a
+process of its own: run `peaks_argv(n)` with `peaks_environment(n)`, hand its output to `read_peaks`, and join the
+answers of 1 and of all threads with `combine_peaks`.
 """
 
 from __future__ import annotations
@@ -26,9 +21,8 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from profkit.core.errors import MachineError, UnreadableReport
 from profkit.core.types import Machine, Peaks
@@ -36,10 +30,9 @@ from profkit.hardware.container import available_memory
 from profkit.hardware.machine import read_machine
 from profkit.hardware.processor import data_caches
 
-if TYPE_CHECKING:
-    import numpy
-
-
+SCHEMA = "profkit.peaks/1"
+# Of the matrices. At 512 a product takes some ms, which drowns the call; beyond 2048 nothing is gained.
+SIZES = (512, 1024, 2048)
 MIB = 1024 * 1024
 LEAST_ARRAY = 64 * MIB
 MOST_ARRAY = 2048 * MIB  # only a server with hundreds of MiB of cache gets here, and touches it in parallel
@@ -73,12 +66,8 @@ def array_bytes(cache: int, available: int | None) -> tuple[int, str | None]:
             f"behind {cache // MIB} MiB of cache",
             "free memory, or raise the container's memory limit",
         )
-    if size < 2 * cache:
-        return (
-            size,
-            f"arrays of {size // MIB} MiB, of which a cache of {cache // MIB} MiB holds a part: too high",
-        )
-    return size, None
+    partly = f"arrays of {size // MIB} MiB, of which a cache of {cache // MIB} MiB holds a part: too high"
+    return size, partly if size < 2 * cache else None
 
 
 def measure_bandwidth(seconds: float, threads: int, cache: int, available: int | None) -> Bandwidth:
@@ -117,14 +106,11 @@ class _Part:
     def __init__(self, count: int) -> None:
         import numpy
 
-        self.a: numpy.ndarray[tuple[int], numpy.dtype[numpy.float32]] = numpy.empty(count, numpy.float32)
-        self.b = numpy.empty_like(self.a)
-        self.c = numpy.empty_like(self.a)
+        self.a, self.b, self.c = (numpy.empty(count, numpy.float32) for _ in range(3))
 
     def touch(self) -> None:
-        self.a.fill(1.0)
-        self.b.fill(0.0)
-        self.c.fill(0.0)
+        for array in (self.a, self.b, self.c):
+            array.fill(1.0)
 
 
 class _Team:
@@ -184,19 +170,10 @@ def blas_name() -> str:
     import numpy
 
     try:
-        told = numpy.show_config(mode="dicts")
-        blas = told["Build Dependencies"]["blas"]
+        blas = numpy.show_config(mode="dicts")["Build Dependencies"]["blas"]
         return f"{blas['name']} {blas['version']}"
     except (TypeError, KeyError):  # numpy before 1.26 only prints
         return "an unnamed BLAS"
-
-
-SCHEMA = "profkit.peaks/1"
-SIZES = (
-    512,
-    1024,
-    2048,
-)  # at 512 a product takes some ms, which drowns the call; beyond 2048 nothing is gained
 
 
 def measure_peaks(seconds: float = 2.0, threads: int = 1) -> Peaks:
@@ -213,8 +190,7 @@ def measure_peaks(seconds: float = 2.0, threads: int = 1) -> Peaks:
         raise MachineError(
             f"peaks are measured with numpy, which cannot be imported: {error}", "pip install numpy"
         ) from error
-    machine = read_machine()
-    cache = reachable_cache(machine, threads)
+    cache = reachable_cache(read_machine(), threads)
     method: list[str] = []
     bandwidth: float | None = None
     try:
@@ -235,24 +211,19 @@ def measure_peaks(seconds: float = 2.0, threads: int = 1) -> Peaks:
         )
     except MemoryError:
         method.append(f"no arithmetic on {threads} thread(s): out of memory")
-    told = "; ".join(method)
     if threads == 1:
-        return Peaks(bandwidth, None, flops, None, 1, told)
-    return Peaks(None, bandwidth, None, flops, threads, told)
+        return Peaks(bandwidth, None, flops, None, 1, "; ".join(method))
+    return Peaks(None, bandwidth, None, flops, threads, "; ".join(method))
 
 
 def combine_peaks(one: Peaks, every: Peaks) -> Peaks:
     """Join what one thread and what all threads reached. On a machine of one core pass the same twice."""
     if every.threads == 1:
-        return Peaks(
-            one.bandwidth_one, one.bandwidth_one, one.flops_f32_one, one.flops_f32_one, 1, one.method
-        )
-    return Peaks(
+        return replace(one, bandwidth_all=one.bandwidth_one, flops_f32_all=one.flops_f32_one)
+    return replace(
+        every,
         bandwidth_one=one.bandwidth_one,
-        bandwidth_all=every.bandwidth_all,
         flops_f32_one=one.flops_f32_one,
-        flops_f32_all=every.flops_f32_all,
-        threads=every.threads,
         method=f"{one.method}; {every.method}",
     )
 
@@ -261,7 +232,7 @@ def peaks_argv(threads: int, seconds: float = 2.0) -> tuple[str, ...]:
     """The command that measures with `threads` threads and prints JSON; run it with `peaks_environment`."""
     return (
         *(sys.executable, "-m", "profkit.hardware.peaks"),
-        *("--json", "--threads", str(threads), "--seconds", f"{seconds:g}"),
+        *("--threads", str(threads), "--seconds", f"{seconds:g}"),
     )
 
 
@@ -300,10 +271,9 @@ def read_peaks(text: str) -> Peaks:
 
 def reachable_cache(machine: Machine, threads: int) -> int:
     """Bytes of last-level cache that `threads` threads reach together: one per group of cores sharing it."""
-    levels = data_caches(machine)
-    if not levels:
+    if not machine.caches:
         return 0
-    last = levels[-1]
+    last = data_caches(machine)[-1]
     return last.size * math.ceil(min(threads, machine.cores) / max(1, last.shared))
 
 
@@ -323,20 +293,15 @@ def _measure_flops(seconds: float) -> tuple[float, int]:
         numpy.matmul(left, right, out=out)  # the library starts its threads and picks its kernel
         share = time.perf_counter() + max(0.0, deadline - time.perf_counter()) / 2
         while calls < 3 or time.perf_counter() < share:
-            spent = _seconds_of(lambda a=left, b=right, c=out: numpy.matmul(a, b, out=c))
+            start = time.perf_counter()
+            numpy.matmul(left, right, out=out)
+            spent = max(time.perf_counter() - start, 1e-9)
             if 2.0 * size**3 / spent > best:
                 best, best_size = 2.0 * size**3 / spent, size
             calls += 1
         if spent * 16 > deadline - time.perf_counter():
             break  # twice the size takes eight times as long
     return best, best_size
-
-
-def _seconds_of(call: object) -> float:
-    assert callable(call)
-    start = time.perf_counter()
-    call()
-    return max(time.perf_counter() - start, 1e-9)
 
 
 def _rate(name: str, value: object) -> float | None:
@@ -348,11 +313,10 @@ def _rate(name: str, value: object) -> float | None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Measure and print, for a process of its own. Exit 3 where this machine cannot."""
+    """Measure and print one JSON document, for a process of its own. Exit 3 where this machine cannot."""
     import argparse
 
     parser = argparse.ArgumentParser(prog="python -m profkit.hardware.peaks", description=main.__doc__)
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=2.0)
     asked = parser.parse_args(arguments)
@@ -361,7 +325,7 @@ def main(arguments: list[str] | None = None) -> int:
     except MachineError as error:
         print(json.dumps({"schema": SCHEMA, "error": error.message, "fix": error.fix}))
         return MachineError.exit_code
-    print(json.dumps({"schema": SCHEMA, **asdict(peaks)}) if asked.json else peaks.method)
+    print(json.dumps({"schema": SCHEMA, **asdict(peaks)}))
     return 0
 
 

@@ -133,9 +133,9 @@ def _environment(directive: Directive) -> dict[str, str]:
 
 def _recorded(folder: Path) -> tuple[float | None, str]:
     """Seconds the workload itself measured in its region, and what went wrong in it, in words."""
-    from profkit.runtime.region.record import decode
+    from profkit.runtime.region.record import decode_record
 
-    records = [decode(path.read_text("utf-8")) for path in folder.glob("record.*.json")]
+    records = [decode_record(path.read_text("utf-8")) for path in folder.glob("record.*.json")]
     seconds = [sum(region.seconds) for record in records for region in record.regions]
     if not seconds:
         return None, "the workload left no record of its region"

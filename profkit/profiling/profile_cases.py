@@ -7,18 +7,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from profkit.analysis.ranking.ranking import farthest, slowest
+from profkit.analysis.ranking.ranking import farthest_from_roofline, slowest_cases
 from profkit.core.errors import Interrupted, ProfkitError, UsageError
 from profkit.core.progress import Progress
 from profkit.core.types import CaseResult, SweepDocument
-from profkit.kernels.sweep.story import SweepRequest, amend
+from profkit.kernels.sweep.request import SweepRequest
+from profkit.kernels.sweep.run import update_case
 from profkit.profiling.profile import Request, profile_workload
 from profkit.sweep.one_case import command
 
 FOLDER = "profiles"
 _CHOICES: Mapping[str, Callable[[SweepDocument, int], tuple[CaseResult, ...]]] = {
-    "slowest": slowest,
-    "farthest": farthest,
+    "slowest": slowest_cases,
+    "farthest": farthest_from_roofline,
 }
 
 
@@ -73,7 +74,7 @@ def profile_cases(
                 continue
             folder = fault.run
         link = os.path.relpath(folder, request.folder)
-        document = amend(request, replace(result, profile=Path(link).as_posix()), progress)
+        document = update_case(request, replace(result, profile=Path(link).as_posix()), progress)
     return document
 
 
@@ -89,5 +90,5 @@ def _profile(request: SweepRequest, result: CaseResult, depth: str) -> Request:
         depth=depth,
         output=request.folder / FOLDER,
         name=f"{point.operation}-{result.implementation}-{point.shape}-{point.dtype}-{point.direction}",
-        cold=request.device == "cuda" and request.wish.cold,
+        cold=request.device == "cuda" and request.timing.cold,
     )

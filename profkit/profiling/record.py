@@ -20,7 +20,7 @@ from profkit.profilers.registry import all_profilers, explain, find_profiler
 from profkit.profiling.recording.marks import entered_region
 from profkit.profiling.recording.step import Recorded, record_step
 from profkit.profiling.workload import describe, seems_marked
-from profkit.runtime.passes.interpreter import python_version
+from profkit.runtime.passes.command import python_version
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The story of a history: runs, reports of any profiler and results of other benchmark tools, into the store."""
+"""What `profkit history` does: add runs, reports and results of other tools; accept changes; prune."""
 
 from __future__ import annotations
 
@@ -13,16 +13,45 @@ from profkit.core.errors import ProfkitError, UnreadableReport, UsageError
 from profkit.core.run_folder import FILE_NAME, is_run, read_run
 from profkit.core.types import Accepted, Entry
 from profkit.profilers.files import read_head
-from profkit.profilers.registry import is_folder_report, recognise_format
-from profkit.profiling.summarize import examine
-from profkit.regression.history import History, entry_of
+from profkit.profilers.registry import folder_format, recognise_format
+from profkit.profiling.summarize import summarize_report
+from profkit.regression.history import History, HistoryFilter, entry_of
 from profkit.regression.history.entry import ID_LENGTH
 from profkit.regression.history.imports import SOURCES, begins_like_json, import_file
-from profkit.regression.history.times import iso, stamp
+from profkit.regression.times import iso_time, microseconds
 
 
 @dataclass(frozen=True)
-class Remembered:
+class AddOptions:
+    """`profkit history add`: what stands for that which a file does not say, or says otherwise."""
+
+    workload: str | None = None
+    commit: str | None = None
+    night: str | None = None
+
+
+@dataclass(frozen=True)
+class AcceptOptions:
+    """`profkit history accept`. `since`: a run's id or a time; None: the last run of the workload."""
+
+    workload: str
+    because: str
+    metric: str | None = None
+    since: str | None = None
+    by: str | None = None
+
+
+@dataclass(frozen=True)
+class PruneOptions:
+    """`profkit history prune`: runs of `workload`, before `older_than`, not among the last `keep` of theirs."""
+
+    keep: int | None = None
+    older_than: str | None = None
+    workload: str | None = None
+
+
+@dataclass(frozen=True)
+class AddResult:
     """What became of one path: stored (`added`), there already, or not read (`fault`)."""
 
     path: Path
@@ -31,60 +60,60 @@ class Remembered:
     fault: ProfkitError | None = None
 
 
-def remember(
+def add_paths(
     history: History,
     paths: Sequence[Path],
-    *,
-    workload: str | None = None,
-    commit: str | None = None,
-    night: str | None = None,
-    told: Callable[[Remembered], None] | None = None,
-) -> tuple[Remembered, ...]:
-    """Store each path, and say of each what became of it; one that cannot be read does not cost the others.
+    options: AddOptions = AddOptions(),
+    report: Callable[[AddResult], None] | None = None,
+) -> tuple[AddResult, ...]:
+    """Store each path; one that cannot be read does not cost the others. `report` is called after each.
 
-    `workload` and `commit` stand for what a file does not say, or says otherwise. `told` hears of each at once.
     Raises MachineError where the history cannot be written.
     """
-    done = []
+    results = []
     for path in paths:
         try:
-            entry = entry_at(path, workload=workload, commit=commit, night=night)
+            entry = entry_at(path, options)
         except ProfkitError as fault:
-            done.append(Remembered(path, fault=fault))
+            results.append(AddResult(path, fault=fault))
         else:
-            done.append(Remembered(path, entry, history.add(entry)))
-        if told is not None:
-            told(done[-1])
-    return tuple(done)
+            results.append(AddResult(path, entry, history.add(entry)))
+        if report is not None:
+            report(results[-1])
+    return tuple(results)
 
 
-def entry_at(
-    path: Path, *, workload: str | None = None, commit: str | None = None, night: str | None = None
-) -> Entry:
-    """What a history keeps of a run's folder, a run.json, a profiler's report or another tool's result.
+def entry_at(path: Path, options: AddOptions = AddOptions()) -> Entry:
+    """What a history stores of a run's folder, a run.json, a profiler's report or another tool's result.
 
-    Told by content. Raises UnreadableReport (2) for what is none of these, and what `examine` raises for reports.
+    The kind is recognized by the content. Raises UnreadableReport (2) for what is none of these, and what `examine`
+    raises for reports.
     """
+    workload, commit = options.workload, options.commit
     if workload is not None and not workload.strip():
         raise UsageError("the name of the workload is empty", "-w NAME")
     if is_run(path):
         entry = entry_of(read_run(path), path=str(path))
-    elif path.is_dir() and not is_folder_report(path):
-        raise _folder(path)
+    elif path.is_dir() and folder_format(path) is None:
+        raise _folder_error(path)
     else:
-        found = None if path.is_dir() else _imported(path, workload, commit)
-        entry = found if found is not None else entry_of(examine(path), path=str(path), id=_content(path))
-    entry = entry if workload is None else renamed(entry, workload)
-    return replace(entry, commit=commit or entry.commit, night=night or entry.night)
+        found = None if path.is_dir() else _import_result(path, workload, commit)
+        entry = (
+            found
+            if found is not None
+            else entry_of(summarize_report(path), path=str(path), id=_content_id(path))
+        )
+    entry = entry if workload is None else with_workload(entry, workload)
+    return replace(entry, commit=commit or entry.commit, night=options.night or entry.night)
 
 
-def renamed(entry: Entry, workload: str) -> Entry:
+def with_workload(entry: Entry, workload: str) -> Entry:
     """The entry under another workload's name, its values too."""
     values = tuple(replace(value, key=replace(value.key, workload=workload)) for value in entry.values)
     return replace(entry, workload=workload, values=values)
 
 
-def _imported(path: Path, workload: str | None, commit: str | None) -> Entry | None:
+def _import_result(path: Path, workload: str | None, commit: str | None) -> Entry | None:
     """The entry of another benchmark tool's result; None where a profiler wrote the file."""
     read_head(path)  # says in words what is no file, or empty
     if not begins_like_json(path):
@@ -107,7 +136,7 @@ def _imported(path: Path, workload: str | None, commit: str | None) -> Entry | N
     return None
 
 
-def _folder(path: Path) -> UnreadableReport:
+def _folder_error(path: Path) -> UnreadableReport:
     """Why a folder is not taken, and what in it might be meant."""
     name = shlex.quote(str(path))
     if next(path.glob(f"*/{FILE_NAME}"), None) is not None:
@@ -122,7 +151,7 @@ def _folder(path: Path) -> UnreadableReport:
     )
 
 
-def _content(path: Path) -> str:
+def _content_id(path: Path) -> str:
     """The id of a report: made of its bytes, so that a copy under another name is the same.
 
     Of a folder, those of its files in the order of their names.
@@ -135,59 +164,46 @@ def _content(path: Path) -> str:
     return digest.hexdigest()[:ID_LENGTH]
 
 
-# ---------------------------------------------------------------- what is said of it afterwards
-
-
-def accept_change(
-    history: History,
-    workload: str,
-    word: str,
-    *,
-    metric: str | None = None,
-    since: str | None = None,
-    by: str | None = None,
-) -> tuple[Accepted, bool]:
-    """Store a known change, and whether it is new. `since`: a run's id or a time; None: the last run of the workload.
+def accept_change(history: History, options: AcceptOptions) -> tuple[Accepted, bool]:
+    """Store a known change; and whether it is new.
 
     Raises UsageError for a workload or a metric that the history does not hold, and without a word that says why.
     """
-    runs = history.entries(workload=workload)
+    workload, metric, word = options.workload, options.metric, options.because.strip()
+    runs = history.entries(HistoryFilter(workload))
     if not runs:
         names = sorted({entry.workload for entry in history.entries()})
         near = difflib.get_close_matches(workload, names, n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
         raise UsageError(f"{history.path} holds no workload {workload!r}{hint}", "profkit history list")
-    if not word.strip():
+    if not word:
         raise UsageError("a change is accepted with a word that says why", '--because "WORDS"')
-    if metric is not None and not history.series(workload=workload, metric=metric, limit=1, samples=False):
+    if metric is not None and not history.series(
+        HistoryFilter(workload, metric=metric, limit=1), samples=False
+    ):
         raise UsageError(
             f"{workload} has no metric {metric!r} in {history.path}", "profkit history show last lists them"
         )
-    change = Accepted(workload, _moment(runs, since), word.strip(), metric, by)
+    change = Accepted(workload, _start_of_change(runs, options.since), word, metric, options.by)
     return change, history.accept(change)
 
 
-def to_prune(
-    history: History, *, keep: int | None = None, older_than: str | None = None, workload: str | None = None
-) -> tuple[Entry, ...]:
-    """The runs that are meant, oldest first: of `workload`, before `older_than`, not among the last `keep` of theirs.
-
-    Raises UsageError where nothing is said: no run is taken out by default.
-    """
-    if keep is None and older_than is None and workload is None:
+def entries_to_prune(history: History, options: PruneOptions) -> tuple[Entry, ...]:
+    """The runs that are meant, oldest first. Raises UsageError without any option: no run is taken out by default."""
+    if options == PruneOptions():
         raise UsageError("say which runs are meant", "--keep N, --older-than WHEN or --workload NAME")
     kept: set[str] = set()
-    if keep is not None:
+    if options.keep is not None:
         last: dict[tuple[str, str], list[str]] = {}
         for entry in history.entries():
             last.setdefault((entry.workload, entry.backend), []).append(entry.id)
-        kept = {name for names in last.values() for name in names[-keep:]}
-    meant = history.entries(workload=workload, until=older_than)
-    return tuple(entry for entry in meant if entry.id not in kept)
+        kept = {name for names in last.values() for name in names[-options.keep :]}
+    chosen = history.entries(HistoryFilter(options.workload, until=options.older_than))
+    return tuple(entry for entry in chosen if entry.id not in kept)
 
 
-def _moment(runs: Sequence[Entry], since: str | None) -> str:
+def _start_of_change(runs: Sequence[Entry], since: str | None) -> str:
     if since is None:
         return runs[-1].started
     found = [entry for entry in runs if entry.id.startswith(since)]
-    return found[0].started if len(found) == 1 else iso(stamp(since))
+    return found[0].started if len(found) == 1 else iso_time(microseconds(since))

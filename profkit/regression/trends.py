@@ -1,96 +1,89 @@
-"""The story of a trend: a series of a history, or of anybody's file, with its epochs and where it changed."""
+"""Series over time: the trend of a series with its segments and change points, and every past night decided again."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from profkit.core.errors import UsageError
-from profkit.core.types import Accepted, ChangePoint, Epoch, Point, Scope, Series, SeriesKey, Trend
-from profkit.regression.change_points import examine
-from profkit.regression.detection.epochs import epochs
-from profkit.regression.history import History
-from profkit.regression.history.series_file import SeriesFile, read_series
+from profkit.core.types import Accepted, ChangePoint, Point, Replay, Scope, Segment, Series, SeriesKey, Trend
+from profkit.regression.change_points import examine_series
+from profkit.regression.detection import decide_every_night, rule_for, segments_of
+from profkit.regression.detection.confirm import decided_words
+from profkit.regression.history import History, HistoryFilter
+from profkit.regression.history.queries import ALL
+from profkit.regression.history.series_file import SeriesFile, read_series_file
+from profkit.regression.nightly.rerun import CALIBRATION
 
-# What is meant where no metric is named, the first that a workload has: of a sweep the times over all shapes, since its
-# cases are thousands.
-USUAL = ("time.geometric_mean", "time.median")
+# The metric where none is named, the first that a workload has: of a sweep the times over all shapes, since its cases
+# are thousands.
+DEFAULT_METRICS = ("time.geometric_mean", "time.median")
 
 
 def trends_of(
-    history: History,
-    patterns: Sequence[str] = (),
-    *,
-    backend: str | None = None,
-    machine: str | None = None,
-    since: str | None = None,
-    until: str | None = None,
-    limit: int | None = None,
+    history: History, patterns: Sequence[str] = (), chosen: HistoryFilter = ALL
 ) -> tuple[Trend, ...]:
     """The trends of the series that one of the patterns names: `WORKLOAD[:METRIC[:SCOPE]]`.
 
     Each part may hold `*` and `?`. A metric that is left out is `time.median`, of a sweep `time.geometric_mean`, or all
     of them where a workload has no such. Raises UsageError where a pattern names nothing.
     """
-    found = history.series(
-        backend=backend, machine=machine, since=since, until=until, limit=limit, samples=False
-    )
-    chosen: dict[SeriesKey | tuple[SeriesKey, str], Series] = {}
+    known = history.series(chosen, samples=False)
+    matches: dict[tuple[SeriesKey, str], Series] = {}
     for pattern in patterns or ("*",):
-        matched = _matching(found, pattern)
-        if not matched:
-            names = ", ".join(dict.fromkeys(series.key.workload for series in found)) or "nothing"
+        found = _matching_series(known, pattern)
+        if not found:
+            names = ", ".join(dict.fromkeys(series.key.workload for series in known)) or "nothing"
             raise UsageError(
                 f"no series is called {pattern!r}; the history holds {names[:300]}",
                 "profkit history trend 'WORKLOAD:*' shows every metric of a workload",
             )
-        chosen |= {(series.key, series.unit): series for series in matched}
-    return tuple(trend_of(series, history.accepted(series.key.workload)) for series in chosen.values())
+        matches |= {(series.key, series.unit): series for series in found}
+    return tuple(trend_of(series, history.accepted(series.key.workload)) for series in matches.values())
 
 
 def trend_of(series: Series, accepted: Sequence[Accepted] = ()) -> Trend:
-    """A series with its epochs; change points are looked for in each by itself, and values that are not valid in none.
+    """A series with its segments and the change points of each; values that are not valid are left out.
 
-    Noise, its memory and what one night could show are those of the last epoch.
+    Noise, autocorrelation and what one night could show are those of the last segment.
     """
-    stretches = epochs(series, accepted)
+    segments = segments_of(series, accepted)
     changes: list[ChangePoint] = []
     noise = detectable = autocorrelation = None
     notes: list[str] = []
-    for epoch in stretches:
-        inside = series.points[epoch.first : epoch.last + 1]
-        findings = examine([point.value if point.valid else None for point in inside])
+    for segment in segments:
+        inside = series.points[segment.first : segment.last + 1]
+        findings = examine_series([point.value if point.valid else None for point in inside])
         for change in findings.change_points:
             point = inside[change.index]
-            changes.append(
-                replace(change, index=change.index + epoch.first, started=point.started, commit=point.commit)
-            )
+            index = change.index + segment.first
+            changes.append(replace(change, index=index, started=point.started, commit=point.commit))
         noise, detectable = findings.noise, findings.detectable
         autocorrelation = findings.autocorrelation
         notes = list(findings.notes)
     left_out = sum(not point.valid for point in series.points)
     if left_out:
         notes.append(f"{left_out} of {len(series.points)} values are not valid and decide nothing")
-    return Trend(series, stretches, tuple(changes), noise, detectable, autocorrelation, tuple(notes))
+    return Trend(series, segments, tuple(changes), noise, detectable, autocorrelation, tuple(notes))
 
 
 def trend_of_file(path: Path, column: str | None = None, by: str | None = None) -> tuple[Trend, SeriesFile]:
     """The trend of a series in a text file: one value a line, `index,value`, or a table with more columns.
 
-    Rows of one build in turn become their median; nights without a value keep their place. Raises UnreadableReport
+    Consecutive rows of one build become their median; nights without a value keep their place. Raises UnreadableReport
     for what is no such file, UsageError where it has no such column.
     """
-    file = read_series(path, column, by)
+    file = read_series_file(path, column, by)
     points = tuple(
         Point(label, label, "", value if value is not None else 0.0, valid=value is not None)
         for label, value in zip(file.labels, file.values, strict=True)
     )
     series = Series(SeriesKey(path.stem, "", file.column, Scope("run")), "", "none", points)
-    findings = examine(file.values)
+    findings = examine_series(file.values)
     changes = tuple(replace(change, started=file.labels[change.index]) for change in findings.change_points)
-    whole = (Epoch(0, len(points) - 1, "begin", "the first value"),)
+    whole = (Segment(0, len(points) - 1, "begin", "the first value"),)
     notes = (*file.notes, *findings.notes)
     trend = Trend(
         series, whole, changes, findings.noise, findings.detectable, findings.autocorrelation, notes
@@ -98,12 +91,12 @@ def trend_of_file(path: Path, column: str | None = None, by: str | None = None) 
     return trend, file
 
 
-def _matching(found: Sequence[Series], pattern: str) -> list[Series]:
-    workload, metric, scope = _parts(found, pattern)
-    near = [series for series in found if fnmatchcase(series.key.workload, workload)]
+def _matching_series(known: Sequence[Series], pattern: str) -> list[Series]:
+    workload, metric, scope = _split_pattern(known, pattern)
+    near = [series for series in known if fnmatchcase(series.key.workload, workload)]
     if metric is None:
-        told = {(series.key.workload, series.key.metric) for series in near}
-        usual = {name: next((m for m in USUAL if (name, m) in told), None) for name, _ in told}
+        there = {(series.key.workload, series.key.metric) for series in near}
+        usual = {name: next((m for m in DEFAULT_METRICS if (name, m) in there), None) for name, _ in there}
         return [s for s in near if usual[s.key.workload] in (None, s.key.metric)]
     return [
         series
@@ -113,10 +106,55 @@ def _matching(found: Sequence[Series], pattern: str) -> list[Series]:
     ]
 
 
-def _parts(found: Sequence[Series], pattern: str) -> tuple[str, str | None, str | None]:
+def _split_pattern(known: Sequence[Series], pattern: str) -> tuple[str, str | None, str | None]:
     """Workload, metric and scope of a pattern. A workload's own name may hold colons: then it is taken as a whole."""
-    if any(series.key.workload == pattern for series in found):
+    if any(series.key.workload == pattern for series in known):
         return pattern.translate({ord("["): "[[]"}), None, None
     workload, _, rest = pattern.partition(":")
     metric, _, scope = rest.partition(":")
     return workload or "*", metric or ("*" if scope else None), scope or None
+
+
+# ---------------------------------------------------------------- the past decided again
+
+
+def replay_series(
+    history: History, chosen: Iterable[Series], settings: Sequence[str] = ()
+) -> tuple[Replay, ...]:
+    """Each series night by night, with its accepted changes and the results of its re-runs.
+
+    `settings`: `nights=2`, `relative=3 %`, ...: for all of these series instead of what rules.yaml says. Raises
+    UsageError for one that does not fit.
+    """
+    changed = _parse_settings(settings)
+    replays = []
+    for series in chosen:
+        key = series.key
+        if key.workload.endswith(f"/{CALIBRATION}"):
+            continue  # trials of the same code against itself have no nights
+        overrides: Mapping[str, Mapping[str, object]] = {key.metric: changed} if changed else {}
+        rule = rule_for(key.metric, overrides, key.scope)
+        words = decided_words(history.confirmed(key.workload).get(key, {}))
+        outcomes = decide_every_night(series, rule, history.accepted(key.workload), words)
+        replays.append(Replay(series, outcomes, tuple(f"{name} {value}" for name, value in changed.items())))
+    return tuple(replays)
+
+
+def _parse_settings(texts: Sequence[str]) -> dict[str, object]:
+    settings: dict[str, object] = {}
+    for text in texts:
+        name, sign, value = text.partition("=")
+        if not sign:
+            raise UsageError(f"--set {text}: there is no value", "--set nights=2")
+        settings[name.strip()] = _setting_value(value.strip())
+    return settings
+
+
+def _setting_value(text: str) -> object:
+    if text in ("yes", "no"):
+        return text == "yes"
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    return int(number) if number.is_integer() and "." not in text else number

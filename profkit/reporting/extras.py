@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from profkit.analysis.stacks.read_speedscope import read_speedscope
+from profkit.analysis.stacks.files import read_speedscope
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import Stacks
 from profkit.runtime.passes.read_tracemalloc import Allocations, read_tracemalloc

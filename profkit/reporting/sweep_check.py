@@ -7,9 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from profkit.analysis.ranking.guide import efficiency
-from profkit.analysis.ranking.ranking import above_roof
-from profkit.analysis.ranking.right import BAD
+from profkit.analysis.ranking.ranking import BAD, by_time_above_roofline, efficiency
 from profkit.core.formatting import plural, quantity, shortened
 from profkit.core.types import RunDocument, SweepDocument, Verdict, VerdictWord
 from profkit.reporting.order import SIGNS, WORDS, counts, worst_first
@@ -91,7 +89,7 @@ def _farthest(screen: Screen, sweep: SweepDocument) -> None:
     names = tuple(dict.fromkeys(result.implementation for result in sweep.results))
     each = max(1, 6 // max(1, len(names)))
     own = dict.fromkeys(names, 0)
-    for result in above_roof(sweep):
+    for result in by_time_above_roofline(sweep):
         own[result.implementation] += 1
         if own[result.implementation] > each or len(rows) >= ROWS:
             continue

@@ -5,10 +5,20 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from profkit.analysis.ranking.guide import efficiency
-from profkit.analysis.ranking.overall import NEAR, Best, Overall, Score, leaders, overall
-from profkit.analysis.ranking.ranking import BASELINE, farthest
-from profkit.analysis.ranking.right import BAD, excused, not_right
+from profkit.analysis.ranking.ranking import (
+    BAD,
+    BASELINE,
+    NEAR,
+    GroupWinner,
+    Overall,
+    Score,
+    efficiency,
+    failed_cases,
+    farthest_from_roofline,
+    is_excused,
+    leaders,
+    rank_overall,
+)
 from profkit.core.formatting import plural, quantity
 from profkit.core.types import CaseResult, SweepDocument
 from profkit.reporting.sweep_words import called, counted, ratio, short_titles, told_share
@@ -18,9 +28,9 @@ NAMED = 4  # panels that a sentence names for each implementation
 
 def conclusions(document: SweepDocument) -> tuple[str, ...]:
     """What to know before any table: who is fastest, in what, and where most is to be won; then what is not right."""
-    found = overall(document)
+    found = rank_overall(document)
     lines = [line for line in (_who(found), _where(document, found), _most(document, found)) if line]
-    bad = not_right(document)
+    bad = failed_cases(document)
     if bad:
         told = f"Not right: {plural(len(bad), 'case')} ({counted(document, BAD)}); they are in no mean."
         lines.append(told + _excused(bad))
@@ -29,7 +39,7 @@ def conclusions(document: SweepDocument) -> tuple[str, ...]:
 
 def _excused(bad: Sequence[CaseResult]) -> str:
     """What of it fails no sweep: the framework's own arithmetic, which nobody who sweeps can mend."""
-    found = [result for result in bad if excused(result)]
+    found = [result for result in bad if is_excused(result)]
     if not found:
         return ""
     names = " and ".join(dict.fromkeys(called(result.implementation) for result in found))
@@ -74,7 +84,7 @@ def _of(score: Score, first: Score) -> str:
 
 def _where(document: SweepDocument, found: Overall) -> str:
     """The panels of each implementation that is best in one, its largest gains first."""
-    of: dict[tuple[str, ...], list[Best]] = defaultdict(list)
+    of: dict[tuple[str, ...], list[GroupWinner]] = defaultdict(list)
     for best in found.best:
         of[best.implementations].append(best)
     if len(found.best) < 2:
@@ -97,7 +107,7 @@ def _where(document: SweepDocument, found: Overall) -> str:
 
 
 def _most(document: SweepDocument, found: Overall) -> str:
-    first = next(iter(farthest(document, 1)), None)
+    first = next(iter(farthest_from_roofline(document, 1)), None)
     if first is None or first.median is None:
         return ""
     share = efficiency(first, document.roofs) or 0.0

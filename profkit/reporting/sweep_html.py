@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from profkit.analysis.ranking.overall import overall
-from profkit.analysis.ranking.ranking import BASELINE, Panel, panels, standings
+from profkit.analysis.ranking.ranking import (
+    BASELINE,
+    ComparisonGroup,
+    comparison_groups,
+    rank_implementations,
+    rank_overall,
+)
 from profkit.core.formatting import plural
 from profkit.core.types import SweepDocument
 from profkit.reporting import sweep_html_cases as cases
@@ -47,7 +52,7 @@ class _Missing:
 
 def render(document: SweepDocument) -> str:
     """The sweep as one self-contained HTML file, as text for UTF-8."""
-    found, titles = panels(document), short_titles(document)
+    found, titles = comparison_groups(document), short_titles(document)
     names = list(dict.fromkeys(result.implementation for result in document.results))
     signs = Signs(letters(document), {name: number for number, name in enumerate(names)})
     parts = [_overall(document, found, titles, signs)]
@@ -77,7 +82,7 @@ def _head(document: SweepDocument) -> str:
 
 
 def _overall(
-    document: SweepDocument, found: Sequence[Panel], titles: dict[str, str], signs: Signs
+    document: SweepDocument, found: Sequence[ComparisonGroup], titles: dict[str, str], signs: Signs
 ) -> Part | None:
     """Speed-ups: a row for each panel, a column for each implementation, and all shapes together below."""
     names = list(signs.letters)
@@ -87,11 +92,11 @@ def _overall(
     for number, panel in enumerate(found):
         values: dict[str, float | None] = {
             s.implementation: 1.0 if s.implementation == BASELINE and s.measured else s.speedup
-            for s in standings(panel, document.roofs)
+            for s in rank_implementations(panel, document.roofs)
         }
         rows.append((titles[panel.title], f"panel-{number}", _cells(names, values)))
     if len(rows) > 1:
-        scores = overall(document).scores
+        scores = rank_overall(document).scores
         values = {
             s.implementation: 1.0 if s.implementation == BASELINE and s.measured else s.speedup
             for s in scores
@@ -118,7 +123,7 @@ def _cells(names: Sequence[str], values: dict[str, float | None]) -> list[tuple[
 
 def _panel(
     number: int,
-    panel: Panel,
+    panel: ComparisonGroup,
     document: SweepDocument,
     signs: Signs,
     titles: dict[str, str],

@@ -5,9 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from profkit.analysis.ranking.along import AXES, Along, Line, along
-from profkit.analysis.ranking.places import Place, places
-from profkit.analysis.ranking.ranking import BASELINE, Panel, Standing, standings
+from profkit.analysis.ranking.grid import (
+    AXES,
+    AxisSeries,
+    SeriesLine,
+    ShapeResult,
+    results_by_shape,
+    series_along,
+)
+from profkit.analysis.ranking.ranking import (
+    BASELINE,
+    ComparisonGroup,
+    ImplementationRanking,
+    rank_implementations,
+)
 from profkit.core.formatting import percent, plural, quantity
 from profkit.core.types import CaseResult, SweepDocument
 from profkit.reporting.charts.lines import Dot, Series, lines_chart
@@ -44,9 +55,9 @@ class _Row:
     best: bool
 
 
-def panel_html(panel: Panel, document: SweepDocument, signs: Signs, *, drawn: bool) -> str:
+def panel_html(panel: ComparisonGroup, document: SweepDocument, signs: Signs, *, drawn: bool) -> str:
     """The panel as finished HTML; with `drawn` its charts too."""
-    table = standings(panel, document.roofs)
+    table = rank_implementations(panel, document.roofs)
     speeds = {s.implementation: _speed(s) for s in table}
     best = max((speed for speed in speeds.values() if speed is not None), default=None)
     rows = [
@@ -60,7 +71,7 @@ def panel_html(panel: Panel, document: SweepDocument, signs: Signs, *, drawn: bo
     charts = [
         chart
         for axis in AXES
-        if (view := along(panel, axis)) is not None
+        if (view := series_along(panel, axis)) is not None
         for chart in _lines(view, signs, panel.title)
     ]
     map_ = _map(panel, signs)
@@ -69,11 +80,11 @@ def panel_html(panel: Panel, document: SweepDocument, signs: Signs, *, drawn: bo
     return body + (figures(charts, LINES_NOTE) if charts else "")
 
 
-def _speed(standing: Standing) -> float | None:
+def _speed(standing: ImplementationRanking) -> float | None:
     return 1.0 if standing.implementation == BASELINE and standing.measured else standing.speedup
 
 
-def _row(standing: Standing, signs: Signs, best: bool) -> _Row:
+def _row(standing: ImplementationRanking, signs: Signs, best: bool) -> _Row:
     name = standing.implementation
     speed = _speed(standing)
     cells = (
@@ -90,9 +101,9 @@ def _row(standing: Standing, signs: Signs, best: bool) -> _Row:
     return _Row(harmless(name), signs.letters[name], signs.places[name] % 8 + 1, cells, best)
 
 
-def _map(panel: Panel, signs: Signs) -> str | None:
+def _map(panel: ComparisonGroup, signs: Signs) -> str | None:
     """The heat map: rows are batch x sequence, columns dimensions."""
-    best = places(panel)
+    best = results_by_shape(panel)
     if len(panel.implementations) < 2 or not best:
         return None
     dimensions = sorted({point.dimension for point in panel.points})
@@ -110,7 +121,7 @@ def _map(panel: Panel, signs: Signs) -> str | None:
     return winner_map(names, [str(d) for d in dimensions], cells, f"Fastest in {panel.title}", words)
 
 
-def _cell(place: Place, signs: Signs) -> Cell:
+def _cell(place: ShapeResult, signs: Signs) -> Cell:
     fastest = place.timed[0].median or 1.0
     times = ", ".join(
         _timed(result) + (f" ({(result.median or 0.0) / fastest:.2f} x)" if n else "")
@@ -127,7 +138,7 @@ def _timed(result: CaseResult) -> str:
     return f"{harmless(result.implementation)} {quantity(result.median, 's')}{half}"
 
 
-def _lines(view: Along, signs: Signs, of: str) -> list[str]:
+def _lines(view: AxisSeries, signs: Signs, of: str) -> list[str]:
     """Two charts of an axis: time, and speed-up."""
     held = ", ".join(f"{axis} {value}" for axis, value in view.held)
     times = lines_chart(_series(view.times, signs, "s"), f"Time at {held}", view.axis, "s", of=of)
@@ -144,7 +155,7 @@ def _lines(view: Along, signs: Signs, of: str) -> list[str]:
     return [times, speed]
 
 
-def _series(lines: Sequence[Line], signs: Signs, unit: str) -> list[Series]:
+def _series(lines: Sequence[SeriesLine], signs: Signs, unit: str) -> list[Series]:
     found = []
     for one in lines:
         dots = []

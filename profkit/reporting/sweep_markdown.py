@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from profkit.analysis.ranking.places import places
-from profkit.analysis.ranking.ranking import BASELINE, Panel, Standing, panels, standings
+from profkit.analysis.ranking.grid import results_by_shape
+from profkit.analysis.ranking.ranking import (
+    BASELINE,
+    ComparisonGroup,
+    ImplementationRanking,
+    comparison_groups,
+    rank_implementations,
+)
 from profkit.core.formatting import plural, quantity
 from profkit.core.types import SweepDocument
 from profkit.reporting.html.escape import link
@@ -42,7 +48,7 @@ WIDE = 100  # characters of a plot
 
 def render(document: SweepDocument, limit: int | None = None) -> str:
     """The sweep as Markdown, in at most `limit` bytes of UTF-8: what is left out then, from the end, is counted."""
-    found, titles = panels(document), short_titles(document)
+    found, titles = comparison_groups(document), short_titles(document)
     parts = [
         f"## Sweep on {escaped(document.device)}: {head_line(document)}",
         _conclusions(document),
@@ -68,12 +74,12 @@ def _conclusions(document: SweepDocument) -> str:
     return "\n".join(told)
 
 
-def _speedups(document: SweepDocument, found: Sequence[Panel], titles: dict[str, str]) -> str:
+def _speedups(document: SweepDocument, found: Sequence[ComparisonGroup], titles: dict[str, str]) -> str:
     """One row for each panel, one column for each implementation: the geometric mean speed-up, the best in bold."""
     names = list(dict.fromkeys(result.implementation for result in document.results))
     rows = []
     for panel in found:
-        by_name = {one.implementation: one for one in standings(panel, document.roofs)}
+        by_name = {one.implementation: one for one in rank_implementations(panel, document.roofs)}
         values = {
             name: 1.0 if name == BASELINE and one.measured else one.speedup for name, one in by_name.items()
         }
@@ -89,9 +95,9 @@ def _speedups(document: SweepDocument, found: Sequence[Panel], titles: dict[str,
     return "### Speed-up over PyTorch\n\n" + grid_of(["", *map(escaped, names)], rows)
 
 
-def _panel(panel: Panel, document: SweepDocument) -> tuple[str, ...]:
+def _panel(panel: ComparisonGroup, document: SweepDocument) -> tuple[str, ...]:
     """The table; the map, folded; lines along each axis, folded."""
-    table = standings(panel, document.roofs)
+    table = rank_implementations(panel, document.roofs)
     lines = [f"### {escaped(panel.title)}", f"{plural(len(panel.points), 'shape')}."]
     lines.append(grid_of(HEAD, [_row(standing) for standing in table]))
     if told := [f"- {escaped(one.implementation)}: {escaped(gaps(one))}" for one in table if one.why_not]:
@@ -100,7 +106,7 @@ def _panel(panel: Panel, document: SweepDocument) -> tuple[str, ...]:
     return "\n\n".join(lines), _map(panel, signs), _plots(panel, signs)
 
 
-def _plots(panel: Panel, signs: Mapping[str, str]) -> str:
+def _plots(panel: ComparisonGroup, signs: Mapping[str, str]) -> str:
     """Lines along each axis, drawn with letters."""
     found = [one for one in (speedup_plots(panel, signs, WIDE), time_plots(panel, signs, WIDE)) if one]
     if not found:
@@ -116,7 +122,7 @@ def _roofline(document: SweepDocument) -> str:
     return "### Roofline\n\n" + block("\n\n".join([who(document), *told]))
 
 
-def _row(standing: Standing) -> list[str]:
+def _row(standing: ImplementationRanking) -> list[str]:
     baseline = standing.implementation == BASELINE
     return [
         escaped(standing.implementation),
@@ -130,9 +136,9 @@ def _row(standing: Standing) -> list[str]:
     ]
 
 
-def _map(panel: Panel, signs: Mapping[str, str]) -> str:
+def _map(panel: ComparisonGroup, signs: Mapping[str, str]) -> str:
     """Who is fastest at each shape, with the time of the next one over the winner's."""
-    best = places(panel)
+    best = results_by_shape(panel)
     dimensions = sorted({point.dimension for point in panel.points})
     rows = sorted({(p.batch, p.sequence) for p in panel.points}, key=lambda pair: (pair[0] * pair[1], pair))
     if len(panel.implementations) < 2 or not best or len(rows) * len(dimensions) > CELLS:

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from profkit.analysis.ranking.along import AXES, Along, Line, along
-from profkit.analysis.ranking.ranking import BASELINE, Panel
-from profkit.analysis.ranking.under_roofs import by_traffic, places_under
+from profkit.analysis.ranking.grid import (
+    AXES,
+    AxisSeries,
+    SeriesLine,
+    efficiency_by_traffic,
+    roofline_points,
+    series_along,
+)
+from profkit.analysis.ranking.ranking import BASELINE, ComparisonGroup
 from profkit.core.formatting import quantity
 from profkit.core.types import SweepDocument
 from profkit.reporting.letter_plot import SEVERAL, Plot, letter_plots, roofline_plot
@@ -18,7 +24,9 @@ ROOFS = "every case: FLOP/s over FLOP per byte that must be moved, below the roo
 SHARES = "share of the roofline by bytes that a call must move: the median of all cases up to that size:"
 
 
-def speedup_plots(panel: Panel, signs: Mapping[str, str], width: int) -> tuple[str, list[str]] | None:
+def speedup_plots(
+    panel: ComparisonGroup, signs: Mapping[str, str], width: int
+) -> tuple[str, list[str]] | None:
     """What it is, and the lines; None where nothing is compared, or no axis has two values."""
     views = _views(panel)
     plots = [_plot(view, view.speedups, signs) for view in views if view.speedups]
@@ -27,7 +35,7 @@ def speedup_plots(panel: Panel, signs: Mapping[str, str], width: int) -> tuple[s
     return (told, lines) if lines else None
 
 
-def time_plots(panel: Panel, signs: Mapping[str, str], width: int) -> tuple[str, list[str]] | None:
+def time_plots(panel: ComparisonGroup, signs: Mapping[str, str], width: int) -> tuple[str, list[str]] | None:
     """What it is, and the lines; None where no axis has two values."""
     plots = [_plot(view, view.times, signs) for view in _views(panel) if view.times]
     lines = letter_plots(plots, lambda value: quantity(value, "s"), width=width)
@@ -39,12 +47,12 @@ def roofline_lines(document: SweepDocument, width: int) -> list[tuple[str, list[
     roofs, signs = document.roofs, letters(document)
     if not roofs.bandwidth or not roofs.flops:
         return []
-    clouds = [(signs[name], dots) for name, dots in places_under(document).items()]
+    clouds = [(signs[name], dots) for name, dots in roofline_points(document).items()]
     drawn = roofline_plot(
         clouds, roofs.bandwidth, roofs.flops, lambda value: quantity(value, "FLOP/s"), width=width
     )
     found = [(ROOFS.format(several=SEVERAL), drawn)] if drawn else []
-    sizes = by_traffic(document)
+    sizes = efficiency_by_traffic(document)
     names = tuple(_size(size.high) for size in sizes)
     marks = {sign: tuple(size.shares.get(name) for size in sizes) for name, sign in signs.items()}
     shares = letter_plots([Plot("bytes", names, marks)], told_share, level=True, width=width)
@@ -57,11 +65,11 @@ def who(document: SweepDocument) -> str:
     return ", ".join(f"{sign} {called(name)}" for name, sign in letters(document).items() if name in timed)
 
 
-def _views(panel: Panel) -> list[Along]:
-    return [view for axis in AXES if (view := along(panel, axis)) is not None]
+def _views(panel: ComparisonGroup) -> list[AxisSeries]:
+    return [view for axis in AXES if (view := series_along(panel, axis)) is not None]
 
 
-def _plot(view: Along, lines: Sequence[Line], signs: Mapping[str, str]) -> Plot:
+def _plot(view: AxisSeries, lines: Sequence[SeriesLine], signs: Mapping[str, str]) -> Plot:
     values = sorted({stop.at for line in lines for stop in line.stops})
     marks = {
         signs[line.implementation]: tuple({s.at: s.value for s in line.stops}.get(at) for at in values)

@@ -6,9 +6,15 @@ import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from profkit.analysis.ranking.guide import FILE as RESULTS
-from profkit.analysis.ranking.places import by_size, places
-from profkit.analysis.ranking.ranking import BASELINE, Panel, Standing, panels, standings
+from profkit.analysis.ranking.grid import results_by_shape, winners_by_size
+from profkit.analysis.ranking.ranking import (
+    BASELINE,
+    ComparisonGroup,
+    ImplementationRanking,
+    comparison_groups,
+    rank_implementations,
+)
+from profkit.analysis.ranking.ranking import FILE as RESULTS
 from profkit.core.formatting import plural, quantity, shortened
 from profkit.core.types import SweepDocument
 from profkit.reporting.plain_text import harmless
@@ -57,7 +63,7 @@ def render(
     screen = Screen(color, width)
     screen.line((f"{document.device}: {head_line(document)}", "bold"))
     _conclusions(screen, document)
-    found, titles = panels(document), short_titles(document)
+    found, titles = comparison_groups(document), short_titles(document)
     for number, panel in enumerate(found):
         screen.heading(f"{panel.title}, {plural(len(panel.points), 'shape')}")
         _table(screen, panel, document)
@@ -87,8 +93,8 @@ def _conclusions(screen: Screen, document: SweepDocument) -> None:
         screen.line((f"{label}:", "red" if label == "Not right" else "bold"), rest, hang=2)
 
 
-def _table(screen: Screen, panel: Panel, document: SweepDocument) -> None:
-    table = standings(panel, document.roofs)
+def _table(screen: Screen, panel: ComparisonGroup, document: SweepDocument) -> None:
+    table = rank_implementations(panel, document.roofs)
     screen.table(COLUMNS, tuple(_row(standing) for standing in table))
     for standing in table:
         if standing.why_not:
@@ -97,7 +103,7 @@ def _table(screen: Screen, panel: Panel, document: SweepDocument) -> None:
             )
 
 
-def _row(standing: Standing) -> tuple[str, ...]:
+def _row(standing: ImplementationRanking) -> tuple[str, ...]:
     baseline = standing.implementation == BASELINE
     return (
         shortened(harmless(standing.implementation), 14),
@@ -111,9 +117,9 @@ def _row(standing: Standing) -> tuple[str, ...]:
     )
 
 
-def _map(screen: Screen, panel: Panel, signs: Mapping[str, str], details: bool) -> None:
+def _map(screen: Screen, panel: ComparisonGroup, signs: Mapping[str, str], details: bool) -> None:
     """Who is fastest at each shape: rows are batch x sequence, columns dimensions."""
-    best = places(panel)
+    best = results_by_shape(panel)
     if len(panel.implementations) < 2 or not best:
         return
     dimensions = sorted({point.dimension for point in panel.points})
@@ -127,7 +133,7 @@ def _map(screen: Screen, panel: Panel, signs: Mapping[str, str], details: bool) 
             rows.append((f"{batch} x {sequence}", cells))
     else:
         what = "batch x sequence, multiplied"
-        for row in by_size(panel, dimensions):
+        for row in winners_by_size(panel, dimensions):
             rows.append((f"{row.batch_x_sequence:,}", [_sign(names, signs) for names in row.cells]))
     screen.line(
         f"fastest at {what}, by dimension: {legend(panel, signs)}, {ALIKE} several alike", indent=2, hang=2
@@ -155,7 +161,7 @@ def _sign(names: Sequence[str] | None, signs: Mapping[str, str]) -> str:
     return signs[names[0]] if len(names) == 1 else ALIKE
 
 
-def _plots(screen: Screen, panel: Panel, signs: Mapping[str, str], details: bool) -> None:
+def _plots(screen: Screen, panel: ComparisonGroup, signs: Mapping[str, str], details: bool) -> None:
     """Speed-ups along each axis, and times with `details` or where nothing can be compared."""
     width = screen.console.width - 4
     speedups, times = speedup_plots(panel, signs, width), time_plots(panel, signs, width)

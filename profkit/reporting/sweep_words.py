@@ -7,9 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from profkit.analysis.ranking.guide import efficiency
-from profkit.analysis.ranking.ranking import Panel, Standing
-from profkit.analysis.ranking.right import BAD as BAD
+from profkit.analysis.ranking.ranking import BAD as BAD
+from profkit.analysis.ranking.ranking import ComparisonGroup, ImplementationRanking, efficiency
 from profkit.core.formatting import figures, moment, percent, plural, quantity, shortened
 from profkit.core.types import CaseResult, CaseState, SweepDocument
 from profkit.reporting.plain_text import harmless
@@ -159,7 +158,7 @@ def tallied(words: Iterable[Sequence[str]]) -> dict[str, int]:
     return dict(found)
 
 
-def gaps(standing: Standing) -> str:
+def gaps(standing: ImplementationRanking) -> str:
     """Why some of its cases have no time."""
     without = standing.cases - standing.measured
     return f"{without} of {standing.cases} not measured, mostly {harmless(standing.why_not or '')}"
@@ -179,7 +178,7 @@ def letters(document: SweepDocument) -> Mapping[str, str]:
     return {name: found[name] for name in names}
 
 
-def legend(panel: Panel, signs: Mapping[str, str]) -> str:
+def legend(panel: ComparisonGroup, signs: Mapping[str, str]) -> str:
     """`P PyTorch, O torch.compile`."""
     return ", ".join(f"{signs[name]} {called(name)}" for name in panel.implementations)
 

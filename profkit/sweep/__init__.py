@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from profkit.kernels.operations.registry import Unavailable as Unavailable
     from profkit.kernels.operations.registry import implementation as implementation
-    from profkit.kernels.sweep.api import run_comprehensive_benchmark as run_comprehensive_benchmark
+    from profkit.sweep.api import run_comprehensive_benchmark as run_comprehensive_benchmark
 
 _PLACES = {
     "implementation": "profkit.kernels.operations.registry",
     "Unavailable": "profkit.kernels.operations.registry",
-    "run_comprehensive_benchmark": "profkit.kernels.sweep.api",
+    "run_comprehensive_benchmark": "profkit.sweep.api",
 }
 
 

@@ -66,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(asked: argparse.Namespace) -> int:
     from profkit.kernels.operations.registry import canonical_implementation, canonical_operation
     from profkit.kernels.sweep.files import register
-    from profkit.kernels.sweep.grid import checked
+    from profkit.kernels.sweep.request import make_grid
 
     register(asked.files)
     sizes = asked.shape.split("x")
@@ -75,7 +75,7 @@ def _run(asked: argparse.Namespace) -> int:
 
         raise UsageError(f"{asked.shape} is no shape", "16x256x64: batch x sequence x dimension")
     (operation,) = canonical_operation(asked.operation)[:1]
-    grid = checked(
+    grid = make_grid(
         operations=(operation,),
         implementations_=(canonical_implementation(asked.implementation),),
         batches=(int(sizes[0]),),
@@ -90,7 +90,7 @@ def _run(asked: argparse.Namespace) -> int:
 def _measure(point: GridPoint, name: str, asked: argparse.Namespace) -> int:
     import torch
 
-    from profkit.kernels.operations.check import Wrong, compare, reference
+    from profkit.kernels.operations.check import WrongResult, compare, reference
     from profkit.kernels.operations.registry import Unavailable, build
     from profkit.kernels.sweep.bench import make_problem
     from profkit.runtime.passes.benchmark import benchmark
@@ -105,7 +105,7 @@ def _measure(point: GridPoint, name: str, asked: argparse.Namespace) -> int:
             file=sys.stderr,
         )
         return 3
-    except Wrong as wrong:
+    except WrongResult as wrong:
         print(f"error: {name}, {point.name}: {wrong}", file=sys.stderr)
         return 4
     print(f"{name}: {point.name}: right, error {share:.2g} of what rounding explains", flush=True)

@@ -15,7 +15,7 @@ from triton.backends.compiler import GPUTarget
 from triton.runtime.driver import driver
 
 from benchmark.kernels import triton_gated_mlp_tma, triton_lora_tma
-from profkit.runtime.region.triton_work import triton_work
+from profkit.runtime.region.triton_work import find_triton_work
 
 
 class Hopper:
@@ -38,5 +38,5 @@ if __name__ == "__main__":
         innermost.run = lambda x, *_, **chosen: print(x.block_shape == [chosen["BLOCK_M"], chosen["BLOCK_K"]])
     triton_gated_mlp_tma.gated_mlp(square, square, square)
     triton_lora_tma.lora(square, square, square, square, 1.0)
-    for tuning in triton_work("timing", 1).tunings:
+    for tuning in find_triton_work("timing", 1).tunings:
         print(tuning.module, tuning.best, tuning.cached)

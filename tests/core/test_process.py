@@ -205,7 +205,7 @@ def test_a_profkit_that_is_killed_leaves_no_workload_behind(tmp_path: Path, mini
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/sh").symlink_to(shutil.which("sh") or "/bin/sh")
     path = str(tmp_path / "bin") if minimal else os.environ["PATH"]
-    code = "import sys; from profkit import process; process.run([sys.executable, '-c', sys.argv[1]])"
+    code = "import sys; from profkit.core import process; process.run([sys.executable, '-c', sys.argv[1]])"
     victim = subprocess.Popen([PYTHON, "-c", code, STUBBORN], cwd=tmp_path, env={**os.environ, "PATH": path})
     pid = _eventually(lambda: int((tmp_path / "pid").read_text()))
     victim.kill()

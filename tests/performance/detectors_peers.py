@@ -14,11 +14,8 @@ from statistics import median
 import numpy as np
 
 from profkit.regression.change_points import find_changes
-from profkit.regression.change_points.audit import gather
-from profkit.regression.change_points.energy import divide
-from profkit.regression.change_points.noise import step_scale
-from profkit.regression.change_points.pelt import PENALTY, partition
-from profkit.regression.change_points.scan import scan
+from profkit.regression.change_points.audit import gather_votes, step_scale
+from profkit.regression.change_points.detectors import PENALTY, e_divisive, l1_partition, welch_scan
 
 Rule = Callable[[Sequence[float]], list[int]]
 RECORDED = Path(__file__).resolve().parents[1] / "data" / "timing_series"
@@ -31,14 +28,14 @@ def profkit(values: Sequence[float]) -> list[int]:
 def pelt(values: Sequence[float]) -> list[int]:
     series = np.asarray(values, dtype=float)
     spread = step_scale(series)
-    return partition(series, PENALTY * float(np.log(len(series))) * spread) if spread else []
+    return l1_partition(series, PENALTY * float(np.log(len(series))) * spread) if spread else []
 
 
 def bare_vote(values: Sequence[float]) -> list[int]:
     """Two of the three detectors, without the audit."""
     series = np.asarray(values, dtype=float)
-    found = {"scan": scan(series), "pelt": pelt(series), "e-divisive": divide(series)}
-    return [c.place for c in gather(found) if len(c.votes) > 1]
+    found = {"scan": welch_scan(series), "pelt": pelt(series), "e-divisive": e_divisive(series)}
+    return [c.place for c in gather_votes(found) if len(c.votes) > 1]
 
 
 def previous(values: Sequence[float]) -> list[int]:
@@ -66,9 +63,9 @@ def rules() -> dict[str, Rule]:
     found: dict[str, Rule] = {
         "profkit: vote and audit": profkit,
         "  vote of 2 in 3 alone": bare_vote,
-        "  scan alone": lambda values: scan(np.asarray(values, dtype=float)),
+        "  scan alone": lambda values: welch_scan(np.asarray(values, dtype=float)),
         "  L1 PELT alone": pelt,
-        "  E-divisive + t alone": lambda values: divide(np.asarray(values, dtype=float)),
+        "  E-divisive + t alone": lambda values: e_divisive(np.asarray(values, dtype=float)),
     }
     try:
         from otava.analysis import compute_change_points

@@ -8,19 +8,19 @@ from __future__ import annotations
 import time
 import tracemalloc
 
-from profkit.regression.change_points import examine
+from profkit.regression.change_points import examine_series
 from tests.regression.change_points.series import noise, with_steps
 
 
 def seconds(work: list[list[float]]) -> float:
     began = time.process_time()
     for values in work:
-        examine(values)
+        examine_series(values)
     return time.process_time() - began
 
 
 def main() -> None:
-    examine([1.0, 2.0] * 50)  # numpy is loaded
+    examine_series([1.0, 2.0] * 50)  # numpy is loaded
     quiet = [(100 + noise("gauss", 365, seed)).tolist() for seed in range(400)]
     changed = [
         (100 + with_steps(noise("ar.3", 365, seed), (90, 4), (200, -3), (300, 2))).tolist()
@@ -38,7 +38,7 @@ def main() -> None:
         ).tolist()
         took = seconds([long])
         tracemalloc.start()
-        examine(long)
+        examine_series(long)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         print(f"| one series of 100,000, {kind}, 19 steps | {took:.1f} ({peak / 1e6:.0f} MB) | |", flush=True)

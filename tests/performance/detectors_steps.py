@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from profkit.regression.change_points import examine
+from profkit.regression.change_points import examine_series
 from tests.performance import detectors_peers
 from tests.performance.detectors_peers import Rule, recorded, rules
 
@@ -73,7 +73,7 @@ def main() -> None:
         detectors_peers.RECORDED = folder
     everything = recorded()
     for name, values in everything.items():
-        seen = examine(values)
+        seen = examine_series(values)
         print(
             f"{name}: {len(values)} nights, noise {seen.noise:.1%}, correlation {seen.autocorrelation or 0:.2f}"
         )

@@ -27,8 +27,7 @@ from profkit.kernels.operations.registry import build
 from profkit.kernels.sweep.bench import make_problem
 from profkit.kernels.sweep.device_loop import together
 from profkit.runtime.passes.device_clock import DeviceClock, open_clock
-from profkit.runtime.passes.device_flight import Flight
-from profkit.runtime.passes.device_samples import PIECES, DeviceCalls
+from profkit.runtime.passes.device_samples import PIECES, DeviceCalls, PipelinedBlocks
 from profkit.runtime.region.cuda_driver import driver_in_use
 
 POINTS = (GridPoint("GELU", 64, 256, 16), GridPoint("GELU", 16, 256, 512), GridPoint("MSE", 64, 256, 128))
@@ -55,7 +54,7 @@ def seconds(timed: DeviceCalls, count: int) -> list[float]:
     """So many single calls, one block after the other."""
     probes = [timed.back_to_back(1) for _ in range(3)]
     timed.expect(min(probes, key=lambda sample: sample.wall))
-    flight, found = Flight(timed), list[float]()
+    flight, found = PipelinedBlocks(timed), list[float]()
     while len(found) < count:
         found += timed.singly() if timed.setup is not None else flight.block(count - len(found))
     return found + flight.rest()

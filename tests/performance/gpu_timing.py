@@ -58,7 +58,7 @@ def kernels() -> dict[str, Work]:
 
 
 def profkit_cold(work: Work) -> float:
-    from profkit.runtime.passes.clocks import time_function
+    from profkit.runtime.passes.benchmark import time_function
     from profkit.runtime.passes.timing import Calls
 
     found = time_function(Calls(work), device="cuda", cold=True, precision=0.005, budget=5)
@@ -68,16 +68,16 @@ def profkit_cold(work: Work) -> float:
 
 def profkit_warm(work: Work) -> tuple[float, float, float, float]:
     """Back to back, the device alone, the host alone, and in a graph."""
-    from profkit.runtime.passes.clocks import time_function
+    from profkit.runtime.passes.benchmark import time_function
     from profkit.runtime.passes.device_clock import open_clock
-    from profkit.runtime.passes.device_graph import in_a_graph
+    from profkit.runtime.passes.device_timing import time_in_graph
     from profkit.runtime.passes.timing import Calls
     from profkit.runtime.region.cuda_driver import Driver
 
     found = time_function(Calls(work), device="cuda", cold=False, precision=0.005, budget=3)
     device, none = found.device_seconds or float("nan"), float("nan")
     with open_clock(Driver()) as clock:
-        graph = in_a_graph(work, clock, max(1, min(200, int(0.02 / device))))
+        graph = time_in_graph(work, clock, max(1, min(200, int(0.02 / device))))
     return median(found.seconds), device, found.host_seconds or none, graph
 
 

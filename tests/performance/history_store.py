@@ -23,7 +23,7 @@ from statistics import median
 from profkit.core.errors import MachineError
 from profkit.core.types import Entry, Feature, Scope, SeriesKey, Value
 from profkit.regression.history import open_history
-from profkit.regression.history.tables import export
+from profkit.regression.history.tables import export_table
 
 NIGHTS, WORKLOADS, METRICS, PROCESSES, SAMPLES = 365, 10, 40, 3, 10
 LIMIT = 1.0  # seconds
@@ -98,7 +98,7 @@ def main() -> int:
             a_night = f"{cpu / NIGHTS * 1e3:.0f} ms of CPU a night of {WORKLOADS}"
             print(f"stored: {len(entries)} runs in {wall:.1f} s, {a_night}")
             try:
-                export(history, table)
+                export_table(history, table)
             except MachineError as fault:
                 print(f"no Parquet: {fault.message}")
                 table = None  # type: ignore[assignment]

@@ -14,9 +14,9 @@ from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
-from profkit.analysis.stacks.flame import flame_of
-from profkit.core.types import ChangePoint, Epoch, Frame, Point, Series, SeriesKey, Stacks, Trend
-from profkit.profiling.summarize import examine
+from profkit.analysis.stacks.files import flame_of
+from profkit.core.types import ChangePoint, Frame, Point, Segment, Series, SeriesKey, Stacks, Trend
+from profkit.profiling.summarize import summarize_report
 from profkit.reporting.chart_blocks import Charts, TrendChart
 from profkit.reporting.charts.flame import flame_data
 from profkit.reporting.html import page
@@ -39,7 +39,7 @@ def trend(number: int) -> Trend:
         started = (first + timedelta(days=night)).isoformat()
         points.append(Point(f"run-{night}", started, "m", value, value * 0.99, value * 1.01, "abcdef1234567"))
     series = Series(SeriesKey(f"workload {number}", "cuda", "time.median"), "s", "lower", tuple(points))
-    epochs = (Epoch(0, 99, "begin", "first"), Epoch(100, NIGHTS - 1, "machine", "driver 570 to 580"))
+    epochs = (Segment(0, 99, "begin", "first"), Segment(100, NIGHTS - 1, "machine", "driver 570 to 580"))
     return Trend(series, epochs, (ChangePoint(200, 4.1e-3, 4.3e-3, ("e-divisive",)),))
 
 
@@ -69,7 +69,7 @@ def flame() -> str:
 
 def main() -> int:
     """Print size and time of each; 1 where one is too large."""
-    document = examine(REPORT)
+    document = summarize_report(REPORT)
     cases: list[tuple[str, Callable[[], str], int]] = [
         (f"{TRENDS} trends of {NIGHTS} nights", trends, 300),
         ("a report of 12 kernels with every counter", lambda: render(document), 300),

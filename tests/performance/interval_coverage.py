@@ -129,15 +129,15 @@ ROWS: dict[str, Noise] = {
 }
 
 
-def measure(noise: Noise, rng: random.Random, first: int) -> tuple[list[float], sampling.Look]:
+def measure(noise: Noise, rng: random.Random, first: int) -> tuple[list[float], sampling.Assessment]:
     """Samples as the timing pass would take them, the first look after `first`."""
     source, samples, count = noise(rng), [], first
     while True:
         samples += [next(source) for _ in range(count - len(samples))]
-        seen = sampling.look(samples, PRECISION)
+        seen = sampling.assess(samples, PRECISION)
         if seen.done or count >= CAP:
             return samples[seen.warmup :], seen
-        count = min(CAP, sampling.next_look(count))
+        count = min(CAP, sampling.next_assessment(count))
 
 
 def row(name: str, noise: Noise, series: int, first: int) -> bool:

@@ -15,10 +15,10 @@ from time import perf_counter
 from typing import Any
 
 from profkit.core.statistics import median
-from profkit.runtime.passes import clocks, mps_timing, timing
-from profkit.runtime.passes.clocks import time_function
+from profkit.runtime.passes import benchmark, mps_timing, timing
+from profkit.runtime.passes.benchmark import time_function
 from profkit.runtime.passes.timing import Calls
-from profkit.runtime.region.signpost import Signpost
+from profkit.runtime.region.mps import Signpost
 from tests.mps_stand_in import load
 
 MICROSECONDS = (10, 50, 200, 1_000, 10_000, 100_000)
@@ -55,7 +55,7 @@ def on_a_simulated_clock() -> Any:
     torch = load()
     torch.state.now = 0.0
     sys.modules["torch"] = torch
-    clocks.perf_counter = timing.perf_counter = mps_timing.perf_counter = torch.clock
+    benchmark.perf_counter = timing.perf_counter = mps_timing.perf_counter = torch.clock
     return torch
 
 

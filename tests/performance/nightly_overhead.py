@@ -22,9 +22,8 @@ from profkit.core.progress import Silent
 from profkit.core.types import Entry, Scope, SeriesKey, Value
 from profkit.regression.history import History, open_history
 from profkit.regression.nightly.config import NightConfig, WorkloadSpec
-from profkit.regression.nightly.measure import Sitting
-from profkit.regression.nightly.state import Done, State
-from profkit.regression.nightly.story import finish, tell
+from profkit.regression.nightly.session import NightSession, NightState, WorkloadState
+from profkit.regression.nightly.workflow import decide_night, finish_night
 
 LIMIT = 2.0  # seconds, of 10 workloads, 365 nights and 40 metrics
 FIRST = datetime(2025, 1, 1, 2, tzinfo=timezone.utc)
@@ -103,11 +102,11 @@ def _night(folder: Path, specs: tuple[WorkloadSpec, ...], last: dict[str, str]) 
     config = NightConfig(folder / "n.yaml", "overhead", folder / "history.sqlite", folder, specs)
     start = time.process_time()
     with open_history(config.history) as history:
-        state = State(
-            "n", FIRST.isoformat(), done={name: Done("done", entry=id) for name, id in last.items()}
+        state = NightState(
+            "n", FIRST.isoformat(), done={name: WorkloadState("done", entry=id) for name, id in last.items()}
         )
-        sitting = Sitting(config, folder / "n", state, history, Silent(), time.monotonic(), [])
-        finish(sitting, tell(sitting, specs, {}, interrupted=False, strict=False), strict=False)
+        sitting = NightSession(config, folder / "n", state, history, Silent(), time.monotonic(), [])
+        finish_night(sitting, decide_night(sitting, specs, {}, interrupted=False, strict=False), strict=False)
     return time.process_time() - start
 
 

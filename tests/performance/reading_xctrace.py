@@ -46,9 +46,9 @@ OURS = (
     + """
 sys.path.insert(0, sys.argv[2])
 from pathlib import Path
-from profkit.profilers.xctrace.stream import tables
+from profkit.profilers.xctrace.tables import read_tables
 start, count = time.process_time(), 0
-for table in tables(Path(sys.argv[1])):
+for table in read_tables(Path(sys.argv[1])):
     for row in table.rows(sys.argv[3].split()):
         count += 1
 told(count, start)

@@ -35,8 +35,8 @@ sys.path.insert(0, str(ROOT))
 
 from profkit.core import codec, statistics
 from profkit.core.types import SweepDocument
-from profkit.kernels.sweep.grid import Grid
-from profkit.kernels.sweep.story import read_sweep
+from profkit.kernels.sweep.journal import read_sweep
+from profkit.kernels.sweep.request import Grid
 
 LARGEST_SCALE = 10.0
 # Where compiled things are kept. XDG_CACHE_HOME is profkit's.

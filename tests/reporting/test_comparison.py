@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 from profkit.core.types import Cause, Comparison, Revision
-from profkit.regression.compare import compare
+from profkit.regression.compare import CompareOptions, compare
 from profkit.reporting.json import comparison as as_json
 from tests import comparison_schema, documents, gpu_documents
 from tests.comparison_documents import kernel, run, traced, value
@@ -26,7 +26,7 @@ def pair(by: float = 0.1) -> Comparison:
     return compare(
         run(0.0, value("instructions", 1e7), revision=Revision("a" * 40, "main", False)),
         run(by, value("instructions", 1.2e7), seed=2, revision=Revision("b" * 40, "main", True)),
-        paths=("reports/one", "reports/two"),
+        CompareOptions(paths=("reports/one", "reports/two")),
     )
 
 
@@ -44,7 +44,7 @@ def all_of_them() -> list[Comparison]:
         pair(-0.1),
         pair(0.0),
         compare(run(), other),
-        compare(run(), other, force=True),
+        compare(run(), other, CompareOptions(force=True)),
         compare(run(), run()),
         compare(gpu_documents.run(), gpu_documents.run()),
         compare(gpu_documents.of_counters(), gpu_documents.of_counters()),

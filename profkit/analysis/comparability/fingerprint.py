@@ -1,12 +1,303 @@
-"""A run's fingerprint: the value of every field, and an id of the machine."""
+"""What a run on an Apple GPU says of the fields of comparability.
+
+A workload's command line in two parts: the program, of which there may be two versions, and its input.
+
+Two versions of one program lie in two folders, and often under two names. So the program is told by its last name,
+and a path below the working folder or the program's own counts from there.
+
+What a run document says of each field, in words that are equal exactly where the thing is.
+
+A run's fingerprint: the value of every field, and an id of the machine.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import os
+import re
+import shlex
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 
 from profkit.analysis.comparability.fields import all_fields
-from profkit.analysis.comparability.values import values_of
-from profkit.core.types import Feature, Fingerprint, RunDocument
+from profkit.core.types import Feature, Fingerprint, Gpu, Machine, MetalState, RunDocument, Timing, Workload
+
+_SYSTEM = re.compile(r"macOS (\d+(?:\.\d+)*)")
+_NOMINAL = ("nominal", "none")  # the thermal states in which nothing is held down
+
+
+def holds_down(thermal: str) -> bool:
+    """Whether a thermal state of this name slows the device down."""
+    return thermal.strip().lower() not in _NOMINAL
+
+
+def metal_values(document: RunDocument) -> dict[str, str | None]:
+    """The fields that only Metal and Instruments tell; none of another run."""
+    metal, facts = document.metal, document.facts
+    if metal is None and document.backend != "mps" and "xctrace" not in document.tools:
+        return {}
+    system = _SYSTEM.match(facts.get("system", ""))
+    told: dict[str, str | None] = {
+        "macos.major": system[1].partition(".")[0] if system else None,
+        "macos.version": system[1] if system else None,
+        "mode.template": facts.get("template"),
+    }
+    if metal is None:
+        return told
+    low = {True: "on", False: "off", None: None}[metal.low_power]
+    return {
+        **told,
+        "gpu.low_power": low,
+        "mode.induced": metal.induced or facts.get("induced performance state") or "Default",
+        "state.performance": _state_shares(metal.performance, worked=True),
+        "state.thermal": _state_shares(metal.thermal, worked=False),
+    }
+
+
+def _state_shares(states: Sequence[MetalState], *, worked: bool) -> str | None:
+    """`Minimum 97 %, Maximum 3 %`, of the time in which the process worked on the GPU where that is told."""
+    times = {one.name: one.seconds for one in states}
+    if worked and any(one.busy is not None for one in states):
+        times = {one.name: one.busy or 0.0 for one in states}
+    total = sum(times.values())
+    if total <= 0:
+        return None
+    parts = sorted(((name, seconds / total) for name, seconds in times.items()), key=lambda part: -part[1])
+    return ", ".join(f"{name} {100 * share:.0f} %" for name, share in parts if share >= 0.005)
+
+
+# Options of the interpreter that take the next word as their value.
+_WITH_VALUE = ("-W", "-X")
+_PYTHON = re.compile(r"(?:python|pypy)[\d.]*(?:\.exe)?")
+
+
+def program_of(workload: Workload) -> str | None:
+    """`python bench.py`, `python -m pkg.mod`, `python -c 'a()'`, `prog`: without folders. None of a bare report."""
+    program, _ = _program_and_arguments(workload)
+    return shlex.join(_last_name(word) for word in program) or None
+
+
+def arguments_of(workload: Workload) -> str | None:
+    """The words behind the program, with paths below its folder or the working folder told from there.
+
+    `"none"` where there are none; None where the command is not known.
+    """
+    program, arguments = _program_and_arguments(workload)
+    if not program:
+        return None
+    script = program[-1] if os.sep in program[-1] else ""
+    folders = [folder for folder in (workload.folder, os.path.dirname(script)) if os.path.isabs(folder)]
+    return shlex.join(_relative_path(word, folders) for word in arguments) or "none"
+
+
+def _program_and_arguments(workload: Workload) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    words = workload.command
+    if not words or not (workload.python or _PYTHON.fullmatch(_last_name(words[0]))):
+        return words[:1], words[1:]
+    at = 1
+    while at < len(words):
+        word = words[at]
+        if word in ("-m", "-c"):
+            return (words[0], word, *words[at + 1 : at + 2]), words[at + 2 :]
+        if not word.startswith("-"):
+            return (words[0], word), words[at + 1 :]
+        at += 2 if word in _WITH_VALUE else 1
+    return words[:1], words[1:]
+
+
+def _last_name(word: str) -> str:
+    """A path's last name; code of `-c` and names of modules as they are."""
+    return os.path.basename(word) if re.fullmatch(r"[^\s]*/[^\s/]+", word) else word
+
+
+def _relative_path(word: str, folders: list[str]) -> str:
+    name, equals, path = word.rpartition("=")
+    for folder in folders:
+        if path.startswith(folder.rstrip(os.sep) + os.sep):
+            return f"{name}{equals}{os.path.relpath(path, folder)}"
+    return word
+
+
+GIB = 1 << 30
+_VERSIONED = ("perf", "valgrind", "ncu", "nsys", "xctrace")
+
+
+def values_of(document: RunDocument) -> dict[str, str]:
+    """The fields that this document tells, by name."""
+    told: dict[str, str | None] = {}
+    if document.machine is not None:
+        told |= _machine(document.machine)
+    else:
+        told["machine.caches"] = _simulated_caches(document.notes)
+    told |= _gpus(document.gpus, document.facts)
+    told |= metal_values(document)
+    told |= _workload(document)
+    told |= _mode(document)
+    told |= _tools(document.tools)
+    told |= _software(document)
+    told |= _machine_state(document)
+    return {name: value for name, value in told.items() if value}
+
+
+def _machine(machine: Machine) -> dict[str, str | None]:
+    model = f", family {machine.family} model {machine.model}" if machine.family is not None else ""
+    # kB: the kernel keeps some memory for itself, another amount at each boot, so no more than GiB are the machine's
+    return {
+        "machine.system": machine.system,
+        "machine.architecture": machine.architecture,
+        "machine.cpu": f"{machine.cpu}{model}" if machine.cpu else None,
+        "machine.cores": str(machine.cores),
+        "machine.virtual": machine.virtual or "none",
+        "machine.memory": f"{machine.memory_bytes / GIB:.0f} GiB" if machine.memory_bytes else None,
+        "machine.caches": ", ".join(
+            f"L{cache.level} {cache.size >> 10} KiB {cache.ways}-way" for cache in machine.caches
+        ),
+        "machine.governor": machine.governor,
+        "machine.translated": None
+        if machine.system != "Darwin"
+        else "yes"
+        if "rosetta" in machine.features
+        else "no",
+        "machine.kernel": machine.release,
+    }
+
+
+def _simulated_caches(notes: tuple[str, ...]) -> str | None:
+    """The caches that a callgrind report says it simulated: all that a bare report tells of its machine."""
+    levels = ("D1 cache: ", "LL cache: ", "L2 cache: ", "L3 cache: ")
+    return ", ".join(note.partition(",")[0] for note in notes if note.startswith(levels)) or None
+
+
+def _gpus(gpus: tuple[Gpu, ...], facts: Mapping[str, str]) -> dict[str, str | None]:
+    driver = next((gpu.driver for gpu in gpus if gpu.driver), None) or facts.get("driver")
+    told: dict[str, str | None] = {
+        "driver.major": driver.partition(".")[0] if driver else None,
+        "driver.version": _major_and_minor(driver),
+        "cuda.version": facts.get("CUDA"),
+    }
+    if not gpus:
+        return told
+    return {
+        **told,
+        "gpu.name": _distinct_values(gpu.name for gpu in gpus),
+        "gpu.count": str(len(gpus)),
+        "gpu.multiprocessors": _distinct_values(_text(gpu.multiprocessors) for gpu in gpus),
+        "gpu.cores": _distinct_values(_text(gpu.cores) for gpu in gpus),
+        "gpu.mig": _distinct_values({True: "on", False: "off", None: None}[gpu.mig] for gpu in gpus),
+        "gpu.virtual": _distinct_values(gpu.virtual for gpu in gpus),
+        "gpu.power_limit": _distinct_values(
+            f"{gpu.power_limit:.0f} W" if gpu.power_limit else None for gpu in gpus
+        ),
+        "gpu.clock_lock": _distinct_values(
+            f"{gpu.clock_lock / 1e6:.0f} MHz" if gpu.clock_lock else None for gpu in gpus
+        ),
+    }
+
+
+def _workload(document: RunDocument) -> dict[str, str | None]:
+    workload = document.workload
+    work = [
+        f"{timing.name}: {', '.join(_declared_work(timing))}"
+        for timing in document.timings
+        if _declared_work(timing)
+    ]
+    return {
+        "workload.arguments": arguments_of(workload),
+        "workload.program": program_of(workload),
+        "workload.work": "; ".join(sorted(work)),
+        "workload.regions": ", ".join(_regions(document)),
+    }
+
+
+def _regions(document: RunDocument) -> list[str]:
+    """What was timed by name; the cases of a sweep, which are thousands, as so many of each group."""
+    cases = Counter(timing.group for timing in document.timings if timing.group is not None)
+    alone = [timing.name for timing in document.timings if timing.group is None]
+    return sorted([*alone, *(f"{group} ({count})" for group, count in cases.items())])
+
+
+def _declared_work(timing: Timing) -> list[str]:
+    told = (("FLOP", timing.flops), ("bytes", timing.bytes))
+    return [f"{value:.6g} {name}" for name, value in told if value is not None]
+
+
+def _mode(document: RunDocument) -> dict[str, str | None]:
+    samples = [process for timing in document.timings for process in timing.processes]
+    facts, trace = document.facts, document.trace
+    return {
+        "mode.backend": document.backend,
+        "mode.format": None
+        if document.passes or document.timings
+        else ", ".join(sorted(_measuring_tools(document))),
+        "mode.state": document.state,
+        "mode.cache": _distinct_values(process.cache for process in samples),
+        "mode.clock": _distinct_values(process.clock for process in samples),
+        "mode.timed": _distinct_values(timing.kind for timing in document.timings),
+        "mode.marked": None
+        if trace is None or trace.tool == "ncu"
+        else "a region"
+        if trace.marked
+        else "the program",
+        "mode.cache_control": facts.get("cache control"),
+        "mode.replay": facts.get("replay"),
+        "mode.clock_control": facts.get("clock control") or facts.get("clocks"),
+    }
+
+
+def _measuring_tools(document: RunDocument) -> set[str]:
+    """The tools that a report without a run comes from."""
+    tools = {reading.source.tool for reading in document.readings} | set(document.tools)
+    if document.trace is not None:
+        tools.add(document.trace.tool)
+    return tools - {"profkit"}
+
+
+def _tools(tools: Mapping[str, str]) -> dict[str, str | None]:
+    told: dict[str, str | None] = {
+        f"tool.{name}": tools[name].partition(".")[0] for name in _VERSIONED if tools.get(name)
+    }
+    told["tool.versions"] = ", ".join(f"{name} {tools[name]}" for name in sorted(tools) if tools[name])
+    return told
+
+
+def _software(document: RunDocument) -> dict[str, str | None]:
+    packages = document.packages
+    return {f"software.{name}": packages.get(name) for name in ("python", "torch", "triton", "numpy")}
+
+
+def _machine_state(document: RunDocument) -> dict[str, str | None]:
+    moments = document.moments
+    loads = [moment.load for moment in moments if moment.load is not None]
+    pressures = [moment.pressure for moment in moments if moment.pressure is not None]
+    heat = [m.temperature for m in moments if m.temperature is not None]
+    heat += [d.temperature for m in moments for d in m.devices if d.temperature is not None]
+    clocks = [d.clock for m in moments for d in m.devices if d.clock is not None]
+    clocks = clocks or [m.clock for m in moments if m.clock is not None]
+    reasons = [reason for m in moments for d in m.devices for reason in d.throttle]
+    reasons += [reason for m in moments for reason in m.slowed]
+    reasons += [r for t in document.timings for p in t.processes for r in p.throttle_reasons]
+    return {
+        "state.load": f"{max(loads):.2f}" if loads else None,
+        "state.pressure": f"{max(pressures):.1f} %" if pressures else None,
+        "state.clock": f"{min(clocks) / 1e6:.0f} to {max(clocks) / 1e6:.0f} MHz" if clocks else None,
+        "state.temperature": f"{max(heat):.0f} °C" if heat else None,
+        "state.throttled": ", ".join(dict.fromkeys(reasons)),
+    }
+
+
+def _distinct_values(values: Iterator[str | None] | tuple[str | None, ...]) -> str | None:
+    """The one value of all, or the different ones in order; None where none is told."""
+    return ", ".join(dict.fromkeys(value for value in values if value)) or None
+
+
+def _text(value: int | None) -> str | None:
+    return None if value is None else str(value)
+
+
+def _major_and_minor(version: str | None) -> str | None:
+    """The first two parts of a version: one tool says 580.159, another 580.159.04."""
+    return ".".join(version.split(".")[:2]) if version else None
+
 
 ID_LENGTH = 12  # hexadecimal digits: two of a thousand machines share one in 1 of 500 million fleets
 

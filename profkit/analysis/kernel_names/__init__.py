@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from profkit.analysis.kernel_names.forms import fitting, forms
+from profkit.analysis.kernel_names.forms import fitting_form, name_forms
 from profkit.core.formatting import shortened
 
 WIDTH = 60
@@ -21,7 +21,7 @@ def short_name(name: str, width: int = WIDTH) -> str:
     >>> short_name("void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor<float>, char*>(int)")
     'vectorized_elementwise_kernel<4, AddFunctor<float>, char*>'
     """
-    told, fits = fitting(name, width)
+    told, fits = fitting_form(name, width)
     return told if fits else shortened(told, max(1, width))
 
 
@@ -30,7 +30,7 @@ def same_name(name: str) -> str:
 
     Parameters are left out: one tool prints `T2`, the other the type that it stands for.
     """
-    return re.sub(r"\bconst\b|\s+", "", next(forms(name))) or name
+    return re.sub(r"\bconst\b|\s+", "", next(name_forms(name))) or name
 
 
 def labels(names: Iterable[tuple[str, str]], width: int = WIDTH) -> Mapping[tuple[str, str], str]:

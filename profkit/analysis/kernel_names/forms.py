@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from profkit.analysis.kernel_names.signature import Part, Type, plain, read_signature
+from profkit.analysis.kernel_names.signature import NamePart, TypeArgument, plain_name, read_signature
 
 DETAIL = 3  # brackets in brackets that are shown where there is room
 _DEPTHS = range(DETAIL, 0, -1)
@@ -36,19 +36,19 @@ _NUMBER = re.compile(r"^(-?\d+)[uUlL]+$")
 @lru_cache(
     maxsize=32768
 )  # more than a report has kernels: asked in turn, a smaller cache would hold none of them
-def fitting(name: str, width: int) -> tuple[str, bool]:
+def fitting_form(name: str, width: int) -> tuple[str, bool]:
     """The first form of the name of at most `width` characters, and True; the last, and False, where none is so short.
 
     Forms are made one by one: of 10,000 names with ten forms each most would be made for nothing.
     """
     last = ""
-    for last in forms(name):
+    for last in name_forms(name):
         if len(last) <= width:
             return last, True
     return last, False
 
 
-def forms(name: str) -> Iterator[str]:
+def name_forms(name: str) -> Iterator[str]:
     """The short name with ever less detail; at least one, none of them empty."""
     parts = read_signature(name)
     told: set[str] = set()
@@ -57,10 +57,10 @@ def forms(name: str) -> Iterator[str]:
             told.add(form)
             yield form
     if not told:
-        yield plain(name) or "?"
+        yield plain_name(name) or "?"
 
 
-def _by_detail(parts: list[Part]) -> Iterator[str]:
+def _by_detail(parts: list[NamePart]) -> Iterator[str]:
     """What is worth most stands first: names before numbers, what is launched before what launches it."""
     for depth in (DETAIL, DETAIL - 1):
         yield _told(parts, depth)
@@ -82,7 +82,7 @@ def _by_detail(parts: list[Part]) -> Iterator[str]:
     yield _named(parts)
 
 
-def _core(parts: list[Part]) -> Part:
+def _core(parts: list[NamePart]) -> NamePart:
     """The part that names the kernel, out of the shells that launch it."""
     named = _steps(parts)
     last = named[-1] if named else parts[-1]
@@ -93,28 +93,28 @@ def _core(parts: list[Part]) -> Part:
     return last
 
 
-def _steps(parts: list[Part]) -> list[Part]:
+def _steps(parts: list[NamePart]) -> list[NamePart]:
     return [part for part in parts if not part.text.startswith(("operator()", "operator ()", "lambda"))]
 
 
-def _without_numbers(args: list[Type], depth: int) -> str:
+def _without_numbers(args: list[TypeArgument], depth: int) -> str:
     """The arguments with one `…` for every row of numbers."""
     told = ["…" if _plain_number(one) else _type(one, depth) for one in args if not _plumbing(one)]
     return ", ".join(one for n, one in enumerate(told) if one != "…" or n == 0 or told[n - 1] != "…")
 
 
-def _named(parts: list[Part]) -> str:
+def _named(parts: list[NamePart]) -> str:
     """The name without arguments, as `_told` begins it."""
     return _told(parts, 0).removesuffix("<…>")
 
 
-def _plain_number(one: Type) -> bool:
+def _plain_number(one: TypeArgument) -> bool:
     texts = [item[-1].text if isinstance(item, list) and len(item) == 1 else str(item) for item in one.items]
     bare = all(not isinstance(item, list) or item[-1].args is None for item in one.items)
     return bare and all(re.fullmatch(r"-|…|-?\d+[uUlL]*|true|false", text) for text in texts)
 
 
-def _told(parts: list[Part], depth: int) -> str:
+def _told(parts: list[NamePart], depth: int) -> str:
     """The qualified name with `depth` levels of template arguments."""
     named = _steps(parts)
     inner = next((part for part in reversed(parts) if part.text == "lambda"), None)
@@ -140,18 +140,18 @@ def _told(parts: list[Part], depth: int) -> str:
     return text + _listed(kept, depth - 1, "<>") if kept else text
 
 
-def _listed(types: list[Type] | None, depth: int, brackets: str) -> str:
+def _listed(types: list[TypeArgument] | None, depth: int, brackets: str) -> str:
     return f"{brackets[0]}{', '.join(_type(one, depth) for one in types or [])}{brackets[1]}"
 
 
-def _plumbing(one: Type) -> bool:
+def _plumbing(one: TypeArgument) -> bool:
     names = [item for item in one.items if isinstance(item, list)]
     return bool(names) and _PLUMBING.match(names[-1][-1].text) is not None
 
 
-def _type(one: Type, depth: int) -> str:
+def _type(one: TypeArgument, depth: int) -> str:
     text = ""
-    items = [item for item in one.items if item != [Part("void")] or len(one.items) == 1]
+    items = [item for item in one.items if item != [NamePart("void")] or len(one.items) == 1]
     for item in items:
         told = _told(item, depth) if isinstance(item, list) else item
         told = _NUMBER.sub(r"\1", told)

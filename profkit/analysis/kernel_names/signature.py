@@ -25,28 +25,28 @@ _TOKEN = re.compile(
 
 
 @dataclass
-class Part:
+class NamePart:
     """One step of a qualified name. `args` are its template's, `params` a function's or a lambda's."""
 
     text: str
-    args: list[Type] | None = None
-    params: list[Type] | None = None
+    args: list[TypeArgument] | None = None
+    params: list[TypeArgument] | None = None
 
 
 @dataclass
-class Type:
+class TypeArgument:
     """What stands between two commas: words, and qualified names as lists of parts."""
 
-    items: list[str | list[Part]] = field(default_factory=list)
+    items: list[str | list[NamePart]] = field(default_factory=list)
 
 
-def read_signature(name: str) -> list[Part] | None:
+def read_signature(name: str) -> list[NamePart] | None:
     """The qualified name in a signature, without what stands before and behind it; None where it is no signature."""
-    text = plain(name)
+    text = plain_name(name)
     return _parts(text) if re.match(r"[A-Za-z_]", text) else None
 
 
-def plain(name: str) -> str:
+def plain_name(name: str) -> str:
     """The name on one line without anonymous namespaces and casts, mangled symbols by their last plain name."""
     text = _ANONYMOUS.sub("", " ".join(name[:LONGEST].split()))
     if text.startswith("_Z"):
@@ -66,7 +66,7 @@ def _of_mangled(text: str) -> str:
     return last or text
 
 
-def _parts(text: str) -> list[Part] | None:
+def _parts(text: str) -> list[NamePart] | None:
     """The qualified name of a signature without what stands before and behind it; None where it is no signature."""
     reader = _Reader(_TOKEN.findall(text))
     found = reader.type(DEEPEST)
@@ -79,7 +79,7 @@ def _parts(text: str) -> list[Part] | None:
     return found.items[last]  # type: ignore[return-value]
 
 
-def _plain_words(found: Type) -> bool:
+def _plain_words(found: TypeArgument) -> bool:
     """Whether this is text with blanks in it, and not a return type before a name."""
     words = [item for item in found.items if isinstance(item, list)]
     head, last = words[:-1], words[-1]
@@ -105,9 +105,9 @@ class _Reader:
     def _peek(self) -> str:
         return self._tokens[self._at] if self._at < len(self._tokens) else ""
 
-    def type(self, depth: int) -> Type:
+    def type(self, depth: int) -> TypeArgument:
         """Up to a comma or closing bracket that is not its own."""
-        found, joined = Type(), False
+        found, joined = TypeArgument(), False
         while (token := self._peek()) and token not in (",", ">", ")", "]", "}"):
             self._at += 1
             if token == "::":
@@ -115,11 +115,11 @@ class _Reader:
             elif token.isspace() or (token in ("const", "volatile", "noexcept") and self._peek() == "::"):
                 continue
             elif token[0].isalnum() or token[0] in "_~'" or token.startswith("operator"):
-                self._add(found, Part("lambda" if token.startswith("'lambda") else token), joined)
+                self._add(found, NamePart("lambda" if token.startswith("'lambda") else token), joined)
                 joined = False
             elif token in "[{" and self._peek().startswith("lambda"):
                 self._at += 1
-                part = Part("lambda")
+                part = NamePart("lambda")
                 self._opened("(", part, depth)
                 self._skip("]" if token == "[" else "}")
                 self._add(found, part, joined)
@@ -133,19 +133,19 @@ class _Reader:
                 found.items.append(token)
         return found
 
-    def _add(self, found: Type, part: Part, joined: bool) -> None:
+    def _add(self, found: TypeArgument, part: NamePart, joined: bool) -> None:
         if joined and isinstance(found.items[-1], list):
             found.items[-1].append(part)
         else:
             found.items.append([part])
 
-    def _opened(self, bracket: str, part: Part, depth: int) -> None:
+    def _opened(self, bracket: str, part: NamePart, depth: int) -> None:
         """What stands in the bracket that begins here, if it does."""
         if self._peek() != bracket:
             return
         self._at += 1
         close = ">" if bracket == "<" else ")"
-        inside: list[Type] = []
+        inside: list[TypeArgument] = []
         if depth <= 0:
             self._skip(close)
         else:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from profkit.analysis.metrics.catalogue import MetricInfo, all_metrics, metric, nearest
+from profkit.analysis.metrics.catalogue import (
+    MetalCounterNames,
+    MetricInfo,
+    all_metrics,
+    metal_counter_names,
+    metric,
+    nearest_metric,
+)
 from profkit.analysis.metrics.derive import derive
 from profkit.analysis.metrics.formulas import FormulaTable, formula_table, has_formulas
-from profkit.analysis.metrics.metal_counters import MetalCounterNames, metal_counter_names
 
 __all__ = [
     "FormulaTable",
@@ -17,5 +23,5 @@ __all__ = [
     "has_formulas",
     "metal_counter_names",
     "metric",
-    "nearest",
+    "nearest_metric",
 ]

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
-from profkit.analysis.metrics.yaml_file import load_yaml
 from profkit.core.errors import UsageError
 from profkit.core.types import Direction
+
+
+def load_yaml(path: Path) -> Any:
+    """The content of `path`. With libyaml where PyYAML has it: ten times faster than pure Python."""
+    import yaml  # here: it costs 10 ms that `profkit --help` need not pay
+
+    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    with path.open("rb") as file:
+        return yaml.load(file, Loader=loader)
 
 
 @dataclass(frozen=True)
@@ -55,12 +64,12 @@ def metric(name: str) -> MetricInfo:
     try:
         return _catalogue()[name]
     except KeyError:
-        guess = nearest(name)
+        guess = nearest_metric(name)
         hint = f"; did you mean {guess}?" if guess else ""
         raise UsageError(f"there is no metric called {name!r}{hint}") from None
 
 
-def nearest(name: str) -> str | None:
+def nearest_metric(name: str) -> str | None:
     """The known name most like `name` (itself when it is known), or None when nothing is like it."""
     import difflib  # here: only a wrong name needs it
 
@@ -76,3 +85,28 @@ def nearest(name: str) -> str | None:
     plain = lowered.replace("-", "_").replace(".", "_")
     inside = [known_name for known_name in known if plain and plain in known_name.replace(".", "_")]
     return min(inside, key=len) if inside else None
+
+
+@dataclass(frozen=True)
+class MetalCounterNames:
+    """Of each metric the names of its counters, best first; and how the name of a limiter is told."""
+
+    counters: Mapping[str, tuple[str, ...]]
+    ending: str
+    excepted: frozenset[str]
+
+    def limiters(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Those of `names` that count how busy or stalled one unit of the GPU was."""
+        known = {other for others in self.counters.values() for other in others}
+        return tuple(
+            name for name in names if name.endswith(self.ending) and name not in (self.excepted | known)
+        )
+
+
+@lru_cache(maxsize=1)
+def metal_counter_names() -> MetalCounterNames:
+    """The table in formulas/metal.yaml."""
+    content = load_yaml(Path(__file__).parent / "formulas" / "metal.yaml")
+    counters = {metric: tuple(names) for metric, names in content["counters"].items()}
+    limiters = content["limiters"]
+    return MetalCounterNames(counters, limiters["ending"], frozenset(limiters["except"]))

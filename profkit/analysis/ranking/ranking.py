@@ -1,26 +1,100 @@
-"""Who wins where, and by how much. Pure: results in, numbers out.
+"""A sweep as the list of records that the comprehensive benchmarking guide describes, one per case.
+
+Its keys stay as they are, each computed as its name says; what makes them believable stands behind them.
+
+Who wins where, and by how much. Pure: results in, numbers out.
 
 Speed-ups are ratios, and the mean of ratios is the geometric one: the arithmetic mean of 2 and 1/2 says that somebody
 who is as often twice as fast as half as fast is 25 % faster.
+
+Over all panels of a sweep: who is fastest, in what, and how near the roofline all of it is.
+
+Which cases of a sweep are not right, and which of them somebody has to answer for.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, log
+from typing import Any, TypeVar
 
-from profkit.analysis.ranking.guide import efficiency, throughput
 from profkit.core.statistics import median
-from profkit.core.types import CaseResult, GridPoint, MeasuredRoofs, SweepDocument
+from profkit.core.types import CaseResult, CaseState, GridPoint, MeasuredCeilings, SweepDocument
+
+FILE = "benchmark_results.json"
+
+
+def guide_records(document: SweepDocument) -> list[dict[str, Any]]:
+    """All cases, in the order of the sweep. What was not measured is null, with `state` and `reason`."""
+    return [guide_record(result, document) for result in document.results]
+
+
+def guide_record(result: CaseResult, document: SweepDocument) -> dict[str, Any]:
+    """One case.
+
+    time_ms: median time of a call in ms. memory_mb: most memory during a call in 10^6 bytes. inference_speed: calls per
+    second, 1000 / time_ms. throughput_gbps: 10^9 bytes per second, of those that a call must move at least.
+    gpu_efficiency: % of the measured roofline: the time that the call must take, by its bytes and FLOPs and what the
+    device was measured to do, over the time that it took (Williams, Waterman and Patterson, "Roofline", 2009). On a
+    device that is not a GPU it is that device's.
+    """
+    point, seconds = result.point, result.median
+    share = efficiency(result, document.roofs)
+    return {
+        "operation": point.operation,
+        "implementation": result.implementation,
+        "batch_size": point.batch,
+        "sequence_length": point.sequence,
+        "tensor_dimension": point.dimension,
+        "time_ms": seconds * 1e3 if seconds is not None else None,
+        "memory_mb": result.memory / 1e6 if result.memory is not None else None,
+        "inference_speed": 1 / seconds if seconds else None,
+        "gpu_efficiency": 100 * share if share is not None else None,
+        "throughput_gbps": throughput(result) / 1e9 if seconds else None,
+        "dtype": point.dtype,
+        "direction": point.direction,
+        "state": result.state,
+        "reason": result.reason,
+        "interval_percent": 100 * result.half_width if result.half_width is not None else None,
+        "samples": result.samples,
+        "calls_per_sample": result.calls,
+        "cache": result.cache,
+        "clock": result.clock,
+        "first_call_ms": result.first * 1e3 if result.first is not None else None,
+        "error_of_tolerance": result.error,
+        "sm_clock_mhz": sorted(result.clocks)[len(result.clocks) // 2] / 1e6 if result.clocks else None,
+        "throttled": list(result.throttled),
+        "profile": result.profile,
+        "device": document.device,
+        "versions": dict(document.versions),
+    }
+
+
+def throughput(result: CaseResult) -> float:
+    """Bytes per second that the operation must move at least; 0.0 where it was not timed."""
+    return (result.bytes or 0.0) / result.median if result.median else 0.0
+
+
+def efficiency(result: CaseResult, roofs: MeasuredCeilings) -> float | None:
+    """The least time by the roofline over the measured one: a share, above 1 where caches serve for memory."""
+    if not result.median or not roofs.bandwidth or not roofs.flops:
+        return None
+    return max((result.bytes or 0.0) / roofs.bandwidth, (result.flops or 0.0) / roofs.flops) / result.median
+
+
+def timed_results(results: Sequence[CaseResult]) -> list[CaseResult]:
+    """Those with a time."""
+    return [result for result in results if result.median]
+
 
 BASELINE = "PyTorch"
 UNKNOWN = 0.5  # half the interval of a single sample: who is three times as fast by one of each is faster
 
 
 @dataclass(frozen=True)
-class Panel:
+class ComparisonGroup:
     """All cases of one operation in one direction and dtype: the shapes, and who does it."""
 
     operation: str
@@ -45,7 +119,7 @@ class Panel:
 
 
 @dataclass(frozen=True)
-class Standing:
+class ImplementationRanking:
     """One implementation over all shapes of a panel. What is None is not known.
 
     `speedup` is the geometric mean over shapes of the baseline's time over its own, and `compared` their number;
@@ -68,15 +142,17 @@ class Standing:
     shared: int = 0
 
 
-def panels(document: SweepDocument) -> tuple[Panel, ...]:
+def comparison_groups(document: SweepDocument) -> tuple[ComparisonGroup, ...]:
     """The sweep by operation, direction and dtype, in the order of the sweep."""
     found: dict[tuple[str, str, str], list[CaseResult]] = defaultdict(list)
     for result in document.results:
         found[result.point.operation, result.point.direction, result.point.dtype].append(result)
-    return tuple(Panel(*key, tuple(results)) for key, results in found.items())
+    return tuple(ComparisonGroup(*key, tuple(results)) for key, results in found.items())
 
 
-def standings(panel: Panel, roofs: MeasuredRoofs, baseline: str = BASELINE) -> tuple[Standing, ...]:
+def rank_implementations(
+    panel: ComparisonGroup, roofs: MeasuredCeilings, baseline: str = BASELINE
+) -> tuple[ImplementationRanking, ...]:
     """Every implementation of the panel, in the order of the sweep."""
     base = {r.point: r.median for r in panel.results if r.implementation == baseline and r.median}
     best = winners(panel)
@@ -89,7 +165,7 @@ def standings(panel: Panel, roofs: MeasuredRoofs, baseline: str = BASELINE) -> t
         shares = [share for r in timed if (share := efficiency(r, roofs)) is not None]
         memory = [result.memory for result in timed if result.memory is not None]
         found.append(
-            Standing(
+            ImplementationRanking(
                 implementation=name,
                 measured=len(timed),
                 cases=len(own),
@@ -111,7 +187,7 @@ def standings(panel: Panel, roofs: MeasuredRoofs, baseline: str = BASELINE) -> t
     return tuple(found)
 
 
-def winners(panel: Panel) -> dict[GridPoint, tuple[str, ...]]:
+def winners(panel: ComparisonGroup) -> dict[GridPoint, tuple[str, ...]]:
     """The fastest at each shape where two or more were timed: several where their intervals overlap."""
     found: dict[GridPoint, tuple[str, ...]] = {}
     by_point: dict[GridPoint, list[CaseResult]] = defaultdict(list)
@@ -141,7 +217,7 @@ def _half_width(result: CaseResult) -> float:
     return max(abs(seconds - centre) for seconds in result.seconds) / centre
 
 
-def above_roof(document: SweepDocument) -> tuple[CaseResult, ...]:
+def by_time_above_roofline(document: SweepDocument) -> tuple[CaseResult, ...]:
     """All cases that have a place below a roofline, by the time above the roofline's, in seconds, the longest first."""
     told = [
         (result, (1 - min(1.0, share)) * (result.median or 0.0))
@@ -151,7 +227,7 @@ def above_roof(document: SweepDocument) -> tuple[CaseResult, ...]:
     return tuple(result for result, _ in sorted(told, key=lambda pair: -pair[1]))
 
 
-def farthest(document: SweepDocument, count: int) -> tuple[CaseResult, ...]:
+def farthest_from_roofline(document: SweepDocument, count: int) -> tuple[CaseResult, ...]:
     """The fastest case of a shape, at those shapes where it is most time above its roofline.
 
     Where another implementation is faster already, nothing has to be found out to win that.
@@ -160,10 +236,12 @@ def farthest(document: SweepDocument, count: int) -> tuple[CaseResult, ...]:
     for result in document.results:
         if result.median:
             best[result.point] = min(result.median, best.get(result.point, result.median))
-    return tuple(result for result in above_roof(document) if result.median == best[result.point])[:count]
+    return tuple(
+        result for result in by_time_above_roofline(document) if result.median == best[result.point]
+    )[:count]
 
 
-def slowest(document: SweepDocument, count: int) -> tuple[CaseResult, ...]:
+def slowest_cases(document: SweepDocument, count: int) -> tuple[CaseResult, ...]:
     """The cases that take longest."""
     timed = [result for result in document.results if result.median]
     return tuple(sorted(timed, key=lambda result: -(result.median or 0.0))[:count])
@@ -175,7 +253,7 @@ def geometric_mean(values: Iterable[float]) -> float | None:
     return exp(sum(logs) / len(logs)) if logs else None
 
 
-def _shared(panel: Panel) -> frozenset[GridPoint]:
+def _shared(panel: ComparisonGroup) -> frozenset[GridPoint]:
     """The shapes at which everybody has a time who has one anywhere: a mean over others could not be compared."""
     of: dict[str, set[GridPoint]] = defaultdict(set)
     for result in panel.results:
@@ -190,3 +268,121 @@ def _commonest(results: Sequence[CaseResult]) -> str | None:
         if result.state != "measured":
             counts[f"{result.state}: {result.reason}" if result.reason else result.state] += 1
     return max(counts, key=lambda reason: counts[reason]) if counts else None
+
+
+NEAR = 0.9  # of the roofline: what is nearer has little left to win
+ALIKE = 1.005  # means of medians that are known to 1 % each and are nearer than this tell nobody apart
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Score:
+    """One implementation over all panels: its geometric mean speed-up over `compared` shapes, and where it is alone."""
+
+    implementation: str
+    speedup: float | None  # None of the baseline, and where nothing was compared
+    compared: int
+    measured: int
+    wins: int
+
+
+@dataclass(frozen=True)
+class GroupWinner:
+    """Who is fastest in a panel by the geometric mean; `speedup` over the baseline, 1.0 where that is it.
+
+    `implementations` are several where they are alike, the fastest first.
+    """
+
+    panel: ComparisonGroup
+    implementations: tuple[str, ...]
+    speedup: float | None  # None where the baseline was not measured
+
+
+@dataclass(frozen=True)
+class Overall:
+    """All of a sweep: `shapes` with two times or more, `scores` in the order of the sweep, the `best` of each panel."""
+
+    scores: tuple[Score, ...]
+    best: tuple[GroupWinner, ...]
+    shapes: int
+    near: int  # cases at NEAR of their roofline or more
+    placed: int  # cases with a place under the roofline
+
+
+def rank_overall(document: SweepDocument, baseline: str = BASELINE) -> Overall:
+    """The whole sweep by geometric means of all its shapes, each counting once."""
+    found = comparison_groups(document)
+    base = {r.point: r.median for r in document.results if r.implementation == baseline and r.median}
+    won = [names for panel in found for names in winners(panel).values()]
+    scores = []
+    for name in dict.fromkeys(result.implementation for result in document.results):
+        timed = [r for r in document.results if r.implementation == name and r.median]
+        ratios = [before / r.median for r in timed if r.median and (before := base.get(r.point))]
+        mean = geometric_mean(ratios) if name != baseline else None
+        scores.append(Score(name, mean, len(ratios), len(timed), won.count((name,))))
+    shares = [s for r in document.results if (s := efficiency(r, document.roofs)) is not None]
+    best = [one for panel in found if (one := _group_winner(panel, document, baseline)) is not None]
+    return Overall(tuple(scores), tuple(best), len(won), sum(share >= NEAR for share in shares), len(shares))
+
+
+def leaders(scores: Sequence[Score], baseline: str = BASELINE) -> tuple[Score, ...]:
+    """Those with the largest geometric mean, the baseline's being 1: several where they are alike, the fastest first.
+
+    Nobody where nothing was compared.
+    """
+    speeds = {
+        score: score.speedup if score.speedup is not None else 1.0
+        for score in scores
+        if score.speedup is not None or score.implementation == baseline
+    }
+    if not any(score.speedup is not None for score in scores):
+        return ()
+    return _fastest_alike(speeds)
+
+
+def _group_winner(panel: ComparisonGroup, document: SweepDocument, baseline: str) -> GroupWinner | None:
+    found = [one for one in rank_implementations(panel, document.roofs, baseline) if one.measured]
+    if len(found) < 2:
+        return None
+    if any(one.implementation == baseline for one in found):
+        speeds = {
+            one.implementation: 1.0 if one.implementation == baseline else one.speedup or 0.0 for one in found
+        }
+        first = _fastest_alike(speeds)
+        return GroupWinner(panel, first, speeds[first[0]])
+    if any(one.time is None for one in found) or not found[0].shared:
+        return None
+    return GroupWinner(
+        panel, _fastest_alike({one.implementation: 1 / (one.time or 1.0) for one in found}), None
+    )
+
+
+def _fastest_alike(speeds: Mapping[T, float]) -> tuple[T, ...]:
+    """Those with the largest speed, and those that are alike."""
+    order = sorted(speeds, key=lambda one: -speeds[one])
+    return tuple(one for one in order if speeds[one] * ALIKE >= speeds[order[0]])
+
+
+BAD: tuple[CaseState, ...] = ("wrong", "failed", "crashed", "timed out")
+# What the framework itself brings: a sweep holds others against it, and nobody who sweeps can mend it.
+FRAMEWORK = ("PyTorch", "torch.compile")
+
+
+def failed_cases(document: SweepDocument) -> tuple[CaseResult, ...]:
+    """The cases that are wrong, failed, crashed or hung, in the order of the sweep."""
+    return tuple(result for result in document.results if result.state in BAD)
+
+
+def is_excused(result: CaseResult) -> bool:
+    """Whether a case is wrong by the framework's own arithmetic: it is told as any other, and fails no sweep.
+
+    The gradient of a mean over 2^26 elements is less than float16 can hold: PyTorch gives 0 there. What failed,
+    crashed or hung is a fault of the machine or of the sweep, whoever's implementation it is.
+    """
+    return result.state == "wrong" and result.implementation in FRAMEWORK
+
+
+def faulty_cases(document: SweepDocument) -> tuple[CaseResult, ...]:
+    """The cases for which a sweep fails: all that are not right but those that are excused."""
+    return tuple(result for result in failed_cases(document) if not is_excused(result))

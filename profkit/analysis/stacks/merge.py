@@ -1,12 +1,146 @@
-"""Merges samples by stack as they come, in bounded memory, however long the recording is."""
+"""Sampled stacks: how a frame is called, merging samples in bounded memory, and tables by function and library."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from profkit.analysis.stacks.labels import MORE_STACKS, NO_STACK
-from profkit.analysis.stacks.tables import Tally
-from profkit.core.types import Frame, Profile, Stacks
+from profkit.core.types import Frame, Hotspot, Profile, Stacks
+
+PYTHON = "python"
+KERNEL = "[kernel]"
+JIT = "[jit]"
+UNKNOWN = "[unknown]"
+
+NO_STACK = Frame("[no stack recorded]")
+MORE_STACKS = Frame("[deeper frames not kept apart]")
+
+
+def is_python(frame: Frame) -> bool:
+    """True for a function of the interpreted program, False for native and kernel code."""
+    return frame.library == PYTHON
+
+
+def frame_label(frame: Frame) -> str:
+    """One line of text for a frame: `inner (model.py)`, `memcpy`, `do_syscall_64_[k]`, `[unknown] (a.so)`.
+
+    The suffix `_[k]` is what flame graph scripts colour as kernel code.
+    """
+    if frame.library == PYTHON:
+        file = (frame.file or "").rpartition("/")[2]
+        return f"{frame.function} ({file})" if file else frame.function
+    if frame.library == KERNEL:
+        return f"{frame.function}_[k]"
+    if frame.function == UNKNOWN and frame.library:
+        return f"{UNKNOWN} ({frame.library})"
+    return frame.function
+
+
+class Tally:
+    """Adds up own and inclusive weight per function and per library.
+
+    A stack is given as indices into `frames`, innermost first. A function that occurs more than once in a
+    stack (recursion) is counted once, so that no inclusive weight exceeds the whole.
+    """
+
+    def __init__(self, frames: Sequence[Frame]) -> None:
+        self._frames = frames
+        self._libraries: list[str] = []  # of frames[:len(self._libraries)]
+        self.own: dict[int, float] = {}
+        self.total: dict[int, float] = {}
+        self._library_own: dict[str, float] = {}
+        self._library_total: dict[str, float] = {}
+        self.weight: float = 0
+
+    def add(self, ids: Sequence[int], weight: float) -> None:
+        """Count one stack, innermost frame first."""
+        if len(self._libraries) < len(self._frames):
+            self._libraries += [f.library or UNKNOWN for f in self._frames[len(self._libraries) :]]
+        library = self._libraries
+        leaf = ids[0]
+        self.weight += weight
+        self.own[leaf] = self.own.get(leaf, 0) + weight
+        self._library_own[library[leaf]] = self._library_own.get(library[leaf], 0) + weight
+        functions = set(ids)
+        total = self.total
+        for index in functions:
+            total[index] = total.get(index, 0) + weight
+        for name in {library[index] for index in functions}:
+            self._library_total[name] = self._library_total.get(name, 0) + weight
+
+    def merge(self, other: Tally) -> None:
+        """Add what another tally over the same frames has counted."""
+        self.weight += other.weight
+        for mine, theirs in ((self.own, other.own), (self.total, other.total)):
+            for index, weight in theirs.items():
+                mine[index] = mine.get(index, 0) + weight
+        for named, more in (
+            (self._library_own, other._library_own),
+            (self._library_total, other._library_total),
+        ):
+            for name, weight in more.items():
+                named[name] = named.get(name, 0) + weight
+
+    def by_function(self, title: str, unit: str, per: float = 1) -> Profile:
+        """A profile by function; weights are divided by `per` to be in `unit`."""
+        hotspots = [
+            Hotspot(
+                function=self._frames[index].function,
+                own=self.own.get(index, 0) / per,
+                total=total / per,
+                file=self._frames[index].file,
+                library=self._frames[index].library,
+            )
+            for index, total in self.total.items()
+        ]
+        return Profile(title, unit, self.weight / per, _sorted(hotspots))
+
+    def by_library(self, title: str, unit: str, per: float = 1) -> Profile:
+        """A profile by library; `Hotspot.function` and `Hotspot.library` are both the library's name.
+
+        Every weight is divided by `per` to be in `unit`.
+        """
+        hotspots = [
+            Hotspot(name, own=self._library_own.get(name, 0) / per, total=total / per, library=name)
+            for name, total in self._library_total.items()
+        ]
+        return Profile(title, unit, self.weight / per, _sorted(hotspots))
+
+
+def by_function(stacks: Stacks) -> Profile:
+    """Own and inclusive weight of every function (name, library and file; lines together)."""
+    return _tally(stacks).by_function(f"{stacks.title} by function", stacks.unit)
+
+
+def by_library(stacks: Stacks) -> Profile:
+    """Own and inclusive weight of every library, largest own first. Frames without one are `[unknown]`."""
+    return _tally(stacks).by_library(f"{stacks.title} by library", stacks.unit)
+
+
+def _tally(stacks: Stacks) -> Tally:
+    functions: dict[Frame, int] = {}
+    frames: list[Frame] = []
+    tally = Tally(frames)
+    seen: dict[int, int] = {}  # id(frame) -> index: hashing a Frame costs more than everything else here
+    for stack, weight in stacks.weights.items():
+        ids = []
+        for frame in reversed(stack):
+            index = seen.get(id(frame))
+            if index is None:
+                function = Frame(frame.function, frame.library, frame.file)
+                index = functions.setdefault(function, len(frames))
+                if index == len(frames):
+                    frames.append(function)
+                seen[id(frame)] = index
+            ids.append(index)
+        if ids:
+            tally.add(ids, weight)
+    return tally
+
+
+def _sorted(hotspots: list[Hotspot]) -> tuple[Hotspot, ...]:
+    hotspots.sort(key=lambda h: (-h.own, -(h.total or 0), h.function, h.library or "", h.file or ""))
+    return tuple(hotspots)
+
 
 # Bounds, so that a hostile or endless file cannot fill memory: a frame costs some 400 bytes, a slot (one
 # frame of one distinct stack) 8 while merging and 8 in the answer. A program has some 10 000 functions and
@@ -113,3 +247,18 @@ class StackMerger:
             tally.by_function(f"{title} by function", unit, per),
             tally.by_library(f"{title} by library", unit, per),
         )
+
+
+NATIVE_ONLY = Frame("[no Python frame]")  # threads of a library, the interpreter's own start-up
+
+
+def keep_python_frames(stacks: Stacks) -> Stacks | None:
+    """The same samples with Python frames alone; None where no sample has one."""
+    weights: dict[tuple[Frame, ...], float] = {}
+    any_python = False
+    for stack, weight in stacks.weights.items():
+        kept = tuple(frame for frame in stack if is_python(frame))
+        any_python = any_python or bool(kept)
+        key = kept or (NATIVE_ONLY,)
+        weights[key] = weights.get(key, 0.0) + weight
+    return Stacks(stacks.title, stacks.unit, weights) if any_python else None

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from profkit.analysis.targets.conditions import Context
-from profkit.analysis.targets.judge import context_of, judge
+from profkit.analysis.targets.conditions import TargetContext
+from profkit.analysis.targets.judge import context_of, evaluate_targets
+from profkit.analysis.targets.kernels import evaluate_run
 from profkit.analysis.targets.load import load_targets
-from profkit.analysis.targets.run import judge_run
 from profkit.analysis.targets.target import Advice, Condition, Target
 
 __all__ = [
     "Advice",
     "Condition",
-    "Context",
     "Target",
+    "TargetContext",
     "context_of",
-    "judge",
-    "judge_run",
+    "evaluate_run",
+    "evaluate_targets",
     "load_targets",
 ]

@@ -1,31 +1,230 @@
-"""Whether a condition of a target holds, by the readings and by what limits the kernel."""
+"""Whether a condition of a target holds, what explains a miss, and the most that keeping a target could win."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from profkit.analysis.targets.limits import LIMITING, limiters, top_stall
-from profkit.analysis.targets.target import Condition, Roof
+from profkit.analysis.targets.target import Condition, Gain, RooflineSide
 from profkit.core.formatting import figures, percent, quantity
-from profkit.core.types import QUALITY_ORDER, RUN, KernelClass, Reading, Scope
+from profkit.core.types import QUALITY_ORDER, RUN, KernelBottleneck, Reading, Scope
+
+LIMITERS = ("registers", "shared", "warps", "blocks", "barriers")
+_NAMES = {
+    "registers": "registers",
+    "shared": "shared memory",
+    "warps": "the warps of its blocks",
+    "blocks": "the number of blocks",
+    "barriers": "barriers",
+}
+# Words of NVIDIA's profiling guide, "warp stall reasons", shortened.
+_STALLS = {
+    "barrier": "other warps of the block at a barrier",
+    "branch_resolving": "a branch target",
+    "dispatch_stall": "the dispatcher",
+    "drain": "stores to finish at the end",
+    "gmma": "tensor core operations (wgmma)",
+    "imc_miss": "constants not in their cache",
+    "lg_throttle": "room in the queue of local and global memory instructions",
+    "long_scoreboard": "data from global or local memory (L1, L2 or DRAM)",
+    "math_pipe_throttle": "a busy arithmetic pipe",
+    "membar": "a memory fence",
+    "mio_throttle": "room in the queue of shared memory and special functions",
+    "misc": "something rare",
+    "no_instruction": "instructions to be fetched",
+    "no_instructions": "instructions to be fetched",
+    "not_selected": "their turn (others were ready, too)",
+    "short_scoreboard": "data from shared memory or special functions",
+    "sleeping": "the end of their sleep",
+    "tex_throttle": "room in the queue of the texture unit",
+    "wait": "a fixed latency between dependent instructions",
+}
+# NVIDIA's rule for achieved occupancy: more than that below the theoretical one is worth a word of its own.
+BELOW_THEORY = 10.0  # points
+# And for the theoretical one: above it, resources are not what keeps warps away (TheoreticalOccupancy.py).
+LIMITING = 80.0  # %
+FEW_WAVES = 10  # beyond it a last, partly filled wave is less than 10 % of the time
+
+
+def limiters(values: Mapping[str, float]) -> tuple[str, ...]:
+    """Which resources allow the fewest blocks per multiprocessor; ties are all named (TheoreticalOccupancy.py)."""
+    told = {n: v for n in LIMITERS if (v := values.get(f"occupancy.limit.{n}")) is not None and v > 0}
+    least = min(told.values(), default=0.0)
+    return tuple(name for name, value in told.items() if value == least)
+
+
+def top_stall(values: Mapping[str, float]) -> tuple[str, float] | None:
+    """What warps wait for most, and its share (0..1) of all waiting; being chosen is no waiting."""
+    told = {
+        name.removeprefix("stall."): value
+        for name, value in values.items()
+        if name.startswith("stall.") and name != "stall.selected" and value > 0
+    }
+    if not told:
+        return None
+    name = max(told, key=lambda reason: told[reason])
+    return name, told[name] / sum(told.values())
+
+
+def explain_miss(metric: str, values: Mapping[str, float]) -> str:
+    """A clause on what limits the kernel in this respect; empty where nothing is known of it."""
+    if metric == "occupancy.achieved":
+        return _explain_occupancy(values)
+    if metric == "shared.bank_conflicts" and "shared.bank_conflicts.share" in values:
+        return f"{percent(values['shared.bank_conflicts.share'])} % of the passes over shared memory"
+    if metric == "memory.coalescing":
+        return _explain_sectors(values)
+    if metric in ("bandwidth.dram.share", "throughput.busiest"):
+        return _explain_waiting(values)
+    return ""
+
+
+def _explain_occupancy(values: Mapping[str, float]) -> str:
+    theory, achieved = values.get("occupancy.theoretical"), values.get("occupancy.achieved")
+    if theory is None:
+        return ""
+    parts = []
+    if theory < 99.5 and (names := limiters(values)):
+        blocks = values[f"occupancy.limit.{names[0]}"]
+        each = f"{blocks:.0f} {'block' if blocks == 1 else 'blocks'} per multiprocessor"
+        parts.append(
+            f"{percent(theory)} % at most, limited by {_join_names([_NAMES[n] for n in names])} ({each})"
+        )
+    elif theory < 99.5:
+        parts.append(f"{percent(theory)} % at most")
+    if achieved is not None and theory - achieved > BELOW_THEORY:
+        why, waves = "blocks of uneven length, or too few of them", values.get("launch.waves")
+        if waves is not None and waves > FEW_WAVES:
+            why = "blocks of uneven length, or so short that starting them takes a good part of it"
+        elif waves is not None:
+            why += f" ({figures(waves)} waves)"
+        parts.append(f"{percent(theory - achieved)} points below what its resources allow: {why}")
+    return "; ".join(parts)
+
+
+def _explain_sectors(values: Mapping[str, float]) -> str:
+    parts = []
+    if (excess := values.get("memory.sectors.excess")) is not None:
+        parts.append(f"{quantity(excess, 'count')} sectors too many")
+    for way, word in (("load", "loads"), ("store", "stores")):
+        if (each := values.get(f"memory.sectors_per_request.{way}")) is not None:
+            parts.append(f"{figures(each)} sectors per request of {word}")
+    return ", ".join(parts)
+
+
+def _explain_waiting(values: Mapping[str, float]) -> str:
+    found = top_stall(values)
+    if found is None:
+        return ""
+    name, share = found
+    return f"its warps wait for {_STALLS.get(name, name.replace('_', ' '))} ({100 * share:.0f} % of their waiting)"
+
+
+def _join_names(words: list[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+SECTOR = 32  # bytes
+
+
+def largest_gain(gain: Gain, values: Mapping[str, float], kernel: KernelBottleneck | None) -> float | None:
+    """The bound for one kernel by its readings (metric -> value); None where it cannot be told.
+
+    bandwidth: moving the same bytes at the peak takes the share p of the time, so 1 - p.
+    occupancy: NVIDIA's rules: 1 - achieved / theoretical where resources allow 80 % or more (AchievedOccupancy.py),
+        else 1 - achieved (TheoreticalOccupancy.py); no more than the headroom.
+    conflicts: the share of the shared memory's passes that are conflicts; no more than DRAM and pipes leave.
+    lanes: instructions issued for lanes that did nothing, 1 - efficiency.
+    sectors: the share of sectors that nobody asked for. Where DRAM moves no more than what was asked for (caches
+        absorbed the rest), also no more than 1 - p of DRAM.
+    device: the part of the device that its blocks leave empty, 1 - waves (where waves are not told, the
+        multiprocessors without a block: NVIDIA's launch rule); no more than the headroom.
+    headroom: 1 - how busy the busiest unit is.
+    idle: the time in which the GPU did nothing. copying: that in which it only copied.
+    """
+    found = _gain_bound(gain, values, kernel)
+    return None if found is None else min(1.0, max(0.0, found))
+
+
+def _gain_bound(gain: Gain, values: Mapping[str, float], kernel: KernelBottleneck | None) -> float | None:
+    headroom = _remaining_share(kernel.nearest if kernel is not None else None)
+    dram = _remaining_share(values.get("bandwidth.dram.share"))
+    if gain == "bandwidth":
+        return dram
+    if gain == "headroom":
+        return headroom
+    if gain == "lanes":
+        return _remaining_share(values.get("warp.execution_efficiency"))
+    if gain == "idle":
+        if "gpu.window" in values and "gpu.entries" not in values:
+            return None  # of an unmarked process on an Apple GPU: its window is not the run
+        return _remaining_share(values.get("gpu.utilization"))
+    if gain == "copying":
+        return _times(values.get("gpu.copying"), 0.01)
+    if gain == "device":
+        blocks, room = values.get("launch.blocks"), values.get("launch.multiprocessors")
+        empty = _remaining_share(_times(values.get("launch.waves"), 100))
+        if empty is None and blocks is not None and room:
+            empty = 1 - min(1.0, blocks / room)
+        return _smallest_bound(empty, headroom)
+    if gain == "occupancy":
+        achieved, theory = values.get("occupancy.achieved"), values.get("occupancy.theoretical")
+        if achieved is None:
+            return None
+        most = theory if theory is not None and theory >= 80 else 100.0
+        return _smallest_bound(1 - achieved / most, headroom)
+    if gain == "conflicts":
+        # The unit that is busy with conflicts is no bound for itself: DRAM and the pipes are.
+        own = kernel is not None and kernel.busiest in ("shared", "l1")
+        return _smallest_bound(
+            _times(values.get("shared.bank_conflicts.share"), 0.01), dram if own else headroom
+        )
+    if gain == "sectors":
+        return _wasted_sectors(values, dram)
+    return None
+
+
+def _wasted_sectors(values: Mapping[str, float], dram: float | None) -> float | None:
+    kept = values.get("memory.coalescing")
+    if kept is None:
+        return None
+    wasted = 1 - kept / 100
+    excess, moved = values.get("memory.sectors.excess"), values.get("dram.bytes")
+    if excess and wasted > 0 and moved is not None and dram is not None:
+        asked = SECTOR * (excess / wasted - excess)
+        if moved <= 1.25 * asked:
+            return min(wasted, dram)
+    return wasted
+
+
+def _remaining_share(share: float | None) -> float | None:
+    return None if share is None else 1 - share / 100
+
+
+def _times(value: float | None, factor: float) -> float | None:
+    return None if value is None else value * factor
+
+
+def _smallest_bound(*bounds: float | None) -> float | None:
+    told = [bound for bound in bounds if bound is not None]
+    return min(told) if told and bounds[0] is not None else None
 
 
 @dataclass(frozen=True)
-class Context:
+class TargetContext:
     """What the judge knows besides the readings.
 
     `roof` is the lower one of the roofline, `precision` the asked half-width of the interval in %, `hottest`
     the functions to judge, hottest first, `kernel` what limits the kernel that is judged.
     """
 
-    roof: Roof | None = None
+    roof: RooflineSide | None = None
     precision: float | None = None
     hottest: tuple[Scope, ...] = ()
-    kernel: KernelClass | None = None
+    kernel: KernelBottleneck | None = None
 
 
-def best(readings: Iterable[Reading], name: str, scopes: Sequence[Scope]) -> Reading | None:
+def best_reading(readings: Iterable[Reading], name: str, scopes: Sequence[Scope]) -> Reading | None:
     """The best known reading of the metric `name` in the first of `scopes` that has one."""
     found = [r for r in readings if r.metric == name and r.scope in scopes]
     return min(
@@ -35,37 +234,40 @@ def best(readings: Iterable[Reading], name: str, scopes: Sequence[Scope]) -> Rea
     )
 
 
-def asked(
+def applicable_conditions(
     conditions: Sequence[Condition], scope: Scope, readings: Sequence[Reading]
 ) -> tuple[Condition, ...]:
     """Those that are to be asked: not where the metric is told that one is only asked `without`."""
     if all(one.without is None for one in conditions):  # a sweep has thousands of scopes
         return tuple(conditions)
-    told = {r.metric for r in _told(readings, scope)}
+    told = {r.metric for r in _known_readings(readings, scope)}
     return tuple(one for one in conditions if one.without is None or one.without not in told)
 
 
-def look(
-    condition: Condition, scope: Scope, readings: Sequence[Reading], context: Context
+def evaluate_condition(
+    condition: Condition, scope: Scope, readings: Sequence[Reading], context: TargetContext
 ) -> tuple[bool | None, str]:
     """Whether the condition holds (None: cannot be told), and the value that was looked at, in words."""
-    if condition.unless is not None and look(condition.unless, scope, readings, context)[0] is True:
+    if (
+        condition.unless is not None
+        and evaluate_condition(condition.unless, scope, readings, context)[0] is True
+    ):
         return True, ""
     if condition.roof is not None:
         return (None if context.roof is None else context.roof == condition.roof), ""
     if condition.limiter is not None or condition.stall is not None:
-        return _behind(condition, scope, readings), ""
+        return _limiter_or_stall_holds(condition, scope, readings), ""
     if condition.where:
-        decided = _in_class(condition, context.kernel)
+        decided = _bottleneck_holds(condition, context.kernel)
         unknown = context.kernel is None or context.kernel.bound == "unknown"
         if decided is not None or condition.metric is None or unknown:
             return decided, ""
-    around = places(RUN if condition.of_run else scope, readings)
+    around = scopes_around(RUN if condition.of_run else scope, readings)
     values: list[Reading] = []
     for name in (condition.metric, condition.times, condition.over):
         if name is not None:
             told = [r for r in readings if r.value is not None and r.doubt is None]
-            found = best(told, name, around)
+            found = best_reading(told, name, around)
             if found is None:
                 return None, "-"
             values.append(found)
@@ -83,7 +285,7 @@ def look(
     return low and high, words
 
 
-def places(scope: Scope, readings: Sequence[Reading]) -> list[Scope]:
+def scopes_around(scope: Scope, readings: Sequence[Reading]) -> list[Scope]:
     """Where to look for what a condition needs: a function or kernel only at itself, a region also at the run."""
     if scope.kind in ("function", "kernel"):
         return [scope]
@@ -91,13 +293,13 @@ def places(scope: Scope, readings: Sequence[Reading]) -> list[Scope]:
     return list(dict.fromkeys([scope, *others]))
 
 
-def _told(readings: Sequence[Reading], scope: Scope) -> list[Reading]:
+def _known_readings(readings: Sequence[Reading], scope: Scope) -> list[Reading]:
     return [r for r in readings if r.scope == scope and r.value is not None and r.doubt is None]
 
 
-def _behind(condition: Condition, scope: Scope, readings: Sequence[Reading]) -> bool | None:
+def _limiter_or_stall_holds(condition: Condition, scope: Scope, readings: Sequence[Reading]) -> bool | None:
     """Whether the limiter of the occupancy, or what warps wait for, is the one that is asked for."""
-    values = {r.metric: r.value for r in _told(readings, scope) if r.value is not None}
+    values = {r.metric: r.value for r in _known_readings(readings, scope) if r.value is not None}
     if condition.limiter is not None:
         if values.get("occupancy.theoretical", 0.0) >= LIMITING:
             return False  # every warp, or nearly, fits: what allows the fewest blocks is in nobody's way
@@ -106,7 +308,7 @@ def _behind(condition: Condition, scope: Scope, readings: Sequence[Reading]) -> 
     return None if found is None else found[0] == condition.stall
 
 
-def _in_class(condition: Condition, kernel: KernelClass | None) -> bool | None:
+def _bottleneck_holds(condition: Condition, kernel: KernelBottleneck | None) -> bool | None:
     """Whether it holds by the kernel's class; None where that is not known, or a metric has to decide."""
     if kernel is None or kernel.bound == "unknown":
         return True if condition.known else None

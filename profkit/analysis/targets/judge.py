@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from profkit.analysis.metrics import metric
-from profkit.analysis.targets.conditions import Context, asked, best, look, places
-from profkit.analysis.targets.gain import most_won
-from profkit.analysis.targets.limits import why_missed
-from profkit.analysis.targets.target import Condition, Roof, Target, in_words, met
+from profkit.analysis.targets.conditions import (
+    TargetContext,
+    applicable_conditions,
+    best_reading,
+    evaluate_condition,
+    explain_miss,
+    largest_gain,
+    scopes_around,
+)
+from profkit.analysis.targets.target import Condition, RooflineSide, Target, format_threshold, is_met
 from profkit.core.formatting import percent, quantity
 from profkit.core.types import Reading, RunDocument, Scope, Verdict, VerdictWord
 
@@ -17,21 +23,21 @@ WORTH = 0.05  # share of the instructions below which a function's verdict is no
 ALWAYS_ON = 0.99  # a counter that ran 99 % of the time saw it all: perf truncates 99.99 % to 99.00
 
 
-_NOTHING = Context()
+_NOTHING = TargetContext()
 
 
-def context_of(document: RunDocument) -> Context:
+def context_of(document: RunDocument) -> TargetContext:
     """The context that an enriched document gives."""
     precision = document.timings[0].precision if document.timings else None
-    return Context(
-        roof=_roof(document.readings),
+    return TargetContext(
+        roof=_lower_roofline(document.readings),
         precision=100 * precision if precision is not None else None,
-        hottest=_hottest(document.readings),
+        hottest=_hottest_functions(document.readings),
     )
 
 
-def judge(
-    targets: Sequence[Target], readings: Sequence[Reading], context: Context = _NOTHING
+def evaluate_targets(
+    targets: Sequence[Target], readings: Sequence[Reading], context: TargetContext = _NOTHING
 ) -> tuple[Verdict, ...]:
     """For every target a verdict on the run or its region, then one on each of the hottest functions.
 
@@ -43,18 +49,20 @@ def judge(
     for target in targets:
         if "kernel" in target.scopes:
             continue  # of a run it speaks through its kernels: judge_kernels
-        verdicts += [verdict_on(target, reading, readings, context) for reading in _of_run(target, readings)]
+        verdicts += [
+            verdict_on(target, reading, readings, context) for reading in _readings_of_run(target, readings)
+        ]
     for scope in context.hottest:
         for target in targets:
             if (
                 "function" in target.scopes
-                and (reading := best(readings, target.metric, [scope])) is not None
+                and (reading := best_reading(readings, target.metric, [scope])) is not None
             ):
                 verdicts.append(verdict_on(target, reading, readings, context))
     return tuple(verdicts)
 
 
-def _of_run(target: Target, readings: Sequence[Reading]) -> list[Reading]:
+def _readings_of_run(target: Target, readings: Sequence[Reading]) -> list[Reading]:
     """The reading of every scope that has a value; without any the first that says why."""
     by_scope: dict[Scope, list[Reading]] = {}
     for one in readings:
@@ -62,7 +70,9 @@ def _of_run(target: Target, readings: Sequence[Reading]) -> list[Reading]:
         meant = one.metric == target.metric and scope.kind in target.scopes and scope.kind != "function"
         if meant and scope.id is None:  # one PMU of a hybrid part: the reading without an id speaks for all
             by_scope.setdefault(scope, []).append(one)
-    found = [r for place, own in by_scope.items() if (r := best(own, target.metric, [place])) is not None]
+    found = [
+        r for place, own in by_scope.items() if (r := best_reading(own, target.metric, [place])) is not None
+    ]
     told = [r for r in found if r.value is not None]
     regions = {
         r.value for r in told if r.scope.kind == "region"
@@ -70,10 +80,12 @@ def _of_run(target: Target, readings: Sequence[Reading]) -> list[Reading]:
     return [r for r in told if r.scope.kind != "run" or r.value not in regions] or found[:1]
 
 
-def verdict_on(target: Target, reading: Reading, readings: Sequence[Reading], context: Context) -> Verdict:
+def verdict_on(
+    target: Target, reading: Reading, readings: Sequence[Reading], context: TargetContext
+) -> Verdict:
     """The verdict of one target on one reading; its gain is a share of the time of what the reading speaks of."""
     threshold = target.threshold if target.threshold is not None else context.precision
-    words = in_words(target.operator, threshold, target.unit) if threshold is not None else "as asked"
+    words = format_threshold(target.operator, threshold, target.unit) if threshold is not None else "as asked"
 
     def said(
         word: VerdictWord, reason: str, advice: tuple[str, ...] = (), gain: float | None = None
@@ -92,59 +104,69 @@ def verdict_on(target: Target, reading: Reading, readings: Sequence[Reading], co
             gain=gain,
         )
 
-    looked = [(condition, *look(condition, reading.scope, readings, context)) for condition in target.applies]
+    looked = [
+        (condition, *evaluate_condition(condition, reading.scope, readings, context))
+        for condition in target.applies
+    ]
     for condition, holds, value in looked:
         if holds is False:
-            return said("not-applicable", _otherwise(condition, value, context))
+            return said("not-applicable", _condition_text(condition, value, context))
     if reading.value is None:
-        for condition in asked(target.moot, reading.scope, readings):
-            if look(condition, reading.scope, readings, context)[0] is True:
-                return said("not-applicable", _otherwise(condition, "", context))
+        for condition in applicable_conditions(target.moot, reading.scope, readings):
+            if evaluate_condition(condition, reading.scope, readings, context)[0] is True:
+                return said("not-applicable", _condition_text(condition, "", context))
         fix = tuple(line for line in (reading.fix or target.unknown,) if line)
         return said("unknown", f"{metric(target.metric).title} not known: {reading.reason}", fix)
     if reading.doubt is not None:
-        return said("unknown", f"{_said(target, reading)}, which is doubtful: {reading.doubt}")
+        return said("unknown", f"{_value_text(target, reading)}, which is doubtful: {reading.doubt}")
     if threshold is None:
         return said("unknown", "the run does not say what was asked for")
     if any(holds is None for condition, holds, _ in looked if condition.roof is not None):
-        return said("unknown", f"{_said(target, reading)}, but which roof it is under is not known")
+        return said("unknown", f"{_value_text(target, reading)}, but which roof it is under is not known")
     if target.credible is not None and reading.value > target.credible:
         why = reading.reason or f"more than {target.credible:g} {target.unit} cannot be"
-        return said("unknown", f"{_said(target, reading)}; {why}")
-    for condition in asked(target.guard, reading.scope, readings):
-        holds, value = look(condition, reading.scope, readings, context)
+        return said("unknown", f"{_value_text(target, reading)}; {why}")
+    for condition in applicable_conditions(target.guard, reading.scope, readings):
+        holds, value = evaluate_condition(condition, reading.scope, readings, context)
         if holds is False:
-            why = _otherwise(condition, value, context).replace("{why}", _why(condition, readings) or value)
-            return said(
-                "unknown", f"{_said(target, reading)}, but {why}", (condition.fix,) * bool(condition.fix)
+            why = _condition_text(condition, value, context).replace(
+                "{why}", _remark_on(condition, readings) or value
             )
-    doubt = _doubt(reading, threshold)
+            return said(
+                "unknown",
+                f"{_value_text(target, reading)}, but {why}",
+                (condition.fix,) * bool(condition.fix),
+            )
+    doubt = _multiplexing_warning(reading, threshold)
     if doubt is None and target.timed:
-        doubt = _noise(reading, threshold, readings)
+        doubt = _noise_warning(reading, threshold, readings)
     if doubt is not None:
-        return said("unknown", f"{_said(target, reading)}; {doubt}")
-    reason = f"{_said(target, reading)}; target {words}"
-    if met(reading.value, target.operator, threshold):
+        return said("unknown", f"{_value_text(target, reading)}; {doubt}")
+    reason = f"{_value_text(target, reading)}; target {words}"
+    if is_met(reading.value, target.operator, threshold):
         return said("pass", reason)
-    for condition in asked(target.tolerated, reading.scope, readings):
-        holds, value = look(condition, reading.scope, readings, context)
+    for condition in applicable_conditions(target.tolerated, reading.scope, readings):
+        holds, value = evaluate_condition(condition, reading.scope, readings, context)
         if holds is True:
-            return said("pass", f"{_said(target, reading)}, but {_otherwise(condition, value, context)}")
+            return said(
+                "pass", f"{_value_text(target, reading)}, but {_condition_text(condition, value, context)}"
+            )
     unsure = any(holds is None and condition.where for condition, holds, _ in looked)
-    for condition in asked(target.excused, reading.scope, readings):
-        holds, value = look(condition, reading.scope, readings, context)
+    for condition in applicable_conditions(target.excused, reading.scope, readings):
+        holds, value = evaluate_condition(condition, reading.scope, readings, context)
         if holds is False:
             return said(
-                "not-applicable", f"{_said(target, reading)}, but {_otherwise(condition, value, context)}"
+                "not-applicable",
+                f"{_value_text(target, reading)}, but {_condition_text(condition, value, context)}",
             )
         unsure = unsure or (holds is None and bool(condition.where))
     if unsure:
         why = context.kernel.reason if context.kernel is not None else "it was not counted"
-        return said("unknown", f"{_said(target, reading)}, but what limits it is not known: {why}")
-    for condition in asked(target.doubted, reading.scope, readings):
-        holds, value = look(condition, reading.scope, readings, context)
+        return said("unknown", f"{_value_text(target, reading)}, but what limits it is not known: {why}")
+    for condition in applicable_conditions(target.doubted, reading.scope, readings):
+        holds, value = evaluate_condition(condition, reading.scope, readings, context)
         if holds is not True:
-            why = f"{_said(target, reading)}, but {_otherwise(condition, value, context)}"
+            why = f"{_value_text(target, reading)}, but {_condition_text(condition, value, context)}"
             return said("unknown", why, (condition.fix,) * bool(condition.fix))
     name = reading.scope.name  # compared first: a sweep has thousands of scopes
     values = {
@@ -152,40 +174,40 @@ def verdict_on(target: Target, reading: Reading, readings: Sequence[Reading], co
         for r in readings
         if r.value is not None and r.scope.name == name and r.scope == reading.scope
     }
-    if why := why_missed(target.metric, values):
+    if why := explain_miss(target.metric, values):
         reason += f"; {why}"
-    won = most_won(target.gain, values, context.kernel)
+    won = largest_gain(target.gain, values, context.kernel)
     return said(target.missed, reason, _advice(target, reading, readings, context), won)
 
 
-def _otherwise(condition: Condition, value: str, context: Context) -> str:
+def _condition_text(condition: Condition, value: str, context: TargetContext) -> str:
     """Why a condition does not hold, with what was looked at."""
     evidence = context.kernel.reason if context.kernel is not None else ""
     return condition.otherwise.replace("{value}", value).replace("{class}", evidence)
 
 
-def _why(condition: Condition, readings: Sequence[Reading]) -> str | None:
+def _remark_on(condition: Condition, readings: Sequence[Reading]) -> str | None:
     """The remark of what a condition looks at: why it is so."""
     return next((r.reason for r in readings if r.metric == condition.metric and r.value is not None), None)
 
 
-def _said(target: Target, reading: Reading) -> str:
-    says = (target.says or "{value}").replace("{value}", _number(reading.value, reading.unit))
+def _value_text(target: Target, reading: Reading) -> str:
+    says = (target.says or "{value}").replace("{value}", _format_value(reading.value, reading.unit))
     says = says.replace("{what}", reading.reason or "no cause is told")
-    return says if reading.quality == "measured" else f"{says} ({_how(reading)})"
+    return says if reading.quality == "measured" else f"{says} ({_quality_text(reading)})"
 
 
-def _how(reading: Reading) -> str:
+def _quality_text(reading: Reading) -> str:
     if reading.quality == "multiplexed" and reading.share is not None:
         return f"multiplexed, counted {percent(100 * reading.share)} % of the time"
     return reading.quality
 
 
-def _number(value: float | None, unit: str) -> str:
+def _format_value(value: float | None, unit: str) -> str:
     return f"{value:.2f}" if unit == "instructions/cycle" and value is not None else quantity(value, unit)
 
 
-def _doubt(reading: Reading, threshold: float) -> str | None:
+def _multiplexing_warning(reading: Reading, threshold: float) -> str | None:
     """Why a multiplexed value decides nothing: what happened while it was not counted could turn the verdict.
 
     Within (1 - share) of the threshold, relative: a ratio was seen 2.7 times off at a third of the time.
@@ -197,10 +219,10 @@ def _doubt(reading: Reading, threshold: float) -> str | None:
     return f"too near {threshold:g} {reading.unit} for a counter that ran part of the time".replace("  ", " ")
 
 
-def _noise(reading: Reading, threshold: float, readings: Sequence[Reading]) -> str | None:
+def _noise_warning(reading: Reading, threshold: float, readings: Sequence[Reading]) -> str | None:
     """Why a value over the median time decides nothing: the time's interval holds both sides of the threshold."""
-    interval = best(
-        [r for r in readings if r.value is not None], "time.interval", places(reading.scope, readings)
+    interval = best_reading(
+        [r for r in readings if r.value is not None], "time.interval", scopes_around(reading.scope, readings)
     )
     if interval is None or interval.value is None or reading.value is None:
         return None
@@ -215,18 +237,21 @@ def _noise(reading: Reading, threshold: float, readings: Sequence[Reading]) -> s
 
 
 def _advice(
-    target: Target, reading: Reading, readings: Sequence[Reading], context: Context
+    target: Target, reading: Reading, readings: Sequence[Reading], context: TargetContext
 ) -> tuple[str, ...]:
     lines: list[str] = []
     for advice in target.advice:
         if advice.quality is not None and advice.quality != reading.quality:
             continue
-        if advice.when is None or look(advice.when, reading.scope, readings, context)[0] is True:
+        if (
+            advice.when is None
+            or evaluate_condition(advice.when, reading.scope, readings, context)[0] is True
+        ):
             lines.append(advice.text)
     return tuple(lines)
 
 
-def _roof(readings: Sequence[Reading]) -> Roof | None:
+def _lower_roofline(readings: Sequence[Reading]) -> RooflineSide | None:
     """The lower roof: where the roofline's share is more than the peak's, the memory roof is below it."""
     told = {
         r.metric: r.value
@@ -239,7 +264,7 @@ def _roof(readings: Sequence[Reading]) -> Roof | None:
     return "memory" if under > flat * (1 + 1e-9) else "compute"
 
 
-def _hottest(readings: Sequence[Reading]) -> tuple[Scope, ...]:
+def _hottest_functions(readings: Sequence[Reading]) -> tuple[Scope, ...]:
     """Functions by their instructions: at most five, each with a share that is worth a verdict."""
     counts = [r for r in readings if r.metric == "instructions" and r.value is not None]
     functions = sorted((r for r in counts if r.scope.kind == "function"), key=lambda r: -(r.value or 0.0))

@@ -1,4 +1,7 @@
-"""Targets that speak of kernels: a verdict on each launch configuration, and one on the run, weighted by GPU time."""
+"""Targets that speak of kernels: a verdict on each launch configuration, and one on the run, weighted by GPU time.
+
+All verdicts on one document: on the run and its regions, on the hottest functions, and on the kernels.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +10,24 @@ from dataclasses import dataclass, replace
 
 from profkit.analysis.kernel_names import short_name
 from profkit.analysis.metrics import metric
-from profkit.analysis.targets.conditions import Context, best
-from profkit.analysis.targets.judge import verdict_on
-from profkit.analysis.targets.target import Target, in_words
+from profkit.analysis.targets.conditions import TargetContext, best_reading
+from profkit.analysis.targets.judge import context_of, evaluate_targets, verdict_on
+from profkit.analysis.targets.target import Target, format_threshold
 from profkit.core.formatting import percent, quantity
-from profkit.core.types import RUN, KernelClass, Reading, RunDocument, Scope, Source, Verdict, VerdictWord
+from profkit.core.types import (
+    RUN,
+    KernelBottleneck,
+    Reading,
+    RunDocument,
+    Scope,
+    Source,
+    Verdict,
+    VerdictWord,
+)
 
 # Kernels that together take less of the GPU time do not decide over a run. The plan counts what makes up 95 % of it:
 # the last 5 % has no say in any case, whichever kernels it is made of.
-FLOOR = 0.05
+DECIDING_SHARE = 0.05
 LISTED = 50  # kernels that get verdicts of their own; all of them count for the run's
 COUNT = "Count its kernels: profkit profile --backend cuda -- COMMAND, or ncu --set full on the same command."
 NAMED = 3  # in a sentence
@@ -23,7 +35,7 @@ _NAME = 40  # characters of a kernel's name in a sentence
 
 
 @dataclass(frozen=True)
-class _Judged:
+class _KernelVerdict:
     """One kernel's verdict on one target, and what share of the GPU time it stands for."""
 
     verdict: Verdict
@@ -31,7 +43,7 @@ class _Judged:
     counted: bool
 
 
-def judge_kernels(document: RunDocument, targets: Sequence[Target]) -> tuple[Verdict, ...]:
+def evaluate_kernel_targets(document: RunDocument, targets: Sequence[Target]) -> tuple[Verdict, ...]:
     """For every target that speaks of kernels its verdict on the run, then those on each kernel, largest first.
 
     A kernel's gain is its share of the GPU time times what could be won of it, times the share of the time in which
@@ -39,25 +51,25 @@ def judge_kernels(document: RunDocument, targets: Sequence[Target]) -> tuple[Ver
     """
     spoken = [target for target in targets if "kernel" in target.scopes]
     if not document.kernels:
-        return _of_regions(document, spoken) or _of_nothing(document, spoken)
+        return _verdicts_on_regions(document, spoken) or _verdicts_without_kernels(document, spoken)
     by_scope: dict[Scope, list[Reading]] = {}
     for reading in document.readings:
         by_scope.setdefault(reading.scope, []).append(reading)
     around = [r for r in document.readings if r.scope.kind in ("run", "region")]
     shares = _shares(document.kernels)
     told = {r.metric for r in document.readings if r.scope.kind == "kernel"}
-    busy = _busy(document)
+    busy = _busy_share(document)
     why, fix = _why_uncounted(document)
     whole: list[Verdict] = []
     each: dict[Scope, list[Verdict]] = {}
     for target in spoken:
         if target.metric not in told and not target.always:
             continue
-        judged: list[_Judged] = []
+        judged: list[_KernelVerdict] = []
         rest = max(0.0, 1 - sum(shares)) if target.always else 0.0
         for kernel, share in zip(document.kernels, shares, strict=True):
             own = by_scope.get(kernel.scope, [])
-            found = best(own, target.metric, [kernel.scope])
+            found = best_reading(own, target.metric, [kernel.scope])
             if found is None and not target.always:
                 rest += (
                     0.0 if own else share
@@ -65,21 +77,21 @@ def judge_kernels(document: RunDocument, targets: Sequence[Target]) -> tuple[Ver
                 continue
             if found is None:
                 missing = "the report does not tell it" if own else why
-                found = _absent(target, kernel.scope, missing, None if own else fix)
-            verdict = verdict_on(target, found, [*own, *around], Context(kernel=kernel))
+                found = _absent_reading(target, kernel.scope, missing, None if own else fix)
+            verdict = verdict_on(target, found, [*own, *around], TargetContext(kernel=kernel))
             gain = (
                 None if verdict.gain is None or kernel.share is None else kernel.share * verdict.gain * busy
             )
             verdict = replace(verdict, weight=kernel.share, gain=gain)
-            judged.append(_Judged(verdict, share, bool(own)))
-        whole.append(_of_run(target, judged, rest, why))
+            judged.append(_KernelVerdict(verdict, share, bool(own)))
+        whole.append(_verdict_on_run(target, judged, rest, why))
         for one in judged[:LISTED]:
             if one.counted:
                 each.setdefault(one.verdict.scope, []).append(one.verdict)
     return (*whole, *(verdict for verdicts in each.values() for verdict in verdicts))
 
 
-def _of_regions(document: RunDocument, targets: Sequence[Target]) -> tuple[Verdict, ...]:
+def _verdicts_on_regions(document: RunDocument, targets: Sequence[Target]) -> tuple[Verdict, ...]:
     """What was counted over several kernels together (range replay, whole CUDA graphs) decides on none of them."""
     return tuple(
         Verdict(
@@ -87,7 +99,7 @@ def _of_regions(document: RunDocument, targets: Sequence[Target]) -> tuple[Verdi
             target.metric,
             "unknown",
             f"{quantity(reading.value, reading.unit)}, counted over several kernels together",
-            in_words(target.operator, target.threshold or 0.0, target.unit),
+            format_threshold(target.operator, target.threshold or 0.0, target.unit),
             reading.value,
             reading.unit,
             reading.scope,
@@ -101,7 +113,7 @@ def _of_regions(document: RunDocument, targets: Sequence[Target]) -> tuple[Verdi
     )
 
 
-def _of_nothing(document: RunDocument, targets: Sequence[Target]) -> tuple[Verdict, ...]:
+def _verdicts_without_kernels(document: RunDocument, targets: Sequence[Target]) -> tuple[Verdict, ...]:
     """A report without any kernel keeps no target: the same as one of which nothing is known."""
     if document.plan is not None or document.passes or document.backend != "cuda":
         return ()  # a run says it of its passes
@@ -113,7 +125,7 @@ def _of_nothing(document: RunDocument, targets: Sequence[Target]) -> tuple[Verdi
             target.metric,
             "unknown",
             f"{metric(target.metric).title} not known: no kernel is in the report",
-            in_words(target.operator, target.threshold or 0.0, target.unit),
+            format_threshold(target.operator, target.threshold or 0.0, target.unit),
             None,
             target.unit,
             RUN,
@@ -124,52 +136,52 @@ def _of_nothing(document: RunDocument, targets: Sequence[Target]) -> tuple[Verdi
     )
 
 
-def _shares(kernels: Sequence[KernelClass]) -> list[float]:
+def _shares(kernels: Sequence[KernelBottleneck]) -> list[float]:
     """Shares of the GPU time; where no kernel's time is known each counts alike."""
     if all(kernel.share is None for kernel in kernels):
         return [1 / len(kernels)] * len(kernels)
     return [kernel.share or 0.0 for kernel in kernels]
 
 
-def _of_run(target: Target, judged: Sequence[_Judged], rest: float, why: str) -> Verdict:
+def _verdict_on_run(target: Target, judged: Sequence[_KernelVerdict], rest: float, why: str) -> Verdict:
     """The verdict on the run: fail where kernels with 5 % of the GPU time or more miss the target.
 
     Unknown where counted ones of which it is not known could bring it there, or where more than those 5 % were not
     counted; of its value see `_value`. `rest` is the share of the kernels that are not among `judged`.
     """
-    by_word: dict[VerdictWord, list[_Judged]] = {}
+    by_word: dict[VerdictWord, list[_KernelVerdict]] = {}
     for one in judged:
         by_word.setdefault(one.verdict.verdict, []).append(one)
     missed, unknown = by_word.get("fail", []), by_word.get("unknown", [])
     kept, silent = by_word.get("pass", []), by_word.get("not-applicable", [])
-    lost, unsure = _sum(missed), _sum([one for one in unknown if one.counted])
-    uncounted = _sum([one for one in unknown if not one.counted]) + rest
+    lost, unsure = _total_share(missed), _total_share([one for one in unknown if one.counted])
+    uncounted = _total_share([one for one in unknown if not one.counted]) + rest
     dark = unsure + uncounted
-    words = in_words(target.operator, target.threshold or 0.0, target.unit)
+    words = format_threshold(target.operator, target.threshold or 0.0, target.unit)
     first = judged[0].verdict
     blank = Verdict(target.name, target.metric, "pass", "", words, None, target.unit, RUN, first.quality)
-    if lost >= FLOOR:
-        reason = f"{_part(lost)} of the GPU time is in kernels that miss it: {_named(missed)}"
+    if lost >= DECIDING_SHARE:
+        reason = f"{_share_text(lost)} of the GPU time is in kernels that miss it: {_kernel_list(missed)}"
         gains = [one.verdict.gain for one in missed if one.verdict.gain is not None]
         lead = missed[0].verdict
         return replace(
             blank,
             verdict="fail",
-            reason=f"{reason}; target {words}" if len(missed) > 1 else _alone(missed[0]),
-            value=_value(target, missed),
+            reason=f"{reason}; target {words}" if len(missed) > 1 else _single_kernel_text(missed[0]),
+            value=_deciding_value(target, missed),
             quality=lead.quality,
             advice=lead.advice,
             weight=lost,
             gain=min(1.0, sum(gains)) if gains else None,
         )
-    if lost + unsure >= FLOOR or uncounted > FLOOR + 1e-9:
+    if lost + unsure >= DECIDING_SHARE or uncounted > DECIDING_SHARE + 1e-9:
         seen = [one for one in unknown if one.counted]
         cause = max(seen or unknown, key=lambda one: one.share).verdict if unknown else None
         reason = f"{metric(target.metric).title} not known: {why}"
         if cause is not None and seen:
             reason = cause.reason
             if len(judged) > 1:
-                reason = f"not known for {_part(dark)} of the GPU time: {_short(cause)}: {reason}"
+                reason = f"not known for {_share_text(dark)} of the GPU time: {_short_kernel_name(cause)}: {reason}"
         return replace(
             blank,
             verdict="unknown",
@@ -178,37 +190,37 @@ def _of_run(target: Target, judged: Sequence[_Judged], rest: float, why: str) ->
             quality=cause.quality if cause is not None else "unavailable",
             advice=cause.advice if cause is not None else (),
         )
-    if kept and (_sum(kept) >= FLOOR or not silent):
-        reason = (
-            f"{_part(_sum(kept))} of the GPU time is in kernels that keep it: {_named(kept)}; target {words}"
-        )
+    if kept and (_total_share(kept) >= DECIDING_SHARE or not silent):
+        part = _share_text(_total_share(kept))
+        reason = f"{part} of the GPU time is in kernels that keep it: {_kernel_list(kept)}; target {words}"
         if len(judged) == 1:
             reason = kept[0].verdict.reason
         elif missed:
-            reason += f"; too small to count: {_named(missed)}"
-        if silent and silent[0].share >= FLOOR:
-            reason += f"; not asked of {_short(silent[0].verdict)}: {silent[0].verdict.reason}"
+            reason += f"; too small to count: {_kernel_list(missed)}"
+        if silent and silent[0].share >= DECIDING_SHARE:
+            reason += f"; not asked of {_short_kernel_name(silent[0].verdict)}: {silent[0].verdict.reason}"
         return replace(
             blank,
             reason=reason,
-            value=_value(target, kept),
+            value=_deciding_value(target, kept),
             quality=kept[0].verdict.quality,
-            weight=_sum(kept),
+            weight=_total_share(kept),
         )
     if missed:
-        few = (
-            f"the kernels that it speaks of have {_part(lost)} of the GPU time, less than {100 * FLOOR:.0f} %"
-        )
-        return replace(blank, verdict="not-applicable", reason=f"{few}: {_named(missed)}", weight=lost)
+        part, least = _share_text(lost), f"{100 * DECIDING_SHARE:.0f} %"
+        few = f"the kernels that it speaks of have {part} of the GPU time, less than {least}"
+        return replace(blank, verdict="not-applicable", reason=f"{few}: {_kernel_list(missed)}", weight=lost)
     if kept:
-        few = f"it speaks of kernels with {_part(_sum(kept))} of the GPU time alone, and these keep it"
-        return replace(blank, verdict="not-applicable", reason=f"{few}: {_named(kept)}", weight=_sum(kept))
+        few = f"it speaks of kernels with {_share_text(_total_share(kept))} of the GPU time alone, and these keep it"
+        return replace(
+            blank, verdict="not-applicable", reason=f"{few}: {_kernel_list(kept)}", weight=_total_share(kept)
+        )
     lead = silent[0].verdict if silent else first
-    reason = lead.reason if len(judged) == 1 else f"{_short(lead)}: {lead.reason}"
-    return replace(blank, verdict="not-applicable", reason=reason, weight=_sum(silent), value=None)
+    reason = lead.reason if len(judged) == 1 else f"{_short_kernel_name(lead)}: {lead.reason}"
+    return replace(blank, verdict="not-applicable", reason=reason, weight=_total_share(silent), value=None)
 
 
-def _value(target: Target, judged: Sequence[_Judged]) -> float | None:
+def _deciding_value(target: Target, judged: Sequence[_KernelVerdict]) -> float | None:
     """Over the kernels that decide (those that miss it, or else those that keep it): the mean weighted by GPU time.
 
     So it stands on the side of the threshold that the verdict says. Of counts the sum over one launch of each.
@@ -224,32 +236,35 @@ def _value(target: Target, judged: Sequence[_Judged]) -> float | None:
     return sum(value * share for value, share in told) / weight
 
 
-def _alone(one: _Judged) -> str:
-    return f"{_short(one.verdict)} ({_part(one.share)} of the GPU time): {one.verdict.reason}"
+def _single_kernel_text(one: _KernelVerdict) -> str:
+    return (
+        f"{_short_kernel_name(one.verdict)} ({_share_text(one.share)} of the GPU time): {one.verdict.reason}"
+    )
 
 
-def _named(judged: Sequence[_Judged]) -> str:
+def _kernel_list(judged: Sequence[_KernelVerdict]) -> str:
     ranked = sorted(judged, key=lambda one: -one.share)
     parts = [
-        f"{_short(one.verdict)} ({quantity(one.verdict.value, one.verdict.unit)})" for one in ranked[:NAMED]
+        f"{_short_kernel_name(one.verdict)} ({quantity(one.verdict.value, one.verdict.unit)})"
+        for one in ranked[:NAMED]
     ]
     more = f" and {len(ranked) - NAMED} more" if len(ranked) > NAMED else ""
     return ", ".join(parts) + more
 
 
-def _short(verdict: Verdict) -> str:
+def _short_kernel_name(verdict: Verdict) -> str:
     return short_name(verdict.scope.name or "?", _NAME)
 
 
-def _sum(judged: Sequence[_Judged]) -> float:
+def _total_share(judged: Sequence[_KernelVerdict]) -> float:
     return sum(one.share for one in judged)
 
 
-def _part(share: float) -> str:
+def _share_text(share: float) -> str:
     return f"{percent(100 * min(1.0, share))} %"
 
 
-def _busy(document: RunDocument) -> float:
+def _busy_share(document: RunDocument) -> float:
     trace = document.trace
     if trace is None or trace.busy is None or not trace.span:
         return 1.0
@@ -278,7 +293,25 @@ def _why_uncounted(document: RunDocument) -> tuple[str, str | None]:
     return "the counters pass was not asked for", f"--passes {names}"
 
 
-def _absent(target: Target, scope: Scope, reason: str, fix: str | None) -> Reading:
+def _absent_reading(target: Target, scope: Scope, reason: str, fix: str | None) -> Reading:
     return Reading(
         target.metric, None, target.unit, "unavailable", scope, Source("profkit"), reason=reason, fix=fix
+    )
+
+
+def evaluate_run(document: RunDocument, targets: Sequence[Target]) -> tuple[Verdict, ...]:
+    """The verdicts on an enriched, classed and summarized document.
+
+    Of a run every target has a word, since its summaries say also what was not read; of a report only those of
+    which it speaks, and those on kernels that ask for a word always.
+    """
+    told = [r for s in document.summaries for r in s.readings] if document.plan is not None else []
+    readings = [*document.readings, *told]
+    trace = document.trace
+    if document.plan is None and trace is not None and trace.span is None and trace.kernels:
+        # A report of counters has no timeline, whoever asks it how busy the GPU was; a trace without kernels is none.
+        readings = [r for r in readings if r.value is not None or not r.metric.startswith("gpu.")]
+    return (
+        *evaluate_targets(targets, readings, context_of(document)),
+        *evaluate_kernel_targets(document, targets),
     )

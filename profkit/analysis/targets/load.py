@@ -10,11 +10,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import cast, get_args
 
-from profkit.analysis.metrics import all_metrics, metric, nearest
-from profkit.analysis.targets.limits import LIMITERS
-from profkit.analysis.targets.target import OPERATORS, Advice, Condition, Gain, Roof, Target
-from profkit.analysis.targets.yaml_text import Value, read_yaml
-from profkit.core.errors import UsageError
+from profkit.analysis.metrics import all_metrics, metric, nearest_metric
+from profkit.analysis.targets.conditions import LIMITERS
+from profkit.analysis.targets.target import OPERATORS, Advice, Condition, Gain, RooflineSide, Target
+from profkit.analysis.targets.yaml_text import YamlValue, read_yaml
 from profkit.core.types import Bound, Quality, ScopeKind
 
 _TOP = ("targets", "workloads")
@@ -63,36 +62,33 @@ _SHORT = re.compile(r"\s*(<=|>=|<|>)\s*([-+.\deE]+)\s*(.*?)\s*")
 
 
 def load_targets(
-    backend: str, override: Path | None = None, workload: str | None = None
+    defaults: Path | None, override: Path | None = None, workload: str | None = None
 ) -> tuple[Target, ...]:
-    """The targets of `backend`, then those of the user's file, then those of its section for `workload`.
+    """The targets of the file `defaults`, then those of the user's file, then those of its section for `workload`.
 
     A user's target overrides the default of the same name (or, under a metric's name, all on that metric);
     other names add one; `off` removes one. Raises UsageError with file and line for what does not fit.
     """
-    targets = dict(_defaults(backend))
+    targets = dict(_default_targets(defaults)) if defaults is not None else {}
     if override is not None:
         top = read_yaml(override)
-        sections = _keys(top, "the file", _TOP)
-        _overlay(targets, sections.get("targets"))
+        sections = _checked_keys(top, "the file", _TOP)
+        _apply_section(targets, sections.get("targets"))
         workloads = sections["workloads"].mapping("workloads") if "workloads" in sections else {}
         for name, section in workloads.items():
             chosen = targets if name == workload else dict(targets)  # the others are still checked
-            _overlay(chosen, section)
+            _apply_section(chosen, section)
     return tuple(targets.values())
 
 
 @lru_cache(maxsize=4)
-def _defaults(backend: str) -> Mapping[str, Target]:
-    path = Path(__file__).with_name(f"{backend}.yaml")
-    if not path.is_file():
-        raise UsageError(f"there are no targets for the {backend} backend yet")
+def _default_targets(path: Path) -> Mapping[str, Target]:
     targets: dict[str, Target] = {}
-    _overlay(targets, _keys(read_yaml(path), "the file", _TOP).get("targets"))
+    _apply_section(targets, _checked_keys(read_yaml(path), "the file", _TOP).get("targets"))
     return targets
 
 
-def _overlay(targets: dict[str, Target], section: Value | None) -> None:
+def _apply_section(targets: dict[str, Target], section: YamlValue | None) -> None:
     """Put the section's targets over those that are there."""
     if section is None:
         return
@@ -102,33 +98,33 @@ def _overlay(targets: dict[str, Target], section: Value | None) -> None:
         ]
         if value.content is False or value.content == "off":
             if not known:
-                value.refuse(f"there is no target {name!r} to turn off{_hint(name, targets)}")
+                value.refuse(f"there is no target {name!r} to turn off{_nearest_hint(name, targets)}")
             for target in known:
                 del targets[target.name]
         elif known:
             for target in known:
-                targets[target.name] = _changed(target, value)
+                targets[target.name] = _change_target(target, value)
         else:
-            targets[name] = _new(name, value, targets)
+            targets[name] = _new_target(name, value, targets)
 
 
-def _new(name: str, value: Value, targets: Mapping[str, Target]) -> Target:
-    keys = _short(value) or _keys(value, f"target {name!r}", _TARGET)
-    about = _metric(keys["metric"], "metric") if "metric" in keys else name
-    if "metric" not in keys and name not in _names():
-        value.refuse(f"there is no target and no metric called {name!r}{_hint(name, targets)}")
+def _new_target(name: str, value: YamlValue, targets: Mapping[str, Target]) -> Target:
+    keys = _short_form(value) or _checked_keys(value, f"target {name!r}", _TARGET)
+    about = _metric_name(keys["metric"], "metric") if "metric" in keys else name
+    if "metric" not in keys and name not in _metric_names():
+        value.refuse(f"there is no target and no metric called {name!r}{_nearest_hint(name, targets)}")
     info = metric(about)
     if not any(key in keys for key in OPERATORS):
         value.refuse(f"target {name!r} needs a threshold: {', '.join(OPERATORS)}")
     blank = Target(name, about, "<", None, info.unit, says=f"{info.title} is {{value}}")
-    return _changed(blank, value)
+    return _change_target(blank, value)
 
 
-def _changed(target: Target, value: Value) -> Target:
+def _change_target(target: Target, value: YamlValue) -> Target:
     """The target with what `value` says."""
-    keys = _short(value) or _keys(value, f"target {target.name!r}", _TARGET)
+    keys = _short_form(value) or _checked_keys(value, f"target {target.name!r}", _TARGET)
     if "metric" in keys:
-        about = _metric(keys["metric"], "metric")
+        about = _metric_name(keys["metric"], "metric")
         target = replace(target, metric=about, unit=metric(about).unit)
     given = [key for key in OPERATORS if key in keys]
     if len(given) > 1:
@@ -166,7 +162,7 @@ def _changed(target: Target, value: Value) -> Target:
     return target
 
 
-def _short(value: Value) -> dict[str, Value] | None:
+def _short_form(value: YamlValue) -> dict[str, YamlValue] | None:
     """`"< 8 %"` as the mapping that it stands for; None where it is not of that form."""
     if not isinstance(value.content, str):
         return None
@@ -175,15 +171,15 @@ def _short(value: Value) -> dict[str, Value] | None:
         value.refuse(f"{value.content[:40]!r} is no threshold", 'write it like "< 5 %", or off')
     operator = next(key for key, sign in OPERATORS.items() if sign == found[1])
     try:
-        number = Value(float(found[2]), value.line, value.file)
+        number = YamlValue(float(found[2]), value.line, value.file)
     except ValueError:
         value.refuse(f"{found[2]!r} is no number")
-    unit = {"unit": Value(found[3], value.line, value.file)} if found[3] else {}
+    unit = {"unit": YamlValue(found[3], value.line, value.file)} if found[3] else {}
     return {operator: number, **unit}
 
 
-def _condition(value: Value) -> Condition:
-    keys = _keys(value, "a condition", _CONDITION)
+def _condition(value: YamlValue) -> Condition:
+    keys = _checked_keys(value, "a condition", _CONDITION)
     roof = keys["roof"].one_of("roof", ("memory", "compute")) if "roof" in keys else None
     subjects = [key for key in ("metric", "roof", "limiter", "stall") if key in keys]
     if len(subjects) > 1 or (not subjects and "where" not in keys):
@@ -193,17 +189,17 @@ def _condition(value: Value) -> Condition:
     if "metric" in keys and not ({"at_least", "at_most"} & set(keys)):
         value.refuse("a condition on a metric needs at_least or at_most")
     return Condition(
-        metric=_metric(keys["metric"], "metric") if "metric" in keys else None,
-        times=_metric(keys["times"], "times") if "times" in keys else None,
-        over=_metric(keys["over"], "over") if "over" in keys else None,
+        metric=_metric_name(keys["metric"], "metric") if "metric" in keys else None,
+        times=_metric_name(keys["times"], "times") if "times" in keys else None,
+        over=_metric_name(keys["over"], "over") if "over" in keys else None,
         at_least=keys["at_least"].number("at_least") if "at_least" in keys else None,
         at_most=keys["at_most"].number("at_most") if "at_most" in keys else None,
-        roof=cast("Roof | None", roof),
+        roof=cast("RooflineSide | None", roof),
         of_run=keys["of_run"].flag("of_run") if "of_run" in keys else False,
-        where=_bounds(keys["where"], "where") if "where" in keys else (),
-        busiest=_bounds(keys["busiest"], "busiest") if "busiest" in keys else (),
+        where=_bottlenecks(keys["where"], "where") if "where" in keys else (),
+        busiest=_bottlenecks(keys["busiest"], "busiest") if "busiest" in keys else (),
         known=keys["known"].flag("known") if "known" in keys else False,
-        without=_metric(keys["without"], "without") if "without" in keys else None,
+        without=_metric_name(keys["without"], "without") if "without" in keys else None,
         limiter=keys["limiter"].one_of("limiter", LIMITERS) if "limiter" in keys else None,
         stall=keys["stall"].text("stall") if "stall" in keys else None,
         otherwise=keys["otherwise"].text("otherwise")
@@ -214,14 +210,14 @@ def _condition(value: Value) -> Condition:
     )
 
 
-def _bounds(value: Value, what: str) -> tuple[Bound, ...]:
+def _bottlenecks(value: YamlValue, what: str) -> tuple[Bound, ...]:
     return tuple(cast("Bound", item.one_of(what, get_args(Bound))) for item in value.items(what))
 
 
-def _advice(value: Value) -> Advice:
+def _advice(value: YamlValue) -> Advice:
     if isinstance(value.content, str):
         return Advice(value.content)
-    keys = _keys(value, "advice", _ADVICE)
+    keys = _checked_keys(value, "advice", _ADVICE)
     if "text" not in keys:
         value.refuse("advice needs its text")
     return Advice(
@@ -231,7 +227,7 @@ def _advice(value: Value) -> Advice:
     )
 
 
-def _keys(value: Value, what: str, allowed: tuple[str, ...]) -> dict[str, Value]:
+def _checked_keys(value: YamlValue, what: str, allowed: tuple[str, ...]) -> dict[str, YamlValue]:
     found = value.mapping(what)
     for key, item in found.items():
         if key not in allowed:
@@ -241,20 +237,20 @@ def _keys(value: Value, what: str, allowed: tuple[str, ...]) -> dict[str, Value]
     return found
 
 
-def _metric(value: Value, what: str) -> str:
+def _metric_name(value: YamlValue, what: str) -> str:
     name = value.text(what)
-    if name not in _names():
-        guess = nearest(name)
+    if name not in _metric_names():
+        guess = nearest_metric(name)
         value.refuse(f"there is no metric called {name!r}" + (f"; did you mean {guess}?" if guess else ""))
     return name
 
 
 @lru_cache(maxsize=1)
-def _names() -> frozenset[str]:
+def _metric_names() -> frozenset[str]:
     return frozenset(info.name for info in all_metrics())
 
 
-def _hint(name: str, targets: Mapping[str, Target]) -> str:
-    close = difflib.get_close_matches(name, [*targets, *_names()], n=1)
-    guess = close[0] if close else nearest(name)
+def _nearest_hint(name: str, targets: Mapping[str, Target]) -> str:
+    close = difflib.get_close_matches(name, [*targets, *_metric_names()], n=1)
+    guess = close[0] if close else nearest_metric(name)
     return f"; did you mean {guess}?" if guess else ""

@@ -9,7 +9,7 @@ from profkit.core.formatting import figures
 from profkit.core.types import Bound, Quality, ScopeKind
 
 Operator = Literal["<", ">", "<=", ">="]
-Roof = Literal["memory", "compute"]
+RooflineSide = Literal["memory", "compute"]
 # What keeping the target could win of a kernel's time: targets/gain.py has the formula of each.
 Gain = Literal[
     "none", "bandwidth", "occupancy", "conflicts", "lanes", "sectors", "device", "headroom", "idle", "copying"
@@ -33,7 +33,7 @@ class Condition:
     over: str | None = None
     at_least: float | None = None
     at_most: float | None = None
-    roof: Roof | None = None
+    roof: RooflineSide | None = None
     of_run: bool = False  # looked at for the whole run, also where a function is judged
     where: tuple[Bound, ...] = ()
     # With `where`: holds where the kernel's busiest unit is one of these; with bounds, only these are asked for them.
@@ -93,7 +93,7 @@ class Target:
     )
 
 
-def met(value: float, operator: Operator, threshold: float) -> bool:
+def is_met(value: float, operator: Operator, threshold: float) -> bool:
     """Whether the unrounded value keeps the threshold."""
     if operator == "<":
         return value < threshold
@@ -102,7 +102,7 @@ def met(value: float, operator: Operator, threshold: float) -> bool:
     return value > threshold if operator == ">" else value >= threshold
 
 
-def in_words(operator: Operator, threshold: float, unit: str) -> str:
+def format_threshold(operator: Operator, threshold: float, unit: str) -> str:
     """`< 5 %`, `> 2`, `<= 1 %`: the threshold as people read it."""
     number = f"{threshold:g}" if abs(threshold) < 1e6 else figures(threshold)
     return f"{operator} {number}{' ' + unit if unit and unit != 'count' else ''}"

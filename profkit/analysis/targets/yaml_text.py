@@ -17,10 +17,10 @@ MOST_DEPTH = 20  # theirs are 5 deep
 
 
 @dataclass(frozen=True)
-class Value:
+class YamlValue:
     """A scalar, a list of values or a mapping of values by text, with its line (from 1) in `file`."""
 
-    content: bool | int | float | str | list[Value] | dict[str, Value] | None
+    content: bool | int | float | str | list[YamlValue] | dict[str, YamlValue] | None
     line: int
     file: str
 
@@ -28,7 +28,7 @@ class Value:
         """Raise UsageError with the place."""
         raise UsageError(f"{self.file}, line {self.line}: {message}", fix)
 
-    def mapping(self, what: str) -> dict[str, Value]:
+    def mapping(self, what: str) -> dict[str, YamlValue]:
         """The content as a mapping; an empty file or value is an empty one."""
         if self.content is None:
             return {}
@@ -38,7 +38,7 @@ class Value:
             else self.refuse(f"{what} must be a mapping", "key: value")
         )
 
-    def items(self, what: str) -> list[Value]:
+    def items(self, what: str) -> list[YamlValue]:
         """The content as a list; a single value is a list of one."""
         if self.content is None:
             return []
@@ -83,7 +83,7 @@ class Value:
         return found
 
 
-def read_yaml(path: Path) -> Value:
+def read_yaml(path: Path) -> YamlValue:
     """The content of a YAML file. Raises UsageError, with the line, for what is no document of plain data."""
     try:
         if not path.is_file():
@@ -102,7 +102,7 @@ def read_yaml(path: Path) -> Value:
     return parse_yaml(text, str(path))
 
 
-def parse_yaml(text: str, file: str) -> Value:
+def parse_yaml(text: str, file: str) -> YamlValue:
     """As read_yaml, of a text; `file` is what it is called in messages."""
     import yaml  # here: it costs 10 ms that `profkit --help` need not pay
 
@@ -122,7 +122,7 @@ def parse_yaml(text: str, file: str) -> Value:
                 )
         node = yaml.compose(text, Loader=loader)
         if node is None:
-            return Value(None, 1, file)
+            return YamlValue(None, 1, file)
         return _value(node, file, yaml)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
@@ -139,27 +139,27 @@ def _line(node: Any) -> int:
     return int(node.start_mark.line) + 1
 
 
-def _value(node: Any, file: str, yaml: Any) -> Value:
+def _value(node: Any, file: str, yaml: Any) -> YamlValue:
     line = _line(node)
-    here = Value(None, line, file)
+    here = YamlValue(None, line, file)
     if isinstance(node, yaml.SequenceNode):
-        return Value([_value(item, file, yaml) for item in node.value], line, file)
+        return YamlValue([_value(item, file, yaml) for item in node.value], line, file)
     if isinstance(node, yaml.MappingNode):
-        found: dict[str, Value] = {}
+        found: dict[str, YamlValue] = {}
         for key_node, value_node in node.value:
             key = key_node.value
             if not isinstance(key_node, yaml.ScalarNode):
                 here.refuse("a key must be text", "key: value")
             if key in found:
-                Value(None, _line(key_node), file).refuse(
+                YamlValue(None, _line(key_node), file).refuse(
                     f"{key!r} stands here a second time", "keep one of the two"
                 )
             found[key] = _value(value_node, file, yaml)
-        return Value(found, line, file)
+        return YamlValue(found, line, file)
     try:
         content = yaml.constructor.SafeConstructor().construct_object(node)
     except (yaml.YAMLError, ValueError):
         here.refuse(f"{node.value[:40]!r} is no plain value", 'as text, in quotes: "..."')
     if content is not None and not isinstance(content, (bool, int, float, str)):
         content = node.value  # a date is text here
-    return Value(content, line, file)
+    return YamlValue(content, line, file)

@@ -2,17 +2,20 @@
 
 A set is two columns of ns, begins and ends, in order, with a gap before each: 16 bytes for each stretch, however many
 intervals it is the union of.
+
+A set of time over a window, slice by slice: what a chart of it shows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
 
 _FOLD = 1 << 18  # stretches that wait before they are merged
 
@@ -59,7 +62,7 @@ class Spans:
         )
 
 
-def empty() -> Spans:
+def empty_spans() -> Spans:
     """No time at all."""
     import numpy as np
 
@@ -85,7 +88,7 @@ def union(starts: Any, ends: Any) -> Spans:
     if not real.all():
         starts, ends = starts[real], ends[real]
     if not len(starts):
-        return empty()
+        return empty_spans()
     if (starts[1:] < starts[:-1]).any():
         order = np.argsort(starts, kind="stable")
         starts, ends = starts[order], ends[order]
@@ -116,7 +119,7 @@ class Union:
         import numpy as np
 
         if not self._waiting:
-            return empty()
+            return empty_spans()
         if len(self._waiting) == 1:
             return self._waiting[0]
         return union(
@@ -130,12 +133,12 @@ def gaps(busy: Spans, within: Spans) -> Spans:
     return within - busy
 
 
-def longest(spans: Spans) -> int:
+def longest_span(spans: Spans) -> int:
     """The longest stretch in ns, 0 of none."""
     return int((spans.ends - spans.begins).max()) if len(spans) else 0
 
 
-def clipped(starts: Any, ends: Any, within: Spans) -> Any:
+def overlap_lengths(starts: Any, ends: Any, within: Spans) -> Any:
     """For each interval the ns of it that are in `within`."""
     import numpy as np
 
@@ -167,7 +170,7 @@ def depth(starts: Any, ends: Any, within: Spans) -> Depth | None:
 
     if not within.total:
         return None
-    inside = clipped(starts, ends, within)
+    inside = overlap_lengths(starts, ends, within)
     touching = inside > 0
     if not touching.any():
         return Depth(0.0, 0)
@@ -177,7 +180,7 @@ def depth(starts: Any, ends: Any, within: Spans) -> Depth | None:
     order = np.argsort(times, kind="stable")
     times, level = times[order], np.cumsum(steps[order])
     # A level holds until the next change: it counts where that stretch is any time, and of the time asked about.
-    lasted = clipped(times[:-1], times[1:], within) > 0
+    lasted = overlap_lengths(times[:-1], times[1:], within) > 0
     return Depth(float(inside.sum()) / within.total, int(level[:-1][lasted].max(initial=0)))
 
 
@@ -188,7 +191,39 @@ def _where(own: Spans, other: Spans, rule: Callable[[Any, Any], Any]) -> Spans:
     # Columns in order, one behind the other: a stable sort merges them. np.unique makes a hash table of them instead.
     edges = np.sort(np.r_[own.begins, own.ends, other.begins, other.ends], kind="stable")
     if len(edges) < 2:
-        return empty()
+        return empty_spans()
     edges = edges[np.r_[True, edges[1:] != edges[:-1]]]
     kept = rule(own.holds(edges[:-1]), other.holds(edges[:-1]))
     return union(edges[:-1][kept], edges[1:][kept])
+
+
+if TYPE_CHECKING:
+    pass  # was an import of what stands here now
+
+SLICES = 120  # of a window: a screen shows no more, and a document of them stays small
+FIGURES = 4  # of a share
+
+
+def slice_shares(spans: Spans, begin: int, end: int, count: int = SLICES) -> tuple[float, ...]:
+    """The share (0..1) of each of `count` equal slices of [begin, end) in ns that is in the set; empty of no time."""
+    return tuple(round(held, FIGURES) for held in _held_per_slice(spans, begin, end, count))
+
+
+def slice_states(named: Mapping[str, Spans], begin: int, end: int, count: int = SLICES) -> tuple[str, ...]:
+    """For each slice the name that held for most of it, "" where none did; empty where there are no names."""
+    held = {name: _held_per_slice(spans, begin, end, count) for name, spans in named.items()}
+    if not any(held.values()):
+        return ()
+    most = [max(held, key=lambda name: held[name][place]) for place in range(count)]
+    return tuple(name if held[name][place] > 0 else "" for place, name in enumerate(most))
+
+
+def _held_per_slice(spans: Spans, begin: int, end: int, count: int) -> list[float]:
+    import numpy as np
+
+    if end <= begin or count < 1:
+        return []
+    edges = np.round(np.linspace(begin, end, count + 1)).astype(np.int64)
+    inside = overlap_lengths(edges[:-1], edges[1:], spans)
+    lengths = np.maximum(edges[1:] - edges[:-1], 1)
+    return [float(share) for share in np.minimum(1.0, inside / lengths)]

@@ -1,4 +1,9 @@
-"""In a trace that marks nothing: what repeats is the workload, and what happens once is set-up.
+"""Where a sequence repeats itself: with which period, from where to where, and how well. Pure functions on numbers.
+
+A sequence is tested against itself shifted by a period: where the two agree for long, it repeats. That tolerates
+what real programs do now and then: an extra kernel in every tenth step disturbs one period around it and no more.
+
+In a trace that marks nothing: what repeats is the workload, and what happens once is set-up.
 
 Set-up may repeat as well: a loop that fills tensors, and above all autotuning, which runs every candidate thousands of
 times before the winner is used some dozens of times. Both are known by what they are made of.
@@ -12,7 +17,187 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from profkit.analysis.timeline.repeats import LEAST_AGREEMENT, Run, find_runs
+SAMPLE = 1 << 18  # launches of a longer sequence that are looked at for candidates, in each of four places
+_GRAMS = (1, 2, 4, 8, 16, 32, 64)
+_OF_EACH = 8  # most frequent distances that are tried, per length of gram
+_MOST_RUNS = 4096  # per period
+_MOST_PIECES = 1 << 16  # of which they are made; what is interrupted more often has not this period
+LEAST_AGREEMENT = 0.75  # of a run's launches with those one period later
+_STRAY = (
+    0.005  # of the launches; a head and an embedding are 1 % of a model with eighty layers of ten kernels
+)
+_PENALTY = 4  # a run that misses one launch in four is worth nothing
+
+
+@dataclass(frozen=True)
+class Repetition:
+    """`sequence[first:last]` repeats with `period`; `agreement` is the share of it that is as one period later."""
+
+    first: int
+    last: int
+    period: int
+    agreement: float
+
+    @property
+    def length(self) -> int:
+        """Launches in it."""
+        return self.last - self.first
+
+    @property
+    def worth(self) -> float:
+        """For choosing between runs that overlap: long is good, wrong is bad."""
+        return self.length * (1 - _PENALTY * (1 - self.agreement))
+
+
+def find_repetitions(sequence: Any) -> list[Repetition]:
+    """What repeats in `sequence` (an array of small whole numbers), in order; no two overlap.
+
+    A run has at least two periods, and at least three where the period is below ten launches: two equal launches in a
+    row are no loop.
+    """
+    found: list[Repetition] = []
+    for period in candidate_periods(sequence):
+        found += _repetitions_with(sequence, period)
+    # The shorter period first where both explain the same: what repeats after 5 also does after 10.
+    found.sort(key=lambda run: (-run.worth, run.period))
+    chosen: list[Repetition] = []
+    for run in found:
+        for piece in _free_pieces(run, chosen):
+            if _is_long_enough(piece):
+                chosen.append(piece)
+    return sorted((_with_shorter_period(run, found, sequence) for run in chosen), key=lambda run: run.first)
+
+
+def _with_shorter_period(run: Repetition, found: list[Repetition], sequence: Any) -> Repetition:
+    """The shorter period of the same stretch, where next to nothing in it is foreign to that period.
+
+    A program that logs in every tenth step repeats exactly only after ten. Layers are no steps all the same: what lies
+    between the last layer and the next first one, a head and an embedding, is more of the launches than that.
+    """
+    for other in sorted(found, key=lambda run: run.period):
+        if 2 * other.period > run.period:
+            return run
+        overlap = min(other.last, run.last) - max(other.first, run.first)
+        if overlap >= 0.9 * run.length and _foreign_share(run, other, sequence) <= _STRAY:
+            return Repetition(run.first, run.last, other.period, other.agreement)
+    return run
+
+
+def _foreign_share(run: Repetition, other: Repetition, sequence: Any) -> float:
+    """The share of the launches of `run` that have no place in an iteration of `other`."""
+    middle = other.first + other.length // (2 * other.period) * other.period
+    seen: Counter[int] = Counter()
+    for shift in (-other.period, 0, other.period):  # one of the three may hold a stray itself
+        begin = max(middle + shift, 0)
+        seen.update(set(sequence[begin : begin + other.period].tolist()))
+    stretch = Counter(sequence[run.first : run.last].tolist())
+    return sum(count for what, count in stretch.items() if seen[what] < 2) / run.length
+
+
+def candidate_periods(sequence: Any) -> list[int]:
+    """Periods worth trying: the distances at which the same few launches come again, by how often they do."""
+    periods: Counter[int] = Counter()
+    for part in _sample_parts(sequence):
+        for gram in _grams(part):
+            distances = _distances(gram)
+            for distance, count in Counter(distances.tolist()).most_common(_OF_EACH):
+                periods[distance] += count
+    return [period for period, _ in periods.most_common() if 2 * period <= len(sequence)]
+
+
+def _sample_parts(sequence: Any) -> list[Any]:
+    if len(sequence) <= 2 * SAMPLE:
+        return [sequence]
+    step = (len(sequence) - SAMPLE) // 3
+    return [sequence[at : at + SAMPLE] for at in (0, step, 2 * step, len(sequence) - SAMPLE)]
+
+
+def _grams(part: Any) -> list[Any]:
+    """A number for every stretch of 1, 2, 4, ... launches; equal stretches have equal numbers."""
+    import numpy as np
+
+    grams, factor = [part.astype(np.uint64)], np.uint64(0x9E3779B97F4A7C15)
+    with np.errstate(over="ignore"):
+        for length in _GRAMS[1:]:
+            last, half = grams[-1], length // 2
+            if len(last) <= half:
+                break
+            grams.append(last[:-half] * factor + last[half:] + np.uint64(length))
+            factor = factor * factor
+    return grams
+
+
+def _distances(gram: Any) -> Any:
+    """How far away each stretch comes again, for those that do."""
+    import numpy as np
+
+    order = np.argsort(gram, kind="stable")
+    same = gram[order][1:] == gram[order][:-1]
+    return (order[1:] - order[:-1])[same]
+
+
+def _repetitions_with(sequence: Any, period: int) -> list[Repetition]:
+    import numpy as np
+
+    agree = sequence[:-period] == sequence[period:]
+    edges = np.flatnonzero(np.diff(np.r_[False, agree, False].astype(np.int8)))
+    begins, ends = edges[::2], edges[1::2]
+    long = (ends - begins) >= max(period // 2, 1)
+    begins, ends = begins[long], ends[long]
+    if not len(begins):
+        return []
+    if len(begins) > _MOST_PIECES:
+        return []
+    # Something that comes in between disturbs a period before and one after it. A loop goes on with the same.
+    breaks = zip(ends[:-1].tolist(), begins[1:].tolist(), strict=True)
+    goes_on = [
+        begin - end <= 2 * period and _has_same_launches(sequence, end, begin, period)
+        for end, begin in breaks
+    ]
+    apart = np.flatnonzero(~np.array(goes_on, dtype=bool))
+    firsts, lasts = begins[np.r_[0, apart + 1]], ends[np.r_[apart, len(ends) - 1]]
+    if len(firsts) > _MOST_RUNS:
+        keep = np.sort(np.argsort(firsts - lasts, kind="stable")[:_MOST_RUNS])
+        firsts, lasts = firsts[keep], lasts[keep]
+    runs = []
+    for first, last in zip(firsts.tolist(), lasts.tolist(), strict=True):
+        agreement = float(np.count_nonzero(agree[first:last])) / (last - first)
+        run = Repetition(first, last + period, period, agreement)
+        if agreement >= LEAST_AGREEMENT:
+            runs.append(run)
+            continue
+        # Disturbed too often to be one: the pieces that are not, for themselves.
+        inside = (begins >= first) & (ends <= last)
+        pairs = zip(begins[inside].tolist(), ends[inside].tolist(), strict=True)
+        runs += [Repetition(begin, end + period, period, 1.0) for begin, end in pairs]
+    return [run for run in runs if _is_long_enough(run)]
+
+
+def _has_same_launches(sequence: Any, end: int, begin: int, period: int) -> bool:
+    """Whether the period before `end` has for the most part the launches of the one after `begin`, in any order."""
+    before, after = sequence[end - 1 : end - 1 + period], sequence[begin : begin + period]
+    enough = LEAST_AGREEMENT * period
+    if len(before) == len(after) and (before == after).sum() >= enough:
+        return True
+    return sum((Counter(before.tolist()) & Counter(after.tolist())).values()) >= enough
+
+
+def _is_long_enough(run: Repetition) -> bool:
+    return run.length >= run.period * (2 if run.period >= 10 else 3)
+
+
+def _free_pieces(run: Repetition, taken: list[Repetition]) -> list[Repetition]:
+    """What of `run` no better one has taken."""
+    pieces = [(run.first, run.last)]
+    for other in taken:
+        pieces = [
+            piece
+            for first, last in pieces
+            for piece in ((first, min(last, other.first)), (max(first, other.last), last))
+            if piece[0] < piece[1]
+        ]
+    return [Repetition(first, last, run.period, run.agreement) for first, last in pieces]
+
 
 # Kernels that fill memory, by name: PyTorch's fill_ and random numbers, cuRAND, Triton's and XLA's.
 _FILLING = re.compile(
@@ -34,7 +219,7 @@ _ALIKE = 16  # launches by which the beginning of an iteration is known
 
 
 @dataclass(frozen=True)
-class Steady:
+class SteadyPart:
     """`sequence[first:last]` is the workload, in which one iteration was seen `repeats` times."""
 
     first: int
@@ -43,14 +228,14 @@ class Steady:
     repeats: int
 
 
-def fills(name: str) -> bool:
+def fills_memory(name: str) -> bool:
     """Whether a kernel of this name only fills memory: what initialises, or flushes a cache between trial runs."""
     return _FILLING.search(name) is not None
 
 
 def find_steady(
     sequence: Any, weights: Sequence[float], filling: Sequence[bool], loads: Sequence[int] = ()
-) -> Steady | None:
+) -> SteadyPart | None:
     """The part of `sequence` that is the workload; None where nothing repeats that is more than a detail.
 
     `sequence` holds the number of each launch's configuration, in the order of the launches; `weights` the time of one
@@ -72,17 +257,17 @@ def find_steady(
         return None
     first, last, main = found
     first = _after_loading(sequence[at], first, main, np.searchsorted(at, np.asarray(loads, dtype=np.int64)))
-    repeats = _repeats(at, sequence, first, last, main)
+    repeats = _count_repeats(at, sequence, first, last, main)
     begin, end = _with_fills(sequence, at, first, last, main.period)
     launches = round((end - begin) / repeats) if repeats else main.period
-    return Steady(begin, end, launches, repeats)
+    return SteadyPart(begin, end, launches, repeats)
 
 
-def _choose(sequence: Any, weights: Sequence[float]) -> tuple[int, int, Run] | None:
+def _choose(sequence: Any, weights: Sequence[float]) -> tuple[int, int, Repetition] | None:
     """From where to where it is the workload, and the run that most of it is; None where there is none."""
     import numpy as np
 
-    runs = find_runs(sequence)
+    runs = find_repetitions(sequence)
     if not runs:
         return None
     cost = np.asarray(weights, dtype=np.float64)
@@ -92,13 +277,15 @@ def _choose(sequence: Any, weights: Sequence[float]) -> tuple[int, int, Run] | N
     trials = trial_runs(kinds)
     kept = [n for n in range(len(runs)) if n not in trials] or list(range(len(runs)))
     main = max(kept, key=lambda n: (spent[n], n))
-    part = [n for n in kept if spent[n] >= SMALL * spent[main] or _alike(kinds[n], kinds[main], weights)]
+    part = [
+        n for n in kept if spent[n] >= SMALL * spent[main] or _shares_kernels(kinds[n], kinds[main], weights)
+    ]
     first, last = min(runs[n].first for n in part), max(runs[n].last for n in part)
-    first, last = _stretched(sequence, first, last, runs[main])
+    first, last = _stretch(sequence, first, last, runs[main])
     return None if _is_detail(cost[sequence], runs, first, last) else (first, last, runs[main])
 
 
-def _is_detail(spent: Any, runs: Sequence[Run], first: int, last: int) -> bool:
+def _is_detail(spent: Any, runs: Sequence[Repetition], first: int, last: int) -> bool:
     """Whether what happens once, before and after, takes so much longer that what repeats is no workload."""
     once = spent.copy()
     for run in runs:
@@ -107,7 +294,7 @@ def _is_detail(spent: Any, runs: Sequence[Run], first: int, last: int) -> bool:
     return bool(once.sum() > ONCE * spent[first:last].sum())
 
 
-def _stretched(sequence: Any, first: int, last: int, main: Run) -> tuple[int, int]:
+def _stretch(sequence: Any, first: int, last: int, main: Repetition) -> tuple[int, int]:
     """With the iterations before and after that are like those of `main` but for some launches."""
     period = main.period
     begin = main.first + main.length // (2 * period) * period
@@ -139,13 +326,13 @@ def trial_runs(kinds: Sequence[frozenset[int]]) -> set[int]:
     return trials
 
 
-def _alike(one: frozenset[int], other: frozenset[int], weights: Sequence[float]) -> bool:
+def _shares_kernels(one: frozenset[int], other: frozenset[int], weights: Sequence[float]) -> bool:
     """Whether most of the time of one is in kernels of the other: an evaluation runs the kernels of the training."""
     total = sum(weights[n] for n in one)
     return total > 0 and sum(weights[n] for n in one & other) >= 0.5 * total
 
 
-def _after_loading(kernels: Any, first: int, main: Run, loads: Any) -> int:
+def _after_loading(kernels: Any, first: int, main: Repetition, loads: Any) -> int:
     """`first` moved behind the iterations that loaded code; none of the later half, and two are left in any case.
 
     To where the next iteration begins as the first one did: a loop in a loop has shorter ones than its period.
@@ -169,11 +356,11 @@ def _with_fills(sequence: Any, at: Any, first: int, last: int, period: int) -> t
     between = sequence[int(at[first + period - 1]) + 1 : int(at[first + period])].tolist()
     before = sequence[int(at[first - 1]) + 1 if first else 0 : int(at[first])].tolist()
     after = sequence[int(at[last - 1]) + 1 : int(at[last]) if last < len(at) else len(sequence)].tolist()
-    lead = _common(before[::-1], between[::-1])
-    return int(at[first]) - lead, int(at[last - 1]) + 1 + _common(after, between)
+    lead = _common_prefix(before[::-1], between[::-1])
+    return int(at[first]) - lead, int(at[last - 1]) + 1 + _common_prefix(after, between)
 
 
-def _common(one: Sequence[int], other: Sequence[int]) -> int:
+def _common_prefix(one: Sequence[int], other: Sequence[int]) -> int:
     """How many of the first entries are the same."""
     for number, (left, right) in enumerate(zip(one, other, strict=False)):
         if left != right:
@@ -181,7 +368,7 @@ def _common(one: Sequence[int], other: Sequence[int]) -> int:
     return min(len(one), len(other))
 
 
-def _repeats(at: Any, sequence: Any, first: int, last: int, main: Run) -> int:
+def _count_repeats(at: Any, sequence: Any, first: int, last: int, main: Repetition) -> int:
     """How often the iteration came: by the kernels of one of them, since phases of something else lie in between."""
     import numpy as np
 

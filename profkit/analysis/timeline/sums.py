@@ -1,20 +1,235 @@
-"""Adds up what counts in a trace, block by block, into a `GpuTrace`."""
+"""Adds up what counts in a trace, block by block, into a `GpuTrace`: idle time, calls of the host, ranges, copies."""
 
 from __future__ import annotations
 
-from profkit.analysis.timeline.host_sums import HostSums
-from profkit.analysis.timeline.idle import Idle, together
-from profkit.analysis.timeline.kernel_sums import KernelSums
-from profkit.analysis.timeline.range_sums import RangeSums
-from profkit.analysis.timeline.records import KERNEL, TRANSFER, Columns, Recording
-from profkit.analysis.timeline.windows import Windows
-from profkit.core.types import GpuTrace, Transfer
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from profkit.analysis.timeline.kernel_sums import KernelSums, Medians
+from profkit.analysis.timeline.records import KERNEL, TRANSFER, Columns, Range, Recording
+from profkit.analysis.timeline.windows import Paths, TimeWindows
+from profkit.core.types import ApiCall, GpuRange, GpuTrace, Transfer
+
+_NEVER = 1 << 62
+
+
+@dataclass
+class Idle:
+    """Fed with what one device did, in the order of the starts. All sums in ns."""
+
+    windows: TimeWindows
+    begins: list[int] = field(default_factory=list)  # of the windows seen so far, and
+    ends: list[int] = field(default_factory=list)  # until when each was worked at
+    numbers: list[int] = field(default_factory=list)  # which windows these are
+    idle: int = 0
+    judged: int = 0  # of that, how much is known to have been waiting for the host or not
+    starved: int = 0
+    largest: int = 0
+    _window: int = -1
+    _until: int = 0  # how far the device's work reached in this window
+
+    def add(self, start: Any, end: Any, launch: Any, window: Any) -> None:
+        """`window` is the number of each activity's window; `launch` -1 where it is not known.
+
+        A gap that an activity ends was waiting for the host until the first launch of anything that began later: work
+        that was queued behind an event or a copy is no want of work. Looked for within one call of `add`.
+        """
+        import numpy as np
+
+        window = np.maximum.accumulate(np.maximum(window, self._window))
+        cuts = np.flatnonzero(np.r_[True, window[1:] != window[:-1]])
+        for at, stop in zip(cuts, np.r_[cuts[1:], len(window)], strict=True):
+            self._enter(int(window[at]), int(start[at]))
+            self._within(start[at:stop], end[at:stop], launch[at:stop])
+
+    def _enter(self, window: int, start: int) -> None:
+        if window == self._window:
+            return
+        self._leave()
+        self._window = window
+        begin = start if self.windows.tight else self.windows.bounds[window][0]
+        self._until = max(begin, self.ends[-1]) if self.ends else begin
+        self.begins.append(self._until)
+        self.ends.append(self._until)
+        self.numbers.append(window)
+
+    def _within(self, start: Any, end: Any, launch: Any) -> None:
+        import numpy as np
+
+        reached = np.maximum.accumulate(np.r_[self._until, end])
+        gaps = np.maximum(start - reached[:-1], 0)
+        self._until = int(reached[-1])
+        self.idle += int(gaps.sum())
+        self.largest = max(self.largest, int(gaps.max()))
+        known = launch >= 0
+        earliest = np.minimum.accumulate(np.where(known, launch, _NEVER)[::-1])[::-1]
+        waited = np.clip(earliest - reached[:-1], 0, gaps)
+        self.judged += int(gaps[known].sum())
+        self.starved += int(waited[known].sum())
+
+    def _leave(self) -> None:
+        if self._window < 0:
+            return
+        end = self._until
+        bound = self.windows.bounds[self._window][1]
+        if not self.windows.tight and end < bound < _NEVER // 2:
+            # Everything that was launched in it is done: until its end the device has nothing.
+            gap = bound - end
+            self.idle += gap
+            self.judged += gap
+            self.starved += gap
+            self.largest = max(self.largest, gap)
+            end = bound
+        self.ends[-1] = end
+
+    def finish(self) -> dict[int, tuple[int, int]]:
+        """Begin and end of each window as this device saw it, in ns, once all has been added."""
+        self._leave()
+        self._window = -1
+        return {n: (b, e) for n, b, e in zip(self.numbers, self.begins, self.ends, strict=True)}
+
+    def worked(self) -> int:
+        """For how long something ran, in ns, once all has been added."""
+        return sum(end - begin for begin, end in self.finish().values()) - self.idle
+
+    def among(self, windows: dict[int, tuple[int, int]]) -> tuple[int, int]:
+        """`(span, busy)` in ns over windows that other devices saw, too: what is not its own it had nothing to do."""
+        own = self.finish()
+        gaps = [
+            gap
+            for number, (begin, end) in windows.items()
+            for gap in ((own[number][0] - begin, end - own[number][1]) if number in own else (end - begin,))
+        ]
+        self.idle += sum(gaps)
+        self.judged += sum(gaps)
+        self.starved += sum(gaps)
+        self.largest = max(self.largest, *gaps)
+        span = sum(end - begin for begin, end in windows.values())
+        return span, span - self.idle
+
+
+def common_windows(devices: Iterable[Idle]) -> dict[int, tuple[int, int]]:
+    """The windows as the devices together saw them: from the earliest begin to the latest end."""
+    found: dict[int, tuple[int, int]] = {}
+    for device in devices:
+        for number, (begin, end) in device.finish().items():
+            first, last = found.get(number, (begin, end))
+            found[number] = (min(first, begin), max(last, end))
+    return found
+
+
+_LATENCY, _CALL = 0, 1  # groups of medians
+
+
+class HostSums:
+    """Fed with the kernels that count, and with the calls that do."""
+
+    def __init__(self) -> None:
+        self._medians = Medians()
+        self._calls: dict[int, list[int]] = {}  # by name: count, ns
+
+    def add_launches(self, rows: Columns) -> None:
+        """Kernels (columns ACTIVITY). One launch of a graph starts many of them: the first counts."""
+        import numpy as np
+
+        rows = rows[rows["launch"] >= 0]
+        graphs = rows["graph"]
+        if graphs.any():
+            first = np.zeros(len(rows), dtype=bool)
+            first[np.unique(rows["key"], return_index=True)[1]] = True
+            rows = rows[~graphs | first]
+        self._medians.add(np.full(len(rows), _LATENCY), rows["start"] - rows["launch"])
+        self._medians.add(np.full(len(rows), _CALL), rows["call"])
+
+    def add_calls(self, rows: Columns) -> None:
+        """Calls (columns CALL)."""
+        import numpy as np
+
+        if not len(rows):
+            return
+        counts = np.bincount(rows["name"])
+        spent = np.bincount(rows["name"], rows["end"] - rows["start"])
+        for name in np.flatnonzero(counts).tolist():
+            row = self._calls.setdefault(name, [0, 0])
+            row[0] += int(counts[name])
+            row[1] += int(spent[name])
+
+    def latencies(self) -> tuple[float | None, float | None]:
+        """Medians in ns: from the begin of a launch call to that of its kernel, and of the call itself."""
+        medians = self._medians.medians()
+        return medians.get(_LATENCY), medians.get(_CALL)
+
+    def api(self, names: Sequence[str]) -> tuple[ApiCall, ...]:
+        """The calls by name, most time first."""
+        ranked = sorted(self._calls.items(), key=lambda call: -call[1][1])
+        return tuple(ApiCall(names[name], count, ns / 1e9) for name, (count, ns) in ranked)
+
+
+MOST_RANGES = 256  # by name, those with most GPU time; programs that number their ranges have one per step
+MOST_NAMES = 32  # ranges that are named with one kernel
+
+_Key: TypeAlias = "tuple[str, str | None]"  # name, domain
+
+
+class RangeSums:
+    """Fed with the kernels that count."""
+
+    def __init__(self, ranges: Sequence[Range], windows: TimeWindows) -> None:
+        self._ranges, self._windows, self._paths = ranges, windows, Paths(ranges)
+        self._inside: Counter[tuple[int, int]] = Counter()  # launches by path and configuration
+        self._path_time: Counter[int] = Counter()  # kernel ns by path
+
+    def add(self, rows: Columns, when: Any) -> None:
+        """Kernels (columns ACTIVITY), each with the time at which it was launched."""
+        import numpy as np
+
+        if not self._paths:
+            return
+        path = self._paths.find(when, rows["process"], rows["thread"])
+        pairs, counts = np.unique((path << 32) | rows["what"], return_counts=True)
+        for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True):
+            self._inside[pair >> 32, pair & 0xFFFFFFFF] += count
+        numbers, where = np.unique(path, return_inverse=True)
+        spent = np.bincount(where.reshape(-1), rows["end"] - rows["start"])
+        for number, nanoseconds in zip(numbers.tolist(), spent.tolist(), strict=True):
+            self._path_time[number] += int(nanoseconds)
+
+    def names(self) -> dict[int, tuple[str, ...]]:
+        """By configuration the ranges in which it was launched."""
+        names: dict[int, dict[str, None]] = {}
+        for path, what in self._inside:
+            names.setdefault(what, {}).update((name, None) for name, _ in self._paths.names[path])
+        return {what: tuple(found)[:MOST_NAMES] for what, found in names.items()}
+
+    def ranges(self) -> tuple[GpuRange, ...]:
+        """By name and domain, in what counts; most GPU time first."""
+        launched, spent = Counter[_Key](), Counter[_Key]()
+        per_path = Counter[int]()
+        for (path, _), count in self._inside.items():
+            per_path[path] += count
+        for path, count in per_path.items():
+            for key in self._paths.names[path]:
+                launched[key] += count
+                spent[key] += self._path_time[path]
+        entries, seconds = Counter[_Key](), Counter[_Key]()
+        for entry in self._ranges:
+            end = entry.start if entry.end is None else entry.end
+            if self._windows.touched(entry.start, end):
+                entries[entry.name, entry.domain] += 1
+                seconds[entry.name, entry.domain] += end - entry.start
+        ranked = sorted(entries, key=lambda key: (-spent[key], -seconds[key], key[0]))[:MOST_RANGES]
+        return tuple(
+            GpuRange(*key, entries[key], seconds[key] / 1e9, launched[key], spent[key] / 1e9)
+            for key in ranked
+        )
 
 
 class Sums:
     """Fed with all activities in the order of their starts, then with all calls."""
 
-    def __init__(self, recording: Recording, windows: Windows) -> None:
+    def __init__(self, recording: Recording, windows: TimeWindows) -> None:
         self._recording, self._windows = recording, windows
         self._kernels = KernelSums(recording.tables.configurations)
         self._ranges = RangeSums(recording.ranges, windows)
@@ -84,7 +299,7 @@ class Sums:
         # One that only got a copy is not one that should work.
         working = sorted(self._working or self._devices)
         devices = [self._devices[number] for number in working]
-        windows = together(devices)
+        windows = common_windows(devices)
         spans = [device.among(windows) for device in devices]
         judged = sum(device.judged for device in devices)
         computing = sum(self._computing[n].worked() for n in working if n in self._computing)

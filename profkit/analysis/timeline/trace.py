@@ -8,15 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from profkit.analysis.timeline.compiling import Loading
-from profkit.analysis.timeline.edges import with_copies
-from profkit.analysis.timeline.launches import LaunchBook
-from profkit.analysis.timeline.order import launch_order
-from profkit.analysis.timeline.records import Columns, Recording
-from profkit.analysis.timeline.spool import Spool
-from profkit.analysis.timeline.steady import Steady, fills, find_steady
+from profkit.analysis.timeline.launches import CodeLoading, LaunchBook, bounds_with_copies, launch_order
+from profkit.analysis.timeline.records import Columns, Recording, Spool
+from profkit.analysis.timeline.steady import SteadyPart, fills_memory, find_steady
 from profkit.analysis.timeline.sums import Sums
-from profkit.analysis.timeline.windows import EVER, Windows, marked_windows
+from profkit.analysis.timeline.windows import EVER, TimeWindows, marked_windows
 from profkit.core.formatting import plural
 from profkit.core.types import GpuTrace
 
@@ -24,7 +20,7 @@ from profkit.core.types import GpuTrace
 def build_trace(recording: Recording) -> tuple[GpuTrace, tuple[str, ...]]:
     """The trace, and what has to be said of it."""
     with Spool() as activities, Spool() as calls:
-        loading = Loading(recording.tables.calls)
+        loading = CodeLoading(recording.tables.calls)
         _gather(recording, activities, calls, loading)
         windows, steady, notes = _part_that_counts(recording, activities, loading)
         sums = Sums(recording, windows)
@@ -34,12 +30,12 @@ def build_trace(recording: Recording) -> tuple[GpuTrace, tuple[str, ...]]:
             sums.add_calls(block)
         trace = sums.trace(
             repeats=steady.repeats if steady is not None else None,
-            compile_seconds=_compiled(loading, windows),
+            compile_seconds=_compile_seconds(loading, windows),
         )
-    return trace, (*notes, *_loaded_inside(loading, windows))
+    return trace, (*notes, *_loading_notes(loading, windows))
 
 
-def _gather(recording: Recording, activities: Spool, calls: Spool, loading: Loading) -> None:
+def _gather(recording: Recording, activities: Spool, calls: Spool, loading: CodeLoading) -> None:
     """Join both streams as they come: a call begins before what it asks for."""
     book = LaunchBook()
     pending = iter(recording.calls)
@@ -47,14 +43,14 @@ def _gather(recording: Recording, activities: Spool, calls: Spool, loading: Load
     for block in recording.activities:
         latest = int(block["start"].max()) if len(block) else reached
         while reached < latest and (more := next(pending, None)) is not None:
-            reached = _take(more, book, calls, loading, reached)
+            reached = _take_calls(more, book, calls, loading, reached)
         book.join(block)
         activities.add(block)
     for more in pending:
-        reached = _take(more, book, calls, loading, reached)
+        reached = _take_calls(more, book, calls, loading, reached)
 
 
-def _take(block: Columns, book: LaunchBook, calls: Spool, loading: Loading, reached: int) -> int:
+def _take_calls(block: Columns, book: LaunchBook, calls: Spool, loading: CodeLoading, reached: int) -> int:
     if not len(block):
         return reached
     book.add(block)
@@ -64,18 +60,18 @@ def _take(block: Columns, book: LaunchBook, calls: Spool, loading: Loading, reac
 
 
 def _part_that_counts(
-    recording: Recording, activities: Spool, loading: Loading
-) -> tuple[Windows, Steady | None, tuple[str, ...]]:
+    recording: Recording, activities: Spool, loading: CodeLoading
+) -> tuple[TimeWindows, SteadyPart | None, tuple[str, ...]]:
     windows = marked_windows(recording.ranges, recording.profiler)
     if windows is not None:
         return windows, None, ()
     if recording.captured:
-        return Windows((EVER,), marked=True, tight=True), None, ()
-    whole = Windows((EVER,), marked=False, tight=True)
+        return TimeWindows((EVER,), marked=True, tight=True), None, ()
+    whole = TimeWindows((EVER,), marked=False, tight=True)
     import numpy as np
 
     table = recording.tables.configurations
-    order = launch_order(activities, [fills(configuration.name) for configuration in table])
+    order = launch_order(activities, [fills_memory(configuration.name) for configuration in table])
     if not len(order.sequence):
         return whole, None, ()
     loads = np.searchsorted(order.times, [start for start, _, _ in loading.moments])
@@ -91,21 +87,21 @@ def _part_that_counts(
     note = (
         f"nothing is marked: what repeats is taken for the workload ({steady.repeats} times, "
         f"{steady.last - steady.first} of {len(order.sequence)} launches{whose}), "
-        f"what came before for set-up{_left_out(after)}"
+        f"what came before for set-up{_left_out_text(after)}"
     )
-    bounds = with_copies(activities, order, steady)
-    return Windows((bounds,), marked=False, tight=True), steady, (note,)
+    bounds = bounds_with_copies(activities, order, steady)
+    return TimeWindows((bounds,), marked=False, tight=True), steady, (note,)
 
 
-def _left_out(after: int) -> str:
+def _left_out_text(after: int) -> str:
     return f"; {plural(after, 'launch', 'launches')} after it left out" if after else ""
 
 
-def _compiled(loading: Loading, windows: Windows) -> float | None:
+def _compile_seconds(loading: CodeLoading, windows: TimeWindows) -> float | None:
     return loading.before(windows.begin) if windows.begin != EVER[0] else None
 
 
-def _loaded_inside(loading: Loading, windows: Windows) -> Iterator[str]:
+def _loading_notes(loading: CodeLoading, windows: TimeWindows) -> Iterator[str]:
     """Code that was loaded in a marked part is a cost of the first call, not of the work."""
     import numpy as np
 

@@ -1,22 +1,53 @@
-"""A recording as trace events in JSON, which Perfetto and chrome://tracing open.
+"""Which slices fit on one track: a viewer of trace events wants those of a track nested, or one after the other.
+
+A recording as trace events in JSON, which Perfetto and chrome://tracing open.
 
 Format: "Trace Event Format" (Chromium's catapult): complete events (`X`) with times in µs, names of tracks (`M`), and
 arrows (`s`, `f`) from the call that launched something to what was launched. Perfetto takes slices that overlap on one
 track for an error (its FAQ, "overlapping events in JSON traces"), so each gets a track on which it nests.
+
+What happened when, as marks on named tracks, written as trace events that Perfetto and chrome://tracing open.
+
+For traces whose rows name their own tracks (an Apple GPU's channels, threads, states); `trace_events.py` writes those
+of kernels, calls and ranges. Format and nesting are explained there.
 """
 
 from __future__ import annotations
 
+import heapq
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from profkit.analysis.kernel_names import short_name
 from profkit.analysis.timeline.records import GRAPH, KERNEL, Columns, Range, Recording, Tables
-from profkit.analysis.timeline.tracks import Tracks
 from profkit.core.codec import valid_text
 
-NAME = (
+
+class Tracks:
+    """Gives every slice a track of its kind. Slices come in the order of their starts; memory is what is open at once.
+
+    Kernels of several streams overlap, and so do ranges that were not pushed and popped. Each goes to the first track
+    on which it nests; a further track is opened where there is none.
+    """
+
+    def __init__(self) -> None:
+        self._open: list[list[int]] = []  # of each track the ends of what is open, the outermost first
+
+    def place(self, start: int, end: int) -> int:
+        """The number of the track, from 0, for a slice from `start` to `end`."""
+        for number, ends in enumerate(self._open):
+            while ends and ends[-1] <= start:
+                ends.pop()
+            if not ends or end <= ends[-1]:
+                ends.append(end)
+                return number
+        self._open.append([end])
+        return len(self._open) - 1
+
+
+KERNEL_NAME = (
     120  # characters of a kernel's name on its slice; the first of each configuration carries the whole name
 )
 ROWS = 4096  # slices that are text at one time
@@ -66,9 +97,9 @@ class TraceEvents:
             else:
                 name, args = tables.transfers[what], f'{{"bytes": {size}}}'
                 place = self._place(DEVICES + device, "copies", 0, start, end)
-            yield _slice(name, "gpu", start, end, place, args)
+            yield _slice_event(name, "gpu", start, end, place, args)
             if key >= 0:
-                yield _arrow("f", key, start, place)
+                yield _arrow_event("f", key, start, place)
 
     def _kernel(self, what: int, tables: Tables) -> tuple[str, str]:
         """Name and arguments; the whole name once, since a thousand characters a launch would fill the disk."""
@@ -80,16 +111,16 @@ class TraceEvents:
         if what not in self._shown:
             self._shown.add(what)
             args["whole name"] = valid_text(configuration.name)
-        return short_name(configuration.name, NAME), json.dumps(args)
+        return short_name(configuration.name, KERNEL_NAME), json.dumps(args)
 
     def _calls(self, block: Columns, tables: Tables) -> Iterator[str]:
         columns = zip(*(block[name].tolist() for name in _CALL), strict=True)
         for start, end, key, what, thread, process in columns:
             self._last = max(self._last, end)
             place = self._place(process + 1, "calls", thread, start, end)
-            yield _slice(tables.calls[what], "cuda", start, end, place)
+            yield _slice_event(tables.calls[what], "cuda", start, end, place)
             if key >= 0:
-                yield _arrow("s", key, start, place)
+                yield _arrow_event("s", key, start, place)
 
     def _ranges(self, ranges: Iterable[Range]) -> Iterator[str]:
         for one in sorted(ranges, key=lambda r: (r.start, -(r.end if r.end is not None else 1 << 62))):
@@ -99,7 +130,7 @@ class TraceEvents:
             args = {"domain": one.domain} if one.domain else {}
             if one.end is None:
                 args["end"] = "it was still open when the recording ended"
-            yield _slice(one.name, "range", one.start, end, place, json.dumps(args) if args else "")
+            yield _slice_event(one.name, "range", one.start, end, place, json.dumps(args) if args else "")
 
     def _place(self, process: int, role: str, thread: int, start: int, end: int) -> tuple[int, int]:
         """Process and track number of a slice; a new track gets its name."""
@@ -119,10 +150,10 @@ class TraceEvents:
     def _metadata(self) -> Iterator[str]:
         for process in sorted({process for process, _ in self._names}):
             name = f"GPU {process - DEVICES}" if process >= DEVICES else f"host process {process}"
-            yield _named("process_name", process, 0, name)
+            yield _metadata_event("process_name", process, 0, name)
         for (process, number), name in self._names.items():
-            yield _named("thread_name", process, number, name)
-        yield _named("trace_source", 0, 0, self._recording.tool)
+            yield _metadata_event("thread_name", process, number, name)
+        yield _metadata_event("trace_source", 0, 0, self._recording.tool)
 
 
 _ACTIVITY = ("start", "end", "key", "bytes", "what", "device", "kind")
@@ -140,7 +171,9 @@ def microseconds(nanoseconds: int) -> str:
     return f"{sign}{whole}.{rest:03d}"
 
 
-def _slice(name: str, category: str, start: int, end: int, place: tuple[int, int], args: str = "") -> str:
+def _slice_event(
+    name: str, category: str, start: int, end: int, place: tuple[int, int], args: str = ""
+) -> str:
     more = f', "args": {args}' if args else ""
     return (
         f'{{"ph": "X", "name": {json.dumps(valid_text(name))}, "cat": "{category}", "ts": {microseconds(start)}, '
@@ -148,7 +181,7 @@ def _slice(name: str, category: str, start: int, end: int, place: tuple[int, int
     )
 
 
-def _arrow(phase: str, key: int, at: int, place: tuple[int, int]) -> str:
+def _arrow_event(phase: str, key: int, at: int, place: tuple[int, int]) -> str:
     """From a launch to what was launched; `bp` binds its end to the slice that is there, not to the next one."""
     end = ', "bp": "e"' if phase == "f" else ""
     return (
@@ -157,5 +190,107 @@ def _arrow(phase: str, key: int, at: int, place: tuple[int, int]) -> str:
     )
 
 
-def _named(what: str, process: int, track: int, name: str) -> str:
+def _metadata_event(what: str, process: int, track: int, name: str) -> str:
     return json.dumps({"ph": "M", "name": what, "pid": process, "tid": track, "args": {"name": name}})
+
+
+WAITING = (
+    1 << 12
+)  # marks that wait for earlier ones: rows of one table are nearly in the order of their starts
+PIECE = 2048  # marks that are text at one time
+MARK_NAME = 200  # characters of a name
+
+MarkArguments = Mapping[str, "str | int | float"]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TraceMark:
+    """One thing that lasted, in ns: on `track` of the process (or device) `group`."""
+
+    start: int
+    end: int
+    group: str = field(compare=False)
+    track: str = field(compare=False)
+    name: str = field(compare=False)
+    category: str = field(compare=False)
+    told: MarkArguments = field(default_factory=dict, compare=False)
+
+
+class _Lanes:
+    """Lanes of one track; what comes earlier than what was placed before gets lanes of its own."""
+
+    def __init__(self) -> None:
+        self._turns: list[tuple[Tracks, int]] = []
+        self.numbers: dict[tuple[int, int], int] = {}
+
+    def place(self, start: int, end: int) -> tuple[int, int]:
+        for turn, (tracks, last) in enumerate(self._turns):
+            if start >= last:
+                self._turns[turn] = (tracks, start)
+                return turn, tracks.place(start, end)
+        self._turns.append((Tracks(), start))
+        return len(self._turns) - 1, self._turns[-1][0].place(start, end)
+
+
+def mark_events(
+    marks: Iterable[TraceMark], source: str, told: Callable[[int], None] = lambda _: None
+) -> Iterator[str]:
+    """The document in pieces; memory does not grow with the number of marks.
+
+    `told` hears after each piece how many there are. Groups and tracks are numbered as they come.
+    """
+    groups: dict[str, int] = {}
+    lanes: dict[tuple[str, str], _Lanes] = {}
+    names: list[str] = []
+    yield '{"displayTimeUnit": "ns", "traceEvents": [\n'
+    lines: list[str] = []
+    for count, mark in enumerate(_in_order(marks), 1):
+        process = groups.setdefault(mark.group, len(groups) + 1)
+        track = lanes.setdefault((mark.group, mark.track), _Lanes())
+        place = track.place(mark.start, mark.end)
+        number = track.numbers.get(place)
+        if number is None:
+            number = track.numbers[place] = len(names) + 1
+            more = len(track.numbers) - 1
+            names.append(
+                _named("thread_name", process, number, f"{mark.track}{f' ({more + 1})' if more else ''}")
+            )
+        lines.append(_mark_event(mark, process, number))
+        if len(lines) == PIECE:
+            told(count)
+            yield "".join(f"{line},\n" for line in lines)
+            lines.clear()
+    yield "".join(f"{line},\n" for line in lines)
+    named = [_named("process_name", number, 0, group) for group, number in groups.items()]
+    yield ",\n".join([*named, *names, _named("trace_source", 0, 0, source)])
+    yield "\n]}\n"
+
+
+def _in_order(marks: Iterable[TraceMark]) -> Iterator[TraceMark]:
+    """The marks by their starts, the longer first, as far as those that wait can tell."""
+    waiting: list[tuple[int, int, int, TraceMark]] = []
+    for number, mark in enumerate(marks):
+        heapq.heappush(waiting, (mark.start, -mark.end, number, mark))
+        if len(waiting) > WAITING:
+            yield heapq.heappop(waiting)[3]
+    while waiting:
+        yield heapq.heappop(waiting)[3]
+
+
+def _mark_event(mark: TraceMark, process: int, track: int) -> str:
+    name = mark.name if len(mark.name) <= MARK_NAME else f"{mark.name[: MARK_NAME - 1]}…"
+    args = ""
+    if mark.told:
+        told = {key: valid_text(v) if isinstance(v, str) else v for key, v in mark.told.items()}
+        args = f', "args": {json.dumps(told)}'
+    return (
+        f'{{"ph": "X", "name": {json.dumps(valid_text(name))}, "cat": "{mark.category}", '
+        f'"ts": {microseconds(mark.start)}, "dur": {microseconds(mark.end - mark.start)}, '
+        f'"pid": {process}, "tid": {track}{args}}}'
+    )
+
+
+def _named(what: str, process: int, track: int, name: str) -> str:
+    return json.dumps(
+        {"ph": "M", "name": what, "pid": process, "tid": track, "args": {"name": valid_text(name)}}
+    )

@@ -1,4 +1,4 @@
-"""The part of a trace that counts: the entries of a region, or the times in which the profiler was on."""
+"""Marked ranges: the part of a trace that counts, and in which ranges a thread was at a time."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from profkit.analysis.timeline.records import Range
+
 if TYPE_CHECKING:
     from profkit.analysis.timeline.records import Range
+
 
 OWN = "profkit"  # the NVTX domain of `profkit.region`
 OWN_PREFIX = "profkit:"  # and how its ranges are named where a tool knows no domains
@@ -16,7 +19,7 @@ EVER = (-(1 << 62), 1 << 62)
 
 
 @dataclass(frozen=True)
-class Windows:
+class TimeWindows:
     """Times in ns, in order, none overlapping another. `tight`: their own ends say nothing, those of the activities do.
 
     What was launched in a window is in it, whenever the device came to it.
@@ -51,27 +54,27 @@ def _end(bound: tuple[int, int]) -> int:
     return bound[1]
 
 
-def own(name: str, domain: str | None) -> bool:
+def is_region(name: str, domain: str | None) -> bool:
     """Whether a range is a region of profkit."""
     return domain == OWN or name.startswith(OWN_PREFIX)
 
 
-def region_named(name: str, domain: str | None) -> tuple[str, str | None]:
+def region_name(name: str, domain: str | None) -> tuple[str, str | None]:
     """The name and the domain of a range; of a region that was marked without a domain those that it would have."""
     if domain is None and name.startswith(OWN_PREFIX) and name != OWN_PREFIX:
         return name.removeprefix(OWN_PREFIX), OWN
     return name, domain
 
 
-def marked_windows(ranges: Iterable[Range], profiler: Sequence[tuple[int, int | None]]) -> Windows | None:
+def marked_windows(ranges: Iterable[Range], profiler: Sequence[tuple[int, int | None]]) -> TimeWindows | None:
     """The regions of profkit where there are any, else where the profiler was on; None where nothing is marked."""
-    regions = [(r.start, r.end) for r in ranges if own(r.name, r.domain)]
+    regions = [(r.start, r.end) for r in ranges if is_region(r.name, r.domain)]
     chosen = regions or list(profiler)
-    bounds = merged([(begin, EVER[1] if end is None else end) for begin, end in chosen])
-    return Windows(bounds, marked=True, tight=False) if bounds else None
+    bounds = merge_intervals([(begin, EVER[1] if end is None else end) for begin, end in chosen])
+    return TimeWindows(bounds, marked=True, tight=False) if bounds else None
 
 
-def merged(intervals: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+def merge_intervals(intervals: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
     """The union of `intervals`, in order."""
     union: list[tuple[int, int]] = []
     for begin, end in sorted(pair for pair in intervals if pair[1] >= pair[0]):
@@ -80,3 +83,102 @@ def merged(intervals: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
         else:
             union.append((begin, end))
     return tuple(union)
+
+
+MOST_PATHS = 1 << 16  # distinct sets of names that are told apart; what comes later is in none
+
+
+class Paths:
+    """Answers for many launches at once. A path is a set of ranges by name and domain; its number points to `names`.
+
+    A range of a thread holds what that thread launched. A range of profkit holds what its process launched, unless
+    the launching thread is itself in one: autograd launches from threads of its own, and two regions in two threads
+    are two.
+    """
+
+    def __init__(self, ranges: Iterable[Range]) -> None:
+        self.names: list[tuple[tuple[str, str | None], ...]] = [()]
+        self._numbers: dict[tuple[tuple[str, str | None], ...], int] = {(): 0}
+        by_thread: dict[tuple[int, int | None], list[Range]] = {}
+        regions: dict[int, list[Range]] = {}
+        for entry in ranges:
+            by_thread.setdefault((entry.process, entry.thread), []).append(entry)
+            if is_region(entry.name, entry.domain):
+                regions.setdefault(entry.process, []).append(entry)
+        self._steps = {key: self._steps_of(entries) for key, entries in by_thread.items()}
+        self._regions = {key: self._steps_of(entries) for key, entries in regions.items()}
+
+    def __bool__(self) -> bool:
+        return bool(self._steps)
+
+    def find(self, times: Any, processes: Any, threads: Any) -> Any:
+        """The number of the path in which each launch was made. `threads` is -1 where it is not known."""
+        import numpy as np
+
+        found = np.zeros(len(times), dtype=np.int64)
+        for process in np.unique(processes):
+            of_process = processes == process
+            for thread in np.unique(threads[of_process]):
+                mine = of_process & (threads == thread)
+                found[mine] = _look_up(self._steps.get((int(process), int(thread))), times[mine])
+            for steps, only in (
+                (self._steps.get((int(process), None)), False),
+                (self._regions.get(int(process)), True),
+            ):
+                if steps is not None:
+                    self._add(found, of_process, _look_up(steps, times[of_process]), only_outside=only)
+        return found
+
+    def _add(self, found: Any, rows: Any, more: Any, *, only_outside: bool) -> None:
+        """Join two paths of the same launches; with `only_outside` only where the first has no region of profkit."""
+        import numpy as np
+
+        pairs = (found[rows] << 32) | more
+        distinct, where = np.unique(pairs, return_inverse=True)
+        joined = np.empty(len(distinct), dtype=np.int64)
+        for number, pair in enumerate(distinct):
+            first, second = self.names[int(pair) >> 32], self.names[int(pair) & 0xFFFFFFFF]
+            if only_outside and any(is_region(*name) for name in first):
+                joined[number] = int(pair) >> 32
+            else:
+                joined[number] = self._number((*first, *(name for name in second if name not in first)))
+        found[rows] = joined[where]
+
+    def _number(self, path: tuple[tuple[str, str | None], ...]) -> int:
+        number = self._numbers.get(path)
+        if number is None:
+            if len(self.names) >= MOST_PATHS:
+                return 0
+            number = self._numbers[path] = len(self.names)
+            self.names.append(path)
+        return number
+
+    def _steps_of(self, entries: Sequence[Range]) -> tuple[Any, Any]:
+        """Times at which the set of open ranges changes, and the path from each on."""
+        import numpy as np
+
+        moments: list[tuple[int, int, int]] = []
+        for number, entry in enumerate(entries):
+            end = 1 << 62 if entry.end is None else entry.end
+            if end >= entry.start:
+                moments += [(entry.start, 1, number), (end + 1, 0, number)]
+        moments.sort()
+        times, paths = [-(1 << 62)], [0]
+        open_now: dict[int, tuple[str, str | None]] = {}
+        for at, (time, opens, number) in enumerate(moments):
+            if opens:
+                open_now[number] = (entries[number].name, entries[number].domain)
+            else:
+                open_now.pop(number, None)
+            if at + 1 == len(moments) or moments[at + 1][0] != time:
+                times.append(time)
+                paths.append(self._number(tuple(dict.fromkeys(open_now.values()))))
+        return np.array(times, dtype=np.int64), np.array(paths, dtype=np.int64)
+
+
+def _look_up(steps: tuple[Any, Any] | None, times: Any) -> Any:
+    import numpy as np
+
+    if steps is None:
+        return np.zeros(len(times), dtype=np.int64)
+    return steps[1][np.searchsorted(steps[0], times, side="right") - 1]

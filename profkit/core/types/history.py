@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from profkit.core.types.comparison import Direction, Feature
-from profkit.core.types.values import RUN, Scope
-from profkit.core.types.words import Quality
+from profkit.core.types.readings import RUN, Quality, Scope
 
 
 @dataclass(frozen=True)
@@ -107,16 +106,16 @@ class Series:
     points: tuple[Point, ...]
 
 
-EpochCause = Literal["begin", "machine", "accepted"]
+SegmentCause = Literal["begin", "machine", "accepted"]
 
 
 @dataclass(frozen=True)
-class Epoch:
+class Segment:
     """A stretch of a series within which values may be held against each other; `first` and `last` are indices."""
 
     first: int
     last: int
-    cause: EpochCause
+    cause: SegmentCause
     reason: str
 
 
@@ -143,7 +142,7 @@ class Trend:
     """A series as it is told: its epochs, its change points, and whether it may be judged at all."""
 
     series: Series
-    epochs: tuple[Epoch, ...] = ()
+    epochs: tuple[Segment, ...] = ()
     change_points: tuple[ChangePoint, ...] = ()
     noise: float | None = None  # relative, from one value to the next
     detectable: float | None = None  # the smallest relative change that one night could show

@@ -18,33 +18,37 @@ import torch
 from profkit.analysis.timeline.windows import OWN_PREFIX
 from profkit.core import statistics
 from profkit.core.types import CaseResult, CaseState, GridPoint
-from profkit.kernels.operations.again import SecondLook, fingerprint, own_tensors, tensors
-from profkit.kernels.operations.check import Wrong, compare, reference
+from profkit.execution.limits import limit_memory
+from profkit.execution.worker import DeviceError
+from profkit.kernels.operations.check import (
+    RepeatedCheck,
+    WrongResult,
+    compare,
+    fingerprint,
+    own_tensors,
+    reference,
+    result_tensors,
+)
 from profkit.kernels.operations.operation import Call, Problem, Tensor
 from profkit.kernels.operations.registry import OPERATIONS, Unavailable, build
-from profkit.kernels.sweep.leash import limit_memory
-from profkit.kernels.sweep.memory import call_memory, free_memory
-from profkit.kernels.sweep.room import too_large
+from profkit.kernels.sweep.device import call_memory, free_memory
+from profkit.kernels.sweep.plan import too_large
+from profkit.kernels.sweep.request import TimingOptions
 from profkit.kernels.sweep.settings import Settings
-from profkit.kernels.sweep.wish import Wish
 from profkit.runtime.passes.device_timing import NotByEvents
 
-KEPT = 100  # samples of a case that are kept: a thousand cases with all of them would be 10 MB and more
+MOST_SAMPLES = 100  # of a case that are stored: a thousand cases with all of them would be 10 MB and more
 DIGITS = 6  # that are kept of a time: a device's clock has four
-
-
-class Broken(Exception):
-    """The device answers no more: the worker must be started anew."""
 
 
 class Bench:
     """One device, its clock, and the point that was asked last."""
 
-    def __init__(self, device: str, wish: Wish, share: float = 1.0) -> None:
-        self.device, self._wish, self._share = torch.device(device), wish, share
+    def __init__(self, device: str, timing: TimingOptions, share: float = 1.0) -> None:
+        self.device, self._timing, self._share = torch.device(device), timing, share
         self._timer: Any = None
-        if wish.threads:
-            torch.set_num_threads(wish.threads)
+        if timing.threads:
+            torch.set_num_threads(timing.threads)
         if self.device.type == "cuda":
             torch.zeros(1, device=self.device)  # the context is made before anything is timed
             torch.cuda.set_device(self.device)
@@ -53,7 +57,7 @@ class Bench:
     def run(
         self, point: GridPoint, implementations: Sequence[str]
     ) -> Iterator[tuple[str, CaseResult | None]]:
-        """For each implementation its name when it begins, with None, and then its result. Raises Broken."""
+        """For each implementation its name when it begins, with None, and then its result. Raises DeviceError."""
         begin = perf_counter()
         try:
             if (why := self._refused(point)) is not None:
@@ -61,11 +65,11 @@ class Bench:
                 return
             problem = make_problem(point, self.device)
             expected = reference(problem)
-            second = SecondLook(problem, expected)
+            second = RepeatedCheck(problem, expected)
         except Exception as error:
             self._survive(error)
             state: CaseState = "too large" if _is_memory(error) else "failed"
-            reason = _memory_words(error) if state == "too large" else f"its inputs: {_words(error)}"
+            reason = _memory_reason(error) if state == "too large" else f"its inputs: {_reason(error)}"
             yield from ((name, CaseResult(point, name, state, reason)) for name in implementations)
             return
         numbers = fingerprint(problem)
@@ -90,10 +94,10 @@ class Bench:
             begin = now
 
     def _case(
-        self, problem: Problem, expected: tuple[Tensor, ...], second: SecondLook, name: str
+        self, problem: Problem, expected: tuple[Tensor, ...], second: RepeatedCheck, name: str
     ) -> CaseResult:
         operation, point = problem.operation, problem.point
-        told = CaseResult(
+        result = CaseResult(
             point,
             name,
             "failed",
@@ -104,44 +108,44 @@ class Bench:
         try:
             begin = perf_counter()
             call = build(name, own_tensors(problem))
-            result = call()
+            value = call()
             self._wait()
-            told = replace(told, first=perf_counter() - begin)
-            told = replace(told, error=compare(problem, tensors(result), expected))
-            del result
-            told = replace(told, memory=self._memory(call, problem))
-            told = self._timed(call, told)
+            result = replace(result, first=perf_counter() - begin)
+            result = replace(result, error=compare(problem, result_tensors(value), expected))
+            del value
+            result = replace(result, memory=self._memory(call, problem))
+            result = self._timed(call, result)
             second.ask(problem, call, self._wait)
-            return told
+            return result
         except Unavailable as missing:
-            return replace(told, state="unavailable", reason=missing.reason, fix=missing.fix)
-        except Wrong as wrong:
-            return _without_time(told, str(wrong))
+            return replace(result, state="unavailable", reason=missing.reason, fix=missing.fix)
+        except WrongResult as wrong:
+            return _without_time(result, str(wrong))
         except NotByEvents as elsewhere:
-            return _without_time(told, str(elsewhere))
+            return _without_time(result, str(elsewhere))
         except Exception as error:
             self._survive(error)
             if _is_memory(error):
-                return replace(told, state="too large", reason=_memory_words(error))
-            return replace(told, state="failed", reason=_words(error))
+                return replace(result, state="too large", reason=_memory_reason(error))
+            return replace(result, state="failed", reason=_reason(error))
         finally:
             gc.collect(0)
 
-    def _timed(self, call: Call, told: CaseResult) -> CaseResult:
-        wish = self._wish
+    def _timed(self, call: Call, result: CaseResult) -> CaseResult:
+        timing = self._timing
         if self.device.type == "cuda":
             from profkit.kernels.sweep.device_loop import time_cold
 
             clock, watch = self._clock()
             timed = time_cold(
-                call, clock, watch, precision=wish.precision, budget=wish.budget, cold=wish.cold
+                call, clock, watch, precision=timing.precision, budget=timing.budget, cold=timing.cold
             )
             seconds, precise = timed.seconds, timed.precise
-            told = replace(
-                told,
+            result = replace(
+                result,
                 clock="cuda-events",
                 calls=timed.calls,
-                cache="cold" if wish.cold else "warm",
+                cache="cold" if timing.cold else "warm",
                 clocks=timed.clocks,
                 throttled=timed.throttled,
                 remarks=timed.remarks,
@@ -149,17 +153,17 @@ class Bench:
         else:
             from profkit.runtime.passes.timing import Calls, time_calls
 
-            samples = time_calls(Calls(call), precision=wish.precision, budget=wish.budget)
+            samples = time_calls(Calls(call), precision=timing.precision, budget=timing.budget)
             seconds, precise = samples.seconds, samples.precise
-            told = replace(told, clock="wall", cache="warm")
+            result = replace(result, clock="wall", cache="warm")
         return replace(
-            told,
+            result,
             state="measured",
             median=statistics.median(seconds),
             half_width=statistics.relative_half_width(seconds),
             samples=len(seconds),
             precise=precise,
-            seconds=kept(seconds),
+            seconds=thin_out(seconds),
         )
 
     def _memory(self, call: Call, problem: Problem) -> int | None:
@@ -169,14 +173,14 @@ class Bench:
     def _clock(self) -> Any:
         if self._timer is None:
             from profkit.runtime.passes.device_clock import open_clock
-            from profkit.runtime.passes.device_watch import Watch
+            from profkit.runtime.passes.device_timing import DeviceWatch
             from profkit.runtime.region.cuda_driver import driver_in_use
 
             driver = driver_in_use()
             if driver is None:
                 raise RuntimeError("the CUDA driver is not in use in this process")
             clock = open_clock(driver)
-            self._timer = (clock, Watch(clock.address()))
+            self._timer = (clock, DeviceWatch(clock.address()))
         return self._timer
 
     def _named(self, label: str) -> AbstractContextManager[Any]:
@@ -203,7 +207,7 @@ class Bench:
         return too_large(point, free)
 
     def _survive(self, error: BaseException) -> None:
-        """Go on after an error, or raise Broken where the device does not answer any more."""
+        """Go on after an error, or raise DeviceError where the device does not answer any more."""
         if self.device.type != "cuda":
             return
         with suppress(Exception):
@@ -212,13 +216,13 @@ class Bench:
             torch.cuda.synchronize(self.device)
             torch.cuda.empty_cache()
         except Exception as dead:
-            raise Broken(_words(error)) from dead
+            raise DeviceError(_reason(error)) from dead
 
 
-def _without_time(told: CaseResult, why: str) -> CaseResult:
+def _without_time(result: CaseResult, why: str) -> CaseResult:
     """A wrong case has no time, measured or not."""
     return replace(
-        told,
+        result,
         state="wrong",
         reason=why,
         median=None,
@@ -231,10 +235,10 @@ def _without_time(told: CaseResult, why: str) -> CaseResult:
     )
 
 
-def kept(seconds: Sequence[float]) -> tuple[float, ...]:
-    """At most KEPT samples in their order, one of every so many, with as many digits as a clock has."""
-    step = max(1.0, len(seconds) / KEPT)
-    chosen = (seconds[int(place * step)] for place in range(min(KEPT, len(seconds))))
+def thin_out(seconds: Sequence[float]) -> tuple[float, ...]:
+    """At most MOST_SAMPLES samples in their order, one of every so many, with as many digits as a clock has."""
+    step = max(1.0, len(seconds) / MOST_SAMPLES)
+    chosen = (seconds[int(place * step)] for place in range(min(MOST_SAMPLES, len(seconds))))
     return tuple(float(f"{each:.{DIGITS}g}") for each in chosen)
 
 
@@ -263,16 +267,16 @@ class _Draw:
 
 
 def _is_memory(error: BaseException) -> bool:
-    told = str(error)
+    message = str(error)
     words = ("not enough memory", "can't allocate memory")  # torch's allocator for the CPU
-    return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or any(word in told for word in words)
+    return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or any(word in message for word in words)
 
 
-def _memory_words(error: BaseException) -> str:
-    return f"out of memory: {_words(error)}"
+def _memory_reason(error: BaseException) -> str:
+    return f"out of memory: {_reason(error)}"
 
 
-def _words(error: BaseException) -> str:
+def _reason(error: BaseException) -> str:
     """The first line of what went wrong, with its kind."""
     line = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
     return f"{type(error).__name__}: {line[:300]}" if line else type(error).__name__

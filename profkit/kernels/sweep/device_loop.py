@@ -17,10 +17,8 @@ from time import perf_counter
 from profkit.core.statistics import median
 from profkit.runtime.passes import sampling
 from profkit.runtime.passes.device_clock import DeviceClock
-from profkit.runtime.passes.device_flight import Flight
-from profkit.runtime.passes.device_samples import PIECES, DeviceCalls, Sample
-from profkit.runtime.passes.device_timing import NotByEvents
-from profkit.runtime.passes.device_watch import Watch
+from profkit.runtime.passes.device_samples import PIECES, DeviceCalls, PipelinedBlocks, Sample
+from profkit.runtime.passes.device_timing import DeviceWatch, NotByEvents
 
 PROBES = 3
 # What a call may leave behind its last event: waiting for an idle device takes 10 µs on an H200, and more elsewhere.
@@ -43,7 +41,7 @@ class Timed:
 def time_cold(
     fn: Callable[[], object],
     clock: DeviceClock,
-    watch: Watch,
+    watch: DeviceWatch,
     *,
     precision: float,
     budget: float,
@@ -61,7 +59,7 @@ def time_cold(
     _ask_for_all(probes)
     calls.expect(min(probes, key=lambda sample: sample.wall))
     each = len(PIECES) if calls.ahead >= len(PIECES) else 1
-    flight = Flight(calls)
+    flight = PipelinedBlocks(calls)
     seconds: list[float] = []
     clocks: list[float] = []
     reasons: dict[str, None] = {}
@@ -78,7 +76,7 @@ def time_cold(
         seen = _look(seconds, each, precision)
         if seen.done or over:
             break
-        ask = sampling.next_look(len(seconds))
+        ask = sampling.next_assessment(len(seconds))
     if rest := together(flight.rest(), each):
         seconds += rest
         seen = _look(seconds, each, precision)
@@ -107,6 +105,6 @@ def together(block: Sequence[float], each: int) -> list[float]:
     return [float(f"{sum(part) / len(part):.{DIGITS}g}") for part in parts if part]
 
 
-def _look(seconds: Sequence[float], each: int, precision: float) -> sampling.Look:
+def _look(seconds: Sequence[float], each: int, precision: float) -> sampling.Assessment:
     """Where each sample is of several calls, sixteen are enough of them for a drift to show."""
-    return sampling.look(seconds, precision, doubt=len(seconds) * each < sampling.DOUBTED_SAMPLES)
+    return sampling.assess(seconds, precision, doubt=len(seconds) * each < sampling.DOUBTED_SAMPLES)

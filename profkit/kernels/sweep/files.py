@@ -1,34 +1,27 @@
-"""Files of users that register implementations. They run where cases are measured, and once before that, to be asked
-what they add: in a process of its own, since one may print, crash, hang, or change what it finds.
+"""Files of users that register implementations.
+
+They run where cases are measured, and once before that, to find out what they add: in a process of its own, since
+one may print, crash, hang, or change what it finds.
 """
 
 from __future__ import annotations
 
-import json
-import os
 import runpy
-import signal
-import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
 
-from profkit.core.errors import MachineError, UsageError
-from profkit.core.process import describe_status
-from profkit.kernels.operations.registry import announce, forget, registered
+from profkit.core.errors import UsageError
+from profkit.core.types import Json
+from profkit.execution.client import WorkerClient, WorkerCommand, WorkerEnded
+from profkit.execution.job import Batch, Job
+from profkit.execution.worker import OneByOne
 from profkit.kernels.operations.registry import implementations as known_implementations
-from profkit.kernels.sweep import leash
+from profkit.kernels.operations.registry import register_names, registrations, unregister
 
-TAIL = 4096
-_ROOT = str(Path(__file__).resolve().parents[3])
-_BOOT = (
-    "import sys; sys.path[:] = [path for path in sys.path if path] + [sys.argv[1]]; "
-    "from profkit.kernels.sweep.files import answer; answer(sys.argv[2:])"
-)
+START_SECONDS = 60.0
 _lock = threading.Lock()
 _added: dict[Path, set[tuple[str, str]]] = {}  # by each file, in this process
 
@@ -41,20 +34,13 @@ def run_file(path: Path) -> None:
     runpy.run_path(str(path))
 
 
-def own_modules_last() -> None:
-    """The working directory behind everything else: a file in it that is called torch.py is not torch."""
-    with suppress(OSError):  # a directory that is gone
-        here = str(Path.cwd())
-        sys.path[:] = [path for path in sys.path if path not in ("", here)] + [here]
-
-
 def register(files: Iterable[Path]) -> tuple[str, ...]:
     """Run the files here; the names of what they add. Raises UsageError where one cannot be run, or adds none."""
     for file in (files := list(files)):  # a notebook runs them again and again
-        forget(_added.pop(file.resolve(), ()))
+        unregister(_added.pop(file.resolve(), ()))
     before = set(known_implementations())
     for file in files:
-        known = set(registered())
+        known = set(registrations())
         try:
             run_file(file)
         except UsageError:
@@ -66,7 +52,7 @@ def register(files: Iterable[Path]) -> tuple[str, ...]:
         except (Exception, SystemExit) as error:
             raise _cannot(file, error) from error
         finally:
-            _added[file.resolve()] = set(registered()) - known
+            _added[file.resolve()] = set(registrations()) - known
         if not _added[file.resolve()]:
             raise UsageError(
                 f"{file} registers no implementation",
@@ -80,75 +66,45 @@ def look_into(files: Sequence[Path], timeout: float) -> tuple[str, ...]:
 
     Raises UsageError where one cannot be run, or adds none.
     """
-    told = [
-        [(str(operation), str(name)) for operation, name in _ask(one, timeout)["registered"]] for one in files
-    ]
+    additions = [_registrations(file, timeout) for file in files]
     with _lock:  # two sweeps of one program may begin at once
         for file in files:
-            forget(_added.pop(file.resolve(), ()))
+            unregister(_added.pop(file.resolve(), ()))
         before = set(known_implementations())
-        for file, found in zip(files, told, strict=True):
-            announce(found)
-            _added[file.resolve()] = set(found)
+        for file, added in zip(files, additions, strict=True):
+            register_names(added)
+            _added[file.resolve()] = set(added)
         return tuple(name for name in known_implementations() if name not in before)
 
 
-def _ask(file: Path, timeout: float) -> dict[str, Any]:
-    """What a process says that ran the file. Raises UsageError for what it says instead, or how it ended."""
-    fix = f"python {file}"
+def run_and_list() -> OneByOne:
+    """The handler of the process that runs a file."""
+    return OneByOne(_list_registrations)
+
+
+def _list_registrations(file: str) -> Json:
     try:
-        with tempfile.TemporaryFile() as answers, tempfile.TemporaryFile() as words:
-            argv = [sys.executable, "-c", _BOOT, _ROOT, str(os.getpid()), str(file)]
-            child = subprocess.Popen(
-                argv, stdin=subprocess.DEVNULL, stdout=answers, stderr=words, start_new_session=True
-            )
-            try:
-                status = child.wait(timeout)
-            except subprocess.TimeoutExpired:
-                raise UsageError(f"{file} cannot be run: it took longer than {timeout:g} s", fix) from None
-            finally:
-                with suppress(OSError):
-                    os.killpg(child.pid, signal.SIGKILL)
-                child.wait()
-            said, last = (_end_of(one) for one in (answers, words))
-    except OSError as error:
-        raise MachineError(f"{file} cannot be run in a process of its own: {error.strerror}") from error
-    with suppress(ValueError):
-        found = json.loads(said)
-        if isinstance(found, dict) and "registered" in found:
-            return found
-        if isinstance(found, dict) and "error" in found:
-            raise UsageError(str(found["error"]), found.get("fix"))
-    line = last.strip().splitlines()[-1:]
-    raise UsageError(
-        f"{file} cannot be run: its process {describe_status(status)}{''.join(f': {w[:300]}' for w in line)}",
-        fix,
-    )
-
-
-def _end_of(file: Any) -> str:
-    file.seek(0, os.SEEK_END)
-    size = file.tell()
-    file.seek(max(0, size - TAIL) if size > 1 << 20 else 0)
-    text: bytes = file.read()
-    return text.decode(errors="replace")
-
-
-def answer(arguments: Sequence[str]) -> None:
-    """In that process: run the file, and say on what was its standard output what it adds; its prints go elsewhere."""
-    leash.end_with(int(arguments[0]))
-    own_modules_last()
-    answers = os.dup(1)
-    os.dup2(2, 1)
-    try:
-        register([Path(arguments[1])])
-        found: dict[str, object] = {"registered": list(registered())}
+        register([Path(file)])
     except UsageError as error:
-        found = {"error": error.message, "fix": error.fix}
-    rest = (json.dumps(found) + "\n").encode()
-    while rest:
-        rest = rest[os.write(answers, rest) :]
-    os._exit(0)  # a thread that it started keeps nobody waiting
+        return {"error": error.message, "fix": error.fix}
+    return {"registered": [list(each) for each in registrations()]}
+
+
+def _registrations(file: Path, timeout: float) -> list[tuple[str, str]]:
+    """(operation, name) of what a process says that ran the file. Raises UsageError for how else it ended."""
+    with TemporaryDirectory() as folder:
+        worker = WorkerClient(WorkerCommand(f"{__name__}:run_and_list", log=Path(folder, "log")))
+        try:
+            worker.open({}, START_SECONDS)
+            *_, message = worker.run(Batch((Job("file", str(file)),)), timeout)
+        except WorkerEnded as ended:
+            raise UsageError(f"{file} cannot be run: {ended}", f"python {file}") from None
+        finally:
+            worker.close()
+    value = message.get("value") or {"error": f"{file} cannot be run: {message.get('reason')}"}
+    if "error" in value:
+        raise UsageError(value["error"], value.get("fix"))
+    return [(operation, name) for operation, name in value["registered"]]
 
 
 def _cannot(file: Path, error: BaseException) -> UsageError:

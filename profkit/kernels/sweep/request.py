@@ -1,139 +1,285 @@
-"""From the words of a command line, or of a journal, to what a sweep is asked to do."""
+"""What a sweep is asked to do: from the options of a command line, or the header of a journal, to a grid of cases."""
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
-from glob import escape
 from pathlib import Path
+from typing import Any, TypeVar
 
-from profkit.core import codec
-from profkit.core.errors import MachineError, ProfkitError, UsageError
-from profkit.core.run_folder import clean_name, create_run_folder
-from profkit.kernels.operations.registry import registered
-from profkit.kernels.sweep import journal as journals
+from profkit.core.errors import MachineError, UsageError
+from profkit.core.run_folder import create_run_folder
+from profkit.core.types import GridPoint, SweepDirection
+from profkit.kernels.operations.operation import DTYPES
+from profkit.kernels.operations.registry import (
+    OPERATIONS,
+    canonical_implementation,
+    canonical_operation,
+    has_implementation,
+    implementations,
+    registrations,
+)
 from profkit.kernels.sweep.files import look_into
-from profkit.kernels.sweep.grid import Grid, checked
-from profkit.kernels.sweep.story import SweepRequest
-from profkit.kernels.sweep.wish import Wish
 
+_T = TypeVar("_T")
+BATCHES = (16, 32, 64, 128)
+SEQUENCES = (256, 512, 1024, 2048)
+DIMENSIONS = (8, 16, 32, 64, 128, 256, 512)
+DIRECTIONS: tuple[SweepDirection, ...] = ("forward", "backward")
+LARGEST = 1 << 40  # elements: more is a slip of the finger, whatever the machine
 ON_GPU = ("PyTorch", "torch.compile", "Triton", "CUDA")
 ON_CPU = ("PyTorch",)
 LONGEST = 1e7  # seconds, 116 days: clocks of the system take no infinite ones
 MOST_THREADS = 4096  # with some ten thousand torch dies while it makes them
 
 
-def wanted(
-    *,
-    operations: str,
-    implementations: str,
-    batch: str,
-    sequence: str,
-    dimension: str,
-    dtype: str,
-    direction: str,
-    device: str,
-    gpus: str,
-    files: Sequence[Path],
-    wish: Wish,
-    timeout: float,
-    output: Path,
-    name: str = "sweep",
-    make: bool = True,
-    unfinished: bool = False,
-) -> SweepRequest:
-    """A new sweep, in a folder of its own below `output`, which is made where it shall begin (`make`).
+@dataclass(frozen=True)
+class TimingOptions:
+    """`precision`: half-width of the median's 95 % interval as a share; `budget`: most seconds of timing per case.
 
-    `unfinished`: where the last one of the same request below `output` was interrupted, that one is gone on with.
+    `cold`: on a device each call finds a flushed L2. `threads` are torch's on the CPU; 0: as many as it takes itself.
+    """
+
+    precision: float = 0.01
+    budget: float = 1.0
+    cold: bool = True
+    threads: int = 0
+
+
+@dataclass(frozen=True)
+class SweepOptions:
+    """The options of a new sweep, as they were typed: values between commas, empty for the default.
+
+    `timeout` is seconds per case. The sweep's own folder is made below `output`.
+    """
+
+    operations: str = ""
+    implementations: str = ""
+    batch: str = ",".join(map(str, BATCHES))
+    sequence: str = ",".join(map(str, SEQUENCES))
+    dimension: str = ",".join(map(str, DIMENSIONS))
+    dtype: str = "float32"
+    direction: str = "forward"
+    device: str = "auto"
+    gpus: str = ""
+    files: tuple[Path, ...] = ()
+    timing: TimingOptions = field(default_factory=TimingOptions)
+    timeout: float = 300.0
+    output: Path = Path("reports")
+    name: str = "sweep"
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The axes. Sizes of x are batch x sequence x dimension.
+
+    All implementations of a point follow each other: they share the inputs and the float64 reference, and what drifts
+    (a clock, a temperature) drifts for all of them alike.
+    """
+
+    operations: tuple[str, ...] = tuple(OPERATIONS)
+    implementations: tuple[str, ...] = ()  # none: all there are
+    batches: tuple[int, ...] = BATCHES
+    sequences: tuple[int, ...] = SEQUENCES
+    dimensions: tuple[int, ...] = DIMENSIONS
+    dtypes: tuple[str, ...] = ("float32",)
+    directions: tuple[SweepDirection, ...] = ("forward",)
+
+    def points(self) -> tuple[GridPoint, ...]:
+        """Every point of the grid, an operation after the other, small shapes first: what is wrong shows early."""
+        sizes = sorted(
+            ((b, s, d) for b in self.batches for s in self.sequences for d in self.dimensions),
+            key=lambda size: (size[2], size[0] * size[1], size[0]),
+        )
+        return tuple(
+            GridPoint(operation, batch, sequence, dimension, dtype, direction)
+            for operation in self.operations
+            for direction in self.directions
+            for dtype in self.dtypes
+            for batch, sequence, dimension in sizes
+        )
+
+    def implementations_of(self, operation: str) -> tuple[str, ...]:
+        """The implementations that do the operation: a user's is registered for some."""
+        return tuple(name for name in self.implementations if has_implementation(name, operation))
+
+    def arguments(self) -> tuple[str, ...]:
+        """The grid as options of the command line: the same grid has the same arguments."""
+        axes = {
+            "operations": self.operations,
+            "implementations": self.implementations,
+            "batch": self.batches,
+            "sequence": self.sequences,
+            "dimension": self.dimensions,
+            "dtype": self.dtypes,
+            "direction": self.directions,
+        }
+        return tuple(
+            word for name, values in axes.items() for word in (f"--{name}", ",".join(map(str, values)))
+        )
+
+    @property
+    def cases(self) -> int:
+        """How many measurements that is."""
+        shapes = len(self.batches) * len(self.sequences) * len(self.dimensions)
+        each = shapes * len(self.dtypes) * len(self.directions)
+        return each * sum(len(self.implementations_of(operation)) for operation in self.operations)
+
+
+@dataclass(frozen=True)
+class SweepRequest:
+    """A sweep that can be run. `gpus` are the devices that share it, a worker each.
+
+    `again`: cases that were settled without a time before are tried once more.
+    """
+
+    grid: Grid
+    folder: Path
+    device: str  # "cuda" or "cpu"
+    gpus: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    timing: TimingOptions = field(default_factory=TimingOptions)
+    timeout: float = 300.0
+    python: str = "python3"
+    name: str = "sweep"
+    again: bool = False
+
+    @property
+    def header(self) -> dict[str, Any]:
+        """What a journal says of it, as plain data: two requests of one header measure the same.
+
+        `wish` is how the first version of the format calls the timing options.
+        """
+        header: dict[str, Any] = json.loads(
+            json.dumps(
+                {
+                    "name": self.name,
+                    "rules": {"device": self.device, "wish": asdict(self.timing)},
+                    "grid": asdict(self.grid),
+                    "gpus": self.gpus,
+                    "files": self.files,
+                    "timeout": self.timeout,
+                }
+            )
+        )
+        return header
+
+
+def make_grid(
+    *,
+    operations: Sequence[str] = (),
+    implementations_: Sequence[str] = (),
+    batches: Sequence[int] = BATCHES,
+    sequences: Sequence[int] = SEQUENCES,
+    dimensions: Sequence[int] = DIMENSIONS,
+    dtypes: Sequence[str] = ("float32",),
+    directions: Sequence[str] = ("forward",),
+) -> Grid:
+    """The grid of these values, each once. Raises UsageError for what makes none."""
+    names = [name for asked in operations or tuple(OPERATIONS) for name in canonical_operation(asked)]
+    builders = [canonical_implementation(asked) for asked in implementations_ or implementations()]
+    for axis, sizes in (("batch", batches), ("sequence", sequences), ("dimension", dimensions)):
+        if not sizes:
+            raise UsageError(f"the sweep has no {axis}", f"--{axis} 64")
+        if wrong := [size for size in sizes if size < 1]:
+            raise UsageError(f"a {axis} of {wrong[0]} is no size", f"--{axis} 64")
+    if max(batches) * max(sequences) * max(dimensions) > LARGEST:
+        raise UsageError(
+            "the largest case has more than 2^40 elements", "smaller --batch, --sequence or --dimension"
+        )
+    if not dtypes:
+        raise UsageError("the sweep has no dtype", "--dtype float32")
+    if wrong_dtype := [dtype for dtype in dtypes if dtype not in DTYPES]:
+        raise UsageError(f"there is no dtype called {wrong_dtype[0]!r} here", f"--dtype {','.join(DTYPES)}")
+    chosen: list[SweepDirection] = [known for known in DIRECTIONS if known in directions]
+    if not chosen or (others := set(directions) - set(DIRECTIONS)):
+        raise UsageError(
+            f"there is no direction called {min(others) if chosen else (directions or ('',))[0]!r}",
+            "--direction forward,backward",
+        )
+    return Grid(
+        operations=_unique(names),
+        implementations=_unique(builders),
+        batches=_unique(batches),
+        sequences=_unique(sequences),
+        dimensions=_unique(dimensions),
+        dtypes=_unique(dtypes),
+        directions=_unique(chosen),
+    )
+
+
+def _unique(values: Iterable[_T]) -> tuple[_T, ...]:
+    return tuple(dict.fromkeys(values))
+
+
+def make_request(options: SweepOptions, *, make_folder: bool = True) -> SweepRequest:
+    """A new sweep, in a folder of its own below `output` (made where `make_folder`).
+
     Raises UsageError for what makes no sense, MachineError where there is no such device or no such folder can be.
     """
-    if not 0.0001 <= wish.precision <= 0.5:
-        raise UsageError(f"a precision of {wish.precision} is not between 0.0001 and 0.5", "--precision 0.01")
-    for option, value, example in (("--budget", wish.budget, "1"), ("--timeout", timeout, "300")):
-        if not 0 < value <= LONGEST:
-            raise UsageError(f"{option} {value:g} is not a time in seconds", f"{option} {example}")
-    if not 0 <= wish.threads <= MOST_THREADS:
-        raise UsageError(f"--threads {wish.threads} is no number of threads", "--threads 1")
-    files = tuple({file.resolve(): file for file in files}.values())
-    own = look_into(files, timeout)
-    place, numbers = _device(device, words(gpus))
-    usual = (*(ON_GPU if place == "cuda" else ON_CPU), *own)
-    grid = checked(
-        operations=words(operations) or tuple(dict.fromkeys(op for op, _ in registered()))
-        if own and not operations
-        else words(operations),
-        implementations_=words(implementations) or usual,
-        batches=numbers_of("batch", batch),
-        sequences=numbers_of("sequence", sequence),
-        dimensions=numbers_of("dimension", dimension),
-        dtypes=words(dtype),
-        directions=words(direction),
+    _check_timing(options)
+    files = tuple({file.resolve(): file for file in options.files}.values())
+    own = look_into(files, options.timeout)
+    device, numbers = _device(options.device, split(options.gpus))
+    operations = split(options.operations)
+    if own and not operations:
+        operations = tuple(dict.fromkeys(operation for operation, _ in registrations()))
+    grid = make_grid(
+        operations=operations,
+        implementations_=split(options.implementations) or (*(ON_GPU if device == "cuda" else ON_CPU), *own),
+        batches=_sizes("batch", options.batch),
+        sequences=_sizes("sequence", options.sequence),
+        dimensions=_sizes("dimension", options.dimension),
+        dtypes=split(options.dtype),
+        directions=split(options.direction),
     )
     paths = tuple(str(file.resolve()) for file in files)
-    request = SweepRequest(grid, output / "SWEEP", place, numbers, paths, wish, timeout, sys.executable, name)
-    before = _unfinished(output, request) if unfinished else None
-    if before is not None:
-        return replace(request, folder=before)
-    if not make:
-        return request
-    return replace(request, folder=create_run_folder(output, name, place, datetime.now()))
-
-
-def _unfinished(output: Path, request: SweepRequest) -> Path | None:
-    """The folder of the last sweep of this request below `output`, where that one was not finished."""
-    found = sorted(
-        output.glob(f"*-{escape(clean_name(request.name))}-{request.device}*/{journals.FILE}"), reverse=True
-    )
-    for path in found:
-        with suppress(ProfkitError):
-            journal = journals.read(path)
-            if all(journal.header.get(word) == value for word, value in request.header.items()):
-                return path.parent if len(journal.results) < request.grid.cases else None
-    return None
-
-
-def resumed(folder: Path, *, again: bool = False) -> SweepRequest:
-    """The sweep that `folder` holds, as it was asked for; `again`: what has no time is tried once more.
-
-    Raises UnreadableReport where it holds none, UsageError where a file of the user's cannot be run any more.
-    """
-    found = journals.read(folder / journals.FILE)
-    header = found.header
-    grid = codec.build(Grid, header.get("grid"), "grid")
-    files = tuple(str(file) for file in header.get("files", ()))
-    settled = sum(result.state == "measured" or not again for result in found.results)
-    planned, timeout = header.get("planned"), codec.build(float, header.get("timeout", 300.0), "timeout")
-    if not isinstance(planned, int) or settled < planned:  # what is whole is shown wherever it was copied to
-        look_into([Path(file) for file in files], timeout)
-    rules = header.get("rules", {})
-    return SweepRequest(
+    request = SweepRequest(
         grid,
-        folder,
-        str(rules.get("device", "cpu")),
-        tuple(str(gpu) for gpu in header.get("gpus", ())),
-        files,
-        codec.build(Wish, rules.get("wish"), "rules.wish"),
-        timeout,
+        options.output / "SWEEP",
+        device,
+        numbers,
+        paths,
+        options.timing,
+        options.timeout,
         sys.executable,
-        str(header.get("name", "sweep")),
-        again,
+        options.name,
     )
+    return in_new_folder(request) if make_folder else request
 
 
-def words(text: str) -> tuple[str, ...]:
+def in_new_folder(request: SweepRequest) -> SweepRequest:
+    """The request with a folder of its own beside `request.folder`, which is made."""
+    folder = create_run_folder(request.folder.parent, request.name, request.device, datetime.now())
+    return replace(request, folder=folder)
+
+
+def split(text: str) -> tuple[str, ...]:
     """What stands between commas."""
     return tuple(word.strip() for word in text.split(",") if word.strip())
 
 
-def numbers_of(axis: str, text: str) -> tuple[int, ...]:
-    """Sizes between commas. Raises UsageError for what is no number."""
-    try:
-        return tuple(int(word) for word in words(text))
-    except ValueError as error:
-        raise UsageError(f"--{axis} {text} is no list of numbers", f"--{axis} 64,128") from error
+def _check_timing(options: SweepOptions) -> None:
+    timing = options.timing
+    if not 0.0001 <= timing.precision <= 0.5:
+        raise UsageError(
+            f"a precision of {timing.precision} is not between 0.0001 and 0.5", "--precision 0.01"
+        )
+    for option, value, example in (("--budget", timing.budget, "1"), ("--timeout", options.timeout, "300")):
+        if not 0 < value <= LONGEST:
+            raise UsageError(f"{option} {value:g} is not a time in seconds", f"{option} {example}")
+    if not 0 <= timing.threads <= MOST_THREADS:
+        raise UsageError(f"--threads {timing.threads} is no number of threads", "--threads 1")
+
+
+def _sizes(axis: str, text: str) -> tuple[int, ...]:
+    with suppress(ValueError):
+        return tuple(int(word) for word in split(text))
+    raise UsageError(f"--{axis} {text} is no list of numbers", f"--{axis} 64,128")
 
 
 def _device(asked: str, gpus: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
@@ -151,15 +297,11 @@ def _device(asked: str, gpus: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
         if asked == "auto" and not gpus:
             return "cpu", ()
         fault = driver_fault()
+        fix = fault.fix if fault is not None else None
         raise MachineError(
             f"no GPU can be used: {fault.reason if fault is not None else 'none is visible'}",
-            _fix(fault.fix if fault is not None else None),
+            fix if fix and not fix.startswith("--backend") else "--device cpu",
         )
     if unknown := [number for number in gpus if not number.isdecimal() or int(number) >= len(found)]:
         raise UsageError(f"there is no GPU {unknown[0]}; there are {len(found)}", "--gpus 0")
     return "cuda", gpus
-
-
-def _fix(said: str | None) -> str:
-    """What brings a GPU; where nothing does, the CPU, by the name that it has here."""
-    return said if said and not said.startswith("--backend") else "--device cpu"

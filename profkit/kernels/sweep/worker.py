@@ -1,96 +1,104 @@
-"""The process that measures: asked by lines on stdin, answering by lines on what was its standard output.
+"""What a sweep's processes do: one measures the cases of its device, others compile what it will need.
 
-It lives through wrong results and refusals; what kills it (a segmentation fault, a device that answers no more) costs
-the case that was running, and the sweep starts another one. Answers go to a copy of the first standard output: what a
-user's code prints goes to standard error.
+A worker that measures lives through wrong results and refusals; what ends it (a segmentation fault, a device that
+answers no more) costs the case that was running.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import TextIO
+from typing import Any
 
 from profkit.core import codec
-from profkit.core.types import GridPoint
-from profkit.kernels.sweep import leash
-from profkit.kernels.sweep.files import own_modules_last, run_file
+from profkit.core.types import GridPoint, Json
+from profkit.execution.job import Job
+from profkit.execution.worker import Began, Finished, JobStep
+from profkit.kernels.sweep.files import run_file
 
-BROKEN = 17  # exit code: the device answers no more
-
-
-def start(arguments: list[str]) -> None:
-    """Be a worker until stdin ends. `arguments`: the sweep's process, the device, then files of users."""
-    be_a_child(int(arguments[0]))
-    sys.exit(with_answers(lambda answers: _serve(arguments[1], arguments[2:], answers)))
+NICE = 10  # whoever measures has the processors first
 
 
-def be_a_child(parent: int) -> None:
-    """What every process of a sweep does first."""
-    leash.end_with(parent)
-    leash.go_first()
-    own_modules_last()
+class MeasuringWorker:
+    """Measures implementations on `device`, after it has run the `files` of users."""
+
+    def __init__(self, device: str, *files: str) -> None:
+        from profkit.kernels.sweep.settings import Settings
+
+        settings = Settings()  # before anybody's file has run: what one replaces is put back
+        for file in files:
+            run_file(Path(file))
+        self._device, self._changed = device, settings.put_back()
+        self._bench: Any = None
+
+    def load(self) -> None:
+        """Inductor: ten seconds where Python keeps no bytecode, as in many containers."""
+        from profkit.kernels.operations.pytorch import load_compilers
+
+        load_compilers()
+
+    def open(self, settings: dict[str, Any]) -> Json:
+        """What the device is, and where this is the first worker what it can do at most."""
+        from profkit.kernels.sweep.bench import Bench
+        from profkit.kernels.sweep.device import describe_device, measure_ceilings
+        from profkit.kernels.sweep.request import TimingOptions
+
+        timing = TimingOptions(**settings["timing"])
+        self._bench = Bench(self._device, timing, float(settings.get("share", 1.0)))
+        device = self._bench.device
+        ceilings = codec.plain(measure_ceilings(device)) if settings["first"] else None
+        return {**describe_device(device), "roofs": ceilings, "changed": list(self._changed)}
+
+    def run(self, shared: Json, jobs: Sequence[Job]) -> Iterator[JobStep]:
+        """Every implementation that is asked for at one point. Raises DeviceError."""
+        point = codec.build(GridPoint, shared)
+        for name, result in self._bench.run(point, [job.key for job in jobs]):
+            yield Began(name) if result is None else Finished(name, codec.plain(result))
 
 
-def with_answers(serve: Callable[[TextIO], None]) -> int:
-    """Let it answer until stdin ends; the exit code."""
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # prints of others
-    try:
-        serve(answers)
-    except (Exception, SystemExit) as error:
-        say(answers, {"event": "fatal", "reason": f"{type(error).__name__}: {error}"[:2000]})
-        return 1
-    return 0
+class CompileWorker:
+    """Compiles what workers will need, and neither calls nor times anything.
 
+    The device's context is made at the start, while the workers make theirs, too, and nothing is timed yet.
+    """
 
-def _serve(device: str, files: Sequence[str], answers: TextIO) -> None:
-    from profkit.kernels.sweep.settings import Settings
+    def __init__(self, device: str) -> None:
+        with suppress(OSError, AttributeError):
+            os.nice(NICE)
+        import torch
 
-    settings = Settings()  # before anybody's file has run: what one replaces is put back
-    for file in files:
-        run_file(Path(file))
-    _answer(device, answers, settings.put_back())
+        self._device = torch.device(device)
+        if self._device.type == "cuda":
+            torch.empty(1, device=self._device)
 
+    def load(self) -> None:
+        """It is never a standby worker."""
 
-def _answer(device: str, answers: TextIO, changed: Sequence[str]) -> None:
-    from profkit.kernels.sweep.bench import Bench, Broken
-    from profkit.kernels.sweep.roofs import measure_roofs, versions
-    from profkit.kernels.sweep.wish import Wish
+    def open(self, settings: dict[str, Any]) -> Json:
+        """Load Inductor where it will be used. The number of torch's threads is in what is compiled for a CPU."""
+        if settings["compiles"]:
+            from profkit.kernels.operations.pytorch import load_compilers
 
-    bench: Bench | None = None
-    for line in sys.stdin:
-        request = json.loads(line)
-        if request["ask"] == "load":
-            from profkit.kernels.operations.compiled import load
+            load_compilers()
+        if settings["threads"]:
+            import torch
 
-            load()
-            say(answers, {"event": "loaded"})
-            continue
-        if request["ask"] == "about":
-            bench = Bench(device, Wish(**request["wish"]), float(request.get("share", 1.0)))
-            roofs = measure_roofs(bench.device) if request["roofs"] else None
-            about = {"event": "about", **versions(bench.device), "roofs": codec.plain(roofs)}
-            say(answers, {**about, "changed": list(changed)})
-            continue
-        assert bench is not None
-        point = codec.build(GridPoint, request["point"])
-        try:
-            for name, result in bench.run(point, request["implementations"]):
-                if result is None:
-                    say(answers, {"event": "begin", "implementation": name})
+            torch.set_num_threads(settings["threads"])
+        return None
+
+    def run(self, shared: Json, jobs: Sequence[Job]) -> Iterator[JobStep]:
+        """Compile each implementation at one point. A fault is told by the worker that needs it."""
+        from profkit.kernels.operations.precompile import build_kernels, compile_by_inductor
+        from profkit.kernels.operations.pytorch import COMPILED
+
+        point = codec.build(GridPoint, shared)
+        for job in jobs:
+            yield Began(job.key)
+            with suppress(Exception):
+                if job.key == COMPILED:
+                    compile_by_inductor(point, self._device)
                 else:
-                    say(answers, {"event": "result", "result": codec.plain(result)})
-        except Broken as broken:
-            say(answers, {"event": "broken", "reason": str(broken)})
-            os._exit(BROKEN)  # an orderly end would wait for the device
-        say(answers, {"event": "done"})
-
-
-def say(answers: TextIO, message: dict[str, object]) -> None:
-    """One answer, a line."""
-    answers.write(json.dumps(message) + "\n")
-    answers.flush()
+                    build_kernels(job.key, point, self._device)
+            yield Finished(job.key, None)

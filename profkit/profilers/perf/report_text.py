@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from profkit.analysis.stacks.labels import UNKNOWN
+from profkit.analysis.stacks.merge import UNKNOWN
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import Frame, Hotspot, Profile, Report
 from profkit.profilers.perf.samples import frame_of, library_of

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from profkit.analysis.stacks.labels import JIT, KERNEL, PYTHON, UNKNOWN
-from profkit.analysis.stacks.merge import FrameTable, StackMerger
+from profkit.analysis.stacks.merge import JIT, KERNEL, PYTHON, UNKNOWN, FrameTable, StackMerger
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import Frame, Hotspot, Profile, Stacks
 

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from profkit.analysis.timeline.collect import Collected
-from profkit.analysis.timeline.records import Configuration, Range
+from profkit.analysis.timeline.records import Collected, Configuration, Range
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import Gpu, Report
 from profkit.profilers.files import check_unpacked

@@ -1,4 +1,15 @@
-"""The CPU's side of an export: what the samples of the profiled process fell on, and what its cores counted.
+"""What is left out of a table of samples, and what it does not tell: counted while it is read, said in sentences.
+
+Counts of the guided modes of CPU Counters: of each thread, in stretches of some milliseconds, a row for each metric.
+
+Table `MetricAggregationForThread`, known from what others read of it (Xcode 16 to 26, M1 to M4). No export of it is at
+hand, so its columns are told by their types and not by their names. Every stretch is there twice, exact (`is-precise`,
+ended by context switches) and in steps of 10 ms, with the same sums; the exact ones count where there are any.
+
+`cycle` counts core cycles, other whole numbers count events. The four of the mode CPU Bottlenecks (useful, delivery,
+processing, discarded) are shares of what the pipeline could have done.
+
+The CPU's side of an export: what the samples of the profiled process fell on, and what its cores counted.
 
 Tables of Time Profiler (`time-profile`, or raw `time-sample`), CPU Profiler (`cpu-profile`: sampled by cycles) and CPU
 Counters (`counters-profile`: sampled by time or by an event, with counts since the thread's sample before).
@@ -8,24 +19,222 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from profkit.analysis.stacks.merge import MOST_SLOTS, FrameTable
-from profkit.core.formatting import plural
+from profkit.core.formatting import percent, plural
 from profkit.core.types import Counter, Report
-from profkit.profilers.xctrace.cpu_frames import frame_of
-from profkit.profilers.xctrace.cpu_guided import SCHEMA, GuidedTally
-from profkit.profilers.xctrace.cpu_notes import CpuNotes
-from profkit.profilers.xctrace.cpu_rows import raw_rows, rows
-from profkit.profilers.xctrace.cpu_samples import CYCLES, SAMPLES, TIME, SampleTally, Unit, Windows
-from profkit.profilers.xctrace.recording import Recording
-from profkit.profilers.xctrace.table import Table
-from profkit.profilers.xctrace.values import Backtrace, Frame
+from profkit.profilers.xctrace.alignment import TraceRecording
+from profkit.profilers.xctrace.cells import Backtrace, Process, StackFrame, Thread
+from profkit.profilers.xctrace.cpu_samples import (
+    CYCLES,
+    SAMPLES,
+    TIME,
+    SampleTally,
+    TimeWindows,
+    WeightUnit,
+    frame_of,
+    raw_rows,
+    sample_rows,
+)
+from profkit.profilers.xctrace.tables import ExportTable
+
+MOST_PROCESSES = 1_000  # that are told apart
+# A share of n samples is known to about sqrt(p * (1 - p) / n): with fewer than these, 10 % may be 4 or 16.
+ENOUGH_SAMPLES = 100
+_NAMED = 3  # other processes that a sentence names
+
+
+class CpuNotes:
+    """Whose samples count, and what became of the others, of one table."""
+
+    def __init__(self, table: ExportTable, target: Process | None) -> None:
+        self._table = table
+        self._target = target
+        self._seen: dict[str, list[float]] = {}  # process -> samples, weight; of those that count or not
+        self._unit: WeightUnit | None = None
+        # Such a table holds samples of what was profiled only, whatever name that had when the recording ended.
+        self._single = table.attributes.get("target-pid") == "SINGLE"
+        self.weightless = 0
+
+    def counts(self, process: Process | None, weight: float | None, unit: WeightUnit) -> bool:
+        """Note a sample of `process`; whether it counts. One of which no process is told counts."""
+        self._unit = unit
+        target = self._target
+        if process is None:
+            return True
+        same = target is None or (
+            process.pid == target.pid
+            if process.pid is not None and target.pid is not None
+            else process.name == target.name
+        )
+        if same and target is not None:
+            return True
+        name = _process_name(process) if len(self._seen) < MOST_PROCESSES else "[more processes]"
+        row = self._seen.setdefault(name, [0, 0])
+        row[0] += 1
+        row[1] += weight or 0
+        return same or self._single
+
+    def thread(self, thread: Thread | None, process: Process | None) -> str:
+        """How a thread is called in tables."""
+        if thread is None:
+            return "[unknown thread]"
+        name = thread.name or "thread"
+        if thread.tid is not None:
+            name = f"{name} 0x{thread.tid:x}"
+        return (
+            f"{name} of {_process_name(process)}"
+            if self._target is None and process and len(self._seen) > 1
+            else name
+        )
+
+    def warnings(self, tally: SampleTally, *, restricted: bool) -> list[str]:
+        """Sentences about what does not count, and what is not known."""
+        schema = self._table.schema
+        found = [*self._others(schema)]
+        if not tally.samples:
+            found.append(self._nothing(schema, restricted=restricted))
+        if tally.waiting:
+            found.append(
+                f"{schema}: {plural(tally.waiting, 'sample')} of threads that waited "
+                f"stand apart, as waiting and not as CPU time"
+            )
+        if tally.samples and tally.without_stack:
+            share = percent(100 * tally.without_stack / (tally.samples + tally.waiting))
+            found.append(
+                f"{schema}: {plural(tally.without_stack, 'sample')} ({share} %) without a stack: where is not known"
+            )
+        if tally.uneven:
+            named = self._table.attributes.get("pmc-events")
+            found.append(
+                f"{schema}: the counts of {plural(tally.uneven, 'sample')} do not fit the events that the table of "
+                f"contents names ({named}), so none is told"
+                if named
+                else f"{schema}: it has counts, and which events they are of stands in the table of contents only "
+                "(xctrace export --input DOCUMENT --toc --output toc.xml, beside it)"
+            )
+        if self.weightless:
+            found.append(f"{schema}: {plural(self.weightless, 'sample')} without a weight count for nothing")
+        if tally.cut:
+            found.append(
+                f"{schema}: too many distinct stacks; the inner frames of {percent(100 * tally.cut)} % of the weight "
+                "are not kept apart in the stacks (the tables are exact)"
+            )
+        if schema == "time-sample" and tally.samples:
+            found.append(
+                "time-sample has addresses and no names of functions: export time-profile of the same document"
+            )
+        if 0 < tally.samples < ENOUGH_SAMPLES and tally.unit != SAMPLES:
+            found.append(f"{schema}: only {plural(tally.samples, 'sample')}, so shares are rough")
+        return found
+
+    def _nothing(self, schema: str, *, restricted: bool) -> str:
+        where = " in the marked region" if restricted else ""
+        if self._target is not None and self._seen:
+            return f"{schema}: no sample of {_process_name(self._target)}{where}"
+        return f"{schema}: it holds no sample{where}"
+
+    def _others(self, schema: str) -> list[str]:
+        if not self._seen or self._unit is None:
+            return []
+        ordered = sorted(self._seen.items(), key=lambda one: (-one[1][1], one[0]))
+        names = ", ".join(name for name, _ in ordered[:_NAMED]) + (", ..." if len(ordered) > _NAMED else "")
+        samples = int(sum(row[0] for row in self._seen.values()))
+        if self._target is not None and self._single:
+            return [
+                f"{schema}: its samples are of {names}, and the table of contents names "
+                f"{_process_name(self._target)}: they are counted, since the table is of one process"
+            ]
+        if self._target is not None:
+            return [f"{schema}: not counted: {plural(samples, 'sample')} of other processes ({names})"]
+        if len(ordered) > 1:
+            return [
+                f"{schema}: samples of {len(ordered)} processes are counted together ({names}): which one was profiled "
+                "stands in the table of contents only (toc.xml, in the same folder)"
+            ]
+        return []
+
+
+def _process_name(process: Process | None) -> str:
+    if process is None:
+        return "[unknown process]"
+    return process.name if process.pid is None else f"{process.name} ({process.pid})"
+
+
+GUIDED = "MetricAggregationForThread"
+SHARES = ("useful", "delivery", "processing", "discarded")
+MOST_METRICS = 200
+_TYPES = ("start-time", "duration", "thread", "string", "uint64", "fixed-decimal", "boolean")
+
+
+class GuidedTally:
+    """Sums of each metric over the threads of the profiled process, in the part of the recording that counts."""
+
+    def __init__(self, recording: TraceRecording) -> None:
+        self._target = recording.target
+        self._windows = recording.windows
+        self._sums: dict[bool, dict[str, float]] = {True: {}, False: {}}
+        self.others = 0  # rows of other processes
+
+    def read(self, table: ExportTable) -> None:
+        """Take all rows. Raises UnreadableReport as they do."""
+        names = [next((c.mnemonic for c in table.columns if c.type == kind), "") for kind in _TYPES]
+        single = table.attributes.get("target-pid") == "SINGLE"
+        for start, duration, thread, metric, whole, part, precise in table.rows(names):
+            if not (isinstance(start, int) and isinstance(duration, int) and isinstance(metric, str)):
+                continue
+            if not (single or self._counts(thread.process if isinstance(thread, Thread) else None)):
+                self.others += 1
+                continue
+            value = part if isinstance(part, float) and part else whole
+            if not isinstance(value, int | float):
+                continue
+            sums = self._sums[bool(precise)]
+            if metric in sums or len(sums) < MOST_METRICS:
+                sums[metric] = sums.get(metric, 0.0) + value * self._share(start, start + duration)
+
+    def _counts(self, process: Process | None) -> bool:
+        target = self._target
+        if target is None or process is None:
+            return True
+        return process.pid == target.pid if target.pid is not None else process.name == target.name
+
+    def _share(self, begin: int, end: int) -> float:
+        """How much (0..1) of a stretch lies in what counts."""
+        windows = self._windows
+        if windows is None:
+            return 1.0
+        if end <= begin:
+            return 1.0 if any(a <= begin < b for a, b in windows) else 0.0
+        return _covered(windows, begin, end) / (end - begin)
+
+    def counters(self) -> tuple[Counter, ...]:
+        """A counter for each metric that was more than nothing."""
+        sums = self._sums[True] or self._sums[False]
+        return tuple(
+            Counter(name, value, "measured", unit="share" if name in SHARES else "")
+            for name, value in sorted(sums.items())
+            if value > 0
+        )
+
+
+def _covered(windows: Sequence[tuple[int, int]], begin: int, end: int) -> int:
+    """How many ns of [begin, end) lie in `windows`, which are sorted and apart."""
+    total = 0
+    place = max(0, bisect_left(windows, (begin, begin)) - 1)
+    for a, b in windows[place:]:
+        if a >= end:
+            break
+        total += max(0, min(b, end) - max(a, begin))
+    return total
+
 
 SYMBOLS = ("time-profile", "counters-profile", "cpu-profile")
 RAW = "time-sample"
-SCHEMAS = (*SYMBOLS, RAW, SCHEMA)
+SCHEMAS = (*SYMBOLS, RAW, GUIDED)
 
 _TIMES = re.compile(r".*\d\s*(ns|µs|μs|us|ms|s|sec|min|h)\b.*", re.DOTALL)
 _KNOWN = 200_000  # stacks, and frames, whose numbers are kept; a 500 MB table has some 100,000 stacks
@@ -40,29 +249,29 @@ class CpuPiece:
 
     schemas = SCHEMAS
 
-    def __init__(self, recording: Recording) -> None:
+    def __init__(self, recording: TraceRecording) -> None:
         self._target = recording.target
-        self._windows = Windows(recording.windows)
+        self._windows = TimeWindows(recording.windows)
         self._entries = recording.alignment.entries if recording.windows is not None else 0
         self._tables: list[tuple[str, SampleTally, CpuNotes]] = []
         # By identity, which costs no look at the frames; what is in the value keeps that identity from being reused.
         self._stacks: dict[int, tuple[Backtrace, tuple[int, ...]]] = {}
         self._slots = 0  # frames in them, together
-        self._functions: dict[int, tuple[Frame, int]] = {}
+        self._functions: dict[int, tuple[StackFrame, int]] = {}
         self._frames = FrameTable()
         self._guided = GuidedTally(recording)
 
-    def read(self, table: Table) -> None:
+    def read(self, table: ExportTable) -> None:
         """Take all rows of one of the CPU's tables. Raises UnreadableReport as they do.
 
         Raw samples are read for want of named ones only: they are the same, and hold nothing more.
         """
-        if table.schema == SCHEMA:
+        if table.schema == GUIDED:
             self._guided.read(table)
             return
         if table.schema == RAW and self._has_time():
             return
-        samples = raw_rows(table) if table.schema == RAW else rows(table)
+        samples = raw_rows(table) if table.schema == RAW else sample_rows(table)
         tally: SampleTally | None = None
         notes = CpuNotes(table, self._target)
         for time, thread, process, state, weight, stack, counts, shown, core in samples:
@@ -92,7 +301,7 @@ class CpuPiece:
             self._stacks[id(stack)] = stack, ids
         return ids
 
-    def _function(self, frame: Frame) -> int:
+    def _function(self, frame: StackFrame) -> int:
         known = self._functions.get(id(frame))
         if known is not None:
             return known[1]
@@ -142,7 +351,7 @@ class CpuPiece:
         )
 
 
-def _unit(table: Table, shown: str | None) -> Unit:
+def _unit(table: ExportTable, shown: str | None) -> WeightUnit:
     """What the weights of `table` are: by its entry in the table of contents, else as Instruments shows them."""
     if table.schema == RAW:
         return SAMPLES
@@ -153,11 +362,11 @@ def _unit(table: Table, shown: str | None) -> Unit:
         by_time = trigger == "time" if trigger else shown is None or _TIMES.fullmatch(shown) is not None
         if not by_time:
             name = event[0] if event else "events"
-            return Unit(name, name)
+            return WeightUnit(name, name)
     return TIME
 
 
-def _events(table: Table) -> tuple[str, ...]:
+def _events(table: ExportTable) -> tuple[str, ...]:
     return _names(table.attributes.get("pmc-events")) if table.schema == "counters-profile" else ()
 
 

@@ -11,27 +11,22 @@ from pathlib import Path
 from profkit.core.formatting import plural
 from profkit.core.types import Report
 from profkit.profilers.profiler import later
-from profkit.profilers.xctrace import alignment, raw_signposts
-from profkit.profilers.xctrace.alignment import Alignment
-from profkit.profilers.xctrace.faulty import DamagedExport
-from profkit.profilers.xctrace.folder import Exports, find_exports
-from profkit.profilers.xctrace.left_out import read_left_out
-from profkit.profilers.xctrace.metal_absent import export_line
-from profkit.profilers.xctrace.recording import Piece, Recording
-from profkit.profilers.xctrace.region_notes import read_notes
-from profkit.profilers.xctrace.stream import tables
-from profkit.profilers.xctrace.table import Table
-from profkit.profilers.xctrace.toc import Run
-from profkit.profilers.xctrace.values import Process
+from profkit.profilers.xctrace import alignment
+from profkit.profilers.xctrace.alignment import Alignment, TableReader, TraceRecording
+from profkit.profilers.xctrace.cells import Process
+from profkit.profilers.xctrace.command import export_line
+from profkit.profilers.xctrace.folder import Exports, find_exports, read_notes, read_unexported
+from profkit.profilers.xctrace.tables import ExportTable, read_tables
+from profkit.profilers.xctrace.toc import DamagedExport, RecordedRun
 from profkit.runtime.region.record import RegionRecord
 
 # What makes the reader of each kind of table; a piece sees every table that it names.
-PIECES: tuple[Callable[[Recording], Piece], ...] = (
-    later("profkit.profilers.xctrace.metal_tables.MetalPiece"),
+PIECES: tuple[Callable[[TraceRecording], TableReader], ...] = (
+    later("profkit.profilers.xctrace.metal.report.MetalPiece"),
     later("profkit.profilers.xctrace.cpu_report.CpuPiece"),
 )
 # What a region is found by: a clock, or signposts.
-REGION_TABLES = (alignment.CLOCK_TABLE, alignment.SIGNPOST_TABLE, raw_signposts.TABLE)
+REGION_TABLES = (alignment.CLOCK_TABLE, alignment.SIGNPOST_TABLE, alignment.RAW_SIGNPOST_TABLE)
 _FACTS = (
     ("instruments-version", "Instruments"),
     ("template-name", "template"),
@@ -65,43 +60,44 @@ def read_exports(path: Path, records: Iterable[RegionRecord] = ()) -> Report:
 def _report(path: Path, exports: Exports, records: tuple[RegionRecord, ...]) -> Report:
     number = exports.run
     run = next((one for one in exports.runs if one.number == number), None)
-    recording = Recording(
+    recording = TraceRecording(
         run,
-        _target(run),
-        _alignment(exports, run, records),
+        _profiled_process(run),
+        find_alignment(exports, run, records),
         exports.schemas,
-        {one.schema: one.reason for one in read_left_out(path)} if path.is_dir() else {},
+        {one.schema: one.reason for one in read_unexported(path)} if path.is_dir() else {},
         frozenset(record.pid for record in records),
         {one.schema: one.error.reason for one in exports.broken},
     )
     version = run.summary.get("instruments-version") if run is not None else None
-    report = Report("xctrace", "xctrace-export", version or None, _facts(run))
+    report = Report("xctrace", "xctrace-export", version or None, _list_facts(run))
     for make in PIECES:
         piece = make(recording)
         for table in _tables(exports, piece.schemas):
             piece.read(table)
         report = piece.finish(report)
-    damaged = (f"{one.told()}; again: {export_line(one.schema, run)}" for one in exports.broken)
-    notes = (*exports.notes, *recording.alignment.notes, *_unread(exports))
+    damaged = (f"{one.told()}; again: {export_line(one.schema, number)}" for one in exports.broken)
+    notes = (*exports.notes, *recording.alignment.notes, *_note_unread(exports))
     return replace(report, warnings=(*damaged, *report.warnings, *notes))
 
 
 def wanted_schemas() -> tuple[str, ...]:
     """Every table that a report is made of: what is worth exporting."""
-    named = [schema for make in PIECES for schema in make(Recording()).schemas]
+    named = [schema for make in PIECES for schema in make(TraceRecording()).schemas]
     return tuple(dict.fromkeys((*named, *REGION_TABLES)))
 
 
-def _tables(exports: Exports, schemas: Sequence[str]) -> Iterator[Table]:
+def _tables(exports: Exports, schemas: Sequence[str]) -> Iterator[ExportTable]:
     """The tables of these schemas, in this order; of a file with several tables all that fit, when its turn comes."""
     for path in exports.files(schemas):
-        with closing(tables(path, exports.runs)) as found:
+        with closing(read_tables(path, exports.runs)) as found:
             for table in found:
                 if table.schema in schemas and table.run in (None, exports.run):
                     yield table
 
 
-def _alignment(exports: Exports, run: Run | None, records: Iterable[RegionRecord]) -> Alignment:
+def find_alignment(exports: Exports, run: RecordedRun | None, records: Iterable[RegionRecord]) -> Alignment:
+    """Which part of a run counts, by its clock or its signposts."""
     records = tuple(records)
     if not records:
         return Alignment()
@@ -115,12 +111,12 @@ def _alignment(exports: Exports, run: Run | None, records: Iterable[RegionRecord
     for table in _tables(exports, (alignment.SIGNPOST_TABLE,)):
         signposts += alignment.read_signposts(table.rows(alignment.SIGNPOST_COLUMNS))
     if not signposts:
-        for table in _tables(exports, (raw_signposts.TABLE,)):
-            signposts += raw_signposts.pair_signposts(table.rows(raw_signposts.COLUMNS))
+        for table in _tables(exports, (alignment.RAW_SIGNPOST_TABLE,)):
+            signposts += alignment.pair_signposts(table.rows(alignment.RAW_SIGNPOST_COLUMNS))
     return alignment.align(records, clock, run.length if run is not None else None, sorted(signposts))
 
 
-def _target(run: Run | None) -> Process | None:
+def _profiled_process(run: RecordedRun | None) -> Process | None:
     if run is None or not run.process.get("name"):
         return None
     pid = run.process.get("pid", "")
@@ -129,7 +125,7 @@ def _target(run: Run | None) -> Process | None:
     )
 
 
-def _facts(run: Run | None) -> dict[str, str]:
+def _list_facts(run: RecordedRun | None) -> dict[str, str]:
     if run is None:
         return {}
     facts = {title: run.summary[name] for name, title in _FACTS if run.summary.get(name)}
@@ -145,7 +141,7 @@ def _facts(run: Run | None) -> dict[str, str]:
     return facts
 
 
-def _unread(exports: Exports) -> tuple[str, ...]:
+def _note_unread(exports: Exports) -> tuple[str, ...]:
     wanted = frozenset(wanted_schemas())
     others = sorted(exports.schemas - wanted)
     if not others:

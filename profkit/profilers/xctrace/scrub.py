@@ -16,10 +16,10 @@ from xml.sax.saxutils import escape
 
 from profkit.core.errors import UnreadableReport
 from profkit.profilers.redact import COMMAND, DEVICE, HOST, MESSAGE, PATH, PROCESS, Redactor
-from profkit.profilers.xctrace.careful import CHUNK, broken, new_parser
-from profkit.profilers.xctrace.kinds import head_of, looks_like_table, looks_like_toc
-from profkit.profilers.xctrace.left_out import FILE as LEFT_OUT
-from profkit.profilers.xctrace.region_notes import PATTERN
+from profkit.profilers.xctrace.folder import NOTE_FILES
+from profkit.profilers.xctrace.folder import UNEXPORTED as LEFT_OUT
+from profkit.profilers.xctrace.profiler import head_of, looks_like_table, looks_like_toc
+from profkit.profilers.xctrace.toc import damage, new_parser
 
 if TYPE_CHECKING:
     from pyexpat import XMLParserType
@@ -45,17 +45,17 @@ def scrub_file(source: Path, output: Path, redactor: Redactor) -> None:
 
     Raises UnreadableReport for what is cut off, damaged or hostile.
     """
-    _rewrite(source, output, _learned((source,), redactor), redactor)
+    _rewrite(source, output, _learn_names((source,), redactor), redactor)
 
 
 def scrub_folder(source: Path, output: Path, redactor: Redactor) -> None:
     """The same for a folder of exports."""
     files = sorted(path for path in source.iterdir() if path.is_file() and _is_export(path))
-    names = _learned(files, redactor)
+    names = _learn_names(files, redactor)
     output.mkdir()
     for file in files:
         _rewrite(file, output / file.name, names, redactor)
-    for note in sorted((*source.glob(PATTERN), *source.glob(LEFT_OUT))):
+    for note in sorted((*source.glob(NOTE_FILES), *source.glob(LEFT_OUT))):
         text = note.read_text(encoding="utf-8", errors="replace")
         (output / note.name).write_text(redactor.text(text), encoding="utf-8")
 
@@ -65,7 +65,7 @@ def _is_export(path: Path) -> bool:
     return looks_like_table(head) or looks_like_toc(head)
 
 
-def _learned(files: tuple[Path, ...] | list[Path], redactor: Redactor) -> Names:
+def _learn_names(files: tuple[Path, ...] | list[Path], redactor: Redactor) -> Names:
     """What each process is called, and what the Mac is."""
     names: Names = {}
 
@@ -81,20 +81,20 @@ def _learned(files: tuple[Path, ...] | list[Path], redactor: Redactor) -> Names:
     for file in files:
         parser = new_parser()
         parser.StartElementHandler = start
-        for _ in _parsed(file, parser):
+        for _ in _parse_file(file, parser):
             pass
     return names
 
 
-def _parsed(path: Path, parser: XMLParserType) -> Iterator[None]:
+def _parse_file(path: Path, parser: XMLParserType) -> Iterator[None]:
     """Feed a file, chunk by chunk. Raises UnreadableReport."""
     with path.open("rb") as file:
         while True:
-            chunk = file.read(CHUNK)
+            chunk = file.read(1 << 16)
             try:
                 parser.Parse(chunk, not chunk)
             except ExpatError as error:
-                fault = broken(error, 0, at_end=not chunk)
+                fault = damage(error, 0, at_end=not chunk)
                 raise UnreadableReport(f"{path}: {fault.message}", fault.fix) from error
             except UnreadableReport as error:
                 raise UnreadableReport(f"{path}: {error.message}", error.fix) from error
@@ -110,7 +110,7 @@ def _rewrite(source: Path, output: Path, names: Names, redactor: Redactor) -> No
         copy = _Copy(file, names, redactor, toc=looks_like_toc(head_of(source)))
         parser.StartElementHandler, parser.EndElementHandler = copy.start, copy.end
         parser.CharacterDataHandler = copy.text
-        for _ in _parsed(source, parser):
+        for _ in _parse_file(source, parser):
             pass
         file.write("\n")
 

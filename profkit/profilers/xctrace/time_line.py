@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 
-from profkit.analysis.timeline.marks import Mark
+from profkit.analysis.timeline.trace_events import TraceMark
 from profkit.core.errors import UnreadableReport
 from profkit.profilers.xctrace.alignment import (
     CLOCK_COLUMNS,
@@ -17,15 +17,20 @@ from profkit.profilers.xctrace.alignment import (
     align,
     read_clock,
 )
+from profkit.profilers.xctrace.cells import Backtrace, Process, Thread, Value, process_label
 from profkit.profilers.xctrace.folder import Exports, find_exports
-from profkit.profilers.xctrace.metal_host import COMPLETED, ENCODERS, SUBMISSIONS, encoder_name
-from profkit.profilers.xctrace.metal_states import PERFORMANCE, THERMAL
-from profkit.profilers.xctrace.metal_target import told
-from profkit.profilers.xctrace.metal_work import INTERVALS, STATES, label_of
+from profkit.profilers.xctrace.metal.tables import PERFORMANCE, THERMAL
+from profkit.profilers.xctrace.metal.work import (
+    COMPLETED,
+    ENCODERS,
+    INTERVALS,
+    STATES,
+    SUBMISSIONS,
+    encoder_name,
+    label_of,
+)
 from profkit.profilers.xctrace.report import wanted_schemas
-from profkit.profilers.xctrace.stream import tables
-from profkit.profilers.xctrace.table import Row, Table
-from profkit.profilers.xctrace.values import Backtrace, Process, Thread, Value
+from profkit.profilers.xctrace.tables import ExportTable, Row, read_tables
 from profkit.runtime.region.record import RegionRecord
 
 KEPT = 1 << 20  # encoders and command buffers whose labels and begins are remembered
@@ -50,7 +55,9 @@ class TimeLine:
         self._buffers: dict[int, tuple[int, str, str]] = {}  # begin, process, how the begin is known
 
     @property
-    def _readers(self) -> Mapping[str, tuple[tuple[str, ...], Callable[[Iterable[Row]], Iterator[Mark]]]]:
+    def _readers(
+        self,
+    ) -> Mapping[str, tuple[tuple[str, ...], Callable[[Iterable[Row]], Iterator[TraceMark]]]]:
         """By schema the columns that are wanted, and who makes marks of them; in the order to be read in."""
         sampled = next((one for one in SAMPLED if one in self._exports.schemas), SAMPLED[0])
         span = ("start", "duration")
@@ -66,29 +73,29 @@ class TimeLine:
                  "frame-number", "cmdbuffer-id", "encoder-id"),
                 self._intervals,
             ),
-            STATES: ((*span, "gpu", "state", "label/@fmt"), _active),
-            PERFORMANCE: ((*span, "gpu-performance-state", "track-label"), _states("performance state")),
-            THERMAL: ((*span, "thermal-state", "track-label"), _states("thermal state")),
-            DRIVER: ((*span, "process", "thread", "event-type", "event-label/@fmt"), _driver),
-            **dict.fromkeys(SIGNPOSTS, ((*span, "process", "subsystem", "name"), _signposts)),
-            sampled: (("time", "thread", "weight" if sampled in TIMED else "-", "stack"), _samples),
+            STATES: ((*span, "gpu", "state", "label/@fmt"), _active_marks),
+            PERFORMANCE: ((*span, "gpu-performance-state", "track-label"), _state_marks("performance state")),
+            THERMAL: ((*span, "thermal-state", "track-label"), _state_marks("thermal state")),
+            DRIVER: ((*span, "process", "thread", "event-type", "event-label/@fmt"), _driver_marks),
+            **dict.fromkeys(SIGNPOSTS, ((*span, "process", "subsystem", "name"), _signpost_marks)),
+            sampled: (("time", "thread", "weight" if sampled in TIMED else "-", "stack"), _sample_marks),
         }  # fmt: skip
 
-    def marks(self) -> Iterator[Mark]:
+    def marks(self) -> Iterator[TraceMark]:
         """All of them, table by table; raises UnreadableReport where a table is cut off or damaged."""
         yield from self._regions()
         for schema, (columns, made) in self._readers.items():
             for table in self._tables(schema):
                 yield from made(table.rows(columns))
 
-    def _tables(self, schema: str) -> Iterator[Table]:
+    def _tables(self, schema: str) -> Iterator[ExportTable]:
         for path in self._exports.files((schema,)):
-            with closing(tables(path, self._exports.runs)) as found:
+            with closing(read_tables(path, self._exports.runs)) as found:
                 for table in found:
                     if table.schema == schema and table.run in (None, self._exports.run):
                         yield table
 
-    def _regions(self) -> Iterator[Mark]:
+    def _regions(self) -> Iterator[TraceMark]:
         """The entries of the region that counts, where the recording tells its clock."""
         clock: TraceClock | None = None
         for table in self._tables(CLOCK_TABLE) if self._records else ():
@@ -97,13 +104,13 @@ class TimeLine:
         for begin, end in align(self._records, clock, None).windows if clock is not None else ():
             yield from _mark(begin, end - begin, "the region that counts", "entries", "region", "region")
 
-    def _submissions(self, rows: Iterable[Row]) -> Iterator[Mark]:
+    def _submissions(self, rows: Iterable[Row]) -> Iterator[TraceMark]:
         for start, _, process, buffer in rows:
             if isinstance(start, int) and isinstance(buffer, int) and buffer:
                 self._remember(buffer, start, _group(process), "from its submission")
         return iter(())
 
-    def _encoders(self, rows: Iterable[Row]) -> Iterator[Mark]:
+    def _encoders(self, rows: Iterable[Row]) -> Iterator[TraceMark]:
         """When the host encoded: what each encoder is called, and when a command buffer was begun."""
         for start, duration, process, thread, of, label, buffer, encoder in rows:
             name = encoder_name(_text(of), _text(label)) or "encoder without a label"
@@ -124,7 +131,7 @@ class TimeLine:
         elif known[2] == how and start < known[0]:
             self._buffers[buffer] = (start, group, how)
 
-    def _completed(self, rows: Iterable[Row]) -> Iterator[Mark]:
+    def _completed(self, rows: Iterable[Row]) -> Iterator[TraceMark]:
         """Command buffers that the host is known to have begun, until they were completed."""
         for at, buffer in rows:
             known = self._buffers.get(buffer) if isinstance(buffer, int) else None
@@ -141,7 +148,7 @@ class TimeLine:
                 {"begins": how, "id": _number(buffer)},
             )
 
-    def _intervals(self, rows: Iterable[Row]) -> Iterator[Mark]:
+    def _intervals(self, rows: Iterable[Row]) -> Iterator[TraceMark]:
         for start, duration, process, gpu, channel, label, state, latency, frame, buffer, encoder in rows:
             known = self._labels.get(encoder) if isinstance(encoder, int) else None
             owner = process if isinstance(process, Process) else None
@@ -153,11 +160,11 @@ class TimeLine:
                 "command buffer id": _number(buffer),
                 "encoder id": _number(encoder),
             }
-            group = f"{_device(gpu)}: {told(owner)}"
+            group = f"{_device(gpu)}: {process_label(owner)}"
             yield from _mark(start, duration, group, _text(channel) or "GPU", shown, "gpu", told_)
 
 
-def open_time_line(path: Path, records: Iterable[RegionRecord] = ()) -> Iterator[Mark]:
+def open_time_line(path: Path, records: Iterable[RegionRecord] = ()) -> Iterator[TraceMark]:
     """Everything of the exports at `path` (one XML, or a folder) that has a begin and a length, in ns of the recording.
 
     `records` are what processes noted of the region that counts. Raises UnreadableReport for what is no export, is
@@ -175,7 +182,7 @@ def open_time_line(path: Path, records: Iterable[RegionRecord] = ()) -> Iterator
     return line.marks()
 
 
-def _active(rows: Iterable[Row]) -> Iterator[Mark]:
+def _active_marks(rows: Iterable[Row]) -> Iterator[TraceMark]:
     """When the GPU was active; idle is what lies between."""
     for start, duration, gpu, state, label in rows:
         if _text(state) == "Active":
@@ -184,8 +191,8 @@ def _active(rows: Iterable[Row]) -> Iterator[Mark]:
             )
 
 
-def _states(what: str) -> Callable[[Iterable[Row]], Iterator[Mark]]:
-    def made(rows: Iterable[Row]) -> Iterator[Mark]:
+def _state_marks(what: str) -> Callable[[Iterable[Row]], Iterator[TraceMark]]:
+    def made(rows: Iterable[Row]) -> Iterator[TraceMark]:
         for start, duration, state, track in rows:
             if _text(state):
                 label = f"{what}, {_text(track)}" if _text(track) else what
@@ -194,7 +201,7 @@ def _states(what: str) -> Callable[[Iterable[Row]], Iterator[Mark]]:
     return made
 
 
-def _driver(rows: Iterable[Row]) -> Iterator[Mark]:
+def _driver_marks(rows: Iterable[Row]) -> Iterator[TraceMark]:
     for start, duration, process, thread, kind, label in rows:
         name = " ".join(_text(label).split()) or _text(kind) or "driver"
         told_ = {"event": _text(kind)} if _text(kind) else {}
@@ -203,13 +210,13 @@ def _driver(rows: Iterable[Row]) -> Iterator[Mark]:
         )
 
 
-def _signposts(rows: Iterable[Row]) -> Iterator[Mark]:
+def _signpost_marks(rows: Iterable[Row]) -> Iterator[TraceMark]:
     for start, duration, process, subsystem, name in rows:
         track = f"signposts, {_text(subsystem)}" if _text(subsystem) else "signposts"
         yield from _mark(start, duration, _group(process), track, _text(name) or "signpost", "signpost")
 
 
-def _samples(rows: Iterable[Row]) -> Iterator[Mark]:
+def _sample_marks(rows: Iterable[Row]) -> Iterator[TraceMark]:
     """Samples as slices of their weight, at most until the next of the thread: what ran, and its callers."""
     waiting: dict[Value, tuple[int, int, Value]] = {}
     for time, thread, weight, stack in rows:
@@ -224,7 +231,7 @@ def _samples(rows: Iterable[Row]) -> Iterator[Mark]:
         yield from _sample(thread, last, last[0] + last[1])
 
 
-def _sample(thread: Value, sample: tuple[int, int, Value], until: int) -> Iterator[Mark]:
+def _sample(thread: Value, sample: tuple[int, int, Value], until: int) -> Iterator[TraceMark]:
     at, length, stack = sample
     frames = stack.frames if isinstance(stack, Backtrace) else ()
     name = frames[0].name if frames else "[no stack]"
@@ -242,11 +249,11 @@ def _mark(
     name: str,
     category: str,
     told_: Mapping[str, str | int | float | None] | None = None,
-) -> Iterator[Mark]:
+) -> Iterator[TraceMark]:
     """The mark; none of what has no time, or ends before it begins."""
     if isinstance(start, int) and isinstance(duration, int) and start >= 0 and duration >= 0:
         kept = {key: value for key, value in (told_ or {}).items() if value is not None and value != ""}
-        yield Mark(start, start + duration, group, track, name, category, kept)
+        yield TraceMark(start, start + duration, group, track, name, category, kept)
 
 
 def _text(value: object) -> str:
@@ -258,7 +265,7 @@ def _number(value: object) -> str | None:
 
 
 def _group(process: object) -> str:
-    return told(process if isinstance(process, Process) else None)
+    return process_label(process if isinstance(process, Process) else None)
 
 
 def _device(gpu: object) -> str:

@@ -1,22 +1,82 @@
-"""The table of contents of a recording: on what, of which process, when, with which settings, and its tables."""
+"""The table of contents of a recording, and what is refused of any XML that should be an export."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+import signal
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from pyexpat import ExpatError
-from xml.etree.ElementTree import Element, ParseError, XMLParser
+from pyexpat import ExpatError, ParserCreate, errors
+from typing import TYPE_CHECKING
+from xml.etree.ElementTree import Element, ParseError, fromstring
 
 from profkit.core.errors import UnreadableReport
-from profkit.profilers.xctrace.careful import EXPORT_AGAIN, broken, new_parser
+
+if TYPE_CHECKING:
+    from pyexpat import XMLParserType
+
+
+EXPORT_AGAIN = "export it again from its .trace: xctrace export --input X.trace --xpath ... --output X.xml"
+_CUT = frozenset((errors.XML_ERROR_NO_ELEMENTS, errors.XML_ERROR_UNCLOSED_TOKEN, errors.XML_ERROR_PARTIAL_CHAR,
+                  errors.XML_ERROR_UNCLOSED_CDATA_SECTION))  # fmt: skip
+
+
+class DamagedExport(UnreadableReport):
+    """An export that is cut off, or no well-formed XML: unlike for what is hostile, the others may be read without it.
+
+    `reason` is the message without the name of the file at `path`.
+    """
+
+    def __init__(self, message: str, fix: str | None = EXPORT_AGAIN, path: Path | None = None) -> None:
+        super().__init__(message if path is None else f"{path}: {message}", fix)
+        self.path = path
+        self.reason = message
+
+
+@contextmanager
+def name_file(path: Path) -> Iterator[None]:
+    """Puts the name of the file before what is wrong with it."""
+    try:
+        yield
+    except DamagedExport as error:
+        raise error if error.path else DamagedExport(error.reason, error.fix, path) from error
+    except UnreadableReport as error:
+        raise UnreadableReport(f"{path}: {error.message}", error.fix or EXPORT_AGAIN) from error
+    except OSError as error:
+        raise UnreadableReport(
+            f"{path} cannot be read: {error.strerror}", f"ls -l {shlex.quote(str(path))}"
+        ) from error
+
+
+def new_parser() -> XMLParserType:
+    """An expat parser that refuses every DOCTYPE: an export has none, and entities are what bombs are made of."""
+    parser = ParserCreate()
+    parser.buffer_text = True
+    parser.StartDoctypeDeclHandler = _refuse
+    return parser
+
+
+def _refuse(*_: object) -> None:
+    raise UnreadableReport("hostile or no export of xctrace: it has a DOCTYPE, which exports never have")
+
+
+def damage(error: ExpatError | ParseError, rows: int, *, at_end: bool) -> DamagedExport:
+    """What an error of the parser means, with how many rows were whole before it."""
+    whole = f"after {rows:,} whole row{'' if rows == 1 else 's'}"
+    text = errors.messages.get(error.code, "not well-formed")
+    if at_end and text in _CUT:
+        return DamagedExport(f"cut off {whole}: the export ends in its middle")
+    line = error.lineno if isinstance(error, ExpatError) else error.position[0]
+    return DamagedExport(f"no well-formed XML at line {line} {whole}: {text}")
+
 
 MOST_BYTES = 64 << 20  # a table of contents has some 10 kB, one of a thousand runs 10 MB
 
 
 @dataclass(frozen=True)
-class Run:
+class RecordedRun:
     """One run of a recording. None and empty: not told.
 
     `settings` are the lines of the recording's settings by instrument ("GPU": "Counter Set: (null)"); `tables` are
@@ -64,62 +124,28 @@ class Run:
         return None
 
 
-def read_toc(path: Path) -> tuple[Run, ...]:
+def read_toc(path: Path) -> tuple[RecordedRun, ...]:
     """The runs of a table of contents. Raises UnreadableReport where it is none, cut off, damaged or hostile."""
-    try:
+    with name_file(path):
         with path.open("rb") as file:
             data = file.read(MOST_BYTES + 1)
-    except OSError as error:
-        raise UnreadableReport(
-            f"{path} cannot be read: {error.strerror}", f"ls -l {shlex.quote(str(path))}"
-        ) from error
-    if len(data) > MOST_BYTES:
-        raise UnreadableReport(
-            f"{path}: no table of contents of xctrace has more than {MOST_BYTES >> 20} MB", EXPORT_AGAIN
-        )
-    try:
-        root = _parsed(data)
-    except UnreadableReport as error:
-        raise UnreadableReport(f"{path}: {error.message}", error.fix or EXPORT_AGAIN) from error
-    if root.tag != "trace-toc":
-        raise UnreadableReport(
-            f"{path}: not a table of contents of xctrace: it begins with <{root.tag[:40]}>", EXPORT_AGAIN
-        )
-    return tuple(_run(element, n) for n, element in enumerate(root.findall("run"), 1))
+        if len(data) > MOST_BYTES:
+            raise UnreadableReport(f"no table of contents of xctrace has more than {MOST_BYTES >> 20} MB")
+        try:
+            new_parser().Parse(data, True)  # refuses what must not be there before anything is built of it
+        except ExpatError as error:
+            raise damage(error, 0, at_end=True) from error
+        root = fromstring(data)
+        if root.tag != "trace-toc":
+            raise UnreadableReport(f"not a table of contents of xctrace: it begins with <{root.tag[:40]}>")
+        return tuple(_run(element, n) for n, element in enumerate(root.findall("run"), 1))
 
 
-def _parsed(data: bytes) -> Element:
-    check = new_parser()  # refuses what must not be there before anything is built of it
-    depth = [0]
-
-    def start(*_: object) -> None:
-        depth[0] += 1
-        if depth[0] > 64:
-            raise UnreadableReport("not an export of xctrace: more than 64 elements in one another")
-
-    def end(*_: object) -> None:
-        depth[0] -= 1
-
-    check.StartElementHandler, check.EndElementHandler = start, end
-    try:
-        check.Parse(data, True)
-    except ExpatError as error:
-        raise broken(error, 0, at_end=True) from error
-    parser = XMLParser()
-    try:
-        parser.feed(data)
-        root = parser.close()
-    except ParseError as error:  # cannot be: expat has just read it
-        raise UnreadableReport(f"no well-formed XML: {error}", EXPORT_AGAIN) from error
-    assert isinstance(root, Element)
-    return root
-
-
-def _run(element: Element, place: int) -> Run:
+def _run(element: Element, place: int) -> RecordedRun:
     number = element.get("number", "")
     summary = element.find("info/summary")
     settings = element.find("info/summary/intruments-recording-settings")  # spelt like this by xctrace
-    return Run(
+    return RecordedRun(
         int(number) if number.isascii() and number.isdigit() and len(number) < 10 else place,
         _attributes(element.find("info/target/device")),
         _attributes(element.find("info/target/process")),
@@ -147,3 +173,28 @@ def _settings(settings: Element) -> list[tuple[str, str]]:
 
 def _number(text: str | None) -> int | None:
     return int(text) if text and text.isascii() and text.isdigit() and len(text) < 20 else None
+
+
+TIME_LIMIT = "time limit reached"
+
+
+def was_cut(run: RecordedRun) -> bool:
+    """Whether the time limit ended the recording, and with it the program."""
+    return run.summary.get("end-reason", "").strip().lower() == TIME_LIMIT
+
+
+def exit_status(run: RecordedRun) -> int | None:
+    """The program's exit status as a shell says it (128 + n for a signal); None where it is not told.
+
+    Told as `return-exit-status` beside `termination-reason` ("exit(4)", "SIGKILL"), for a program that xctrace launched
+    and that ended before the recording did.
+    """
+    reason = run.process.get("termination-reason", "").strip()
+    told = run.process.get("return-exit-status", "").strip()
+    if reason in signal.Signals.__members__:
+        return 128 + signal.Signals[reason]
+    if reason.startswith("exit(") and reason.endswith(")"):
+        told = reason[5:-1].strip()
+    if not (told.isascii() and told.isdigit() and len(told) < 4) or int(told) > 255:
+        return None
+    return int(told)

@@ -20,7 +20,7 @@ from profkit.profiling.recording.passes import Setting
 from profkit.profiling.recording.step import Recorded, record_step
 from profkit.runtime.passes.read_records import read_record
 from profkit.runtime.passes.read_records import timings as timings_of
-from profkit.runtime.passes.sampling import enough
+from profkit.runtime.passes.sampling import is_enough
 from profkit.runtime.region.record import RegionRecord
 
 MOST_PROCESSES = 200  # a 20 ms program reaches ±1 % long before
@@ -114,7 +114,7 @@ def _timings(folder: Path, outcomes: list[Outcome], precision: float) -> tuple[T
 def _known(timing: Timing, begin: float, precision: float, budget: float) -> bool:
     gone = time.monotonic() - begin
     if timing.kind == "process":
-        return enough(timing.processes[0].seconds, precision, gone, budget)
+        return is_enough(timing.processes[0].seconds, precision, gone, budget)
     centre = combine([process.seconds for process in timing.processes])
     if centre is None or centre.low is None or centre.high is None:
         return gone >= budget

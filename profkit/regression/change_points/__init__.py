@@ -3,7 +3,6 @@
 Pure functions on values in order, one per night or build. numpy is imported where it is used, never on import.
 """
 
-from profkit.regression.change_points.find import Findings, examine, find_changes
-from profkit.regression.change_points.noise import autocorrelation, noise, smallest_detectable
-
-__all__ = ["Findings", "autocorrelation", "examine", "find_changes", "noise", "smallest_detectable"]
+from profkit.regression.change_points.find import SeriesFindings as SeriesFindings
+from profkit.regression.change_points.find import examine_series as examine_series
+from profkit.regression.change_points.find import find_changes as find_changes

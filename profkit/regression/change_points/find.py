@@ -1,4 +1,4 @@
-"""Values in order in, the places where they became others out, with what must be said about them."""
+"""Values in order in, change points out, with the noise of the series and notes."""
 
 from __future__ import annotations
 
@@ -10,31 +10,37 @@ from typing import TYPE_CHECKING
 
 from profkit.core.formatting import plural
 from profkit.core.types.history import ChangePoint
-from profkit.regression.change_points.audit import Candidate, audit, gather
-from profkit.regression.change_points.energy import divide
-from profkit.regression.change_points.noise import (
+from profkit.regression.change_points.audit import (
+    Candidate,
+    audit,
     autocorrelation,
-    noise,
+    gather_votes,
+    relative_noise,
     smallest_detectable,
     step_scale,
-    tamed,
+    without_spikes,
 )
-from profkit.regression.change_points.pelt import PENALTY, SHORTEST, partition
-from profkit.regression.change_points.scan import BACK, FORE, scan
+from profkit.regression.change_points.detectors import (
+    BACK,
+    FORE,
+    PENALTY,
+    SHORTEST,
+    e_divisive,
+    l1_partition,
+    welch_scan,
+)
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 FEWEST = 2 * SHORTEST  # values; with fewer there are no two stretches
-ROUNDING = (
-    1e-12  # of the level: sums of doubles taken in another order differ by so much, and nothing changed
-)
-STRONG_MEMORY = 0.5  # from here a note says what the correlation of neighbours costs
+ROUNDING = 1e-12  # of the level: sums of doubles in another order differ by so much, and nothing changed
+STRONG_CORRELATION = 0.5  # from here a note says what the correlation of neighbours costs
 
 
 @dataclass(frozen=True)
-class Findings:
+class SeriesFindings:
     """What a series says of itself. Relative figures are fractions of the level, None where there is none."""
 
     change_points: tuple[ChangePoint, ...] = ()
@@ -52,46 +58,46 @@ def find_changes(values: Sequence[float | None]) -> tuple[ChangePoint, ...]:
     the medians of the stretches that it parts; `votes` name the detectors, `strength` is in standard
     errors, None where nothing else varies.
     """
-    series, indices = _present(values)
+    series, indices = _finite_values(values)
     return _changes(series, indices)
 
 
-def examine(values: Sequence[float | None]) -> Findings:
-    """`find_changes` with the noise that is left, its memory, what one night could show, and notes in words."""
-    series, indices = _present(values)
+def examine_series(values: Sequence[float | None]) -> SeriesFindings:
+    """`find_changes` with the remaining noise, its autocorrelation, what one night could show, and notes."""
+    series, indices = _finite_values(values)
     changes = _changes(series, indices)
-    series = _scaled(series)  # what follows is relative
+    series = _rescaled(series)  # what follows is relative
     positions = {index: place for place, index in enumerate(indices)}
     places = [positions[change.index] for change in changes]
-    memory = autocorrelation(series, places)
-    return Findings(
+    correlation = autocorrelation(series, places)
+    return SeriesFindings(
         change_points=changes,
-        noise=noise(series, places),
-        autocorrelation=memory,
+        noise=relative_noise(series, places),
+        autocorrelation=correlation,
         detectable=smallest_detectable(series, places),
-        notes=_notes(len(values), len(series), memory),
+        notes=_notes(len(values), len(series), correlation),
     )
 
 
-def candidates(values: NDArray[np.float64]) -> list[Candidate]:
+def find_candidates(values: NDArray[np.float64]) -> list[Candidate]:
     """What the detectors point to, before the audit.
 
     E-divisive never decides alone (on tailed noise it would alarm one series in ten): it is asked where another spoke.
     """
     spread = step_scale(values)
-    found: dict[str, Sequence[int]] = {"scan": scan(values)}
-    found["pelt"] = partition(values, PENALTY * log(len(values)) * spread) if spread > 0 else []
+    found: dict[str, Sequence[int]] = {"scan": welch_scan(values)}
+    found["pelt"] = l1_partition(values, PENALTY * log(len(values)) * spread) if spread > 0 else []
     if found["scan"] or found["pelt"]:
-        found["e-divisive"] = divide(values)
-    return [c for c in gather(found) if c.votes != ("e-divisive",)]
+        found["e-divisive"] = e_divisive(values)
+    return [c for c in gather_votes(found) if c.votes != ("e-divisive",)]
 
 
 def _changes(series: NDArray[np.float64], indices: list[int]) -> tuple[ChangePoint, ...]:
     import numpy as np
 
-    if len(series) < FEWEST or np.ptp(scaled := _scaled(series)) <= ROUNDING:
+    if len(series) < FEWEST or np.ptp(scaled := _rescaled(series)) <= ROUNDING:
         return ()
-    kept = audit(tamed(scaled), found) if (found := candidates(scaled)) else []
+    kept = audit(without_spikes(scaled), found) if (found := find_candidates(scaled)) else []
     edges = [0, *(c.place for c in kept), len(series)]
     levels = [float(np.median(series[a:b])) for a, b in pairwise(edges)]
     return tuple(
@@ -106,7 +112,7 @@ def _changes(series: NDArray[np.float64], indices: list[int]) -> tuple[ChangePoi
     )
 
 
-def _present(values: Sequence[float | None]) -> tuple[NDArray[np.float64], list[int]]:
+def _finite_values(values: Sequence[float | None]) -> tuple[NDArray[np.float64], list[int]]:
     """The values that are there, and the index of each."""
     import numpy as np
 
@@ -115,7 +121,7 @@ def _present(values: Sequence[float | None]) -> tuple[NDArray[np.float64], list[
     return whole[there], there.tolist()
 
 
-def _scaled(series: NDArray[np.float64]) -> NDArray[np.float64]:
+def _rescaled(series: NDArray[np.float64]) -> NDArray[np.float64]:
     """The series in a unit in which no square overflows or vanishes: a power of two, so that no digit is lost."""
     import numpy as np
 
@@ -123,7 +129,7 @@ def _scaled(series: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.ldexp(series, -int(exponent))
 
 
-def _notes(nights: int, present: int, memory: float | None) -> tuple[str, ...]:
+def _notes(nights: int, present: int, correlation: float | None) -> tuple[str, ...]:
     notes = []
     if present < nights:
         notes.append(
@@ -135,10 +141,10 @@ def _notes(nights: int, present: int, memory: float | None) -> tuple[str, ...]:
         notes.append(
             f"with fewer than {BACK + FORE} values ({present}) only two of the three detectors can speak"
         )
-    if memory is not None and memory >= STRONG_MEMORY:
-        worth = round(100 * (1 - memory) / (1 + memory))
+    if correlation is not None and correlation >= STRONG_CORRELATION:
+        worth = round(100 * (1 - correlation) / (1 + correlation))
         notes.append(
-            f"neighbouring values follow each other (correlation {memory:.2f}): a hundred of them say as much as "
+            f"neighbouring values follow each other (correlation {correlation:.2f}): a hundred of them say as much as "
             f"{worth} independent ones, and a change must be larger to be told from a wander"
         )
     return tuple(notes)

@@ -1,4 +1,5 @@
-"""Two runs side by side: whether they may be compared, what is different between them, and why."""
+"""Two runs compared: whether they may be, what is different between them, and why."""
 
-from profkit.regression.compare.outcome import deciding as deciding
-from profkit.regression.compare.story import compare as compare
+from profkit.regression.compare.comparison import CompareOptions as CompareOptions
+from profkit.regression.compare.comparison import compare as compare
+from profkit.regression.compare.outcome import deciding_changes as deciding_changes

@@ -1,13 +1,136 @@
-"""Every kernel of both runs: what appeared, vanished, became slower or faster."""
+"""Every kernel and function of both runs: which is which, what appeared, vanished, became slower or faster."""
 
 from __future__ import annotations
 
-from profkit.analysis.summaries.traced import traced_iterations
-from profkit.core.formatting import figures, plural, quantity
-from profkit.core.types import KernelChange, KernelChangeWord, KernelTime, RunDocument
-from profkit.regression.compare.match import KernelPair, Matched
+import os
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from math import sqrt
 
-FLOOR = 0.02  # relative, of its time per iteration
+from profkit.analysis.kernel_names import same_name
+from profkit.analysis.summaries.readings import traced_iterations
+from profkit.core.formatting import figures, plural, quantity
+from profkit.core.types import (
+    FunctionChange,
+    GpuTrace,
+    Hotspot,
+    Kernel,
+    KernelChange,
+    KernelChangeWord,
+    KernelTime,
+    Profile,
+    RunDocument,
+)
+
+_LONGEST = 20_000  # characters of a name that are looked at
+
+
+@dataclass(frozen=True)
+class KernelPair:
+    """One kernel in both runs; `reshaped`: launched with another grid or block."""
+
+    before: KernelTime
+    after: KernelTime
+    reshaped: bool = False
+
+    @property
+    def baseline(self) -> Kernel:
+        """Of the baseline."""
+        return self.before.kernel
+
+    @property
+    def candidate(self) -> Kernel:
+        """Of the candidate."""
+        return self.after.kernel
+
+
+@dataclass(frozen=True)
+class MatchedKernels:
+    """The kernels of two runs: those of both, and those of one alone."""
+
+    pairs: tuple[KernelPair, ...]
+    vanished: tuple[KernelTime, ...]
+    appeared: tuple[KernelTime, ...]
+
+
+def match_kernels(baseline: RunDocument, candidate: RunDocument) -> MatchedKernels:
+    """By name and shape as they stand; else by the mangled name, or the name spelled alike, and shape.
+
+    What is left then and has one namesake alone on the other side is the same kernel launched in another shape. The
+    time it takes grows with the number of kernels.
+    """
+    before, after = list(_times(baseline.trace)), list(_times(candidate.trace))
+    pairs: list[KernelPair] = []
+    keys: tuple[Callable[[Kernel], Hashable | None], ...] = (_exact_key, _mangled_key, _spelled_key)
+    for key in keys:
+        before, after = _join(before, after, key, pairs, reshaped=False)
+    for key in (_mangled_name, _spelled_name):
+        before, after = _join(before, after, key, pairs, reshaped=True)
+    return MatchedKernels(tuple(pairs), tuple(before), tuple(after))
+
+
+def _times(trace: GpuTrace | None) -> Sequence[KernelTime]:
+    return trace.kernels if trace is not None else ()
+
+
+def _join(
+    before: Sequence[KernelTime],
+    after: Sequence[KernelTime],
+    key: Callable[[Kernel], Hashable | None],
+    pairs: list[KernelPair],
+    *,
+    reshaped: bool,
+) -> tuple[list[KernelTime], list[KernelTime]]:
+    """Add to `pairs` what has the same key; the rest of both sides.
+
+    Several of one key are paired in their order, largest first; in another shape only what is alone on both sides is.
+    """
+    if not before or not after:
+        return list(before), list(after)
+    first, second = _group_by(before, key), _group_by(after, key)
+    taken: set[int] = set()
+    for name, members in first.items():
+        others = second.get(name, [])
+        if reshaped and (len(members) > 1 or len(others) > 1):
+            continue
+        for one, other in zip(members, others, strict=False):
+            pairs.append(KernelPair(one, other, reshaped))
+            taken |= {id(one), id(other)}
+    return [k for k in before if id(k) not in taken], [k for k in after if id(k) not in taken]
+
+
+def _group_by(
+    times: Sequence[KernelTime], key: Callable[[Kernel], Hashable | None]
+) -> dict[Hashable, list[KernelTime]]:
+    found: dict[Hashable, list[KernelTime]] = {}
+    for time in times:
+        name = key(time.kernel)
+        if name is not None:
+            found.setdefault(name, []).append(time)
+    return found
+
+
+def _exact_key(kernel: Kernel) -> Hashable:
+    return kernel.name, kernel.grid, kernel.block
+
+
+def _mangled_key(kernel: Kernel) -> Hashable | None:
+    return (kernel.mangled, kernel.grid, kernel.block) if kernel.mangled else None
+
+
+def _spelled_key(kernel: Kernel) -> Hashable | None:
+    return same_name(kernel.name[:_LONGEST]), kernel.grid, kernel.block
+
+
+def _mangled_name(kernel: Kernel) -> Hashable | None:
+    return kernel.mangled
+
+
+def _spelled_name(kernel: Kernel) -> Hashable | None:
+    return same_name(kernel.name[:_LONGEST])
+
+
+KERNEL_FLOOR = 0.02  # relative, of its time per iteration
 # What one launch configuration's time differs by from one trace of the same program to the next: the clock of a device
 # moves by 1 to 2 %, and a launch begins and ends within 200 ns of where it did.
 REPEAT, JITTER = 0.03, 2e-7
@@ -18,25 +141,28 @@ METAL_REPEAT, METAL_JITTER = 0.07, 1e-7
 
 
 def kernel_changes(
-    baseline: RunDocument, candidate: RunDocument, matched: Matched, floor: float | None = None
+    baseline: RunDocument, candidate: RunDocument, matched: MatchedKernels, floor: float | None = None
 ) -> tuple[KernelChange, ...]:
     """One change for each launch configuration, the largest change of time first.
 
     Seconds are per iteration of what counts; of a report of counters alone, per launch.
     """
-    before, after = _Run(baseline), _Run(candidate)
-    found = [_both(pair, before, after, FLOOR if floor is None else floor) for pair in matched.pairs]
-    found += [_alone(time, before, "vanished") for time in matched.vanished]
-    found += [_alone(time, after, "appeared") for time in matched.appeared]
-    return tuple(sorted(found, key=lambda change: -abs(moved(change))))
+    before, after = _TracedRun(baseline), _TracedRun(candidate)
+    found = [
+        _kernel_change(pair, before, after, KERNEL_FLOOR if floor is None else floor)
+        for pair in matched.pairs
+    ]
+    found += [_kernel_of_one_run(time, before, "vanished") for time in matched.vanished]
+    found += [_kernel_of_one_run(time, after, "appeared") for time in matched.appeared]
+    return tuple(sorted(found, key=lambda change: -abs(added_seconds(change))))
 
 
-def moved(change: KernelChange) -> float:
+def added_seconds(change: KernelChange) -> float:
     """Seconds per iteration by which the candidate is longer for it."""
     return (change.candidate_seconds or 0.0) - (change.baseline_seconds or 0.0)
 
 
-class _Run:
+class _TracedRun:
     """What a kernel's time is held against in one run."""
 
     def __init__(self, document: RunDocument) -> None:
@@ -59,7 +185,7 @@ class _Run:
         return self.seconds(time) / self.total if self.total > 0 else 0.0
 
 
-def _both(pair: KernelPair, before: _Run, after: _Run, floor: float) -> KernelChange:
+def _kernel_change(pair: KernelPair, before: _TracedRun, after: _TracedRun, floor: float) -> KernelChange:
     first, second = before.seconds(pair.before), after.seconds(pair.after)
     calls = before.calls(pair.before), after.calls(pair.after)
     launches = 1.0 if after.counted else max(calls)
@@ -71,7 +197,7 @@ def _both(pair: KernelPair, before: _Run, after: _Run, floor: float) -> KernelCh
         word = "slower" if second > first else "faster"
     elif distance <= limit:
         word = "same"  # what lies between is within the noise of one trace each
-    reason = f"{_per(first, second)}; one trace differs from the next by {quantity(noise, 's')}"
+    reason = f"{_percent_change(first, second)}; one trace differs from the next by {quantity(noise, 's')}"
     if not after.counted and abs(calls[1] - calls[0]) > 0.005 * calls[0]:
         reason += f"; {figures(calls[0])} calls became {figures(calls[1])}"
     if pair.reshaped:
@@ -88,7 +214,7 @@ def _both(pair: KernelPair, before: _Run, after: _Run, floor: float) -> KernelCh
     )
 
 
-def _alone(time: KernelTime, run: _Run, word: KernelChangeWord) -> KernelChange:
+def _kernel_of_one_run(time: KernelTime, run: _TracedRun, word: KernelChangeWord) -> KernelChange:
     seconds, calls = run.seconds(time), run.calls(time)
     which = "candidate" if word == "appeared" else "baseline"
     reason = f"only in the {which}: {quantity(seconds, 's')} in {plural(round(calls), 'call')}"
@@ -98,8 +224,107 @@ def _alone(time: KernelTime, run: _Run, word: KernelChangeWord) -> KernelChange:
     return KernelChange(kernel.name, word, reason, old, new, old_calls, new_calls, kernel.id, run.share(time))
 
 
-def _per(first: float, second: float) -> str:
+def _percent_change(first: float, second: float) -> str:
     if first <= 0:
         return f"{quantity(first, 's')} became {quantity(second, 's')}"
     part = second / first - 1
     return f"{'+' if part >= 0 else '-'}{figures(abs(100 * part))} %"
+
+
+INSTRUCTIONS_SHARE = 0.005  # of all instructions: a function below it moves nothing
+SAMPLES_SHARE = 0.02  # of all samples
+SIGMAS = 2.6  # 99 % of the differences of two equal shares
+MOST_FUNCTIONS = 200  # functions of one profile that are told, largest change first
+
+
+def function_changes(baseline: RunDocument, candidate: RunDocument) -> tuple[FunctionChange, ...]:
+    """What changed, by own values, largest change of a profile first. What stayed the same is left out.
+
+    Instructions that were simulated are counts per iteration and exact. Of samples only shares are compared, with the
+    error that their number leaves (binomial); a profile under a tracer has no such error, so 2 % of all must differ.
+    """
+    after = {(profile.title, profile.unit): profile for profile in candidate.profiles}
+    found: list[FunctionChange] = []
+    for profile in baseline.profiles:
+        other = after.get((profile.title, profile.unit))
+        if other is None or profile.total <= 0 or other.total <= 0:
+            continue
+        if profile.unit == "instructions":
+            found += sorted(_instruction_changes(profile, other), key=_largest_first)[:MOST_FUNCTIONS]
+        elif profile.title.endswith("by function") and not profile.title.startswith(("cumulative", "calls")):
+            found += sorted(_sample_changes(profile, other), key=_largest_first)[:MOST_FUNCTIONS]
+    return tuple(found)
+
+
+def _largest_first(change: FunctionChange) -> float:
+    return -abs((change.candidate or 0.0) - (change.baseline or 0.0))
+
+
+def _instruction_changes(before: Profile, after: Profile) -> Iterator[FunctionChange]:
+    limit = INSTRUCTIONS_SHARE * max(before.total, after.total)
+    for first, second, spot in _paired(before, after):
+        if abs((second or 0.0) - (first or 0.0)) < limit:
+            continue
+        unit = before.unit
+        reason = f"{quantity(first, '')} became {quantity(second, '')} {unit}, simulated"
+        if first is None or second is None:
+            reason = f"{quantity(first or second, '')} {unit}, simulated"
+        yield _function_change(before, unit, first, second, spot, reason)
+
+
+def _sample_changes(before: Profile, after: Profile) -> Iterator[FunctionChange]:
+    noise = _sample_count(before), _sample_count(after)
+    for first, second, spot in _paired(before, after):
+        one, two = (first or 0.0) / before.total, (second or 0.0) / after.total
+        middle = (one + two) / 2
+        error = SIGMAS * sqrt(middle * (1 - min(1.0, middle)) * sum(1 / count for count in noise))
+        if abs(two - one) - error < SAMPLES_SHARE:
+            continue
+        shares = [None if value is None else 100 * part for value, part in ((first, one), (second, two))]
+        reason = f"{figures(100 * one)} % became {figures(100 * two)} % of {_profiled_quantity(before)}"
+        yield _function_change(before, "%", shares[0], shares[1], spot, reason)
+
+
+def _profiled_quantity(profile: Profile) -> str:
+    return "the time under cProfile" if profile.title.startswith("own time") else "the samples"
+
+
+def _sample_count(profile: Profile) -> float:
+    """About how many samples a profile is made of: the smallest value is one. Infinite where it was not sampled."""
+    if profile.title.startswith("own time"):
+        return float("inf")
+    values = [spot.own for spot in profile.hotspots if spot.own > 0]
+    return max(1.0, profile.total / min(values)) if values else 1.0
+
+
+def _paired(before: Profile, after: Profile) -> Iterator[tuple[float | None, float | None, Hotspot]]:
+    first, second = _spots_by_name(before), _spots_by_name(after)
+    for key in dict.fromkeys((*first, *second)):
+        one, two = first.get(key), second.get(key)
+        spot = two or one
+        assert spot is not None
+        yield (one.own if one else None), (two.own if two else None), spot
+
+
+def _spots_by_name(profile: Profile) -> dict[tuple[str, str], Hotspot]:
+    """By name and library; of two of one name the larger."""
+    found: dict[tuple[str, str], Hotspot] = {}
+    for spot in profile.hotspots:
+        key = (spot.function, os.path.basename(spot.library or ""))
+        if key not in found or found[key].own < spot.own:
+            found[key] = spot
+    return found
+
+
+def _function_change(
+    profile: Profile, unit: str, first: float | None, second: float | None, spot: Hotspot, reason: str
+) -> FunctionChange:
+    word: KernelChangeWord
+    if first is None:
+        word = "appeared"
+    elif second is None:
+        word = "vanished"
+    else:
+        word = "slower" if second > first else "faster"
+    library = os.path.basename(spot.library) if spot.library else None
+    return FunctionChange(spot.function, profile.title, unit, word, reason, first, second, library)

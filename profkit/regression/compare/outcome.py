@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from profkit.analysis.kernel_names import short_name
 from profkit.core.formatting import figures, plural, quantity, work_word
 from profkit.core.types import Change, ComparisonOutcome, KernelChange
-from profkit.regression.compare.decide import MORE, share, signed
+from profkit.regression.compare.decisions import FIX_LONGER, percent_text, signed_percent
 
 _SHARE = 0.02  # of the GPU time: kernels that vanished or appeared and take less change nothing
 COLLAPSE = 0.1  # of the time before: an improvement as large as that is doubted
@@ -15,7 +15,7 @@ _COURSES = {"worse": 0, "neither": 1, "better": 2}
 _WORDS = {"different": 0, "ambiguous": 1, "same": 2}
 
 
-def deciding(changes: Sequence[Change]) -> tuple[Change, ...]:
+def deciding_changes(changes: Sequence[Change]) -> tuple[Change, ...]:
     """The changes that may make an outcome: those whose role it is, and where no time was sampled the stand-ins."""
     timed = any(c.role == "decides" and c.metric.startswith("time.") for c in changes)
     roles = ("decides",) if timed else ("decides", "stands-in")
@@ -33,9 +33,11 @@ def outcome_of(
     good nor bad, or decides nothing. Else `same`. A time that fell to a tenth or less is no improvement yet, unless the
     metric was asked for by name: most often the work was not done.
     """
-    outcome, reason = _decided(changes, kernels)
+    outcome, reason = _outcome_and_reason(changes, kernels)
     if outcome == "improved" and not asked:
-        fallen = [c for c in deciding(changes) if c.word == "different" and c.unit == "s" and _collapsed(c)]
+        fallen = [
+            c for c in deciding_changes(changes) if c.word == "different" and c.unit == "s" and _collapsed(c)
+        ]
         if fallen:
             name = fallen[0].metric
             doubt = f"{_title(fallen[0])} fell to {quantity(fallen[0].candidate.value, 's')} from "
@@ -46,18 +48,20 @@ def outcome_of(
 
 def _fix(changes: Sequence[Change]) -> str:
     """What would decide what is open."""
-    open_ones = _open(changes)
-    fix = (open_ones[0].fix if open_ones else None) or MORE
-    return f"--metric instructions lets that count decide; or {fix}" if _counted(changes) else fix
+    open_ones = _undecided(changes)
+    fix = (open_ones[0].fix if open_ones else None) or FIX_LONGER
+    return f"--metric instructions lets that count decide; or {fix}" if _risen_instructions(changes) else fix
 
 
-def _open(changes: Sequence[Change]) -> list[Change]:
+def _undecided(changes: Sequence[Change]) -> list[Change]:
     """What leaves the outcome open, the largest change first."""
-    found = [c for c in _primary(deciding(changes)) if c.word == "ambiguous"]
+    found = [c for c in _primary(deciding_changes(changes)) if c.word == "ambiguous"]
     return sorted(found, key=lambda c: -abs(_size(c)))
 
 
-def _witness(changes: Sequence[Change], open_ones: Sequence[Change]) -> tuple[Change, Change] | None:
+def _risen_kernel_time(
+    changes: Sequence[Change], open_ones: Sequence[Change]
+) -> tuple[Change, Change] | None:
     """The kernels' time that rose, and the time that is open and points the same way.
 
     Two instruments, in two passes, then saw the same work take longer: the samples, that cannot tell by themselves,
@@ -70,7 +74,7 @@ def _witness(changes: Sequence[Change], open_ones: Sequence[Change]) -> tuple[Ch
     return (rose[0], points[0]) if rose and points else None
 
 
-def _counted(changes: Sequence[Change]) -> Change | None:
+def _risen_instructions(changes: Sequence[Change]) -> Change | None:
     """Instructions that were counted exactly and rose: work, and no time, so it decides where it is asked to."""
     rose = (
         c for c in changes if c.metric == "instructions" and c.word == "different" and c.course == "worse"
@@ -78,33 +82,37 @@ def _counted(changes: Sequence[Change]) -> Change | None:
     return next((c for c in rose if c.tool == "valgrind" and c.role == "stands-in"), None)
 
 
-def _decided(changes: Sequence[Change], kernels: Sequence[KernelChange]) -> tuple[ComparisonOutcome, str]:
-    decisive = deciding(changes)
+def _outcome_and_reason(
+    changes: Sequence[Change], kernels: Sequence[KernelChange]
+) -> tuple[ComparisonOutcome, str]:
+    decisive = deciding_changes(changes)
     worse = [c for c in worst_first(decisive) if c.word == "different" and c.course == "worse"]
     if worse:
         return (
             "regressed",
-            f"{_sentence(worst_first(worse)[0])}{_more(len(worse) - 1, 'is worse', 'are worse')}.",
+            f"{_sentence(worst_first(worse)[0])}{_and_more(len(worse) - 1, 'is worse', 'are worse')}.",
         )
-    primary, open_ones = _primary(decisive), _open(changes)
-    if (seen_twice := _witness(changes, open_ones)) is not None:
+    primary, open_ones = _primary(decisive), _undecided(changes)
+    if (seen_twice := _risen_kernel_time(changes, open_ones)) is not None:
         kernels_, time = seen_twice
-        said = f"{_title(time)}, which alone leaves it open, points the same way ({signed(_size(time))})"
+        said = (
+            f"{_title(time)}, which alone leaves it open, points the same way ({signed_percent(_size(time))})"
+        )
         return "regressed", f"{_sentence(kernels_)}; {said}."
     if open_ones:
-        counted = _counted(changes)
+        counted = _risen_instructions(changes)
         beside = f". {_sentence(counted)}, exactly" if counted is not None else ""
         return "ambiguous", f"Cannot decide {_title(open_ones[0])}: {open_ones[0].reason}{beside}."
     better = [c for c in worst_first(decisive)[::-1] if c.word == "different" and c.course == "better"]
     if better:
-        return "improved", f"{_sentence(better[0])}{_more(len(better) - 1, 'is better', 'are better')}."
+        return "improved", f"{_sentence(better[0])}{_and_more(len(better) - 1, 'is better', 'are better')}."
     if not primary:
         return _by_kernels(kernels)
     other = [c for c in changes if c.word == "different"]
     if other or any(k.word not in ("same", "ambiguous") and k.share >= _SHARE for k in kernels):
         seen = _detectable(primary)
-        return "changed", f"{_all(primary)} the same{seen}, but not everything is."
-    return "same", f"No change: {_all(primary)} the same{_detectable(primary)}."
+        return "changed", f"{_titles(primary)} the same{seen}, but not everything is."
+    return "same", f"No change: {_titles(primary)} the same{_detectable(primary)}."
 
 
 def worst_first(changes: Sequence[Change]) -> tuple[Change, ...]:
@@ -176,7 +184,11 @@ def _sentence(change: Change) -> str:
     by = ""
     if change.ratio is not None:
         many = change.ratio >= 3
-        by = f" to {figures(change.ratio)} times as much" if many else f" by {signed(change.ratio - 1)[1:]}"
+        by = (
+            f" to {figures(change.ratio)} times as much"
+            if many
+            else f" by {signed_percent(change.ratio - 1)[1:]}"
+        )
     verb = "rose" if change.candidate.value > change.baseline.value else "fell"
     word = {"worse": "Worse", "better": "Better", "neither": "Different"}[change.course]
     return f"{word}: {_title(change)} {verb}{by}, from {before} to {after}"
@@ -189,7 +201,7 @@ def _title(change: Change) -> str:
     return f"{change.metric} of {short_name(name) if change.scope.kind == 'kernel' else name}"
 
 
-def _all(primary: Sequence[Change]) -> str:
+def _titles(primary: Sequence[Change]) -> str:
     """`time.median of step is`, `time.kernel of gemm and 3 more are`."""
     more = len(primary) - 1
     return f"{_title(primary[0])} and {more} more are" if more else f"{_title(primary[0])} is"
@@ -197,8 +209,8 @@ def _all(primary: Sequence[Change]) -> str:
 
 def _detectable(primary: Sequence[Change]) -> str:
     seen = [c.detectable for c in primary if c.detectable is not None]
-    return f" (a change of {share(max(seen))} would have been seen)" if seen else ""
+    return f" (a change of {percent_text(max(seen))} would have been seen)" if seen else ""
 
 
-def _more(count: int, one: str, many: str) -> str:
+def _and_more(count: int, one: str, many: str) -> str:
     return f"; {count} more {one if count == 1 else many}" if count > 0 else ""

@@ -1,14 +1,18 @@
-"""What two runs both have: each metric of each scope with its two values, and the samples where there are some."""
+"""What two runs both have: each metric of each scope with its two values, and what counts as a change of it."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Literal
 
 from profkit.analysis.metrics import all_metrics
-from profkit.analysis.summaries.traced import traced_iterations
+from profkit.analysis.metrics.catalogue import load_yaml
+from profkit.analysis.summaries.readings import traced_iterations
 from profkit.core.inference.ratio import BETWEEN
-from profkit.core.statistics import combine
+from profkit.core.statistics import combine, mad_sigma, median
 from profkit.core.types import (
     RUN,
     Difference,
@@ -20,18 +24,89 @@ from profkit.core.types import (
     Scope,
     Timing,
 )
-from profkit.regression.compare.device_time import between_processes
-from profkit.regression.compare.match import KernelPair
-from profkit.regression.compare.rules import Rule, rule_of
+from profkit.regression.compare.kernels import KernelPair
 
-SHARE = 0.01  # of the GPU time: the counters of smaller kernels are not looked at
+# Of a metric that no rule speaks of and the user asked for: its own noise is not known.
+FLOOR = 0.02
 
 
 @dataclass(frozen=True)
-class Pair:
+class ChangeRule:
+    """What counts as a change of one metric; the fields are explained at the head of rules.yaml."""
+
+    metric: str
+    role: Literal["decides", "stands-in", "supports"] = "supports"
+    floor: float = FLOOR
+    least: float = 0.0
+    repeat: float | None = None  # None: how far a single value may lie from the next is not known
+    spread: float | None = None
+    tools: tuple[str, ...] = ()
+    kernels: bool = False
+    per: Literal["iteration"] | None = None
+    better: Direction | None = None
+
+    @property
+    def exact(self) -> bool:
+        """Whether one value is as good as many: the same program gives the same again."""
+        return self.repeat == 0
+
+
+@lru_cache(maxsize=1)
+def all_rules() -> tuple[ChangeRule, ...]:
+    """Every rule in the order of the file."""
+    rows = load_yaml(Path(__file__).with_name("rules.yaml"))
+    return tuple(ChangeRule(**{**row, "tools": tuple(row.get("tools", ()))}) for row in rows)
+
+
+def rule_of(metric: str, tool: str) -> ChangeRule | None:
+    """The first rule that speaks of `metric` as `tool` measures it; None where none does."""
+    return next((r for r in _rules_by_metric(metric) if not r.tools or tool in r.tools), None)
+
+
+@lru_cache(maxsize=512)
+def _rules_by_metric(metric: str) -> tuple[ChangeRule, ...]:
+    return tuple(rule for rule in all_rules() if rule.metric == metric)
+
+
+# Standard deviations, relative, of the medians of single processes of one program, one after the other, timed by CUDA
+# events on H200s whose clocks were left alone.
+# At the power limit: a product of matrices in 8 processes on one machine (0.46 %) and in 8 on another (0.80 %), a
+# larger one in 6 (0.68 %). Together 0.66 % with 19 degrees of freedom, of which the upper 95 % bound is 0.91 %.
+DEVICE_SIGMA = 0.01
+# At one clock from beginning to end: a norm, bound by memory, in 8 processes on each of the same two machines (0.14 %
+# and 0.10 %). Together 0.12 % with 14 degrees of freedom, upper bound 0.17 %. Twice that and more, since it is one
+# program: two of these machines, alike in all that profkit compares, differed by 1.2 % from each other.
+STEADY_DEVICE_SIGMA = 0.003
+# A series is steady where its samples lie closer together than this (MAD as a standard deviation) and no throttling was
+# seen. Those at one clock came to 0.06 to 0.13 %, nearly all at the power limit to 0.4 to 2.5 %. It also keeps out what
+# waits for its host and so is the host's time, not the device's: that was not measured.
+STEADY_SPREAD = 0.002
+
+
+def between_processes(first: Timing, second: Timing) -> float:
+    """The standard deviation, relative, that two timings are taken to differ by from process to process.
+
+    `inference.ratio.BETWEEN` for what a host's clock timed; of what CUDA events timed less, and least where all samples
+    of both lie close together and the device was not throttled.
+    """
+    processes = [p for p in (*first.processes, *second.processes) if p.seconds]
+    if not processes or any(p.clock != "cuda-events" for p in processes):
+        return BETWEEN
+    steady = all(
+        not p.throttle_reasons and mad_sigma(p.seconds) <= STEADY_SPREAD * median(p.seconds)
+        for p in processes
+    )
+    return STEADY_DEVICE_SIGMA if steady else DEVICE_SIGMA
+
+
+KERNEL_SHARE = 0.01  # of the GPU time: the counters of smaller kernels are not looked at
+
+
+@dataclass(frozen=True)
+class MetricPair:
     """One metric in one scope of both runs. `rule` says what counts as a change."""
 
-    rule: Rule
+    rule: ChangeRule
     metric: str
     unit: str
     better: Direction
@@ -54,7 +129,7 @@ def pairs_of(
     kernels: Collection[KernelPair] = (),
     wanted: Collection[str] = (),
     barred: Collection[Difference] = (),
-) -> tuple[Pair, ...]:
+) -> tuple[MetricPair, ...]:
     """Every metric that both tell and a rule (or `wanted`) names, timings first.
 
     `kernels` are those of both runs that matter; `barred` are the differences that forbid to
@@ -66,7 +141,7 @@ def pairs_of(
     )
 
 
-def _timings(baseline: RunDocument, candidate: RunDocument, wanted: Collection[str]) -> Iterator[Pair]:
+def _timings(baseline: RunDocument, candidate: RunDocument, wanted: Collection[str]) -> Iterator[MetricPair]:
     rule = rule_of("time.median", "profkit")
     if rule is None or (wanted and "time.median" not in wanted):
         return
@@ -79,7 +154,9 @@ def _timings(baseline: RunDocument, candidate: RunDocument, wanted: Collection[s
         if first is not None and second is not None:
             scope = RUN if timing.kind == "process" else Scope("region", timing.name)
             between = between_processes(timing, other)
-            yield Pair(rule, "time.median", "s", "lower", scope, "profkit", first, second, between=between)
+            yield MetricPair(
+                rule, "time.median", "s", "lower", scope, "profkit", first, second, between=between
+            )
 
 
 def _sample(timing: Timing) -> Sample | None:
@@ -97,7 +174,7 @@ def _readings(
     kernels: Collection[KernelPair],
     wanted: Collection[str],
     barred: Collection[Difference],
-) -> Iterator[Pair]:
+) -> Iterator[MetricPair]:
     counted = {d.trace.tool for d in (baseline, candidate) if d.trace is not None} == {"ncu"}
     passed = {"time.gpu"} if counted else set()  # the sum of as many launches as ncu was told to count
     timed = (
@@ -118,7 +195,7 @@ def _readings(
             continue
         rule = rule_of(reading.metric, reading.source.tool)
         if rule is None and reading.metric in wanted:
-            rule = Rule(reading.metric, "decides")
+            rule = ChangeRule(reading.metric, "decides")
         other = after.get((reading.metric, reading.scope, reading.source.tool))
         if rule is None or other is None or other.quality != reading.quality:
             continue
@@ -135,10 +212,10 @@ def _is_barred(reading: Reading, barred: Collection[Difference]) -> bool:
     )
 
 
-def _pair(rule: Rule, before: Reading, after: Reading, divisors: tuple[float, float]) -> Pair:
+def _pair(rule: ChangeRule, before: Reading, after: Reading, divisors: tuple[float, float]) -> MetricPair:
     assert before.value is not None
     assert after.value is not None
-    return Pair(
+    return MetricPair(
         rule,
         before.metric,
         before.unit,

@@ -1,18 +1,40 @@
-"""The same night, once more: candidate and last good in turn, until it is clear or the rounds are spent."""
+"""What an interleaved re-run says, as a type of its own: the walk through the nights reads it, too.
+
+The same night, once more: candidate and last good in turn, until it is clear or the rounds are spent.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import ceil, e, exp, isfinite, log, sqrt
+from typing import Literal, cast
 
 from profkit.core.inference.tails import student_quantile
 from profkit.core.statistics import median
 from profkit.core.types import Change, ChangeWord, Course, Direction, Sample
-from profkit.regression.detection.confirmation import Confirmation
-from profkit.regression.detection.rules import Rule
+from profkit.regression.detection.rules import NightRule
 
-FIRST = 4  # rounds below which a spread is a guess
-MOST = 20
+# `more`: not decided, and rounds are left; `ambiguous`: not decided, and the rounds are spent.
+ConfirmWord = Literal["different", "same", "ambiguous", "more"]
+
+
+@dataclass(frozen=True)
+class Confirmation:
+    """The word after `rounds` rounds; `change` has the ratio of candidate over last good with its interval.
+
+    `wanted`: how many rounds there should be before it is asked again (0 where it is decided).
+    """
+
+    word: ConfirmWord
+    reason: str
+    rounds: int
+    wanted: int = 0
+    change: Change | None = None
+
+
+FIRST_ROUNDS = 4  # rounds below which a spread is a guess
+MOST_ROUNDS = 20
 ALPHA = (
     0.02  # of calling the same different: two-sided, over all looks at the rounds of one metric in one night
 )
@@ -22,14 +44,18 @@ ALPHA_SAME = (
 TRIM = 8  # of so many rounds the largest and the smallest are left out of the mean
 
 
-def order(round_number: int) -> tuple[str, str]:
-    """Who runs first in a round, counted from 0: ABBA, so that what grows with time falls on both alike."""
-    return ("candidate", "last good") if round_number % 2 == 0 else ("last good", "candidate")
+def decided_words(stored: Mapping[str, str]) -> dict[str, ConfirmWord]:
+    """The words of past re-runs that decided something, by the id of the run."""
+    return {
+        entry: cast("ConfirmWord", word)
+        for entry, word in stored.items()
+        if word in ("different", "same", "ambiguous")
+    }
 
 
-def looks(most: int = MOST) -> tuple[int, ...]:
+def looks(most: int = MOST_ROUNDS) -> tuple[int, ...]:
     """The numbers of rounds after which it is asked: 4, 6, 9, 14, 20, each half as many again."""
-    found = [min(FIRST, most)]
+    found = [min(FIRST_ROUNDS, most)]
     while found[-1] < most:
         found.append(min(most, ceil(found[-1] * 1.5)))
     return tuple(found)
@@ -37,10 +63,10 @@ def looks(most: int = MOST) -> tuple[int, ...]:
 
 def confirm(
     rounds: Sequence[tuple[float, float]],
-    rule: Rule,
+    rule: NightRule,
     better: Direction = "lower",
     unit: str = "",
-    most: int = MOST,
+    most: int = MOST_ROUNDS,
     spent: bool = False,
 ) -> Confirmation:
     """The word on `rounds`, each (candidate, last good): one number per fresh process, in `unit`.
@@ -61,7 +87,7 @@ def confirm(
         if not spent:
             return Confirmation("more", f"{n} of {steps[0]} rounds to begin with", n, steps[0])
         return Confirmation("ambiguous", f"the time was over after {n} rounds; 4 are needed", n)
-    part = _part(n, most)
+    part = _alpha_share(n, most)
     centre, half, base = _interval(rounds, ALPHA * part)
     narrow = _interval(rounds, ALPHA_SAME * part)[1]
     floor = rule.floor(base)
@@ -79,7 +105,7 @@ def confirm(
     return Confirmation("ambiguous", f"{change.reason}, after {n} rounds", n, 0, change)
 
 
-def _part(n: int, most: int) -> float:
+def _alpha_share(n: int, most: int) -> float:
     """The share of an error that the look after `n` of `most` rounds may spend: the difference to the look before."""
     before = max((s for s in looks(most) if s < n), default=0)
     return log(1 + (e - 1) * min(1.0, n / most)) - log(1 + (e - 1) * before / most)
@@ -104,7 +130,7 @@ def _interval(rounds: Sequence[tuple[float, float]], alpha: float) -> tuple[floa
 
 def _change(
     rounds: Sequence[tuple[float, float]],
-    rule: Rule,
+    rule: NightRule,
     better: Direction,
     unit: str,
     word: ChangeWord,

@@ -1,34 +1,122 @@
-"""One series, one night, one outcome: the look at its last point, in words, with the second verdict beside it."""
+"""The second verdict: what the detectors see afterwards, and the nights did not.
+
+One series, one night, one outcome: the look at its last point, in words, with the second verdict beside it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import isfinite
 
 from profkit.core.types import Accepted, ChangePoint, MetricOutcome, Point, Series, Trend
-from profkit.regression.detection.band import DETECTED, Band, far_band
-from profkit.regression.detection.confirmation import ConfirmWord
-from profkit.regression.detection.epochs import epochs
-from profkit.regression.detection.nights import Looked, direction, look
+from profkit.regression.detection.confirm import ConfirmWord
+from profkit.regression.detection.control_limits import (
+    CORRELATION_GUESS,
+    DETECTED,
+    ControlLimits,
+    autocorrelation,
+    median_of_sorted,
+    widened_limits,
+)
+from profkit.regression.detection.nights import JudgedNights, NightResult, direction, judge_nights
 from profkit.regression.detection.reasons import reason_of
-from profkit.regression.detection.retrospect import Late, changes_of, late
-from profkit.regression.detection.rules import Rule
-from profkit.regression.detection.walk import Look
+from profkit.regression.detection.rules import NightRule
+from profkit.regression.detection.segments import segments_of
 
-SHOWN = 120  # nights that are walked through for a metric that does not gate
+SAME_CHANGE = 5  # nights that two verdicts on one change may lie apart
+LEAST_NIGHTS = 12  # nights with which the detectors begin to say something
+UNRELIABLE_CORRELATION = (
+    0.5  # from here on they see changes where there are none, and their word is shown and decides nothing
+)
+FIRST_SEEN = 3  # nights after a change before which no detector can see it
+LAST_SEEN = 40  # nights after it in which the first sight is looked for
+
+
+@dataclass(frozen=True)
+class LateRegression:
+    """A change in the bad direction that stands, that nobody accepted, and that no night convicted.
+
+    `seen`: the index of the night in which the detectors saw it first.
+    """
+
+    change: ChangePoint
+    seen: int
+
+
+def change_points_of(series: Series, looked: JudgedNights) -> tuple[ChangePoint, ...]:
+    """The change points of the epoch of the last point, on its machine, by their indices in the series."""
+    if len(looked.past) < LEAST_NIGHTS:
+        return ()
+    from profkit.regression.change_points import find_changes  # here: it loads numpy
+
+    found = find_changes([series.points[i].value for i in looked.past])
+    return tuple(_placed(change, series, looked.past) for change in found)
+
+
+def find_late_regression(
+    series: Series, rule: NightRule, looked: JudgedNights, changes: Sequence[ChangePoint]
+) -> LateRegression | None:
+    """The first of `changes` that the nights missed and that still stands."""
+    walk = looked.walk
+    better = direction(series, rule)
+    if walk is None or better == "none" or walk.standing is not None or len(walk.level) < rule.recent:
+        return None
+    bad = -1 if better == "higher" else 1
+    now = median_of_sorted(sorted(walk.level[-rule.recent :]))
+    for change in changes:
+        floor = rule.floor(change.before)
+        if min(bad * (change.after - change.before), bad * (now - change.before)) <= floor:
+            continue  # too small, the good direction, or gone again
+        if _known(change, looked):
+            continue
+        values = [series.points[i].value for i in looked.past if i < change.index]
+        if autocorrelation(values[-120:], CORRELATION_GUESS) > UNRELIABLE_CORRELATION:
+            continue
+        return LateRegression(change, _seen(series, looked, change))
+    return None
+
+
+def _known(change: ChangePoint, looked: JudgedNights) -> bool:
+    """Whether some night had a word on it: convicted, improved, or found by a re-run to be the machine's doing."""
+    told = ("same-night", "nights", "drift", "improved", "gone", "same")
+    return any(
+        one.code in told and one.first is not None and abs(one.first - change.index) <= SAME_CHANGE
+        for one in looked.looks
+    )
+
+
+def _seen(series: Series, looked: JudgedNights, change: ChangePoint) -> int:
+    """The night in which the vote first had it: found by asking again as if each night were the last."""
+    from profkit.regression.change_points import find_changes
+
+    past = looked.past
+    place = past.index(change.index)
+    values = [series.points[i].value for i in past]
+    for end in range(max(place + FIRST_SEEN, LEAST_NIGHTS), min(len(past), place + LAST_SEEN)):
+        if any(abs(c.index - place) <= SAME_CHANGE for c in find_changes(values[:end])):
+            return past[end - 1]
+    return past[min(len(past), place + LAST_SEEN) - 1]
+
+
+def _placed(change: ChangePoint, series: Series, past: Sequence[int]) -> ChangePoint:
+    point = series.points[past[change.index]]
+    return replace(change, index=past[change.index], started=point.started, commit=point.commit)
+
+
+SHOWN_NIGHTS = 120  # nights that are walked through for a metric that does not gate
 # What a re-run in the same night is made for: outside of the band on the bad side, whatever came of it so far.
-_ASKS = ("suspect", "seen-before", "nights", "autocorrelated")
+_CANDIDATE_CODES = ("suspect", "seen-before", "nights", "autocorrelated")
 
 
-def suspect(outcome: MetricOutcome) -> bool:
+def is_candidate(outcome: MetricOutcome) -> bool:
     """Whether tonight asks for a re-run beside the last good commit: it is outside of its band in the bad direction."""
-    return outcome.code in _ASKS
+    return outcome.code in _CANDIDATE_CODES
 
 
 def decide(
     series: Series,
-    rule: Rule,
+    rule: NightRule,
     accepted: Sequence[Accepted] = (),
     confirmed: Mapping[str, ConfirmWord] | None = None,
     anchor: str | None = None,
@@ -41,13 +129,13 @@ def decide(
     if not series.points:
         return _missing(series, rule)
     # what only is shown needs no memory of what stands since last year
-    whole, series = series, series if rule.gates else replace(series, points=series.points[-SHOWN:])
-    looked = look(series, rule, accepted, confirmed, anchor)
+    whole, series = series, series if rule.gates else replace(series, points=series.points[-SHOWN_NIGHTS:])
+    looked = judge_nights(series, rule, accepted, confirmed, anchor)
     word = (confirmed or {}).get(series.points[-1].entry)
-    changes = changes_of(series, looked) if rule.gates else ()
-    second = late(series, rule, looked, changes) if rule.gates else None
+    changes = change_points_of(series, looked) if rule.gates else ()
+    second = find_late_regression(series, rule, looked, changes) if rule.gates else None
     outcome = _outcome(series, rule, looked, looked.looks[-1], word, second)
-    far = _far(looked, rule)
+    far = _widened_limits(looked, rule)
     if far is not None and far.centre and outcome.detectable is not None:
         # what made the band wider only when a night leaves it: neighbours that cling, a second mode
         edge = far.high - far.centre if outcome.better != "higher" else far.centre - far.low
@@ -57,17 +145,17 @@ def decide(
     return replace(outcome, change_points=changes, trend=trend)
 
 
-def _far(looked: Looked, rule: Rule) -> Band | None:
+def _widened_limits(looked: JudgedNights, rule: NightRule) -> ControlLimits | None:
     """The band of the last night with all that is known of its level; None where there is no band."""
     walk, near = looked.walk, looked.looks[-1].band
     if walk is None or near is None or len(walk.level) < rule.least:
         return None
-    return far_band(near, walk.level, rule, guess=walk.guess)
+    return widened_limits(near, walk.level, rule, guess=walk.guess)
 
 
-def replay(
+def decide_every_night(
     series: Series,
-    rule: Rule,
+    rule: NightRule,
     accepted: Sequence[Accepted] = (),
     confirmed: Mapping[str, ConfirmWord] | None = None,
     anchor: str | None = None,
@@ -77,8 +165,10 @@ def replay(
     An accepted change counts from the night that it was accepted for, not from the day on which somebody typed it.
     Without trends; the second verdict is in it from the night on in which the detectors first saw it.
     """
-    looked = look(series, rule, accepted, confirmed, anchor, whole=True)
-    second = late(series, rule, looked, changes_of(series, looked)) if rule.gates else None
+    looked = judge_nights(series, rule, accepted, confirmed, anchor, whole=True)
+    second = (
+        find_late_regression(series, rule, looked, change_points_of(series, looked)) if rule.gates else None
+    )
     found = []
     for index, one in enumerate(looked.looks):
         cut = replace(series, points=series.points[: index + 1])
@@ -89,7 +179,12 @@ def replay(
 
 
 def _outcome(
-    series: Series, rule: Rule, looked: Looked, one: Look, word: ConfirmWord | None, second: Late | None
+    series: Series,
+    rule: NightRule,
+    looked: JudgedNights,
+    one: NightResult,
+    word: ConfirmWord | None,
+    second: LateRegression | None,
 ) -> MetricOutcome:
     """`one` is the look at the last point of `series`."""
     points, index = series.points, len(series.points) - 1
@@ -107,7 +202,7 @@ def _outcome(
             last_good=second.change.index - 1,
         )
     expected = _expected(one, second)
-    told = reason_of(one, series, expected, second, word)
+    told = reason_of(one, series, expected, second.change.votes if second is not None else (), word)
     outcome = MetricOutcome(
         metric=series.key.metric,
         outcome=one.outcome,
@@ -133,7 +228,7 @@ def _outcome(
     return outcome
 
 
-def _expected(one: Look, second: Late | None) -> float | None:
+def _expected(one: NightResult, second: LateRegression | None) -> float | None:
     """What tonight is held against: of what stands the level that it left, else the centre of the band."""
     if one.step == "change-point" and second is not None:
         return second.change.before
@@ -145,12 +240,12 @@ def _expected(one: Look, second: Late | None) -> float | None:
 def _trend(
     series: Series,
     accepted: Sequence[Accepted],
-    looked: Looked,
-    far: Band | None,
+    looked: JudgedNights,
+    far: ControlLimits | None,
     changes: tuple[ChangePoint, ...],
     outcome: MetricOutcome,
 ) -> Trend:
-    band: Band | None = looked.looks[-1].band
+    band: ControlLimits | None = looked.looks[-1].band
     cling = far.cling if far is not None else None
     notes = []
     if cling is not None and cling > 0.5:
@@ -165,7 +260,7 @@ def _trend(
         notes.append(f"{left} of {len(series.points)} nights are not valid and decide nothing")
     return Trend(
         series=series,
-        epochs=epochs(series, accepted),
+        epochs=segments_of(series, accepted),
         change_points=changes,
         noise=band.sigma / abs(band.centre) if band is not None and band.centre else None,
         detectable=outcome.detectable,
@@ -174,7 +269,7 @@ def _trend(
     )
 
 
-def _missing(series: Series, rule: Rule) -> MetricOutcome:
+def _missing(series: Series, rule: NightRule) -> MetricOutcome:
     return MetricOutcome(
         metric=series.key.metric,
         outcome="missing",

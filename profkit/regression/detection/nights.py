@@ -1,49 +1,375 @@
-"""Every night of a series, looked at with the past that it had: epochs, machines and invalid nights sorted out."""
+"""Night by night through the values of one machine: what each was, given only those before it.
+
+The walk is the memory of the decision. It keeps a level (the nights of the present normal), a streak (nights in a row
+outside of its band, which wait for a verdict and are not part of it), and what stands (a regression that nobody
+accepted and that is not gone). All of it follows from the values and the words of the re-runs, so nothing is stored.
+
+Every night of a series, looked at with the past that it had: epochs, machines and invalid nights sorted out.
+"""
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import isfinite
 
-from profkit.core.types import Accepted, Direction, Point, Series
-from profkit.regression.detection.confirmation import ConfirmWord
-from profkit.regression.detection.drift import ANCHOR
-from profkit.regression.detection.epochs import accepted_cuts, moment
-from profkit.regression.detection.rules import Rule
-from profkit.regression.detection.walk import Look, Walk
+from profkit.core.types import Accepted, DecisionStep, Direction, Outcome, Point, Series
+from profkit.regression.detection.confirm import ConfirmWord
+from profkit.regression.detection.control_limits import (
+    ANCHOR_NIGHTS,
+    CORRELATION_GUESS,
+    LEAST_FOR_CORRELATION,
+    LONG_WINDOW,
+    WANDERING,
+    ControlLimits,
+    SameSideRun,
+    find_drift,
+    find_run,
+    median_of_sorted,
+    recent_limits,
+    widened_limits,
+)
+from profkit.regression.detection.rules import NightRule
+from profkit.regression.detection.segments import accepted_cuts, seconds_since_epoch
+
+SCATTER_SIGMAS = 3.3  # sigma between the extremes of three nights: 1 in 20 quiet triples is wider
+SCATTER_SHARE = 1.5  # of that distance; a step that is larger stands out however wide its nights are
+
+
+@dataclass(frozen=True)
+class OpenRegression:
+    """A convicted regression: when it began, what it left, and how it was found. Indices are of the series."""
+
+    first: int
+    convicted: int
+    last_good: int | None
+    before: ControlLimits
+    step: DecisionStep
+    anchor: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class NightResult:
+    """What one night was. `code` is the word for scripts; `nights` counts the streak; `first` is where it began.
+
+    `band` is None for a night so near to the centre that no band was needed to let it pass.
+    """
+
+    outcome: Outcome
+    code: str
+    step: DecisionStep = "band"
+    band: ControlLimits | None = None
+    nights: int = 0
+    first: int | None = None
+    last_good: int | None = None
+    short: int = 0  # nights that a past, or a streak, is short of
+    standing: OpenRegression | None = None
+
+
+@dataclass
+class MachineSeries:
+    """One machine within one epoch. `bad` is 1 where more is worse, -1 where less is."""
+
+    rule: NightRule
+    bad: int
+    inherited: float | None = None  # relative sigma of the level before
+    guess: float = CORRELATION_GUESS  # its autocorrelation
+    level: list[float] = field(default_factory=list)
+    indices: list[int] = field(default_factory=list)  # of the level's values in the series
+    window: list[float] = field(default_factory=list)  # the last of the level, sorted
+    anchor: list[float] = field(default_factory=list)
+    old: float = 0.0  # the anchor's median
+    streak: list[tuple[int, float]] = field(default_factory=list)
+    side: int = 0
+    alike: int = 0  # nights of the streak that a re-run said are no change
+    standing: OpenRegression | None = None
+    last_good: int | None = None
+    judged: int = 0
+    outside: int = 0
+
+    def next(
+        self, index: int, value: float, word: ConfirmWord | None = None, whole: bool = False
+    ) -> NightResult:
+        """What the value at `index` of the series is, and the walk one night further. `whole`: with its band."""
+        least = self.rule.least if self.inherited is None else self.rule.nights
+        if len(self.level) < least:
+            look = NightResult("new", "new", "none", short=least - len(self.level))
+            if self.standing is not None and side_of(self.standing.before, value) == self.bad:
+                look = self._held(None, self.last_good)  # its level is young, and still what was convicted
+            self._settle(index, value)
+            return look
+        centre = median_of_sorted(self.window)
+        if not self.streak and not whole and abs(value - centre) <= self.rule.floor(centre):
+            self.judged += 1
+            return self._inside(index, value, None, word)
+        near = recent_limits(self.level, self.inherited, self.rule)
+        if _collapsed(near, value, self.bad, self.rule):
+            return NightResult(
+                "invalid", "collapse", band=near, last_good=self.last_good, standing=self.standing
+            )
+        self.judged += 1
+        band, side = near, side_of(near, value)
+        seen_before = False
+        if side or self.streak:
+            band = widened_limits(near, self.level, self.rule, bool(self.streak), self.guess)
+            far_side = side_of(band, value)
+            seen_before = side == self.bad and far_side == 0
+            side = side if seen_before and word == "different" else far_side
+        if not side:
+            look = self._inside(index, value, band, word)
+            return replace(look, code="seen-before") if seen_before and look.code == "held" else look
+        self.outside += 1
+        if side != self.side:
+            self._dissolve()
+        self.side = side
+        self.streak.append((index, value))
+        self.alike += word == "same"
+        return self._bad(band, word) if side == self.bad else self._good(band, value, word)
+
+    @property
+    def chance(self) -> float:
+        """The share of nights that left the band and were convicted of nothing."""
+        return (self.outside + 0.5) / (self.judged + 1)
+
+    def relative_sigma(self) -> float | None:
+        """What the next level may inherit; None where this one never came about."""
+        if len(self.level) < self.rule.least:
+            return self.inherited
+        near = recent_limits(self.level, self.inherited, self.rule)
+        return near.sigma / abs(near.centre) if near.centre else None
+
+    def set_anchor(self, values: list[float]) -> None:
+        """The old state that drift is told against."""
+        self.anchor = list(values)
+        self.old = median_of_sorted(sorted(values)) if values else 0.0
+
+    # ------------------------------------------------------------ the level
+
+    def _append(self, index: int, value: float) -> None:
+        self.level.append(value)
+        self.indices.append(index)
+        insort(self.window, value)
+        if len(self.window) > self.rule.window:
+            del self.window[bisect_left(self.window, self.level[-1 - self.rule.window])]
+
+    def _settle(self, index: int, value: float) -> None:
+        if len(self.level) < self.rule.least or self.bad * (value - median_of_sorted(self.window)) <= 0:
+            self.last_good = (
+                index  # not every night within the band: after a small step the first bad ones are, too
+            )
+        self._append(index, value)
+        if len(self.anchor) < ANCHOR_NIGHTS:
+            self.set_anchor([*self.anchor, value])
+
+    def _dissolve(self) -> None:
+        """A streak that came to nothing: its nights are part of the level after all."""
+        for index, value in self.streak:
+            self._append(index, value)
+        self.streak, self.side, self.alike = [], 0, 0
+
+    def _new_level(self, band: ControlLimits) -> None:
+        """The nights of the streak are the normal from here on; the noise of those before is kept in mind."""
+        if band.centre:
+            self.inherited = band.sigma / abs(band.centre)
+        self.guess = band.cling
+        self.last_good = self.streak[-1][0]
+        self.outside -= len(self.streak)
+        self.level, self.indices, self.window = [], [], []
+        self._dissolve()
+        self.set_anchor(self.level[-ANCHOR_NIGHTS:])
+
+    # ------------------------------------------------------------ nights within the band
+
+    def _inside(
+        self, index: int, value: float, band: ControlLimits | None, word: ConfirmWord | None
+    ) -> NightResult:
+        last_good = self.last_good
+        self._dissolve()
+        self._settle(index, value)
+        if (
+            run := find_run(self.level, median_of_sorted(self.window), self.rule, self.inherited, self.guess)
+        ) is not None:
+            return self._run(run, word)
+        if self.standing is not None and self._is_back():
+            back, self.standing = self.standing, None
+            self.set_anchor(list(back.anchor) or self.anchor)
+            return NightResult("improved", "gone", "nights", band, first=back.first, last_good=last_good)
+        drift = find_drift(self.level, self.anchor, self.old, self.rule, self.inherited, self.guess)
+        if drift is not None:
+            return self._drifted(index, *drift)
+        return self._held(band, last_good)
+
+    def _held(self, band: ControlLimits | None, last_good: int | None) -> NightResult:
+        stands = self.standing
+        if stands is None:
+            return NightResult("pass", "held", band=band, last_good=last_good)
+        outcome: Outcome = "regressed" if self.rule.standing == "fail" else "pass"
+        nights = len(self.streak) if self.side == self.bad else 0
+        return NightResult(
+            outcome, "standing", stands.step, band, nights, stands.first, stands.last_good, standing=stands
+        )
+
+    def _is_back(self) -> bool:
+        """Whether the recent nights are where they were before what stands, to within half the floor."""
+        assert self.standing is not None
+        before, week = self.standing.before.centre, self.rule.recent
+        away = self.bad * (median_of_sorted(sorted(self.level[-week:])) - before)
+        return len(self.level) >= 2 * week and away <= self.rule.floor(before) / 2
+
+    def _run(self, run: SameSideRun, word: ConfirmWord | None) -> NightResult:
+        """Many nights on one side, none of them far out: a level of its own all the same."""
+        kept = len(self.level) - run.nights
+        self.streak = list(zip(self.indices[kept:], self.level[kept:], strict=True))
+        del self.level[kept:], self.indices[kept:]
+        self.window = sorted(self.level[-self.rule.window :])
+        self.outside += run.nights
+        self.side = run.side
+        self.alike = run.nights if word == "same" else 0
+        for index, value in zip(reversed(self.indices), reversed(self.level), strict=True):
+            if self.bad * (value - run.band.centre) <= 0:
+                self.last_good = index
+                break
+        value = median_of_sorted(sorted(value for _, value in self.streak))
+        return self._bad(run.band, word) if run.side == self.bad else self._good(run.band, value, word)
+
+    def _drifted(self, index: int, side: int, before: ControlLimits) -> NightResult:
+        """Said once; then the anchor is where it is now, and what drifts on is said again when it has gone as far.
+
+        It began behind the last night that lay where the anchor does, and a fortnight ago at the latest.
+        """
+        was, fortnight = tuple(self.anchor), 2 * self.rule.recent
+        earlier = range(len(self.level) - fortnight, 0, -1)
+        count = next((n for n in earlier if side * (self.level[n - 1] - self.old) <= 0), 0)
+        first, last_good = self.indices[count], self.indices[count - 1] if count else None
+        self.set_anchor(self.level[-fortnight:])
+        if side != self.bad:
+            if self.standing is not None and side_of(self.standing.before, self.old) != self.bad:
+                self.standing = None
+            return NightResult("improved", "improved", "drift", before, 0, first, last_good)
+        self.standing = self.standing or OpenRegression(first, index, last_good, before, "drift", was)
+        return NightResult("regressed", "drift", "drift", before, 0, first, last_good, standing=self.standing)
+
+    # ------------------------------------------------------------ nights outside
+
+    def _bad(self, band: ControlLimits, word: ConfirmWord | None) -> NightResult:
+        first, nights = self.streak[0][0], len(self.streak)
+        last_good, stands = self.last_good, self.standing
+        if word == "same":
+            look = NightResult("pass", "same", "same-night", band, nights, first, last_good)
+            look = self._held(band, last_good) if stands is not None else look
+            if self.alike >= self.rule.nights:
+                self._new_level(
+                    band
+                )  # the code is the same and the level another: what is normal for the machine now
+            return look
+        step: DecisionStep = "same-night" if word == "different" else "nights"
+        wanted = self._wanted(band)
+        if step == "nights" and (nights - self.alike < wanted or not self._judges(band)):
+            if stands is not None:
+                return self._held(band, last_good)
+            code = "suspect" if nights - self.alike < wanted else "autocorrelated"
+            return NightResult(
+                "ambiguous", code, "band", band, nights, first, last_good, wanted - nights + self.alike
+            )
+        if stands is None:
+            self.standing = OpenRegression(
+                first, self.streak[-1][0], last_good, band, step, tuple(self.anchor)
+            )
+        self._new_level(band)
+        return NightResult("regressed", step, step, band, nights, first, last_good, standing=self.standing)
+
+    def _wanted(self, band: ControlLimits) -> int:
+        """Nights that convict: 3, and 2 more where they lie too far apart to be one level, as when noise has grown."""
+        values = [value for _, value in self.streak]
+        scatter = max(values) - min(values)
+        least = min(abs(value - band.centre) for value in values)
+        apart = scatter > SCATTER_SIGMAS * band.sigma and least < SCATTER_SHARE * scatter
+        return self.rule.nights + (2 if apart else 0)
+
+    def _judges(self, band: ControlLimits) -> bool:
+        """Whether nights in a row say anything: not of a series that wanders, but where it leapt at once.
+
+        That is where its first nights outside lie further beyond all of the level than that has ever gone in all: no
+        wandering of four months does in three nights more than twice what it did in all of them.
+        """
+        if band.cling <= WANDERING:
+            return True
+        past = self.level[-LONG_WINDOW:]
+        first = [value for _, value in self.streak[: self.rule.nights]]
+        if len(past) < LEAST_FOR_CORRELATION:
+            return False
+        beyond = min(first) - max(past) if self.side > 0 else min(past) - max(first)
+        return beyond > max(past) - min(past)
+
+    def _good(self, band: ControlLimits, value: float, word: ConfirmWord | None) -> NightResult:
+        first, nights = self.streak[0][0], len(self.streak)
+        last_good, stands = self.last_good, self.standing
+        inside = stands is not None and side_of(stands.before, value) != self.bad
+        by_nights = word != "same" and nights - self.alike >= self._wanted(band) and self._judges(band)
+        step: DecisionStep = "same-night" if word == "different" else "nights"
+        if word != "different" and not by_nights:
+            if self.alike >= self.rule.nights:
+                self._new_level(band)
+            if stands is not None and not inside:
+                return self._held(band, last_good)
+            return NightResult(
+                "pass", "returning" if inside else "perhaps-better", "band", band, nights, first, last_good
+            )
+        self._new_level(band)
+        if stands is None:
+            return NightResult("improved", "improved", step, band, nights, first, last_good)
+        if not inside:
+            return self._held(band, last_good)
+        self.standing = None
+        if side_of(stands.before, value) == 0:
+            self.set_anchor(list(stands.anchor) or self.anchor)
+        return NightResult("improved", "gone", step, band, nights, stands.first, last_good)
+
+
+def side_of(band: ControlLimits, value: float) -> int:
+    """1 above the band, -1 below, 0 within."""
+    return 1 if value > band.high else -1 if value < band.low else 0
+
+
+def _collapsed(band: ControlLimits, value: float, bad: int, rule: NightRule) -> bool:
+    """An improvement to a small part of the past, or to nothing: the work was not done, rather than done so fast."""
+    if band.centre <= 0 or not rule.collapse or side_of(band, value) != -bad:
+        return False
+    return value < rule.collapse * band.centre if bad > 0 else value * rule.collapse > band.centre
+
 
 LARGEST = 1e150  # nothing that is measured is as large in any unit
 
 
 @dataclass(frozen=True)
-class Looked:
+class JudgedNights:
     """The looks in the order of the points; of the last point's machine the indices of its valid nights in this
     epoch (without those that collapsed), and the walk that they made (None where it has none)."""
 
-    looks: tuple[Look, ...]
+    looks: tuple[NightResult, ...]
     past: tuple[int, ...]
-    walk: Walk | None
+    walk: MachineSeries | None
 
 
-def believable(point: Point) -> bool:
+def is_usable(point: Point) -> bool:
     """Whether a point decides anything: valid, finite, and not so large that its square is no number any more."""
     return point.valid and isfinite(point.value) and abs(point.value) < LARGEST
 
 
-def direction(series: Series, rule: Rule) -> Direction:
+def direction(series: Series, rule: NightRule) -> Direction:
     """Which way is good: as the rule says, else as the series does."""
     return rule.better or series.better
 
 
-def look(
+def judge_nights(
     series: Series,
-    rule: Rule,
+    rule: NightRule,
     accepted: Sequence[Accepted] = (),
     confirmed: Mapping[str, ConfirmWord] | None = None,
     anchor: str | None = None,
     whole: bool = False,
-) -> Looked:
+) -> JudgedNights:
     """What each night was. `anchor`: the commit or the date (ISO 8601) of an old state that drift is told against.
 
     `whole`: with the band of every night, not of the last alone. Where no direction is good, more counts as worse, and
@@ -53,39 +379,40 @@ def look(
     bad = -1 if direction(series, rule) == "higher" else 1
     cuts = accepted_cuts(series, accepted)
     anchors = _anchors(series.points, anchor)
-    walks: dict[str, Walk] = {}
+    walks: dict[str, MachineSeries] = {}
     pasts: dict[str, list[int]] = {}
     looks = []
     last = len(series.points) - 1
     for index, point in enumerate(series.points):
         if index in cuts:
             walks = {
-                machine: Walk(rule, bad, inherited=walk.relative_sigma()) for machine, walk in walks.items()
+                machine: MachineSeries(rule, bad, inherited=walk.relative_sigma())
+                for machine, walk in walks.items()
             }
             pasts, anchors = {}, {}
-        if not believable(point):
-            looks.append(Look("invalid", "not-valid", "none"))
+        if not is_usable(point):
+            looks.append(NightResult("invalid", "not-valid", "none"))
             continue
         walk, strange = walks.get(point.machine), False
         if walk is None:
             strange = any(len(other.level) >= rule.least for other in walks.values())
-            walk = walks[point.machine] = Walk(rule, bad)
+            walk = walks[point.machine] = MachineSeries(rule, bad)
         found = walk.next(index, point.value, words.get(point.entry), whole or index == last)
         # said once and not in green: a runner that is another one each night would never be judged
         looks.append(
             replace(found, outcome="invalid", code="other-machine", step="none")
             if strange
-            else _once(found, walk, walks.values())
+            else _without_repeats(found, walk, walks.values())
         )
         if found.code != "collapse":
             pasts.setdefault(point.machine, []).append(index)
         if index in anchors:
             walk.set_anchor(list(anchors[index]))
     machine = series.points[-1].machine if series.points else ""
-    return Looked(tuple(looks), tuple(pasts.get(machine, ())), walks.get(machine))
+    return JudgedNights(tuple(looks), tuple(pasts.get(machine, ())), walks.get(machine))
 
 
-def _once(found: Look, walk: Walk, walks: Iterable[Walk]) -> Look:
+def _without_repeats(found: NightResult, walk: MachineSeries, walks: Iterable[MachineSeries]) -> NightResult:
     """A regression that stands on another machine already, and that this one had no good night since, is no news."""
     if found.outcome != "regressed" or found.code == "standing":
         return found
@@ -103,18 +430,18 @@ def _anchors(points: Sequence[Point], anchor: str | None) -> dict[int, tuple[flo
     start = next((i for i, p in enumerate(points) if p.commit and p.commit.startswith(anchor)), None)
     if start is None:
         try:
-            since = moment(anchor)
-            start = next((i for i, p in enumerate(points) if moment(p.started) >= since), None)
+            since = seconds_since_epoch(anchor)
+            start = next((i for i, p in enumerate(points) if seconds_since_epoch(p.started) >= since), None)
         except ValueError:
             return {}
     found: dict[str, list[float]] = {}
     ends: dict[int, tuple[float, ...]] = {}
     for i in range(start, len(points)) if start is not None else ():
         point = points[i]
-        if not believable(point):
+        if not is_usable(point):
             continue
         values = found.setdefault(point.machine, [])
         values.append(point.value)
-        if len(values) == ANCHOR:
+        if len(values) == ANCHOR_NIGHTS:
             ends[i] = tuple(values)
     return ends

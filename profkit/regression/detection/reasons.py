@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from profkit.core.formatting import figures, plural, quantity
 from profkit.core.types import Series
-from profkit.regression.detection.confirmation import ConfirmWord
-from profkit.regression.detection.epochs import short_machine
-from profkit.regression.detection.retrospect import Late
-from profkit.regression.detection.walk import Look
+from profkit.regression.detection.confirm import ConfirmWord
+from profkit.regression.detection.nights import NightResult
+from profkit.regression.detection.segments import short_machine
 
 
 def reason_of(
-    one: Look,
+    one: NightResult,
     series: Series,
     expected: float | None,
-    second: Late | None,
+    votes: Sequence[str],
     word: ConfirmWord | None,
 ) -> str:
     """The sentence on the last point of `series`. What was asked again and stayed open is said behind it."""
-    told = _sentence(one, series, expected, second)
+    told = _sentence(one, series, expected, votes)
     if word == "ambiguous":
         return f"{told}; run again side by side it could not be told"
     return told
 
 
-def _sentence(one: Look, series: Series, expected: float | None, second: Late | None) -> str:
+def _sentence(one: NightResult, series: Series, expected: float | None, votes: Sequence[str]) -> str:
     point, unit = series.points[-1], series.unit
     value = quantity(point.value, unit)
     size = _size(point.value, expected, unit)  # "4.1 % above 1.02 ms"
@@ -62,9 +63,8 @@ def _sentence(one: Look, series: Series, expected: float | None, second: Late | 
             return f"{size} for {nights} in a row{since}"
         case "drift":
             return f"{size}, added up in small steps"
-        case "change-point" if second is not None:
-            votes = ", ".join(second.change.votes)
-            return f"{size}{since}, seen afterwards ({votes})"
+        case "change-point":
+            return f"{size}{since}, seen afterwards ({', '.join(votes)})"
         case "standing":
             again = f"; outside of its new level too, night {one.nights}" if one.nights else ""
             return f"{size}{since}, neither accepted nor gone{again}"

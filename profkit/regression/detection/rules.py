@@ -10,11 +10,11 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Literal
 
-from profkit.analysis.metrics.yaml_file import load_yaml
+from profkit.analysis.metrics.catalogue import load_yaml
 from profkit.core.errors import UsageError
 from profkit.core.types import RUN, Direction, Scope
 
-Standing = Literal["fail", "note"]
+StandingPolicy = Literal["fail", "note"]
 _SHARE = re.compile(r"\s*([-+.\deE]+)\s*%\s*")
 _SHARES = ("relative", "drift", "collapse")
 _WHOLE = ("window", "least", "nights", "recent")
@@ -22,7 +22,7 @@ _WORDS = {"standing": ("fail", "note"), "better": ("lower", "higher", "none")}
 
 
 @dataclass(frozen=True)
-class Rule:
+class NightRule:
     """How one metric is decided.
 
     `relative` and `absolute`: the floor; a change below the larger of both counts for nothing. `window`: valid nights
@@ -45,7 +45,7 @@ class Rule:
     recent: int = 7
     drift: float | None = None
     collapse: float = 0.2
-    standing: Standing = "fail"
+    standing: StandingPolicy = "fail"
 
     def floor(self, centre: float) -> float:
         """The smallest change that counts at all, in the unit of `centre`."""
@@ -57,12 +57,12 @@ class Rule:
         return max(share * abs(centre), self.absolute)
 
 
-_KEYS = tuple(field.name for field in fields(Rule) if field.name != "metric")
+_KEYS = tuple(field.name for field in fields(NightRule) if field.name != "metric")
 
 
 def rule_for(
     metric: str, overrides: Mapping[str, Mapping[str, Any]] | None = None, scope: Scope = RUN
-) -> Rule:
+) -> NightRule:
     """The rule of `metric`: the default, what rules.yaml says of it, then `overrides` of "default" and of its name.
 
     Of a kernel or a function nothing gates unless `overrides` names the metric with `gates`: there are hundreds of
@@ -73,7 +73,7 @@ def rule_for(
     if scope.kind in ("kernel", "function"):
         merged["gates"] = False
     merged |= given.get(metric, {})
-    return replace(Rule(metric), **{key: _checked(metric, key, value) for key, value in merged.items()})
+    return replace(NightRule(metric), **{key: _checked(metric, key, value) for key, value in merged.items()})
 
 
 @lru_cache(maxsize=1)

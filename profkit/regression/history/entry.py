@@ -9,14 +9,14 @@ from collections.abc import Iterator
 
 from profkit.analysis.comparability import fingerprint_of
 from profkit.analysis.metrics import metric
-from profkit.analysis.summaries.traced import traced_iterations
+from profkit.analysis.summaries.readings import traced_iterations
 from profkit.core.codec import plain
 from profkit.core.errors import UsageError
 from profkit.core.formatting import quantity
 from profkit.core.statistics import combine
 from profkit.core.types import Direction, Entry, Reading, RunDocument, Scope, SeriesKey, Timing, Value
 
-MOST_KERNELS = (
+KERNELS_KEPT = (
     20  # largest GPU time first; what is counted makes up 95 % of it, in real programs some ten kernels
 )
 ID_LENGTH = 16  # hexadecimal digits: a billion runs share one with a chance of 3 %
@@ -107,19 +107,19 @@ def _facts(document: RunDocument, iterations: int) -> dict[str, str]:
 def _left_out(document: RunDocument) -> str:
     """How many kernels there were, where some are not kept."""
     known = _kernels(document)
-    return f"the {MOST_KERNELS} with the most GPU time of {len(known)}" if len(known) > MOST_KERNELS else ""
+    return f"the {KERNELS_KEPT} with the most GPU time of {len(known)}" if len(known) > KERNELS_KEPT else ""
 
 
 # ---------------------------------------------------------------- values
 
 
 def _values(document: RunDocument, iterations: int) -> Iterator[Value]:
-    kept = set(_kernels(document)[:MOST_KERNELS])
+    kept = set(_kernels(document)[:KERNELS_KEPT])
     timings = {timing.name: timing for timing in document.timings}
     for reading in document.readings:
         if reading.value is None or not math.isfinite(reading.value):
             continue
-        if reading.scope.kind in ("run", "region") or (reading.scope in kept and _tells(reading.metric)):
+        if reading.scope.kind in ("run", "region") or (reading.scope in kept and _is_stored(reading.metric)):
             yield _value(document, reading, timings.get(reading.scope.name or ""), iterations)
     if document.trace is not None:
         for timed in document.trace.kernels:
@@ -130,7 +130,7 @@ def _values(document: RunDocument, iterations: int) -> Iterator[Value]:
                 ):
                     if math.isfinite(value):
                         key = _key(document, name, timed.kernel.scope)
-                        yield Value(key, unit, direction(name), value, "measured")
+                        yield Value(key, unit, direction_of(name), value, "measured")
 
 
 def _value(document: RunDocument, reading: Reading, timing: Timing | None, iterations: int) -> Value:
@@ -149,7 +149,7 @@ def _value(document: RunDocument, reading: Reading, timing: Timing | None, itera
     return Value(
         key=_key(document, reading.metric, reading.scope),
         unit=reading.unit,
-        better=direction(reading.metric),
+        better=direction_of(reading.metric),
         value=value,
         quality=reading.quality,
         low=low,
@@ -173,7 +173,7 @@ def _key(document: RunDocument, name: str, scope: Scope) -> SeriesKey:
     return SeriesKey(document.workload.name or document.name, document.backend, name, scope)
 
 
-def direction(name: str) -> Direction:
+def direction_of(name: str) -> Direction:
     """Which way is good, as the catalogue says; `none` for a metric that it does not know."""
     try:
         return metric(name).direction
@@ -181,8 +181,8 @@ def direction(name: str) -> Direction:
         return "none"
 
 
-def _tells(name: str) -> bool:
-    return name in _CAUSES or direction(name) != "none"
+def _is_stored(name: str) -> bool:
+    return name in _CAUSES or direction_of(name) != "none"
 
 
 def _kernels(document: RunDocument) -> list[Scope]:

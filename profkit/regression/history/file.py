@@ -1,4 +1,4 @@
-"""The one file of a history: made whole or not at all, told from foreign ones, and opened as far as it may be."""
+"""The one file of a history: created whole or not at all, told from foreign files, opened, migrated."""
 
 from __future__ import annotations
 
@@ -13,10 +13,115 @@ import tempfile
 from pathlib import Path
 from urllib.parse import quote_from_bytes
 
-from profkit.core.errors import MachineError, UnreadableReport, UsageError
+from profkit.core.errors import MachineError, ProfkitError, UnreadableReport, UsageError
 from profkit.core.run_folder import hand_over
-from profkit.regression.history.damage import BUSY_SECONDS, damaged, in_words
-from profkit.regression.history.schema import APPLICATION, VERSION, create, version_of
+from profkit.regression.history.schema import APPLICATION, VERSION, create, migrate, version_of
+
+BUSY_SECONDS = 30.0  # how long one writer waits for the others before it gives up
+
+
+def rescue_command(path: Path) -> str:
+    """The line that brings over what is left."""
+    name = shlex.quote(str(path))
+    return f"profkit history rescue --history {name} --to {shlex.quote(f'{path}.rescued')}"
+
+
+def damage_error(path: Path, what: str) -> UnreadableReport:
+    """The fault of a file that was a history and is not whole."""
+    return UnreadableReport(
+        f"the history {path} is damaged: {what}; it was left as it is", rescue_command(path)
+    )
+
+
+def explain_sqlite_error(path: Path, error: sqlite3.Error) -> ProfkitError:
+    """The fault behind an error of SQLite. By its text: Python 3.10 does not tell SQLite's codes."""
+    said = str(error)
+    where = shlex.quote(str(path.parent))
+    if "locked" in said or "busy" in said:
+        return MachineError(
+            f"the history {path} was kept busy by another process for more than {BUSY_SECONDS:.0f} s",
+            "try again when it is done",
+        )
+    if "full" in said:
+        return MachineError(
+            f"cannot write to the history {path}: the disk is full; what was stored before is whole",
+            f"df -h {where}",
+        )
+    if "readonly" in said or "read-only" in said:
+        return MachineError(
+            f"cannot write to the history {path}: it, or its folder, is read-only",
+            "--history FILE in a folder that you may write to",
+        )
+    if "unable to open" in said:
+        return MachineError(
+            f"cannot open the history {path}: no permission, or no space for its journal", f"ls -l {where}"
+        )
+    if "disk i/o" in said.lower():
+        return MachineError(f"cannot use the history {path}: {said}", f"df -h {where}; ls -l {where}")
+    return damage_error(path, said.encode("ascii", "replace").decode())
+
+
+def migrate_file(connection: sqlite3.Connection, path: Path) -> None:
+    """Bring the file forward in one transaction; a copy of it as it was is laid beside it before.
+
+    Several processes may come to it at once: the lock decides, and the others find it done.
+    """
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        if (found := version_of(connection)) < VERSION:
+            reader = sqlite3.connect(path)  # the lock keeps writers out, not readers
+            try:
+                copy_whole(reader, path.with_name(f"{path.name}.v{found}"))
+            finally:
+                reader.close()
+            migrate(connection)
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def migrate_in_memory(connection: sqlite3.Connection) -> sqlite3.Connection:
+    """The same history of the present version, in memory: for a file that may only be read."""
+    memory = sqlite3.connect(":memory:", isolation_level=None)
+    connection.backup(memory)
+    connection.close()
+    if version_of(memory) < VERSION:
+        memory.execute("BEGIN")
+        migrate(memory)
+        memory.execute("COMMIT")
+    memory.execute("PRAGMA query_only = 1")
+    return memory
+
+
+def copy_whole(connection: sqlite3.Connection, copy: Path) -> None:
+    """Copy a history as it stands, its log included, to `copy`: whole or not at all. Raises MachineError."""
+    temporary = copy.with_name(f".{copy.name}.{os.getpid()}.tmp")
+    try:
+        target = sqlite3.connect(temporary, isolation_level=None)
+        try:
+            connection.backup(target)
+            target.execute("PRAGMA journal_mode = DELETE")
+        finally:
+            target.close()
+        os.replace(temporary, copy)
+        hand_over(copy)
+    except (OSError, sqlite3.Error) as error:
+        raise MachineError(
+            f"cannot lay a copy at {copy}, which comes before anything is changed: {error}",
+            f"df -h {copy.parent}",
+        ) from error
+    finally:
+        for name in (
+            temporary.name,
+            f"{temporary.name}-journal",
+            f"{temporary.name}-wal",
+            f"{temporary.name}-shm",
+        ):
+            with contextlib.suppress(OSError):
+                temporary.with_name(name).unlink()
+
 
 VARIABLE = "PROFKIT_HISTORY"
 DEFAULT = Path("reports/history.sqlite")  # beside the runs
@@ -57,7 +162,7 @@ def open_file(path: Path, *, write: bool, make_new: bool = True) -> tuple[sqlite
                     f"there is no history at {path}",
                     "profkit history add RUN makes one; --history FILE names another",
                 )
-            make(path)
+            create_file(path)
         _refuse_foreign(path)
     except OSError as error:
         raise MachineError(
@@ -68,9 +173,9 @@ def open_file(path: Path, *, write: bool, make_new: bool = True) -> tuple[sqlite
     try:
         return _connect(path, write=write)
     except sqlite3.Error as error:
-        raise in_words(path, error) from error
+        raise explain_sqlite_error(path, error) from error
     except UnicodeDecodeError as error:  # Python could not even tell what SQLite complained of
-        raise damaged(path, "its schema cannot be read") from error
+        raise damage_error(path, "its schema cannot be read") from error
 
 
 def _refuse_foreign(path: Path) -> None:
@@ -90,17 +195,17 @@ def _refuse_foreign(path: Path) -> None:
             f"{path} is empty, not a history", f"rm {shlex.quote(str(path))}, and it will be made anew"
         )
     if not head.startswith(MAGIC):
-        was = was_history(path)
+        was = is_or_was_history(path)
         if was:
-            raise damaged(path, "its first bytes were overwritten")
+            raise damage_error(path, "its first bytes were overwritten")
         raise UnreadableReport(
             f"{path} is no history: it is not an SQLite file; it was left as it is", "--history FILE"
         )
     if len(head) < 100:
-        raise damaged(path, f"it ends after {len(head)} bytes")
+        raise damage_error(path, f"it ends after {len(head)} bytes")
     if int.from_bytes(head[68:72], "big") != APPLICATION:
-        if was_history(path):
-            raise damaged(path, "its header was overwritten")
+        if is_or_was_history(path):
+            raise damage_error(path, "its header was overwritten")
         raise UnreadableReport(
             f"{path} is an SQLite file of another program, not a history; it was left as it is",
             "--history FILE",
@@ -108,11 +213,11 @@ def _refuse_foreign(path: Path) -> None:
     page = int.from_bytes(head[16:18], "big")
     page = 65536 if page == 1 else page
     pages = int.from_bytes(head[28:32], "big")
-    if size < pages * page and not _log(path):
-        raise damaged(path, f"it is cut off: {size} bytes of {pages * page}")
+    if size < pages * page and not _has_log(path):
+        raise damage_error(path, f"it is cut off: {size} bytes of {pages * page}")
 
 
-def was_history(path: Path) -> bool:
+def is_or_was_history(path: Path) -> bool:
     """Whether a file is or was a history: by its header, or by our tables, whatever became of the header."""
     with path.open("rb") as file:
         start = file.read(1 << 20)  # the tables are made first, so they stand at the beginning
@@ -120,7 +225,7 @@ def was_history(path: Path) -> bool:
     return ours or (b"CREATE TABLE point" in start and b"CREATE TABLE entry" in start)
 
 
-def _log(path: Path) -> bool:
+def _has_log(path: Path) -> bool:
     """Whether a write-ahead log beside the file holds what is not in it yet."""
     with contextlib.suppress(OSError):
         return path.with_name(path.name + "-wal").stat().st_size > 0
@@ -130,7 +235,7 @@ def _log(path: Path) -> bool:
 # ---------------------------------------------------------------- made
 
 
-def make(path: Path) -> None:
+def create_file(path: Path) -> None:
     """Make an empty history under another name and link it to its own: nobody ever sees half of one."""
     missing = [folder for folder in path.parents if not folder.exists()]
     temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
@@ -142,7 +247,7 @@ def make(path: Path) -> None:
         try:
             connection = sqlite3.connect(_uri(temporary, "mode=rwc"), uri=True, isolation_level=None)
             try:
-                if not networked(path.parent):
+                if not is_on_network(path.parent):
                     connection.execute("PRAGMA journal_mode = WAL")
                 create(connection)
             finally:
@@ -161,17 +266,17 @@ def make(path: Path) -> None:
                     temporary.with_name(name).unlink()
     except sqlite3.Error as error:
         if "unable to open" in str(error):
-            raise _cannot_make(path, "no permission") from error
-        raise in_words(path, error) from error
+            raise _creation_error(path, "no permission") from error
+        raise explain_sqlite_error(path, error) from error
     except (FileExistsError, NotADirectoryError) as error:
         raise UsageError(
             f"cannot make a history at {path}: {path.parent} is not a folder", "--history FILE"
         ) from error
     except OSError as error:
-        raise _cannot_make(path, error.strerror or str(error)) from error
+        raise _creation_error(path, error.strerror or str(error)) from error
 
 
-def _cannot_make(path: Path, why: str) -> MachineError:
+def _creation_error(path: Path, why: str) -> MachineError:
     return MachineError(
         f"cannot make a history at {path}: {why}", "--history FILE in a folder that you may write to"
     )
@@ -187,7 +292,7 @@ def _link(temporary: Path, path: Path) -> None:
             os.replace(temporary, path)
 
 
-def networked(folder: Path) -> bool:
+def is_on_network(folder: Path) -> bool:
     """Whether `folder` lies on a file system of the network, as far as Linux and macOS tell."""
     try:
         real = os.path.realpath(folder)
@@ -211,16 +316,16 @@ def _mounts() -> list[tuple[str, str]]:
 
 
 def _connect(path: Path, *, write: bool) -> tuple[sqlite3.Connection, Path | None]:
-    connection = _try(path, "mode=rw", write=write)
+    connection = _open_readable(path, "mode=rw", write=write)
     if connection is not None:
-        _settle(connection, path)
+        _leave_log_mode(connection, path)
         return connection, None
-    connection = _try(path, "mode=ro", write=write)
+    connection = _open_readable(path, "mode=ro", write=write)
     if connection is not None:
         return connection, None
     # A folder that cannot be written to, or a full disk, has no place for the shared index of a write-ahead log.
-    if not _log(path):
-        connection = _try(path, "immutable=1", write=write)
+    if not _has_log(path):
+        connection = _open_readable(path, "immutable=1", write=write)
         if connection is not None:
             return connection, None
     copies = Path(tempfile.mkdtemp(prefix="profkit-history-"))
@@ -237,7 +342,7 @@ def _connect(path: Path, *, write: bool) -> tuple[sqlite3.Connection, Path | Non
     return connection, copies
 
 
-def _try(path: Path, mode: str, *, write: bool) -> sqlite3.Connection | None:
+def _open_readable(path: Path, mode: str, *, write: bool) -> sqlite3.Connection | None:
     """A connection that can read, or None where this way of opening is not allowed here."""
     connection = None
     try:
@@ -263,9 +368,9 @@ def _open(path: Path, mode: str) -> sqlite3.Connection:
     return connection
 
 
-def _settle(connection: sqlite3.Connection, path: Path) -> None:
+def _leave_log_mode(connection: sqlite3.Connection, path: Path) -> None:
     """A log that came along with a file to the network is given up there, where nobody else holds it open."""
-    if networked(path.parent):
+    if is_on_network(path.parent):
         with contextlib.suppress(sqlite3.OperationalError):
             connection.execute("PRAGMA journal_mode = DELETE")
 
@@ -284,5 +389,5 @@ def check_version(connection: sqlite3.Connection, path: Path) -> bool:
             "upgrade profkit, or use another file: --history FILE",
         )
     if found < 1:
-        raise damaged(path, f"its version is {found}")
+        raise damage_error(path, f"its version is {found}")
     return found == VERSION

@@ -15,10 +15,10 @@ from typing import Any
 
 from profkit.core.errors import ProfkitError, UnreadableReport, UsageError
 from profkit.core.types import Entry, Value
-from profkit.regression.history.file import MAGIC, make, was_history
-from profkit.regression.history.reading import POINT_COLUMNS
+from profkit.regression.history.file import MAGIC, create_file, is_or_was_history
 from profkit.regression.history.rows import (
     ENTRY_COLUMNS,
+    POINT_COLUMNS,
     SERIES_COLUMNS,
     accepted_of,
     entry_of_row,
@@ -48,7 +48,7 @@ _POINTS = ENTRY_COLUMNS.split(", ").index("points")
 
 
 @dataclass(frozen=True)
-class Rescued:
+class RescueResult:
     """How much was brought over, and how much there must have been more. None: that is not known either."""
 
     runs: int
@@ -58,7 +58,7 @@ class Rescued:
     lost_values: int
 
 
-def rescue(path: Path, target: Path) -> Rescued:
+def rescue(path: Path, target: Path) -> RescueResult:
     """Write what is left of the history at `path` to a new one at `target`; `path` stays as it is.
 
     Raises UsageError where `target` is there already, UnreadableReport where `path` never was a history, or where
@@ -66,23 +66,23 @@ def rescue(path: Path, target: Path) -> Rescued:
     """
     if os.path.lexists(target):
         raise UsageError(f"{target} exists already", "--to another name")
-    if not path.is_file() or not was_history(path):
+    if not path.is_file() or not is_or_was_history(path):
         raise UnreadableReport(f"{path} is no history, and never was one", "--history FILE")
     with tempfile.TemporaryDirectory(prefix="profkit-history-") as folder:
-        copy = _mended(path, Path(folder))
+        copy = _repaired_copy(path, Path(folder))
         sql = sqlite3.connect(copy, isolation_level=None)
         sql.text_factory = lambda raw: raw.decode("utf-8", "replace")
         try:
-            return _carry(sql, path, target)
+            return _copy_rows(sql, path, target)
         finally:
             sql.close()
 
 
-def _carry(sql: sqlite3.Connection, path: Path, target: Path) -> Rescued:
-    entries = dict(_entries(sql))
+def _copy_rows(sql: sqlite3.Connection, path: Path, target: Path) -> RescueResult:
+    entries = dict(_readable_entries(sql))
     if not entries:
         raise UnreadableReport(f"nothing of the history {path} can be read any more", "the last backup of it")
-    values = _values(sql, entries)
+    values = _readable_values(sql, entries)
     expected = sum(count for _, count in entries.values())
     kept = 0
     with open_history(target) as history:
@@ -91,42 +91,44 @@ def _carry(sql: sqlite3.Connection, path: Path, target: Path) -> Rescued:
             history.add(replace(entry, values=found))
             kept += len(found)
         changes = 0
-        for row in _rows(sql, "accepted", "workload, metric, since, word, by, seal"):
+        for row in _readable_rows(sql, "accepted", "workload, metric, since, word, by, seal"):
             with contextlib.suppress(*_FAULTS):
                 changes += history.accept(accepted_of(row[1:]))
-    total = _total(sql)
+    total = _stored_total(sql)
     lost = max(0, total - len(entries)) if total is not None else None
-    return Rescued(len(entries), kept, changes, lost, expected - kept)
+    return RescueResult(len(entries), kept, changes, lost, expected - kept)
 
 
-def _entries(sql: sqlite3.Connection) -> Iterator[tuple[int, tuple[Entry, int]]]:
+def _readable_entries(sql: sqlite3.Connection) -> Iterator[tuple[int, tuple[Entry, int]]]:
     """Number, run, and how many values it must have had."""
     machines = {}
-    for number, name, text, sealed in _rows(sql, "machine", "id, features, seal"):
+    for number, name, text, sealed in _readable_rows(sql, "machine", "id, features, seal"):
         with contextlib.suppress(*_FAULTS):
             if seal(name, text) == sealed:
                 machines[number] = (name, features_of(text))
-    for number, *row in _rows(sql, "entry", ENTRY_COLUMNS):
+    for number, *row in _readable_rows(sql, "entry", ENTRY_COLUMNS):
         with contextlib.suppress(*_FAULTS):
             yield number, (entry_of_row(tuple(row), *machines[row[_MACHINE]]), row[_POINTS])
 
 
-def _values(sql: sqlite3.Connection, entries: dict[int, tuple[Entry, int]]) -> dict[int, list[Value]]:
+def _readable_values(
+    sql: sqlite3.Connection, entries: dict[int, tuple[Entry, int]]
+) -> dict[int, list[Value]]:
     """Whatever can be read of the values of every run."""
     found: dict[int, list[Value]] = {}
-    for number, *columns in _rows(sql, "series", SERIES_COLUMNS):
+    for number, *columns in _readable_rows(sql, "series", SERIES_COLUMNS):
         try:
             named = series_of(tuple(columns))
         except _FAULTS:
             continue
-        for row in _points(sql, number, entries):
+        for row in _readable_points(sql, number, entries):
             with contextlib.suppress(*_FAULTS):
                 if row[0] == number and row[1] in entries:
                     found.setdefault(row[1], []).append(value_of(*named, row))
     return found
 
 
-def _points(sql: sqlite3.Connection, series: int, entries: dict[int, Any]) -> list[tuple[Any, ...]]:
+def _readable_points(sql: sqlite3.Connection, series: int, entries: dict[int, Any]) -> list[tuple[Any, ...]]:
     """The rows of a series: in one go, or else one by one, as each lies on a page of its own."""
     query = f"SELECT {POINT_COLUMNS} FROM point WHERE series = ?"
     with contextlib.suppress(*_FAULTS):
@@ -140,7 +142,7 @@ def _points(sql: sqlite3.Connection, series: int, entries: dict[int, Any]) -> li
     return rows
 
 
-def _rows(sql: sqlite3.Connection, table: str, columns: str) -> Iterator[tuple[Any, ...]]:
+def _readable_rows(sql: sqlite3.Connection, table: str, columns: str) -> Iterator[tuple[Any, ...]]:
     """Number and columns of every row that can be read."""
     query = f"SELECT number, {columns} FROM {table}"
     try:
@@ -161,13 +163,13 @@ def _rows(sql: sqlite3.Connection, table: str, columns: str) -> Iterator[tuple[A
             return
 
 
-def _total(sql: sqlite3.Connection) -> int | None:
+def _stored_total(sql: sqlite3.Connection) -> int | None:
     with contextlib.suppress(*_FAULTS):
         return int(sql.execute("SELECT number FROM total WHERE name = 'entry'").fetchone()[0])
     return None
 
 
-def _mended(path: Path, folder: Path) -> Path:
+def _repaired_copy(path: Path, folder: Path) -> Path:
     """A copy that SQLite opens: with a whole header, and as long as it was."""
     copy = folder / "copy.sqlite"
     shutil.copyfile(path, copy)
@@ -179,7 +181,7 @@ def _mended(path: Path, folder: Path) -> Path:
         or content[68:72] != APPLICATION.to_bytes(4, "big")
         or content[16:18] != b"\x10\0"
     ):
-        make(folder / "pattern.sqlite")
+        create_file(folder / "pattern.sqlite")
         content[:100] = (folder / "pattern.sqlite").read_bytes()[:100]
         content[24:32] = content[92:96] + (len(content) // PAGE).to_bytes(
             4, "big"

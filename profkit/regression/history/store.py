@@ -1,4 +1,4 @@
-"""The store: what can be asked of a history, and what can be told to it."""
+"""The store of a history: add, mark, accept and prune runs, and read them back as entries and series."""
 
 from __future__ import annotations
 
@@ -15,20 +15,32 @@ from typing import Any
 from profkit.core.codec import valid_text
 from profkit.core.errors import ProfkitError, UnreadableReport, UsageError
 from profkit.core.types import Accepted, Entry, Series, SeriesKey
-from profkit.regression.history.damage import damaged, in_words
-from profkit.regression.history.file import check_version, default_path, open_file
-from profkit.regression.history.migrating import in_memory, migrate_file
-from profkit.regression.history.reading import (
-    POINT_COLUMNS,
-    conditions,
-    point_numbers,
+from profkit.regression.history.file import (
+    check_version,
+    damage_error,
+    default_path,
+    explain_sqlite_error,
+    migrate_file,
+    migrate_in_memory,
+    open_file,
+)
+from profkit.regression.history.queries import (
+    ALL,
+    HistoryFilter,
+    check_counts,
+    machine_number,
     read_decisions,
     read_entries,
     read_series,
     read_values,
+    select_point_numbers,
+    series_number,
+    update_counts,
+    where_clause,
 )
 from profkit.regression.history.rows import (
     ENTRY_COLUMNS,
+    POINT_COLUMNS,
     accepted_of,
     accepted_row,
     entry_row,
@@ -36,24 +48,23 @@ from profkit.regression.history.rows import (
     seal,
     series_row,
 )
-from profkit.regression.history.writing import check_counts, machine_number, recount, series_number
 
 
 def open_history(path: Path | None = None, *, read_only: bool = False, make_new: bool = True) -> History:
     """The history at `path` (default: $PROFKIT_HISTORY, else reports/history.sqlite), as a context manager.
 
-    One that is not there is made, unless `read_only` or not `make_new`. An older file is brought forward in place,
-    after a copy of it was laid beside it; read only it is read in memory. Raises UsageError (2) where there is none,
+    One that is not there is made, unless `read_only` or not `make_new`. An older file is migrated in place, after
+    a copy of it was written beside it; read only it is migrated in memory. Raises UsageError (2) where there is none,
     UnreadableReport (2) for what is broken, foreign or of a newer profkit, MachineError (3) where the system refuses.
     """
     path = path if path is not None else default_path()
     connection, copies = open_file(path, write=not read_only, make_new=make_new)
     history = History(path, connection, copies)
     try:
-        with history._faults():
+        with history._explain_errors():
             if not check_version(connection, path):
                 if read_only or copies is not None:
-                    history._connection = in_memory(connection)
+                    history._connection = migrate_in_memory(connection)
                 else:
                     migrate_file(connection, path)
     except BaseException:
@@ -66,6 +77,7 @@ class History:
     """An open history. Every change is a transaction: it is there as a whole after the call, or not at all."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection, copies: Path | None = None) -> None:
+        """`copies`: a folder to remove at the end, where a copy of the file had to be opened."""
         self.path = path
         self._connection = connection
         self._copies = copies
@@ -79,13 +91,13 @@ class History:
         self.close()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         with contextlib.suppress(sqlite3.Error):
             self._connection.close()
         if self._copies is not None:
             shutil.rmtree(self._copies, ignore_errors=True)
 
-    # ------------------------------------------------------------ telling
+    # ------------------------------------------------------------ write
 
     def add(self, entry: Entry) -> bool:
         """Store a run with its values. False where it is there already, and then nothing changes.
@@ -107,17 +119,17 @@ class History:
         return True
 
     def mark(self, entry: str, valid: bool, reason: str | None = None) -> None:
-        """Say of a run whether its values may decide anything, and why not. Raises UsageError where there is none."""
-        self._change(entry, valid=int(valid), reason=None if valid else reason or "marked as not valid")
+        """Store whether a run's values may decide anything, and why not. Raises UsageError where there is none."""
+        self._update(entry, valid=int(valid), reason=None if valid else reason or "marked as not valid")
 
     def decide(self, entry: str, outcome: str | None) -> None:
-        """Write down what was decided of a run: `pass`, `regressed`, ... Raises UsageError where there is none."""
-        self._change(entry, outcome=outcome)
+        """Store the outcome of a run: `pass`, `regressed`, ... Raises UsageError where there is none."""
+        self._update(entry, outcome=outcome)
 
     def confirm(self, entry: str, key: SeriesKey, word: str) -> None:
-        """Write down what a re-run said of one value of a run. Raises UsageError where there is no such value."""
+        """Store the result of a re-run of one value of a run. Raises UsageError where there is no such value."""
         with self._transaction() as sql:
-            found = sql.execute(*point_numbers(entry, key)).fetchone()
+            found = sql.execute(*select_point_numbers(entry, key)).fetchone()
             if found is None:
                 raise UsageError(
                     f"{self.path} holds no {key.metric} of a run {entry!r}", "profkit history list"
@@ -129,7 +141,7 @@ class History:
             )
 
     def accept(self, accepted: Accepted) -> bool:
-        """Store a known change: it begins an epoch. False where this very one is there already."""
+        """Store a known change: it begins a segment. False where this very one is there already."""
         row = accepted_row(accepted)
         with self._transaction() as sql:
             known = "SELECT 1 FROM accepted WHERE workload = ? AND metric IS ? AND since = ?"
@@ -153,103 +165,58 @@ class History:
                     sql.execute("DELETE FROM entry WHERE number = ?", found)
                     taken += 1
             if taken:
-                recount(sql)
+                update_counts(sql)
         if taken:
-            with self._faults(), contextlib.suppress(sqlite3.OperationalError):  # a reader may be in the way
+            with self._explain_errors(), contextlib.suppress(sqlite3.OperationalError):  # a reader in the way
                 self._connection.execute("VACUUM")
         return taken
 
-    # ------------------------------------------------------------ asking
+    # ------------------------------------------------------------ read
 
-    def entries(
-        self,
-        *,
-        workload: str | None = None,
-        backend: str | None = None,
-        machine: str | None = None,
-        since: str | None = None,
-        until: str | None = None,
-        night: str | None = None,
-        outcome: str | None = None,
-        state: str | None = None,
-        valid: bool | None = None,
-        limit: int | None = None,
-    ) -> tuple[Entry, ...]:
-        """The runs, oldest first, without their values.
-
-        `since` <= started < `until` (ISO 8601); `limit` takes the last ones.
-        """
-        wanted = {
-            "workload": workload,
-            "backend": backend,
-            "machine": machine,
-            "night": night,
-            "outcome": outcome,
-            "state": state,
-        }
-        with self._faults():
-            found = read_entries(self._connection, since=since, until=until, valid=valid, **wanted)
-        return tuple(found.values())[-limit if limit else 0 :]
+    def entries(self, chosen: HistoryFilter = ALL) -> tuple[Entry, ...]:
+        """The runs, oldest first, without their values."""
+        with self._explain_errors():
+            found = read_entries(self._connection, chosen)
+        return tuple(found.values())[-chosen.limit if chosen.limit else 0 :]
 
     def entry(self, name: str) -> Entry:
         """One run with its values, by its id, the beginning of it, or `last`. Raises UsageError for none or several."""
-        number, entry = self._named(name)
-        with self._faults():
-            return replace(entry, values=read_values(self._connection, number))
+        with self._explain_errors():
+            last = name == "last"
+            near = list(read_entries(self._connection, id_prefix=None if last else name).items())
+            if name and near and (last or len(near) == 1):
+                number, entry = near[-1]
+                return replace(entry, values=read_values(self._connection, number))
+        if near and name:
+            raise UsageError(
+                f"{name!r} is the beginning of {len(near)} runs", "give more of its id: profkit history list"
+            )
+        raise self._no_run(name)
 
     def walk(self, workload: str | None = None) -> Iterator[Entry]:
         """Every run with its values, oldest first, one at a time: a year of them need not fit into memory."""
-        with self._faults():
-            for number, entry in read_entries(self._connection, workload=workload).items():
+        with self._explain_errors():
+            for number, entry in read_entries(self._connection, HistoryFilter(workload)).items():
                 yield replace(entry, values=read_values(self._connection, number))
 
-    def series(
-        self,
-        *,
-        workload: str | None = None,
-        backend: str | None = None,
-        metric: str | None = None,
-        scope: str | None = None,
-        machine: str | None = None,
-        since: str | None = None,
-        until: str | None = None,
-        limit: int | None = None,
-        samples: bool = True,
-    ) -> tuple[Series, ...]:
+    def series(self, chosen: HistoryFilter = ALL, *, samples: bool = True) -> tuple[Series, ...]:
         """All series that match, each oldest first; points of the same second in the order in which they were added.
 
-        `scope` is the name of a region or kernel, or `run`; `since` <= started < `until`; `limit`: the last points of
-        each. Without `samples` the points have no `groups`.
+        Without `samples` the points have no `groups`.
         """
-        with self._faults():
-            entries = read_entries(
-                self._connection,
-                workload=workload,
-                backend=backend,
-                machine=machine,
-                since=since,
-                until=until,
-            )
-            return read_series(
-                self._connection,
-                entries,
-                scope=scope,
-                limit=limit,
-                samples=samples,
-                workload=workload,
-                backend=backend,
-                metric=metric,
-            )
+        with self._explain_errors():
+            entries = read_entries(self._connection, chosen)
+            return read_series(self._connection, entries, chosen, samples=samples)
 
     def confirmed(self, workload: str | None = None) -> dict[SeriesKey, dict[str, str]]:
-        """What re-runs said: of each series, the word by the id of the run."""
-        with self._faults():
+        """The results of re-runs: of each series, the word by the id of the run."""
+        with self._explain_errors():
             return read_decisions(self._connection, workload)
 
     def accepted(self, workload: str | None = None) -> tuple[Accepted, ...]:
         """The accepted changes, oldest first."""
-        with self._faults():
-            where, given = conditions(workload=workload)
+        with self._explain_errors():
+            where, given = where_clause(workload=workload)
             rows = self._connection.execute(
                 f"SELECT workload, metric, since, word, by, seal FROM accepted {where} ORDER BY since, number",
                 given,
@@ -258,37 +225,27 @@ class History:
 
     # ------------------------------------------------------------ inside
 
-    def _named(self, name: str) -> tuple[int, Entry]:
-        with self._faults():
-            near = list(read_entries(self._connection, id_begins=None if name == "last" else name).items())
-        if name == "last" and near:
-            return near[-1]
-        if len(near) == 1 and name:
-            return near[0]
-        if near and name:
-            raise UsageError(
-                f"{name!r} is the beginning of {len(near)} runs", "give more of its id: profkit history list"
-            )
-        raise UsageError(f"{self.path} holds no run {name!r}", "profkit history list")
+    def _no_run(self, name: str) -> UsageError:
+        return UsageError(f"{self.path} holds no run {name!r}", "profkit history list")
 
-    def _change(self, entry: str, **columns: Any) -> None:
-        """Write some columns of a run anew, and its seal."""
+    def _update(self, entry: str, **columns: Any) -> None:
+        """Change some columns of a run, and its seal."""
         with self._transaction() as sql:
             names = [column.strip() for column in ENTRY_COLUMNS.split(",")]
             row = sql.execute(f"SELECT {ENTRY_COLUMNS} FROM entry WHERE id = ?", (entry,)).fetchone()
             if row is None:
-                raise UsageError(f"{self.path} holds no run {entry!r}", "profkit history list")
+                raise self._no_run(entry)
             if seal(*row[:-1]) != row[-1]:
-                raise UnreadableReport("what is told of a run is not what was stored")
-            told = {**dict(zip(names, row, strict=True)), **columns}
-            told["seal"] = seal(*list(told.values())[:-1])
-            changed = ", ".join(f"{name} = ?" for name in names)
-            sql.execute(f"UPDATE entry SET {changed} WHERE id = ?", (*told.values(), entry))
+                raise UnreadableReport("the row of a run is not what was stored")
+            changed = {**dict(zip(names, row, strict=True)), **columns}
+            changed["seal"] = seal(*list(changed.values())[:-1])
+            assignments = ", ".join(f"{name} = ?" for name in names)
+            sql.execute(f"UPDATE entry SET {assignments} WHERE id = ?", (*changed.values(), entry))
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         """All or nothing. The lock is taken first, so that no writer finds halfway that another one was faster."""
-        with self._faults():
+        with self._explain_errors():
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield self._connection
@@ -300,15 +257,15 @@ class History:
                 raise
 
     @contextlib.contextmanager
-    def _faults(self) -> Iterator[None]:
-        """SQLite's errors, and rows that are not what was written, in words."""
+    def _explain_errors(self) -> Iterator[None]:
+        """SQLite's errors, and rows that are not what was written, as errors that say what to do."""
         try:
             yield
         except sqlite3.Error as error:
-            raise in_words(self.path, error) from error
+            raise explain_sqlite_error(self.path, error) from error
         except ProfkitError as error:
             if isinstance(error, UnreadableReport) and error.fix is None:
-                raise damaged(self.path, error.message) from error
+                raise damage_error(self.path, error.message) from error
             raise
         except (ValueError, TypeError, LookupError, AttributeError, OverflowError, struct.error) as error:
-            raise damaged(self.path, f"a row cannot be read ({error})") from error
+            raise damage_error(self.path, f"a row cannot be read ({error})") from error

@@ -11,7 +11,7 @@ from typing import Any
 
 from profkit.core.errors import MachineError, UsageError
 from profkit.core.run_folder import hand_over
-from profkit.regression.history.file import was_history
+from profkit.regression.history.file import is_or_was_history
 from profkit.regression.history.store import History
 
 COLUMNS = (
@@ -22,7 +22,7 @@ COLUMNS = (
 FORMATS = (".parquet", ".csv")
 
 
-def export(history: History, target: Path, *, workload: str | None = None, force: bool = False) -> int:
+def export_table(history: History, target: Path, *, workload: str | None = None, force: bool = False) -> int:
     """Write all values to `target` (.parquet or .csv), and say how many rows there are.
 
     Parquet holds the raw samples as a list (float32, seconds in their order, processes one after the other); CSV says
@@ -35,12 +35,12 @@ def export(history: History, target: Path, *, workload: str | None = None, force
         )
     if target.exists() and not force:
         raise UsageError(f"{target} exists already", "--force, or another name")
-    if target.is_file() and was_history(target):  # whatever --force means, it is not this
+    if target.is_file() and is_or_was_history(target):  # whatever --force means, it is not this
         raise UsageError(f"{target} is a history, and no table is written over it", "--to another name")
     write = _write_csv if target.suffix.lower() == ".csv" else _parquet_writer()
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
-        count = write(rows(history, workload), temporary)
+        count = write(tidy_rows(history, workload), temporary)
         os.replace(temporary, target)
         hand_over(target)
     except OSError as error:
@@ -53,7 +53,7 @@ def export(history: History, target: Path, *, workload: str | None = None, force
     return count
 
 
-def rows(history: History, workload: str | None = None) -> Iterator[dict[str, Any]]:
+def tidy_rows(history: History, workload: str | None = None) -> Iterator[dict[str, Any]]:
     """One row per value, in the order of COLUMNS; `samples` is the list of raw samples."""
     for entry in history.walk(workload):
         for value in entry.values:

@@ -23,12 +23,12 @@ from profkit.regression.nightly.config import ConfirmSpec
 GIT_SECONDS = 300.0  # a large tree from a cold disk takes a minute; a wait for a password never ends
 # Nothing may ask for a password, no hook of the repository's may run for a copy that lives for minutes.
 _QUIET = {"GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "true", "LC_ALL": "C", "GIT_LFS_SKIP_SMUDGE": "0"}
-_PREFIX, _ALIVE = "profkit-checkout-", ".alive"
+_PREFIX, _LOCK_NAME = "profkit-checkout-", ".alive"
 YOUNG_SECONDS = 60.0  # a checkout may be made just now, and not be held yet
 _NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
 
 
-class Unavailable(Exception):
+class NoCheckout(Exception):
     """Why there is no checkout of that commit tonight, and what would mend it."""
 
     def __init__(self, reason: str, fix: str | None = None) -> None:
@@ -49,10 +49,10 @@ class Checkout:
         try:
             inside = path.resolve().relative_to(self.root)
         except ValueError:
-            raise Unavailable(f"the workload runs in {path}, outside of the repository") from None
+            raise NoCheckout(f"the workload runs in {path}, outside of the repository") from None
         found = self.folder / inside
         if not found.is_dir():
-            raise Unavailable(f"the folder {inside} is not in {self.commit[:12]}")
+            raise NoCheckout(f"the folder {inside} is not in {self.commit[:12]}")
         return found
 
     def words(self, command: tuple[str, ...], cwd: Path) -> tuple[str, ...]:
@@ -70,7 +70,7 @@ class Checkout:
                 return word
             there = self.folder / path.relative_to(self.root)
             return str(there) if there.exists() else word
-        with contextlib.suppress(OSError, ValueError, Unavailable):
+        with contextlib.suppress(OSError, ValueError, NoCheckout):
             if ("/" in word or "." in word) and (cwd / word).exists():
                 return word if (self.moved(cwd) / word).exists() else str(cwd / word)
         return word
@@ -108,23 +108,23 @@ def checked_out(
         reason = (
             "git is not installed" if shutil.which("git") is None else f"{folder} is in no git repository"
         )
-        raise Unavailable(f"the last good commit cannot be checked out: {reason}")
+        raise NoCheckout(f"the last good commit cannot be checked out: {reason}")
     if not spec.checkout:
-        _require(root, commit)
-    _clear_away()
+        _require_commit(root, commit)
+    _remove_abandoned()
     place = Path(tempfile.mkdtemp(prefix=_PREFIX)).resolve()
     target = place / root.name
-    alive = _hold(place / _ALIVE)
+    alive = _lock_file(place / _LOCK_NAME)
     try:
         if spec.checkout:
             words = tuple(
                 w.replace("{commit}", commit).replace("{folder}", str(target)) for w in spec.checkout
             )
-            _do("the checkout command", words, root, log / "checkout.log", spec.setup_timeout, tick)
+            _run_step("the checkout command", words, root, log / "checkout.log", spec.setup_timeout, tick)
         else:
             _worktree(root, target, commit, log, tick)
         if spec.setup:
-            _do("the setup command", spec.setup, target, log / "setup.log", spec.setup_timeout, tick)
+            _run_step("the setup command", spec.setup, target, log / "setup.log", spec.setup_timeout, tick)
         yield Checkout(root, target, commit)
     finally:
         with hurried():  # an impatient second Ctrl-C must not leave it lying about
@@ -137,7 +137,7 @@ def checked_out(
                 os.close(alive)
 
 
-def _hold(path: Path) -> int | None:
+def _lock_file(path: Path) -> int | None:
     """A lock that goes with this process, however it ends; None where there is none to be had."""
     try:
         handle = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
@@ -151,31 +151,31 @@ def _hold(path: Path) -> int | None:
     return handle
 
 
-def _clear_away() -> None:
+def _remove_abandoned() -> None:
     """Remove the checkouts that nobody holds any more: of nights that were killed without a chance to tidy up."""
-    for mark in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*/{_ALIVE}"):
+    for mark in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*/{_LOCK_NAME}"):
         with contextlib.suppress(OSError):
             mine = mark.stat().st_uid == os.getuid() and not mark.is_symlink()
             if not mine or time.time() - mark.stat().st_mtime < YOUNG_SECONDS:
                 continue
-            handle = _hold(mark)
+            handle = _lock_file(mark)
             if handle is not None:
                 shutil.rmtree(mark.parent, ignore_errors=True)
                 os.close(handle)
 
 
-def _require(root: Path, commit: str) -> None:
+def _require_commit(root: Path, commit: str) -> None:
     """Raise Unavailable where this clone does not have the commit."""
     done = _git(root, "cat-file", "-e", f"{commit}^{{commit}}")
     if done is not None and done.ok:
         return
     shallow = _git(root, "rev-parse", "--is-shallow-repository")
     if shallow is not None and shallow.output_tail.strip() == "true":
-        raise Unavailable(
+        raise NoCheckout(
             f"this clone is shallow and does not have the last good commit {commit[:12]}",
             "git fetch --unshallow  # in GitHub Actions: actions/checkout with fetch-depth: 0",
         )
-    raise Unavailable(
+    raise NoCheckout(
         f"this clone does not have the last good commit {commit[:12]}", f"git fetch origin {commit}"
     )
 
@@ -183,13 +183,13 @@ def _require(root: Path, commit: str) -> None:
 def _worktree(root: Path, target: Path, commit: str, log: Path, tick: Callable[[float], None] | None) -> None:
     _git(root, "worktree", "prune")  # what a night that was killed left registered
     words = ("git", "-C", str(root), *_NO_HOOKS, "worktree", "add", "--detach", str(target), commit)
-    _do("git worktree", words, root, log / "checkout.log", GIT_SECONDS, tick)
+    _run_step("git worktree", words, root, log / "checkout.log", GIT_SECONDS, tick)
     if (target / ".gitmodules").is_file():
         deeper = ("git", "-C", str(target), *_NO_HOOKS, "submodule", "update", "--init", "--recursive")
-        _do("the checkout of submodules", deeper, target, log / "submodules.log", GIT_SECONDS, tick)
+        _run_step("the checkout of submodules", deeper, target, log / "submodules.log", GIT_SECONDS, tick)
 
 
-def _do(
+def _run_step(
     what: str,
     words: tuple[str, ...],
     cwd: Path,
@@ -203,11 +203,11 @@ def _do(
     try:
         done = process.run(words, cwd=cwd, env=_QUIET, log=log, timeout=timeout, tick=tick)
     except UsageError as fault:
-        raise Unavailable(f"{what} cannot be run: {fault.message}", fault.fix) from None
+        raise NoCheckout(f"{what} cannot be run: {fault.message}", fault.fix) from None
     if not done.ok:
         lines = [line.strip() for line in done.output_tail.splitlines() if line.strip()]
         said = f": {lines[-1][:200]}" if lines else ""
-        raise Unavailable(f"{what} {done.ending()}{said}", f"cat {log}")
+        raise NoCheckout(f"{what} {done.ending()}{said}", f"cat {log}")
 
 
 def _git(folder: Path, *words: str) -> process.Outcome | None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
 
-from profkit.analysis.targets.yaml_text import Value
+from profkit.analysis.targets.yaml_text import YamlValue
 
 _SECONDS = {"": 1.0, "s": 1.0, "min": 60.0, "h": 3600.0}
 _DURATION = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(s|min|h)?\s*")
@@ -20,7 +20,7 @@ MOST_SECONDS = 7 * 86400.0  # a week: a number beyond it is a slip, and would ov
 class Fields:
     """One mapping of the file. Every method raises UsageError with file, line and what to write instead."""
 
-    def __init__(self, value: Value, what: str, known: tuple[str, ...], base: Path) -> None:
+    def __init__(self, value: YamlValue, what: str, known: tuple[str, ...], base: Path) -> None:
         """`what` names the mapping in messages; relative paths are taken from `base`."""
         self._value, self._what, self._base = value, what, base
         self._content = value.mapping(what)
@@ -33,7 +33,7 @@ class Fields:
     def __contains__(self, key: str) -> bool:
         return key in self._content and self._content[key].content is not None
 
-    def at(self, key: str) -> Value:
+    def at(self, key: str) -> YamlValue:
         """What stands under `key`; it must be there."""
         if key not in self:
             self._value.refuse(f"{self._what} has no {key}", f"{key}: ...")
@@ -63,7 +63,7 @@ class Fields:
             return default
         found = self._content[key].content
         if found not in words:
-            self.refuse(key, f"{key} is {_short(found)}, not one of {', '.join(words)}", f"{key}: {words[0]}")
+            self.refuse(key, f"{key} is {_shown(found)}, not one of {', '.join(words)}", f"{key}: {words[0]}")
         return str(found)
 
     def flag(self, key: str, default: bool) -> bool:
@@ -82,7 +82,7 @@ class Fields:
         if isinstance(found, bool) or not isinstance(found, int) or not least <= found <= most:
             self.refuse(
                 key,
-                f"{key} is {_short(found)}, not a whole number from {least} to {most}",
+                f"{key} is {_shown(found)}, not a whole number from {least} to {most}",
                 f"{key}: {default}",
             )
         return found
@@ -94,7 +94,7 @@ class Fields:
         found = self._content[key].content
         if isinstance(found, bool) or not isinstance(found, (int, float)) or not least <= found <= most:
             self.refuse(
-                key, f"{key} is {_short(found)}, not a number from {least} to {most}", f"{key}: {default}"
+                key, f"{key} is {_shown(found)}, not a number from {least} to {most}", f"{key}: {default}"
             )
         return float(found)
 
@@ -110,7 +110,7 @@ class Fields:
             value = float(match[1]) * _SECONDS[match[2] or ""]
         if not 0 < value <= MOST_SECONDS:
             self.refuse(
-                key, f"{key} is {_short(found)}, not a time between 0 and 7 days", f"{key}: 600  # seconds"
+                key, f"{key} is {_shown(found)}, not a time between 0 and 7 days", f"{key}: 600  # seconds"
             )
         return value
 
@@ -139,7 +139,7 @@ class Fields:
             except ValueError as error:
                 self.refuse(key, f"{key}: {error}", f"{key}: [python, bench.py]")
         else:
-            words = tuple(_word(item, key) for item in self._list(key))
+            words = tuple(_command_word(item, key) for item in self._list(key))
         if not words or not words[0].strip():
             self.refuse(key, f"{key} is empty", f"{key}: [python, bench.py]")
         if any("\0" in word for word in words):
@@ -155,7 +155,7 @@ class Fields:
             return tuple(part.strip() for part in content.split(",") if part.strip())
         return tuple(item.text(f"each of {key}") for item in self._list(key))
 
-    def items(self, key: str) -> list[Value]:
+    def items(self, key: str) -> list[YamlValue]:
         """A list of anything."""
         return self._list(key) if key in self else []
 
@@ -172,20 +172,20 @@ class Fields:
             found[name] = str(item.content)
         return found
 
-    def _list(self, key: str) -> list[Value]:
+    def _list(self, key: str) -> list[YamlValue]:
         value = self._content[key]
         if not isinstance(value.content, list):
             self.refuse(key, f"{key} must be a list", f"{key}: [...]")
         return value.content
 
 
-def _word(item: Value, key: str) -> str:
+def _command_word(item: YamlValue, key: str) -> str:
     if isinstance(item.content, bool) or not isinstance(item.content, (str, int, float)):
         item.refuse(f"each word of {key} must be text", f'{key}: [python, bench.py, "--flag"]')
     return str(item.content)
 
 
-def _short(value: object) -> str:
+def _shown(value: object) -> str:
     if isinstance(value, (list, dict)):
         return "a list" if isinstance(value, list) else "a mapping"
     text = repr(value)

@@ -1,4 +1,7 @@
-"""What tonight's run of one workload means, held against its own past: every metric decided, the worst on top."""
+"""What tonight's run of one workload means, held against its own past: every metric decided, the worst on top.
+
+Why it changed: tonight's run beside the last good one, as far as the counters of both tell.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +24,14 @@ from profkit.core.types import (
     Verdict,
     WorkloadOutcome,
 )
-from profkit.regression.detection.confirmation import Confirmation, ConfirmWord
+from profkit.regression.detection.confirm import Confirmation, decided_words
 from profkit.regression.detection.decide import decide
-from profkit.regression.history import History
-from profkit.regression.nightly.config import CASES, OVER_SHAPES, Anchor, WorkloadSpec
-from profkit.regression.nightly.one_run import Ending
-from profkit.regression.nightly.rounds import Wanted
-from profkit.regression.nightly.state import Done
-from profkit.regression.nightly.tell import ORDER, TARGET, worst
+from profkit.regression.history import History, HistoryFilter
+from profkit.regression.nightly.config import CASES, SHAPES_MEAN, Anchor, WorkloadSpec
+from profkit.regression.nightly.outcome import OUTCOME_ORDER, TARGET, worst_outcome
+from profkit.regression.nightly.profile_process import Ending
+from profkit.regression.nightly.rerun import MetricScope
+from profkit.regression.nightly.session import WorkloadState
 
 CODES: dict[Ending, str] = {
     "done": "measured",
@@ -40,15 +43,14 @@ CODES: dict[Ending, str] = {
     "profkit-failed": "profkit-failed",
     "absent": "not-measured",
 }
-_WORDS: dict[str, ConfirmWord] = {"different": "different", "same": "same", "ambiguous": "ambiguous"}
 SCOPES = ("run", "region")  # a kernel's own values explain; there are hundreds of them
 MANY = 12  # metrics from which reading all at once is faster than each by its name
 # Fields that say what was done or how it was measured: where one of these is another, the work is another.
-_WORK = ("workload.", "mode.")
+_WORK_FIELDS = ("workload.", "mode.")
 
 
 @dataclass
-class Past:
+class WorkloadPast:
     """The history of one workload, up to tonight's run `entry` and with it."""
 
     spec: WorkloadSpec
@@ -59,14 +61,13 @@ class Past:
     words: Mapping[SeriesKey, Mapping[str, str]] = field(default_factory=dict)
 
     def outcomes(
-        self, anchor: Anchor, tonight: Mapping[Wanted, Confirmation] | None = None
+        self, anchor: Anchor, tonight: Mapping[MetricScope, Confirmation] | None = None
     ) -> list[MetricOutcome]:
         """Every metric decided; `tonight` has the re-runs of this night."""
         found = []
         for series in self.series:
             rule = self.spec.rule(series.key.metric, series.key.scope)
-            told = self.words.get(series.key, {})
-            words = {entry: _WORDS[word] for entry, word in told.items() if word in _WORDS}
+            words = decided_words(self.words.get(series.key, {}))
             outcome = decide(series, rule, self.accepted, words, anchor.commit or anchor.date)
             again = (tonight or {}).get((series.key.metric, series.key.scope))
             if again is not None and again.change is not None:
@@ -86,21 +87,23 @@ class Past:
         return before[-1] if before else None
 
 
-def past_of(history: History, spec: WorkloadSpec, run: str | None) -> Past | None:
+def past_of(history: History, spec: WorkloadSpec, run: str | None) -> WorkloadPast | None:
     """What the history tells of a workload up to the run of this id, and nothing of later ones; None without it."""
     if run is None:
         return None
-    known = history.entries(workload=spec.name)
+    known = history.entries(HistoryFilter(spec.name))
     entry = next((e for e in reversed(known) if e.id == run), None)
     if entry is None:
         return None
-    entries = _until([e for e in known if e.backend == entry.backend], entry)
-    changes = (*history.accepted(spec.name), *other_work(entries))
-    series = tuple(cut for one in _series(history, spec, entry) if (cut := _cut(one, entry.id)) is not None)
-    return Past(spec, entry, series, changes, entries, history.confirmed(spec.name))
+    entries = _entries_until([e for e in known if e.backend == entry.backend], entry)
+    changes = (*history.accepted(spec.name), *changes_of_work(entries))
+    series = tuple(
+        cut for one in _series(history, spec, entry) if (cut := _series_until(one, entry.id)) is not None
+    )
+    return WorkloadPast(spec, entry, series, changes, entries, history.confirmed(spec.name))
 
 
-def other_work(entries: Sequence[Entry]) -> list[Accepted]:
+def changes_of_work(entries: Sequence[Entry]) -> list[Accepted]:
     """An epoch for every run that did other work than the one before it: other arguments, sizes, cache mode.
 
     Only fields that both tell, and that decide whether two runs may be compared at all.
@@ -110,17 +113,23 @@ def other_work(entries: Sequence[Entry]) -> list[Accepted]:
     for entry in entries:
         if not entry.valid:
             continue
-        now = {f.name: f.value for f in entry.features if _decides(f) and f.value is not None}
+        now = {f.name: f.value for f in entry.features if _says_what_was_done(f) and f.value is not None}
         differing = [name for name, value in now.items() if name in before and before[name] != value]
         if differing:
-            told = ", ".join(f"{name} {_short(before[name])} → {_short(now[name])}" for name in differing[:3])
+            told = ", ".join(
+                f"{name} {_shortened(before[name])} → {_shortened(now[name])}" for name in differing[:3]
+            )
             found.append(Accepted(entry.workload, entry.started, f"other work: {told}", by="profkit"))
         before |= now
     return found
 
 
-def judged(
-    spec: WorkloadSpec, done: Done, entry: Entry | None, outcomes: Sequence[MetricOutcome], folder: Path
+def judge_workload(
+    spec: WorkloadSpec,
+    done: WorkloadState,
+    entry: Entry | None,
+    outcomes: Sequence[MetricOutcome],
+    folder: Path,
 ) -> WorkloadOutcome:
     """The workload as a whole: what kept it from being measured, else the worst of what gates, else its targets."""
     bare = WorkloadOutcome(
@@ -131,7 +140,7 @@ def judged(
         reason=done.reason or "it was not measured",
         run=done.run,
         seconds=done.seconds,
-        metrics=tuple(sorted(outcomes, key=lambda m: (not m.gates, ORDER.index(m.outcome)))),
+        metrics=tuple(sorted(outcomes, key=lambda m: (not m.gates, OUTCOME_ORDER.index(m.outcome)))),
         fix=done.fix,
         ending=done.ending,
         log=done.log,
@@ -142,16 +151,16 @@ def judged(
         return replace(
             bare, outcome="invalid", code="not-valid", reason=entry.reason or "it is not valid", metrics=()
         )
-    metrics = [*bare.metrics, *_absent(spec, outcomes)]
+    metrics = [*bare.metrics, *_missing_gates(spec, outcomes)]
     gating = [m for m in metrics if m.gates]
-    first = min(gating, key=lambda m: ORDER.index(m.outcome), default=None)
+    first = min(gating, key=lambda m: OUTCOME_ORDER.index(m.outcome), default=None)
     whole = replace(bare, metrics=tuple(metrics))
     if first is None:
         return replace(
             whole, code="nothing-gates", reason="none of its metrics was measured that could decide"
         )
-    word = worst([m.outcome for m in gating])
-    whole = replace(whole, outcome=word, code=first.code, reason=_reason(first, gating))
+    word = worst_outcome([m.outcome for m in gating])
+    whole = replace(whole, outcome=word, code=first.code, reason=_workload_reason(first, gating))
     verdicts = _verdicts(spec, done, folder)
     whole = replace(whole, verdicts=verdicts)
     failed = [v for v in verdicts if v.verdict == "fail"]
@@ -161,17 +170,17 @@ def judged(
     return whole
 
 
-def _reason(first: MetricOutcome, gating: Sequence[MetricOutcome]) -> str:
+def _workload_reason(first: MetricOutcome, gating: Sequence[MetricOutcome]) -> str:
     where = f" of {first.scope.name}" if first.scope.name else ""
     more = sum(m.outcome == first.outcome for m in gating) - 1
     others = f" (and {more} more)" if more and first.outcome != "pass" else ""
     return f"{first.metric}{where}: {first.reason}{others}"
 
 
-def _absent(spec: WorkloadSpec, outcomes: Sequence[MetricOutcome]) -> list[MetricOutcome]:
+def _missing_gates(spec: WorkloadSpec, outcomes: Sequence[MetricOutcome]) -> list[MetricOutcome]:
     """What was declared and is not there: never green."""
     there = {m.metric for m in outcomes}
-    there |= {CASES} if OVER_SHAPES in there else set()
+    there |= {CASES} if SHAPES_MEAN in there else set()
     return [
         MetricOutcome(
             name, "missing", "not-measured", "declared under gates, and not measured tonight", gates=True
@@ -181,7 +190,7 @@ def _absent(spec: WorkloadSpec, outcomes: Sequence[MetricOutcome]) -> list[Metri
     ]
 
 
-def _verdicts(spec: WorkloadSpec, done: Done, folder: Path) -> tuple[Verdict, ...]:
+def _verdicts(spec: WorkloadSpec, done: WorkloadState, folder: Path) -> tuple[Verdict, ...]:
     """The verdicts on what the workload's own file of targets names; the defaults of a backend gate no night."""
     if spec.targets is None or done.run is None:
         return ()
@@ -199,30 +208,30 @@ def _verdicts(spec: WorkloadSpec, done: Done, folder: Path) -> tuple[Verdict, ..
 
 def _series(history: History, spec: WorkloadSpec, entry: Entry) -> list[Series]:
     """What gates or is watched, of the run and its regions; read by name, since a history may hold hundreds more."""
-    names = _names(spec)
+    names = _metric_names(spec)
     found: list[Series] = []
     if len(names) > MANY:
-        found += history.series(workload=spec.name, backend=entry.backend, samples=False)
+        found += history.series(HistoryFilter(spec.name, entry.backend), samples=False)
     for name in names if len(names) <= MANY else ():
-        found += history.series(workload=spec.name, backend=entry.backend, metric=name, samples=False)
-    wanted = [s for s in found if s.key.scope.kind in SCOPES and _wanted(spec, s)]
-    if any(s.key.metric == OVER_SHAPES for s in wanted):
+        found += history.series(HistoryFilter(spec.name, entry.backend, name), samples=False)
+    wanted = [s for s in found if s.key.scope.kind in SCOPES and _is_wanted(spec, s)]
+    if any(s.key.metric == SHAPES_MEAN for s in wanted):
         return [s for s in wanted if s.key.metric != CASES]
     return wanted
 
 
-def _names(spec: WorkloadSpec) -> list[str]:
+def _metric_names(spec: WorkloadSpec) -> list[str]:
     known = [one.name for one in all_metrics()]
     gating = [name for name in known if spec.rule(name, RUN).gates]
     return list(dict.fromkeys((*spec.declared, *gating, *spec.watches)))
 
 
-def _wanted(spec: WorkloadSpec, series: Series) -> bool:
+def _is_wanted(spec: WorkloadSpec, series: Series) -> bool:
     name = series.key.metric
     return name in spec.watches or spec.rule(name, series.key.scope).gates
 
 
-def _cut(series: Series, entry: str) -> Series | None:
+def _series_until(series: Series, entry: str) -> Series | None:
     """The series up to the point of this run; None where it has none."""
     for index in range(len(series.points) - 1, -1, -1):
         if series.points[index].entry == entry:
@@ -230,14 +239,33 @@ def _cut(series: Series, entry: str) -> Series | None:
     return None
 
 
-def _until(entries: Sequence[Entry], entry: Entry) -> tuple[Entry, ...]:
+def _entries_until(entries: Sequence[Entry], entry: Entry) -> tuple[Entry, ...]:
     ids = [e.id for e in entries]
     return tuple(entries[: ids.index(entry.id) + 1]) if entry.id in ids else tuple(entries)
 
 
-def _decides(feature: Feature) -> bool:
-    return feature.tier == "must" and feature.name.startswith(_WORK)
+def _says_what_was_done(feature: Feature) -> bool:
+    return feature.tier == "must" and feature.name.startswith(_WORK_FIELDS)
 
 
-def _short(text: str) -> str:
+def _shortened(text: str) -> str:
     return text if len(text) <= 40 else text[:39] + "…"
+
+
+def with_causes(workload: WorkloadOutcome, past: WorkloadPast) -> WorkloadOutcome:
+    """The workload with its comparison, where it changed and both runs can be read; else as it is, with why."""
+    moved = [m for m in workload.metrics if m.gates and m.outcome in ("regressed", "ambiguous", "improved")]
+    if not moved or past.entry.path is None:
+        return workload
+    good = past.good(moved[0])
+    if good is None or good.path is None:
+        return workload
+    from profkit.regression.compare import CompareOptions, compare  # here: a quiet night compares nothing
+
+    try:
+        baseline, candidate = read_run(Path(good.path)), read_run(Path(past.entry.path))
+        comparison = compare(baseline, candidate, CompareOptions(paths=(good.path, past.entry.path)))
+    except ProfkitError as fault:
+        note = f"no causes: the last good night's run cannot be held beside this one ({fault.message})"
+        return replace(workload, notes=(*workload.notes, note))
+    return replace(workload, comparison=comparison)

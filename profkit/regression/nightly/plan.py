@@ -12,19 +12,19 @@ from profkit.core.codec import plain
 from profkit.core.errors import ProfkitError
 from profkit.core.types import NightPlan, PlannedWorkload
 from profkit.regression.nightly.config import NightConfig, WorkloadSpec
-from profkit.regression.nightly.one_run import plan_once
-from profkit.regression.nightly.state import State, read_state
+from profkit.regression.nightly.profile_process import plan_once
+from profkit.regression.nightly.session import NightState, read_state
 
 PLAN_SCHEMA = "profkit.night-plan/1"
 LOOKED = 30  # nights back that are asked how long a workload took
 
 
-def plan_of(config: NightConfig, specs: Sequence[WorkloadSpec], nights: Path) -> NightPlan:
+def plan_night(config: NightConfig, specs: Sequence[WorkloadSpec], nights: Path) -> NightPlan:
     """The night as it would be; a workload that cannot be planned says why and costs the others nothing."""
-    past = _states(nights)
+    past = _recent_states(nights)
     confirm = config.confirm.budget if config.confirm.enabled else 0.0
     calibrate = config.calibrate.budget * min(config.calibrate.workloads, len(specs))
-    planned = tuple(_one(spec, past) for spec in specs)
+    planned = tuple(_plan_workload(spec, past) for spec in specs)
     most = sum(w.most for w in planned) + confirm * len(planned) + calibrate
     usual = [w.usual for w in planned if w.usual is not None]
     return NightPlan(
@@ -39,10 +39,14 @@ def plan_of(config: NightConfig, specs: Sequence[WorkloadSpec], nights: Path) ->
     )
 
 
-def _one(spec: WorkloadSpec, past: Sequence[State]) -> PlannedWorkload:
+def _plan_workload(spec: WorkloadSpec, past: Sequence[NightState]) -> PlannedWorkload:
     usual = next((s.done[spec.name].seconds for s in past if s.done.get(spec.name) is not None), None)
     document, fault = plan_once(spec)
-    told = [one for one in _list(document.get("passes")) if isinstance(one, dict) and not one.get("skipped")]
+    told = [
+        one
+        for one in _list_or_empty(document.get("passes"))
+        if isinstance(one, dict) and not one.get("skipped")
+    ]
     costs = [one.get("cost") for one in told]
     numbers = [float(cost) for cost in costs if isinstance(cost, (int, float))]
     return PlannedWorkload(
@@ -60,18 +64,18 @@ def _one(spec: WorkloadSpec, past: Sequence[State]) -> PlannedWorkload:
     )
 
 
-def to_text(plan: NightPlan) -> str:
+def plan_to_text(plan: NightPlan) -> str:
     """As one JSON document, schema `profkit.night-plan/1`."""
     body = plain(plan)
     assert isinstance(body, dict)
     return json.dumps({"schema": PLAN_SCHEMA, **body}, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
 
 
-def _list(value: Any) -> list[Any]:
+def _list_or_empty(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _states(nights: Path) -> list[State]:
+def _recent_states(nights: Path) -> list[NightState]:
     """The last nights, the newest first; what cannot be read is passed over."""
     found = []
     with contextlib.suppress(OSError):

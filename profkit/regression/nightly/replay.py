@@ -18,18 +18,31 @@ from profkit.core.run_folder import FILE_NAME, clean_name, is_run, read_run
 from profkit.core.signals import interruptible
 from profkit.core.types import Entry, Night
 from profkit.regression.history import History, entry_of, open_history
-from profkit.regression.history.times import iso, stamp
 from profkit.regression.nightly.config import NightConfig
-from profkit.regression.nightly.measure import Sitting, judged
-from profkit.regression.nightly.rerun import FOLDERS as RERUNS
-from profkit.regression.nightly.state import Done, State, alone, read_state, write_state
-from profkit.regression.nightly.story import NIGHTS, Wish, chosen, finish, tell
+from profkit.regression.nightly.rerun import RERUN_FOLDERS as RERUNS
+from profkit.regression.nightly.session import (
+    NightSession,
+    NightState,
+    WorkloadState,
+    nightly_lock,
+    read_state,
+    with_validity,
+    write_state,
+)
+from profkit.regression.nightly.workflow import (
+    NIGHTS,
+    NightOptions,
+    choose_workloads,
+    decide_night,
+    finish_night,
+)
+from profkit.regression.times import iso_time, microseconds
 
 MOST_DEPTH = 6  # folders below one that was given: a year of nights is four deep
 
 
 @dataclass(frozen=True)
-class Recorded:
+class RecordedRun:
     """One run that was found: where, what a history keeps of it, and how many seconds its passes took."""
 
     path: Path
@@ -39,19 +52,17 @@ class Recorded:
     seconds: float
 
 
-def replay(
-    config: NightConfig, wish: Wish, folders: Sequence[Path], progress: Progress
-) -> tuple[list[Night], Path]:
+def replay_nights(config: NightConfig, options: NightOptions, progress: Progress) -> tuple[list[Night], Path]:
     """Every night of these runs decided in turn; the nights, and the folder of the last one.
 
-    A night is a UTC day of the runs, or the one that `wish.night` names for all of them. Nothing is profiled, so
+    A night is a UTC day of the runs, or the one that `options.night` names for all of them. Nothing is profiled, so
     nothing is confirmed in the same night: further nights decide. Of several runs of one workload in one night the
     last one counts, and all are stored. Raises UsageError where no run is found, Interrupted after a Ctrl-C.
     """
-    specs = chosen(config, wish.only)
-    found, troubles = recorded(folders, progress)
+    specs = choose_workloads(config, options.only)
+    found, troubles = find_runs(options.runs, progress)
     if not found:
-        places = ", ".join(str(folder) for folder in folders)
+        places = ", ".join(str(folder) for folder in options.runs)
         raise UsageError(
             f"no run was found in {places}" + (f" ({troubles[0]})" if troubles else ""),
             "--runs FOLDER, with run.json below it",
@@ -68,20 +79,20 @@ def replay(
             f"workloads: [{{name: {strangers[0]}}}]",
         )
     ours = [one for one in found if one.entry.workload in {s.name for s in specs}]
-    by_night: dict[str, list[Recorded]] = {}
+    by_night: dict[str, list[RecordedRun]] = {}
     for one in sorted(ours, key=lambda r: (r.entry.started, str(r.path))):
-        by_night.setdefault(wish.night or one.entry.started[:10], []).append(one)
-    without = {} if wish.night else _gaps(list(by_night))
+        by_night.setdefault(options.night or one.entry.started[:10], []).append(one)
+    without = {} if options.night else _missing_days(list(by_night))
     nights: list[Night] = []
     folder = config.output
-    with interruptible(), alone(config.output), open_history(config.history) as history:
+    with interruptible(), nightly_lock(config.output), open_history(config.history) as history:
         for change in config.accepted:
             history.accept(change)
         for number, (id, runs) in enumerate(by_night.items(), 1):
             progress.begin(f"night {id}", f"{number} of {len(by_night)}")
             told = [*without.get(id, ()), *(notes if number == len(by_night) else ())]
             try:
-                night, folder = _night(config, wish, history, id, runs, told)
+                night, folder = _replay_night(config, options, history, id, runs, told)
             except KeyboardInterrupt:
                 raise Interrupted(f"interrupted after {len(nights)} of {len(by_night)} nights") from None
             nights.append(night)
@@ -89,7 +100,7 @@ def replay(
     return nights, folder
 
 
-def _gaps(days: Sequence[str]) -> dict[str, list[str]]:
+def _missing_days(days: Sequence[str]) -> dict[str, list[str]]:
     """By the first day after it what is said of days without any run; nothing where most nights are not each day's."""
     dates = [date.fromisoformat(day) for day in days]
     found = {}
@@ -102,33 +113,35 @@ def _gaps(days: Sequence[str]) -> dict[str, list[str]]:
     return found
 
 
-def recorded(folders: Sequence[Path], progress: Progress) -> tuple[list[Recorded], list[str]]:
+def find_runs(folders: Sequence[Path], progress: Progress) -> tuple[list[RecordedRun], list[str]]:
     """Every run below these folders, and what is wrong with those that cannot be read."""
-    found: dict[str, Recorded] = {}
+    found: dict[str, RecordedRun] = {}
     troubles = []
     progress.begin("runs", "reading what was recorded")
     start = time.monotonic()
     for folder in folders:
         if not folder.exists():
             raise UsageError(f"there is no folder {folder}", "--runs FOLDER")
-        for path in _files(folder, MOST_DEPTH):
+        for path in _run_files(folder, MOST_DEPTH):
             progress.tick(time.monotonic() - start)
             try:
                 document = read_run(path)
                 where = path.parent if path.name == FILE_NAME else path
-                entry = judged(entry_of(document, path=str(where.absolute())), document)
-                entry = replace(entry, started=iso(stamp(entry.started)))  # in UTC: the order, and the day
+                entry = with_validity(entry_of(document, path=str(where.absolute())), document)
+                entry = replace(
+                    entry, started=iso_time(microseconds(entry.started))
+                )  # in UTC: the order, and the day
             except ProfkitError as fault:
                 told = fault.message
                 troubles.append(told if str(path) in told else f"cannot take {path}: {told}")
                 continue
             seconds = sum(done.seconds for done in document.passes if done.seconds is not None)
-            found.setdefault(entry.id, Recorded(where, entry, document.state, document.failure, seconds))
+            found.setdefault(entry.id, RecordedRun(where, entry, document.state, document.failure, seconds))
     progress.end(f"{len(found)} found" + (f", {len(troubles)} not readable" if troubles else ""))
     return list(found.values()), troubles
 
 
-def _files(folder: Path, depth: int) -> list[Path]:
+def _run_files(folder: Path, depth: int) -> list[Path]:
     """The run documents below a folder, one that is given itself included; links are not followed."""
     if folder.is_file():
         return [folder]
@@ -143,39 +156,44 @@ def _files(folder: Path, depth: int) -> list[Path]:
         if path.name in RERUNS:
             continue
         if path.is_dir() and not path.is_symlink() and depth > 0:
-            found += _files(path, depth - 1)
+            found += _run_files(path, depth - 1)
         elif path.suffix == ".json" and is_run(path):
             found.append(path)
     return found
 
 
-def _night(
-    config: NightConfig, wish: Wish, history: History, id: str, runs: Sequence[Recorded], notes: Sequence[str]
+def _replay_night(
+    config: NightConfig,
+    options: NightOptions,
+    history: History,
+    id: str,
+    runs: Sequence[RecordedRun],
+    notes: Sequence[str],
 ) -> tuple[Night, Path]:
     """One night of recorded runs, stored, decided and reported."""
     name = clean_name(id)
     folder = (config.output / NIGHTS / name).absolute()
     commit = next((r.entry.commit for r in runs if r.entry.commit is not None), None)
-    state = read_state(folder) or State(name, runs[0].entry.started, commit)
+    state = read_state(folder) or NightState(name, runs[0].entry.started, commit)
     for one in runs:
         entry = replace(one.entry, night=one.entry.night or name)
         history.add(entry)
-        state = state.with_done(entry.workload, _done(one, entry))
+        state = state.with_done(entry.workload, _state_of_run(one, entry))
     write_state(folder, state)
     from profkit.core.progress import Silent
 
-    sitting = Sitting(config, folder, state, history, Silent(), time.monotonic(), list(notes))
-    specs = chosen(config, wish.only)
-    night = tell(sitting, specs, {}, interrupted=False, strict=wish.strict)
-    return finish(sitting, night, strict=wish.strict), folder
+    sitting = NightSession(config, folder, state, history, Silent(), time.monotonic(), list(notes))
+    specs = choose_workloads(config, options.only)
+    night = decide_night(sitting, specs, {}, interrupted=False, strict=options.strict)
+    return finish_night(sitting, night, strict=options.strict), folder
 
 
-def _done(one: Recorded, entry: Entry) -> Done:
+def _state_of_run(one: RecordedRun, entry: Entry) -> WorkloadState:
     if one.state == "failed":
-        return Done("workload-failed", one.failure or "the workload failed", entry=entry.id)
+        return WorkloadState("workload-failed", one.failure or "the workload failed", entry=entry.id)
     if one.state != "complete":
-        return Done("died", f"the run is {one.state}", entry=entry.id)
-    return Done("done", entry=entry.id, seconds=one.seconds)
+        return WorkloadState("died", f"the run is {one.state}", entry=entry.id)
+    return WorkloadState("done", entry=entry.id, seconds=one.seconds)
 
 
 def worst_code(nights: Sequence[Night]) -> int:

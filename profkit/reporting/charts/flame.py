@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from profkit.analysis.stacks.flame import Flame
+from profkit.analysis.stacks.files import Flame
 from profkit.core.formatting import quantity
 from profkit.core.types import Json
 from profkit.reporting.plain_text import harmless

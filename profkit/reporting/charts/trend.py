@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from profkit.analysis.metrics import metric
-from profkit.analysis.metrics.catalogue import nearest
+from profkit.analysis.metrics.catalogue import nearest_metric
 from profkit.core.formatting import figures, percent, plural, quantity
 from profkit.core.types import ChangePoint, Point, Trend
-from profkit.core.types.history import EpochCause
+from profkit.core.types.history import SegmentCause
 from profkit.reporting.charts.axes import Box, box_for, x_axis, y_axis
 from profkit.reporting.charts.dates import date_ticks, in_order
 from profkit.reporting.charts.reading import reader
@@ -23,7 +23,7 @@ COLUMNS = 120  # edges of an area: finer is no longer seen
 BEYOND = (
     3.0  # times the range of the values: an interval that reaches further is cut, or it would be all there is
 )
-CAUSES: dict[EpochCause, str] = {"begin": "begin", "machine": "other machine", "accepted": "accepted"}
+CAUSES: dict[SegmentCause, str] = {"begin": "begin", "machine": "other machine", "accepted": "accepted"}
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def trend_chart(trend: Trend, band: tuple[float, float] | None = None, title: st
 
 def _title(trend: Trend) -> str:
     key = trend.series.key
-    what = metric(key.metric).title if nearest(key.metric) == key.metric else key.metric
+    what = metric(key.metric).title if nearest_metric(key.metric) == key.metric else key.metric
     where = f" of {key.scope.name}" if key.scope.name and key.scope.name != key.workload else ""
     return f"{what}{where}, {key.workload}" if key.workload else f"{what}{where}"
 

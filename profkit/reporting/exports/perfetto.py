@@ -52,7 +52,7 @@ def _line_for(document: RunDocument) -> str:
 
 
 def _of_nsys(path: Path, progress: Progress) -> Iterator[str]:
-    from profkit.profilers.nsys.recording import open_recording
+    from profkit.profilers.nsys.sqlite import open_recording
 
     progress.begin("time line", str(path))
     reached = 0
@@ -69,7 +69,7 @@ def _of_nsys(path: Path, progress: Progress) -> Iterator[str]:
 
 
 def _of_xctrace(path: Path, noted: Sequence[Path], progress: Progress) -> Iterator[str]:
-    from profkit.analysis.timeline.marks import written
+    from profkit.analysis.timeline.trace_events import mark_events
     from profkit.profilers.xctrace.time_line import open_time_line
     from profkit.runtime.passes.read_records import read_record
 
@@ -81,7 +81,7 @@ def _of_xctrace(path: Path, noted: Sequence[Path], progress: Progress) -> Iterat
 
     def pieces() -> Iterator[str]:
         progress.begin("time line", str(path))
-        yield from written(marks, "xctrace", lambda events: progress.note(f"{events:,} events"))
+        yield from mark_events(marks, "xctrace", lambda events: progress.note(f"{events:,} events"))
         progress.end("written")
 
     return pieces()

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from profkit.analysis.stacks.speedscope import write_speedscope
+from profkit.analysis.stacks.files import write_speedscope
 from profkit.core.errors import UsageError
 from profkit.core.progress import Progress
 from profkit.core.types import Frame, GpuTrace, Profile, RunDocument, Stacks

@@ -10,17 +10,16 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from profkit.analysis.metrics import metric
-from profkit.analysis.stacks.flame import flame_of
-from profkit.analysis.summaries.distribution import spread_of
+from profkit.analysis.stacks.files import flame_of
+from profkit.analysis.summaries.cpu import is_sampled
+from profkit.analysis.summaries.gpu_kernels import limiters_clause, occupancy_limiters
+from profkit.analysis.summaries.gpu_time import TimeBreakdown, time_breakdowns
 from profkit.analysis.summaries.kernels import KernelRow
-from profkit.analysis.summaries.occupancy import holding, limiters
-from profkit.analysis.summaries.pick import best, main_scopes
+from profkit.analysis.summaries.metal_time import metal_time_breakdowns
 from profkit.analysis.summaries.python import CUMULATIVE, OWN
-from profkit.analysis.summaries.roofline_points import left_out, roofline_of
-from profkit.analysis.summaries.tables import where
-from profkit.analysis.summaries.trace import is_traced
-from profkit.analysis.summaries.where_metal import where_metal_goes
-from profkit.analysis.summaries.where_time import Whole, where_time_goes
+from profkit.analysis.summaries.readings import best_reading, function_place, main_scopes
+from profkit.analysis.summaries.roofline_points import kernels_left_out, roofline_of
+from profkit.analysis.summaries.time import distribution_of
 from profkit.core.formatting import percent, plural, quantity
 from profkit.core.types import Hotspot, Profile, Reading, RunDocument, Scope, Summary
 from profkit.reporting.chart_blocks import (
@@ -117,8 +116,8 @@ def _fix_in_notes(summary: Summary) -> str | None:
 
 def time_section(document: RunDocument, kernels: Sequence[KernelRow]) -> Section | None:
     """Where the time goes: a bar for each whole that is known; why there is none where a trace was to tell it."""
-    wholes = where_metal_goes(document.metal) if document.metal is not None else ()
-    wholes += where_time_goes(document, kernels)
+    wholes = metal_time_breakdowns(document.metal) if document.metal is not None else ()
+    wholes += time_breakdowns(document, kernels)
     charts: list[Block] = [_whole(whole) for whole in wholes]
     if document.trace is not None and document.trace.device_busy:
         charts.append(_devices(document.trace.device_busy))
@@ -131,7 +130,7 @@ def time_section(document: RunDocument, kernels: Sequence[KernelRow]) -> Section
     return without_chart("where-time", "Where time goes", summary.headline, _fix_in_notes(summary))
 
 
-def _whole(whole: Whole) -> StackedBar:
+def _whole(whole: TimeBreakdown) -> StackedBar:
     title = f"{whole.title} ({quantity(whole.seconds, 's')})" if whole.seconds else whole.title
     told = "; ".join(f"{one.name} {percent(100 * one.share)} %" for one in whole.parts[:12])
     pieces = (
@@ -158,7 +157,7 @@ def _devices(busy: Sequence[float]) -> Bars:
 def timing_section(document: RunDocument) -> Section | None:
     """How the timed samples lie: a histogram and their order for each timing."""
     summary = summary_of(document, "time")
-    spreads = [spread for timing in document.timings if (spread := spread_of(timing)) is not None]
+    spreads = [spread for timing in document.timings if (spread := distribution_of(timing)) is not None]
     if spreads:
         charts = [Distribution(one, ordered) for one in spreads[:_TIMINGS] for ordered in (False, True)]
         more = len(spreads) - _TIMINGS
@@ -196,7 +195,7 @@ def roofline_section(document: RunDocument, kernels: Sequence[KernelRow]) -> Sec
     if summary is not None:
         return without_chart("roofline", "Roofline", headline, _fix_of(summary))
     if kernels:
-        why = left_out(kernels)[0]
+        why = kernels_left_out(kernels)[0]
         words = f"No kernel can be placed under the roofline. {why.first}: {why.reason}."
         return Section("Roofline", (NoChart(words, fix),), anchor="roofline", repeats=True)
     return None
@@ -226,7 +225,7 @@ def _occupancy(document: RunDocument, row: KernelRow) -> Bar:
     parts += [f"of {percent(most)} %"] if most is not None else []
     words = " ".join(parts)
     share = f" ({percent(100 * row.share)} % of the GPU time)" if row.share is not None else ""
-    why = holding(limiters(row))
+    why = limiters_clause(occupancy_limiters(row))
     reading = row.readings.get("occupancy.achieved")
     return Bar(
         row.label,
@@ -273,7 +272,7 @@ def _level_readings(
         ]
     scopes = main_scopes(document)
     names = (*_LEVELS, *_MISSES, *(rate for rate, _ in _LEVELS.values() if rate))
-    known = {name: best(document.readings, name, scopes) for name in names}
+    known = {name: best_reading(document.readings, name, scopes) for name in names}
     return [("", {name: reading for name, reading in known.items() if reading is not None})]
 
 
@@ -335,7 +334,7 @@ def flame_section(document: RunDocument, extras: Extras) -> Section | None:
         graphs = tuple(Charts((FlameGraph(flame),), repeats=True) for flame in flames[:_FLAMES])
         return Section(title, graphs, headline, anchor=anchor, repeats=True)
     timed = document.trace is not None and document.trace.span is not None
-    if is_metal(document) and any(is_traced(profile) for profile in document.profiles):
+    if is_metal(document) and any(is_sampled(profile) for profile in document.profiles):
         return None  # it was sampled, and the page of a run folder without its stacks has its hot spots alone
     if document.backend != "cpu" and (document.plan is not None or timed):
         headline = "Stacks are sampled of a program on the CPU, and this run was on the GPU."
@@ -389,8 +388,8 @@ def _function(spot: Hotspot, profile: Profile, value: float) -> Bar:
     share = f", {percent(100 * value / profile.total)} %" if profile.total > 0 else ""
     total = f", with callees {quantity(spot.total, profile.unit)}" if spot.total is not None else ""
     calls = f", {plural(spot.calls, 'call')}" if spot.calls is not None else ""
-    told = f"{where(spot)}: own {quantity(spot.own, profile.unit)}{total}{calls}"
-    return Bar(where(spot), spot.own, f"{quantity(value, profile.unit)}{share}", told, spot.total)
+    told = f"{function_place(spot)}: own {quantity(spot.own, profile.unit)}{total}{calls}"
+    return Bar(function_place(spot), spot.own, f"{quantity(value, profile.unit)}{share}", told, spot.total)
 
 
 # ---------------------------------------------------------------- memory
@@ -415,7 +414,7 @@ def _peaks(document: RunDocument) -> list[Block]:
     scopes = main_scopes(document)
     bars = []
     for name in _PEAKS:
-        reading = best(document.readings, name, scopes)
+        reading = best_reading(document.readings, name, scopes)
         if reading is not None and reading.value is not None:
             title, words = metric(name).title, quantity(reading.value, reading.unit)
             bars.append(Bar(title, reading.value, words, f"{title}: {words}", source=footnote_of(reading)))

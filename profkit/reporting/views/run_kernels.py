@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from profkit.analysis.kernel_names import shape
 from profkit.analysis.metrics import all_metrics, metric
-from profkit.analysis.summaries.kernels import BOUNDS, KernelRow, kernel_rows
-from profkit.analysis.summaries.occupancy import limiter
+from profkit.analysis.summaries.gpu_kernels import limiter_text
+from profkit.analysis.summaries.kernels import BOTTLENECK_TITLES, KernelRow, kernel_rows
 from profkit.core.formatting import percent, plural, quantity
 from profkit.core.types import Reading, RunDocument, Scope, Source, Verdict
 from profkit.reporting.chart_blocks import CellValue, RowDetail, SortableColumn, SortableTable
@@ -71,7 +71,9 @@ def kernel_columns(document: RunDocument) -> tuple[KernelColumn, ...]:
         KernelColumn("Limited by", "text", _bound, meaning="the busiest unit, or what the warps wait for"),
         _measured("Occupancy", "occupancy.achieved"),
         _measured("Possible", "occupancy.theoretical"),
-        KernelColumn("Limiter", "text", limiter, meaning="what allows no more warps on a multiprocessor"),
+        KernelColumn(
+            "Limiter", "text", limiter_text, meaning="what allows no more warps on a multiprocessor"
+        ),
         _measured("DRAM", "bandwidth.dram.share"),
         _measured("DRAM rate", "bandwidth.dram"),
         _measured("L2", "bandwidth.l2.share"),
@@ -162,8 +164,8 @@ def _bound(row: KernelRow) -> CellValue:
     if bound.busiest is not None and bound.busiest != bound.bound:
         if near is None:
             return None
-        return f"{BOUNDS[bound.bound]} ({BOUNDS[bound.busiest]} {percent(near)} %)"
-    return BOUNDS[bound.bound] + (f" {percent(near)} %" if near is not None else "")
+        return f"{BOTTLENECK_TITLES[bound.bound]} ({BOTTLENECK_TITLES[bound.busiest]} {percent(near)} %)"
+    return BOTTLENECK_TITLES[bound.bound] + (f" {percent(near)} %" if near is not None else "")
 
 
 def _product(row: KernelRow, place: int) -> CellValue:

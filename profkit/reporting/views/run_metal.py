@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from profkit.analysis.kernel_names import short_name
-from profkit.analysis.metrics.metal_counters import metal_counter_names
-from profkit.analysis.summaries.metal_told import COUNTERS, INTERVALS, SAMPLES, SHADERS, STATES, TOOL
-from profkit.analysis.summaries.pick import best, main_scopes
-from profkit.analysis.summaries.where_metal import share_of
+from profkit.analysis.metrics.catalogue import metal_counter_names
+from profkit.analysis.summaries.metal_readings import COUNTERS, INTERVALS, SAMPLES, SHADERS, STATES, TOOL
+from profkit.analysis.summaries.metal_time import share_reading
+from profkit.analysis.summaries.readings import best_reading, main_scopes
 from profkit.core.formatting import percent, plural, quantity
 from profkit.core.types import (
     RUN,
@@ -71,20 +71,20 @@ def _shares_of_time(document: RunDocument, trace: MetalTrace) -> Iterator[Bars]:
     if trace.process_busy is not None:
         whole = trace.window or trace.span
         formula = f"union of its intervals / {'window' if trace.window else 'span'}"
-        made = share_of("gpu.utilization", 100 * trace.process_busy / whole, INTERVALS, formula)
+        made = share_reading("gpu.utilization", 100 * trace.process_busy / whole, INTERVALS, formula)
         name = next((one.name for one in trace.processes if one.target), "the process that was profiled")
         reading = _known(document, made)
         marks = threshold_mark(document, "gpu.utilization")
         bars.append(_busy(name, trace.process_busy, whole, trace, reading, marks))
     if trace.device_busy is not None:
         share = 100 * trace.device_busy / trace.span
-        made = share_of("gpu.utilization.device", share, STATES, "union of Active / span")
+        made = share_reading("gpu.utilization.device", share, STATES, "union of Active / span")
         reading = _known(document, made)
         bars.append(_busy("The GPU, whoever used it", trace.device_busy, trace.span, trace, reading))
     others = [one for one in trace.processes if not one.target]
     for one in others[:_PROCESSES]:
         share, formula = 100 * one.busy / trace.span, "union of its intervals / span"
-        made = share_of("GPU time of another process", share, INTERVALS, formula)
+        made = share_reading("GPU time of another process", share, INTERVALS, formula)
         pid = f" ({one.pid})" if one.pid is not None else ""
         bars.append(_busy(f"{one.name}{pid}", one.busy, trace.span, trace, made))
     if bars:
@@ -116,7 +116,7 @@ def _busy(
 
 def _known(document: RunDocument, otherwise: Reading) -> Reading:
     """The run's own reading of a metric, so that one number has one footnote; else how the chart made it."""
-    found = best(document.readings, otherwise.metric, main_scopes(document))
+    found = best_reading(document.readings, otherwise.metric, main_scopes(document))
     if found is None or found.value is None or otherwise.value is None:
         return otherwise
     return found if abs(found.value - otherwise.value) <= 0.001 * max(1.0, abs(found.value)) else otherwise
@@ -189,7 +189,7 @@ def _work(what: str, found: Sequence[MetalWork], origin: str) -> tuple[Block, ..
     """A chart of what took most time, and a table of all."""
     total = sum(one.seconds for one in found)
     formula = "its time / the time of all of them"
-    made = share_of("GPU time, share", 0.0, origin, formula)
+    made = share_reading("GPU time, share", 0.0, origin, formula)
     bars = []
     for one in found[:_BARS] if total > 0 and len(found) > 1 else ():
         share = 100 * one.seconds / total
@@ -259,7 +259,9 @@ def counters_section(document: RunDocument) -> Section | None:
         if missing is None:
             return None
         why, fix = missing.reason, missing.fix
-        judged = best(document.readings, "gpu.occupancy", (RUN,))  # knows also what the run was asked for
+        judged = best_reading(
+            document.readings, "gpu.occupancy", (RUN,)
+        )  # knows also what the run was asked for
         if judged is not None and judged.reason is not None and judged.value is None:
             why, fix = judged.reason, judged.fix
         return without_chart("gpu-counters", "GPU counters", _capitalized(why), fix)
@@ -327,7 +329,7 @@ def _rates(document: RunDocument, trace: MetalTrace) -> Iterator[Bars]:
         marks = (Mark(peak, "peak", f"specified: {quantity(peak, 'B/s')}"),)
         line = f"Dashed line: what the chip is specified with, {quantity(peak, 'B/s')}."
     bars = [_counter(one, marks) for one in found[:_COUNTER_BARS]]
-    both = best(document.readings, "bandwidth.gpu", main_scopes(document))
+    both = best_reading(document.readings, "bandwidth.gpu", main_scopes(document))
     if both is not None and both.value is not None:
         words = quantity(both.value, both.unit)
         told = f"Read and written: {words}"
@@ -389,7 +391,7 @@ def _states(title: str, states: Sequence[MetalState], origin: str) -> Iterator[S
         told = f"{one.name}: {quantity(one.seconds, 's')}, {percent(share)} %"
         if one.busy is not None:
             told += f"; {quantity(one.busy, 's')} of it the process worked on the GPU"
-        reading = share_of("Share of the time", share, origin, "time in this state / time that is told")
+        reading = share_reading("Share of the time", share, origin, "time in this state / time that is told")
         pieces.append(Piece(one.name, one.seconds / total, told, source=footnote_of(reading)))
     described = ". ".join(piece.told for piece in pieces)
     yield StackedBar("gpu-states", f"{title} ({quantity(total, 's')})", f"{described}.", tuple(pieces))

@@ -1,7 +1,10 @@
 """`profkit.benchmark`: one function for every pass, so that every instrument sees the same work.
 
-Run by hand it measures and prints. Under profkit's timing pass it measures and records. Under an instrument
-it warms up outside the region and runs the function inside it as often as the pass asks.
+Run by hand it measures and prints. Under profkit's timing pass it measures and records. Under an instrument it warms up
+outside the region and runs the function inside it as often as the pass asks.
+
+Three clocks: CUDA events where the function leaves its work to a CUDA device; on torch's MPS device the wall clock,
+with the device waited for; else the wall clock.
 """
 
 from __future__ import annotations
@@ -9,24 +12,28 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import repeat
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 from profkit.core import statistics
+from profkit.core.statistics import median
 from profkit.core.types import Directive, SampleSet
-from profkit.runtime.passes.clocks import Device, time_function
-from profkit.runtime.passes.device_words import device_words
-from profkit.runtime.passes.device_words import duration as duration
-from profkit.runtime.passes.timing import Calls, Progress
+from profkit.runtime.passes.timing import Calls, Progress, time_calls
 from profkit.runtime.region import DIRECTIVE, HOST, mps
-from profkit.runtime.region.cuda_driver import driver_in_use
+from profkit.runtime.region.cuda_driver import Driver, DriverError, driver_in_use, uses_cuda
 
 if TYPE_CHECKING:
     from profkit.runtime.region.active import Session
 
+
+Device = Literal["cuda", "mps", "cpu"]
+NO_DEVICE = "no CUDA device is in use in this process"
+NO_MPS = "no MPS device is in use in this process"
+NO_GRAPH = "not timed in a graph: torch records none for MPS"
+TELLING = 1.05  # host and device are two numbers from here on
 PRECISION = 0.01
 BUDGET = 10.0  # seconds, by hand; under profkit the directive says
 PROGRESS_AFTER = 2.0  # seconds
@@ -34,10 +41,132 @@ LEAST_SINGLY = 12  # iterations for an instrument that compares them with each o
 SINGLY_PATIENCE = 5  # times the seconds that were meant
 
 
+def time_function(
+    calls: Calls,
+    *,
+    device: Device | None,
+    cold: bool,
+    graph: bool = False,
+    precision: float,
+    budget: float,
+    warmup: int = 1,
+    progress: Progress | None = None,
+) -> SampleSet:
+    """Samples of `calls` by the clock that fits it; `remarks` say why it is not the one that was asked for.
+
+    `device` None looks for itself: whether this process has a CUDA context or memory on torch's MPS device, before the
+    first call or after it.
+    """
+    asked = {"precision": precision, "budget": budget}
+    driver, first = _find_driver(calls, device) if device != "mps" else (None, None)
+    on_mps: Any = None
+    if driver is None and device != "cuda":
+        on_mps, first = _find_mps(calls, device, first)
+    if on_mps is not None:
+        from profkit.runtime.passes.mps_timing import time_on_mps
+
+        samples = time_on_mps(
+            calls, on_mps, first=first, cold=cold, warmup=warmup, progress=progress, **asked
+        )
+        return replace(samples, remarks=(*samples.remarks, NO_GRAPH)) if graph else samples
+    if first is not None and first >= budget:  # a call that takes the budget alone is the only one
+        return SampleSet((first,), precise=False, warm=False, spent=first)
+    missing, cache = (NO_MPS, "caches were") if device == "mps" else (NO_DEVICE, "L2 was")
+    remark = f"{missing}: the {cache} not flushed" if cold else missing if device in ("cuda", "mps") else None
+    if driver is not None:
+        from profkit.runtime.passes.device_clock import open_clock
+        from profkit.runtime.passes.device_samples import DeviceCalls
+        from profkit.runtime.passes.device_timing import DeviceWatch, NotByEvents, time_on_device
+
+        try:
+            with open_clock(driver) as clock:
+                timed = DeviceCalls(calls.fn, clock, calls.setup, cold=cold, graph=graph)
+                return time_on_device(
+                    timed, DeviceWatch(clock.address()), warmup=warmup, progress=progress, **asked
+                )
+        except (NotByEvents, DriverError) as error:
+            remark = f"by the wall clock, the L2 as it is: {error}" if cold else f"by the wall clock: {error}"
+        calls.wait_for(driver.synchronize)
+    # what a device was given by the first call is not in its seconds: then that is no first time
+    before = () if first is None or driver is not None else (first,)
+    samples = time_calls(calls, warmup=warmup, progress=progress, before=before, **asked)
+    return replace(samples, remarks=(remark,)) if remark is not None else samples
+
+
+def _find_driver(calls: Calls, device: Device | None) -> tuple[Driver | None, float | None]:
+    """The driver that the calls use, and the seconds of the first call where it took that to find out."""
+    if device == "cpu":
+        return None, None
+    driver = driver_in_use()
+    if driver is not None or not (device == "cuda" or uses_cuda()):
+        return driver, None
+    first = calls.sample()
+    return driver_in_use(), first
+
+
+def _find_mps(calls: Calls, device: Device | None, first: float | None) -> tuple[Any, float | None]:
+    """The module torch.mps where the calls use its device, and the seconds of the first call where one was made.
+
+    `first` is of one that was made already, and not waited for.
+    """
+    if device == "cpu":
+        return None, first
+    found = mps.mps_in_use()
+    if found is not None and first is None:
+        return found, None
+    if first is None:
+        if not mps.mps_is_available():
+            return None, None
+        first = calls.sample()
+    begin = perf_counter()
+    found = found or mps.mps_in_use()
+    if found is not None:
+        found.synchronize()  # what the first call left there is part of it
+        first += perf_counter() - begin
+    return found, first
+
+
+def describe_device(samples: SampleSet) -> Iterator[str]:
+    """Which clock, which cache, who is waited for, and what the device did meanwhile."""
+    if samples.clock == "cuda-events":
+        yield f"CUDA events, {samples.cache} L2"
+    if samples.clock == "mps-synchronized":
+        yield "MPS, waited for" + (", cold caches" if samples.cache == "cold" else "")
+    if samples.single_seconds is not None:
+        yield f"a single call, waited for, takes {format_duration(samples.single_seconds)}"
+    if samples.seconds and samples.cache != "cold":
+        yield from _describe_launches(samples, median(samples.seconds))
+    if samples.graph_seconds is not None:
+        yield f"in a CUDA graph {format_duration(samples.graph_seconds)}"
+    if samples.clocks:
+        yield f"SM clock {median(samples.clocks) / 1e9:.3g} GHz"
+    if samples.throttle_reasons:
+        why = ", ".join(samples.throttle_reasons)
+        held = (
+            f"{samples.throttled} throttled samples left out" if samples.throttled else "throttled all along"
+        )
+        yield f"{held}: {why}"
+    yield from samples.remarks
+
+
+def _describe_launches(samples: SampleSet, seconds: float) -> Iterator[str]:
+    device, host = samples.device_seconds, samples.host_seconds
+    if device is not None and seconds > TELLING * device:
+        alone = f", to launch it takes the host {format_duration(host)}" if host is not None else ""
+        yield f"launch-bound: the device alone needs {format_duration(device)}{alone}"
+
+
+def format_duration(seconds: float) -> str:
+    """Seconds in the unit people read: 1.234 ms."""
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= scale:
+            return f"{seconds / scale:.4g} {unit}"
+    return f"{seconds / 1e-9:.4g} ns"
+
+
 @dataclass(frozen=True)
 class BenchmarkResult:
-    """What was measured. Under an instrument (`instrument` names the pass) times are the instrument's,
-    too."""
+    """What was measured. Under an instrument (`instrument` names the pass) the times are not the workload's own."""
 
     name: str
     samples: SampleSet  # seconds per call
@@ -67,7 +196,7 @@ class BenchmarkResult:
         return self.bytes / self.median if self.bytes is not None and self.median > 0 else None
 
     def __str__(self) -> str:
-        parts = [f"{self.name}: {duration(self.median)}{self._plus_minus()}", self._taken()]
+        parts = [f"{self.name}: {format_duration(self.median)}{self._plus_minus()}", self._taken()]
         if self.flops_per_second is not None:
             parts.append(f"{self.flops_per_second / 1e9:.4g} GFLOP/s")
         if self.bytes_per_second is not None:
@@ -77,7 +206,7 @@ class BenchmarkResult:
             remarks.append(f"±{100 * self.precision:g} % was not reached within {self.samples.spent:.1f} s")
         if not self.samples.warm:
             remarks.append("it was still drifting")
-        remarks += device_words(self.samples)
+        remarks += describe_device(self.samples)
         return ", ".join(parts) + (f" ({'; '.join(remarks)})" if remarks else "")
 
     def _plus_minus(self) -> str:
@@ -143,11 +272,11 @@ def benchmark(
         raise ValueError(f"{name}: device must be 'cuda', 'mps', 'cpu' or None, not {device!r}")
     calls = Calls(fn, setup, synchronize)
     if DIRECTIVE not in os.environ and HOST not in sys.modules:
-        show = _shown(name, budget) if sys.stderr is not None and sys.stderr.isatty() else None
+        show = _progress_line(name, budget) if sys.stderr is not None and sys.stderr.isatty() else None
         samples = time_function(
             calls, device=device, cold=cold, graph=graph, precision=precision, budget=budget, progress=show
         )
-        result = BenchmarkResult(name, _after(first, samples), precision, flops, bytes)
+        result = BenchmarkResult(name, _with_first(first, samples), precision, flops, bytes)
         if show is not None:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
         print(result)
@@ -166,18 +295,18 @@ def benchmark(
                 budget=directive.budget,
                 warmup=directive.warmup,
             )
-        samples = replace(_after(first, samples), pid=os.getpid())
+        samples = replace(_with_first(first, samples), pid=os.getpid())
         session.add_benchmark(name, samples, flops, bytes)
         return BenchmarkResult(name, samples, directive.precision, flops, bytes)
-    samples = _feed(calls, device, name, directive, session)
+    samples = _run_under_instrument(calls, device, name, directive, session)
     return BenchmarkResult(name, samples, directive.precision, flops, bytes, directive.pass_name)
 
 
-def _after(first: float | None, samples: SampleSet) -> SampleSet:
+def _with_first(first: float | None, samples: SampleSet) -> SampleSet:
     return samples if first is None else replace(samples, warmup=(first, *samples.warmup))
 
 
-def _feed(
+def _run_under_instrument(
     calls: Calls, device: Device | None, name: str, directive: Directive, session: Session
 ) -> SampleSet:
     """Run `fn` in the region for the instrument: a given number of calls, or as many as fit the seconds."""
@@ -186,7 +315,7 @@ def _feed(
         warm = [calls.sample() for _ in range(directive.warmup)]
     if device != "cpu" and (driver := driver_in_use()) is not None:
         calls.wait_for(driver.synchronize)
-    if device in (None, "mps") and (found := mps.device()) is not None:
+    if device in (None, "mps") and (found := mps.mps_in_use()) is not None:
         calls.wait_for(found.synchronize)
     region = _OneRegion(session, name, calls)
     hooks = session.iteration_hooks()
@@ -255,7 +384,7 @@ def _next_block(done: int, elapsed: float, directive: Directive, singly: bool) -
     return min(1 if singly else done, fit)
 
 
-def _shown(name: str, budget: float) -> Progress:
+def _progress_line(name: str, budget: float) -> Progress:
     def show(elapsed: float, count: int, half: float | None) -> None:
         if elapsed >= PROGRESS_AFTER:
             known = f"± {100 * half:.2g} %" if half is not None else "no interval yet"

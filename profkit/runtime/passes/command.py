@@ -1,7 +1,4 @@
-"""Rewrites a workload's command so that its Python program runs under one of our hosts; or says why it cannot.
-
-Looks at PATH and at the first line of a script, runs nothing.
-"""
+"""A workload's command: which Python runs it, and the same program under one of our hosts."""
 
 from __future__ import annotations
 
@@ -9,6 +6,7 @@ import os
 import re
 import shlex
 import shutil
+import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,7 +34,7 @@ class _Parsed:
     program: tuple[str, ...]  # script args, -m module args, -c code args
 
 
-def hosted(command: Sequence[str], kind: Kind, out: Path) -> tuple[list[str], None] | tuple[None, str]:
+def host_command(command: Sequence[str], kind: Kind, out: Path) -> tuple[list[str], None] | tuple[None, str]:
     """The command that runs the same program under the host `kind`, writing `out`; or why there is none."""
     parsed = _parse(command)
     if isinstance(parsed, str):
@@ -44,7 +42,7 @@ def hosted(command: Sequence[str], kind: Kind, out: Path) -> tuple[list[str], No
     return [*parsed.launcher, *parsed.options, str(HOST), kind, str(out), "--", *parsed.program], None
 
 
-def python_of(command: Sequence[str]) -> str | None:
+def find_interpreter(command: Sequence[str]) -> str | None:
     """The path of the interpreter that runs the command; None for no Python program.
 
     Also None where an environment manager (uv, poetry, conda) will choose it.
@@ -158,3 +156,42 @@ def _shebang(program: str) -> tuple[str, tuple[str, ...]] | None:
         return None
     words = tuple(word for word in words if word != "-S")
     return (path, words) if any(_is_interpreter(word) for word in words[:2]) else None
+
+
+_ASK = "import sys; print('profkit', *sys.version_info[:3])"
+
+
+def python_version(interpreter: str | Sequence[str], timeout: float = 20.0) -> tuple[int, int, int] | None:
+    """Its version, (3, 11, 7); None where it does not start or is no Python.
+
+    `interpreter` is a path or the words that start it.
+    """
+    words = [interpreter] if isinstance(interpreter, str) else list(interpreter)
+    try:
+        done = subprocess.run(
+            [*words, "-I", "-S", "-c", _ASK],
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            stdin=subprocess.DEVNULL,
+        )
+        word, major, minor, micro = done.stdout.split()[-4:]
+        return (int(major), int(minor), int(micro)) if word == "profkit" else None
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return None
+
+
+def has_module(interpreter: str, name: str, folder: str, timeout: float = 20.0) -> bool:
+    """Whether a program that this interpreter runs in `folder` could import the module `name`; imports it not."""
+    ask = "import importlib.util, sys; sys.exit(importlib.util.find_spec(sys.argv[1]) is None)"
+    try:
+        done = subprocess.run(
+            [interpreter, "-c", ask, name],
+            cwd=folder,
+            capture_output=True,
+            timeout=timeout,
+            stdin=subprocess.DEVNULL,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return done.returncode == 0

@@ -1,4 +1,13 @@
-"""Times a function that leaves its work to a CUDA device: which samples, how many, and whether to believe them.
+"""How the device is while it is timed: its clock, and whether it slows itself down. Asked between samples only.
+
+What a call would cost in a CUDA graph: the same work without its launches, as torch records it.
+
+Only where the caller asks for it. A recording that fails (the call waits for the device, or launches on the default
+stream) is said, but torch is not quite what it was afterwards: its allocator still believes that a recording is under
+way. Its random numbers are set right again where it lets us (without that they fail). Memory of a recording comes from
+a pool of its own, and a graph that computes something else than the call is no answer.
+
+Times a function that leaves its work to a CUDA device: which samples, how many, and whether to believe them.
 
 `seconds` is what a call costs as the workload runs it, back to back: the slower of host and device. Beside it stands
 what it costs each of them alone. With `cold`, and with a `setup`, it is the device's time of single calls.
@@ -10,19 +19,134 @@ In both cases the caller is told, and takes the wall clock.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from ctypes import c_void_p
 from dataclasses import dataclass, field
 from math import ceil
 from time import perf_counter
+from typing import Any, NamedTuple
 
 from profkit.core.statistics import median
 from profkit.core.types import SampleSet
-from profkit.hardware.nvml import REASONS
+from profkit.hardware.nvml import REASONS, SM_CLOCK, Nvml, NvmlError, open_nvml
 from profkit.runtime.passes import sampling
-from profkit.runtime.passes.device_graph import NoGraph, in_a_graph
+from profkit.runtime.passes.device_clock import DeviceClock
 from profkit.runtime.passes.device_samples import DeviceCalls, Sample
-from profkit.runtime.passes.device_watch import State, Watch
 from profkit.runtime.passes.timing import MOST_SAMPLES, SPREAD_SECONDS, Progress
+
+
+class DeviceState(NamedTuple):
+    """One look: SM clock in Hz, and the bits of REASONS that hold."""
+
+    clock: float | None = None
+    throttle: int = 0
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The reasons in words."""
+        return tuple(word for bit, word in REASONS.items() if self.throttle & bit)
+
+
+class DeviceWatch:
+    """Looks at one device. Where the driver does not tell, every look is empty."""
+
+    def __init__(self, address: bytes | None) -> None:
+        self._device: c_void_p | None = None
+        try:
+            self._library: Nvml = open_nvml()
+        except (OSError, NvmlError):
+            return
+        self._device = self._library.by_bus(address) if address is not None else None
+
+    def look(self) -> DeviceState:
+        """The device as it is now; some tens of microseconds."""
+        if self._device is None:
+            return DeviceState()
+        clock = self._library.number("nvmlDeviceGetClockInfo", self._device, SM_CLOCK)
+        return DeviceState(clock * 1e6 if clock else None, self._library.slowdowns(self._device))
+
+
+REPLAYS = 15
+
+
+class NoGraph(Exception):
+    """There is no time in a graph; the sentence says why."""
+
+
+def time_in_graph(fn: Callable[[], object], clock: DeviceClock, calls: int) -> float:
+    """Seconds of one of `calls` calls in a CUDA graph; raises NoGraph."""
+    torch: Any = sys.modules.get("torch")
+    if torch is None:
+        raise NoGraph("a CUDA graph is recorded by torch, which is not loaded")
+    try:
+        wanted = _steady_result(torch, fn)
+        graph, result = _record_graph(torch, fn, calls)
+        graph.replay()
+        clock.wait()
+        same = wanted is None or bool(torch.equal(result, wanted))
+        seconds = median([_time_replay(graph, clock) / calls for _ in range(REPLAYS)])
+    except Exception as error:  # whatever cannot be recorded raises something else in every version
+        with suppress(Exception):
+            clock.wait()
+        said = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise NoGraph(f"no CUDA graph could be recorded: {said}") from error
+    if not same:
+        raise NoGraph("recorded as a CUDA graph it computes something else")
+    return seconds
+
+
+def _steady_result(torch: Any, fn: Callable[[], object]) -> Any:
+    """What the call gives, where that is a tensor and the same each time."""
+    first = fn()
+    if not isinstance(first, torch.Tensor):
+        return None
+    first = first.clone()
+    second: Any = fn()
+    return first if isinstance(second, torch.Tensor) and torch.equal(first, second) else None
+
+
+def _record_graph(torch: Any, fn: Callable[[], object], calls: int) -> tuple[Any, Any]:
+    """A graph of that many calls, and what the last of them gave."""
+    graph, stream = torch.cuda.CUDAGraph(), torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    result: object = None
+    randomness = _randomness(torch)
+    try:
+        with torch.cuda.stream(stream):
+            # other threads may allocate meanwhile; torch.cuda.graph() itself would empty the workload's memory pool
+            graph.capture_begin(capture_error_mode="thread_local")
+            try:
+                for _ in range(calls):
+                    result = fn()
+            finally:
+                graph.capture_end()
+    except Exception:
+        for generator, state in randomness:
+            generator.graphsafe_set_state(state)
+        raise
+    torch.cuda.current_stream().wait_stream(stream)
+    return graph, result
+
+
+def _randomness(torch: Any) -> list[tuple[Any, Any]]:
+    """The devices' random number generators with a copy of their state, from torch 2.4 on."""
+    generators = getattr(torch.cuda, "default_generators", ())
+    return [
+        (generator, generator.clone_state()) for generator in generators if hasattr(generator, "clone_state")
+    ]
+
+
+def _time_replay(graph: Any, clock: DeviceClock) -> float:
+    first, last = clock.event(0), clock.event(1)
+    clock.wait()
+    clock.record(first)
+    graph.replay()
+    clock.record(last)
+    clock.wait()
+    return clock.between(first, last)
+
 
 # The first launch of a sample finds an idle device and shows: 5 to 15 µs on an H200. Of 4 ms that is below 0.4 %.
 SAMPLE_SECONDS = 4e-3
@@ -44,15 +168,15 @@ class NotByEvents(Exception):
 class _Log:
     """Samples, as many as were taken at once together with what the device said right after."""
 
-    blocks: list[tuple[list[float], State]] = field(default_factory=list)
+    blocks: list[tuple[list[float], DeviceState]] = field(default_factory=list)
     count: int = 0
 
-    def add(self, seconds: list[float], state: State) -> None:
+    def add(self, seconds: list[float], state: DeviceState) -> None:
         if seconds:
             self.blocks.append((seconds, state))
             self.count += len(seconds)
 
-    def kept(self) -> list[tuple[list[float], State]]:
+    def kept(self) -> list[tuple[list[float], DeviceState]]:
         """The blocks that count: those of an unhindered device; all, where those are less than half of the samples."""
         free = [block for block in self.blocks if not block[1].throttle]
         return free if 2 * sum(len(seconds) for seconds, _ in free) >= self.count else self.blocks
@@ -72,7 +196,7 @@ class _Log:
 
 def time_on_device(
     calls: DeviceCalls,
-    watch: Watch,
+    watch: DeviceWatch,
     *,
     precision: float,
     budget: float,
@@ -91,25 +215,25 @@ def time_on_device(
         )
     while len(warm) < warmup and perf_counter() - begin < budget / 2:
         warm.append(calls.back_to_back(calls.loops))
-    checks = _checked(calls, warm[-1], budget)
-    like = _typical(checks)
+    checks = _check_events(calls, warm[-1], budget)
+    like = _medians(checks)
     calls.expect(like)
     single = calls.cold or calls.setup is not None
     alone = [] if calls.setup is not None else calls.alone(_affordable(ALONE_FIRST, like, calls, budget))
-    if alone and _typical(alone).device < EMPTY_SECONDS:
+    if alone and _medians(alone).device < EMPTY_SECONDS:
         raise NotByEvents("nothing was launched on the current CUDA stream")
-    bound = bool(alone) and like.device <= SAME * _typical(alone).device  # by the device
+    bound = bool(alone) and like.device <= SAME * _medians(alone).device  # by the device
     hold = (
-        1e-4 + 4 * _typical(alone).host if bound else 0.0
+        1e-4 + 4 * _medians(alone).host if bound else 0.0
     )  # so that an idle device does not wait for the first launch
     log = _Log()
 
     def take() -> list[float]:
         return calls.singly() if single else [calls.back_to_back(calls.loops, hold).device]
 
-    _sample(take, log, watch, begin, precision, budget, progress)
+    _fill_log(take, log, watch, begin, precision, budget, progress)
     kept = log.seconds()
-    seen = sampling.look(kept, precision)
+    seen = sampling.assess(kept, precision)
     seconds = kept[seen.warmup :]
     if alone and not bound:
         alone = calls.alone(_affordable(ALONE, like, calls, budget)) or alone
@@ -119,14 +243,14 @@ def time_on_device(
         remarks.append("not timed in a CUDA graph: the host could not get ahead of the device")
     elif calls.graph:
         try:
-            graph = in_a_graph(calls.fn, calls.clock, calls.queued)
+            graph = time_in_graph(calls.fn, calls.clock, calls.queued)
         except NoGraph as error:
             remarks.append(str(error))
     device: float | None = None
     if (single and not calls.hurried) or (bound and not single):
         device = median(seconds)
     elif alone and not single:
-        device = _typical(alone).device
+        device = _medians(alone).device
     return SampleSet(
         seconds=tuple(seconds),
         loops=1 if single else calls.loops,
@@ -137,9 +261,9 @@ def time_on_device(
         clock="cuda-events",
         wall_ratio=median([_ratio(check) for check in checks]),
         cache="cold" if calls.cold else "warm",
-        batching=_batching(calls, single, bool(alone) and not bound, graph is not None),
+        batching=_describe_batching(calls, single, bool(alone) and not bound, graph is not None),
         device_seconds=device,
-        host_seconds=_typical(alone).host if alone else None,
+        host_seconds=_medians(alone).host if alone else None,
         graph_seconds=graph,
         clocks=log.clocks(),
         throttled=log.count - len(kept),
@@ -174,22 +298,22 @@ def _calibrate(calls: DeviceCalls, budget: float) -> list[Sample]:
     return taken
 
 
-def _checked(calls: DeviceCalls, like: Sample, budget: float) -> list[Sample]:
+def _check_events(calls: DeviceCalls, like: Sample, budget: float) -> list[Sample]:
     """Samples whose events enclose the work; raises NotByEvents where they do not.
 
     Whoever else uses the processor adds to what the wall clock says of some of them, so the least decides.
     """
     most = _affordable(DOUBTED, like, calls, budget)
     checks: list[Sample] = []
-    while len(checks) < most and (len(checks) < CHECKS or _doubt(checks, calls.loops)):
+    while len(checks) < most and (len(checks) < CHECKS or _explain_doubt(checks, calls.loops)):
         checks.append(calls.back_to_back(calls.loops))
-    doubt = _doubt(checks, calls.loops)
+    doubt = _explain_doubt(checks, calls.loops)
     if doubt is not None:
         raise NotByEvents(doubt)
     return checks
 
 
-def _doubt(checks: list[Sample], loops: int) -> str | None:
+def _explain_doubt(checks: list[Sample], loops: int) -> str | None:
     rest, seen = min(check.rest for check in checks), median([check.device for check in checks]) * loops
     if rest > max(WAIT_SECONDS, (SAME - 1) * seen):
         share = seen / (seen + rest)
@@ -204,10 +328,10 @@ def _ratio(sample: Sample) -> float:
     return sample.wall / max(sample.device, 1e-9)
 
 
-def _sample(
+def _fill_log(
     take: Callable[[], list[float]],
     log: _Log,
-    watch: Watch,
+    watch: DeviceWatch,
     begin: float,
     precision: float,
     budget: float,
@@ -229,19 +353,19 @@ def _sample(
         if log.count < ask:
             continue
         kept = log.seconds()
-        seen = sampling.look(kept, precision)
+        seen = sampling.assess(kept, precision)
         if progress is not None:
             progress(perf_counter() - begin, len(kept), seen.half_width)
         if seen.done:
             break
-        ask = sampling.next_look(log.count)
+        ask = sampling.next_assessment(log.count)
 
 
 def _affordable(count: int, like: Sample, calls: DeviceCalls, budget: float) -> int:
     return max(1, min(count, int(budget / CHECK_SHARE / max(like.wall * calls.loops, 1e-9))))
 
 
-def _typical(samples: list[Sample]) -> Sample:
+def _medians(samples: list[Sample]) -> Sample:
     """The medians of the parts."""
     return Sample(
         median([s.device for s in samples]),
@@ -251,7 +375,7 @@ def _typical(samples: list[Sample]) -> Sample:
     )
 
 
-def _batching(calls: DeviceCalls, single: bool, alone: bool, graph: bool) -> str | None:
+def _describe_batching(calls: DeviceCalls, single: bool, alone: bool, graph: bool) -> str | None:
     if single:
         return f"{calls.ahead} calls queued before the first begins" if not calls.hurried else None
     parts = [f"{calls.loops} calls back to back"] if calls.loops > 1 else []

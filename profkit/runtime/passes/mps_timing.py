@@ -1,4 +1,10 @@
-"""Times a function that leaves its work to torch's MPS device: by the wall clock, the device waited for at both ends.
+"""Whether a Mac held its clocks down while it was timed: asked of libSystem, without starting a program.
+
+macOS tells its thermal pressure to whoever asks for it by name (notify(3), kOSThermalNotificationPressureLevelName).
+It is a matter of microseconds, and forks nothing, which a process that uses Metal should not do. What a run records
+beside its passes, low power mode for one, is in `hardware/apple_power.py`.
+
+Times a function that leaves its work to torch's MPS device: by the wall clock, the device waited for at both ends.
 
 torch hands work to Metal late and in bulk, so the wall clock alone sees the host's part of it only. To wait costs by
 itself: `synchronize` commits a command buffer and hears of its end, 100 µs and more on an idle GPU (220 µs of 245 in
@@ -21,6 +27,8 @@ Not yet run on a Mac: what is known of the device is from pytorch's sources and 
 
 from __future__ import annotations
 
+import ctypes
+import platform
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -31,8 +39,41 @@ from typing import Any
 from profkit.core.formatting import quantity
 from profkit.core.statistics import median
 from profkit.core.types import SampleSet
-from profkit.runtime.passes.mps_watch import pressed, thermal_pressure
+from profkit.hardware.macos import parse_pressure
 from profkit.runtime.passes.timing import Calls, Progress, time_calls
+
+NAME = b"com.apple.system.thermalpressurelevel"
+
+
+def thermal_pressure() -> str | None:
+    """`nominal`, `moderate`, `heavy`, ...; None where the system does not tell, or is no macOS."""
+    if platform.system() != "Darwin":
+        return None
+    try:
+        return _ask_notify(ctypes.CDLL(None))
+    except (OSError, AttributeError, ctypes.ArgumentError):
+        return None
+
+
+def _ask_notify(library: ctypes.CDLL) -> str | None:
+    token, level = ctypes.c_int(), ctypes.c_uint64()
+    if library.notify_register_check(ctypes.c_char_p(NAME), ctypes.byref(token)) != 0:
+        return None
+    try:
+        if library.notify_get_state(token, ctypes.byref(level)) != 0:
+            return None
+    finally:
+        library.notify_cancel(token)
+    return parse_pressure(f"{NAME.decode()} {level.value}")
+
+
+def pressure_remark(before: str | None, after: str | None) -> str | None:
+    """What is to be said of seconds that were taken between two looks; None where nothing was held down."""
+    raised = [level for level in (before, after) if level not in (None, "nominal")]
+    if not raised:
+        return None
+    return f"thermal pressure was {' and '.join(dict.fromkeys(raised))}: the GPU may have been slowed"
+
 
 WAITS = 9  # of an idle device, for their median
 SAMPLE_SECONDS = 4e-3  # the least; as on CUDA
@@ -87,31 +128,31 @@ def time_on_mps(
     spent = 0.0 if first is None else first
     warm = [calls.sample() if first is None else first]
     if warm[0] >= budget:
-        return _told(SampleSet(tuple(warm), precise=False, warm=False), begin, spent)
+        return _with_clock(SampleSet(tuple(warm), precise=False, warm=False), begin, spent)
     remarks = []
     if cold:
         try:
-            calls.setup = _flushing(calls.setup)
+            calls.setup = _with_flush(calls.setup)
         except RuntimeError as error:  # no memory for it
             cold = False
             remarks.append(NOT_COLD.format(said=_first_line(error)))
     single = calls.setup is not None
     wait = _idle_wait(calls)
     least = min(max(SAMPLE_SECONDS, wait / (WAIT_SHARE * precision)), budget / MOST_OF_BUDGET)
-    warm += _warmed(calls, least, budget)
+    warm += _warm_up(calls, least, budget)
     left = max(budget * PROBE_SHARE, budget - spent - (perf_counter() - begin)) * (1 - 2 * PROBE_SHARE)
     found = time_calls(
         calls, precision=precision, budget=left, warmup=warmup, progress=progress, before=warm, least=least
     )
-    if (heat := pressed(before, thermal_pressure())) is not None:
+    if (heat := pressure_remark(before, thermal_pressure())) is not None:
         remarks.append(heat)
     if single:
         remarks.append(SINGLY.format(wait=quantity(wait, "s")))
-        return _told(replace(found, remarks=tuple(remarks)), begin, spent, cold=cold)
+        return _with_clock(replace(found, remarks=tuple(remarks)), begin, spent, cold=cold)
     per_call = median(found.seconds or found.warmup)
     if wait > SAME * precision * per_call * calls.loops:
         remarks.append(LOST_IN_WAITS.format(share=wait / (per_call * calls.loops)))
-    probe = _probed(calls, mps, per_call, budget * PROBE_SHARE)
+    probe = _probe_calls(calls, mps, per_call, budget * PROBE_SHARE)
     if probe.doubt is not None:
         remarks.append(probe.doubt)
     bound = probe.host is not None and per_call - wait / found.loops > APART * probe.host  # by the device
@@ -127,10 +168,10 @@ def time_on_mps(
         device_seconds=probe.device if bound else None,
         wall_ratio=probe.ratio,
     )
-    return _told(told, begin, spent)
+    return _with_clock(told, begin, spent)
 
 
-def _told(found: SampleSet, begin: float, spent: float, *, cold: bool = False) -> SampleSet:
+def _with_clock(found: SampleSet, begin: float, spent: float, *, cold: bool = False) -> SampleSet:
     spent += perf_counter() - begin
     return replace(found, clock="mps-synchronized", cache="cold" if cold else "warm", spent=spent)
 
@@ -150,7 +191,7 @@ def _idle_wait(calls: Calls) -> float:
     return median(taken)
 
 
-def _warmed(calls: Calls, least: float, budget: float) -> list[float]:
+def _warm_up(calls: Calls, least: float, budget: float) -> list[float]:
     """Samples until they get no faster; at the end as long as those that will count."""
     begin = perf_counter()
     taken: list[float] = []
@@ -167,7 +208,7 @@ def _warmed(calls: Calls, least: float, budget: float) -> list[float]:
     return taken
 
 
-def _flushing(setup: Callable[[], object] | None) -> Callable[[], object]:
+def _with_flush(setup: Callable[[], object] | None) -> Callable[[], object]:
     """`setup`, then a buffer of the device's written that is larger than its caches. Waited for by the sample."""
     torch: Any = sys.modules["torch"]
     buffer = torch.empty(FLUSH_BYTES, dtype=torch.uint8, device="mps")
@@ -180,16 +221,16 @@ def _flushing(setup: Callable[[], object] | None) -> Callable[[], object]:
     return both
 
 
-def _probed(calls: Calls, mps: Any, per_call: float, seconds: float) -> _Probe:
+def _probe_calls(calls: Calls, mps: Any, per_call: float, seconds: float) -> _Probe:
     """Single calls, and batches between events: as many as fit into so many seconds each, at least one."""
     probe = _Probe()
-    taken = [_singly(calls) for _ in range(max(1, min(SINGLE, int(seconds / max(per_call, 1e-4)))))]
+    taken = [_time_single_call(calls) for _ in range(max(1, min(SINGLE, int(seconds / max(per_call, 1e-4)))))]
     probe.host, probe.single = median([host for host, _ in taken]), median([whole for _, whole in taken])
     if getattr(mps, "Event", None) is None:
         return probe
     count = max(1, min(EVENTS, int(seconds / max(per_call * calls.loops, 1e-4))))
     try:
-        pairs = [_between_events(calls, mps) for _ in range(count)]
+        pairs = [_time_between_events(calls, mps) for _ in range(count)]
     except Exception as error:  # what an event that torch cannot time raises, differs from version to version
         probe.doubt = f"torch's MPS events tell no time: {_first_line(error)}"
         return probe
@@ -204,7 +245,7 @@ def _probed(calls: Calls, mps: Any, per_call: float, seconds: float) -> _Probe:
     return probe
 
 
-def _singly(calls: Calls) -> tuple[float, float]:
+def _time_single_call(calls: Calls) -> tuple[float, float]:
     """Of one call to an idle device: until it came back, and until the device was done."""
     calls.wait()
     begin = perf_counter()
@@ -214,7 +255,7 @@ def _singly(calls: Calls) -> tuple[float, float]:
     return back - begin, perf_counter() - begin
 
 
-def _between_events(calls: Calls, mps: Any) -> tuple[float, float]:
+def _time_between_events(calls: Calls, mps: Any) -> tuple[float, float]:
     """Seconds per call of one batch: between two new events, and by the wall clock."""
     fn = calls.fn
     first, last = mps.Event(enable_timing=True), mps.Event(enable_timing=True)

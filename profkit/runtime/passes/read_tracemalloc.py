@@ -90,7 +90,7 @@ def _allocations(data: dict[str, Any]) -> Allocations:
         start=_size(region["start"]) if region else None,
         region_peak=_size(region["peak"]) if region else None,
         entries=_size(data["entries"]),
-        growth=growth(points),
+        growth=judge_growth(points),
         top=tuple(_line(entry) for entry in data["top"]),
         growing=tuple(_line(entry) for entry in data["growth"]),
         growth_between=(int(between[0]), int(between[1])) if between else None,
@@ -100,7 +100,7 @@ def _allocations(data: dict[str, Any]) -> Allocations:
     )
 
 
-def growth(points: Sequence[tuple[int, int]]) -> Growth:
+def judge_growth(points: Sequence[tuple[int, int]]) -> Growth:
     """What (iteration, bytes held after it) says of leaks.
 
     The first tenth, at least two iterations, is left out: caches fill there. A leak is a Theil-Sen slope

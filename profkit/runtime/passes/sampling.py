@@ -24,7 +24,7 @@ LOOK_GROWTH = 1.41  # every look is one more chance to stop by luck: twice as ma
 DRIFT_SHARE = 0.1  # a drift that moves the median by a tenth of the precision asked is no drift
 
 
-class Look(NamedTuple):
+class Assessment(NamedTuple):
     """What the samples so far say. The first `warmup` of them are warm-up; `interval` is of the rest."""
 
     warmup: int
@@ -35,7 +35,7 @@ class Look(NamedTuple):
     done: bool  # and there is enough behind it to believe so
 
 
-def look(samples: Sequence[float], precision: float, *, doubt: bool = True) -> Look:
+def assess(samples: Sequence[float], precision: float, *, doubt: bool = True) -> Assessment:
     """Where warm-up ends, how well the median of the rest is known, and whether that is enough.
 
     With `doubt` a few samples in which no drift shows are not enough while they could hide one.
@@ -49,7 +49,7 @@ def look(samples: Sequence[float], precision: float, *, doubt: bool = True) -> L
     precise = half is not None and half <= precision
     believable = len(kept) >= LEAST_SAMPLES and found is not None and found.effective >= LEAST_INDEPENDENT
     settled = start is not None and not (doubt and _may_drift(kept, precision))
-    return Look(warmup, start is not None, found, half, precise, precise and believable and settled)
+    return Assessment(warmup, start is not None, found, half, precise, precise and believable and settled)
 
 
 def _slow_start(samples: Sequence[float]) -> int:
@@ -72,14 +72,16 @@ def _may_drift(kept: Sequence[float], precision: float) -> bool:
     return len(kept) < FEW_SAMPLES or (bound is not None and bound > precision * MOST_HIDDEN)
 
 
-def enough(samples: Sequence[float], precision: float, elapsed: float, budget: float) -> bool:
+def is_enough(samples: Sequence[float], precision: float, elapsed: float, budget: float) -> bool:
     """True when the median is known to ±`precision` (relative, 0.01 is 1 %) or `budget` seconds have gone.
 
     Ask on a geometric schedule (`next_look`), not after each sample.
     """
-    return elapsed >= budget or (len(samples) >= LEAST_SAMPLES and look(samples, precision, doubt=False).done)
+    return elapsed >= budget or (
+        len(samples) >= LEAST_SAMPLES and assess(samples, precision, doubt=False).done
+    )
 
 
-def next_look(count: int) -> int:
+def next_assessment(count: int) -> int:
     """How many samples there should be before it is worth asking again."""
     return max(LEAST_SAMPLES, count + 1, int(count * LOOK_GROWTH))

@@ -127,16 +127,16 @@ def time_calls(
         one = samples[-1] * calls.loops
         if len(samples) < ask:
             continue
-        seen = sampling.look(samples, precision)
+        seen = sampling.assess(samples, precision)
         if progress is not None:
             progress(perf_counter() - begin, len(samples), seen.half_width)
         if seen.done:
             break
-        ask = sampling.next_look(len(samples))
+        ask = sampling.next_assessment(len(samples))
         calls.sample()  # looking has emptied the caches: the call that fills them again is not counted
     if not samples:
         samples, warm = [warm[-1]], warm[:-1]
-    seen = sampling.look(samples, precision)
+    seen = sampling.assess(samples, precision)
     return SampleSet(
         seconds=tuple(samples[seen.warmup :]),
         loops=calls.loops,

@@ -9,18 +9,95 @@ import atexit
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from time import perf_counter
-from typing import Any, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 from profkit.core.errors import ProfkitError
 from profkit.core.types import Directive, SampleSet, TritonWork
-from profkit.runtime.region import DIRECTIVE
-from profkit.runtime.region.packages import loaded_packages
-from profkit.runtime.region.record import BenchmarkTimes, RegionRecord, RegionTimes, directive_of, save
-from profkit.runtime.region.switches import Switch, spans_of, switches
+from profkit.runtime.region import DIRECTIVE, HOST
+from profkit.runtime.region.record import (
+    BenchmarkTimes,
+    RegionRecord,
+    RegionTimes,
+    parse_directive,
+    save_record,
+)
+
+
+class Switch(Protocol):
+    """What turns an instrument on and off; may also have `prepare()`, `iteration(i)` and `forget()`."""
+
+    def enter(self, name: str) -> None:
+        """Measure from here."""
+
+    def exit(self, name: str) -> None:
+        """Measure no further."""
+
+
+def make_switches(directive: Directive | None, note: Callable[[str], None]) -> list[Switch]:
+    """What the host of this pass and its directive ask for; what cannot be used is a note, and left out."""
+    found: list[Switch] = []
+    host = sys.modules.get(HOST)
+    if host is not None:
+        found.append(cast("Switch", host.switch))
+    asked = directive.switch if directive else None
+    if directive is None or asked is None:
+        return found
+    try:
+        if asked.kind == "perf-control" and asked.control is not None:
+            from profkit.runtime.region.perf_control import PerfControl
+
+            found.append(PerfControl(asked.control, asked.ack, f"{directive.record}.switch"))
+        elif asked.kind == "valgrind":
+            from profkit.runtime.region.valgrind import ValgrindSwitch
+
+            found.append(ValgrindSwitch())
+        elif asked.kind == "cuda":
+            from profkit.runtime.region.cuda import CudaSwitch, DeviceWait
+
+            # no instrument is there to be switched while time is measured
+            found.append(DeviceWait() if directive.pass_name == "timing" else CudaSwitch())
+        elif asked.kind == "signpost":
+            from profkit.runtime.region.mps import MpsWait, Signpost
+
+            found.append(MpsWait() if directive.pass_name == "timing" else Signpost())
+        elif asked.kind == "torch-profiler" and asked.output is not None:
+            from profkit.runtime.region.torch_profiler import TorchProfiler
+
+            found.append(TorchProfiler(asked.output))
+    except Exception as error:
+        note(f"the {asked.kind} switch cannot be used: {error}")
+    return found
+
+
+def find_spans(switched: Iterable[Switch]) -> tuple[tuple[tuple[int, int], ...], int]:
+    """Spans of the outermost entries where a switch notes them, and how many more entries there were."""
+    for switch in switched:
+        spans = getattr(switch, "spans", None)
+        if spans is not None:
+            return spans, getattr(switch, "left_out", 0)
+    return (), 0
+
+
+NAMES = ("numpy", "torch", "triton", "jax", "cupy")  # what brings kernels or a compiler of its own
+_LONGEST = 60  # characters of a version
+
+
+def loaded_packages() -> dict[str, str]:
+    """`{"python": "3.11.7", "torch": "2.11.0"}`; a module that tells no version is left out."""
+    found = {"python": ".".join(map(str, sys.version_info[:3]))}
+    name = sys.implementation.name
+    if name != "cpython":
+        found["python"] = f"{name} {found['python']}"
+    for name in NAMES:
+        version = getattr(sys.modules.get(name), "__version__", None)
+        if version is not None:
+            found[name] = str(version)[:_LONGEST]  # torch's is a text of a type of its own
+    return found
+
 
 MOST_SECONDS = (
     65_536  # entries whose time is kept; beyond, every second one is dropped and the stride doubled
@@ -71,7 +148,7 @@ class Session:
         self._thread = _Thread()
         self._complained = False
         self._begin()
-        self._switches = switches(directive, self.note)
+        self._switches = make_switches(directive, self.note)
         # where regions are timed, each end of each waits for the work that was left to a device
         self._waits = [wait for switch in self._switches if (wait := getattr(switch, "wait", None))]
         os.register_at_fork(after_in_child=self._begin_child)
@@ -202,7 +279,7 @@ class Session:
     def record(self) -> RegionRecord:
         """What this process has recorded so far, without regions around a benchmark: that says it better."""
         directive = self.directive
-        spans, left_out = spans_of(self._switches)
+        spans, left_out = find_spans(self._switches)
         return RegionRecord(
             pid=self._pid,
             pass_name=directive.pass_name if directive else "",
@@ -225,9 +302,9 @@ class Session:
         if self.directive is None or not (self._regions or self._benchmarks):
             return
         if "triton" in sys.modules:
-            from profkit.runtime.region.triton_work import look
+            from profkit.runtime.region.triton_work import find_or_note
 
-            self._triton = look(self.directive.pass_name, self._pid, self._notes)
+            self._triton = find_or_note(self.directive.pass_name, self._pid, self._notes)
         self.save()
 
     def save(self) -> None:
@@ -236,7 +313,7 @@ class Session:
             return
         begin = perf_counter()
         try:
-            save(self.record(), f"{self.directive.record}.{self._pid}.json")
+            save_record(self.record(), f"{self.directive.record}.{self._pid}.json")
         except (OSError, ValueError) as error:
             self._complain(f"cannot write the region record: {error}")
         self._saved_at = perf_counter()
@@ -261,7 +338,7 @@ def _read_directive() -> Directive | None:
     if text is None:
         return None
     try:
-        return directive_of(text)
+        return parse_directive(text)
     except ProfkitError as error:
         print(f"profkit: {DIRECTIVE} is not usable, nothing is recorded: {error.message}", file=sys.stderr)
         return None

@@ -22,7 +22,13 @@ import importlib
 import os
 from typing import Any
 
-from profkit.runtime.region.cuda_driver import Driver, DriverError, capturing, driver_in_use, uses_cuda
+from profkit.runtime.region.cuda_driver import (
+    Driver,
+    DriverError,
+    driver_in_use,
+    is_recording_graph,
+    uses_cuda,
+)
 
 DOMAIN = "profkit"
 NO_NVTX = "no NVTX range marks the region: this Python has no nvtx (fix: pip install nvtx)"
@@ -59,7 +65,7 @@ class CudaSwitch:
         """Wait for the devices, start the profiler, begin the range."""
         if self._off:
             return
-        if capturing():
+        if is_recording_graph():
             self._remark(IN_GRAPH)
             return
         self.prepare()
@@ -74,7 +80,7 @@ class CudaSwitch:
         """Wait for the region's own work, end the range, stop the profiler."""
         if self._off:
             return
-        if self._driver is not None and self._started and not capturing():
+        if self._driver is not None and self._started and not is_recording_graph():
             self._driver.synchronize()
         if self._range is not None:
             self._nvtx.end_range(self._range)
@@ -112,7 +118,7 @@ class CudaSwitch:
             result = driver.call(function)
         else:
             if not (devices := driver.active_devices()):
-                devices = [_likely_device(driver)]
+                devices = [_expected_device(driver)]
                 driver.keep(devices[0])  # the start holds as long as its context lives
             with driver.primary(devices[0]):
                 result = driver.call(function)
@@ -127,7 +133,7 @@ class CudaSwitch:
             self.remarks.append(text)
 
 
-def _likely_device(driver: Driver) -> int:
+def _expected_device(driver: Driver) -> int:
     """The device this process will use: one per rank where a launcher numbers them, else the first."""
     rank = os.environ.get("LOCAL_RANK", "")
     return int(rank) if rank.isdecimal() and int(rank) < driver.devices else 0
@@ -152,7 +158,7 @@ class DeviceWait:
 
     def wait(self) -> None:
         """Until the devices have done what this process gave them."""
-        if self._off or capturing():
+        if self._off or is_recording_graph():
             return
         if self._driver is None:
             self._driver = driver_in_use()

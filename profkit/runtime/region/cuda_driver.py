@@ -115,10 +115,10 @@ def uses_cuda() -> bool:
         with open("/proc/self/maps", "rb") as maps:
             return any(sign in line for line in maps for sign in _SIGNS)
     except OSError:
-        return loaded()
+        return is_driver_loaded()
 
 
-def loaded() -> bool:
+def is_driver_loaded() -> bool:
     """Whether the driver library is in this process already."""
     try:
         ctypes.CDLL(LIBRARY, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
@@ -127,7 +127,7 @@ def loaded() -> bool:
     return True
 
 
-def capturing() -> bool:
+def is_recording_graph() -> bool:
     """Whether torch is recording a CUDA graph in this thread: to wait for the device would spoil it."""
     torch = sys.modules.get("torch")
     try:
@@ -140,7 +140,7 @@ def capturing() -> bool:
 
 def driver_in_use() -> Driver | None:
     """The driver, where this process has initialised CUDA and made a context; nothing is loaded that is not."""
-    if not loaded():
+    if not is_driver_loaded():
         return None
     try:
         driver = Driver()

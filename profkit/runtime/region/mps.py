@@ -8,16 +8,31 @@ on; without a Mac they raise RuntimeError).
   commits and waits, so behind it everything that was launched has run.
 - A forked child of a process that used Metal hangs or crashes there (github.com/pytorch/pytorch/pull/178037): it is
   never asked.
+
+The switch for Instruments: each outermost entry as a span on the clock that a trace is on, and as a signpost in it.
+
+A trace of Instruments cannot be switched on and off; what it saw of a region is cut out of it afterwards
+(`tools/xctrace/alignment.py`). For that each entry leaves its begin and end in nanoseconds of mach absolute time, which
+is what CLOCK_UPTIME_RAW gives (clock_gettime(3) on macOS). What torch has on the GPU is waited for at both ends, so
+that what was launched before is over when the span begins, and what the region launched is over before it ends.
+
+The signpost is for the eyes, and a second way to find the region: `kdebug_signpost_start` and `_end` of libSystem
+(sys/kdebug_signpost.h), which the instrument Points of Interest shows as a region. Its number is that of the region's
+name, in the order in which regions were first entered; its arguments are the number of the entry, MARK, 0 and a
+colour. os_signpost would show the name, but takes it from the read-only strings of a compiled image, which Python has
+not. Where nobody traces, a signpost is a look at one flag. Where the symbols are absent, there is none.
 """
 
 from __future__ import annotations
 
 import contextlib
 import sys
+import time
+from collections.abc import Callable
 from typing import Any
 
 
-def device() -> Any:
+def mps_in_use() -> Any:
     """The module `torch.mps` where this process uses the device, else None."""
     torch = sys.modules.get("torch")
     try:
@@ -34,7 +49,7 @@ def device() -> Any:
     return mps if used else None
 
 
-def could_be_used() -> bool:
+def mps_is_available() -> bool:
     """Whether torch is loaded and could use the device, though it may not have begun to."""
     torch = sys.modules.get("torch")
     try:
@@ -65,7 +80,7 @@ class MpsWait:
         if self._off:
             return
         if self._mps is None:
-            self._mps = device()
+            self._mps = mps_in_use()
         if self._mps is not None:
             with contextlib.suppress(Exception):
                 self._mps.synchronize()
@@ -73,3 +88,82 @@ class MpsWait:
     def forget(self) -> None:
         """In a forked child: Metal is the parent's."""
         self._off = self._mps is not None
+
+
+MOST_SPANS = 20_000  # of one process, some 40 bytes each in its record; later entries are counted, not kept
+MOST_CODES = 200  # numbers for names; the rest share the number 0. A code has 14 bits.
+MARK = 0x70726F66  # the second argument of each signpost of ours: "prof"
+COLOURS = 5  # the fourth argument: blue, green, purple, orange, red
+# CLOCK_MONOTONIC stands in elsewhere, where no trace is on it: for tests.
+CLOCK: int = getattr(time, "CLOCK_UPTIME_RAW", getattr(time, "CLOCK_MONOTONIC", 0))
+
+Emit = Callable[[int, int, int, int, int], object]  # code and four arguments
+
+
+class Signpost:
+    """Notes spans, and puts signposts around them; changes nothing of what is recorded."""
+
+    def __init__(self) -> None:
+        self.left_out = 0
+        self._spans: list[tuple[int, int]] = []
+        self._wait = MpsWait()
+        self._codes: dict[str, int] = {}
+        self._entry = 0
+        self._open: tuple[int, tuple[int, int, int, int, int]] | None = None
+        self._start, self._end = _signposts()
+
+    @property
+    def spans(self) -> tuple[tuple[int, int], ...]:
+        """Begin and end of each entry that has ended, in ns of mach absolute time."""
+        return tuple(self._spans)
+
+    def enter(self, name: str) -> None:
+        """Wait for the device, note the time, and set the signpost."""
+        self._wait.wait()
+        self._entry += 1
+        code = self._code(name)
+        signpost = (code, self._entry, MARK, 0, code % COLOURS)
+        self._open = time.clock_gettime_ns(CLOCK), signpost
+        if self._start is not None:
+            self._start(*signpost)
+
+    def exit(self, name: str) -> None:  # noqa: ARG002
+        """Wait for the region's own work, end the signpost, and note the time."""
+        if self._open is None:
+            return
+        self._wait.wait()
+        (begin, signpost), self._open = self._open, None
+        if self._end is not None:
+            self._end(*signpost)
+        if len(self._spans) < MOST_SPANS:
+            self._spans.append((begin, time.clock_gettime_ns(CLOCK)))
+        else:
+            self.left_out += 1
+
+    def forget(self) -> None:
+        """In a forked child: the spans are the parent's, and so is Metal."""
+        self._spans, self.left_out, self._open = [], 0, None
+        self._wait.forget()
+
+    def _code(self, name: str) -> int:
+        code = self._codes.get(name)
+        if code is None:
+            if len(self._codes) >= MOST_CODES:
+                return 0
+            code = self._codes[name] = len(self._codes) + 1
+        return code
+
+
+def _signposts() -> tuple[Emit | None, Emit | None]:
+    """libSystem's two functions; they keep Python's lock, since to give it away costs more than they do."""
+    try:
+        import ctypes
+
+        library = ctypes.PyDLL(None)
+        found: list[Any] = [library.kdebug_signpost_start, library.kdebug_signpost_end]
+    except (ImportError, OSError, AttributeError, TypeError):  # no ctypes, or not a Mac
+        return None, None
+    for function in found:
+        function.argtypes = (ctypes.c_uint32, *(4 * (ctypes.c_size_t,)))
+        function.restype = ctypes.c_int
+    return found[0], found[1]

@@ -25,10 +25,10 @@ LONGEST = 80  # characters of one word
 TICKS = 0.02
 
 
-def look(pass_name: str, pid: int, notes: list[str]) -> TritonWork | None:
+def find_or_note(pass_name: str, pid: int, notes: list[str]) -> TritonWork | None:
     """See triton_work; where Triton's objects are not as expected, a remark in `notes` and None."""
     try:
-        return triton_work(pass_name, pid)
+        return find_triton_work(pass_name, pid)
     except Exception as error:  # they differ from version to version, and the workload may have its own
         remark = f"what Triton tuned and compiled is not known: {type(error).__name__}: {error}"
         if remark not in notes:
@@ -36,17 +36,17 @@ def look(pass_name: str, pid: int, notes: list[str]) -> TritonWork | None:
         return None
 
 
-def triton_work(pass_name: str, pid: int) -> TritonWork | None:
+def find_triton_work(pass_name: str, pid: int) -> TritonWork | None:
     """What Triton tells of this process; None where it was not imported, or neither tuned nor compiled anything."""
     kinds = _kinds()
     if not kinds:
         return None
-    tuners, functions = _sorted_out(_kernels(kinds), kinds)
+    tuners, functions = _sort_kernels(_kernels(kinds), kinds)
     tunings = [tuning for tuner in tuners for tuning in _tunings(tuner)]
     binaries = [binary for function in functions for binary in _binaries(function)]
     if not tunings and not binaries:
         return None
-    cached, seconds = _compiling(binaries)
+    cached, seconds = _compile_times(binaries)
     kept = tuple(tunings[:MOST_TUNINGS])
     return TritonWork(pass_name, pid, kept, len(tunings) - len(kept), len(binaries), cached, seconds)
 
@@ -82,7 +82,7 @@ def _kernels(kinds: frozenset[type]) -> Iterator[Any]:
         yield from list(listed.values())
 
 
-def _sorted_out(kernels: Iterable[Any], kinds: frozenset[type]) -> tuple[list[Any], list[Any]]:
+def _sort_kernels(kernels: Iterable[Any], kinds: frozenset[type]) -> tuple[list[Any], list[Any]]:
     """Tuners and innermost functions, each once: one kernel is imported by many modules."""
     tuners: dict[int, Any] = {}
     functions: dict[int, Any] = {}
@@ -113,28 +113,28 @@ def _tunings(tuner: Any) -> list[Tuning]:
     function = getattr(tuner, "base_fn", None) or tuner.fn
     name, module = (str(getattr(function, word, "?"))[:LONGEST] for word in ("__name__", "__module__"))
     chosen = list(tuner.cache.items())[-MOST_KEYS:]
-    read = [_was_read(tuner, best) for _, best in chosen]
+    read = [_came_from_disk(tuner, best) for _, best in chosen]
     tuned = [index for index, was_read in enumerate(read) if not was_read]
     seconds = getattr(tuner, "bench_time", None)
     times = getattr(tuner, "configs_timings", None)
     found = []
     for index, (key, best) in enumerate(chosen):
-        tried = None if _prunes(tuner) else len(configs)
+        tried = None if _tries_only_some(tuner) else len(configs)
         failed = 0
         if isinstance(times, dict) and index == len(chosen) - 1:
-            tried, failed = len(times), sum(_middle(each) == float("inf") for each in times.values())
+            tried, failed = len(times), sum(_median_time(each) == float("inf") for each in times.values())
         took = float(seconds) if isinstance(seconds, (int, float)) and tuned[-1:] == [index] else None
         chose = _configuration(best)
         found.append(Tuning(name, module, _key(tuner, key), chose, tried, failed, took, read[index]))
     return found
 
 
-def _prunes(tuner: Any) -> bool:
+def _tries_only_some(tuner: Any) -> bool:
     """Whether only some of its configurations are tried."""
     return any(getattr(tuner, word, None) is not None for word in ("early_config_prune", "perf_model"))
 
 
-def _was_read(tuner: Any, best: Any) -> bool:
+def _came_from_disk(tuner: Any, best: Any) -> bool:
     """Whether a choice came from Triton's disk: then it was built anew, and is none of the workload's own objects."""
     if not getattr(tuner, "cache_results", False) or any(best is config for config in tuner.configs):
         return False
@@ -142,14 +142,14 @@ def _was_read(tuner: Any, best: Any) -> bool:
     return getattr(tuner, "early_config_prune", None) is None or not hasattr(tuner, "bench_time")
 
 
-def _middle(times: Any) -> Any:
+def _median_time(times: Any) -> Any:
     """The median among what Triton's benchmark gives: three quantiles, or one number."""
     return times[0] if isinstance(times, (list, tuple)) and times else times
 
 
 def _key(tuner: Any, key: Any) -> str:
     """`M 4096, N 11008, fp16`: the arguments that were tuned for, then the types of all."""
-    values = [_word(value) for value in (key if isinstance(key, (tuple, list)) else (key,))]
+    values = [_plain_text(value) for value in (key if isinstance(key, (tuple, list)) else (key,))]
     names = [str(name) for name in getattr(tuner, "keys", None) or ()]
     if len(names) > len(values):
         names = []  # an argument that was left to its default is not in the key: which one is not told
@@ -159,7 +159,7 @@ def _key(tuner: Any, key: Any) -> str:
 
 def _configuration(config: Any) -> str:
     """`BLOCK_M 128, BLOCK_N 64, 8 warps, 3 stages`."""
-    words = [f"{name} {_word(value)}" for name, value in dict(config.kwargs).items()]
+    words = [f"{name} {_plain_text(value)}" for name, value in dict(config.kwargs).items()]
     for name, plain, more in (
         ("num_warps", None, "warps"),
         ("num_stages", None, "stages"),
@@ -167,13 +167,13 @@ def _configuration(config: Any) -> str:
     ):
         value = getattr(config, name, plain)
         if value != plain:
-            words.append(f"{_word(value)} {more}")
+            words.append(f"{_plain_text(value)} {more}")
     if getattr(config, "maxnreg", None) is not None:
-        words.append(f"at most {_word(config.maxnreg)} registers")
+        words.append(f"at most {_plain_text(config.maxnreg)} registers")
     return ", ".join(words)
 
 
-def _word(value: Any) -> str:
+def _plain_text(value: Any) -> str:
     # the words of other types are not asked for: a tensor's would wait for its device
     plain = value is None or type(value) in (str, int, float, bool)
     return (str(value) if plain else type(value).__name__)[:LONGEST]
@@ -197,13 +197,13 @@ def _binaries(function: Any) -> list[Any]:
     return found
 
 
-def _compiling(binaries: list[Any]) -> tuple[int | None, float | None]:
+def _compile_times(binaries: list[Any]) -> tuple[int | None, float | None]:
     """How many of them were compiled before this process began, and the seconds that the others took, at least.
 
     By the times of their files in Triton's cache: each stage of the compiler writes one when it ends. So what comes
     before the first of them, reading the kernel's Python, is not in the seconds. None where that cannot be told.
     """
-    began = _began()
+    began = _process_start()
     if began is None or len(binaries) > MOST_BINARIES:
         return None, None
     cached, seconds = 0, 0.0
@@ -222,7 +222,7 @@ def _compiling(binaries: list[Any]) -> tuple[int | None, float | None]:
     return cached, seconds
 
 
-def _began() -> float | None:
+def _process_start() -> float | None:
     """When this process began, in seconds since the epoch; None where the system does not tell."""
     try:
         with open("/proc/self/stat", "rb") as file:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.analysis.comparability import all_fields, differences, fingerprint_of
+from profkit.analysis.comparability import all_fields, fingerprint_differences, fingerprint_of
 from profkit.core.types import DeviceMoment, Moment, RunDocument, Workload
 from tests import documents, gpu_documents
 
@@ -17,7 +17,7 @@ def told(document: RunDocument) -> dict[str, str]:
 
 def between(a: RunDocument, b: RunDocument) -> dict[str, str]:
     """The fields in which the two differ, with their weight."""
-    return {d.name: d.tier for d in differences(fingerprint_of(a), fingerprint_of(b))}
+    return {d.name: d.tier for d in fingerprint_differences(fingerprint_of(a), fingerprint_of(b))}
 
 
 def test_a_run_does_not_differ_from_itself() -> None:
@@ -121,7 +121,7 @@ def test_cold_and_warm_caches_are_not_compared() -> None:
 def test_a_tool_of_another_major_version_concerns_what_it_measured() -> None:
     base = documents.document()
     other = replace(base, tools={**base.tools, "valgrind": "4.0.0"})
-    found = {d.name: d for d in differences(fingerprint_of(base), fingerprint_of(other))}
+    found = {d.name: d for d in fingerprint_differences(fingerprint_of(base), fingerprint_of(other))}
     assert found["tool.valgrind"].tier == "must"
     assert found["tool.valgrind"].tools == ("valgrind",)
     assert found["tool.versions"].tier == "should"

@@ -1,6 +1,6 @@
 import pytest
 
-from profkit.analysis.metrics import all_metrics, metric, nearest
+from profkit.analysis.metrics import all_metrics, metric, nearest_metric
 from profkit.core.errors import UsageError
 
 CONTRACT = (
@@ -87,12 +87,12 @@ def test_miss_rates_are_better_when_lower_and_ipc_when_higher():
     ],
 )
 def test_the_nearest_name_is_the_one_meant(written, meant):
-    assert nearest(written) == meant
+    assert nearest_metric(written) == meant
 
 
 @pytest.mark.parametrize("written", ["qqqqqq", "", "  ", "frobnication"])
 def test_nothing_is_near_a_word_of_another_world(written):
-    assert nearest(written) is None
+    assert nearest_metric(written) is None
 
 
 def test_an_unknown_metric_is_a_usage_error_with_the_nearest_name():

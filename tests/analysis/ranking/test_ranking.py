@@ -7,20 +7,21 @@ from math import sqrt
 
 import pytest
 
-from profkit.analysis.ranking.guide import efficiency, record
 from profkit.analysis.ranking.ranking import (
-    above_roof,
-    farthest,
+    by_time_above_roofline,
+    comparison_groups,
+    efficiency,
+    farthest_from_roofline,
     geometric_mean,
-    panels,
-    slowest,
-    standings,
+    guide_record,
+    rank_implementations,
+    slowest_cases,
     winners,
 )
 from profkit.core.statistics import median
-from profkit.core.types import CaseResult, GridPoint, MeasuredRoofs, SweepDocument
+from profkit.core.types import CaseResult, GridPoint, MeasuredCeilings, SweepDocument
 
-ROOFS = MeasuredRoofs(1e12, 1e13)
+ROOFS = MeasuredCeilings(1e12, 1e13)
 A, B = GridPoint("GELU", 1, 1, 8), GridPoint("GELU", 1, 1, 16)
 
 
@@ -38,8 +39,8 @@ def test_the_mean_of_speedups_is_the_geometric_one() -> None:
     document = _document(
         _case(A, "PyTorch", 2e-6), _case(A, "mine", 1e-6), _case(B, "PyTorch", 1e-6), _case(B, "mine", 2e-6)
     )
-    (panel,) = panels(document)
-    mine = standings(panel, ROOFS)[1]
+    (panel,) = comparison_groups(document)
+    mine = rank_implementations(panel, ROOFS)[1]
     assert mine.speedup == pytest.approx(1.0)
     assert (mine.least, mine.most, mine.compared, mine.wins) == (0.5, 2.0, 2, 1)
 
@@ -48,9 +49,9 @@ def test_those_whose_intervals_overlap_win_together() -> None:
     document = _document(
         _case(A, "PyTorch", 1.00e-6, 0.02), _case(A, "mine", 1.03e-6, 0.02), _case(A, "slow", 2e-6, 0.02)
     )
-    (panel,) = panels(document)
+    (panel,) = comparison_groups(document)
     assert winners(panel) == {A: ("PyTorch", "mine")}
-    assert [standing.wins for standing in standings(panel, ROOFS)] == [0, 0, 0]
+    assert [standing.wins for standing in rank_implementations(panel, ROOFS)] == [0, 0, 0]
 
 
 @pytest.mark.parametrize(
@@ -69,19 +70,19 @@ def test_who_has_too_few_samples_for_an_interval_is_told_apart_by_what_they_show
     first = replace(
         _case(A, "PyTorch", 1.0e-6), half_width=None, seconds=(1.0e-6,) * (1 if len(seconds) < 2 else 3)
     )
-    (panel,) = panels(_document(first, slow))
+    (panel,) = comparison_groups(_document(first, slow))
     assert (winners(panel)[A] == ("PyTorch",)) == alone
 
 
 def test_nobody_wins_alone_where_nobody_else_was_timed() -> None:
-    (panel,) = panels(_document(_case(A, "PyTorch", 1e-6), _case(A, "mine", None, state="wrong")))
+    (panel,) = comparison_groups(_document(_case(A, "PyTorch", 1e-6), _case(A, "mine", None, state="wrong")))
     assert winners(panel) == {}
 
 
 def test_what_was_not_measured_is_in_no_mean_and_has_its_reason() -> None:
     document = _document(_case(A, "PyTorch", 1e-6), _case(A, "mine", None, state="crashed"))
-    (panel,) = panels(document)
-    mine = standings(panel, ROOFS)[1]
+    (panel,) = comparison_groups(document)
+    mine = rank_implementations(panel, ROOFS)[1]
     assert (mine.time, mine.speedup, mine.efficiency, mine.measured, mine.cases) == (None, None, None, 0, 1)
     assert mine.why_not == "crashed"
 
@@ -91,17 +92,17 @@ def test_efficiency_is_the_least_time_by_the_roofline_over_the_measured_one() ->
     assert efficiency(by_memory, ROOFS) == pytest.approx(0.25)  # 1 MB at 1 TB/s is 1 µs
     by_arithmetic = CaseResult(A, "mine", "measured", median=4e-6, bytes=1.0, flops=2e7)
     assert efficiency(by_arithmetic, ROOFS) == pytest.approx(0.5)  # 20 MFLOP at 10 TFLOP/s are 2 µs
-    assert efficiency(by_memory, MeasuredRoofs()) is None
+    assert efficiency(by_memory, MeasuredCeilings()) is None
 
 
 def test_the_guides_record_computes_each_field_as_its_name_says() -> None:
-    told = record(_case(A, "mine", 4e-6, 0.01), _document())
+    told = guide_record(_case(A, "mine", 4e-6, 0.01), _document())
     assert told["time_ms"] == pytest.approx(0.004)
     assert told["inference_speed"] == pytest.approx(1000 / told["time_ms"])
     assert told["throughput_gbps"] == pytest.approx(250.0)
     assert told["gpu_efficiency"] == pytest.approx(25.0)
     assert told["memory_mb"] == pytest.approx(1e-4)
-    missing = record(_case(A, "mine", None, state="crashed"), _document())
+    missing = guide_record(_case(A, "mine", None, state="crashed"), _document())
     keys = ("time_ms", "inference_speed", "throughput_gbps", "gpu_efficiency")
     assert [missing[key] for key in keys] == [None] * 4
 
@@ -110,15 +111,15 @@ def test_the_cases_to_look_at_are_those_with_most_time_to_win() -> None:
     slow_but_good, fast_and_bad = _case(A, "PyTorch", 1.0e-6), _case(B, "PyTorch", 0.9e-6)
     bad = CaseResult(B, "mine", "measured", median=5e-6, bytes=1e6, flops=1.0)
     document = _document(slow_but_good, fast_and_bad, bad)
-    assert above_roof(document)[0] == bad
-    assert slowest(document, 2) == (bad, slow_but_good)
+    assert by_time_above_roofline(document)[0] == bad
+    assert slowest_cases(document, 2) == (bad, slow_but_good)
 
 
 def test_the_farthest_from_the_roofline_is_a_case_that_nobody_does_faster() -> None:
     slow = CaseResult(A, "PyTorch", "measured", median=9e-6, bytes=1e6, flops=1.0)
     fast = CaseResult(A, "mine", "measured", median=2e-6, bytes=1e6, flops=1.0)
     only = CaseResult(B, "PyTorch", "measured", median=5e-6, bytes=1e6, flops=1.0)
-    assert farthest(_document(slow, fast, only), 3) == (only, fast)
+    assert farthest_from_roofline(_document(slow, fast, only), 3) == (only, fast)
 
 
 def test_a_geometric_mean_of_nothing_is_none() -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from profkit.analysis.stacks.python_only import NATIVE_ONLY, python_only
-from profkit.analysis.stacks.tables import by_function
+from profkit.analysis.stacks.merge import NATIVE_ONLY, by_function, keep_python_frames
 from profkit.core.types import Frame, Stacks
 
 MAIN, STEP = Frame("main", "python", "a.py"), Frame("step", "python", "a.py")
@@ -16,7 +15,7 @@ def test_native_callees_are_charged_to_the_innermost_python_function() -> None:
         "s",
         {(EVAL, MAIN, EVAL, STEP, GEMM): 3.0, (EVAL, MAIN, EVAL): 1.0, (GEMM,): 2.0},
     )
-    found = python_only(stacks)
+    found = keep_python_frames(stacks)
     assert found is not None
     assert found.weights == {(MAIN, STEP): 3.0, (MAIN,): 1.0, (NATIVE_ONLY,): 2.0}
     assert {h.function: (h.own, h.total) for h in by_function(found).hotspots} == {
@@ -27,4 +26,4 @@ def test_native_callees_are_charged_to_the_innermost_python_function() -> None:
 
 
 def test_a_trace_without_python_frames_has_no_python_view() -> None:
-    assert python_only(Stacks("cycles", "s", {(EVAL, GEMM): 1.0})) is None
+    assert keep_python_frames(Stacks("cycles", "s", {(EVAL, GEMM): 1.0})) is None

@@ -9,9 +9,8 @@ import jsonschema
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from profkit.analysis.stacks.collapsed import write_collapsed
-from profkit.analysis.stacks.labels import KERNEL, PYTHON
-from profkit.analysis.stacks.speedscope import SCHEMA, write_speedscope
+from profkit.analysis.stacks.files import SCHEMA, write_collapsed, write_speedscope
+from profkit.analysis.stacks.merge import KERNEL, PYTHON
 from profkit.core.types import Frame, Stacks
 
 PYTHON_FRAME = Frame("inner", PYTHON, "app/main.py")

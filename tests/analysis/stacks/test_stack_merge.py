@@ -5,9 +5,14 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profkit.analysis.stacks.labels import MORE_STACKS, NO_STACK
-from profkit.analysis.stacks.merge import FrameTable, StackMerger
-from profkit.analysis.stacks.tables import by_function, by_library
+from profkit.analysis.stacks.merge import (
+    MORE_STACKS,
+    NO_STACK,
+    FrameTable,
+    StackMerger,
+    by_function,
+    by_library,
+)
 from profkit.core.types import Frame, Stacks
 
 MAIN, WORK, LEAF = Frame("main", "app"), Frame("work", "app"), Frame("memcpy", "libc.so.6")

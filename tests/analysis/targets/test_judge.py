@@ -6,17 +6,18 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.analysis.targets import Context, Target, judge, judge_run, load_targets
-from profkit.analysis.targets.target import in_words, met
+from profkit.analysis.targets import Target, TargetContext, evaluate_run, evaluate_targets
+from profkit.analysis.targets.target import format_threshold, is_met
 from profkit.core.types import RUN, Counter, Reading, Scope, Summary, Verdict, VerdictWord
+from profkit.profiling.evaluate_targets import targets_for
 from tests import documents
 from tests.documents import REGION, reading
 
-TARGETS = {target.name: target for target in load_targets("cpu")}
+TARGETS = {target.name: target for target in targets_for("cpu")}
 
 
-def one(name: str, *readings: Reading, context: Context | None = None) -> Verdict:
-    (verdict,) = judge([TARGETS[name]], readings, context or Context())
+def one(name: str, *readings: Reading, context: TargetContext | None = None) -> Verdict:
+    (verdict,) = evaluate_targets([TARGETS[name]], readings, context or TargetContext())
     return verdict
 
 
@@ -29,7 +30,7 @@ def measured(metric: str, value: float | None, unit: str = "%", **more: object) 
     [(5, "<", 5, False), (4.9999, "<", 5, True), (5, "<=", 5, True), (2, ">", 2, False), (2, ">=", 2, True)],
 )
 def test_a_threshold_is_met_exactly(value: float, operator: str, threshold: float, holds: bool) -> None:
-    assert met(value, operator, threshold) is holds  # type: ignore[arg-type]
+    assert is_met(value, operator, threshold) is holds  # type: ignore[arg-type]
 
 
 def test_the_unrounded_value_is_compared() -> None:
@@ -64,16 +65,16 @@ def test_a_report_is_not_asked_for_what_it_does_not_speak_of() -> None:
     told = (measured("branch.miss_rate", 1.0),)
     silent = Summary("bandwidth", "", (measured("bandwidth.dram.share", None),))
     report = replace(documents.empty(), readings=told, summaries=(silent,))
-    assert [v.target for v in judge_run(report, list(TARGETS.values()))] == ["branch-miss-rate"]
+    assert [v.target for v in evaluate_run(report, list(TARGETS.values()))] == ["branch-miss-rate"]
     run = replace(report, plan=documents.plan())
-    assert [v.target for v in judge_run(run, list(TARGETS.values()))] == [
+    assert [v.target for v in evaluate_run(run, list(TARGETS.values()))] == [
         "branch-miss-rate",
         "memory-bandwidth",
     ]
 
 
 def test_a_metric_nobody_spoke_of_has_no_verdict() -> None:
-    assert judge(list(TARGETS.values()), []) == ()
+    assert evaluate_targets(list(TARGETS.values()), []) == ()
 
 
 @pytest.mark.parametrize(
@@ -167,15 +168,15 @@ def test_each_roof_is_judged_by_its_own_target(
     roof: str | None, bandwidth: VerdictWord, roofline: VerdictWord
 ) -> None:
     told = [measured("bandwidth.dram.share", 10.0), measured("roofline.share", 10.0)]
-    context = Context(roof=roof)  # type: ignore[arg-type]
+    context = TargetContext(roof=roof)  # type: ignore[arg-type]
     assert one("memory-bandwidth", *told, context=context).verdict == bandwidth
     assert one("roofline", *told, context=context).verdict == roofline
 
 
 def test_a_time_less_precise_than_asked_is_a_doubt_and_no_fault() -> None:
     told = measured("time.interval", 2.2)
-    assert one("time-precision", told, context=Context(precision=1.0)).verdict == "unknown"
-    assert one("time-precision", told, context=Context(precision=5.0)).verdict == "pass"
+    assert one("time-precision", told, context=TargetContext(precision=1.0)).verdict == "unknown"
+    assert one("time-precision", told, context=TargetContext(precision=5.0)).verdict == "pass"
     assert one("time-precision", told).verdict == "unknown"
 
 
@@ -196,7 +197,7 @@ def test_what_hangs_on_the_time_is_no_better_known_than_the_time(
     share: float, half: float | None, word: VerdictWord
 ) -> None:
     told = [measured("roofline.share", share, scope=REGION), measured("time.interval", half, scope=REGION)]
-    assert one("roofline", *told, context=Context(roof="compute")).verdict == word
+    assert one("roofline", *told, context=TargetContext(roof="compute")).verdict == word
 
 
 @pytest.mark.parametrize(("branches", "word"), [(1e5, "not-applicable"), (2e5, "fail"), (None, "fail")])
@@ -220,17 +221,17 @@ def test_a_leak_is_a_pointer_or_more_in_each_iteration(growth: float, word: Verd
 
 def test_the_region_and_the_run_are_judged_where_each_has_a_value() -> None:
     told = [measured("ipc", 3.0, ""), measured("ipc", 1.0, "", scope=REGION)]
-    verdicts = judge([TARGETS["ipc"]], told)
+    verdicts = evaluate_targets([TARGETS["ipc"]], told)
     assert [(v.scope.kind, v.verdict) for v in verdicts] == [("run", "pass"), ("region", "fail")]
     same = [measured("ipc", 1.0, ""), measured("ipc", 1.0, "", scope=REGION)]
-    assert [v.scope.kind for v in judge([TARGETS["ipc"]], same)] == ["region"]
+    assert [v.scope.kind for v in evaluate_targets([TARGETS["ipc"]], same)] == ["region"]
     blind = [measured("ipc", None, ""), measured("ipc", 1.0, "", scope=REGION)]
-    assert [v.scope.kind for v in judge([TARGETS["ipc"]], blind)] == ["region"]
+    assert [v.scope.kind for v in evaluate_targets([TARGETS["ipc"]], blind)] == ["region"]
 
 
 def test_one_pmu_of_a_hybrid_part_is_not_judged_apart() -> None:
     told = [measured("ipc", 3.0, ""), measured("ipc", 1.0, "", scope=Scope("run", None, "cpu_atom"))]
-    assert [v.verdict for v in judge([TARGETS["ipc"]], told)] == ["pass"]
+    assert [v.verdict for v in evaluate_targets([TARGETS["ipc"]], told)] == ["pass"]
 
 
 def test_the_measured_value_wins_over_the_simulated_one() -> None:
@@ -245,7 +246,7 @@ def test_the_hottest_functions_are_judged_by_their_own_values() -> None:
         reading("cache.l1.miss_rate", 50.0, scope=cold),
         reading("ipc", 1.0, "", scope=hot),  # no target of functions
     ]
-    verdicts = judge(list(TARGETS.values()), told, Context(hottest=(hot,)))
+    verdicts = evaluate_targets(list(TARGETS.values()), told, TargetContext(hottest=(hot,)))
     assert [(v.target, v.scope.name, v.verdict) for v in verdicts] == [("l1-miss-rate", "hot", "fail")]
 
 
@@ -258,7 +259,7 @@ def test_advice_stands_only_where_its_condition_holds() -> None:
 
 def test_a_targets_words_cannot_reach_into_python() -> None:
     target = Target("x", "ipc", ">", 2.0, "", says="{value} {0} {value.__class__}")
-    (verdict,) = judge([target], [measured("ipc", 1.0, "")])
+    (verdict,) = evaluate_targets([target], [measured("ipc", 1.0, "")])
     assert verdict.reason == "1 {0} {value.__class__}; target > 2"
 
 
@@ -272,7 +273,7 @@ def test_a_targets_words_cannot_reach_into_python() -> None:
     ],
 )
 def test_a_threshold_reads_as_people_write_it(operator: str, threshold: float, unit: str, text: str) -> None:
-    assert in_words(operator, threshold, unit) == text  # type: ignore[arg-type]
+    assert format_threshold(operator, threshold, unit) == text  # type: ignore[arg-type]
 
 
 def test_counters_are_no_readings() -> None:
@@ -284,7 +285,7 @@ def test_counters_are_no_readings() -> None:
 
 @pytest.mark.parametrize(("share", "word"), [(99.0, "pass"), (104.0, "pass"), (125.0, "unknown")])
 def test_more_than_the_peak_is_not_passed_blindly(share: float, word: VerdictWord) -> None:
-    memory = Context(roof="memory")
+    memory = TargetContext(roof="memory")
     verdict = one("memory-bandwidth", measured("bandwidth.dram.share", share, reason="why"), context=memory)
     assert verdict.verdict == word
     assert ("why" in verdict.reason) is (word == "unknown")
@@ -309,7 +310,7 @@ def test_a_function_of_a_stream_is_excused_by_the_run_it_belongs_to() -> None:
         measured("cache.l1.miss_rate", 50.0, scope=add),
         measured("bandwidth.dram.share", 92.0),
     ]
-    verdicts = judge([TARGETS["l1-miss-rate"]], readings, Context(hottest=(add,)))
+    verdicts = evaluate_targets([TARGETS["l1-miss-rate"]], readings, TargetContext(hottest=(add,)))
     assert [(v.scope.kind, v.verdict) for v in verdicts] == [
         ("run", "not-applicable"),
         ("function", "not-applicable"),

@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.analysis.targets import load_targets
-from profkit.analysis.targets.gain import most_won
+from profkit.analysis.targets.conditions import largest_gain
 from profkit.cli.options import verdict_exit
 from profkit.core.codec import build, plain
 from profkit.core.types import (
@@ -21,11 +20,11 @@ from profkit.core.types import (
     Verdict,
     VerdictWord,
 )
-from profkit.profiling.evaluate_targets import judge_document
+from profkit.profiling.evaluate_targets import judge_document, targets_for
 from tests import documents
 from tests.kernel_documents import SAMPLES, Values, document, kernel, readings_of, words_of
 
-TARGETS = load_targets("cuda")
+TARGETS = targets_for("cuda")
 FOUR = ("occupancy", "memory-bandwidth", "bank-conflicts", "warp-efficiency", "coalescing")
 P: VerdictWord = "pass"
 F: VerdictWord = "fail"
@@ -416,7 +415,7 @@ def test_what_a_larger_grid_could_win_is_no_less_than_it_could(values: Values, w
         {**values, "bandwidth.dram.share": 21.6, "memory.throughput": 21.6, "sm.throughput": 1.0}, "grid-size"
     )
     assert (verdict.verdict, verdict.gain) == ("fail", pytest.approx(won, rel=1e-3))
-    assert most_won("device", {"launch.blocks": 38, "launch.multiprocessors": 152}, None) == 0.75
+    assert largest_gain("device", {"launch.blocks": 38, "launch.multiprocessors": 152}, None) == 0.75
 
 
 def test_a_trace_tells_how_to_have_its_kernels_counted() -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from profkit.analysis.timeline.collect import Collected
-from profkit.analysis.timeline.records import Configuration, Range, Recording
+from profkit.analysis.timeline.records import Collected, Configuration, Range, Recording
 
 
 def configuration(name: str, grid: int = 1) -> Configuration:

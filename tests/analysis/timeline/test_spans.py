@@ -12,10 +12,10 @@ from profkit.analysis.timeline.spans import (
     Depth,
     Spans,
     Union,
-    clipped,
     depth,
     gaps,
-    longest,
+    longest_span,
+    overlap_lengths,
     spans_of,
     union,
 )
@@ -88,7 +88,7 @@ def test_waiting_stretches_are_merged_before_they_grow(monkeypatch: pytest.Monke
 @given(intervals, intervals)
 def test_an_interval_is_cut_at_the_edges_of_what_counts(pairs: Pairs, bounds: Pairs) -> None:
     within = moments(bounds)
-    parts = clipped(*columns(pairs), spans_of(bounds)).tolist()
+    parts = overlap_lengths(*columns(pairs), spans_of(bounds)).tolist()
     assert parts == [len(moments([pair]) & within) for pair in pairs]
 
 
@@ -108,8 +108,8 @@ def test_depth_is_how_many_were_open(pairs: Pairs, bounds: Pairs) -> None:
 def test_gaps_end_with_what_counts() -> None:
     busy, within = spans_of([(0, 2), (5, 6), (90, 95)]), spans_of([(1, 10), (20, 30)])
     assert moments_of(gaps(busy, within)) == {*range(2, 5), *range(6, 10), *range(20, 30)}
-    assert longest(gaps(busy, within)) == 10
-    assert longest(spans_of([])) == 0
+    assert longest_span(gaps(busy, within)) == 10
+    assert longest_span(spans_of([])) == 0
 
 
 def test_work_that_follows_at_once_is_no_second_thing_in_flight() -> None:

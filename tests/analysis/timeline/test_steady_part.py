@@ -13,8 +13,13 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from profkit.analysis.timeline.repeats import find_runs
-from profkit.analysis.timeline.steady import Steady, fills, find_steady, trial_runs
+from profkit.analysis.timeline.steady import (
+    SteadyPart,
+    fills_memory,
+    find_repetitions,
+    find_steady,
+    trial_runs,
+)
 
 
 @dataclass(frozen=True)
@@ -30,7 +35,7 @@ class Program:
     loads: Sequence[int] = ()
 
 
-def steady_of(program: Program) -> Steady | None:
+def steady_of(program: Program) -> SteadyPart | None:
     text = program.setup + program.steady + program.after
     names = sorted(set(text))
     sequence = [names.index(letter) for letter in text]
@@ -98,7 +103,7 @@ def test_a_dozen_equal_copies_in_a_single_inference_are_no_workload(text: str) -
 
 
 def test_a_workload_that_only_fills_is_still_one() -> None:
-    assert steady_of(Program("", "rz" * 20, 20)) == Steady(0, 40, 2, 20)
+    assert steady_of(Program("", "rz" * 20, 20)) == SteadyPart(0, 40, 2, 20)
 
 
 def test_training_with_evaluation_in_between_begins_with_the_training_and_ends_with_it() -> None:
@@ -145,7 +150,7 @@ def test_trials_are_known_by_their_winner() -> None:
     ],
 )
 def test_kernels_that_only_fill_are_known_by_name(name: str, expected: bool) -> None:
-    assert fills(name) is expected
+    assert fills_memory(name) is expected
 
 
 words = st.lists(st.integers(1, 40), min_size=10, max_size=60, unique=True)
@@ -161,8 +166,8 @@ words = st.lists(st.integers(1, 40), min_size=10, max_size=60, unique=True)
 def test_a_period_is_found_whatever_comes_before_and_after(
     word: list[int], times: int, before: list[int], after: list[int]
 ) -> None:
-    assume(not find_runs(__import__("numpy").array(before or [0])))
-    assume(not find_runs(__import__("numpy").array(after or [0])))
+    assume(not find_repetitions(__import__("numpy").array(before or [0])))
+    assume(not find_repetitions(__import__("numpy").array(after or [0])))
     found = find_steady([*before, *(word * times), *after], [1.0] * 81, [False] * 81)
     assert found is not None
     assert (found.first, found.last) == (len(before), len(before) + times * len(word))
@@ -192,5 +197,5 @@ def test_runs_of_a_long_sequence_are_found_in_seconds() -> None:
 
     one = np.arange(250, dtype=np.int32)
     sequence = np.concatenate([np.arange(1000, 1400), np.tile(one, 4000)]).astype(np.int32)
-    (run,) = find_runs(sequence)
+    (run,) = find_repetitions(sequence)
     assert (run.first, run.last, run.period) == (400, len(sequence), 250)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from profkit.analysis.timeline.steady import Steady, fills, find_steady
+from profkit.analysis.timeline.steady import SteadyPart, fills_memory, find_steady
 from tests.conftest import ROOT
 
 FILE = ROOT / "tests" / "data" / "cuda" / "timeline" / "unmarked_sequences.json.gz"
@@ -22,8 +22,8 @@ def recorded(title: str) -> dict[str, Any]:
     return found
 
 
-def steady_of(program: dict[str, Any]) -> Steady:
-    filling = [fills(name) for name in program["kernels"]]
+def steady_of(program: dict[str, Any]) -> SteadyPart:
+    filling = [fills_memory(name) for name in program["kernels"]]
     found = find_steady(program["sequence"], program["mean_ns"], filling, program["loads"])
     assert found is not None
     return found

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from profkit.analysis.timeline import kernel_sums as median_module
 from profkit.analysis.timeline import launches as launch_module
-from profkit.analysis.timeline import medians as median_module
-from profkit.analysis.timeline.medians import Medians
+from profkit.analysis.timeline.kernel_sums import Medians
 from profkit.analysis.timeline.records import Range
 from profkit.analysis.timeline.trace import build_trace
-from profkit.analysis.timeline.windows import Windows, merged
+from profkit.analysis.timeline.windows import TimeWindows, merge_intervals
 from tests.analysis.timeline.recordings import in_turn, recording
 
 NS = 1e-9
@@ -248,7 +248,7 @@ def test_busy_and_span_are_what_counting_each_nanosecond_gives(
     ]
     ranges = [Range("r", "profkit", begin, begin + length, 0, None) for begin, length in entries]
     trace, _ = build_trace(recording(kernels, ranges=ranges))
-    bounds = merged([(r.start, r.end or 0) for r in ranges])
+    bounds = merge_intervals([(r.start, r.end or 0) for r in ranges])
     inside = [k for k in kernels if any(b <= k[3] <= e for b, e in bounds)]
     assert trace.launches == len(inside)
     assert sum(k.total for k in trace.kernels) == pytest.approx(sum(k[2] - k[1] for k in inside) * NS)
@@ -296,9 +296,9 @@ def test_medians_of_very_many_distinct_durations_are_kept_to_a_twentieth_of_a_pe
 def test_launches_are_joined_across_blocks_and_the_oldest_are_forgotten(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from profkit.analysis.timeline import collect
+    from profkit.analysis.timeline import records
 
-    monkeypatch.setattr(collect, "BLOCK", 7)
+    monkeypatch.setattr(records, "BLOCK", 7)
     monkeypatch.setattr(launch_module, "MOST_KEPT", 64)
     kernels = in_turn(["a", "b"] * 300)
     trace, _ = build_trace(recording(kernels, captured=True))
@@ -309,7 +309,7 @@ def test_launches_are_joined_across_blocks_and_the_oldest_are_forgotten(
 def test_windows_give_each_time_its_number() -> None:
     import numpy as np
 
-    windows = Windows(((10, 20), (30, 40)), marked=True, tight=False)
+    windows = TimeWindows(((10, 20), (30, 40)), marked=True, tight=False)
     assert windows.number(np.array([5, 10, 20, 25, 30, 40, 41])).tolist() == [-1, 0, 0, -1, 1, 1, -1]
 
 
@@ -321,7 +321,9 @@ def test_windows_give_each_time_its_number() -> None:
 def test_a_time_touches_a_window_where_comparing_with_each_says_so(
     pieces: list[tuple[int, int]], start: int, length: int
 ) -> None:
-    windows = Windows(merged((begin, begin + size) for begin, size in pieces), marked=True, tight=False)
+    windows = TimeWindows(
+        merge_intervals((begin, begin + size) for begin, size in pieces), marked=True, tight=False
+    )
     found = any(begin <= start + length and start <= end for begin, end in windows.bounds)
     assert windows.touched(start, start + length) == found
 

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from profkit.analysis.timeline.metal_passes import merged
+from profkit.analysis.summaries.metal import merge_metal_traces
+from profkit.backends.mps import mps_evidence
 from profkit.core.errors import MachineError
 from profkit.core.types import Gpu, MetalAbsent, MetalCounter, MetalState, MetalTrace
 from profkit.profiling.profile import Request, make_plan
-from profkit.profiling.workload import describe, seems_mps
+from profkit.profiling.workload import describe
 from tests.xctrace_stand_in import instruments
 
 
@@ -42,7 +43,7 @@ def test_auto_takes_the_gpu_of_a_mac_where_the_workload_names_it(
     for name, value in instruments(tmp_path).env.items():
         monkeypatch.setenv(name, value)
     command = (sys.executable, *words)
-    assert (seems_mps(describe(command, None)) is not None) == uses
+    assert (mps_evidence(describe(command, None)) is not None) == uses
     plan = make_plan(Request(command, backend="auto", passes=("timing", "trace")))
     assert plan.backend == ("mps" if uses else "cpu")
 
@@ -93,12 +94,12 @@ def test_one_metal_trace_is_made_of_those_of_two_passes() -> None:
         ),
     )
     counters = MetalTrace(span=9.0, counters=(occupancy,), thermal=(MetalState("Nominal", 9.0),))
-    both = merged(trace, counters)
+    both = merge_metal_traces(trace, counters)
     assert both is not None
     assert (both.span, both.process_busy, both.counters) == (1.0, 0.5, (occupancy,))
     assert [absent.what for absent in both.absent] == ["metal-current-allocated-size"]
-    assert merged(None, counters) is counters
-    assert merged(trace, None) is trace
+    assert merge_metal_traces(None, counters) is counters
+    assert merge_metal_traces(trace, None) is trace
 
 
 def test_without_counters_the_pass_that_was_made_for_them_says_why() -> None:
@@ -106,6 +107,6 @@ def test_without_counters_the_pass_that_was_made_for_them_says_why() -> None:
     counters = MetalTrace(
         absent=(MetalAbsent("gpu-counter-value", "not on this chip"), MetalAbsent("time-info", "x"))
     )
-    both = merged(trace, counters)
+    both = merge_metal_traces(trace, counters)
     assert both is not None
     assert both.absent == (MetalAbsent("gpu-counter-value", "not on this chip"),)

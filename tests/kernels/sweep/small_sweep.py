@@ -7,9 +7,7 @@ from pathlib import Path
 
 from profkit.core.types import CaseResult
 from profkit.kernels.sweep import journal as journals
-from profkit.kernels.sweep.grid import Grid
-from profkit.kernels.sweep.story import SweepRequest
-from profkit.kernels.sweep.wish import Wish
+from profkit.kernels.sweep.request import Grid, SweepRequest, TimingOptions
 
 MISBEHAVING = """
 import os, sys, time
@@ -58,7 +56,7 @@ def too_much(problem):
 def request_for(folder: Path, *names: str, files: tuple[Path, ...] = (), **more: object) -> SweepRequest:
     """A sweep of GELU over two shapes."""
     grid = Grid(("GELU",), names, (2,), (3,), (8, 16))
-    defaults: dict[str, object] = {"wish": Wish(0.5, 0.02, threads=1), "timeout": 60.0}
+    defaults: dict[str, object] = {"timing": TimingOptions(0.5, 0.02, threads=1), "timeout": 60.0}
     return SweepRequest(
         grid=grid,
         folder=folder,

@@ -18,21 +18,19 @@ from small_sweep import request_for, settled
 from profkit.core.errors import Interrupted, ProfkitError, UsageError, WorkloadError
 from profkit.core.progress import Silent
 from profkit.core.run_folder import read_run
-from profkit.core.types import CaseResult, GridPoint, MeasuredRoofs, RunDocument, SweepDocument, Workload
+from profkit.core.types import CaseResult, GridPoint, MeasuredCeilings, RunDocument, SweepDocument, Workload
 from profkit.kernels.operations import registry
 from profkit.kernels.sweep import journal as journals
 from profkit.kernels.sweep.files import register
-from profkit.kernels.sweep.forecast import planned_seconds, seconds_left
-from profkit.kernels.sweep.grid import Grid
-from profkit.kernels.sweep.plan import plan_of
-from profkit.kernels.sweep.request import _unfinished, resumed
-from profkit.kernels.sweep.story import read_sweep, run_sweep
-from profkit.kernels.sweep.wish import Wish
+from profkit.kernels.sweep.journal import read_sweep, resumed, unfinished
+from profkit.kernels.sweep.plan import plan_of, planned_seconds, seconds_left
+from profkit.kernels.sweep.request import Grid, TimingOptions
+from profkit.kernels.sweep.run import run_sweep
 from profkit.profiling import profile_cases as drill
 from profkit.profiling.profile import Request
 from profkit.regression.compare import compare
 from profkit.regression.history import open_history
-from profkit.regression.store import remember
+from profkit.regression.store import add_paths
 from profkit.sweep import one_case, run_comprehensive_benchmark
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -86,10 +84,10 @@ def test_the_benchmark_as_one_call_goes_on_where_it_was_and_begins_anew_when_it_
     assert again[0] == first[0]
     assert list((tmp_path / "reports").glob(f"*/{journals.FILE}")) == [path]
     request = resumed(path.parent)
-    assert _unfinished(tmp_path / "reports", request) is None
+    assert unfinished(request) is None
     path.write_text("".join(path.read_text().splitlines(keepends=True)[:2]))
-    assert _unfinished(tmp_path / "reports", request) == path.parent
-    assert _unfinished(tmp_path / "reports", replace(request, wish=Wish(0.1))) is None
+    assert unfinished(request) == path.parent
+    assert unfinished(replace(request, timing=TimingOptions(0.1))) is None
 
 
 def test_the_script_passes_options_through_and_plans_the_default_grid() -> None:
@@ -120,12 +118,12 @@ def test_an_estimate_follows_what_cases_took_and_not_the_first_one() -> None:
 
     done = [case(1, 60.0), *(case(1_000_000 * n, 0.1 + n * 0.1) for n in range(1, 9))]
     left = [(GridPoint("GELU", 1, 1, 10_000_000), "PyTorch")] * 3
-    assert seconds_left(done, left, "cpu", Wish(budget=0.1)) == pytest.approx(3 * 1.1, rel=0.2)
-    assert seconds_left((), left, "cpu", Wish(budget=0.1)) == pytest.approx(3 * 1.1, rel=0.2)
+    assert seconds_left(done, left, "cpu", TimingOptions(budget=0.1)) == pytest.approx(3 * 1.1, rel=0.2)
+    assert seconds_left((), left, "cpu", TimingOptions(budget=0.1)) == pytest.approx(3 * 1.1, rel=0.2)
     losses = [(replace(point, operation="MSE"), name) for point, name in left]
     assert seconds_left(done, losses, "cpu") < seconds_left(done, left, "cpu") / 2
     grid = Grid(implementations=("PyTorch", "torch.compile", "Triton", "CUDA"))
-    assert 115 < planned_seconds(grid, "cuda", Wish()) < 456  # an H200 took 228 s
+    assert 115 < planned_seconds(grid, "cuda", TimingOptions()) < 456  # an H200 took 228 s
 
 
 def test_what_has_no_time_is_tried_again_where_that_is_asked_for(tmp_path: Path) -> None:
@@ -168,7 +166,7 @@ def _document(scale: float) -> SweepDocument:
         f"2026-01-0{int(scale)}T00:00:00+00:00",
         "a device",
         tuple(results),
-        MeasuredRoofs(1e10, 1e11),
+        MeasuredCeilings(1e10, 1e11),
         {},
         2,
         True,
@@ -176,14 +174,14 @@ def _document(scale: float) -> SweepDocument:
 
 
 def test_sweeps_are_remembered_and_compared_like_any_run(tmp_path: Path) -> None:
-    from profkit.kernels.sweep.outputs import write_all
+    from profkit.kernels.sweep.outputs import write_results
 
     grid = Grid(("GELU",), ("PyTorch",), (2,), (3,), (8, 16))
     for name, scale in (("a", 1.0), ("b", 2.0)):
         (tmp_path / name).mkdir()
-        write_all(tmp_path / name, _document(scale), grid, 0.01, "sweep")
+        write_results(tmp_path / name, _document(scale), grid, 0.01, "sweep")
     with open_history(tmp_path / "history.sqlite") as history:
-        stored = remember(history, [tmp_path / "a", tmp_path / "b"])
+        stored = add_paths(history, [tmp_path / "a", tmp_path / "b"])
         assert [one.added for one in stored] == [True, True]
         keys = {value.key.scope.name for one in stored if one.entry for value in one.entry.values}
         cases = {"PyTorch: GELU forward float32 2x3x8", "PyTorch: GELU forward float32 2x3x16"}

@@ -16,17 +16,17 @@ from small_sweep import request_for
 
 from profkit.core.progress import Silent
 from profkit.core.types import GridPoint
-from profkit.kernels.operations import compile_ahead, registry
-from profkit.kernels.operations.compiled import NAME as COMPILED
+from profkit.execution.client import WorkerClient, WorkerCommand
+from profkit.execution.pool import StandbyWorker
+from profkit.kernels.operations import precompile as operations_precompile
+from profkit.kernels.operations import registry
+from profkit.kernels.operations.pytorch import COMPILED
 from profkit.kernels.operations.registry import OPERATIONS
-from profkit.kernels.sweep import crew, pool
-from profkit.kernels.sweep.ahead import Ahead, how_many
+from profkit.kernels.sweep import run, workers
 from profkit.kernels.sweep.bench import make_problem
 from profkit.kernels.sweep.files import register
-from profkit.kernels.sweep.hand import Hand
-from profkit.kernels.sweep.order import Order, small_last
-from profkit.kernels.sweep.relief import Relief
-from profkit.kernels.sweep.story import run_sweep
+from profkit.kernels.sweep.run import run_sweep
+from profkit.kernels.sweep.schedule import PointQueue, Precompile, batch_of, compile_workers, small_last
 
 ROOT = Path(__file__).resolve().parents[3]
 POINT = GridPoint("LayerNorm", 2, 4, 8, "float32", "backward")
@@ -42,6 +42,7 @@ from torch._dynamo.utils import counters
 print(counters["inductor"]["fxgraph_cache_hit"], counters["inductor"]["fxgraph_cache_miss"])
 print(counters["aot_autograd"]["autograd_cache_hit"], counters["aot_autograd"]["autograd_cache_miss"])
 """
+NO_WORKER = WorkerCommand("", python="/bin/false")
 WHO = """
 import os
 from pathlib import Path
@@ -72,13 +73,12 @@ def test_a_worker_finds_in_the_caches_what_a_helper_compiled(
 ) -> None:
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
     monkeypatch.setenv("TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS", "0")  # it pays over many kernels
-    ahead = Ahead(
-        [Hand(sys.executable, "cpu", (), {}, tmp_path / "log", kind="helper")], [(POINT, (COMPILED,))]
-    )
-    ahead.begin()
-    while not ahead.ready(POINT):
-        ahead.wait(1.0)
-    ahead.end()
+    worker = WorkerClient(WorkerCommand(workers.COMPILES, ("cpu",), log=tmp_path / "log"))
+    precompile = Precompile([worker], [(POINT, (COMPILED,))])
+    precompile.begin()
+    while not precompile.is_ready(POINT):
+        precompile.wait(1.0)
+    precompile.close()
     done = subprocess.run(
         [sys.executable, "-c", CALLED],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
@@ -100,9 +100,9 @@ def test_what_is_compiled_ahead_has_the_shapes_of_what_is_timed(
     def compiled(*_: object, **__: object) -> object:
         return lambda *inputs: given.extend((t.shape, t.stride(), t.dtype, t.device) for t in inputs)
 
-    monkeypatch.setattr(compile_ahead, "compiled", compiled)
+    monkeypatch.setattr(operations_precompile, "compile_operation", compiled)
     one = GridPoint(operation, 2, 4, 8, "float16", "forward")
-    compile_ahead.compile_ahead(one, torch.device("cpu"))
+    operations_precompile.compile_by_inductor(one, torch.device("cpu"))
     wanted = make_problem(one, torch.device("cpu")).inputs
     assert given == [(t.shape, t.stride(), t.dtype, t.device) for t in wanted]
 
@@ -126,7 +126,7 @@ def test_what_is_compiled_ahead_has_the_shapes_of_what_is_timed(
 def test_helpers_are_as_many_as_pay(
     shapes: int, workers: int, cores: int, room: int | None, beside: bool, wanted: int
 ) -> None:
-    assert how_many(shapes, workers, cores, room, beside=beside) == wanted
+    assert compile_workers(shapes, workers, cores, room, beside=beside) == wanted
 
 
 def test_inductor_compiles_each_shape_ahead_and_our_kernels_serve_all_of_a_width() -> None:
@@ -135,18 +135,18 @@ def test_inductor_compiles_each_shape_ahead_and_our_kernels_serve_all_of_a_width
     points = [GridPoint("GELU", rows, 1, width, "float32", "forward") for rows, width in sizes]
     work = [(each, names) for each in points]
     inductor = [(each, (COMPILED,)) for each in points]
-    assert crew.tasks_of(work, kernels=False) == inductor
+    assert workers.tasks_of(work, kernels=False) == inductor
     own = [(each, ("Triton",)) for each in points[:3]]  # the last would take too much memory
-    assert sorted(crew.tasks_of(work, kernels=True), key=str) == sorted([*own, *inductor], key=str)
+    assert sorted(workers.tasks_of(work, kernels=True), key=str) == sorted([*own, *inductor], key=str)
 
 
 def test_what_is_not_compiled_yet_follows_when_it_is_and_the_rest_of_a_point_does_not_wait() -> None:
     both, late = ("eager", "late"), ("late",)
-    order = Order([(point(1), both), (point(2), both), (point(3), late)], "late")
+    order = PointQueue([(point(1), both), (point(2), both), (point(3), late)], "late")
     compiled: set[GridPoint] = set()
 
     def take() -> object:
-        return order.take(lambda each: each in compiled)
+        return order.next_work(lambda each: each in compiled)
 
     assert take() == (point(1), ("eager",))
     compiled.add(point(1))
@@ -157,7 +157,7 @@ def test_what_is_not_compiled_yet_follows_when_it_is_and_the_rest_of_a_point_doe
     assert len(order) == 1
     compiled.add(point(3))
     assert take() == (point(3), late)
-    order.put_back(point(3), late)
+    order.put_back(batch_of(point(3), late))
     assert take() == (point(3), late)
     assert (take(), len(order)) == (None, 0)
 
@@ -169,23 +169,23 @@ def test_workers_that_share_a_grid_end_with_small_points() -> None:
 
 
 def test_helpers_that_cannot_start_keep_nobody_waiting(tmp_path: Path) -> None:
-    hands = [Hand("/bin/false", "cpu", (), {}, tmp_path / "log", kind="helper") for _ in range(2)]
-    ahead = Ahead(hands, [(point(number), (COMPILED,)) for number in (1, 2)])
-    assert not ahead.ready(point(1))
-    assert ahead.ready(point(3))  # nobody would compile it
-    ahead.begin()
+    clients = [WorkerClient(NO_WORKER) for _ in range(2)]
+    precompile = Precompile(clients, [(point(number), (COMPILED,)) for number in (1, 2)])
+    assert not precompile.is_ready(point(1))
+    assert precompile.is_ready(point(3))  # nobody would compile it
+    precompile.begin()
     for _ in range(100):
-        ahead.wait(0.1)
-    assert (ahead.left, ahead.ready(point(1)), ahead.ready(point(2))) == (0, True, True)
+        precompile.wait(0.1)
+    assert (precompile.left, precompile.is_ready(point(1)), precompile.is_ready(point(2))) == (0, True, True)
 
 
 def test_a_worker_may_take_the_last_of_what_helpers_have_not_begun() -> None:
     tasks = [(point(1), ("CUDA",)), (point(1), (COMPILED,)), (point(2), (COMPILED,)), (point(2), ("CUDA",))]
-    ahead = Ahead([Hand("/bin/false", "cpu", (), {}, Path(os.devnull))], tasks)
-    assert ahead.give_up_last()
-    assert (ahead.ready(point(1)), ahead.ready(point(2))) == (False, True)
-    assert ahead.give_up_last()
-    assert not ahead.give_up_last()
+    precompile = Precompile([WorkerClient(NO_WORKER)], tasks)
+    assert precompile.give_up_last()
+    assert (precompile.is_ready(point(1)), precompile.is_ready(point(2))) == (False, True)
+    assert precompile.give_up_last()
+    assert not precompile.give_up_last()
 
 
 @pytest.mark.parametrize("comes", [True, False])
@@ -193,14 +193,15 @@ def test_a_relief_takes_over_when_it_is_there_and_where_none_comes_the_first_doe
     comes: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(registry, "_registered", {})
-    monkeypatch.setattr(pool, "COMPILED", "late")
+    monkeypatch.setattr(run, "COMPILED", "late")
     file = tmp_path / "who.py"
     file.write_text(WHO)
     register([file])
     request = request_for(tmp_path / "out", "at once", "late", files=(file,))
     python = sys.executable if comes else "/bin/false"
-    hand = Hand(python, "cpu", (str(file),), {}, tmp_path / "log")
-    monkeypatch.setattr(crew, "reliefs", lambda *_: [Relief(hand)])
+    command = WorkerCommand(workers.MEASURES, ("cpu", str(file)), python)
+    standby = StandbyWorker(WorkerClient(command))
+    monkeypatch.setattr(workers, "standby_workers", lambda *_: [standby])
     document = run_sweep(request, Silent())
     assert [(each.implementation, each.state) for each in document.results] == [
         ("at once", "measured"),
@@ -215,7 +216,7 @@ import os, sys, torch
 from triton.backends.compiler import GPUTarget
 from triton.runtime import driver
 from profkit.core.types import GridPoint
-from profkit.kernels.operations.kernels_ahead import kernels_ahead
+from profkit.kernels.operations.precompile import build_kernels
 from profkit.kernels.operations.triton import flat, rows  # compiled, though taken for interpreted
 
 class Driver:  # of an H100, as far as a compiler asks; it loads and launches nothing
@@ -226,7 +227,7 @@ driver.set_active(Driver())
 os.environ["TRITON_INTERPRET"] = "1"
 for point in sys.argv[1:]:
     operation, direction, batch = point.split(":")
-    kernels_ahead("Triton", GridPoint(operation, int(batch), 256, 64, "float32", direction), torch.device("cpu"))
+    build_kernels("Triton", GridPoint(operation, int(batch), 256, 64, "float32", direction), torch.device("cpu"))
 """
 
 

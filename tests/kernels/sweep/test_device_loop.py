@@ -10,8 +10,7 @@ from profkit.core.statistics import median
 from profkit.kernels.sweep.device_loop import Timed, time_cold, together
 from profkit.runtime.passes.device_clock import open_clock
 from profkit.runtime.passes.device_samples import PIECES
-from profkit.runtime.passes.device_timing import NotByEvents
-from profkit.runtime.passes.device_watch import Watch
+from profkit.runtime.passes.device_timing import DeviceWatch, NotByEvents
 from tests.cuda_stand_in import Device
 from tests.cuda_stand_in import device as device
 from tests.cuda_stand_in import nvidia as nvidia
@@ -19,7 +18,7 @@ from tests.cuda_stand_in import nvidia as nvidia
 
 def timed(device: Device, microseconds: int, budget: float = 5.0) -> Timed:
     with open_clock(device.driver) as clock:
-        return time_cold(device.work(microseconds), clock, Watch(None), precision=0.05, budget=budget)
+        return time_cold(device.work(microseconds), clock, DeviceWatch(None), precision=0.05, budget=budget)
 
 
 @pytest.mark.parametrize("kernels", range(8))
@@ -58,7 +57,9 @@ def test_a_budget_that_is_gone_ends_it_and_what_was_seen_is_told(device: Device)
 
 def test_work_that_nothing_waits_for_has_no_time(device: Device) -> None:
     with open_clock(device.driver) as clock, pytest.raises(NotByEvents, match="on another stream"):
-        time_cold(lambda: device.cuda.stand_in_elsewhere(600), clock, Watch(None), precision=0.05, budget=1.0)
+        time_cold(
+            lambda: device.cuda.stand_in_elsewhere(600), clock, DeviceWatch(None), precision=0.05, budget=1.0
+        )
 
 
 def test_what_is_left_of_a_block_behind_whole_samples_is_in_none() -> None:

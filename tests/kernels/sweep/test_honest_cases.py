@@ -14,13 +14,12 @@ import torch
 
 from profkit.core.types import CaseResult, GridPoint
 from profkit.kernels.operations import registry
-from profkit.kernels.operations.again import SecondLook, fingerprint
-from profkit.kernels.operations.check import Wrong, compare, reference
+from profkit.kernels.operations.check import RepeatedCheck, WrongResult, compare, fingerprint, reference
 from profkit.kernels.operations.operation import Call, Problem
 from profkit.kernels.operations.registry import OPERATIONS, build, implementation
 from profkit.kernels.sweep.bench import Bench, make_problem
+from profkit.kernels.sweep.request import TimingOptions
 from profkit.kernels.sweep.settings import Settings
-from profkit.kernels.sweep.wish import Wish
 
 gelu = torch.nn.functional.gelu
 CPU = torch.device("cpu")
@@ -43,7 +42,7 @@ def cases(direction: str, **builders: Callable[[Problem], object]) -> dict[str, 
     for name, made in builders.items():
         implementation("GELU", name)(made)  # type: ignore[type-var]
     point = GridPoint("GELU", 2, 3, 8, direction=direction)  # type: ignore[arg-type]
-    told = Bench("cpu", Wish(0.5, 0.01)).run(point, (*builders, "PyTorch"))
+    told = Bench("cpu", TimingOptions(0.5, 0.01)).run(point, (*builders, "PyTorch"))
     return {name: result for name, result in told if result is not None}
 
 
@@ -164,9 +163,9 @@ def test_every_operation_is_looked_at_again_with_other_numbers_which_are_put_bac
     call = build("PyTorch", problem)
     stale = call()
     compare(problem, stale, expected)
-    look = SecondLook(problem, expected)
+    look = RepeatedCheck(problem, expected)
     look.ask(problem, call, lambda: None)
-    with pytest.raises(Wrong, match="once it was timed"):
+    with pytest.raises(WrongResult, match="once it was timed"):
         look.ask(problem, lambda: stale, lambda: None)
     assert fingerprint(problem) == before
     problem.inputs[0][-1, -1, -1] += 1

@@ -12,9 +12,9 @@ from profkit.cli.app import app
 from profkit.core import codec
 from profkit.core.errors import UnreadableReport
 from profkit.kernels.sweep import journal
-from profkit.kernels.sweep.grid import Grid
-from profkit.kernels.sweep.outputs import write_all
-from profkit.kernels.sweep.story import read_sweep
+from profkit.kernels.sweep.journal import read_sweep
+from profkit.kernels.sweep.outputs import write_results
+from profkit.kernels.sweep.request import Grid
 from profkit.profiling.export import Wish, export
 from tests import sweep_documents as sweeps
 
@@ -32,7 +32,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for number, result in enumerate(whole.results[:-1]):
         kept.add(result, 0.1 * number)
     kept.close()
-    write_all(made, replace(whole, results=whole.results[:-1], complete=False), grid, 0.01, "sweep")
+    write_results(made, replace(whole, results=whole.results[:-1], complete=False), grid, 0.01, "sweep")
     return made
 
 

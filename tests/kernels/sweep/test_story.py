@@ -19,13 +19,13 @@ from small_sweep import MISBEHAVING, request_for, settled
 
 from profkit.core.errors import MachineError, UnreadableReport, UsageError
 from profkit.core.progress import Silent
+from profkit.execution.pool import WorkerPool
 from profkit.kernels.operations import registry
 from profkit.kernels.sweep import journal as journals
 from profkit.kernels.sweep.files import register
-from profkit.kernels.sweep.pool import Pool
-from profkit.kernels.sweep.request import resumed
-from profkit.kernels.sweep.story import run_sweep
-from profkit.kernels.sweep.wish import Wish
+from profkit.kernels.sweep.journal import resumed
+from profkit.kernels.sweep.request import TimingOptions
+from profkit.kernels.sweep.run import run_sweep
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -93,12 +93,12 @@ def test_a_folder_with_a_sweep_by_other_rules_is_refused(tmp_path: Path) -> None
     request = request_for(tmp_path / "out", "PyTorch")
     settled(request)
     with pytest.raises(UsageError, match="by other rules"):
-        run_sweep(replace(request, wish=Wish(0.2, 0.02)), Silent())
+        run_sweep(replace(request, timing=TimingOptions(0.2, 0.02)), Silent())
 
 
 def test_a_sweep_does_not_go_on_on_another_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     here = {"device": "another device", "versions": {"torch": "0"}, "roofs": None}
-    monkeypatch.setattr(Pool, "about", lambda *_: here)
+    monkeypatch.setattr(WorkerPool, "open", lambda *_: here)
     request = request_for(tmp_path / "out", "PyTorch")
     settled(request, 1)
     with pytest.raises(UsageError, match="began with device a device, and here it is another device"):
@@ -136,7 +136,7 @@ def test_a_line_that_is_damaged_costs_its_own_case_alone(tmp_path: Path) -> None
     ):
         path.write_bytes(b"".join([*lines[:2], bad, *lines[3:]]))
         assert len(journals.read(path).results) == 1
-        journals.reopen(path)[0].close()
+        journals.reopen(path).close()
         assert len(journals.read(path).results) == 1
 
 
@@ -167,7 +167,7 @@ def test_a_journal_that_says_what_no_sweep_does_is_refused_or_passed_over(
     inner[place[-1]] = value
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     if place == ("at",):
-        assert journals.read(path).sittings == [1.0]
+        assert journals.read(path).sessions == [1.0]
         return
     with pytest.raises(UnreadableReport):
         resumed(tmp_path)

@@ -22,14 +22,14 @@ from small_sweep import request_for
 
 from profkit.core.errors import MachineError
 from profkit.core.progress import Silent
+from profkit.execution import client, limits
+from profkit.execution.client import WorkerClient
 from profkit.kernels.operations import registry
-from profkit.kernels.sweep import crew, hand, leash
 from profkit.kernels.sweep import journal as journals
-from profkit.kernels.sweep.crew import device_names
+from profkit.kernels.sweep import workers
 from profkit.kernels.sweep.files import register
-from profkit.kernels.sweep.hand import Hand
-from profkit.kernels.sweep.story import run_sweep
-from profkit.kernels.sweep.wish import Wish
+from profkit.kernels.sweep.request import TimingOptions
+from profkit.kernels.sweep.run import run_sweep
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -171,7 +171,7 @@ def test_a_case_on_a_gpu_is_a_region_for_whoever_traces_it(monkeypatch: pytest.M
     monkeypatch.setattr(
         torch.cuda.nvtx, "range", lambda label: named.append(label) or contextlib.nullcontext()
     )
-    bench = Bench("cpu", Wish())
+    bench = Bench("cpu", TimingOptions())
     with bench._named("Triton: GELU forward float32 16x512x64"):
         assert named == []
     bench.device = torch.device("cuda")
@@ -180,21 +180,21 @@ def test_a_case_on_a_gpu_is_a_region_for_whoever_traces_it(monkeypatch: pytest.M
 
 
 def test_what_traces_a_worker_is_told_by_its_environment() -> None:
-    assert not hand.traced({"PATH": "/bin", "CUDA_VISIBLE_DEVICES": "0", "LD_PRELOAD": ""})
+    assert not workers.is_traced({"PATH": "/bin", "CUDA_VISIBLE_DEVICES": "0", "LD_PRELOAD": ""})
     for name in ("LD_PRELOAD", "NVTX_INJECTION64_PATH", "NSYS_X", "PROFKIT_DIRECTIVE"):
-        assert hand.traced({name: "1"})
+        assert workers.is_traced({name: "1"})
 
 
 def test_a_case_that_wants_more_memory_than_there_is_is_refused_it_and_costs_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if leash.data_bytes() is None:
+    if limits.data_bytes() is None:
         pytest.skip("only Linux limits what a process may take")
     file = tmp_path / "hungry.py"
     file.write_text(HUNGRY)
     register([file])
     kills = count()
-    monkeypatch.setattr(hand, "kills_for_memory", lambda: next(kills))
+    monkeypatch.setattr(client, "kills_for_memory", lambda: next(kills))
     request = request_for(tmp_path / "out", "hungry", "killed", "PyTorch", files=(file,))
     request = replace(request, grid=replace(request.grid, dimensions=(8,)))
     found = {result.implementation: result for result in run_sweep(request, Silent()).results}
@@ -210,10 +210,10 @@ def test_several_workers_share_a_sweep_and_one_that_cannot_start_costs_only_itse
 ) -> None:
     request = replace(request_for(tmp_path / "out", "PyTorch"), gpus=("0", "1", "2"))
     request = replace(request, grid=replace(request.grid, dimensions=tuple(range(8, 24))))
-    made = crew.workers(request)
-    assert len(made) == 3
-    made[1] = Hand("/bin/false", "cpu", (), {}, tmp_path / "log")
-    monkeypatch.setattr(crew, "workers", lambda _: made)
+    clients = workers.measuring_workers(request)
+    assert len(clients) == 3
+    clients[1] = WorkerClient(replace(clients[1].command, python="/bin/false"))
+    monkeypatch.setattr(workers, "measuring_workers", lambda _: clients)
     notes = Notes()
     document = run_sweep(request, notes)
     assert [result.state for result in document.results] == ["measured"] * 16
@@ -230,8 +230,8 @@ def test_a_sweep_without_a_worker_that_starts_says_so(tmp_path: Path) -> None:
 
 
 def test_a_device_has_the_name_that_the_environment_gives_it() -> None:
-    assert device_names(("0", "2"), None) == ("0", "2")
-    assert device_names(("0", "1"), "4, GPU-12ab") == ("4", "GPU-12ab")
+    assert workers.device_names(("0", "2"), None) == ("0", "2")
+    assert workers.device_names(("0", "1"), "4, GPU-12ab") == ("4", "GPU-12ab")
 
 
 @pytest.fixture
@@ -253,7 +253,7 @@ def test_a_disk_that_takes_no_more_ends_the_sweep_and_the_same_call_goes_on(tmp_
     request = replace(request_for(tmp_path / "out", "PyTorch"))
     request = replace(request, grid=replace(request.grid, dimensions=tuple(range(8, 20))))
     _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (8000, most))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4000, most))
     with pytest.raises(MachineError, match=r"cases\.jsonl cannot be written") as fault:
         run_sweep(request, Silent())
     assert fault.value.exit_code == 3
@@ -274,13 +274,13 @@ def test_two_sweeps_do_not_write_one_folder(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="another sweep is writing"):
         journals.reopen(path)
     first.close()
-    journals.reopen(path)[0].close()
+    journals.reopen(path).close()
 
 
 def test_a_log_that_would_fill_the_disk_is_cut(tmp_path: Path) -> None:
     log = tmp_path / "worker.log"
-    log.write_bytes(bytes(hand.LOG_LIMIT + 1))
-    Hand(sys.executable, "cpu", (), {}, log)._cut_log()
+    log.write_bytes(bytes(client.LOG_LIMIT + 1))
+    WorkerClient(client.WorkerCommand("", log=log))._cut_log()
     assert log.stat().st_size == 0
 
 
@@ -290,11 +290,11 @@ def test_bytecode_of_torch_is_kept_where_nobody_has_it_and_none_may_be_written(
     origin = tmp_path / "torch" / "__init__.py"
     origin.parent.mkdir()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(crew, "find_spec", lambda _: SimpleNamespace(origin=str(origin)))
+    monkeypatch.setattr(workers, "find_spec", lambda _: SimpleNamespace(origin=str(origin)))
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
-    assert crew.bytecode() == {}  # Python keeps it by itself
+    assert workers.bytecode() == {}  # Python keeps it by itself
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     own = str(tmp_path / "cache" / "profkit" / "bytecode")
-    assert crew.bytecode() == {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": own}
+    assert workers.bytecode() == {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": own}
     (origin.parent / "__pycache__").mkdir()
-    assert crew.bytecode() == {}
+    assert workers.bytecode() == {}

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from profkit.analysis.stacks.labels import KERNEL, PYTHON
+from profkit.analysis.stacks.merge import KERNEL, PYTHON
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import Frame, Report
 from profkit.profilers.json_stream import CutShort, JsonStream

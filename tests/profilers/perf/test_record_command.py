@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.analysis.stacks.labels import PYTHON
+from profkit.analysis.stacks.merge import PYTHON
 from profkit.profilers.perf.command import inject_argv, python_frames, record_argv, script_argv
 from profkit.profilers.perf.perf_data import find_leftovers, is_perf_data, recorded_pids, remove_leftovers
 from profkit.profilers.perf.probe import find_perf

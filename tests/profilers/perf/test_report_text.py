@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from profkit.analysis.stacks.labels import PYTHON
+from profkit.analysis.stacks.merge import PYTHON
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import Hotspot, Report
 from profkit.profilers.perf.report_text import looks_like, read_report_text

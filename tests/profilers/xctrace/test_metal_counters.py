@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from profkit.profilers.xctrace.metal_units import UnitOfCounter, read_label
+from profkit.profilers.xctrace.metal.counters import UnitOfCounter, read_label
 from tests.profilers.xctrace.metal_cases import SEC, read, run, work
 
 INTERVALS, COUNTERS = "metal-gpu-intervals", "metal-gpu-counter-intervals"

@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from profkit.analysis.ranking.guide import FILE as RESULTS
+from profkit.analysis.ranking.ranking import FILE as RESULTS
 from profkit.cli.app import app
 from profkit.core import codec
 from profkit.core.run_folder import write_run
 from profkit.core.types import CaseResult, Workload
 from profkit.kernels.sweep import journal
-from profkit.kernels.sweep.grid import Grid
-from profkit.kernels.sweep.outputs import write_all
-from profkit.kernels.sweep.story import read_sweep
+from profkit.kernels.sweep.journal import read_sweep
+from profkit.kernels.sweep.outputs import write_results
+from profkit.kernels.sweep.request import Grid
 from profkit.profiling.export import Wish, export
 from profkit.profiling.scrub import scrub
 from tests import sweep_documents as sweeps
@@ -58,7 +58,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     kept.close()
     with (made / journal.FILE).open("a") as file:
         file.write('{"case": {"point": "cut off')
-    write_all(made, read_sweep(made), grid, 0.01, "sweep")
+    write_results(made, read_sweep(made), grid, 0.01, "sweep")
     (made / "worker.log").write_text(f"loaded {HOME}/weights.pt")
     inner = made / PROFILE
     (inner / "artifacts").mkdir(parents=True)

@@ -8,8 +8,8 @@ import pytest
 
 from profkit.analysis.metrics import all_metrics
 from profkit.core.types import Change, Comparison, Moment, Quality, RunDocument
-from profkit.regression.compare import compare
-from profkit.regression.compare.rules import all_rules
+from profkit.regression.compare import CompareOptions, compare
+from profkit.regression.compare.pairs import all_rules
 from profkit.reporting.views.comparison import looked_line
 from tests import documents, gpu_documents
 from tests.comparison_documents import run, timing, value
@@ -55,7 +55,7 @@ def test_a_change_below_the_floor_is_the_same_and_another_floor_finds_it() -> No
     base, other = run(), replace(run(), timings=(timing(0.012, between=0.0005, seed=2),))
     base = replace(base, timings=(timing(between=0.0005),))
     assert compare(base, other).outcome == "same"
-    assert compare(base, other, floor=0.005).outcome == "regressed"
+    assert compare(base, other, CompareOptions(floor=0.005)).outcome == "regressed"
 
 
 def test_one_process_on_each_side_cannot_show_a_few_per_cent() -> None:
@@ -110,7 +110,7 @@ def test_a_measured_value_is_judged_by_how_far_such_values_differ(
 def test_a_metric_whose_noise_no_rule_tells_is_ambiguous_however_far_it_moved() -> None:
     sides = [run(0.0, value("page_faults", v, "count", "perf")) for v in (10.0, 10_000.0)]
     assert "page_faults" not in {c.metric for c in compare(*sides).changes}
-    change = of(compare(*sides, metrics=("page_faults",)), "page_faults")
+    change = of(compare(*sides, CompareOptions(metrics=("page_faults",))), "page_faults")
     assert (change.word, change.role) == ("ambiguous", "decides")
 
 
@@ -154,7 +154,7 @@ def test_a_time_that_collapsed_is_doubted_unless_it_was_asked_for() -> None:
     found = compare(run(), run(-0.95, seed=2))
     assert found.outcome == "ambiguous"
     assert "was the work done" in found.reason
-    assert compare(run(), run(-0.95, seed=2), metrics=("time.median",)).outcome == "improved"
+    assert compare(run(), run(-0.95, seed=2), CompareOptions(metrics=("time.median",))).outcome == "improved"
 
 
 # ---------------------------------------------------------------- many looks
@@ -168,7 +168,7 @@ def test_many_times_at_once_are_corrected_for() -> None:
     two = replace(
         run(), timings=tuple(replace(timing(seed=100 + n, between=0.01), name=f"r{n}") for n in range(40))
     )
-    found = compare(one, two, floor=0.0)
+    found = compare(one, two, CompareOptions(floor=0.0))
     assert found.looked_at == 40
     assert [c for c in found.changes if c.word == "different"] == []
     worse = replace(two, timings=(*two.timings[:39], replace(timing(0.2, seed=9), name="r39")))
@@ -230,9 +230,11 @@ def refused(a: RunDocument, b: RunDocument) -> str:
 def test_another_machine_is_refused_by_name_and_compared_by_force() -> None:
     other = replace(run(0.1, seed=2), machine=replace(documents.machine(), cpu="Another CPU"))
     assert "Another CPU" in refused(run(), other)
-    forced = compare(run(), other, force=True)
+    forced = compare(run(), other, CompareOptions(force=True))
     assert (forced.outcome, forced.forced) == ("regressed", True)
-    assert not compare(run(), run(0.1, seed=2), force=True).forced  # there was nothing to force
+    assert not compare(
+        run(), run(0.1, seed=2), CompareOptions(force=True)
+    ).forced  # there was nothing to force
 
 
 def test_two_implementations_that_an_argument_chooses_are_compared_across_it() -> None:
@@ -242,13 +244,13 @@ def test_two_implementations_that_an_argument_chooses_are_compared_across_it() -
     )
     found = compare(base, other)
     assert (found.outcome, "--across arguments" in (found.fix or "")) == ("refused", True)
-    meant = compare(base, other, across=["workload.arguments"])
+    meant = compare(base, other, CompareOptions(across=("workload.arguments",)))
     assert (meant.outcome, meant.forced) == ("regressed", False)
     assert [d.meaning for d in meant.differences if d.name == "workload.arguments"] == [
         "this is what is compared, as asked for"
     ]
     chip = replace(other, machine=replace(documents.machine(), cpu="Another CPU"))
-    assert compare(base, chip, across=["workload.arguments"]).outcome == "refused"
+    assert compare(base, chip, CompareOptions(across=("workload.arguments",))).outcome == "refused"
 
 
 @pytest.mark.parametrize("state", ["failed", "running"])
@@ -288,7 +290,7 @@ def test_what_a_tool_of_another_major_version_measured_is_left_out_and_the_rest_
     found = compare(*sides)
     assert {c.metric for c in found.changes} == {"time.median", "memory.rss_peak"}
     assert any("valgrind" in note for note in found.notes)
-    assert "instructions" in {c.metric for c in compare(*sides, force=True).changes}
+    assert "instructions" in {c.metric for c in compare(*sides, CompareOptions(force=True)).changes}
 
 
 def test_a_run_against_itself_is_said_to_be_one() -> None:
@@ -308,7 +310,7 @@ def test_every_rule_can_say_same_and_names_a_metric_of_the_catalogue() -> None:
 
 
 def test_a_rule_is_reachable() -> None:
-    from profkit.regression.compare.rules import rule_of
+    from profkit.regression.compare.pairs import rule_of
 
     for rule in all_rules():
         for tool in rule.tools or ("any other tool",):

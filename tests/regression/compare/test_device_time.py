@@ -10,7 +10,7 @@ import pytest
 from profkit.core.inference.ratio import BETWEEN
 from profkit.core.types import RunDocument, SampleSet, Timing
 from profkit.regression.compare import compare
-from profkit.regression.compare.device_time import ON_DEVICE, STEADY, between_processes
+from profkit.regression.compare.pairs import DEVICE_SIGMA, STEADY_DEVICE_SIGMA, between_processes
 from tests.comparison_documents import run
 
 
@@ -28,9 +28,9 @@ def timed(
 @pytest.mark.parametrize(
     ("first", "second", "spread"),
     [
-        (timed(), timed(), STEADY),
-        (timed(), timed(noise=0.02), ON_DEVICE),
-        (timed(), timed(why=("power limit",)), ON_DEVICE),
+        (timed(), timed(), STEADY_DEVICE_SIGMA),
+        (timed(), timed(noise=0.02), DEVICE_SIGMA),
+        (timed(), timed(why=("power limit",)), DEVICE_SIGMA),
         (timed(), timed(clock="wall"), BETWEEN),
         (timed(clock="wall"), timed(clock="wall"), BETWEEN),
         (replace(timed(), processes=()), timed(clock="wall"), BETWEEN),

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from profkit.core.types import Hotspot, KernelTime, Profile, RunDocument, SampleSet, Workload
-from profkit.regression.compare import compare
+from profkit.regression.compare import CompareOptions, compare
 from profkit.reporting.json import comparison as as_json
 from tests import documents, gpu_documents
 from tests.comparison_documents import kernel, run, timing, traced, value
@@ -57,7 +57,7 @@ ODD = odd()
 @pytest.mark.parametrize("name", list(ODD))
 def test_any_two_documents_are_compared_and_told(name: str) -> None:
     for other, force in itertools.product(ODD.values(), (False, True)):
-        found = compare(ODD[name], other, force=force)
+        found = compare(ODD[name], other, CompareOptions(force=force))
         text = as_text(found, color=False)
         assert not re.search(r"\b(nan|inf|NaN|None)\b", text)
         assert as_markdown(found)

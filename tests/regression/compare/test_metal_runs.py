@@ -21,7 +21,7 @@ from profkit.core.types import (
     Workload,
 )
 from profkit.regression.compare import compare
-from profkit.regression.compare.metal_state import heat
+from profkit.regression.compare.causes.machine_state import thermal_throttling
 from tests.reporting.shown import comparison_markdown as markdown
 from tests.reporting.shown import comparison_text as terminal
 
@@ -158,6 +158,6 @@ def test_recordings_of_one_program_differ_by_their_sum_and_not_by_their_medians(
 def test_a_thermal_state_that_is_none_is_no_heat() -> None:
     metal = run().metal or MetalTrace()
     cool = replace(run(), metal=replace(metal, thermal=(MetalState("None", 1.0),)))
-    assert heat(cool) is None
+    assert thermal_throttling(cool) is None
     hot = replace(metal, thermal=(MetalState("Serious", 0.5), MetalState("Nominal", 0.5)))
-    assert heat(replace(run(), metal=hot)) == "thermal state Serious in 50.0 % of the trace"
+    assert thermal_throttling(replace(run(), metal=hot)) == "thermal state Serious in 50.0 % of the trace"

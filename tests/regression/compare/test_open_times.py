@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from profkit.core.types import Change, Comparison, Reading, RunDocument, SampleSet, Timing
-from profkit.regression.compare import compare
+from profkit.regression.compare import CompareOptions, compare
 from tests.comparison_documents import run, timing, value
 
 
@@ -54,7 +54,7 @@ def test_one_process_each_is_helped_by_processes_and_not_by_samples() -> None:
 @pytest.mark.parametrize(
     ("processes", "why"),
     [
-        (((1e-3, 1.1e-3, 1.2e-3),), "6 that are independent are needed, and there are 3"),
+        (((1e-3, 1.1e-3, 1.2e-3),), "6 independent ones, and there are 3"),
         ((tuple(1e-3 + 1e-5 * place for place in range(20)),), "and too few are"),
         (((1e-3,), (1e-3,)), "a coarse clock"),
         (((0.0,) * 20,), "no time at all"),
@@ -104,4 +104,4 @@ def test_exact_instructions_are_told_beside_an_open_time_and_decide_where_they_a
     assert "instructions rose by 12" in found.reason
     assert found.fix is not None
     assert found.fix.startswith("--metric instructions")
-    assert compare(before, after, metrics=("instructions",)).outcome == "regressed"
+    assert compare(before, after, CompareOptions(metrics=("instructions",))).outcome == "regressed"

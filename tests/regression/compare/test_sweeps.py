@@ -11,7 +11,7 @@ import pytest
 
 from profkit.cli.compare import exit_code
 from profkit.core.types import Change, Comparison, GridPoint, RunDocument
-from profkit.regression.compare import compare
+from profkit.regression.compare import CompareOptions, compare
 from tests.reporting.shown import comparison_markdown as markdown
 from tests.reporting.shown import comparison_text as terminal
 from tests.sweep_twins import NAMES, Times, changed, made_up, measured, noisy, sweep
@@ -81,7 +81,7 @@ def test_one_case_that_is_twice_as_slow_is_told_and_decides_nothing() -> None:
     names = [c.scope.name or "" for c in stand_out(found)]
     assert [name for name in names if not name.startswith("Triton: ")] == [f"CUDA: {slow.name}"]
     assert f"CUDA: {slow.name}" in markdown(found)
-    only = compare(twin("a4"), sweep(by), metrics=("time.median",))
+    only = compare(twin("a4"), sweep(by), CompareOptions(metrics=("time.median",)))
     assert only.outcome == "regressed"  # asked for by name they decide
 
 
@@ -178,7 +178,7 @@ def test_a_sweep_against_itself_is_the_same() -> None:
 
 
 def test_a_metric_of_the_means_alone_can_be_asked_for() -> None:
-    found = compare(twin("a4"), twin("a4b"), metrics=(OVER,), floor=0.1)
+    found = compare(twin("a4"), twin("a4b"), CompareOptions(metrics=(OVER,), floor=0.1))
     assert {c.metric for c in found.changes} == {OVER}
     assert found.outcome == "same"
 
@@ -195,7 +195,7 @@ def test_sweeps_of_other_cases_have_nothing_in_common() -> None:
         found = compare(sweep(one), sweep(other, complete=complete))
         assert found.outcome == "ambiguous"
         assert "no case has a time in both" in found.reason
-    assert compare(sweep(one), sweep(other), metrics=(OVER,)).outcome == "refused"
+    assert compare(sweep(one), sweep(other), CompareOptions(metrics=(OVER,))).outcome == "refused"
 
 
 def test_a_case_that_is_wrong_now_is_a_regression() -> None:

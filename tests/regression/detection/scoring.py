@@ -6,10 +6,9 @@ import random
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from profkit.regression.detection.confirm import confirm
-from profkit.regression.detection.confirmation import ConfirmWord
-from profkit.regression.detection.nights import look
-from profkit.regression.detection.rules import Rule
+from profkit.regression.detection.confirm import ConfirmWord, confirm
+from profkit.regression.detection.nights import judge_nights
+from profkit.regression.detection.rules import NightRule
 from tests.regression.detection.years import Truth, Year
 
 PATIENCE = 30  # nights after a step in which finding it is still finding it
@@ -75,18 +74,20 @@ def _until(truth: Truth) -> int:
     return 10**9 if truth.kind == "drift" else truth.index + PATIENCE
 
 
-def by_nights(year: Year, rule: Rule) -> list[int]:
+def by_nights(year: Year, rule: NightRule) -> list[int]:
     """The nights of our alarms where nothing can be re-run."""
-    return [i for i, one in enumerate(look(year.series, rule, year.accepted).looks) if one.code in ALARMS]
+    return [
+        i for i, one in enumerate(judge_nights(year.series, rule, year.accepted).looks) if one.code in ALARMS
+    ]
 
 
-def same_night(year: Year, rule: Rule, most: int = 20) -> list[int]:
+def same_night(year: Year, rule: NightRule, most: int = 20) -> list[int]:
     """The same with a re-run in every suspect night: both sides on tonight's machine, each process with its noise."""
     rng = random.Random(f"rerun/{year.name}")
     words: dict[str, ConfirmWord] = {}
     points = year.series.points
     while True:
-        looks = look(year.series, rule, year.accepted, words).looks
+        looks = judge_nights(year.series, rule, year.accepted, words).looks
         asked = [i for i, one in enumerate(looks) if one.code in ASKS and points[i].entry not in words]
         if not asked:
             return [i for i, one in enumerate(looks) if one.code in ALARMS]
@@ -95,7 +96,7 @@ def same_night(year: Year, rule: Rule, most: int = 20) -> list[int]:
         words[points[i].entry] = rerun(year, i, good if good is not None else i, rule, rng, most)
 
 
-def rerun(year: Year, night: int, good: int, rule: Rule, rng: random.Random, most: int) -> ConfirmWord:
+def rerun(year: Year, night: int, good: int, rule: NightRule, rng: random.Random, most: int) -> ConfirmWord:
     """The word of an interleaved re-run: what the two codes are, with the noise of single processes.
 
     Each process is as noisy as a night is: in truth both sides of a round share much of it, so this is the hard case.

@@ -8,7 +8,7 @@ from itertools import islice
 import pytest
 
 from profkit.regression.detection import rule_for
-from profkit.regression.detection.band import autocorrelation, far_band, near_band
+from profkit.regression.detection.control_limits import autocorrelation, recent_limits, widened_limits
 from tests.regression.detection.nights import noisy, series_of
 from tests.regression.detection.test_decide import QUIET, RULE, codes
 from tests.regression.detection.years import clinging, gaussian
@@ -24,23 +24,23 @@ def test_a_quiet_night_of_a_normal_series_is_outside_in_about_one_of_a_thousand(
     draws = [1 + v for v in islice(gaussian(random.Random(5), 0.01), 20_000)]
     outside = 0
     for end in range(24, len(draws)):
-        band = near_band(draws[end - 24 : end], None, RATE)
+        band = recent_limits(draws[end - 24 : end], None, RATE)
         outside += not band.low <= draws[end] <= band.high
     assert 0.0002 < outside / len(draws) < 0.004
 
 
 def test_a_short_level_has_a_wider_band_and_less_so_where_its_noise_is_known() -> None:
     level = [1 + v for v in islice(gaussian(random.Random(2), 0.01), 24)]
-    whole = near_band(level, None, RATE)
-    short = near_band(level[:7], None, RATE)
-    known = near_band(level[:7], 0.01, RATE)
+    whole = recent_limits(level, None, RATE)
+    short = recent_limits(level[:7], None, RATE)
+    known = recent_limits(level[:7], 0.01, RATE)
     assert (short.high - short.low) / short.sigma > (known.high - known.low) / known.sigma
     assert (known.high - known.low) / known.sigma > (whole.high - whole.low) / whole.sigma
     assert known.sigma == pytest.approx(0.01, rel=0.3)
 
 
 def test_one_night_in_a_level_of_three_is_judged_by_the_noise_that_was_known() -> None:
-    band = near_band([1.0, 1.0, 1.0], 0.01, RATE)
+    band = recent_limits([1.0, 1.0, 1.0], 0.01, RATE)
     assert band.high - 1.0 > 0.03
 
 
@@ -65,13 +65,13 @@ def test_neighbours_that_cling_widen_the_band() -> None:
     wider = []
     for seed in range(40):
         level = values(0.6, 120, seed)
-        near = near_band(level, None, RATE)
-        far = far_band(near, level, RATE)
+        near = recent_limits(level, None, RATE)
+        far = widened_limits(near, level, RATE)
         wider.append((far.high - far.low) / (near.high - near.low))
     assert sum(wider) / 40 > 1.2
     level = values(0.0, 120)
-    near = near_band(level, None, RATE)
-    far = far_band(near, level, RATE)
+    near = recent_limits(level, None, RATE)
+    far = widened_limits(near, level, RATE)
     assert (far.high - far.low) / (near.high - near.low) < 1.15
 
 
@@ -79,8 +79,8 @@ def test_the_night_after_a_suspect_one_need_not_be_as_far_out_unless_neighbours_
     shares = []
     for r in (0.0, 0.6):
         level = values(r, 120, 3)
-        near = near_band(level, None, RATE)
-        alone, after = far_band(near, level, RATE), far_band(near, level, RATE, followed=True)
+        near = recent_limits(level, None, RATE)
+        alone, after = widened_limits(near, level, RATE), widened_limits(near, level, RATE, followed=True)
         shares.append((after.high - after.low) / (alone.high - alone.low))
     assert shares[0] == pytest.approx(2.5 / 4, abs=0.08)
     assert shares[1] > 0.9
@@ -88,8 +88,8 @@ def test_the_night_after_a_suspect_one_need_not_be_as_far_out_unless_neighbours_
 
 def test_the_floor_holds_for_a_following_night_too() -> None:
     level = [1.0 + 0.0001 * (i % 3) for i in range(60)]
-    near = near_band(level, None, RULE)
-    assert far_band(near, level, RULE, followed=True).high >= 1.02
+    near = recent_limits(level, None, RULE)
+    assert widened_limits(near, level, RULE, followed=True).high >= 1.02
 
 
 def test_nights_that_follow_those_before_them_convict_nobody() -> None:

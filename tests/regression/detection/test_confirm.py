@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.regression.detection import Rule, confirm, order, rule_for
-from profkit.regression.detection.confirm import _part, looks
+from profkit.regression.detection import NightRule, confirm, rule_for
+from profkit.regression.detection.confirm import _alpha_share, looks
 
 RULE = rule_for("time.median")
 
@@ -16,16 +16,12 @@ def rounds(count: int, ratio: float, sigma: float, seed: int = 0) -> list[tuple[
     return [(ratio * (1 + rng.gauss(0, sigma)), 1 + rng.gauss(0, sigma)) for _ in range(count)]
 
 
-def to_the_end(ratio: float, sigma: float, seed: int, rule: Rule = RULE) -> tuple[str, int]:
+def to_the_end(ratio: float, sigma: float, seed: int, rule: NightRule = RULE) -> tuple[str, int]:
     all_rounds = rounds(20, ratio, sigma, seed)
     told = confirm([], rule)
     while told.word == "more":
         told = confirm(all_rounds[: told.wanted], rule)
     return told.word, told.rounds
-
-
-def test_rounds_go_abba() -> None:
-    assert [order(k)[0] for k in range(4)] == ["candidate", "last good", "candidate", "last good"]
 
 
 def test_it_asks_for_four_rounds_and_then_for_half_as_many_again() -> None:
@@ -36,8 +32,8 @@ def test_it_asks_for_four_rounds_and_then_for_half_as_many_again() -> None:
 
 
 def test_what_all_looks_spend_adds_up() -> None:
-    assert sum(_part(n, 20) for n in looks(20)) == pytest.approx(1)
-    assert sum(_part(n, 5) for n in looks(5)) == pytest.approx(1)
+    assert sum(_alpha_share(n, 20) for n in looks(20)) == pytest.approx(1)
+    assert sum(_alpha_share(n, 5) for n in looks(5)) == pytest.approx(1)
 
 
 @pytest.mark.parametrize(("ratio", "word"), [(1.10, "different"), (0.90, "different"), (1.0, "same")])
@@ -94,7 +90,7 @@ def test_counts_that_never_vary_are_decided_by_four_rounds() -> None:
 
 
 def test_values_of_zero_are_compared_by_their_difference() -> None:
-    rule = Rule("launch.count", absolute=1)
+    rule = NightRule("launch.count", absolute=1)
     assert confirm([(5.0, 0.0)] * 4, rule).word == "different"
     assert confirm([(0.0, 0.0)] * 4, rule).word == "same"
     told = confirm([(5.0, 0.0)] * 4, rule)

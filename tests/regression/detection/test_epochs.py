@@ -3,14 +3,14 @@
 import pytest
 
 from profkit.core.types import Accepted
-from profkit.regression.detection import epochs
-from profkit.regression.detection.epochs import moment
+from profkit.regression.detection import segments_of
+from profkit.regression.detection.segments import seconds_since_epoch
 from tests.regression.detection.nights import date, series_of
 
 
 def shape(machines: str, *accepted: Accepted) -> list[tuple[int, int, str]]:
     series = series_of([1.0] * len(machines), machines)
-    return [(e.first, e.last, e.cause) for e in epochs(series, accepted)]
+    return [(e.first, e.last, e.cause) for e in segments_of(series, accepted)]
 
 
 def known(night: int, metric: str | None = None, workload: str = "gated_mlp") -> Accepted:
@@ -37,7 +37,7 @@ def test_a_machine_begins_an_epoch_where_none_of_those_before_comes_again(
 
 def test_an_accepted_change_begins_an_epoch_with_its_word_and_who_said_it() -> None:
     told = Accepted("gated_mlp", date(2), "checks were added", by="mira")
-    found = epochs(series_of([1.0] * 4), [told])
+    found = segments_of(series_of([1.0] * 4), [told])
     assert [(e.first, e.last, e.cause, e.reason) for e in found][1] == (
         2,
         3,
@@ -63,12 +63,14 @@ def test_what_lies_outside_of_the_series_begins_nothing() -> None:
 
 def test_machines_of_invalid_nights_decide_nothing() -> None:
     series = series_of([1.0] * 5, "xaaya", invalid={0: "no", 3: "no"})
-    assert [(e.first, e.last) for e in epochs(series)] == [(0, 4)]
+    assert [(e.first, e.last) for e in segments_of(series)] == [(0, 4)]
 
 
 def test_a_moment_is_read_in_every_zone() -> None:
     assert (
-        moment("2026-01-01T03:00:00Z") == moment("2026-01-01T04:00:00+01:00") == moment("2026-01-01T03:00:00")
+        seconds_since_epoch("2026-01-01T03:00:00Z")
+        == seconds_since_epoch("2026-01-01T04:00:00+01:00")
+        == seconds_since_epoch("2026-01-01T03:00:00")
     )
     with pytest.raises(ValueError):
-        moment("yesterday")
+        seconds_since_epoch("yesterday")

@@ -10,7 +10,7 @@ import pytest
 
 from profkit.core.codec import plain
 from profkit.core.types import Accepted
-from profkit.regression.detection import decide, replay, rule_for
+from profkit.regression.detection import decide, decide_every_night, rule_for
 from tests.regression.detection.nights import series_of
 
 POOLS = {
@@ -32,7 +32,7 @@ def test_every_value_has_an_outcome(pool: str, better: str) -> None:
         rule = replace(rule_for(metric), gates=True, relative=rng.choice([0.0, 0.02]))
         values = [rng.choice(POOLS[pool]) for _ in range(90)]
         series = series_of(values, "".join(rng.choice("aab") for _ in values), better)  # type: ignore[arg-type]
-        told = replay(series, rule, [Accepted("gated_mlp", "no date", "word")])
+        told = decide_every_night(series, rule, [Accepted("gated_mlp", "no date", "word")])
         assert len(told) == len(values)
         last = decide(series, rule)
         assert last.reason

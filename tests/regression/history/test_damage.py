@@ -15,7 +15,7 @@ import pytest
 from profkit.core.errors import ProfkitError, UnreadableReport, UsageError
 from profkit.core.types import Entry
 from profkit.regression.history import open_history
-from profkit.regression.history.rescue import Rescued, rescue
+from profkit.regression.history.rescue import RescueResult, rescue
 from tests.regression.history.entries import entry, value
 
 
@@ -190,7 +190,7 @@ def runs(path: Path) -> dict[str, Entry]:
         return {one.id: history.entry(one.id) for one in history.entries()}
 
 
-def hold(truth: dict[str, Entry], found: dict[str, Entry], done: Rescued) -> None:
+def hold(truth: dict[str, Entry], found: dict[str, Entry], done: RescueResult) -> None:
     """Nothing is there that was not, and what is missing is told."""
     for key, run in found.items():
         assert replace(run, values=()) == replace(truth[key], values=())

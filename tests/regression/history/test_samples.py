@@ -10,14 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from profkit.core.statistics import median
-from profkit.regression.history.samples import MOST_GROUPS, MOST_SAMPLES, packed, thinned, unpacked
+from profkit.regression.history.rows import (
+    MOST_GROUPS,
+    MOST_SAMPLES,
+    pack_samples,
+    thin_samples,
+    unpack_samples,
+)
 
 
 @given(
     st.lists(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=5), max_size=5)
 )
 def test_samples_come_back_to_the_precision_of_float32(groups: list[list[float]]) -> None:
-    back = unpacked(packed(tuple(tuple(group) for group in groups)))
+    back = unpack_samples(pack_samples(tuple(tuple(group) for group in groups)))
     assert [[pytest.approx(sample, rel=6e-8, abs=0) for sample in group] for group in groups] == [
         list(group) for group in back
     ]
@@ -25,13 +31,13 @@ def test_samples_come_back_to_the_precision_of_float32(groups: list[list[float]]
 
 def test_few_samples_are_all_kept() -> None:
     groups = ((1.0,) * 1000, (2.0,) * 1000)
-    assert thinned(groups) == (groups, None)
+    assert thin_samples(groups) == (groups, None)
 
 
 def test_many_samples_are_thinned_evenly_in_every_process() -> None:
     rng = random.Random(1)
     groups = tuple(tuple(rng.lognormvariate(0, 0.1) for _ in range(n)) for n in (50_000, 300, 20_000))
-    kept, taken = thinned(groups)
+    kept, taken = thin_samples(groups)
     assert taken == 70_300
     assert sum(map(len, kept)) <= MOST_SAMPLES
     assert kept[1] == groups[1]
@@ -42,13 +48,13 @@ def test_many_samples_are_thinned_evenly_in_every_process() -> None:
 
 
 def test_a_drift_stays_a_drift() -> None:
-    (kept,), _ = thinned([[float(n) for n in range(100_000)]])
+    (kept,), _ = thin_samples([[float(n) for n in range(100_000)]])
     steps = [b - a for a, b in pairwise(kept)]
     assert max(steps) - min(steps) <= 1
 
 
 def test_very_many_processes_are_thinned_too() -> None:
-    kept, taken = thinned([[1.0] * 100] * 1000)
+    kept, taken = thin_samples([[1.0] * 100] * 1000)
     assert (len(kept), taken) == (MOST_GROUPS, 100_000)
 
 
@@ -65,9 +71,9 @@ def test_very_many_processes_are_thinned_too() -> None:
 )
 def test_bytes_that_are_no_samples_are_refused(blob: bytes) -> None:
     with pytest.raises(ValueError, match="no packed samples"):
-        unpacked(blob)
+        unpack_samples(blob)
 
 
 def test_no_samples_take_no_bytes() -> None:
-    assert packed(()) is None
-    assert unpacked(None) == ()
+    assert pack_samples(()) is None
+    assert unpack_samples(None) == ()

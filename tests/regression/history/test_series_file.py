@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from profkit.core.errors import ProfkitError, UnreadableReport, UsageError
-from profkit.regression.history.series_file import read_series
+from profkit.regression.history.series_file import read_series_file
 
 
 def written(folder: Path, content: str | bytes, name: str = "series.csv") -> Path:
@@ -46,39 +46,39 @@ def written(folder: Path, content: str | bytes, name: str = "series.csv") -> Pat
     ],
 )
 def test_a_series_is_read_however_it_is_written(tmp_path: Path, content: str, values: object) -> None:
-    assert read_series(written(tmp_path, content)).values == values
+    assert read_series_file(written(tmp_path, content)).values == values
 
 
 def test_a_series_in_utf16_is_read(tmp_path: Path) -> None:
-    assert read_series(written(tmp_path, "index,value\n0,1\n1,2\n".encode("utf-16"))).values == (1, 2)
+    assert read_series_file(written(tmp_path, "index,value\n0,1\n1,2\n".encode("utf-16"))).values == (1, 2)
 
 
 def test_repeated_builds_become_their_median(tmp_path: Path) -> None:
     text = "Index,GHC,Measurement\n1,510,48\n2,510,50\n3,510,90\n4,511,7\n5,512,1\n6,512,NaN\n7,512,3\n"
-    series = read_series(written(tmp_path, text))
+    series = read_series_file(written(tmp_path, text))
     assert (series.values, series.labels, series.rows) == ((50, 7, 2), ("510", "511", "512"), (0, 3, 4))
     assert (series.column, series.by) == ("Measurement", "GHC")
     assert "7 rows of 3 different GHC" in series.notes[0]
 
 
 def test_a_column_that_repeats_itself_is_the_builds_whatever_it_is_called(tmp_path: Path) -> None:
-    series = read_series(written(tmp_path, "n,snapshot,value\n1,7,10\n2,7,20\n3,8,5\n"))
+    series = read_series_file(written(tmp_path, "n,snapshot,value\n1,7,10\n2,7,20\n3,8,5\n"))
     assert (series.values, series.by) == ((15, 5), "snapshot")
 
 
 def test_rows_can_be_taken_each_for_itself(tmp_path: Path) -> None:
     path = written(tmp_path, "Index,GHC,Measurement\n1,510,48\n2,510,50\n")
-    assert read_series(path, by="none").values == (48, 50)
+    assert read_series_file(path, by="none").values == (48, 50)
 
 
 @pytest.mark.parametrize("column", ["other ms", "Other (ms)", "3"])
 def test_a_column_is_chosen_by_its_name_or_number(tmp_path: Path, column: str) -> None:
     path = written(tmp_path, "index,value,Other (ms)\n0,1,10\n1,2,20\n")
-    assert read_series(path, column if column != "other ms" else "other").values == (10, 20)
+    assert read_series_file(path, column if column != "other ms" else "other").values == (10, 20)
 
 
 def test_a_line_that_was_cut_off_is_left_out_and_told(tmp_path: Path) -> None:
-    series = read_series(written(tmp_path, "index,value\n0,1\n1,2\n2"))
+    series = read_series_file(written(tmp_path, "index,value\n0,1\n1,2\n2"))
     assert series.values == (1, 2)
     assert "cut off" in series.notes[0]
 
@@ -108,20 +108,20 @@ def test_a_line_that_was_cut_off_is_left_out_and_told(tmp_path: Path) -> None:
 )
 def test_what_is_no_series_is_refused_in_words(tmp_path: Path, content: bytes, said: str) -> None:
     with pytest.raises(UnreadableReport, match=said):
-        read_series(written(tmp_path, content))
+        read_series_file(written(tmp_path, content))
 
 
 def test_what_cannot_be_opened_is_refused_in_words(tmp_path: Path) -> None:
     with pytest.raises(UnreadableReport, match="No such file"):
-        read_series(tmp_path / "absent.csv")
+        read_series_file(tmp_path / "absent.csv")
     with pytest.raises(UnreadableReport, match="is a folder"):
-        read_series(tmp_path)
+        read_series_file(tmp_path)
 
 
 def test_a_column_that_is_not_there_names_those_that_are(tmp_path: Path) -> None:
     path = written(tmp_path, "index,value\n0,1\n1,2\n")
     with pytest.raises(UsageError, match="no column 'latency'") as raised:
-        read_series(path, "latency")
+        read_series_file(path, "latency")
     assert "index, value" in str(raised.value.fix)
 
 
@@ -131,7 +131,7 @@ def test_a_column_that_is_not_there_names_those_that_are(tmp_path: Path) -> None
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whatever_the_bytes_it_is_a_series_or_a_sentence(tmp_path: Path, content: bytes) -> None:
     try:
-        series = read_series(written(tmp_path, content))
+        series = read_series_file(written(tmp_path, content))
     except ProfkitError:
         return
     assert len(series.values) == len(series.labels) == len(series.rows)

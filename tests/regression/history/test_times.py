@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 import pytest
 
 from profkit.core.errors import UsageError
-from profkit.regression.history.times import iso, since, stamp
+from profkit.regression.times import iso_time, microseconds, parse_since
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ from profkit.regression.history.times import iso, since, stamp
     ],
 )
 def test_a_moment_is_told_in_utc(text: str, utc: str) -> None:
-    assert iso(stamp(text)) == utc
+    assert iso_time(microseconds(text)) == utc
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_a_moment_is_told_in_utc(text: str, utc: str) -> None:
 )
 def test_what_is_no_moment_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="no date or time"):
-        stamp(text)
+        microseconds(text)
 
 
 @pytest.mark.parametrize(
@@ -47,9 +47,9 @@ def test_what_is_no_moment_is_refused(text: str) -> None:
     ],
 )
 def test_people_say_from_when_on(text: str, begin: str) -> None:
-    assert iso(since(text, datetime(2026, 11, 20, 12, tzinfo=timezone.utc))) == begin
+    assert iso_time(parse_since(text, datetime(2026, 11, 20, 12, tzinfo=timezone.utc))) == begin
 
 
 def test_a_span_beyond_all_time_is_refused() -> None:
     with pytest.raises(UsageError, match="longer than time"):
-        since("99999999999y", datetime(2026, 11, 20, tzinfo=timezone.utc))
+        parse_since("99999999999y", datetime(2026, 11, 20, tzinfo=timezone.utc))

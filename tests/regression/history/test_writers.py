@@ -240,10 +240,10 @@ def test_a_folder_that_is_a_file_is_told_so(tmp_path: Path) -> None:
 
 
 def test_on_the_network_there_is_no_shared_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(history_file, "networked", lambda folder: False)
+    monkeypatch.setattr(history_file, "is_on_network", lambda folder: False)
     with open_history(tmp_path / "local.sqlite") as history:
         assert history._connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-    monkeypatch.setattr(history_file, "networked", lambda folder: True)
+    monkeypatch.setattr(history_file, "is_on_network", lambda folder: True)
     for name in ("local.sqlite", "remote.sqlite"):
         with open_history(tmp_path / name) as history:
             assert history._connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)

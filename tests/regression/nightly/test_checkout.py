@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from workplace import commit, git, repository
 
-from profkit.regression.nightly.checkout import Unavailable, checked_out, commit_of, repository_of
+from profkit.regression.nightly.checkout import NoCheckout, checked_out, commit_of, repository_of
 from profkit.regression.nightly.config import ConfirmSpec
 
 USUAL = ConfirmSpec()
@@ -91,10 +91,10 @@ def test_a_command_and_its_folder_move_with_the_checkout(tmp_path: Path) -> None
         )
         assert words == ("python", f"{there.folder}/sub/a.py", "a.py", f"{place}/.venv/python", "/etc/x")
         assert there.words(("../.venv/python",), place / "sub") == (f"{place}/sub/../.venv/python",)
-        with pytest.raises(Unavailable, match="outside of the repository"):
+        with pytest.raises(NoCheckout, match="outside of the repository"):
             there.moved(tmp_path)
         (place / "new").mkdir()
-        with pytest.raises(Unavailable, match="the folder new is not in"):
+        with pytest.raises(NoCheckout, match="the folder new is not in"):
             there.moved(place / "new")
 
 
@@ -127,7 +127,7 @@ def test_a_submodule_that_cannot_be_had_is_the_reason(
     git(place, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(inner), "deps")
     head = commit(place, 1)
     monkeypatch.setenv("GIT_ALLOW_PROTOCOL", "https")
-    with pytest.raises(Unavailable, match="submodules"):
+    with pytest.raises(NoCheckout, match="submodules"):
         checked_out(place, head, USUAL, tmp_path / "log").__enter__()
     assert git(place, "worktree", "list").count("\n") == 0
 
@@ -162,7 +162,7 @@ def test_a_step_that_fails_is_the_reason_and_leaves_nothing(
 ) -> None:
     place = repository(tmp_path / "repo")
     with (
-        pytest.raises(Unavailable) as caught,
+        pytest.raises(NoCheckout) as caught,
         checked_out(place, git(place, "rev-parse", "HEAD"), spec, tmp_path / "log"),
     ):
         pytest.fail("there is nothing to run")
@@ -176,7 +176,7 @@ def test_a_shallow_clone_is_told_with_the_line_that_mends_it(tmp_path: Path) -> 
     commit(place, 2)
     git(tmp_path, "clone", "-q", "--depth", "1", f"file://{place}", "shallow")
     with (
-        pytest.raises(Unavailable) as caught,
+        pytest.raises(NoCheckout) as caught,
         checked_out(tmp_path / "shallow", old, USUAL, tmp_path / "log"),
     ):
         pytest.fail("there is nothing to run")
@@ -186,11 +186,11 @@ def test_a_shallow_clone_is_told_with_the_line_that_mends_it(tmp_path: Path) -> 
 
 def test_a_commit_that_is_gone_and_a_folder_without_git_are_reasons(tmp_path: Path) -> None:
     place = repository(tmp_path / "repo")
-    with pytest.raises(Unavailable, match="does not have the last good commit"):
+    with pytest.raises(NoCheckout, match="does not have the last good commit"):
         checked_out(place, "a" * 40, USUAL, tmp_path / "log").__enter__()
     bare = tmp_path / "bare"
     bare.mkdir()
-    with pytest.raises(Unavailable, match="in no git repository"):
+    with pytest.raises(NoCheckout, match="in no git repository"):
         checked_out(bare, "a" * 40, USUAL, tmp_path / "log").__enter__()
 
 
@@ -201,5 +201,5 @@ def test_without_git_there_is_no_checkout_and_no_traceback(
     monkeypatch.setenv("PATH", str(tmp_path))
     assert repository_of(place) is None
     assert commit_of(place) is None
-    with pytest.raises(Unavailable, match="git is not installed"):
+    with pytest.raises(NoCheckout, match="git is not installed"):
         checked_out(place, "a" * 40, USUAL, tmp_path / "log").__enter__()

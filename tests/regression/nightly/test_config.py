@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from profkit.core.errors import UsageError
-from profkit.regression.nightly.read_config import EXAMPLE, read_config
+from profkit.regression.nightly.config import EXAMPLE, read_config
 
 LEAST = "version: 1\nworkloads:\n  - name: a\n    command: [python, a.py]\n"
 

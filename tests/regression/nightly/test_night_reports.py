@@ -26,8 +26,8 @@ from profkit.core.types import (
     Verdict,
     WorkloadOutcome,
 )
-from profkit.regression.nightly.document import from_text, to_text
-from profkit.regression.nightly.tell import exit_code, night_of
+from profkit.regression.nightly.outcome import build_night, exit_code
+from profkit.regression.nightly.reports import night_from_text, night_to_text
 from tests.reporting.shown import night_annotations, night_junit, night_markdown, night_page, night_text
 
 HOSTILE = "<script>alert(1)</script>\x1b[31m\"'`|\u202e\udcff\n::error::x 100 %"
@@ -58,7 +58,7 @@ def workload(name: str, outcome: Outcome = "pass", **more: object) -> WorkloadOu
 
 
 def night(*workloads: WorkloadOutcome, **more: object) -> Night:
-    return night_of(
+    return build_night(
         "n1", "ours", "2026-11-20T02:00:00+00:00", workloads, commit="1" * 40, seconds=500.0, **more
     )  # type: ignore[arg-type]
 
@@ -228,11 +228,11 @@ def test_text_from_outside_is_shown_and_never_obeyed() -> None:
         assert "\u202e" not in text
     assert night_annotations(one).count("\n") == 1
     ElementTree.fromstring(night_junit(one).split("\n", 1)[1])
-    json.loads(to_text(one))
+    json.loads(night_to_text(one))
 
 
 def test_a_night_can_be_read_back() -> None:
-    assert from_text(to_text(MIXED)) == MIXED
+    assert night_from_text(night_to_text(MIXED)) == MIXED
 
 
 def test_markdown_keeps_within_what_a_step_summary_shows() -> None:

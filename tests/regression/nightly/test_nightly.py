@@ -18,7 +18,7 @@ from workplace import aged, commit, git, repository
 from profkit.regression.history import open_history
 from tests.cli_runner import ENVIRONMENT, PROFKIT, Said, profkit
 
-SCHEMA = Path(__file__).parents[2] / "profkit" / "core" / "schema" / "night.schema.json"
+SCHEMA = Path(__file__).parents[3] / "profkit" / "core" / "schema" / "night.schema.json"
 GOOD = '  - {name: good, command: [python, -c, "sum(range(9999))"]}\n'
 HEAD = """version: 1
 defaults: {backend: cpu, passes: [timing], timing: 0.1, precision: 0.3, budget: 60}
@@ -255,10 +255,10 @@ def test_a_broken_history_costs_nothing_that_was_stored(tmp_path: Path) -> None:
 
 
 def test_two_nightlies_at_once_would_measure_each_other(tmp_path: Path) -> None:
-    from profkit.regression.nightly.state import alone
+    from profkit.regression.nightly.session import nightly_lock
 
     written(tmp_path, GOOD)
-    with alone(tmp_path / "reports"):
+    with nightly_lock(tmp_path / "reports"):
         said = night(tmp_path)
     assert said.code == 3
     assert "another nightly is running" in said.err

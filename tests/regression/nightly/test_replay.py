@@ -11,9 +11,9 @@ from nights import document, quiet, write
 
 from profkit.core.progress import Silent
 from profkit.core.types import Night, PassResult, RunDocument
-from profkit.regression.nightly.read_config import read_config
-from profkit.regression.nightly.replay import replay, worst_code
-from profkit.regression.nightly.story import Wish
+from profkit.regression.nightly.config import read_config
+from profkit.regression.nightly.replay import replay_nights, worst_code
+from profkit.regression.nightly.workflow import NightOptions
 from profkit.reporting.views.replay import nights_view
 from tests.reporting.shown import night_page, night_text, text_of
 
@@ -25,7 +25,9 @@ def told(folder: Path, runs: Sequence[RunDocument], names: Sequence[str], more: 
     path = folder / "night.yaml"
     workloads = "".join(f"  - {{name: {name}}}\n" for name in names)
     path.write_text(f"version: 1\nworkloads:\n{workloads}{more}")
-    nights, _ = replay(read_config(path, profiling=False), Wish(), [folder / "runs"], Silent())
+    nights, _ = replay_nights(
+        read_config(path, profiling=False), NightOptions(runs=(folder / "runs",)), Silent()
+    )
     return nights
 
 
@@ -181,7 +183,7 @@ def test_the_same_runs_told_twice_change_nothing(tmp_path: Path) -> None:
     runs = [document("a", day, v) for day, v in enumerate(quiet("a", 12))]
     first = told(tmp_path, runs, ["a"])
     config = read_config(tmp_path / "night.yaml", profiling=False)
-    second, _ = replay(config, Wish(), [tmp_path / "runs"], Silent())
+    second, _ = replay_nights(config, NightOptions(runs=(tmp_path / "runs",)), Silent())
     assert [[(w.outcome, w.reason) for w in n.workloads] for n in first] == [
         [(w.outcome, w.reason) for w in n.workloads] for n in second
     ]

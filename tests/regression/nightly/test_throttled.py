@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from profkit.core.types import DeviceMoment, MetalState, Moment, RunDocument, SampleSet, Timing, Workload
-from profkit.regression.nightly.measure import throttled
+from profkit.regression.nightly.session import throttling_reason
 from tests import metal_documents
 
 SECONDS = (1e-3, 1e-3, 1e-3)
@@ -23,29 +23,31 @@ def run(**sample: object) -> RunDocument:
 
 
 def test_a_device_at_its_power_limit_does_what_it_does_every_night() -> None:
-    assert throttled(run(throttle_reasons=("power limit",))) is None
+    assert throttling_reason(run(throttle_reasons=("power limit",))) is None
     moment = Moment("after timing", devices=(DeviceMoment(0, throttle=("power limit",)),))
-    assert throttled(replace(run(), moments=(moment,))) is None
+    assert throttling_reason(replace(run(), moments=(moment,))) is None
 
 
 @pytest.mark.parametrize("reason", ["temperature, by the driver", "hardware slowdown", "power brake"])
 def test_heat_and_faults_make_the_samples_invalid(reason: str) -> None:
-    told = throttled(run(throttle_reasons=("power limit", reason)))
+    told = throttling_reason(run(throttle_reasons=("power limit", reason)))
     assert told is not None
     assert reason in told
     moment = Moment("after timing", devices=(DeviceMoment(0, throttle=(reason,)),))
-    assert throttled(replace(run(), moments=(moment,))) == f"throttled: {reason}"
+    assert throttling_reason(replace(run(), moments=(moment,))) == f"throttled: {reason}"
 
 
 def test_more_samples_thrown_away_than_kept_are_no_measurement() -> None:
     assert "4 samples thrown away, 3 left" in str(
-        throttled(run(throttled=4, throttle_reasons=("power limit",)))
+        throttling_reason(run(throttled=4, throttle_reasons=("power limit",)))
     )
-    assert throttled(run(throttled=2, throttle_reasons=("power limit",))) is None
+    assert throttling_reason(run(throttled=2, throttle_reasons=("power limit",))) is None
 
 
 def test_a_mac_that_was_hot_while_it_was_traced_decides_nothing() -> None:
     cool = metal_documents.run()
     hot = metal_documents.metal(thermal=(MetalState("Nominal", 0.4), MetalState("Fair", 0.6)))
-    assert throttled(cool) is None
-    assert throttled(metal_documents.run(hot)) == "throttled: thermal state Fair in 60.0 % of the trace"
+    assert throttling_reason(cool) is None
+    assert (
+        throttling_reason(metal_documents.run(hot)) == "throttled: thermal state Fair in 60.0 % of the trace"
+    )

@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.analysis.stacks.flame import DEEPEST, MOST, flame_of
-from profkit.analysis.stacks.read_speedscope import read_speedscope
-from profkit.analysis.stacks.speedscope import write_speedscope
+from profkit.analysis.stacks.files import DEEPEST_BOX, MOST_BOXES, flame_of, read_speedscope, write_speedscope
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import Frame, Stacks
 from profkit.reporting.chart_blocks import FlameGraph
@@ -66,14 +64,14 @@ def test_what_is_too_narrow_is_left_out_and_said() -> None:
 def test_five_thousand_stacks_are_few_enough_boxes_and_small() -> None:
     found = flame_of(many())
     assert found is not None
-    assert len(found.boxes) <= MOST
+    assert len(found.boxes) <= MOST_BOXES
     assert len(island(flame_data(found))) < 60_000
 
 
 def test_a_recursion_without_end_is_cut() -> None:
     found = flame_of(stacks(((MAIN,) * 5000, 1.0)))
     assert found is not None
-    assert len(found.boxes) == DEEPEST
+    assert len(found.boxes) == DEEPEST_BOX
     assert FlameGraph(found).hottest() == [("main (a.py)", "100.0 %", "100.0 %")]
 
 

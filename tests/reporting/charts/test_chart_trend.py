@@ -9,7 +9,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from profkit.core.types import ChangePoint, Epoch, Point, Scope, Series, SeriesKey, Trend
+from profkit.core.types import ChangePoint, Point, Scope, Segment, Series, SeriesKey, Trend
 from profkit.reporting.charts.trend import trend_chart
 from tests.reporting.charts.svg_facts import hovers, marks, outside, overlaps, parsed, words
 
@@ -52,7 +52,7 @@ def test_nights_stand_by_their_date_and_a_gap_is_a_gap() -> None:
 
 def test_a_change_and_an_epoch_are_marked_named_and_reached_by_keyboard() -> None:
     change = ChangePoint(2, 1.0, 1.05, ("e-divisive", "steps"), "2026-01-03T03:00:00+00:00", "feedbeef0123")
-    epochs = (Epoch(0, 3, "begin", "first"), Epoch(4, 5, "machine", "driver 570 to 580"))
+    epochs = (Segment(0, 3, "begin", "first"), Segment(4, 5, "machine", "driver 570 to 580"))
     chart = trend_chart(trend([1, 1, 1.05, 1.05, 2, 2], epochs=epochs, change_points=(change,)))
     assert "▲ 5.0 %" in words(chart)
     assert any("driver 570 to 580" in told for told in hovers(chart))
@@ -62,7 +62,7 @@ def test_a_change_and_an_epoch_are_marked_named_and_reached_by_keyboard() -> Non
 
 
 def test_the_line_does_not_cross_from_one_epoch_to_the_next() -> None:
-    epochs = (Epoch(0, 2, "begin", "first"), Epoch(3, 5, "accepted", "new kernel"))
+    epochs = (Segment(0, 2, "begin", "first"), Segment(3, 5, "accepted", "new kernel"))
     assert len(marks(trend_chart(trend([1, 1, 1, 2, 2, 2], epochs=epochs)), "path", "line")) == 2
     assert len(marks(trend_chart(trend([1, 1, 1, 2, 2, 2])), "path", "line")) == 1
 

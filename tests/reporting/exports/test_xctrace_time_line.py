@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from profkit.analysis.timeline.marks import Mark, written
+from profkit.analysis.timeline.trace_events import TraceMark, mark_events
 from profkit.core.errors import UnreadableReport, UsageError
 from tests.conftest import ROOT
 from tests.reporting.exports.test_trace_events import check_events, exported
@@ -84,14 +84,16 @@ def test_a_whole_recording_has_the_intervals_that_it_is_known_to_have(fixtures: 
 def test_marks_in_any_order_nest_on_their_tracks() -> None:
     source = random.Random(7)
     starts = [source.randrange(10**6) for _ in range(20_000)]
-    marks = [Mark(at, at + source.randrange(500), "p", "t", "x", "gpu") for at in starts]
-    document = json.loads("".join(written(marks, "xctrace")), parse_float=Decimal)
+    marks = [TraceMark(at, at + source.randrange(500), "p", "t", "x", "gpu") for at in starts]
+    document = json.loads("".join(mark_events(marks, "xctrace")), parse_float=Decimal)
     assert len(check_events(document)) == len(marks)
 
 
 def test_names_that_are_more_than_names_stay_names() -> None:
     told = '</script>"\n\ud800' + "x" * 500
-    document = json.loads("".join(written([Mark(0, 1, told, told, told, "gpu", {told: told})], "xctrace")))
+    document = json.loads(
+        "".join(mark_events([TraceMark(0, 1, told, told, told, "gpu", {told: told})], "xctrace"))
+    )
     assert len(document["traceEvents"][0]["name"]) <= 200
     assert "\ud800" not in document["traceEvents"][0]["args"].popitem()[1]
 
@@ -112,11 +114,11 @@ def test_a_table_that_is_cut_off_is_told(tmp_path: Path) -> None:
 
 def test_stacks_of_instruments_are_a_file_for_speedscope() -> None:
     from profkit.core.progress import Silent
-    from profkit.profiling.summarize import as_judged
+    from profkit.profiling.summarize import read_judged
     from profkit.reporting.exports.sources import find_sources
     from profkit.reporting.exports.speedscope import pieces
 
-    told = json.loads("".join(pieces(find_sources(M1), lambda: as_judged(M1), Silent())))
+    told = json.loads("".join(pieces(find_sources(M1), lambda: read_judged(M1), Silent())))
     names = [profile["name"] for profile in told["profiles"]]
     assert any(profile["unit"] == "seconds" and len(profile["samples"]) > 1 for profile in told["profiles"])
     assert not any("kernel" in name for name in names)
@@ -147,7 +149,7 @@ def test_a_document_is_exported_first(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_the_region_that_counts_stands_where_the_clock_of_the_recording_puts_it(tmp_path: Path) -> None:
     from profkit.core.run_folder import write_run
-    from profkit.runtime.region.record import RegionRecord, RegionTimes, encode
+    from profkit.runtime.region.record import RegionRecord, RegionTimes, encode_record
     from tests import metal_documents
 
     run = tmp_path / "run"
@@ -163,7 +165,7 @@ def test_the_region_that_counts_stands_where_the_clock_of_the_recording_puts_it(
     record = RegionRecord(
         1, "trace", (RegionTimes("step", 1, 1, (0.005,)),), spans=((begin, begin + length),)
     )
-    (run / "artifacts" / "trace.region.1.json").write_text(encode(record))
+    (run / "artifacts" / "trace.region.1.json").write_text(encode_record(record))
     (run / "artifacts" / "trace.region.2.json").write_text("{")
     (region,) = [one for one in check_events(exported(run)) if one["cat"] == "region"]
     assert (region["ts"], region["dur"]) == (Decimal(870_000), Decimal(5_000))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.runtime.passes.benchmark import duration
+from profkit.runtime.passes.benchmark import format_duration
 from profkit.runtime.passes.read_records import read_record, read_records, timings
 from profkit.runtime.region.record import RegionRecord
 from tests.simulated_clock import SIMULATED
@@ -247,4 +247,4 @@ def test_a_function_that_fails_in_the_middle_leaves_its_count(tmp_path: Path) ->
     [(2.5, "2.5 s"), (0.0012344, "1.234 ms"), (1.5e-6, "1.5 µs"), (2e-8, "20 ns"), (0.0, "0 ns")],
 )
 def test_a_duration_reads_in_its_own_unit(seconds: float, text: str) -> None:
-    assert duration(seconds) == text
+    assert format_duration(seconds) == text

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.runtime.passes.command import HOST, hosted, python_of
-from profkit.runtime.passes.interpreter import python_version
+from profkit.runtime.passes.command import HOST, find_interpreter, host_command, python_version
 
 OUT = Path("/out.prof")
 
@@ -43,12 +42,12 @@ OUT = Path("/out.prof")
     ],
 )
 def test_a_python_command_runs_under_the_host(command: str, before: str, program: str) -> None:
-    found = hosted(command.split(), "cprofile", OUT)
+    found = host_command(command.split(), "cprofile", OUT)
     assert found == ([*before.split(), str(HOST), "cprofile", str(OUT), "--", *program.split()], None)
 
 
 def test_arguments_with_spaces_stay_one_argument() -> None:
-    argv, _ = hosted(["python", "-c", "print('a b')", "", "x y"], "tracemalloc", OUT)
+    argv, _ = host_command(["python", "-c", "print('a b')", "", "x y"], "tracemalloc", OUT)
     assert argv is not None
     assert argv[-4:] == ["-c", "print('a b')", "", "x y"]
 
@@ -72,7 +71,7 @@ def test_arguments_with_spaces_stay_one_argument() -> None:
     ],
 )
 def test_what_cannot_be_hosted_says_why(command: str, reason: str) -> None:
-    argv, why = hosted(command.split(), "cprofile", OUT)
+    argv, why = host_command(command.split(), "cprofile", OUT)
     assert argv is None
     assert reason in str(why)
 
@@ -93,7 +92,7 @@ def test_a_console_script_is_run_by_the_interpreter_of_its_first_line(
     script = tmp_path / "tool"
     script.write_text(first_lines + "pass\n")
     script.chmod(0o755)
-    argv, _ = hosted([str(script), "a"], "cprofile", OUT)
+    argv, _ = host_command([str(script), "a"], "cprofile", OUT)
     assert argv is not None
     at = argv.index(str(HOST))
     assert " ".join(argv[:at]).startswith(launcher)
@@ -109,14 +108,14 @@ def test_another_kind_of_file_is_no_python_program(tmp_path: Path, content: byte
     script = tmp_path / "tool"
     script.write_bytes(content)
     script.chmod(0o755)
-    assert hosted([str(script)], "cprofile", OUT) == (None, "not a Python program: tool")
+    assert host_command([str(script)], "cprofile", OUT) == (None, "not a Python program: tool")
 
 
 def test_the_interpreter_is_known_by_path_and_by_how_it_is_started() -> None:
-    assert python_of([sys.executable, "x.py"]) == sys.executable
-    assert python_of(["env", "A=1", "python3", "x.py"]) == shutil.which("python3")
-    assert python_of(["uv", "run", "python", "x.py"]) is None
-    assert python_of(["ls"]) is None
+    assert find_interpreter([sys.executable, "x.py"]) == sys.executable
+    assert find_interpreter(["env", "A=1", "python3", "x.py"]) == shutil.which("python3")
+    assert find_interpreter(["uv", "run", "python", "x.py"]) is None
+    assert find_interpreter(["ls"]) is None
 
 
 def test_an_interpreter_tells_its_version_and_other_programs_none(tmp_path: Path) -> None:
@@ -130,7 +129,7 @@ def test_a_real_console_script_runs_hosted(tmp_path: Path) -> None:
     script = tmp_path / "tool"
     script.write_text(f"#!{sys.executable}\nimport sys\nprint(__name__, sys.argv[1:])\n")
     script.chmod(0o755)
-    argv, _ = hosted([str(script), "a b"], "cprofile", tmp_path / "out.prof")
+    argv, _ = host_command([str(script), "a b"], "cprofile", tmp_path / "out.prof")
     assert argv is not None
     done = subprocess.run(argv, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": ""})
     assert done.stdout == "__main__ ['a b']\n"

@@ -8,8 +8,7 @@ import pytest
 
 from profkit.core.statistics import median
 from profkit.runtime.passes.device_clock import DeviceClock, open_clock
-from profkit.runtime.passes.device_flight import MOST_MISSES, Flight
-from profkit.runtime.passes.device_samples import DeviceCalls
+from profkit.runtime.passes.device_samples import MOST_MISSES, DeviceCalls, PipelinedBlocks
 from tests.cuda_stand_in import Device
 from tests.cuda_stand_in import device as device
 from tests.cuda_stand_in import nvidia as nvidia
@@ -34,12 +33,12 @@ def clock(device: Device) -> Iterator[DeviceClock]:
         yield opened
 
 
-def flight(fn: Counted, clock: DeviceClock, calls: int = 8) -> Flight:
+def flight(fn: Counted, clock: DeviceClock, calls: int = 8) -> PipelinedBlocks:
     timed = DeviceCalls(fn, clock, cold=True)
     timed.expect(timed.back_to_back(1))
     timed.ahead = calls
     fn.made = 0
-    return Flight(timed)
+    return PipelinedBlocks(timed)
 
 
 def test_the_next_block_is_launched_before_the_last_one_is_read(device: Device, clock: DeviceClock) -> None:
@@ -89,7 +88,7 @@ def test_a_host_that_waits_for_the_device_inside_is_told_as_without_a_flight(
     timed = DeviceCalls(fn, clock, cold=True)
     timed.expect(timed.back_to_back(1))
     timed.ahead = 2
-    flying, found = Flight(timed), []
+    flying, found = PipelinedBlocks(timed), []
     for _ in range(MOST_MISSES + 40):
         found += flying.block(wanted=100)
     assert timed.hurried

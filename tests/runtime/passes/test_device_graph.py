@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from profkit.core.types import SampleSet
-from profkit.runtime.passes.device_words import device_words
+from profkit.runtime.passes.benchmark import describe_device
 from tests.cuda_stand_in import Device
 from tests.cuda_stand_in import device as device
 from tests.cuda_stand_in import nvidia as nvidia
@@ -110,7 +110,7 @@ def test_a_call_is_timed_in_a_graph_where_that_is_asked_for(
     assert found.graph_seconds == pytest.approx(19e-6, rel=0.05)
     assert found.device_seconds == pytest.approx(20e-6, rel=0.05)
     assert "a CUDA graph of" in (found.batching or "")
-    assert "in a CUDA graph 19" in "; ".join(device_words(found))
+    assert "in a CUDA graph 19" in "; ".join(describe_device(found))
     assert (torch.replays > 1, torch.set_right, found.remarks) == (True, 0, ())
 
 

@@ -12,11 +12,10 @@ from pathlib import Path
 import pytest
 
 from profkit.core.statistics import median
-from profkit.runtime.passes import device_watch
+from profkit.runtime.passes import device_timing
+from profkit.runtime.passes.benchmark import describe_device
 from profkit.runtime.passes.device_clock import DeviceClock, open_clock
-from profkit.runtime.passes.device_timing import HURRIED, NotByEvents
-from profkit.runtime.passes.device_watch import Watch
-from profkit.runtime.passes.device_words import device_words
+from profkit.runtime.passes.device_timing import HURRIED, DeviceWatch, NotByEvents
 from profkit.runtime.passes.read_records import read_records, timings
 from profkit.runtime.region.cuda_driver import DriverError
 from tests.cuda_stand_in import SIMULATED, Device
@@ -58,7 +57,7 @@ def test_work_shorter_than_its_launch_has_two_times_and_both_are_told(device: De
     assert found.host_seconds is not None
     assert found.host_seconds >= 100e-6
     assert "queued before the first begins" in (found.batching or "")
-    words = "; ".join(device_words(found))
+    words = "; ".join(describe_device(found))
     assert "launch-bound: the device alone needs 20 µs, to launch it takes the host " in words
 
 
@@ -180,8 +179,8 @@ def test_the_clock_is_told_beside_the_samples(device: Device) -> None:
     found = device.time(device.work(300), address=HERE)
     assert set(found.clocks) == {1.755e9}
     assert (found.throttled, found.throttle_reasons) == (0, ())
-    assert "SM clock 1.75 GHz" in "; ".join(device_words(found)) or "1.76 GHz" in "; ".join(
-        device_words(found)
+    assert "SM clock 1.75 GHz" in "; ".join(describe_device(found)) or "1.76 GHz" in "; ".join(
+        describe_device(found)
     )
 
 
@@ -196,18 +195,18 @@ def test_samples_of_a_throttled_device_are_left_out_and_counted(
     throttle = tmp_path / "throttle"
     monkeypatch.setenv("STAND_IN_THROTTLE", str(throttle))
     looks: list[int] = []
-    look = device_watch.Watch.look
+    look = device_timing.DeviceWatch.look
 
-    def every_fifth(watch: Watch) -> device_watch.State:
+    def every_fifth(watch: DeviceWatch) -> device_timing.DeviceState:
         looks.append(0)
         throttle.write_text("68" if len(looks) % 5 == 0 else "1")  # power limit and heat; idle is none
         return look(watch)
 
-    monkeypatch.setattr(device_watch.Watch, "look", every_fifth)
+    monkeypatch.setattr(device_timing.DeviceWatch, "look", every_fifth)
     found = device.time(device.work(300), address=HERE)
     assert found.throttled == len(looks) // 5 > 0
     assert found.throttle_reasons == ("power limit", "temperature, by the hardware")
-    assert f"{found.throttled} throttled samples left out" in "; ".join(device_words(found))
+    assert f"{found.throttled} throttled samples left out" in "; ".join(describe_device(found))
 
 
 def test_a_device_that_is_throttled_all_along_keeps_its_samples_and_says_so(
@@ -219,7 +218,7 @@ def test_a_device_that_is_throttled_all_along_keeps_its_samples_and_says_so(
     found = device.time(device.work(300), address=HERE)
     assert (found.throttled, found.throttle_reasons) == (0, ("power limit",))
     assert found.seconds
-    assert "throttled all along: power limit" in "; ".join(device_words(found))
+    assert "throttled all along: power limit" in "; ".join(describe_device(found))
 
 
 # ---------------------------------------------------------------- profkit.benchmark on top of it

@@ -16,12 +16,11 @@ from typing import Any
 
 import pytest
 
-from profkit.analysis.summaries.device_time import device_notes
+from profkit.analysis.summaries.time import device_notes
 from profkit.core.statistics import median
 from profkit.core.types import SampleSet
-from profkit.runtime.passes import mps_timing, mps_watch
-from profkit.runtime.passes.clocks import Device, time_function
-from profkit.runtime.passes.device_words import device_words
+from profkit.runtime.passes import mps_timing
+from profkit.runtime.passes.benchmark import Device, describe_device, time_function
 from profkit.runtime.passes.read_records import read_record, timings
 from profkit.runtime.passes.timing import Calls
 from tests.mps_stand_in import FOLDER
@@ -238,7 +237,7 @@ def test_pressure_is_told_once_for_each_level(
     before: str | None, after: str | None, said: str | None
 ) -> None:
     told = said and f"thermal pressure was {said}: the GPU may have been slowed"
-    assert mps_watch.pressed(before, after) == told
+    assert mps_timing.pressure_remark(before, after) == told
 
 
 class Notify:
@@ -266,14 +265,14 @@ class Notify:
     [(Notify(0), "nominal"), (Notify(2), "heavy"), (Notify(2, "register"), None), (Notify(2, "get"), None)],
 )
 def test_the_level_is_asked_for_by_name_and_the_token_given_back(library: Notify, said: str | None) -> None:
-    assert mps_watch._asked(library) == said  # type: ignore[arg-type]
+    assert mps_timing._ask_notify(library) == said  # type: ignore[arg-type]
     assert library.calls[0] == b"com.apple.system.thermalpressurelevel"
     assert (7 in library.calls) == ("register" not in library.failing)
 
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="a Mac tells")
 def test_elsewhere_nothing_is_told() -> None:
-    assert mps_watch.thermal_pressure() is None
+    assert mps_timing.thermal_pressure() is None
 
 
 # ---------------------------------------------------------------- whether it is MPS
@@ -362,7 +361,7 @@ def test_an_instrument_gets_all_of_the_work_inside_the_region(tmp_path: Path) ->
 
 def test_words_name_no_cuda() -> None:
     samples = SampleSet((1e-3,) * 20, clock="mps-synchronized", cache="cold", single_seconds=2e-3)
-    assert list(device_words(samples)) == [
+    assert list(describe_device(samples)) == [
         "MPS, waited for, cold caches",
         "a single call, waited for, takes 2 ms",
     ]

@@ -13,8 +13,8 @@ from profkit.core.errors import UnreadableReport
 from profkit.core.types import SampleSet
 from profkit.runtime.passes import sampling, timing
 from profkit.runtime.passes.read_records import read_record, read_records, timings
-from profkit.runtime.passes.read_tracemalloc import growth, read_tracemalloc
-from profkit.runtime.region.record import BenchmarkTimes, RegionRecord, RegionTimes, encode
+from profkit.runtime.passes.read_tracemalloc import judge_growth, read_tracemalloc
+from profkit.runtime.region.record import BenchmarkTimes, RegionRecord, RegionTimes, encode_record
 
 RNG = random.Random(1)
 QUIET = [RNG.gauss(1.0, 0.002) for _ in range(64)]
@@ -34,7 +34,7 @@ NOISY = [RNG.gauss(1.0, 0.2) for _ in range(64)]
     ],
 )
 def test_enough(samples: list[float], elapsed: float, answer: bool) -> None:
-    assert sampling.enough(samples, 0.01, elapsed, 30.0) is answer
+    assert sampling.is_enough(samples, 0.01, elapsed, 30.0) is answer
 
 
 def test_correlated_samples_are_not_enough_although_their_interval_is_narrow() -> None:
@@ -45,14 +45,14 @@ def test_correlated_samples_are_not_enough_although_their_interval_is_narrow() -
         for _ in range(60):
             values.append(1 + wave)
             wave = 0.9 * wave + rng.gauss(0, 0.008 * 0.19**0.5)
-        believed += sampling.enough(values, 0.01, 1.0, 30.0)
+        believed += sampling.is_enough(values, 0.01, 1.0, 30.0)
     assert believed <= 6
 
 
 def test_looks_are_on_a_geometric_schedule() -> None:
     looks, count = [], 0
     while count < 1000:
-        count = sampling.next_look(count)
+        count = sampling.next_assessment(count)
         looks.append(count)
     assert looks[0] == 16
     assert len(looks) < 16
@@ -189,7 +189,7 @@ def test_nothing_recorded_is_no_timing() -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"\xff\xfe\0", b"{}", b"[1", encode(bench(1, "a", 1.0)).encode()[:-9]]
+    "content", [b"", b"\xff\xfe\0", b"{}", b"[1", encode_record(bench(1, "a", 1.0)).encode()[:-9]]
 )
 def test_a_damaged_record_is_refused_by_its_name(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "timing.1.json"
@@ -272,9 +272,9 @@ def test_a_damaged_tracemalloc_result_is_refused_by_its_name(tmp_path: Path, con
 def test_what_grows_is_a_leak_and_what_does_not_is_none(
     points: list[tuple[int, int]], leak: bool | None
 ) -> None:
-    assert growth(points).leak is leak
+    assert judge_growth(points).leak is leak
 
 
 def test_thousands_of_points_are_judged_quickly_and_alike() -> None:
-    found = growth([(i, 50 * i) for i in range(5000)])
+    found = judge_growth([(i, 50 * i) for i in range(5000)])
     assert (found.leak, found.per_iteration) == (True, 50.0)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.runtime.region.record import decode
+from profkit.runtime.region.record import decode_record
 from tests.cuda_stand_in import SIMULATED
 from tests.cuda_stand_in import nvidia as nvidia
 
@@ -49,7 +49,7 @@ class Seen:
         self.done = done
         log = folder / "log"
         self.calls = log.read_text().splitlines() if log.exists() else []
-        self.records = [decode(path.read_text()) for path in sorted(folder.glob("r.*.json"))]
+        self.records = [decode_record(path.read_text()) for path in sorted(folder.glob("r.*.json"))]
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -14,10 +14,10 @@ from profkit.runtime.region.record import (
     BenchmarkTimes,
     RegionRecord,
     RegionTimes,
-    decode,
-    directive_of,
-    encode,
-    save,
+    decode_record,
+    encode_record,
+    parse_directive,
+    save_record,
 )
 
 RECORD = RegionRecord(
@@ -32,11 +32,11 @@ RECORD = RegionRecord(
 
 
 def test_what_is_written_is_read_back() -> None:
-    assert decode(encode(RECORD)) == RECORD
+    assert decode_record(encode_record(RECORD)) == RECORD
 
 
 def test_the_document_carries_schema_process_and_pass() -> None:
-    data = json.loads(encode(RECORD))
+    data = json.loads(encode_record(RECORD))
     assert (data["schema"], data["pid"], data["pass"]) == ("profkit.region/1", 7, "timing")
     assert data["regions"][0]["seconds"] == [0.1, 0.2]
 
@@ -44,19 +44,19 @@ def test_the_document_carries_schema_process_and_pass() -> None:
 def test_a_number_that_is_none_is_never_written(tmp_path: Path) -> None:
     wrong = RegionRecord(1, "timing", (RegionTimes("a", 1, 1, (float("nan"),)),))
     with pytest.raises(ValueError, match="JSON compliant"):
-        save(wrong, str(tmp_path / "r.json"))
+        save_record(wrong, str(tmp_path / "r.json"))
     assert os.listdir(tmp_path) == []
 
 
 def test_saving_replaces_whole_files_and_leaves_nothing_else(tmp_path: Path) -> None:
     path = tmp_path / "r.json"
-    save(RECORD, str(path))
-    save(RECORD, str(path))
+    save_record(RECORD, str(path))
+    save_record(RECORD, str(path))
     assert os.listdir(tmp_path) == ["r.json"]
-    assert decode(path.read_text()) == RECORD
+    assert decode_record(path.read_text()) == RECORD
 
 
-GOOD = json.loads(encode(RECORD))
+GOOD = json.loads(encode_record(RECORD))
 
 
 @pytest.mark.parametrize(
@@ -84,17 +84,17 @@ GOOD = json.loads(encode(RECORD))
         json.dumps({**GOOD, "triton": {"pass_name": "timing", "pid": 7, "tunings": [{"kernel": 3}]}}),
         json.dumps({**GOOD, "precision": "1e999"}),
         "[" * 100_000,
-        encode(RECORD)[:-20],
+        encode_record(RECORD)[:-20],
     ],
 )
 def test_a_damaged_record_is_refused_by_name(text: str) -> None:
     with pytest.raises(UnreadableReport, match=r"^timing\.7\.json"):
-        decode(text, "timing.7.json")
+        decode_record(text, "timing.7.json")
 
 
 def test_the_directive_is_read_from_what_its_model_says() -> None:
     text = '{"pass_name": "counters", "record": "/r", "switch": {"kind": "valgrind"}, "iterations": 4}'
-    found = directive_of(text)
+    found = parse_directive(text)
     assert isinstance(found, Directive)
     assert (found.pass_name, found.iterations, found.switch and found.switch.kind) == (
         "counters",

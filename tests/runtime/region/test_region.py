@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.runtime.region.record import RegionRecord, RegionTimes, decode
+from profkit.runtime.region.record import RegionRecord, RegionTimes, decode_record
 from tests.simulated_clock import SIMULATED
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -25,7 +25,7 @@ class Done:
     def __init__(self, process: subprocess.CompletedProcess[str], folder: Path) -> None:
         self.code, self.out, self.err = process.returncode, process.stdout, process.stderr
         texts = {path: path.read_text() for path in sorted(folder.glob("r.*.json"))}
-        self.records = [decode(text, path.name) for path, text in texts.items()]
+        self.records = [decode_record(text, path.name) for path, text in texts.items()]
 
     @property
     def record(self) -> RegionRecord:
@@ -441,7 +441,7 @@ def test_perf_counts_the_region_only(workload: Run, tmp_path: Path) -> None:
         next(line for line in out.read_text().splitlines() if "task-clock" in line).split("|")[0]
     )
     assert 190 < milliseconds < 300
-    record = decode(next(tmp_path.glob("r.*.json")).read_text())
+    record = decode_record(next(tmp_path.glob("r.*.json")).read_text())
     assert record.notes == ()
     assert record.regions[0].entries == 2
 

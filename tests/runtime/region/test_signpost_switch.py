@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 
 from profkit.core.errors import UnreadableReport
-from profkit.runtime.region import mps, signpost
-from profkit.runtime.region.record import RegionRecord, decode, encode
-from profkit.runtime.region.signpost import MARK, Signpost
+from profkit.runtime.region import mps
+from profkit.runtime.region.mps import MARK, Signpost
+from profkit.runtime.region.record import RegionRecord, decode_record, encode_record
 
 ROOT = Path(__file__).resolve().parents[3]
 STAND_IN = ROOT / "tests" / "stand_ins" / "mps"
@@ -46,7 +46,7 @@ def records(tmp_path: Path) -> Run:
             [sys.executable, str(path)], capture_output=True, text=True, env=environment, timeout=60
         )
         assert (done.returncode != 0) == fails, done.stderr
-        return [decode(each.read_text(), each.name) for each in sorted(tmp_path.glob("r.*.json"))]
+        return [decode_record(each.read_text(), each.name) for each in sorted(tmp_path.glob("r.*.json"))]
 
     return run
 
@@ -59,7 +59,7 @@ def lengths(record: RegionRecord) -> list[float]:
 
 
 def test_outermost_entries_are_spans_on_the_clock_of_a_trace(records: Run) -> None:
-    before = time.clock_gettime_ns(signpost.CLOCK)
+    before = time.clock_gettime_ns(mps.CLOCK)
     (record,) = records(
         """
         for _ in range(3):
@@ -67,7 +67,7 @@ def test_outermost_entries_are_spans_on_the_clock_of_a_trace(records: Run) -> No
                 time.sleep(0.002)
         """
     )
-    after = time.clock_gettime_ns(signpost.CLOCK)
+    after = time.clock_gettime_ns(mps.CLOCK)
     assert len(record.spans) == 3
     assert all(length >= 0.002 for length in lengths(record))
     flat = [before, *(moment for span in record.spans for moment in span), after]
@@ -117,7 +117,7 @@ def test_a_forked_child_has_spans_of_its_own_only(records: Run) -> None:
 
 
 def test_more_entries_than_are_kept_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(signpost, "MOST_SPANS", 2)
+    monkeypatch.setattr(mps, "MOST_SPANS", 2)
     switch = Signpost()
     for _ in range(5):
         switch.enter("a")
@@ -152,15 +152,15 @@ def test_names_without_end_share_one_number() -> None:
     switch = Signpost()
     seen: list[int] = []
     switch._start = lambda code, *_: seen.append(code)
-    for index in range(signpost.MOST_CODES + 3):
+    for index in range(mps.MOST_CODES + 3):
         switch.enter(f"step {index}")
-    assert seen[-4:] == [signpost.MOST_CODES, 0, 0, 0]
+    assert seen[-4:] == [mps.MOST_CODES, 0, 0, 0]
     assert max(seen) < 1 << 14
 
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="a Mac has signposts")
 def test_without_the_symbols_there_is_no_signpost_and_no_word() -> None:
-    assert signpost._signposts() == (None, None)
+    assert mps._signposts() == (None, None)
 
 
 # ---------------------------------------------------------------- waiting for the device
@@ -231,9 +231,9 @@ def test_work_that_failed_is_the_workloads_business(records: Run) -> None:
 
 def test_the_real_torch_without_mps_is_left_alone() -> None:
     pytest.importorskip("torch")
-    if mps.could_be_used():
+    if mps.mps_is_available():
         pytest.skip("this machine has MPS")
-    assert mps.device() is None
+    assert mps.mps_in_use() is None
     mps.MpsWait().wait()
 
 
@@ -242,19 +242,19 @@ def test_the_real_torch_without_mps_is_left_alone() -> None:
 
 def test_spans_survive_the_way_through_the_record() -> None:
     record = RegionRecord(7, "trace", spans=((5, 9), (10, 10)), spans_left_out=4)
-    again = decode(encode(record))
+    again = decode_record(encode_record(record))
     assert (again.spans, again.spans_left_out) == (((5, 9), (10, 10)), 4)
 
 
 def test_a_record_from_before_there_were_spans_is_read() -> None:
-    data = json.loads(encode(RegionRecord(7, "trace")))
+    data = json.loads(encode_record(RegionRecord(7, "trace")))
     del data["spans"], data["spans_left_out"]
-    assert decode(json.dumps(data)).spans == ()
+    assert decode_record(json.dumps(data)).spans == ()
 
 
 @pytest.mark.parametrize("span", [[9, 5], [1], [1, 2, 3], ["1", 2], [-1, 2], [1.5, 2], None, 7])
 def test_a_span_that_is_no_span_is_damage(span: object) -> None:
-    data = json.loads(encode(RegionRecord(7, "trace")))
+    data = json.loads(encode_record(RegionRecord(7, "trace")))
     data["spans"] = [span]
-    with pytest.raises(UnreadableReport, match="damaged"):
-        decode(json.dumps(data))
+    with pytest.raises(UnreadableReport, match=r"^region record"):
+        decode_record(json.dumps(data))

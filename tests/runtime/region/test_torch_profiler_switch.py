@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from profkit.runtime.passes.command import HOST
-from profkit.runtime.region.record import decode
+from profkit.runtime.region.record import decode_record
 
 ROOT = Path(__file__).resolve().parents[3]
 STAND_IN = ROOT / "tests" / "stand_ins" / "torch"
@@ -27,7 +27,7 @@ class Seen:
         self.traces: list[dict[str, Any]] = [
             json.loads(path.read_text()) for path in sorted(folder.glob("trace.*.json"))
         ]
-        records = [decode(path.read_text()) for path in sorted(folder.glob("r.*.json"))]
+        records = [decode_record(path.read_text()) for path in sorted(folder.glob("r.*.json"))]
         self.notes = tuple(note for record in records for note in record.notes)
         self.left = sorted(path.name.split(".")[0] for path in folder.iterdir() if path.name != "work.py")
 

@@ -15,7 +15,7 @@ import pytest
 
 from profkit.core.types import TritonWork, Tuning
 from profkit.runtime.region import triton_work as module
-from profkit.runtime.region.triton_work import triton_work
+from profkit.runtime.region.triton_work import find_triton_work
 from tests.runtime.region.test_region import Run
 from tests.runtime.region.test_region import workload as workload
 
@@ -167,7 +167,7 @@ def placed(monkeypatch: pytest.MonkeyPatch) -> Place:
     def look(*kernels: Any) -> TritonWork | None:
         for number, kernel in enumerate(kernels):
             setattr(top, f"kernel_{number}", kernel)
-        return triton_work("timing", 7)
+        return find_triton_work("timing", 7)
 
     return look
 
@@ -327,7 +327,7 @@ def test_where_files_do_not_tell_nothing_is_said_of_compiling(placed: Place, los
 
 
 def test_the_start_of_this_process_is_known_here() -> None:
-    began = module._began()
+    began = module._process_start()
     if not sys.platform.startswith("linux"):
         assert began is None
     else:

@@ -6,24 +6,16 @@ from pathlib import Path
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import Entry
-from profkit.regression.history.imports import (
-    asv,
-    google_benchmark,
-    hyperfine,
-    nvbench,
-    pyperf,
-    pytest_benchmark,
-)
-from profkit.regression.history.imports.node import Node, load
-from profkit.regression.history.imports.result import Result, entry_of_result
+from profkit.regression.history.imports import native_tools, python_tools
+from profkit.regression.history.imports.result import JsonNode, ToolResult, entry_of_result, load_json
 
 SOURCES = (
-    pytest_benchmark.SOURCE,
-    asv.SOURCE,
-    nvbench.SOURCE,
-    google_benchmark.SOURCE,
-    hyperfine.SOURCE,
-    pyperf.SOURCE,
+    python_tools.PYTEST_BENCHMARK,
+    python_tools.ASV,
+    native_tools.NVBENCH,
+    native_tools.GOOGLE_BENCHMARK,
+    native_tools.HYPERFINE,
+    python_tools.PYPERF,
 )
 
 
@@ -32,7 +24,7 @@ def import_file(path: Path, workload: str | None = None, commit: str | None = No
 
     Raises UnreadableReport for JSON that is not whole, and for a result in which nothing has a value.
     """
-    data = load(path)
+    data = load_json(path)
     try:
         result = _read(data, path)
     except UnreadableReport as error:
@@ -50,20 +42,20 @@ def begins_like_json(path: Path) -> bool:
         return False
 
 
-def _read(data: Node, path: Path) -> Result | None:
+def _read(data: JsonNode, path: Path) -> ToolResult | None:
     """What the one tool that writes such a file says in it."""
-    if pytest_benchmark.looks_like(data):
-        return pytest_benchmark.read(data)
-    if google_benchmark.looks_like(data):
-        return google_benchmark.read(data)
-    if asv.looks_like(data):
-        return asv.read(data, path)
-    if nvbench.looks_like(data):
-        return nvbench.read(data, path)
-    if hyperfine.looks_like(data):
-        return hyperfine.read(data)
-    if pyperf.looks_like(data):
-        return pyperf.read(data)
+    if python_tools.is_pytest_benchmark(data):
+        return python_tools.read_pytest_benchmark(data)
+    if native_tools.is_google_benchmark(data):
+        return native_tools.read_google_benchmark(data)
+    if python_tools.is_asv(data):
+        return python_tools.read_asv(data, path)
+    if native_tools.is_nvbench(data):
+        return native_tools.read_nvbench(data, path)
+    if native_tools.is_hyperfine(data):
+        return native_tools.read_hyperfine(data)
+    if python_tools.is_pyperf(data):
+        return python_tools.read_pyperf(data)
     if path.name == "machine.json" and data.at("machine").text() is not None:
         raise UnreadableReport(
             f"{path} describes a machine of asv's; its results lie beside it",

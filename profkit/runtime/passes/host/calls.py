@@ -28,7 +28,7 @@ Cost = tuple[int, int, float, float]  # primitive calls, calls, own seconds, cum
 Stats = dict[Function, tuple[int, int, float, float, dict[Function, Cost]]]
 
 
-class Instrument:
+class CallProfiler:
     """The switch of the cprofile pass."""
 
     def __init__(self, out: str) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 NO_CUDA = "the program did not use CUDA through torch, so torch's profiler saw nothing"
 
 
-class Instrument:
+class DeviceTracer:
     """The switch of a trace by torch."""
 
     def __init__(self, out: str) -> None:

@@ -1,0 +1,254 @@
+"""Stacks as files for flame graph viewers (collapsed text, speedscope JSON), and as a tree that can be drawn."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from profkit.analysis.stacks.merge import KERNEL, PYTHON, frame_label, is_python
+from profkit.core.errors import UnreadableReport
+from profkit.core.types import Frame, Stacks
+
+NANO = 1e9
+
+# A semicolon ends a frame and a newline ends a stack, so neither may stand in a name.
+_NAMES = str.maketrans({";": ":", "\n": " ", "\r": " ", "\0": " "})
+
+
+def write_collapsed(stacks: Stacks, path: Path) -> None:
+    """Write `stacks` to `path`, lines in alphabetical order.
+
+    Weights are whole numbers, since most scripts read nothing else: seconds are written as nanoseconds, any
+    other unit is rounded. Stacks that come to the same text are added up. OSError passes through.
+    """
+    factor = NANO if stacks.unit == "s" else 1
+    lines: dict[str, float] = {}
+    names: dict[int, str] = {}
+    for stack, weight in stacks.weights.items():
+        parts = []
+        for frame in stack:
+            name = names.get(id(frame))
+            if name is None:
+                name = names[id(frame)] = frame_label(frame).translate(_NAMES).strip() or "[unknown]"
+            parts.append(name)
+        text = ";".join(parts)
+        lines[text] = lines.get(text, 0) + weight * factor
+    with path.open("w", encoding="utf-8", errors="replace", newline="\n") as file:
+        for text in sorted(lines):
+            file.write(f"{text} {round(lines[text])}\n")
+
+
+SCHEMA = "https://www.speedscope.app/file-format-schema.json"
+_UNITS = {"s": "seconds", "ns": "nanoseconds", "us": "microseconds", "ms": "milliseconds", "B": "bytes"}
+
+
+def write_speedscope(stacks: Stacks | Iterable[Stacks], path: Path, name: str) -> None:
+    """Write one or several `Stacks` (one per event) to `path` as profiles of one file called `name`.
+
+    A frame's `file` is its source file, or else its library: the viewer colours frames by it. Merged stacks
+    have no order in time; they are written in the order of their frames: equal callers are neighbours.
+    A unit that the format does not know (cycles) is written as `none`, with its name in the profile's title.
+    OSError passes through.
+    """
+    groups = (stacks,) if isinstance(stacks, Stacks) else tuple(stacks)
+    frames: dict[Frame, int] = {}
+    profiles = [_profile(group, frames) for group in groups]
+    with path.open("w", encoding="ascii") as file:
+        for piece in _document(profiles, frames, name):
+            file.write(piece)
+
+
+def _profile(stacks: Stacks, frames: dict[Frame, int]) -> tuple[str, str, list[tuple[list[int], float]]]:
+    """Title, unit and (frame numbers, weight) of every stack; new frames are numbered into `frames`."""
+    seen: dict[int, int] = {}  # id(frame) -> number: hashing a Frame for each slot would dominate
+    samples = []
+    for stack, weight in stacks.weights.items():
+        numbers = []
+        for frame in stack:
+            number = seen.get(id(frame))
+            if number is None:
+                number = seen[id(frame)] = frames.setdefault(frame, len(frames))
+            numbers.append(number)
+        samples.append((numbers, weight))
+    samples.sort(key=lambda sample: sample[0])
+    unit = _UNITS.get(stacks.unit, "none")
+    title = (
+        stacks.title if unit != "none" or stacks.unit == stacks.title else f"{stacks.title} ({stacks.unit})"
+    )
+    return title, unit, samples
+
+
+def _document(
+    profiles: list[tuple[str, str, list[tuple[list[int], float]]]], frames: dict[Frame, int], name: str
+) -> Iterator[str]:
+    """The JSON text in pieces, so that a large profile is never held twice."""
+    yield f'{{"$schema": {json.dumps(SCHEMA)}, "name": {json.dumps(name)}, "exporter": "profkit",\n'
+    yield '"activeProfileIndex": 0,\n"shared": {"frames": ['
+    for number, frame in enumerate(frames):
+        yield (",\n" if number else "\n") + json.dumps(_frame_entry(frame))
+    yield "]},\n"
+    yield '"profiles": ['
+    for index, (title, unit, samples) in enumerate(profiles):
+        yield ",\n" if index else "\n"
+        end = sum(weight for _, weight in samples)
+        yield f'{{"type": "sampled", "name": {json.dumps(title)}, "unit": "{unit}", "startValue": 0, '
+        yield f'"endValue": {json.dumps(end)},\n"samples": ['
+        for number, (stack, _) in enumerate(samples):
+            yield (",\n" if number else "\n") + json.dumps(stack, separators=(",", ":"))
+        yield '],\n"weights": ' + json.dumps([weight for _, weight in samples]) + "}"
+    yield "]}\n"
+
+
+def _frame_entry(frame: Frame) -> dict[str, str | int]:
+    entry: dict[str, str | int] = {"name": frame.function or "[unknown]"}
+    if file := frame.file or ("kernel" if frame.library == KERNEL else frame.library):
+        entry["file"] = file
+    if frame.line is not None:
+        entry["line"] = frame.line
+    return entry
+
+
+LARGEST = 64 * 1024 * 1024  # bytes; a profile of 20 000 distinct stacks is some 10 MB
+_SHORT_UNITS = {"seconds": "s", "nanoseconds": "ns", "microseconds": "us", "milliseconds": "ms", "bytes": "B"}
+
+
+def read_speedscope(path: Path) -> tuple[Stacks, ...]:
+    """Every `sampled` profile of the file. Raises UnreadableReport where it is none, too large, or damaged."""
+    try:
+        if path.stat().st_size > LARGEST:
+            raise UnreadableReport(f"{path.name} is too large to be drawn")
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UnreadableReport(f"{path.name} cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise UnreadableReport(f"{path.name} is no speedscope file: {error}") from error
+    try:
+        frames = [_read_frame(entry) for entry in data["shared"]["frames"]]
+        return tuple(_read_stacks(one, frames) for one in data["profiles"] if one["type"] == "sampled")
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        raise UnreadableReport(f"{path.name} is damaged: {type(error).__name__}: {error}") from error
+
+
+def _read_frame(entry: dict[str, Any]) -> Frame:
+    """A frame's `file` is a source file where it is Python's, `kernel`, or the library that the function is in."""
+    name, file = str(entry["name"]), entry.get("file")
+    if file is None:
+        return Frame(name)
+    if str(file).endswith((".py", ">")):
+        return Frame(name, PYTHON, str(file), entry.get("line"))
+    return Frame(name, KERNEL if file == "kernel" else str(file))
+
+
+def _read_stacks(profile: dict[str, Any], frames: list[Frame]) -> Stacks:
+    weights: dict[tuple[Frame, ...], float] = {}
+    for numbers, weight in zip(profile["samples"], profile["weights"], strict=True):
+        if not isfinite(weight) or weight < 0 or any(number < 0 for number in numbers):
+            raise ValueError("a sample that cannot be")
+        stack = tuple(frames[number] for number in numbers)
+        weights[stack] = weights.get(stack, 0.0) + weight
+    unit = str(profile["unit"])
+    return Stacks(str(profile["name"]), _SHORT_UNITS.get(unit, "" if unit == "none" else unit), weights)
+
+
+LEAST_SHARE = 0.001  # share of the whole below which nothing is drawn: a pixel on a wide screen
+DEEPEST_BOX = 120  # boxes on each other; deeper ones end there
+MOST_BOXES = 3000  # boxes: what a browser draws at once without a pause
+BOX_NAME = 160  # characters of a name: a thousand functions of C++ templates would else be a megabyte
+PYTHON_CODE, KERNEL_CODE, NATIVE_CODE = "python", "kernel", "native"
+
+
+@dataclass(frozen=True)
+class FlameBox:
+    """One frame of the tree in the order of depth first: its parent is the last box before it that is less deep."""
+
+    name: str
+    kind: str  # python, kernel, native
+    depth: int
+    value: float
+    own: float
+
+
+@dataclass(frozen=True)
+class Flame:
+    """A flame graph. `left_out` is the share (0..1) of the whole in boxes too narrow or too deep to be drawn."""
+
+    title: str
+    unit: str
+    total: float
+    boxes: tuple[FlameBox, ...]
+    left_out: float
+
+
+class _Node:
+    __slots__ = ("children", "frame", "own", "value")
+
+    def __init__(self, frame: Frame | None) -> None:
+        self.frame = frame
+        self.value = 0.0
+        self.own = 0.0
+        self.children: dict[Frame, _Node] = {}
+
+
+def flame_of(stacks: Stacks, least: float = LEAST_SHARE, most: int = MOST_BOXES) -> Flame | None:
+    """The tree of `stacks`, widest child first; None where nothing has any weight, or more than a number holds.
+
+    Boxes narrower than `least` of the whole are left out, and more of them where there would be more than `most`.
+    """
+    root = _tree(stacks.weights.items())
+    if root.value <= 0 or not isfinite(root.value):
+        return None
+    while True:
+        boxes: list[FlameBox] = []
+        drawn = _walk(root, least * root.value, boxes)
+        if len(boxes) <= most:
+            return Flame(
+                stacks.title, stacks.unit, root.value, tuple(boxes), max(0.0, 1 - drawn / root.value)
+            )
+        least *= 1.5
+
+
+def _tree(weights: Iterable[tuple[tuple[Frame, ...], float]]) -> _Node:
+    root = _Node(None)
+    for stack, weight in weights:
+        if weight <= 0:
+            continue
+        root.value += weight
+        node = root
+        for frame in stack[:DEEPEST_BOX]:
+            child = node.children.get(frame)
+            if child is None:
+                child = node.children[frame] = _Node(frame)
+            child.value += weight
+            node = child
+        node.own += weight
+    return root
+
+
+def _walk(root: _Node, least: float, boxes: list[FlameBox]) -> float:
+    """Fill `boxes`, outermost first, and say how much weight is drawn down to its own function."""
+    drawn = 0.0
+    pending = [(child, 0) for child in _widest_last(root)]
+    while pending:
+        node, depth = pending.pop()
+        if node.value < least:
+            continue
+        frame = node.frame
+        assert frame is not None
+        kind = PYTHON_CODE if is_python(frame) else KERNEL_CODE if frame.library == KERNEL else NATIVE_CODE
+        name = frame_label(frame)
+        boxes.append(
+            FlameBox(
+                name if len(name) <= BOX_NAME else f"{name[:BOX_NAME]}…", kind, depth, node.value, node.own
+            )
+        )
+        drawn += node.own
+        pending += [(child, depth + 1) for child in _widest_last(node)]
+    return drawn
+
+
+def _widest_last(node: _Node) -> list[_Node]:
+    return sorted(node.children.values(), key=lambda child: child.value)

@@ -1,0 +1,12 @@
+"""Where work runs: worker processes that may crash, hang or exceed their memory, and a journal that survives it.
+
+- `job`: what is done. A job is JSON in, and exactly one `JobOutcome` out.
+- `worker`: the inside of a worker process, and what a worker function must do.
+- `client`: the other side of it: start a worker, send it a batch, notice how it ended, kill its process tree.
+- `blame`: which job is responsible when a worker ends.
+- `pool`: several workers, for instance one for each device, that share a queue of batches; standby workers.
+- `limits`: what keeps a worker process within its limits.
+- `journal`: results on disk, line by line, so that an interrupted run can be resumed.
+
+Nothing here knows what the jobs are.
+"""

@@ -1,0 +1,110 @@
+"""A job, the batch it belongs to, and its outcome.
+
+The contract: a job is JSON in. Whatever its worker does, the job gets exactly one outcome.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+from profkit.core.types import Json
+
+
+class JobStatus(str, Enum):
+    """How a job ended. Only `ok` has a value; every other status has a reason."""
+
+    ok = "ok"  # the worker function returned a value
+    error = "error"  # the worker function raised an exception; its worker goes on
+    crash = "crash"  # the process ended: a signal, an exit, or an answer that is not part of the protocol
+    timeout = "timeout"  # no answer in time; the process tree was killed
+    out_of_memory = "out_of_memory"  # memory was refused to the job, or the kernel killed the process
+    device_error = "device_error"  # the device does not answer any more; the worker was replaced
+    lost = "lost"  # no worker could be started for it, or none is left
+    cancelled = "cancelled"  # the pool was closed before it ended
+
+
+@dataclass(frozen=True)
+class Job:
+    """One piece of work. `key` names it within its batch; `data` is for the worker function."""
+
+    key: str
+    data: Json = None
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Jobs that one worker does one after the other. `shared` is what they have in common, prepared once for all."""
+
+    jobs: tuple[Job, ...]
+    shared: Json = None
+
+
+@dataclass(frozen=True)
+class JobOutcome:
+    """How one job ended. `seconds`: wall time since it began. `slot`: number of the worker in its pool.
+
+    `lost` and `cancelled` jobs may have run in part; a resumed run does them again.
+    """
+
+    job: Job
+    status: JobStatus
+    value: Json = None
+    reason: str = ""
+    seconds: float = 0.0
+    slot: int = 0
+    shared: Json = None  # of its batch
+
+
+class JobQueue(Protocol):
+    """What a pool takes its batches from. The pool calls `take`, `put_back` and `len` from one thread at a time."""
+
+    def take(self, *, loaded: bool) -> Batch | None:
+        """The next batch; None where nothing can be done at the moment, or nothing is left.
+
+        `loaded` is False for a worker that is about to be replaced by its standby worker: it should get no batch that
+        needs what `Handler.load` loads.
+        """
+
+    def put_back(self, batch: Batch) -> None:
+        """A batch, or what is left of one, that its worker could not do."""
+
+    def wait(self, seconds: float) -> None:
+        """Wait until something may have become possible, at most so long. Called where `take` gave None."""
+
+    def drain(self) -> Sequence[Batch]:
+        """All batches that are left; the queue is empty then."""
+
+    def __len__(self) -> int:
+        """How many batches are left."""
+
+
+class Fifo:
+    """A queue that gives the batches in their order."""
+
+    def __init__(self, batches: Iterable[Batch]) -> None:
+        self._batches = deque(batches)
+
+    def take(self, *, loaded: bool) -> Batch | None:
+        """The first one."""
+        del loaded
+        return self._batches.popleft() if self._batches else None
+
+    def put_back(self, batch: Batch) -> None:
+        """It comes first."""
+        self._batches.appendleft(batch)
+
+    def wait(self, seconds: float) -> None:
+        """Never called: a batch can be done at any time."""
+
+    def drain(self) -> Sequence[Batch]:
+        """All batches that are left; the queue is empty then."""
+        batches, self._batches = tuple(self._batches), deque()
+        return batches
+
+    def __len__(self) -> int:
+        """How many batches are left."""
+        return len(self._batches)

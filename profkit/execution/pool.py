@@ -1,0 +1,308 @@
+"""Workers that share a queue of batches, one for each device; every job gets one outcome, whatever happens to a worker.
+
+A standby worker loads what takes long while the first worker of its slot does what needs none of it, and then takes its
+place. Until then it touches no device: on each device one process works at a time.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from time import monotonic
+from typing import Any
+
+from profkit.core.errors import MachineError
+from profkit.core.types import Json
+from profkit.execution.blame import BatchProgress
+from profkit.execution.client import WorkerClient, WorkerEnded
+from profkit.execution.job import Batch, Job, JobOutcome, JobQueue, JobStatus
+
+START_SECONDS = 300.0  # torch from a cold disk, and what `open` measures
+LOAD_SECONDS = 300.0
+MOST_STARTS = 3  # of a worker that ends before it has opened its handler
+TICK_SECONDS = 0.2
+WAIT_SECONDS = 0.1  # between two looks where nothing can be done
+JOIN_SECONDS = 5.0
+CLOSED = "the pool was closed"
+
+
+class _NoWorker(Exception):
+    """No worker can be started; its cause is the MachineError that says why."""
+
+
+class StandbyWorker:
+    """A worker that loads, and how far it is."""
+
+    def __init__(self, worker: WorkerClient) -> None:
+        self.worker = worker
+        self._loaded, self._settled, self._stop = False, threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._load, name="standby", daemon=True)
+
+    def begin(self) -> None:
+        """Start it. Its thread lives as long as it does."""
+        self._thread.start()
+
+    @property
+    def coming(self) -> bool:
+        """Whether it still loads."""
+        return not self._settled.is_set()
+
+    def take(self) -> WorkerClient | None:
+        """The worker once, when it has loaded; else None."""
+        loaded, self._loaded = self._loaded, False
+        return self.worker if loaded else None
+
+    def wait(self, seconds: float) -> None:
+        """Wait until it has loaded, or has failed to, at most so long."""
+        self._settled.wait(seconds)
+
+    def close(self) -> None:
+        """No standby worker, nor the worker that it became."""
+        self._stop.set()
+        self.worker.close()
+
+    def _load(self) -> None:
+        try:
+            self.worker.load(LOAD_SECONDS)
+            self._loaded = True
+        except WorkerEnded:  # then the first worker loads it itself
+            self.worker.close()
+        finally:
+            self._settled.set()
+        self._stop.wait()
+
+
+class WorkerPool:
+    """Call `begin`, `open`, `run` in this order; `close` at any time.
+
+    `settle` is called once for each job, by one thread at a time. `timeout`: seconds between two messages of a worker,
+    which is what one job may take. `settings` go to `Handler.open`, with `first`: whether this is the first start of
+    the first worker. `standby`: one for each worker, or none. `check` gets the number of a slot, what its worker said
+    as it opened, and what the first one said, and may raise MachineError. `note` gets what is worth a line.
+    """
+
+    def __init__(
+        self,
+        workers: Sequence[WorkerClient],
+        settle: Callable[[JobOutcome], None],
+        *,
+        timeout: float,
+        settings: Mapping[str, object] | None = None,
+        standby: Sequence[StandbyWorker] = (),
+        check: Callable[[int, Any, Any], None] = lambda *_: None,
+        note: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self.fault: MachineError | None = None  # why the first slot was lost
+        self._settle, self._timeout, self._settings = settle, timeout, dict(settings or {})
+        self._workers, self._standby, self._check, self._note = workers, standby, check, note
+        self._queue: JobQueue | None = None
+        self._settling, self._queueing = threading.Lock(), threading.Lock()
+        self._stop, self._go, self._opened = threading.Event(), threading.Event(), threading.Event()
+        self._about: Json = None
+        self._ready = False  # the first worker has opened
+        self._error: BaseException | None = None  # an exception of `settle`, or of this module
+        self._threads = [
+            threading.Thread(target=self._serve, args=(slot, worker), name=f"worker-{slot}", daemon=True)
+            for slot, worker in enumerate(workers)
+        ]
+
+    def begin(self) -> None:
+        """Start all workers."""
+        for thread in self._threads:
+            thread.start()
+        for standby in self._standby:
+            standby.begin()
+
+    def open(self, tick: Callable[[], None] = lambda: None) -> Any:
+        """Wait until the first worker has opened; what it said. Raises MachineError where it cannot be started."""
+        while not self._opened.wait(TICK_SECONDS) and self._threads[0].is_alive():
+            tick()
+        if not self._ready:
+            self.close()
+            raise self._error or self.fault or MachineError("the worker process cannot be started")
+        return self._about
+
+    def run(self, queue: JobQueue, tick: Callable[[], None] = lambda: None) -> None:
+        """Give every job of the queue its outcome, with `tick` a few times a second.
+
+        Where no worker is left, the rest is `lost`, and `fault` says why. Where the pool is closed, or `tick` raises,
+        the rest is `cancelled`. What `settle` raises is raised, and the rest gets no outcome.
+        """
+        self._queue = queue
+        self._go.set()
+        try:
+            while any(thread.is_alive() for thread in self._threads):
+                for thread in self._threads:
+                    thread.join(TICK_SECONDS / len(self._threads))
+                tick()
+        except BaseException:
+            self._stop.set()
+            raise
+        finally:
+            status = JobStatus.cancelled if self._stop.is_set() else JobStatus.lost
+            self.close()
+            for thread in self._threads:
+                thread.join(JOIN_SECONDS)
+            for batch in queue.drain():
+                for job in batch.jobs:
+                    reason = self.fault.message if self.fault is not None else CLOSED
+                    self._tell(JobOutcome(job, status, reason=reason, shared=batch.shared))
+        if self._error is not None:
+            raise self._error
+
+    def close(self) -> None:
+        """No more work, and no workers."""
+        self._stop.set()
+        self._go.set()
+        for standby in self._standby:
+            standby.close()
+        for worker in self._workers:
+            worker.close()
+
+    def _serve(self, slot: int, worker: WorkerClient) -> None:
+        try:
+            self._open_slot(slot, worker)
+            self._go.wait()
+            while (batch := self._next(slot)) is not None:
+                worker = self._replaced(slot, worker)
+                self._do(slot, worker, batch)
+            worker.finish()
+        except _NoWorker as none:
+            self._lose(slot, none.args[0])
+        except BaseException as error:
+            if not self._stop.is_set():
+                self._error = error
+                self._stop.set()
+        finally:
+            worker.close()
+
+    def _open_slot(self, slot: int, worker: WorkerClient) -> None:
+        """Start the worker of a slot; all but the first wait for what the first one says."""
+        try:
+            about = self._start(worker, first=slot == 0)
+            if slot == 0:
+                self._about, self._ready = about, True
+        finally:
+            if slot == 0:
+                self._opened.set()
+        if slot:
+            self._opened.wait()
+            if self._ready:
+                try:
+                    self._check(slot, about, self._about)
+                except MachineError as fault:
+                    raise _NoWorker(fault) from fault
+
+    def _next(self, slot: int) -> Batch | None:
+        """What this worker does next; None where nothing is left."""
+        while not self._stop.is_set() and self._queue is not None:
+            coming = bool(self._standby) and self._standby[slot].coming
+            with self._queueing:
+                if not len(self._queue):
+                    return None
+                if (batch := self._queue.take(loaded=not coming)) is not None:
+                    return batch
+            if coming:
+                self._standby[slot].wait(WAIT_SECONDS)
+            else:
+                self._queue.wait(WAIT_SECONDS)
+        return None
+
+    def _replaced(self, slot: int, worker: WorkerClient) -> WorkerClient:
+        """The worker that goes on: the standby worker when it has loaded. One of them at a time is on the device."""
+        if not self._standby or (standby := self._standby[slot].take()) is None:
+            return worker
+        worker.kill()
+        try:
+            self._start(standby)
+        except _NoWorker:  # then the first one, once more
+            return worker
+        return standby
+
+    def _do(self, slot: int, worker: WorkerClient, batch: Batch) -> None:
+        """Give every job of the batch its outcome; one that ends its worker is settled by that.
+
+        Raises _NoWorker where none can be started; what is left of the batch is then in the queue again.
+        """
+        progress = BatchProgress(batch)
+        while progress.left and not self._stop.is_set():
+            begin = monotonic()
+            progress.send(fresh=not worker.running)
+            try:
+                if not worker.running:
+                    self._start(worker)
+                complained = False
+                for message in worker.run(progress.rest, self._timeout):
+                    if progress.begin(message):
+                        begin = monotonic()
+                        continue
+                    complained = message["event"] == "error"
+                    self._outcome(progress, message, slot, monotonic() - begin)
+                if progress.left and not complained:
+                    raise WorkerEnded(JobStatus.crash, "its process answered less than it was asked")
+            except _NoWorker:
+                with self._queueing:
+                    assert self._queue is not None
+                    self._queue.put_back(progress.rest)
+                raise
+            except WorkerEnded as ended:
+                worker.kill()
+                if self._stop.is_set():
+                    break
+                for job in progress.responsible():
+                    progress.finish(job.key)
+                    spent = monotonic() - begin
+                    self._tell(JobOutcome(job, ended.status, None, str(ended), spent, slot, progress.shared))
+        for job in progress.rest.jobs:
+            self._tell(JobOutcome(job, JobStatus.cancelled, None, CLOSED, 0.0, slot, progress.shared))
+
+    def _outcome(self, progress: BatchProgress, message: dict[str, Any], slot: int, seconds: float) -> None:
+        """The outcome that a message tells. Raises WorkerEnded for one that was not asked for."""
+        if message["event"] == "error":
+            status = JobStatus.out_of_memory if message.get("memory") else JobStatus.error
+            jobs: Sequence[Job | None] = (
+                progress.rest.jobs if message.get("key") is None else [progress.finish(message["key"])]
+            )
+        else:
+            status, jobs = JobStatus.ok, [progress.finish(message.get("key"))]
+        for job in jobs:
+            if job is None or message["event"] not in ("error", "result"):
+                raise WorkerEnded(JobStatus.crash, "its process answered what it was not asked")
+            progress.finish(job.key)
+            value, reason = message.get("value"), message.get("reason", "")
+            self._tell(JobOutcome(job, status, value, reason, seconds, slot, progress.shared))
+
+    def _tell(self, outcome: JobOutcome) -> None:
+        with self._settling:
+            if self._error is None:
+                try:
+                    self._settle(outcome)
+                except BaseException as error:
+                    self._error = error
+                    self._stop.set()
+
+    def _lose(self, slot: int, fault: MachineError) -> None:
+        """A slot has no worker any more: the others go on without it."""
+        if self._stop.is_set():
+            return
+        others = [t for t in self._threads if t is not threading.current_thread() and t.is_alive()]
+        with self._settling:
+            self.fault = self.fault or fault
+            if others and (slot or self._ready):
+                self._note(f"worker {slot} is gone, the others go on: {fault.message}")
+        if slot == 0 and not self._ready:
+            self._stop.set()
+
+    def _start(self, worker: WorkerClient, *, first: bool = False) -> Json:
+        reason = ""
+        for _ in range(MOST_STARTS):
+            try:
+                return worker.open({**self._settings, "first": first}, START_SECONDS)
+            except WorkerEnded as ended:
+                reason = str(ended)
+            if self._stop.is_set():
+                break
+        missing = re.search(r"No module named '(\w+)'", reason)
+        fix = f"pip install {missing[1]}" if missing else None
+        raise _NoWorker(MachineError(f"the worker process cannot be started: {reason}", fix))

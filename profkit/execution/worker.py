@@ -1,0 +1,135 @@
+"""The inside of a worker process: requests as lines on stdin, answers as lines on what was its standard output.
+
+A worker runs one *handler*. It is made by a factory, which is named `package.module:function` and gets the arguments
+of the `WorkerCommand`. What anybody's code prints goes to the worker's log.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from time import perf_counter
+from typing import Any, NamedTuple, Protocol, TextIO, TypeAlias
+
+from profkit.core.types import Json
+from profkit.execution import limits
+from profkit.execution.job import Job
+
+DEVICE_ERROR = 17  # exit code
+
+
+class DeviceError(Exception):
+    """The device answers no more. Its job ends with `device_error`, and the pool starts a new worker."""
+
+
+class Began(NamedTuple):
+    """A job begins: what happens from now on is its own doing."""
+
+    key: str
+
+
+class Finished(NamedTuple):
+    """A job has its value."""
+
+    key: str
+    value: Json
+
+
+JobStep: TypeAlias = Began | Finished
+
+
+class Handler(Protocol):
+    """What a worker does with its requests."""
+
+    def load(self) -> None:
+        """Import what takes long, without touching the device. Only standby workers are asked for it."""
+
+    def open(self, settings: dict[str, Any]) -> Json:
+        """Make the worker ready for batches, its device too. Gives what the pool's caller wants to know of it."""
+
+    def run(self, shared: Json, jobs: Sequence[Job]) -> Iterator[JobStep]:
+        """Do the jobs, one after the other. For each job give `Began` and then `Finished`.
+
+        An exception is the outcome `error` of the job that runs (`out_of_memory` for a MemoryError), and where none
+        runs, of all that are left. Raise DeviceError where the device does not answer any more.
+        """
+
+
+class OneByOne:
+    """A handler from a plain function: it gets the data of one job and returns its value as JSON."""
+
+    def __init__(self, function: Callable[[Any], Json]) -> None:
+        self._function = function
+
+    def load(self) -> None:
+        """There is nothing to load."""
+
+    def open(self, settings: dict[str, Any]) -> Json:
+        """There is nothing to open; the settings are returned."""
+        return settings
+
+    def run(self, shared: Json, jobs: Sequence[Job]) -> Iterator[JobStep]:
+        """Each job by the function."""
+        del shared
+        for job in jobs:
+            yield Began(job.key)
+            yield Finished(job.key, self._function(job.data))
+
+
+def start(arguments: Sequence[str]) -> None:
+    """Be a worker until stdin ends. `arguments`: the process that started it, the factory, its arguments as JSON."""
+    limits.end_with(int(arguments[0]))
+    limits.be_killed_first()
+    search_own_modules_last()
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # prints of others
+    try:
+        module, _, name = arguments[1].partition(":")
+        handler: Handler = getattr(import_module(module), name)(*json.loads(arguments[2]))
+        for line in sys.stdin:
+            _answer(handler, json.loads(line), answers)
+    except (Exception, SystemExit) as error:
+        _send(answers, {"event": "fatal", "reason": f"{type(error).__name__}: {error}"[:2000]})
+        sys.exit(1)
+    sys.exit(0)
+
+
+def search_own_modules_last() -> None:
+    """The working directory behind everything else: a file in it that is called torch.py is not torch."""
+    with suppress(OSError):  # a directory that is gone
+        here = str(Path.cwd())
+        sys.path[:] = [path for path in sys.path if path not in ("", here)] + [here]
+
+
+def _answer(handler: Handler, request: dict[str, Any], answers: TextIO) -> None:
+    if request["ask"] == "load":
+        handler.load()
+        _send(answers, {"event": "loaded"})
+    elif request["ask"] == "open":
+        _send(answers, {"event": "opened", "about": handler.open(request["settings"])})
+    else:
+        jobs = [Job(key, data) for key, data in request["jobs"]]
+        begin, running = perf_counter(), None
+        try:
+            for step in handler.run(request["shared"], jobs):
+                running = step.key if isinstance(step, Began) else None
+                event = "begin" if isinstance(step, Began) else "result"
+                _send(answers, {"event": event, **step._asdict()})
+        except DeviceError as error:
+            _send(answers, {"event": "device", "reason": str(error)})
+            os._exit(DEVICE_ERROR)  # an orderly end would wait for the device
+        except Exception as error:
+            reason = f"{type(error).__name__}: {error}"[:2000]
+            memory = isinstance(error, MemoryError)
+            _send(answers, {"event": "error", "key": running, "reason": reason, "memory": memory})
+        _send(answers, {"event": "done", "seconds": perf_counter() - begin})
+
+
+def _send(answers: TextIO, message: dict[str, Any]) -> None:
+    answers.write(json.dumps(message) + "\n")
+    answers.flush()

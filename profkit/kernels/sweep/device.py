@@ -1,0 +1,148 @@
+"""The device of a worker: what it is, what it can do at most, what memory is free, and what memory a call takes.
+
+Imports torch: only the process that measures imports this.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from itertools import accumulate
+from time import perf_counter
+from typing import Any
+
+import torch
+
+from profkit.core.formatting import plural
+from profkit.core.statistics import median
+from profkit.core.types import MeasuredCeilings
+from profkit.kernels.operations.operation import Tensor
+
+os.environ.setdefault(
+    "KINETO_LOG_LEVEL", "6"
+)  # at 5 its messages would be the last words of a worker that dies
+
+COPY_BYTES = 1 << 30  # far more than any cache
+PRODUCT = 4096  # rows and columns of a float32 matrix product
+REPEATS = 15
+CPU_COPY_BYTES, CPU_PRODUCT, CPU_REPEATS = 1 << 28, 1024, 7
+
+
+def describe_device(device: torch.device) -> dict[str, Any]:
+    """The device in words, and versions of what decides its speed."""
+    found = {"python": platform.python_version(), "torch": torch.__version__}
+    try:
+        import triton
+
+        found["triton"] = triton.__version__
+    except ImportError:
+        pass
+    if device.type != "cuda":
+        from profkit.hardware.machine import read_machine
+
+        machine = read_machine()
+        return {
+            "device": f"{machine.cpu}, {plural(torch.get_num_threads(), 'thread')}",
+            "versions": found,
+            "capability": None,
+        }
+    properties = torch.cuda.get_device_properties(device)
+    found["cuda"] = str(torch.version.cuda)
+    return {
+        "device": properties.name,
+        "versions": found,
+        "capability": f"{properties.major}.{properties.minor}",
+    }
+
+
+def measure_ceilings(device: torch.device) -> MeasuredCeilings:
+    """Bytes/s of a copy (read and written) and FLOP/s of a float32 matrix product (2 n^3): medians of some calls.
+
+    TF32 stays off: the operations compute in float32.
+    """
+    cuda = device.type == "cuda"
+    size = COPY_BYTES if cuda else CPU_COPY_BYTES
+    repeats = REPEATS if cuda else CPU_REPEATS
+    size = min(size, (free_memory(device) or 1 << 30) // 8)
+    source = torch.empty(size, dtype=torch.uint8, device=device).fill_(1)
+    target = torch.empty_like(source)
+    bandwidth = 2 * size / _seconds(partial(target.copy_, source), device)
+    del source, target
+    n = PRODUCT if cuda else CPU_PRODUCT
+    left, right = torch.randn(n, n, device=device), torch.randn(n, n, device=device)
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")
+    try:
+        flops = 2 * n**3 / _seconds(lambda: left @ right, device)
+    finally:
+        torch.set_float32_matmul_precision(before)
+    return MeasuredCeilings(
+        bandwidth,
+        flops,
+        f"copy of {size / 2**20:.0f} MiB, float32 product of {n} x {n}, median of {repeats} (torch)",
+    )
+
+
+def _seconds(call: Callable[[], object], device: torch.device) -> float:
+    for _ in range(3 if device.type == "cuda" else 1):
+        call()
+    taken = []
+    for _ in range(REPEATS if device.type == "cuda" else CPU_REPEATS):
+        if device.type == "cuda":
+            first, last = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            first.record()
+            call()
+            last.record()
+            last.synchronize()
+            taken.append(first.elapsed_time(last) / 1e3)
+        else:
+            begin = perf_counter()
+            call()
+            taken.append(perf_counter() - begin)
+    return median(taken)
+
+
+def free_memory(device: torch.device) -> int | None:
+    """Bytes that can still be had; None where it is not known."""
+    if device.type == "cuda":
+        free, _ = torch.cuda.mem_get_info(device)
+        cached = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        return int(free + cached)
+    from profkit.hardware.container import available_memory
+
+    return available_memory()
+
+
+def call_memory(
+    call: Callable[[], object],
+    inputs: Sequence[Tensor],
+    device: torch.device,
+    wait: Callable[[], None],
+) -> int | None:
+    """Bytes of the inputs, and the most that one call has allocated at a time beside them; None where it is not known.
+
+    As torch's allocator counts them: its statistics on a CUDA device, the events of its profiler on the CPU. What code
+    allocates by other means is not in it.
+    """
+    before = sum(int(t.untyped_storage().nbytes()) for t in inputs)
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+        held = torch.cuda.memory_allocated(device)
+        call()
+        wait()
+        return before + int(torch.cuda.max_memory_allocated(device)) - int(held)
+    most = _most_at_once(call)
+    return None if most is None else before + most
+
+
+def _most_at_once(call: Callable[[], object]) -> int | None:
+    with suppress(RuntimeError, AttributeError):  # another profiler is on, or none was built in
+        with torch.autograd.profiler.profile(profile_memory=True) as profile:
+            call()
+        events = [event for event in profile.kineto_results.events() if event.name() == "[memory]"]
+        steps = [int(event.nbytes()) for event in sorted(events, key=lambda event: event.start_ns())]
+        return max((0, *accumulate(steps)))
+    return None

@@ -1,0 +1,283 @@
+"""Runs a sweep: a grid in, every case settled and stored, one document out."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timezone
+from time import monotonic
+from typing import Any
+
+from profkit.core import codec
+from profkit.core.errors import Interrupted, MachineError, ProfkitError, UnreadableReport, UsageError
+from profkit.core.formatting import plural
+from profkit.core.progress import Progress
+from profkit.core.signals import hurried, interruptible
+from profkit.core.types import CaseResult, CaseState, GridPoint, MeasuredCeilings, SweepDocument
+from profkit.execution.job import JobOutcome, JobStatus
+from profkit.execution.pool import TICK_SECONDS, WorkerPool
+from profkit.kernels.operations.pytorch import COMPILED
+from profkit.kernels.sweep import journal as journals
+from profkit.kernels.sweep import workers
+from profkit.kernels.sweep.journal import SweepJournal, document_of
+from profkit.kernels.sweep.outputs import write_results
+from profkit.kernels.sweep.plan import format_duration, seconds_left
+from profkit.kernels.sweep.request import SweepRequest
+from profkit.kernels.sweep.schedule import PointQueue, Precompile, Work
+from profkit.reporting import sweep_files
+
+REPORT_SECONDS = 2.0  # between two looks at how much is left
+REPORT_SHARE = 0.02  # of the time, for that: of a million cases one takes seconds
+STATES: Mapping[JobStatus, CaseState] = {  # of what the worker could not say itself
+    JobStatus.error: "failed",
+    JobStatus.crash: "crashed",
+    JobStatus.timeout: "timed out",
+    JobStatus.out_of_memory: "too large",
+    JobStatus.device_error: "crashed",
+}
+
+
+@dataclass
+class _Session:
+    """One call of the sweep: several may share a folder."""
+
+    request: SweepRequest
+    journal: SweepJournal
+    start: float
+    about: Mapping[str, Any]
+
+    @property
+    def seconds(self) -> float:
+        """Since it began."""
+        return monotonic() - self.start
+
+
+def run_sweep(request: SweepRequest, progress: Progress) -> SweepDocument:
+    """Settle every case of the grid and write the results; those that the folder knows already are not measured again.
+
+    Raises MachineError where nothing can be measured or written, UsageError where the folder holds a sweep by other
+    rules, and Interrupted after a Ctrl-C: what was measured is kept, and the same call goes on.
+    """
+    with contextlib.ExitStack() as cleanup, interruptible():
+        session = _open_session(request)
+        cleanup.callback(session.journal.close)
+        settled: list[CaseResult] = []
+
+        def settle(outcome: JobOutcome) -> None:
+            if (result := case_result(outcome)) is not None:
+                session.journal.add(result, session.seconds)
+                settled.append(result)
+
+        work = _left(request, session.journal)
+        cases = sum(len(names) for _, names in work)
+        precompile = workers.precompile(request, work)
+        clients = workers.measuring_workers(request)
+        pool = WorkerPool(
+            clients,
+            settle,
+            timeout=request.timeout,
+            settings={"timing": asdict(request.timing), "share": 1 / len(clients)},
+            standby=workers.standby_workers(request, work),
+            check=workers.check_device,
+            note=progress.note,
+        )
+
+        def close() -> None:
+            precompile.close()
+            pool.close()
+
+        cleanup.callback(close)
+        try:
+            if work:
+                _open_device(session, pool, progress)
+                if precompile.beside:
+                    precompile.begin()  # not before: dozens of processes that load torch would hold the workers up
+                else:
+                    _compile(session, precompile, progress)
+                report = _ProgressReport(progress, session, work, settled)
+                queue = PointQueue(work, COMPILED, len(clients), precompile)
+                pool.run(queue, report.tick)
+                if pool.fault is not None and len(settled) < cases:
+                    raise pool.fault
+            with hurried():
+                document = _finish(session, progress, complete=True)
+        except (KeyboardInterrupt, Interrupted):
+            close()
+            with hurried():  # a second Ctrl-C must not cost what the first one left
+                _finish(session, progress, complete=False)
+            progress.end(f"interrupted after {len(settled)} of {cases} cases; they are kept")
+            raise Interrupted(
+                f"interrupted; {plural(len(session.journal.results), 'case')} of the sweep are in {request.folder}",
+                f"profkit sweep --resume {request.folder}",
+            ) from None
+        except ProfkitError as fault:
+            close()
+            with hurried(), contextlib.suppress(ProfkitError):
+                if settled:
+                    _finish(session, progress, complete=False)
+            fault.run = request.folder if session.journal.results else None
+            raise
+        progress.end(f"{plural(cases, 'case')} in {session.seconds:.0f} s")
+        return document
+
+
+def update_case(request: SweepRequest, result: CaseResult, progress: Progress) -> SweepDocument:
+    """Store a case anew, with a link to its profile for one, and write the results once more."""
+    with hurried():
+        session = _open_session(request)
+        try:
+            session.journal.add(result, session.seconds)
+            return _finish(session, progress, complete=False)
+        finally:
+            session.journal.close()
+
+
+def case_result(outcome: JobOutcome) -> CaseResult | None:
+    """The result of a case, by the outcome of its job; None where it was not settled."""
+    point, name = codec.build(GridPoint, outcome.shared), outcome.job.key
+    if outcome.status is JobStatus.ok:
+        try:
+            result = codec.build(CaseResult, outcome.value, "result")
+        except UnreadableReport as error:
+            reason = f"its process gave a wrong answer: {error.message}"
+        else:
+            if (result.point, result.implementation) == (point, name):
+                return replace(result, device=outcome.slot)
+            reason = "its process answered what it was not asked"
+        outcome = replace(outcome, status=JobStatus.crash, reason=reason)
+    if outcome.status not in STATES:
+        return None
+    return CaseResult(
+        point, name, STATES[outcome.status], outcome.reason, spent=outcome.seconds, device=outcome.slot
+    )
+
+
+class _ProgressReport:
+    """How far it is, and how long it will take."""
+
+    def __init__(
+        self, progress: Progress, session: _Session, work: Sequence[Work], settled: Sequence[CaseResult]
+    ) -> None:
+        self._progress, self._session, self._settled = progress, session, settled
+        self._cases = [(point, name) for point, names in work for name in names]
+        self._next = 0.0
+        known = len(session.journal.results)
+        before = f", {known} known already" if known else ""
+        progress.begin("sweep", f"{plural(len(self._cases), 'case')} to measure, {self._left()}{before}")
+
+    def tick(self) -> None:
+        """Called a few times a second."""
+        gone = self._session.seconds
+        if gone >= self._next:
+            self._progress.move(f"{len(self._settled)} of {len(self._cases)} cases, {self._left()}")
+            took = self._session.seconds - gone
+            self._next = gone + max(REPORT_SECONDS, took / REPORT_SHARE)
+        self._progress.tick(gone)
+
+    def _left(self) -> str:
+        request, settled = self._session.request, list(self._settled)
+        done = {(result.point, result.implementation) for result in settled}
+        left = [case for case in self._cases if case not in done]
+        seconds = seconds_left(settled, left, request.device, request.timing) / max(1, len(request.gpus))
+        return f"about {format_duration(seconds)} left"
+
+
+def _open_session(request: SweepRequest) -> _Session:
+    """The journal of the folder, begun or gone on with."""
+    path = request.folder / journals.FILE
+    header = request.header
+    if not path.is_file():
+        started = datetime.now(timezone.utc).isoformat(timespec="seconds")
+        begun = {"started": started, "planned": request.grid.cases, **header}
+        return _Session(request, journals.begin(path, begun), monotonic(), {})
+    journal = journals.reopen(path)
+    if journal.header.get("rules") != header["rules"]:
+        journal.close()
+        raise UsageError(
+            f"{request.folder} holds a sweep by other rules (device, precision, budget, cache or threads)",
+            "--output FOLDER",
+        )
+    return _Session(request, journal, monotonic(), journal.about)
+
+
+def _open_device(session: _Session, pool: WorkerPool, progress: Progress) -> None:
+    """Start the workers and measure what the device can do. Raises UsageError where the sweep began on another one."""
+    progress.begin("device", "what it is, and what it can do at most")
+    pool.begin()
+    sweep_files.load()  # while they load torch
+    about = pool.open(lambda: progress.tick(session.seconds))
+    if changed := about.get("changed"):
+        progress.note(f"files given by --with change {', '.join(changed)} for everybody: it was put back")
+    for word in ("device", "versions"):
+        before = session.about.get(word, about[word])
+        if before != about[word]:
+            raise UsageError(
+                f"the sweep in {session.request.folder} began with {word} {_plain(before)}, and here it is "
+                f"{_plain(about[word])}: its cases could not be compared",
+                "--output FOLDER begins a new one",
+            )
+    if not session.about:
+        session.about = {word: about[word] for word in ("device", "versions", "roofs")}
+        session.journal.note(about=session.about)
+    roofs = codec.build(MeasuredCeilings, session.about["roofs"])
+    reached = f", {roofs.bandwidth / 1e9:.0f} GB/s" if roofs.bandwidth else ""
+    devices = f", {len(session.request.gpus)} of them" if len(session.request.gpus) > 1 else ""
+    progress.end(f"{about['device']}{devices}{reached}")
+
+
+def _compile(session: _Session, precompile: Precompile, progress: Progress) -> None:
+    """Where what measures needs the processors itself, all of them compile first."""
+    begin, shapes = monotonic(), precompile.left
+    if not shapes:
+        return
+    progress.begin("compile", f"{plural(shapes, 'shape')}, by {plural(precompile.workers, 'compile worker')}")
+    precompile.begin()
+    while precompile.left:
+        precompile.wait(TICK_SECONDS)
+        progress.move(f"{shapes - precompile.left} of {plural(shapes, 'shape')} compiled")
+        progress.tick(session.seconds)
+    precompile.close()
+    seconds = monotonic() - begin
+    session.about = {**session.about, "compiling": session.about.get("compiling", 0.0) + seconds}
+    session.journal.note(about=session.about)
+    progress.end(f"{plural(shapes, 'shape')} in {seconds:.0f} s")
+
+
+def _plain(value: Any) -> str:
+    return (
+        ", ".join(f"{name} {version}" for name, version in value.items())
+        if isinstance(value, dict)
+        else str(value)
+    )
+
+
+def _left(request: SweepRequest, journal: SweepJournal) -> list[Work]:
+    """Every point with the implementations that are not settled yet."""
+    work: list[Work] = []
+    for point in request.grid.points():
+        names = tuple(
+            name
+            for name in request.grid.implementations_of(point.operation)
+            if (known := journal.result_of(point, name)) is None
+            or (request.again and known.state != "measured")
+        )
+        if names:
+            work.append((point, names))
+    return work
+
+
+def _finish(session: _Session, progress: Progress, *, complete: bool) -> SweepDocument:
+    """Write the results beside the journal. Raises MachineError where the disk takes no more."""
+    journal, request = session.journal, session.request
+    seconds = journal.seconds_before + session.seconds
+    document = document_of(journal.header, journal.results, session.about, seconds)
+    if complete and not document.complete:
+        raise MachineError(
+            f"{document.planned - len(document.results)} cases of the sweep were not settled",
+            f"profkit sweep --resume {request.folder}",
+        )
+    journal.note(seconds=session.seconds)
+    for why in write_results(request.folder, document, request.grid, request.timing.precision, request.name):
+        progress.note(why)
+    return document

@@ -1,0 +1,240 @@
+"""One metric of two runs: DIFFERENT, SAME or AMBIGUOUS, by an interval and by what counts as a change.
+
+DIFFERENT: the whole interval lies beyond the floor. SAME: the whole interval lies within it. AMBIGUOUS: neither. That
+no difference was found is never taken for sameness.
+
+Every metric that both runs have, decided, with a correction for how many were looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import inf
+
+from profkit.core.formatting import figures, quantity
+from profkit.core.inference import Ratio, benjamini_hochberg, coverage_of_selected, ratio_of
+from profkit.core.types import Change, ChangeWord, Course
+from profkit.regression.compare.pairs import ChangeRule, MetricPair
+
+FIX_LONGER = "profile both again with a larger --budget, on a quiet machine"
+FIX_PROCESSES = "profile both again with --depth full: several processes show how much they differ"
+FIX_AUTOCORRELATED = (
+    "profile both again with --depth full, which runs several processes; a GPU at its power limit also with its clock "
+    "locked below that: nvidia-smi --lock-gpu-clocks"
+)
+LEAST_SAMPLES = (
+    6  # independent samples of one process: fewer have no interval of 95 % (statistics.median_rank)
+)
+USELESS_RATIO = 10.0  # an interval from a tenth to ten times says nothing but that nothing is known
+
+
+def decide_sampled(
+    pair: MetricPair, found: Ratio | None, confidence: float, p: float | None, floor: float | None
+) -> Change:
+    """By the interval of the ratio of the medians at `confidence`; `p` is adjusted for how many were looked at."""
+    counts = floor_of(pair, floor)
+    if found is None:
+        return replace(_change(pair, "ambiguous", _no_interval_reason(pair), counts), fix=FIX_LONGER)
+    low, high = found.interval(confidence)
+    word = _word(low, high, counts)
+    by = f"{signed_percent(low - 1)} to {signed_percent(high - 1)}"
+    if high > USELESS_RATIO * low:
+        by = "the processes of a run differ too much to tell"
+    seen = (1 + counts) * (1 + found.detectable(confidence)) - 1
+    reason = {
+        "different": f"{by}: beyond the {percent_text(counts)} that counts",
+        "same": f"{by}: within the {percent_text(counts)} that counts",
+        "ambiguous": f"{by}: it may be more than the {percent_text(counts)} that counts, or less",
+    }[word]
+    if found.assumed:
+        reason += "; one process each, so how much processes differ is assumed"
+    if found.independent is not None:
+        reason += f"; the samples follow each other so closely that they are worth {found.independent:.0f}"
+    change = _change(pair, word, reason, counts, found.value, low, high, p, seen)
+    return replace(change, fix=_remedy(found)) if word == "ambiguous" else change
+
+
+def _no_interval_reason(pair: MetricPair) -> str:
+    """Why samples give no interval."""
+    sides = pair.baseline.groups, pair.candidate.groups
+    if any(min(group) <= 0 for side in sides for group in side if group):
+        return "a sample of no time at all has no ratio to another"
+    if any(len(side) > 1 for side in sides):
+        return "no interval: all processes have the same median, which are readings of a coarse clock"
+    fewest = min((len(group) for side in sides for group in side), default=0)
+    has = "too few are" if fewest >= LEAST_SAMPLES else f"there are {fewest}"
+    return f"too few samples for an interval: one process needs {LEAST_SAMPLES} independent ones, and {has}"
+
+
+def _remedy(found: Ratio) -> str:
+    """What would make the interval narrower: what it is widest by."""
+    if found.independent is not None:
+        return FIX_AUTOCORRELATED
+    return FIX_PROCESSES if found.assumed and found.between >= found.within else FIX_LONGER
+
+
+def decide_single(pair: MetricPair, floor: float | None) -> Change:
+    """Of one value on each side: exact where the metric is, else by how far such values are known to differ.
+
+    A value whose own noise no rule tells is AMBIGUOUS, however large the change; equal ones are, too.
+    """
+    rule, before, after = pair.rule, pair.baseline.value, pair.candidate.value
+    counts, ratio = floor_of(pair, floor), _ratio(before, after)
+    if before == after and (rule.exact or before == 0):
+        seen = counts if before else None  # of nothing no share says anything
+        return _change(pair, "same", "equal", counts, ratio, ratio, ratio, None, seen)
+    if rule.repeat is None and rule.spread is None:
+        return _change(
+            pair, "ambiguous", "one value each, and how far such values differ is not known", counts, ratio
+        )
+    noise = max((rule.repeat or 0.0) * max(abs(before), abs(after)), rule.spread or 0.0)
+    limit = max((rule.floor if floor is None else floor) * abs(before), rule.least)
+    distance = abs(after - before)
+    word: ChangeWord = "ambiguous"
+    if distance - noise > limit:
+        word = "different"
+    elif distance + noise <= limit:
+        word = "same"
+    reason = f"{_difference(pair)}; less than {difference_text(limit, pair.unit)} does not count"
+    reason += (
+        ", and it is exact"
+        if rule.exact
+        else f", and from run to run they differ by {_noise_text(rule, pair.unit)}"
+    )
+    low = high = ratio
+    if ratio is not None and before > 0:
+        low, high = max(0.0, (after - noise) / before), (after + noise) / before
+    seen = (limit + noise) / abs(before) if before else None
+    return _change(pair, word, reason, counts, ratio, low, high, None, seen)
+
+
+def floor_of(pair: MetricPair, floor: float | None) -> float:
+    """The relative change that counts: the rule's, or the one asked for, and never less than the absolute one."""
+    size = min(abs(pair.baseline.value), abs(pair.candidate.value))
+    asked = pair.rule.floor if floor is None else floor
+    return max(asked, pair.rule.least / size) if size > 0 else asked
+
+
+def course_of(pair: MetricPair) -> Course:
+    """Better or worse, by the direction that is good for the metric."""
+    before, after = pair.baseline.value, pair.candidate.value
+    if pair.better == "none" or before == after:
+        return "neither"
+    return "worse" if (after > before) == (pair.better == "lower") else "better"
+
+
+def signed_percent(part: float) -> str:
+    """0.123 as `+12.3 %`; 2.4 as `+240 %`."""
+    return f"{'+' if part >= 0 else '-'}{figures(abs(100 * part))} %"
+
+
+def difference_text(value: float, unit: str) -> str:
+    """A difference in its unit; of two shares in % it is points, since `3 %` could be taken for a part of them."""
+    return f"{figures(value)} points" if unit == "%" else quantity(value, unit)
+
+
+def percent_text(part: float) -> str:
+    """0.02 as `2 %`."""
+    return f"{100 * part:.3g} %"
+
+
+def _word(low: float, high: float, floor: float) -> ChangeWord:
+    if low > 1 + floor or high < 1 / (1 + floor):
+        return "different"
+    return "same" if 1 / (1 + floor) <= low and high <= 1 + floor else "ambiguous"
+
+
+def _change(
+    pair: MetricPair,
+    word: ChangeWord,
+    reason: str,
+    floor: float,
+    ratio: float | None = None,
+    low: float | None = None,
+    high: float | None = None,
+    p: float | None = None,
+    detectable: float | None = None,
+) -> Change:
+    if ratio is None:
+        ratio = _ratio(pair.baseline.value, pair.candidate.value)
+    course = course_of(pair) if word == "different" else "neither"
+    return Change(
+        metric=pair.metric,
+        unit=pair.unit,
+        better=pair.better,
+        baseline=pair.baseline,
+        candidate=pair.candidate,
+        word=word,
+        course=course,
+        reason=reason,
+        scope=pair.scope,
+        ratio=ratio,
+        low=low,
+        high=high,
+        p=p,
+        floor=floor,
+        detectable=detectable,
+        tool=pair.tool,
+        role=pair.rule.role,
+    )
+
+
+def _ratio(before: float, after: float) -> float | None:
+    """After over before; None where that is no number: before 0, or of another sign."""
+    if before <= 0 or after < 0:
+        return None
+    ratio = after / before
+    return ratio if ratio < inf else None
+
+
+def _difference(pair: MetricPair) -> str:
+    before, after = pair.baseline.value, pair.candidate.value
+    ratio = _ratio(before, after)
+    if ratio is not None and pair.unit != "%":
+        return signed_percent(ratio - 1)
+    sign = "+" if after >= before else "-"
+    return f"{sign}{difference_text(abs(after - before), pair.unit)}"
+
+
+def _noise_text(rule: ChangeRule, unit: str) -> str:
+    return difference_text(rule.spread, unit) if rule.spread else percent_text(rule.repeat or 0.0)
+
+
+FALSE_SHARE = 0.05  # of what is called different, on average
+
+
+def decide_pairs(pairs: Sequence[MetricPair], floor: float | None = None) -> tuple[Change, ...]:
+    """One change for each pair, in their order.
+
+    Those with samples are tested together: p is Benjamini and Hochberg's, and the intervals of those that it picks out
+    are as much wider as the picking asks for. `floor` takes the place of every metric's own relative floor.
+    """
+    ratios = {
+        place: ratio_of(pair.baseline.groups, pair.candidate.groups, pair.between)
+        for place, pair in enumerate(pairs)
+        if pair.sampled
+    }
+    places = [place for place, ratio in ratios.items() if ratio is not None]
+    p = benjamini_hochberg([ratio.p for ratio in ratios.values() if ratio is not None])
+    adjusted = dict(zip(places, p, strict=True))
+    picked = {place for place in places if adjusted[place] <= FALSE_SHARE}
+    narrow, wide = 1 - FALSE_SHARE, coverage_of_selected(len(picked), len(places), FALSE_SHARE)
+    changes = []
+    for place, pair in enumerate(pairs):
+        if place not in ratios:
+            changes.append(decide_single(pair, floor))
+            continue
+        found, own = ratios[place], adjusted.get(place)
+        change = decide_sampled(pair, found, wide if place in picked else narrow, own, floor)
+        if change.word == "different" and place not in picked:
+            change = decide_sampled(
+                pair, found, wide, own, floor
+            )  # by itself it would be; of so many it is chance
+        changes.append(change)
+    return tuple(changes)
+
+
+def tested_count(changes: Sequence[Change]) -> int:
+    """How many of them were tested, and so had a chance to be called different by luck."""
+    return sum(change.p is not None for change in changes)

@@ -1,0 +1,324 @@
+"""Two sweeps: what became of each implementation of each operation over all its shapes, and which cases stand out.
+
+A case was timed in one process of each sweep, and one process does not show how far the next would lie from it. A
+thousand cases do: what they differ by from the one sweep to the other is that noise, but for those that changed. So
+an implementation over all shapes decides, by the geometric mean of its ratios, and single cases are told.
+
+The outcome of two sweeps: by the means over all shapes, with what must be known beside them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import exp, inf, log, sqrt
+
+from profkit.analysis.ranking.ranking import FRAMEWORK
+from profkit.core.formatting import plural
+from profkit.core.inference import Ratio, benjamini_hochberg, coverage_of_selected
+from profkit.core.inference.ratio import BETWEEN
+from profkit.core.statistics import mad_sigma, median
+from profkit.core.types import Change, ComparisonOutcome, RunDocument, Sample, Scope
+from profkit.regression.compare.decisions import FALSE_SHARE, decide_sampled, percent_text
+from profkit.regression.compare.pairs import MetricPair, rule_of
+
+MEAN_METRIC = "time.geometric_mean"
+# How far all cases of one implementation of one operation move together from one sweep to the next of the same code, as
+# a standard deviation of the geometric mean's logarithm. On the device's clock: 0.96 % over 110 of them (11 pairs of
+# seven sweeps on three hosts with H200s, 160 to 1,680 cases; 0.25 % within one host and setting), and
+GROUP_SIGMA = 0.01
+# 0.68 % beside the framework's own, of which most move with them: the clock, the temperature, another chip of the kind.
+BESIDE_CONTROLS = 0.0075
+NOTABLE = 0.002
+LEAST_CONTROLS = 3  # groups of the framework: of fewer no middle is taken
+# What that experience weighs beside what this pair of sweeps shows, in observations: as few as make a spread.
+PRIOR_WEIGHT = 4
+# A single case from one sweep to the next, likewise: 1.5 % is the middle of 30 such spreads.
+CASE_SIGMA = 0.015
+LEAST_SPREAD = (
+    0.003  # and never less, since two chips of one kind differ by as much where everything else is steady
+)
+# The tails of single cases are far from normal (4 to 6 % at the 99th percentile where the robust spread is 1.2 %). By
+# Student's t with so few degrees of freedom nothing but another choice of a tuner stood out of those 10 pairs.
+TAILS = 4.0
+CASE_FLOOR = 0.05
+NEAR_CASES = (
+    50  # cases to each side, by time, that tell a case's spread: short calls vary more than long ones
+)
+ENOUGH = 30  # cases in all: from these on they show their own spread
+FIX_SWEEP = (
+    "sweep both again with a larger --budget, on a machine that nobody else uses;"
+    " or say what counts: --floor 10%"
+)
+TAIL_FACTOR = 2.0  # standard deviations over robust spreads of such cases: 1.2 to 1.9 in those pairs
+
+
+@dataclass(frozen=True)
+class SweepDecision:
+    """What is said of two sweeps. `controls` is why nothing is said of the code: what cannot have changed did."""
+
+    changes: tuple[Change, ...]  # of each group, then of single cases
+    controls: str | None = None
+    lost: tuple[str, ...] = ()  # cases that only the baseline has a time of
+    nothing: bool = False  # no case has a time in both
+    note: str | None = None  # what was taken for the machine's doing
+
+    @property
+    def looked_at(self) -> int:
+        """How many were tested."""
+        return sum(change.p is not None for change in self.changes)
+
+
+def is_sweep(document: RunDocument) -> bool:
+    """Whether a run is a sweep, whose timings are cases of groups."""
+    return any(timing.group is not None for timing in document.timings)
+
+
+def decide_sweep(
+    baseline: RunDocument, candidate: RunDocument, pairs: Sequence[MetricPair], floor: float | None
+) -> SweepDecision:
+    """Decide the cases of `pairs` together; those that are no case of a group in both runs are passed over."""
+    groups = _pairs_by_group(baseline, candidate, pairs)
+    if not groups:
+        return SweepDecision((), lost=_lost_cases(baseline, candidate), nothing=True)
+    known = _control_groups(baseline, candidate, tuple(groups))
+    spreads = _spreads(groups)
+    means = {name: sum(map(_log_ratio, group)) / len(group) for name, group in groups.items()}
+    shift = median([means[name] for name in known]) if len(known) >= LEAST_CONTROLS else 0.0
+    shifts = {name: 0.0 if name in known else shift for name in groups}
+    together = _group_changes(groups, spreads, means, shifts, known, floor)
+    cases = _case_changes(groups, spreads, shifts, floor)
+    changes = (*together, *cases)
+    return SweepDecision(
+        changes,
+        _changed_controls(together, known),
+        _lost_cases(baseline, candidate),
+        note=_shift_note(shift, known),
+    )
+
+
+def _pairs_by_group(
+    baseline: RunDocument, candidate: RunDocument, pairs: Sequence[MetricPair]
+) -> Mapping[str, tuple[MetricPair, ...]]:
+    of = [{timing.name: timing.group for timing in document.timings} for document in (baseline, candidate)]
+    found: dict[str, list[MetricPair]] = defaultdict(list)
+    for pair in pairs:
+        name = of[0].get(pair.scope.name or "")
+        timed = pair.metric == "time.median" and pair.baseline.value > 0 and pair.candidate.value > 0
+        if name is not None and name == of[1].get(pair.scope.name or "") and timed:
+            found[name].append(pair)
+    return {name: tuple(group) for name, group in found.items()}
+
+
+def _implementation(group: str) -> str:
+    return group.rpartition(": ")[0]
+
+
+def _control_groups(baseline: RunDocument, candidate: RunDocument, names: Sequence[str]) -> frozenset[str]:
+    """Groups that no change of the code can have touched: the framework's own, of the same versions, beside others."""
+    alike = all(baseline.packages.get(word) == candidate.packages.get(word) for word in ("torch", "triton"))
+    own = frozenset(name for name in names if _implementation(name) in FRAMEWORK)
+    told = baseline.packages.get("torch") is not None
+    return own if alike and told and len(own) < len(names) else frozenset()
+
+
+# ---------------------------------------------------------------- an implementation over all its shapes
+
+
+def _group_changes(
+    groups: Mapping[str, tuple[MetricPair, ...]],
+    spreads: Mapping[Scope, float],
+    means: Mapping[str, float],
+    shifts: Mapping[str, float],
+    controls: frozenset[str],
+    floor: float | None,
+) -> tuple[Change, ...]:
+    device = all(pair.between < BETWEEN for group in groups.values() for pair in group)
+    usual = GROUP_SIGMA if device else BETWEEN * sqrt(2)
+    shift = next((value for name, value in shifts.items() if name not in controls), 0.0)
+    beside = usual * BESIDE_CONTROLS / GROUP_SIGMA if len(controls) >= LEAST_CONTROLS else usual
+    seen = sum((means[name] - shift) ** 2 for name in controls)
+    shown = sqrt((PRIOR_WEIGHT * beside**2 + seen) / (PRIOR_WEIGHT + len(controls)))
+    # A control is no witness of itself.
+    errors = {
+        name: sqrt(
+            (usual if name in controls else shown) ** 2
+            + _error_of_mean([spreads[p.scope] for p in group]) ** 2
+        )
+        for name, group in groups.items()
+    }
+    rule = rule_of(MEAN_METRIC, "profkit")
+    assert rule is not None
+    made = []
+    for name, group in groups.items():
+        scope = Scope("region", f"{name}, {plural(len(group), 'shape')}")
+        sides = [
+            _geometric_mean(pair.baseline.value for pair in group),
+            _geometric_mean(pair.candidate.value for pair in group),
+        ]
+        own = replace(rule, role="supports") if name in controls else rule
+        pair = MetricPair(
+            own, MEAN_METRIC, "s", "lower", scope, "profkit", Sample(sides[0]), Sample(sides[1])
+        )
+        made.append((pair, Ratio(exp(means[name] - shifts[name]), 0.0, errors[name], inf, (), ())))
+    return _decide_together(made, floor, FIX_SWEEP)
+
+
+def _error_of_mean(spreads: Sequence[float]) -> float:
+    """The standard error that single cases leave the mean of their logarithms.
+
+    By their noise and not by how far they lie apart: the shapes are given and no sample of others, so where an eighth
+    of them became twice as slow that is as sure a change of their mean as any.
+    """
+    return TAIL_FACTOR * sqrt(sum(spread * spread for spread in spreads)) / len(spreads)
+
+
+def _geometric_mean(values: Iterable[float]) -> float:
+    logs = [log(value) for value in values]
+    return exp(sum(logs) / len(logs))
+
+
+def _changed_controls(changes: Sequence[Change], controls: frozenset[str]) -> str | None:
+    """Why the machine and not the code is what differs."""
+    known = [c for c in changes if c.role == "supports" and c.word == "different" and c.ratio is not None]
+    if not known or not controls:
+        return None
+    largest = max(known, key=lambda c: abs(log(c.ratio or 1.0)))
+    part = (largest.ratio or 1.0) - 1
+    more = f", and {plural(len(known) - 1, 'more')}" if len(known) > 1 else ""
+    return (
+        f"{largest.scope.name}{more}, of the same version in both, takes {abs(100 * part):.3g} % "
+        f"{'longer' if part > 0 else 'less'}: the machine is not as it was"
+    )
+
+
+def _shift_note(shift: float, controls: frozenset[str]) -> str | None:
+    """What is taken out of the changes of all others; nothing where that is next to nothing."""
+    if abs(shift) < NOTABLE:
+        return None
+    names = " and ".join(sorted({_implementation(name) for name in controls}))
+    return (
+        f"{names}, of the same version in both, moved by {100 * (exp(shift) - 1):+.2g} % (the middle of "
+        f"{len(controls)} means): that is the machine's doing, and taken out of the changes of all others."
+    )
+
+
+# ---------------------------------------------------------------- single cases
+
+
+def _case_changes(
+    groups: Mapping[str, tuple[MetricPair, ...]],
+    spreads: Mapping[Scope, float],
+    shifts: Mapping[str, float],
+    floor: float | None,
+) -> tuple[Change, ...]:
+    made = [
+        (
+            _supporting(pair),
+            Ratio(exp(_log_ratio(pair) - shifts[name]), 0.0, spreads[pair.scope], TAILS, (), ()),
+        )
+        for name, group in groups.items()
+        for pair in group
+    ]
+    return _decide_together(made, CASE_FLOOR if floor is None else floor, None)
+
+
+def _spreads(groups: Mapping[str, tuple[MetricPair, ...]]) -> Mapping[Scope, float]:
+    """Of each case how far cases of about its time lie from the middle of their own group, as a standard deviation."""
+    cases = sorted((pair for group in groups.values() for pair in group), key=lambda p: p.baseline.value)
+    if len(cases) < ENOUGH:
+        return {pair.scope: max(CASE_SIGMA, _error_of_samples(pair)) for pair in cases}
+    middle = {}
+    for group in groups.values():
+        centre = median([_log_ratio(one) for one in group])
+        middle.update({pair.scope: centre for pair in group})
+    off = [_log_ratio(pair) - middle[pair.scope] for pair in cases]
+    found = {}
+    for place, pair in enumerate(cases):
+        first = max(0, min(place - NEAR_CASES, len(off) - 2 * NEAR_CASES - 1))
+        near = mad_sigma(off[first : first + 2 * NEAR_CASES + 1])
+        found[pair.scope] = max(near, LEAST_SPREAD, _error_of_samples(pair))
+    return found
+
+
+def _error_of_samples(pair: MetricPair) -> float:
+    """The standard error that the samples of the two processes leave by themselves."""
+    squares = 0.0
+    for side in (pair.baseline, pair.candidate):
+        if side.low is not None and side.high is not None:
+            squares += ((side.high - side.low) / 2 / 1.96 / side.value) ** 2
+    return sqrt(squares)
+
+
+def _supporting(pair: MetricPair) -> MetricPair:
+    return replace(pair, rule=replace(pair.rule, role="supports"))
+
+
+# ---------------------------------------------------------------- both
+
+
+def _log_ratio(pair: MetricPair) -> float:
+    return log(pair.candidate.value / pair.baseline.value)
+
+
+def _decide_together(
+    made: Sequence[tuple[MetricPair, Ratio]], floor: float | None, fix: str | None
+) -> tuple[Change, ...]:
+    """Tested together, as `metrics.changes_of` does: intervals of what is picked out are as much wider."""
+    p = benjamini_hochberg([ratio.p for _, ratio in made])
+    picked = sum(value <= FALSE_SHARE for value in p)
+    wide = coverage_of_selected(picked, len(made), FALSE_SHARE)
+    changes = []
+    for (pair, ratio), own in zip(made, p, strict=True):
+        change = decide_sampled(pair, ratio, wide if own <= FALSE_SHARE else 1 - FALSE_SHARE, own, floor)
+        if change.word == "different" and own > FALSE_SHARE:
+            change = decide_sampled(pair, ratio, wide, own, floor)
+        changes.append(replace(change, fix=fix) if change.word == "ambiguous" else change)
+    return tuple(changes)
+
+
+def _lost_cases(baseline: RunDocument, candidate: RunDocument) -> tuple[str, ...]:
+    """Cases with a time in the baseline alone, where the candidate is whole."""
+    if candidate.state != "complete":
+        return ()
+    there = {timing.name for timing in candidate.timings}
+    return tuple(t.name for t in baseline.timings if t.group is not None and t.name not in there)
+
+
+RESUME = "the sweep of the candidate says why; profkit sweep --resume CANDIDATE --again tries them once more"
+OutcomeReasonFix = tuple[ComparisonOutcome, str, str | None]
+
+
+def outcome_of_sweep(
+    outcome: OutcomeReasonFix, grouped: SweepDecision, changes: Sequence[Change]
+) -> OutcomeReasonFix:
+    """The outcome of two sweeps, its reason and its fix, with what their cases say beside the means."""
+    word, reason, fix = outcome
+    if word == "regressed" or not (grouped.changes or grouped.nothing):
+        return outcome
+    if grouped.nothing:
+        return "ambiguous", "Cannot decide: no case has a time in both sweeps.", RESUME
+    if grouped.controls is not None:
+        return "ambiguous", f"Nothing can be said of the code: {grouped.controls}.", FIX_SWEEP
+    if grouped.lost:
+        told = f"{plural(len(grouped.lost), 'case')} of the baseline {'have' if len(grouped.lost) > 1 else 'has'}"
+        return (
+            "ambiguous",
+            f"{told} no time in the candidate: {grouped.lost[0]}{_and_more_cases(grouped.lost)}.",
+            RESUME,
+        )
+    if word in ("same", "changed"):
+        means = [c for c in changes if c.metric == MEAN_METRIC and c.role == "decides"]
+        seen = max((c.detectable for c in means if c.detectable is not None), default=None)
+        large = f" (a change of {percent_text(seen)} would have been seen)" if seen is not None else ""
+        what = plural(len(means), "mean over all shapes is", "means over all shapes are")
+        reason = f"No change: {what} the same{large}"
+        stand_out = [c for c in changes if c.metric == "time.median" and c.word == "different"]
+        few = plural(len(stand_out), "single case stands out", "single cases stand out")
+        reason += f", but {few}." if stand_out else "."
+    return word, reason, fix
+
+
+def _and_more_cases(names: Sequence[str]) -> str:
+    return f" and {len(names) - 1} more" if len(names) > 1 else ""

@@ -1,0 +1,242 @@
+"""Control limits of a series of nights, and the two tests beside them: slow drift, and runs on one side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import log, sqrt
+
+from profkit.core.statistics import MAD_TO_SIGMA
+from profkit.regression.detection.rules import NightRule
+
+LONG_WINDOW = 120  # nights that tell autocorrelation and how often a series leaves its band: four months
+FOLLOWING_SIGMAS = 2.5  # sigma beyond which a night that follows a suspect one says the same
+CORRELATED = 0.2  # autocorrelation from which the spread of 24 nights understates the spread of all
+WANDERING = 0.75  # from which three nights are one: the effective number of 24 nights is below 4
+LEAST_FOR_CORRELATION = 20  # nights below which autocorrelation is not estimated: its standard error is 0.22
+CORRELATION_GUESS = 0.3  # what is taken for it before, and later still with the weight of 15 nights
+GUESS_WEIGHT = 15
+MEDIAN_VARIANCE = 1.571  # pi / 2: variance of a median over that of a mean, normal distribution
+DETECTED = 1.2816  # sigma by which 9 of 10 nights of a changed level lie beyond the edge
+
+
+@dataclass(frozen=True)
+class ControlLimits:
+    """`centre` and `sigma` of the nights before, and the edges beyond which a night is suspect."""
+
+    centre: float
+    sigma: float
+    low: float
+    high: float
+    nights: int
+    cling: float = 0.0  # autocorrelation from one night to the next, where it was looked at
+
+    @property
+    def detectable(self) -> float | None:
+        """The relative change of which one night shows 9 in 10; None around 0."""
+        if not self.centre:
+            return None
+        return ((self.high - self.low) / 2 + DETECTED * self.sigma) / abs(self.centre)
+
+
+def median_of_sorted(ordered: Sequence[float]) -> float:
+    """The median of what is sorted already."""
+    n = len(ordered)
+    return ordered[n // 2] if n % 2 else (ordered[n // 2 - 1] + ordered[n // 2]) / 2
+
+
+def mad_sigma_about(values: Sequence[float], centre: float) -> float:
+    """MAD-sigma about `centre`."""
+    return MAD_TO_SIGMA * median_of_sorted(sorted([abs(value - centre) for value in values]))
+
+
+def recent_limits(level: Sequence[float], inherited: float | None, rule: NightRule) -> ControlLimits:
+    """The band by the last nights of a level alone: median +- max(sigmas MAD-sigma, floor).
+
+    `inherited`: the relative sigma of the level before. A level of fewer than `window` nights takes its sigma from
+    both, by their number of nights. The edge is wider by sqrt(1 + pi / 2 / n), as the centre is not known better, and
+    where nothing is inherited once more by sqrt(1 + 12 (1 / n - 1 / window)): the MAD of 7 values is off by a third.
+    """
+    last = sorted(level[-rule.window :])
+    n = len(last)
+    centre = median_of_sorted(last)
+    sigma = mad_sigma_about(last, centre)
+    unsure = 1 + MEDIAN_VARIANCE / n
+    if n < rule.window:
+        if inherited is None:
+            unsure *= 1 + 12 * (1 / n - 1 / rule.window)
+        else:
+            before = inherited * abs(centre)
+            sigma = sqrt(((rule.window - n) * before**2 + n * sigma**2) / rule.window)
+    width = max(rule.sigmas * sigma * sqrt(unsure), rule.floor(centre))
+    return ControlLimits(centre, sigma, centre - width, centre + width, n)
+
+
+def widened_limits(
+    near: ControlLimits,
+    level: Sequence[float],
+    rule: NightRule,
+    followed: bool = False,
+    guess: float = CORRELATION_GUESS,
+) -> ControlLimits:
+    """The band with what the last 120 nights of the level say beside: looked at when a night leaves the near one.
+
+    Where neighbours cling together, a few nights show only a part of the spread and of the centre's error: with
+    v = (1 + r) / (1 - r) sigma grows by 1 / sqrt(1 - v / n), the error of the centre by sqrt(v), and the sigma of all
+    120 nights counts where it is larger. Where the level has left the near band before (two modes, spikes), the edge
+    moves out until only 1 night, and 1 in 50, lies beyond it. `followed`: the edge for a night after a suspect one, by
+    what an AR(1) makes of a value at 4 sigma, 4 r + 2.5 sqrt(1 - r^2), and never below the floor. `guess`: the
+    autocorrelation of the level before, or what is taken for it.
+    """
+    past = level[-LONG_WINDOW:]
+    cling = autocorrelation(past, guess)
+    kept, n = max(cling, 0.0), near.nights
+    times = (1 + kept) / (1 - kept)
+    sigma = near.sigma
+    if kept > CORRELATED:
+        sigma = max(sigma, mad_sigma_about(_detrended(past), 0.0)) / sqrt(max(0.25, 1 - times / n))
+    wide = sigma / near.sigma if near.sigma else 1.0
+    wide *= sqrt((1 + MEDIAN_VARIANCE * times / n) / (1 + MEDIAN_VARIANCE / n))
+    edges = wide * (near.high - near.low) / 2 if near.sigma else (near.high - near.low) / 2
+    if followed:
+        edges *= min(1.0, (rule.sigmas * kept + FOLLOWING_SIGMAS * sqrt(1 - kept * kept)) / rule.sigmas)
+    edges = max(edges, rule.floor(near.centre))
+    low, high = near.centre - edges, near.centre + edges
+    allowed = 1 + len(past) // 50
+    if len(past) > 2 * allowed:
+        ordered = sorted(past)
+        if ordered[-1 - allowed] > high:
+            high = ordered[-1 - allowed] + sigma
+        if ordered[allowed] < low:
+            low = ordered[allowed] - sigma
+    return ControlLimits(near.centre, sigma, low, high, near.nights, cling)
+
+
+def autocorrelation(values: Sequence[float], guess: float = CORRELATION_GUESS) -> float:
+    """Lag-1 autocorrelation of what is left of the values beside a straight line, drawn towards `guess`.
+
+    The line goes first, since a slow drift would make every series look as if it clung. Values far out are held at 3
+    MAD-sigma. The estimate is too low by about (1 + 4 r) / n (Kendall 1954), which is added again. The guess weighs as
+    much as 15 nights; below 20 nights it is all there is.
+    """
+    n = len(values)
+    if n < LEAST_FOR_CORRELATION:
+        return guess
+    rest = _detrended(values)
+    limit = 3 * mad_sigma_about(rest, 0.0)
+    if limit == 0:
+        return 0.0
+    rest = [min(1.0, max(-1.0, value / limit)) for value in rest]
+    power = sum(v * v for v in rest)
+    r = sum(rest[i] * rest[i + 1] for i in range(n - 1)) / power
+    r = max(-1.0, min(0.98, r + (1 + 4 * r) / n))
+    return (n * r + GUESS_WEIGHT * guess) / (n + GUESS_WEIGHT)
+
+
+def _detrended(values: Sequence[float]) -> list[float]:
+    """What is left of the values beside a straight line through the medians of their first and last third."""
+    n, third = len(values), max(1, len(values) // 3)
+    early, late = median_of_sorted(sorted(values[:third])), median_of_sorted(sorted(values[-third:]))
+    slope = (late - early) / max(1, n - third)
+    rest = [value - slope * i for i, value in enumerate(values)]
+    centre = median_of_sorted(sorted(rest))
+    return [value - centre for value in rest]
+
+
+ANCHOR_NIGHTS = 24  # nights that the old state is the median of
+DRIFT_SIGMAS = 3.0  # standard errors by which the recent median must be beyond the floor
+
+
+def find_drift(
+    level: Sequence[float],
+    anchor: Sequence[float],
+    old: float,
+    rule: NightRule,
+    inherited: float | None,
+    guess: float,
+) -> tuple[int, ControlLimits] | None:
+    """The side to which the level has drifted away from the anchor, and the band about its median `old`; else None.
+
+    The median of the last two weeks lies beyond the floor by 3 standard errors (those of two medians, with
+    (1 + r) / (1 - r) for neighbours that cling), and that of the last week beyond it. Two weeks, so that a step of this
+    week is told by others. Not for a series that clings too much: it wanders without a cause.
+    """
+    week = rule.recent
+    if len(anchor) < ANCHOR_NIGHTS or len(level) < 2 * week + ANCHOR_NIGHTS:
+        return None
+    floor = rule.drift_floor(old)
+    last = median_of_sorted(sorted(level[-week:])) - old
+    if abs(last) <= floor:
+        return None
+    shift = median_of_sorted(sorted(level[-2 * week :])) - old
+    if abs(shift) <= floor or shift * last < 0:
+        return None
+    far = widened_limits(recent_limits(level, inherited, rule), level, rule, guess=guess)
+    kept = max(far.cling, 0.0)
+    error = far.sigma * sqrt(MEDIAN_VARIANCE * (1 + kept) / (1 - kept) * (0.5 / week + 1 / ANCHOR_NIGHTS))
+    if far.cling > WANDERING or abs(shift) - DRIFT_SIGMAS * error <= floor:
+        return None
+    return (1 if shift > 0 else -1), ControlLimits(
+        old, far.sigma, old - floor, old + floor, ANCHOR_NIGHTS, far.cling
+    )
+
+
+SHORTEST_RUN = 4
+LONGEST_RUN = 14  # two weeks: what takes longer to be seen is for the drift
+RUN_CHANCE = 1e-6  # of a run in a quiet series, each night of which could begin one: 1 in 3,000 years
+
+
+@dataclass(frozen=True)
+class SameSideRun:
+    """The last `nights` of a level are a level of their own, on `side` of the band of those before."""
+
+    nights: int
+    side: int
+    band: ControlLimits
+
+
+def find_run(
+    level: Sequence[float],
+    about: float,
+    rule: NightRule,
+    inherited: float | None = None,
+    guess: float = CORRELATION_GUESS,
+) -> SameSideRun | None:
+    """The run that the level ends with, if there is one.
+
+    All of its k nights are beyond m, its median is beyond the floor, and chance would not do it: of the nights before
+    the share p lies beyond m as well, (count + 1) / (n + 1), and p^k is below 1e-6, with k (1 - r) / (1 + r) for k
+    where neighbours cling with autocorrelation r. No distribution is assumed: two modes or spikes make p larger.
+    `about`: roughly the centre of the level; only where the last nights are all on one side of it they are looked at.
+    `inherited`, `guess`: relative sigma and autocorrelation of the level before.
+    """
+    if len(level) < rule.least + SHORTEST_RUN:
+        return None
+    near = level[-SHORTEST_RUN:]
+    if not (min(near) > about or max(near) < about):
+        return None
+    centre = median_of_sorted(sorted(level[-rule.window - SHORTEST_RUN : -SHORTEST_RUN]))
+    least = rule.floor(centre) / 2
+    if min(near) > centre + least:
+        side = 1
+    elif max(near) < centre - least:
+        side = -1
+    else:
+        return None
+    for nights in range(SHORTEST_RUN, min(LONGEST_RUN, len(level) - rule.least) + 1):
+        past = level[-LONG_WINDOW - nights : -nights]
+        last = level[-nights:]
+        centre = median_of_sorted(sorted(past[-rule.window :]))
+        if side * (median_of_sorted(sorted(last)) - centre) <= rule.floor(centre):
+            continue
+        edge = min(last) if side > 0 else max(last)
+        if side * (edge - centre) <= 0:
+            return None
+        share = (sum(side * (value - edge) >= 0 for value in past) + 1) / (len(past) + 1)
+        if nights * log(share) >= log(RUN_CHANCE):
+            continue
+        band = widened_limits(recent_limits(past, inherited, rule), past, rule, guess=guess)
+        kept = max(band.cling, 0.0)
+        if nights * (1 - kept) / (1 + kept) * log(share) < log(RUN_CHANCE):
+            return SameSideRun(nights, side, band)
+    return None

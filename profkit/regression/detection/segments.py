@@ -1,0 +1,98 @@
+"""Where the past ends: a value may be held against those of its own machine since the last accepted change."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from itertools import pairwise
+
+from profkit.core.types import Accepted, Point, Segment, Series
+from profkit.core.types.history import SegmentCause
+
+
+def seconds_since_epoch(text: str) -> float:
+    """Seconds since 1970 of an ISO 8601 time (a date alone is its midnight; no zone is UTC).
+
+    Raises ValueError for anything else.
+    """
+    text = text.strip()
+    when = datetime.fromisoformat(text[:-1] + "+00:00" if text[-1:] in "zZ" else text)  # 3.10 knows no Z
+    return (when if when.tzinfo else when.replace(tzinfo=timezone.utc)).timestamp()
+
+
+def accepted_cuts(series: Series, accepted: Sequence[Accepted]) -> dict[int, Accepted]:
+    """Index of the first point of every epoch that an accepted change of this series begins.
+
+    A change that lies before the first point, or after the last, begins none. Of two that begin the same, the later.
+    """
+    key, cuts = series.key, {}
+    ours = [a for a in accepted if a.workload == key.workload and a.metric in (None, key.metric)]
+    if not ours or not series.points:
+        return {}
+    times = [_seconds_or_none(point.started) for point in series.points]
+    known = [time for time in times if time is not None]
+    for change in sorted(ours, key=lambda a: _seconds_or_none(a.since) or 0.0):
+        since = _seconds_or_none(change.since)
+        if since is None or len(known) < len(times):
+            # foreign points may have no time but a number: then they are told apart as texts
+            index = next((i for i, p in enumerate(series.points) if p.started >= change.since), len(times))
+        else:
+            index = bisect_left(known, since)
+        if 0 < index < len(times):
+            cuts[index] = change
+    return cuts
+
+
+def _seconds_or_none(text: str) -> float | None:
+    try:
+        return seconds_since_epoch(text)
+    except (ValueError, OverflowError, IndexError):
+        return None
+
+
+def segments_of(series: Series, accepted: Sequence[Accepted] = ()) -> tuple[Segment, ...]:
+    """The stretches of the series in order, from its first to its last point; none for an empty series.
+
+    An accepted change begins one, and so does a machine that was not there before, if none of those before it comes
+    again: machines that alternate (a pool of runners) share an epoch, and each is held against its own past.
+    """
+    if not series.points:
+        return ()
+    cuts: list[tuple[int, SegmentCause, str]] = [(0, "begin", "the first night")]
+    by_word = accepted_cuts(series, accepted)
+    edges = [0, *sorted(by_word), len(series.points)]
+    for first, end in pairwise(edges):
+        if first:
+            change = by_word[first]
+            by = f" by {change.by}" if change.by else ""
+            cuts.append((first, "accepted", f"accepted{by}: {change.word}"))
+        cuts += [
+            (index, "machine", f"another machine: {short_machine(before)}, then {short_machine(after)}")
+            for index, before, after in _machine_cuts(series.points, first, end)
+        ]
+    ends = [index for index, _, _ in cuts[1:]] + [len(series.points)]
+    return tuple(
+        Segment(index, end - 1, cause, reason) for (index, cause, reason), end in zip(cuts, ends, strict=True)
+    )
+
+
+def _machine_cuts(points: Sequence[Point], first: int, end: int) -> list[tuple[int, str, str]]:
+    """Indices at which all machines before are others than all after, with the two that meet there."""
+    last_seen = {points[i].machine: i for i in range(first, end) if points[i].valid}
+    found: list[tuple[int, str, str]] = []
+    reach = first
+    before: str | None = None
+    for i in range(first, end):
+        machine = points[i].machine
+        if not points[i].valid:
+            continue
+        if before is not None and i > reach and machine != before:
+            found.append((i, before, machine))
+        reach, before = max(reach, last_seen[machine]), machine
+    return found
+
+
+def short_machine(machine: str) -> str:
+    """A fingerprint's id as people read it: enough of it to tell two apart."""
+    return machine[:12] if machine else "unknown"

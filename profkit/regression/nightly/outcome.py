@@ -1,0 +1,167 @@
+"""From workloads to one night: its outcome, its incidents, what chance alone would show, and the exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from profkit.core.errors import Interrupted, MachineError, WorkloadError
+from profkit.core.formatting import figures, plural
+from profkit.core.types import Calibration, Incident, MetricOutcome, Night, Outcome, WorkloadOutcome
+
+# The worst first. What was not measured is worse than what could not be decided: nobody looked.
+OUTCOME_ORDER: tuple[Outcome, ...] = (
+    "regressed",
+    "missing",
+    "invalid",
+    "ambiguous",
+    "improved",
+    "new",
+    "pass",
+)
+TARGET = "target"  # the code of a workload that only misses a target
+KNOWN_CODES = (TARGET, "standing")  # nothing new tonight: behind what is
+REGRESSION, UNDECIDED = 1, 5
+
+
+def worst_outcome(outcomes: Sequence[Outcome]) -> Outcome:
+    """The worst of several; `missing` of none: nothing was measured."""
+    return min(outcomes, key=OUTCOME_ORDER.index, default="missing")
+
+
+def build_night(
+    id: str,
+    name: str,
+    started: str,
+    workloads: Sequence[WorkloadOutcome],
+    *,
+    commit: str | None = None,
+    seconds: float = 0.0,
+    calibration: Calibration | None = None,
+    notes: Sequence[str] = (),
+    interrupted: bool = False,
+    strict: bool = False,
+) -> Night:
+    """The night as a whole. `seconds` is wall time."""
+    ordered = sorted(workloads, key=lambda w: (OUTCOME_ORDER.index(w.outcome), w.code in KNOWN_CODES))
+    looked = [m for w in ordered for m in w.metrics if m.band and m.value is not None]
+    chances = [m.chance for m in looked if m.chance is not None]
+    night = Night(
+        id=id,
+        name=name,
+        started=started,
+        outcome=worst_outcome([w.outcome for w in ordered]),
+        reason=_night_reason(ordered),
+        seconds=seconds,
+        commit=commit,
+        workloads=tuple(ordered),
+        incidents=tuple(find_incidents(ordered)),
+        calibration=calibration,
+        looked_at=len(looked),
+        expected_false=sum(chances) if chances else None,
+        notes=tuple(notes),
+        suspects=sum(not _within_limits(m) for m in looked),
+        interrupted=interrupted,
+    )
+    return replace(night, exit_code=exit_code(night, strict=strict))
+
+
+def exit_code(night: Night, *, strict: bool = False) -> int:
+    """What the contracts ask for, the gravest first.
+
+    130 interrupted; 1 something regressed, or a target that was asked for failed; 4 a workload failed, died or ran out
+    of time; 3 this machine could not run one; 5 a workload or a metric was not measured for another reason, or what was
+    measured is not valid, and with `strict` also where it could not be decided. 0 only where every workload ran.
+    """
+    if night.interrupted:
+        return Interrupted.exit_code
+    if any(w.outcome == "regressed" for w in night.workloads):
+        return REGRESSION
+    endings = {w.ending for w in night.workloads}
+    if endings & {"workload-failed", "died", "out-of-time"}:
+        return WorkloadError.exit_code
+    if endings & {"machine", "refused", "profkit-failed"}:
+        return MachineError.exit_code
+    outcomes = {w.outcome for w in night.workloads}
+    if not outcomes or outcomes & {"missing", "invalid"} or (strict and "ambiguous" in outcomes):
+        return UNDECIDED
+    return 0
+
+
+def _within_limits(metric: MetricOutcome) -> bool:
+    return metric.value is None or metric.band[0] <= metric.value <= metric.band[-1]
+
+
+def _night_reason(workloads: Sequence[WorkloadOutcome]) -> str:
+    """One sentence: the worst of all workloads, and how many are as bad."""
+    if not workloads:
+        return "no workload was looked at"
+    first = workloads[0]
+    if first.outcome == "pass":
+        seen = [m.detectable for w in workloads for m in w.metrics if m.gates and m.detectable is not None]
+        limit = (
+            f"; a change of {figures(100 * max(seen), 2)} % would have been seen everywhere" if seen else ""
+        )
+        return f"nothing regressed{limit}"
+    alike = sum(w.outcome == first.outcome for w in workloads) - 1
+    others = f"; and {plural(alike, 'other')}" if alike else ""
+    return f"{first.name}: {first.reason}{others}"
+
+
+# ---------------------------------------------------------------- incidents
+
+
+@dataclass(frozen=True)
+class _ConvictedMetric:
+    """One gating metric that is convicted tonight."""
+
+    workload: str
+    metric: MetricOutcome
+
+
+def find_incidents(workloads: Sequence[WorkloadOutcome]) -> list[Incident]:
+    """Changes with one beginning as one: of the same commit where it is known, else of the same night.
+
+    Only what is gated and convicted makes one: suspects wait, and watched metrics explain.
+    """
+    groups: dict[tuple[str, str], list[_ConvictedMetric]] = {}
+    for workload in workloads:
+        for metric in workload.metrics:
+            if metric.gates and metric.outcome in ("regressed", "improved") and metric.step != "target":
+                since = metric.commit or (metric.since or "")[:10]
+                groups.setdefault((metric.outcome, since), []).append(_ConvictedMetric(workload.name, metric))
+    found = [_incident(members) for members in groups.values()]
+    return sorted(found, key=lambda one: (OUTCOME_ORDER.index(one.outcome), -len(one.members)))
+
+
+def _incident(members: Sequence[_ConvictedMetric]) -> Incident:
+    outcome: Literal["regressed", "improved"] = (
+        "regressed" if members[0].metric.outcome == "regressed" else "improved"
+    )
+    first = members[0].metric
+    names = list(dict.fromkeys(m.workload for m in members))
+    what = names[0] if len(names) == 1 else plural(len(names), "workload")
+    verb = "regressed" if outcome == "regressed" else "improved"
+    since = f" since {first.since[:10]}" if first.since else ""
+    commit = f", with commit {first.commit[:12]}" if first.commit else ""
+    sizes = sorted(r for m in members if (r := _relative_size(m.metric)) is not None)
+    size = ""
+    if sizes:
+        low, high = f"{100 * sizes[0]:+.2g} %", f"{100 * sizes[-1]:+.2g} %"
+        size = f" by {low}" if low == high else f" by {low} to {high}"
+    told = tuple(f"{m.workload}: {_metric_title(m.metric)}: {m.metric.reason}" for m in members)
+    return Incident(f"{what} {verb}{size}{since}{commit}", outcome, told)
+
+
+def _relative_size(metric: MetricOutcome) -> float | None:
+    """The relative change: of the re-run where there was one, else of tonight against the past."""
+    if metric.change is not None and metric.change.ratio is not None:
+        return metric.change.ratio - 1
+    if metric.value is None or not metric.expected:
+        return None
+    return metric.value / metric.expected - 1
+
+
+def _metric_title(metric: MetricOutcome) -> str:
+    return f"{metric.metric} of {metric.scope.name}" if metric.scope.name else metric.metric

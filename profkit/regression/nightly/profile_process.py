@@ -1,0 +1,189 @@
+"""One workload profiled by a process of its own, so that nothing it does can cost the others.
+
+The child is `profkit profile`. Whatever it prints goes into a log of bounded size; what it measured is read from the
+run's folder, and so is what a child that died had finished.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from profkit.core import process
+from profkit.core.errors import MachineError, ProfkitError, UsageError, WorkloadError
+from profkit.core.run_folder import read_run
+from profkit.core.types import RunDocument
+from profkit.regression.nightly.config import WorkloadSpec
+
+# `python -m profkit` would look for modules in the workload's folder first, where a `random.py` may lie.
+_START = "import sys; sys.path[0] = sys.argv.pop(1); from profkit.cli import main; main()"
+_ROOT = str(Path(__file__).resolve().parents[3])
+END_SECONDS = 30.0  # what a child may take for its last words beyond the budget of its measurements
+PLAN_SECONDS = 60.0  # a plan asks the tools for their versions and no more
+_SAID = 2000  # characters of a child's last words that are looked at
+
+# `absent`: nobody tried; the night ended before, or the runs that were given have none of it.
+Ending = Literal[
+    "done", "workload-failed", "machine", "out-of-time", "died", "refused", "profkit-failed", "absent"
+]
+
+
+@dataclass(frozen=True)
+class ProfileResult:
+    """How it went: the document where there is one, and why there is none, or none that is whole."""
+
+    ending: Ending
+    reason: str
+    fix: str | None = None
+    folder: Path | None = None
+    document: RunDocument | None = None
+    seconds: float = 0.0
+
+    @property
+    def ok(self) -> bool:
+        """All was measured."""
+        return self.ending == "done" and self.document is not None
+
+
+def profile_once(
+    spec: WorkloadSpec,
+    into: Path,
+    *,
+    cwd: Path | None = None,
+    passes: tuple[str, ...] | None = None,
+    budget: float | None = None,
+    env: Mapping[str, str] | None = None,
+    command: tuple[str, ...] | None = None,
+    targets: bool = True,
+    tick: Callable[[float], None] | None = None,
+    cancel: threading.Event | None = None,
+) -> ProfileResult:
+    """Profile `spec` into a new folder below `into`; never raises for what the workload does.
+
+    `cwd`, `passes`, `budget` (wall seconds for all of it) and `command` take the place of the spec's, `env` is set on
+    top. Raises MachineError where `into` cannot be written, KeyboardInterrupt after the child was ended.
+    """
+    before = _list_or_create(into)
+    argv = [sys.executable, "-c", _START, _ROOT, *_options(spec, into, passes, targets=targets)]
+    argv += ["--", *(command or spec.command)]
+    limit = budget if budget is not None else spec.budget
+    try:
+        outcome = process.run(
+            argv,
+            env={**spec.env, **(env or {}), "NO_COLOR": "1"},
+            cwd=cwd or spec.cwd,
+            log=into / "profkit.log",
+            timeout=limit,
+            tick=tick,
+            cancel=cancel,
+        )
+    except UsageError as fault:  # its folder is gone
+        return ProfileResult("refused", fault.message, fault.fix)
+    folder = _new_run(into, before)
+    document = None
+    if folder is not None:
+        with contextlib.suppress(ProfkitError):  # a disk that filled up, or a workload that wrote over it
+            document = read_run(folder)
+    ending, reason, fix = _ending_of(outcome, limit, document)
+    return ProfileResult(ending, reason, fix, folder, document, outcome.seconds)
+
+
+def plan_once(spec: WorkloadSpec) -> tuple[dict[str, Any], ProfileResult | None]:
+    """The plan of its profile (`profkit.plan/1`) where it would run, and why there is none; runs nothing of it."""
+    with tempfile.TemporaryDirectory(prefix="profkit-plan-") as folder:
+        log = Path(folder) / "plan.json"
+        options = [*_options(spec, Path(folder), None, targets=True), "--plan", "--format", "json"]
+        argv = [sys.executable, "-c", _START, _ROOT, *options, "--", *spec.command]
+        try:
+            outcome = process.run(argv, env=spec.env, cwd=spec.cwd, log=log, timeout=PLAN_SECONDS)
+            if not outcome.ok:
+                ending, reason, fix = _ending_of(outcome, PLAN_SECONDS, None)
+                return {}, ProfileResult(ending, reason, fix)
+            document = json.loads(log.read_text(encoding="utf-8"))
+        except UsageError as fault:
+            return {}, ProfileResult("refused", fault.message, fault.fix)
+        except (OSError, ValueError) as error:
+            return {}, ProfileResult("profkit-failed", f"its plan cannot be read: {error}")
+    return (document if isinstance(document, dict) else {}), None
+
+
+def _list_or_create(into: Path) -> set[str]:
+    try:
+        into.mkdir(parents=True, exist_ok=True)
+        return set(os.listdir(into))
+    except OSError as error:
+        raise MachineError(f"cannot write to {into}: {error.strerror}", "output: FOLDER") from error
+
+
+def _options(spec: WorkloadSpec, into: Path, passes: tuple[str, ...] | None, *, targets: bool) -> list[str]:
+    chosen = passes if passes is not None else spec.passes
+    options = ["profile", "--quiet", "--output", str(into), "--name", spec.name]
+    options += ["--backend", spec.backend, "--depth", spec.depth, "--precision", str(spec.precision)]
+    options += ["--passes", ",".join(chosen)] if chosen is not None else []
+    options += ["--targets", str(spec.targets)] if spec.targets is not None and targets else []
+    options += ["--timeout", str(spec.timeout)] if spec.timeout is not None else []
+    options += ["--budget", str(spec.timing)] if spec.timing is not None else []
+    return [*options, "--cold"] if spec.cold else options
+
+
+def _new_run(into: Path, before: set[str]) -> Path | None:
+    """The run that this child made; the newest where a workload made folders of its own there."""
+    with contextlib.suppress(OSError):
+        made = [into / name for name in os.listdir(into) if name not in before]
+        runs = [path for path in made if (path / "run.json").is_file()]
+        return max(runs, key=lambda path: path.name, default=None)
+    return None
+
+
+def _ending_of(
+    outcome: process.Outcome, limit: float, document: RunDocument | None
+) -> tuple[Ending, str, str | None]:
+    """What the child's end means, with the words it left."""
+    said, fix = _reported_fault(outcome.output_tail)
+    if (
+        document is not None and document.failure
+    ):  # the child's own record; its log holds what the workload said, too
+        told = document.failure.strip()
+        said, fix = told[:_SAID], fix if told == said else None
+    if outcome.timed_out:
+        return "out-of-time", f"it was not done after its budget of {limit:.0f} s", "budget: SECONDS"
+    if outcome.returncode < 0:
+        return "died", f"profkit's process {process.describe_status(outcome.returncode)}", None
+    if outcome.returncode == 0:
+        if document is None:
+            return "died", "it ended well and left no run that can be read", None
+        if document.state != "complete":
+            return "died", f"its run is {document.state}", None
+        return "done", "", None
+    if outcome.returncode == WorkloadError.exit_code:
+        return "workload-failed", said or "the workload failed", fix
+    if outcome.returncode == MachineError.exit_code:
+        return "machine", said or "this machine cannot do it", fix
+    if outcome.returncode == UsageError.exit_code:
+        return "refused", said or "profkit refused it", fix
+    if outcome.returncode == 130:
+        return "died", "it was interrupted from outside", None
+    return "profkit-failed", said or f"profkit {process.describe_status(outcome.returncode)}", fix
+
+
+def _reported_fault(tail: str) -> tuple[str, str | None]:
+    """The fault and its fix that a child of profkit says last; what a workload printed before is not looked at."""
+    lines = tail[-_SAID:].splitlines()
+    at = next((n for n in range(len(lines) - 1, -1, -1) if lines[n].startswith("error: ")), None)
+    if at is None:
+        return "", None
+    fix = next((line[7:] for line in lines[at:] if line.startswith("  fix: ")), None)
+    if fix is not None and "--output" in fix:  # nobody types that here: the file says where nights land
+        fix = "output: FOLDER"
+    if fix is not None and "--timeout" in fix:
+        fix = "timeout: SECONDS"
+    told = [line for line in lines[at:] if not line.startswith(("  fix: ", "(run: "))]
+    return "\n".join(told)[7:].strip(), fix

@@ -1,0 +1,288 @@
+"""How far a night is, written after every step; each workload profiled in turn, its run stored at once."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import cast
+
+from profkit.core.codec import build, plain
+from profkit.core.errors import MachineError, ProfkitError, UnreadableReport
+from profkit.core.progress import Progress
+from profkit.core.run_folder import clean_name, release_space, reserve_space
+from profkit.core.types import Calibration, Entry, Json, RunDocument
+from profkit.regression.compare.causes.machine_state import thermal_throttling
+from profkit.regression.history import History, entry_of
+from profkit.regression.nightly.config import NightConfig, WorkloadSpec
+from profkit.regression.nightly.profile_process import Ending, ProfileResult, profile_once
+
+STATE_SCHEMA = "profkit.night-state/1"
+STATE_FILE = "state.json"
+LOCK_FILE = ".lock"
+
+
+@dataclass(frozen=True)
+class WorkloadState:
+    """What became of one workload's profile; `entry` is its id in the history, paths are relative to the night."""
+
+    ending: Ending
+    reason: str = ""
+    fix: str | None = None
+    entry: str | None = None
+    run: str | None = None
+    log: str | None = None
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class NightState:
+    """Everything that a night did so far. `rerun`: why a workload could not be confirmed, "" where it was tried."""
+
+    id: str
+    started: str
+    commit: str | None = None
+    seconds: float = 0.0  # of the sittings before this one
+    done: Mapping[str, WorkloadState] = field(default_factory=dict)
+    rerun: Mapping[str, str] = field(default_factory=dict)
+    calibrated: Mapping[str, str] = field(default_factory=dict)
+    calibration: Calibration | None = None
+
+    def with_done(self, name: str, done: WorkloadState) -> NightState:
+        """The state after a workload's profile."""
+        return replace(self, done={**self.done, name: done})
+
+    def with_rerun(self, name: str, why: str) -> NightState:
+        """The state after a workload's re-run, or after it could not be had."""
+        return replace(self, rerun={**self.rerun, name: why})
+
+    def with_calibrated(self, name: str, why: str) -> NightState:
+        """The state after a workload was run against itself."""
+        return replace(self, calibrated={**self.calibrated, name: why})
+
+
+def read_state(folder: Path) -> NightState | None:
+    """The state of the night in `folder`; None where none was begun. Raises UnreadableReport for a broken file."""
+    path = folder / STATE_FILE
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UnreadableReport(f"cannot read {path}: {error}", "another --night ID") from error
+    try:
+        data = json.loads(text)
+        if not isinstance(data, dict) or data.get("schema") != STATE_SCHEMA:
+            raise UnreadableReport(f"it is not a {STATE_SCHEMA}")
+        return build(NightState, data)
+    except (ValueError, RecursionError, UnreadableReport) as error:
+        told = error.message if isinstance(error, UnreadableReport) else str(error)
+        raise UnreadableReport(f"cannot read {path}: {told}", "another --night ID") from error
+
+
+def write_state(folder: Path, state: NightState) -> None:
+    """Write it whole or not at all. Raises MachineError where the system refuses."""
+    body = {"schema": STATE_SCHEMA, **cast("dict[str, Json]", plain(state))}
+    write_text(folder / STATE_FILE, json.dumps(body, ensure_ascii=False, allow_nan=False, indent=1) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """A text file, whole or not at all. Raises MachineError where the system refuses."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_text(text, encoding="utf-8", errors="replace")
+        os.replace(temporary, path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        fix = f"df -h {path.parent}; ls -ld {path.parent}"
+        raise MachineError(f"cannot write {path}: {error.strerror or error}", fix) from error
+
+
+@contextlib.contextmanager
+def nightly_lock(output: Path) -> Iterator[None]:
+    """Hold the machine's nightly lock in `output`: two nights at once would measure each other.
+
+    Raises MachineError where another one holds it. It goes with the process, however that ends.
+    """
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        handle = os.open(output / LOCK_FILE, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        raise MachineError(f"cannot write to {output}: {error.strerror}", "output: FOLDER") from error
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise MachineError(
+                f"another nightly is running with {output}: two at once would measure each other",
+                "wait for it, or use another output:",
+            ) from None
+        except OSError:  # a file system without locks: then nobody can be told
+            pass
+        yield
+    finally:
+        os.close(handle)
+
+
+# What a device at its power limit is built to do: large products of matrices run there every night. In the words of
+# hardware/nvml.py, for samples and moments alike; every other reason there is heat or a fault.
+_POWER = "power limit"
+CASES_THROTTLED = 0.05  # of a sweep: of fewer cases than these the means over all shapes tell nothing else
+
+
+@dataclass
+class NightSession:
+    """A night under way: where it stands, and what it works with. `began` is of `time.monotonic()`."""
+
+    config: NightConfig
+    folder: Path
+    state: NightState
+    history: History
+    progress: Progress
+    began: float
+    notes: list[str]
+
+    @property
+    def seconds(self) -> float:
+        """Of this sitting and those before it."""
+        return self.state.seconds + time.monotonic() - self.began
+
+    @property
+    def left(self) -> float:
+        """Seconds that the night's budget still has."""
+        return float("inf") if self.config.budget is None else self.config.budget - self.seconds
+
+    def deadline(self, budget: float) -> float:
+        """When something that may take `budget` seconds must end, as a time of `time.monotonic()`."""
+        return time.monotonic() + min(budget, self.left)
+
+    def save(self, state: NightState) -> None:
+        """Keep the state; a disk that is full costs the memory of this step and not the night."""
+        self.state = state
+        try:
+            write_state(self.folder, replace(state, seconds=self.seconds))
+        except ProfkitError as fault:
+            release_space(self.folder)
+            with contextlib.suppress(ProfkitError):
+                write_state(self.folder, replace(state, seconds=self.seconds))
+            self.note(fault.message)
+
+    def note(self, text: str) -> None:
+        """Say something once, on the screen and in the report."""
+        if text not in self.notes:
+            self.notes.append(text)
+            self.progress.note(text)
+
+
+def measure_workloads(sitting: NightSession, specs: Sequence[WorkloadSpec]) -> None:
+    """Profile what is not done yet. KeyboardInterrupt passes through: what was finished is stored."""
+    reserve_space(sitting.folder)
+    for number, spec in enumerate(specs, 1):
+        if spec.name in sitting.state.done:
+            continue
+        sitting.progress.begin(spec.name, f"{number} of {len(specs)}")
+        done = _measure_workload(sitting, spec)
+        sitting.progress.end(
+            done.reason.splitlines()[0] if done.ending != "done" else f"{done.seconds:.1f} s"
+        )
+        sitting.save(sitting.state.with_done(spec.name, done))
+
+
+def _measure_workload(sitting: NightSession, spec: WorkloadSpec) -> WorkloadState:
+    budget = min(spec.budget, sitting.left)
+    if budget <= 0:
+        spent = sitting.config.budget or 0.0
+        return WorkloadState(
+            "out-of-time", f"the night's budget of {spent:.0f} s was spent before it began", "budget: ..."
+        )
+    into = sitting.folder / "runs" / folder_name(spec.name, [each.name for each in sitting.config.workloads])
+    try:
+        ran = profile_once(spec, into, budget=budget, tick=sitting.progress.tick)
+    except ProfkitError as fault:  # the disk is full: the next may need less
+        return WorkloadState("machine", fault.message, fault.fix)
+    done = WorkloadState(
+        ran.ending,
+        ran.reason,
+        ran.fix,
+        run=_relative_path(ran.folder, sitting.folder),
+        log=_relative_path(into / "profkit.log", sitting.folder),
+        seconds=ran.seconds,
+    )
+    return _store_run(sitting, done, ran)
+
+
+def folder_name(name: str, names: Sequence[str]) -> str:
+    """What the folder of `name` is called, one of `names`: its own, also where others are alike when cleaned."""
+    taken: set[str] = set()
+    for each in names:
+        clean = clean_name(each)
+        number = 1
+        while (found := clean if number == 1 else f"{clean}-{number}") in taken:
+            number += 1
+        if each == name:
+            return found
+        taken.add(found)
+    return clean_name(name)
+
+
+def _store_run(sitting: NightSession, done: WorkloadState, ran: ProfileResult) -> WorkloadState:
+    """The run in the history, also one that is not whole: it is kept, shown, and decides nothing."""
+    if ran.document is None or ran.document.state == "running":
+        return done
+    path = str(ran.folder) if ran.folder is not None else None
+    try:
+        entry = with_validity(entry_of(ran.document, path=path, night=sitting.state.id), ran.document)
+        sitting.history.add(entry)
+    except ProfkitError as fault:
+        if done.ending != "done":
+            return done
+        return replace(
+            done, ending="machine", reason=f"measured, but not stored: {fault.message}", fix=fault.fix
+        )
+    return replace(done, entry=entry.id)
+
+
+def with_validity(entry: Entry, document: RunDocument) -> Entry:
+    """The entry, not valid where the hardware slowed itself down: its times say nothing of the code."""
+    reason = throttling_reason(document)
+    return entry if reason is None or not entry.valid else replace(entry, valid=False, reason=reason)
+
+
+def throttling_reason(document: RunDocument) -> str | None:
+    """Why the samples cannot be believed: too hot, or thrown away for the most part; None where they can."""
+    cases = [timing for timing in document.timings if timing.group is not None]
+    heated = [r for t in cases for p in t.processes for r in sorted(set(p.throttle_reasons) - {_POWER})[:1]]
+    if len(heated) > CASES_THROTTLED * len(cases):
+        return f"throttled in {len(heated)} of {len(cases)} cases ({heated[0]})"
+    for timing in document.timings:
+        for process in timing.processes if timing.group is None else ():
+            why = ", ".join(process.throttle_reasons)
+            if process.throttled == 0 and set(process.throttle_reasons) - {_POWER}:
+                return f"throttled all the time ({why})"
+            if process.throttled > len(process.seconds):
+                return (
+                    f"throttled: {process.throttled} samples thrown away, {len(process.seconds)} left ({why})"
+                )
+    hot = [r for m in document.moments for d in m.devices for r in d.throttle if r != _POWER]
+    hot += [reason for moment in document.moments for reason in moment.slowed]
+    if (metal := thermal_throttling(document)) is not None:
+        hot.append(metal)
+    if hot:
+        return f"throttled: {hot[0]}"
+    counts = [m.throttled for m in document.moments if m.throttled is not None]
+    if counts and counts[-1] > counts[0]:
+        return f"throttled: the processor slowed itself down for heat, {counts[-1] - counts[0]} times"
+    return None
+
+
+def _relative_path(path: Path | None, folder: Path) -> str | None:
+    if path is None or not path.exists():
+        return None
+    return str(path.relative_to(folder))

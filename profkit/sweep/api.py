@@ -1,0 +1,138 @@
+"""The sweep as one call, as the comprehensive benchmarking guide writes it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from profkit.analysis.ranking.ranking import FILE, guide_records
+from profkit.core.errors import ProfkitError
+from profkit.core.progress import Progress
+from profkit.kernels.operations.registry import OPERATIONS
+from profkit.kernels.sweep import journal as journals
+from profkit.kernels.sweep.journal import read_sweep, unfinished
+from profkit.kernels.sweep.outputs import check_writable, write_records
+from profkit.kernels.sweep.request import (
+    BATCHES,
+    DIMENSIONS,
+    SEQUENCES,
+    SweepOptions,
+    SweepRequest,
+    TimingOptions,
+    in_new_folder,
+    make_request,
+)
+from profkit.kernels.sweep.run import run_sweep
+
+LINE_SECONDS = 10.0  # between two lines of progress
+
+
+def run_comprehensive_benchmark(
+    batch_sizes: Sequence[int] = BATCHES,
+    sequence_lengths: Sequence[int] = SEQUENCES,
+    tensor_dimensions: Sequence[int] = DIMENSIONS,
+    operations: Sequence[str] = tuple(OPERATIONS),
+    output_file: str | Path = FILE,
+    *,
+    implementations: Sequence[str] = (),
+    dtypes: Sequence[str] = ("float32",),
+    directions: Sequence[str] = ("forward",),
+    device: str = "auto",
+    gpus: Sequence[int | str] = (),
+    files: Sequence[str | Path] = (),
+    precision: float = 0.01,
+    budget: float = 1.0,
+    cold: bool = True,
+    threads: int = 0,
+    timeout: float = 300.0,
+    folder: str | Path = "reports",
+    progress: Progress | None = None,
+) -> list[dict[str, Any]]:
+    """Check and time every operation at every shape in every implementation: the guide's records.
+
+    They are in `output_file`, too: one per case, with the units that its keys name (`time_ms`, `memory_mb`,
+    `throughput_gbps`; docs/sweep.md). A case without a time has null there, and its `state` and `reason`. `files`
+    register implementations of your own; what was registered in this process alone is not known to the processes that
+    measure. `precision` is a share, `budget` and `timeout` are seconds per case.
+
+    The sweep has a folder of its own below `folder`. One of the same request that was interrupted there is gone on
+    with: nothing is measured twice. Progress goes to standard error, unless `progress` is given.
+
+    Raises UsageError for what makes no sense, MachineError where nothing can be measured or written, and Interrupted
+    after a Ctrl-C; what was measured until then is in `output_file`, too.
+    """
+    target = Path(output_file)
+    check_writable(target)
+    options = SweepOptions(
+        operations=_joined(operations),
+        implementations=_joined(implementations),
+        batch=_joined(batch_sizes),
+        sequence=_joined(sequence_lengths),
+        dimension=_joined(tensor_dimensions),
+        dtype=_joined(dtypes),
+        direction=_joined(directions),
+        device=device,
+        gpus=_joined(gpus),
+        files=tuple(map(Path, [files] if isinstance(files, (str, Path)) else files)),
+        timing=TimingOptions(precision, budget, cold, threads),
+        timeout=timeout,
+        output=Path(folder),
+    )
+    request = make_request(options, make_folder=False)
+    before = unfinished(request)
+    request = replace(request, folder=before) if before is not None else in_new_folder(request)
+    try:
+        document = run_sweep(request, progress if progress is not None else _Lines())
+    except BaseException:
+        with suppress(ProfkitError):  # why it ended says more
+            _write(request, target)
+        raise
+    _write(request, target)
+    return guide_records(document)
+
+
+def _joined(values: object) -> str:
+    """As on the command line: one value, or several."""
+    return (
+        ",".join(map(str, values))
+        if isinstance(values, Iterable) and not isinstance(values, str)
+        else str(values)
+    )
+
+
+def _write(request: SweepRequest, target: Path) -> None:
+    """Whatever is known by now as records in `target`."""
+    if (request.folder / journals.FILE).is_file():
+        write_records(target, read_sweep(request.folder))
+
+
+class _Lines:
+    """A line on standard error now and then."""
+
+    def __init__(self) -> None:
+        self._printed = 0.0
+
+    def begin(self, title: str, detail: str = "") -> None:
+        self._print(f"{title}: {detail}" if detail else title)
+
+    def tick(self, seconds: float) -> None:
+        """A line needs no clock."""
+
+    def move(self, detail: str) -> None:
+        if monotonic() - self._printed >= LINE_SECONDS:
+            self._print(f"  {detail}")
+
+    def end(self, result: str) -> None:
+        self._print(f"  {result}")
+
+    def note(self, text: str) -> None:
+        self._print(f"  {text}")
+
+    def _print(self, line: str) -> None:
+        self._printed = monotonic()
+        print(line, file=sys.stderr, flush=True)

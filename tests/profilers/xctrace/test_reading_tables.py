@@ -1,0 +1,557 @@
+"""Tables of exports: what each cell is, whatever wrote it; what is damaged or hostile is refused, never read wrong."""
+
+from __future__ import annotations
+
+import random
+import re
+import time as clock
+from contextlib import suppress
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from profkit.core.errors import UnreadableReport
+from profkit.profilers.xctrace import tables
+from profkit.profilers.xctrace.cells import Backtrace, Binary, Decoder, Process, StackFrame, Thread
+from profkit.profilers.xctrace.tables import read_tables
+from profkit.profilers.xctrace.toc import read_toc
+from tests.xctrace_tables import (
+    COUNTER_COLUMNS,
+    COUNTERS,
+    EMPTY,
+    Numbering,
+    Spec,
+    counter_rows,
+    duration,
+    export,
+    grow,
+    label,
+    node,
+    number,
+    process,
+    text,
+    thread,
+    time,
+)
+
+HOST, OTHER = process("host", 17), process("Window (Server)", 420)
+SPAN = (("start", "start-time"), ("duration", "duration"))
+GPU = (*SPAN, ("process", "process"), ("label", "formatted-label"))
+COLUMNS = (("start", "start-time"), ("process", "process"), ("label", "formatted-label"))
+ROWS = [
+    [time(n), process(f"p{n % 3}", n % 3), label(text("string", f"é{n % 2}"), duration(n))] for n in range(12)
+]
+WHOLE = export(node("metal-gpu-intervals", COLUMNS, ROWS))
+
+
+def written(tmp_path: Path, *nodes: str) -> Path:
+    path = tmp_path / "any name.xml"
+    path.write_bytes(export(*nodes))
+    return path
+
+
+def read(path: Path, *wanted: str) -> list[tuple[object, ...]]:
+    return [row for table in read_tables(path) for row in table.rows(wanted)]
+
+
+def refused(path: Path, content: bytes) -> str:
+    """Why it is refused, without the name of the file."""
+    path.write_bytes(content)
+    with pytest.raises(UnreadableReport) as caught:
+        read(path, "start", "process", "label")
+    assert str(path) in caught.value.message
+    assert caught.value.fix
+    return caught.value.message.replace(str(path), "")
+
+
+def read_plainly(path: Path) -> list[list[tuple[str | None, str | None]]]:
+    """Tag and shown text of every cell, by ElementTree alone; None for a sentinel."""
+    known: dict[str, ElementTree.Element] = {}
+    rows = []
+    for table in ElementTree.parse(path).iter("node"):
+        for row in table.iter("row"):
+            known |= {one.get("id", ""): one for one in row.iter() if one.get("id")}
+            cells = [known[cell.get("ref", "")] if cell.get("ref") else cell for cell in row]
+            rows.append([(None, None) if c.tag == "sentinel" else (c.tag, c.get("fmt")) for c in cells])
+    return rows
+
+
+@pytest.fixture
+def small_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pieces, blocks and memories so small that a file of half a megabyte has many of them."""
+    for name, size in (("CHUNK", 3000), ("BLOCK", 900), ("KEPT", 40)):
+        monkeypatch.setattr(tables, name, size)
+
+
+# ---------------------------------------------------------------- values
+
+
+def test_references_sentinels_and_what_is_first_said_in_another_cell(tmp_path: Path) -> None:
+    rows = [
+        [time(5), duration(1500), None, label(text("string", "by "), HOST)],
+        [time(9), duration(1500), HOST, label(text("string", "by "), HOST)],
+        [time(9), duration(5), OTHER, None],
+    ]
+    path = written(tmp_path, node("metal-gpu-intervals", GPU, rows))
+    assert read(path, "start", "process", "duration", "label", "gone", "duration/@fmt", "label/*") == [
+        (5, None, 1500, "by  host (17)", None, "1.50 µs", ("by ", Process("host", 17))),
+        (9, Process("host", 17), 1500, "by  host (17)", None, "1.50 µs", ("by ", Process("host", 17))),
+        (9, Process("Window (Server)", 420), 5, None, None, "0.01 µs", None),
+    ]
+    assert read(path, "process") == [(None,), (Process("host", 17),), (Process("Window (Server)", 420),)]
+
+
+def test_equal_processes_and_threads_are_one_object(tmp_path: Path) -> None:
+    columns = (("thread", "thread"), ("process", "process"))
+    path = written(tmp_path, node("t", columns, [[thread("Main Thread", 18, HOST), HOST]] * 3))
+    found = read(path, "thread", "process")
+    assert found[0] == (Thread("Main Thread", 18, Process("host", 17)), Process("host", 17))
+    assert all(row[0] is found[0][0] and row[1] is found[0][1] for row in found)
+    assert found[0][0].process is found[0][1]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("shown", "value"),
+    [
+        ("Main Thread (0x1e9000) (TestApp, pid: 1001)", Thread("Main Thread", None, Process("TestApp", 1001))),
+        ("Main Thread  0xd43ff (TestApp, pid: 1001)", Thread("Main Thread", None, Process("TestApp", 1001))),
+        ("0x16df19 (TestApp, pid: 1001)", Thread("", None, Process("TestApp", 1001))),
+        ("a (b) 0x1 (c (d), pid: 2)", Thread("a (b)", None, Process("c (d)", 2))),
+    ],
+)  # fmt: skip
+def test_a_thread_is_read_as_each_version_shows_it(shown: str, value: Thread) -> None:
+    decoder = Decoder(lambda *_: None, lambda *_: None)
+    assert decoder.value(ElementTree.Element("thread", {"fmt": shown})) == value
+
+
+def test_a_stack_is_its_frames_innermost_first(tmp_path: Path) -> None:
+    binary = Spec(
+        "binary", attributes=(("name", "a.out"), ("UUID", "F3"), ("load-addr", "0x1000"), ("path", "/tmp/a"))
+    )
+    source = Spec("source", parts=(Spec("path", "/tmp/t.c"),), attributes=(("line", "7"),))
+    inner = Spec("frame", parts=(binary, source), attributes=(("name", "f<int>()"), ("addr", "0x1010")))
+    outer = Spec("frame", attributes=(("name", "0x99"), ("addr", "0x99")))
+    stacks = [[Spec("backtrace", parts=(inner, outer))], [None], [Spec("backtrace", parts=(outer, inner))]]
+    found = read(written(tmp_path, node("time-profile", (("stack", "backtrace"),), stacks)), "stack")
+    first = StackFrame("f<int>()", 0x1010, Binary("a.out", "/tmp/a", "F3", None, 0x1000), "/tmp/t.c", 7)
+    other = StackFrame("0x99", 0x99)
+    assert found == [(Backtrace((first, other)),), (None,), (Backtrace((other, first)),)]
+
+
+def test_a_cell_of_any_type_is_read_by_its_own_tag(tmp_path: Path) -> None:
+    rows = [[number("weight", 7, "7 ns")], [number("pmc-event", 9, "9")], [text("string", "9")], [None]]
+    path = written(tmp_path, node("counters-profile", (("weight", "any"),), rows))
+    assert read(path, "weight", "weight/@fmt") == [(7, "7 ns"), (9, "9"), ("9", "9"), (None, None)]
+
+
+def test_numbers_that_are_none_are_no_values_and_counts_stay_whole(tmp_path: Path) -> None:
+    columns = (("a", "percent"), ("b", "uint64"), ("c", "pmc-events"), ("d", "made-up-in-2030"))
+    counts, unknown = Spec("pmc-events", "40 4770", "(40), (4,770)"), text("made-up-in-2030", "5")
+    shares: tuple[object, ...] = (0.5, "nan", "n/a", "inf", "", "1e-3")
+    rows = [[number("percent", share), number("uint64", 2**64 - 1), counts, unknown] for share in shares]  # type: ignore[arg-type]
+    found = read(written(tmp_path, node("t", columns, rows)), "a", "b", "c", "d")
+    assert [row[0] for row in found] == [0.5, None, None, None, None, 0.001]
+    assert found[0][1:] == (2**64 - 1, (40, 4770), "5")
+
+
+@pytest.mark.parametrize("value", ["9" * 5000, "1_0", "12 34", "zwölf", "0x10", "٣", "1" * 21])
+def test_what_is_no_number_where_one_belongs_is_refused(tmp_path: Path, value: str) -> None:
+    rows = [[time(5)], [Spec("start-time", value, "x")]]
+    with pytest.raises(UnreadableReport, match=r"holds (whole )?numbers"):
+        read(written(tmp_path, node("t", (("start", "start-time"),), rows)), "start")
+
+
+def test_names_are_given_back_as_they_were_meant(tmp_path: Path) -> None:
+    names = ["<script>&\"'", "a > b", "&lt;", "ctrl\x85é😀", " ", "", "]]>", "tab\there"]
+    path = written(
+        tmp_path,
+        node("t", (("name", "string"), ("process", "process")), [[text("string", n), HOST] for n in names]),
+    )
+    assert [row[0] for row in read(path, "name")] == names
+
+
+@pytest.mark.parametrize("hidden", ["<!-- %s -->", "<![CDATA[%s]]>", "<?x %s?>"])
+def test_rows_in_comments_are_none(hidden: str, tmp_path: Path) -> None:
+    path = written(tmp_path, node("t", (("start", "start-time"),), [[time(n)] for n in range(40)]))
+    whole = path.read_text()
+    row = '<row><start-time id="990" fmt="x">990</start-time></row>\n'
+    for at in (whole.index("<row>"), whole.rindex("<row>"), whole.rindex("</node>")):
+        path.write_text(whole[:at] + hidden % (row * 30) + whole[at:])
+        assert read(path, "start") == [(n,) for n in range(40)]
+
+
+# ---------------------------------------------------------------- several tables
+
+
+def test_several_tables_of_one_file_and_a_later_one_without_schema(tmp_path: Path) -> None:
+    numbering, start = Numbering(), SPAN[:1]
+    first = node("tick", start, [[time(1)]], numbering=numbering, position=4)
+    second = node(None, (), [[time(1)], [time(3)]], numbering=numbering, position=9)
+    third = node("other", (("n", "uint32"), *start), [[number("uint32", 8), time(3)]], numbering=numbering)
+    nothing = node("empty", (("n", "uint32"),), [], run=3, position=7)
+    path = written(tmp_path, first, second, third, nothing)
+    assert [(t.schema, t.run, t.position, list(t.rows(["start"]))) for t in read_tables(path)] == [
+        ("tick", 1, 4, [(1,)]),
+        ("tick", 1, 9, [(1,), (3,)]),
+        ("other", 1, 1, [(3,)]),
+        ("empty", 3, 7, []),
+    ]
+
+
+def test_a_later_table_without_schema_that_is_another_is_refused(tmp_path: Path) -> None:
+    first = node("tick", (("start", "start-time"), ("n", "uint32")), [[time(1), number("uint32", 1)]])
+    for row in ([number("uint32", 1), time(1)], [time(1)]):
+        path = written(tmp_path, first, node(None, (), [row]))
+        with pytest.raises(UnreadableReport, match=r"without a schema|a row with 1 cells in a table of 2"):
+            read(path, "start")
+    with pytest.raises(UnreadableReport, match="no schema"):
+        read(written(tmp_path, node(None, (), [[time(1)]])), "start")
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_rows_that_nobody_took_are_passed_over(shared: bool, tmp_path: Path) -> None:
+    """A later table begins to count again, or refers to what stands in rows that nobody took."""
+    numbering = Numbering() if shared else None
+    rows = [[time(n % 100), duration(n % 7)] for n in range(300)]
+    nodes = [node(f"t{n}", SPAN, rows[n : n + 100], numbering=numbering) for n in (0, 100, 200)]
+    taken = []
+    for table in read_tables(written(tmp_path, *nodes)):
+        if table.schema == "t100":
+            taken.append(next(table.rows(["start", "duration"])))
+        elif table.schema == "t200":
+            taken += table.rows(["start", "duration"])
+    assert taken == [(0, 100 % 7), *((n % 100, n % 7) for n in range(200, 300))]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [EMPTY, b"<trace-query-result/>", b"<trace-query-result><node xpath='x'/></trace-query-result>"],
+)
+def test_an_export_of_nothing_has_no_table(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "x.xml").write_bytes(content)
+    assert list(read_tables(tmp_path / "x.xml")) == []
+
+
+def test_the_attributes_of_a_table_are_those_of_its_entry_in_the_table_of_contents(fixtures: Path) -> None:
+    folder = fixtures / "xctrace" / "m1-metal-system-trace"
+    runs = read_toc(folder / "toc.xml")
+    table = next(read_tables(folder / "time-profile.xml", runs))
+    assert (table.run, table.position, table.attributes["target-pid"]) == (1, 85, "SINGLE")
+    other = next(read_tables(fixtures / "xctrace" / "xcode27" / "time-sample.xml", runs))
+    assert other.attributes == {}  # of run 3, which this table of contents does not have
+
+
+# ---------------------------------------------------------------- against what is known of the file
+
+
+def test_recorded_tables_are_read_as_a_plain_parser_reads_them(fixtures: Path) -> None:
+    count = 0
+    for path in sorted((fixtures / "xctrace").glob("*/*.xml")):
+        if path.name == "toc.xml":
+            continue
+        for table in read_tables(path):
+            shown = list(table.rows([f"{column.mnemonic}/@fmt" for column in table.columns]))
+            assert shown == [tuple(fmt for _, fmt in row) for row in read_plainly(path)]
+            count += len(shown)
+    assert count == 8252
+
+
+def test_a_grown_table_has_the_recorded_rows_again_and_again(fixtures: Path, tmp_path: Path) -> None:
+    source = fixtures / "xctrace" / "m1-metal-system-trace" / "metal-gpu-state-intervals.xml"
+    rows = grow(source, tmp_path / "grown.xml", 1_500_000)
+    wanted = ("duration", "state", "label", "gpu")
+    recorded, grown = read(source, *wanted), read(tmp_path / "grown.xml", *wanted)
+    assert len(grown) == rows >= 3 * len(recorded)
+    assert grown == recorded * (rows // len(recorded))
+
+
+def test_a_table_of_counters_is_what_was_written(tmp_path: Path) -> None:
+    rows = list(counter_rows(200))
+    path = written(tmp_path, node("metal-gpu-counter-intervals", COUNTER_COLUMNS, rows))
+    found = read(path, "name", "percent-value", "value", "percent-value/@fmt", "duration")
+    assert found == [(r[3].text, float(r[6].text), float(r[5].text), r[6].fmt, int(r[1].text)) for r in rows]  # type: ignore[union-attr]
+    assert len(found) == 200 * len(COUNTERS)
+
+
+def _random_cell(chance: random.Random, tag: str) -> Spec | None:
+    if chance.random() < 0.15:
+        return None
+    small = chance.randrange(12)
+    if tag == "any":
+        tag = chance.choice(["duration", "string", "process", "percent"])
+    if tag in ("start-time", "duration", "uint32"):
+        return number(tag, small, f"{small} x")
+    if tag == "percent":
+        return number(tag, small / 8, f"{small / 8} %")
+    if tag == "process":
+        return process(f"p&{small}", small)
+    if tag == "thread":
+        return thread("T", small, process(f"p&{small % 3}", small % 3))
+    if tag == "formatted-label":
+        parts = ("start-time", "string", "process", "thread")
+        return label(*(_random_cell(chance, chance.choice(parts)) for _ in range(chance.randrange(3))))
+    return text(tag, chance.choice(["", " ", "a", "<b>", "é", "x" * 40, "1"]))
+
+
+def _random_export(chance: random.Random) -> bytes:
+    tags = ["start-time", "duration", "uint32", "string", "process", "thread", "formatted-label", "percent"]
+    columns = [(f"c{n}", chance.choice([*tags, "any", "new-tag"])) for n in range(chance.randrange(1, 6))]
+    rows = [[_random_cell(chance, tag) for _, tag in columns] for _ in range(chance.randrange(60))]
+    return export(node("t", columns, rows, indent=chance.choice(["", "", "\n  "])))
+
+
+_STRANGE = [b"<!-- <row> -->", b"<![CDATA[</row>]]>", b"<?x?>", b"<row/>", b"<row>", b"</row>", b"&lt;", b"&x;", b'"',
+            b"<", b"\0", b' id="3"', b"<a>", b"\r\n", b"<sentinel/>", b"9"]  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_is_read_of_a_damaged_file_is_what_stands_in_it(
+    seed: int, tmp_path: Path, small_memory: None
+) -> None:
+    chance, path, whole = random.Random(seed), tmp_path / "x.xml", 0
+    for _ in range(60):
+        made = _random_export(chance)
+        damaged = chance.random() < 0.4
+        if damaged:
+            at = chance.randrange(len(made))
+            made = made[:at] + chance.choice([b"", *_STRANGE]) + made[at + chance.choice([0, 0, 1, 30]) :]
+        path.write_bytes(made)
+        try:
+            shown = [
+                row
+                for table in read_tables(path)
+                for row in table.rows([f"{column.mnemonic}/@fmt" for column in table.columns])
+            ]
+        except UnreadableReport:
+            assert damaged
+            continue
+        assert shown == [tuple(fmt for _, fmt in row) for row in read_plainly(path)], path.read_text()
+        whole += 1
+    assert whole > 30
+
+
+# ---------------------------------------------------------------- ids
+
+
+def test_a_text_that_looks_like_an_id_is_none(tmp_path: Path, small_memory: None) -> None:
+    said = Spec("string", 'not id="3" here', "x")
+    rows = [[said, label(number("uint32", 8)), None], [text("string", "a"), None, number("uint32", 8)]]
+    columns = (("a", "string"), ("l", "formatted-label"), ("n", "uint32"))
+    path = written(tmp_path, node("t", columns, rows))
+    assert b'id="3" here' in path.read_bytes()
+    assert b'<uint32 ref="3"/>' in path.read_bytes()
+    assert read(path, "n") == [(None,), (8,)]
+
+
+def test_values_that_were_forgotten_are_found_again_in_the_file(tmp_path: Path, small_memory: None) -> None:
+    chance = random.Random(3)
+    rows = [
+        [
+            time(n),
+            duration(chance.randrange(400)),
+            process(f"p{chance.randrange(90)}", 5),
+            label(text("string", f"{n % 70}"), duration(n)),
+        ]
+        for n in range(1500)
+    ]
+    path = written(tmp_path, node("t", GPU, rows))
+    found = read(path, "start", "duration", "duration/@fmt", "process", "label", "label/*")
+    assert [(row[0], row[1], row[3].name, row[5][1]) for row in found] == [  # type: ignore[attr-defined, index]
+        (int(s.text), int(d.text), p.fmt.rpartition(" ")[0], n) for n, (s, d, p, _) in enumerate(rows)
+    ]
+    assert [row[0] for row in read(path, "process")] == [
+        row[3] for row in found
+    ]  # of columns nobody looked at
+
+
+MANY = [
+    [time(n), process(f"p{n % 300}", n % 300), label(text("string", f"{n % 500}"), duration(n))]
+    for n in range(3000)
+]
+NUMBERED = export(node("metal-gpu-intervals", COLUMNS, MANY))
+ID = re.compile(rb' (id|ref)="(\d+)"')
+
+
+@pytest.mark.parametrize("step", [1, 3])
+@pytest.mark.parametrize("apart", [40, 1_000_000])
+def test_ids_in_another_order_are_followed(step: int, apart: int, tmp_path: Path) -> None:
+    """Out of order by up to `apart`, and with numbers left out where `step` is over 1."""
+    (tmp_path / "plain.xml").write_bytes(NUMBERED)
+    ids = [int(said) for said in re.findall(rb' id="(\d+)"', NUMBERED)]
+    chance = random.Random(7)
+    order = sorted(range(len(ids)), key=lambda place: place + chance.uniform(0, apart))
+    names = {ids[place]: 1 + step * number for number, place in enumerate(order)}
+    renamed = ID.sub(lambda said: b' %s="%d"' % (said[1], names[int(said[2])]), NUMBERED)
+    (tmp_path / "x.xml").write_bytes(renamed)
+    wanted = ("start", "process", "label")
+    assert len(read(tmp_path / "plain.xml", *wanted)) == 3000
+    assert read(tmp_path / "x.xml", *wanted) == read(tmp_path / "plain.xml", *wanted)
+
+
+def test_an_id_that_was_damaged_is_never_another_value(tmp_path: Path, small_memory: None) -> None:
+    """One digit of one id is another: each value is as it was, or the file is refused."""
+    path = tmp_path / "x.xml"
+    path.write_bytes(NUMBERED)
+    wanted = ("start", "process", "label")
+    expected, chance = read(path, *wanted), random.Random(3)
+    for place in chance.sample([said.start(1) for said in re.finditer(rb' id="\d*(\d)"', NUMBERED)], 12):
+        other = b"0123456789"[(NUMBERED[place] - 47) % 10 :][:1]
+        path.write_bytes(NUMBERED[:place] + other + NUMBERED[place + 1 :])
+        with suppress(UnreadableReport):
+            assert read(path, *wanted) == expected
+
+
+def test_an_id_that_is_said_twice_is_refused(tmp_path: Path) -> None:
+    content = export(node("t", (("n", "uint32"),), [[number("uint32", n)] for n in (5, 6, 7, 5, 6)]))
+    assert "id 2 is said again" in refused(tmp_path / "x.xml", content.replace(b'id="3"', b'id="2"'))
+
+
+def test_references_to_what_was_not_said_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.xml"
+    whole = export(
+        node("t", (("process", "process"), ("n", "uint32")), [[process("a", 1), number("uint32", 7)]])
+    )
+    for reference in ("999", "99999999999999999999999", "-1", "x", "٣"):
+        row = f'</row><row><process ref="{reference}"/><uint32 ref="4"/></row>'
+        said = refused(path, whole.replace(b"</row>", row.encode()))
+        assert said == f": damaged: <process> refers to id {reference}, which was not said before"
+    circle = b'</row><row><process id="9" fmt="a"><process ref="9"/></process><uint32 ref="4"/></row>'
+    assert "id 9" in refused(path, whole.replace(b"</row>", circle))
+
+
+# ---------------------------------------------------------------- cut off, damaged, hostile
+
+
+@pytest.mark.parametrize("chunk", [1 << 14, 300])
+def test_a_file_cut_off_at_any_byte_says_so_and_how_many_rows_were_whole(
+    chunk: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "CHUNK", chunk)
+    path, end = tmp_path / "x.xml", WHOLE.rindex(b">")
+    for cut in range(40, end, 1 if chunk == 300 else 7):
+        whole = WHOLE[:cut].count(b"</row>")
+        rows = f"{whole} whole row{'' if whole == 1 else 's'}"
+        assert refused(path, WHOLE[:cut]) == f": cut off after {rows}: the export ends in its middle"
+    path.write_bytes(WHOLE[: end + 1])
+    assert len(read(path, "start")) == 12
+
+
+BOMB = b'<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;">]>'
+OUTSIDE = b'<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/passwd">]>'
+
+
+@pytest.mark.parametrize(
+    "doctype", [BOMB, OUTSIDE, b'<!DOCTYPE trace-query-result SYSTEM "http://example.org/x.dtd">']
+)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-16-le-bom", "utf-8-sig"])
+def test_a_document_type_is_refused_in_any_encoding(doctype: bytes, encoding: str, tmp_path: Path) -> None:
+    begin = '<?xml version="1.0"?>' + doctype.decode()
+    content = begin + WHOLE.decode().partition("?>")[2].replace("é0", "&a;")
+    data = content.encode(encoding) if "bom" not in encoding else b"\xff\xfe" + content.encode("utf-16-le")
+    assert "DOCTYPE" in refused(tmp_path / "x.xml", data)
+
+
+@pytest.mark.parametrize("place", [b"<row>", b"</row>", b"</node>", b"</trace-query-result>"])
+def test_a_document_type_far_into_the_file_is_refused_too(place: bytes, tmp_path: Path) -> None:
+    at = WHOLE.rindex(place)
+    for bad in (BOMB, b"&b;"):
+        assert "no well-formed XML" in refused(tmp_path / "x.xml", WHOLE[:at] + bad + WHOLE[at:])
+
+
+def test_elements_in_one_another_without_end_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.xml"
+    one = export(node("t", (("process", "process"),), [[HOST]]))
+    deep = b"<thread>" * 300 + b"</thread>" * 300
+    assert "in one another" in refused(path, re.sub(rb"<process id.*</process>", deep, one))
+    refused(path, b"<trace-query-result>" * 200_000)
+    refused(path, b"<trace-query-result><node>" + b"<a>" * 200_000)
+    refused(path, WHOLE.replace(b"<row>", b"<row>" * 100_000, 1))
+
+
+def test_columns_without_end_are_refused(tmp_path: Path) -> None:
+    column = b"<col><mnemonic>a</mnemonic><engineering-type>uint32</engineering-type></col>"
+    content = WHOLE.replace(b"</schema>", column * 5000 + b"</schema>")
+    assert "4096 columns" in refused(tmp_path / "x.xml", content)
+
+
+def test_a_row_or_a_value_without_end_is_refused_before_it_is_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "MOST_PENDING", 100_000)
+    path, begin = tmp_path / "x.xml", WHOLE[: WHOLE.index(b"<row>")]
+    for row in (b'<row><start-time id="1" fmt="' + b"x" * 5_000_000,
+                b'<row><start-time id="1">' + b"1" * 5_000_000 + b"</start-time>"):  # fmt: skip
+        assert "one piece of it is over" in refused(path, begin + row + WHOLE[len(begin) :])
+
+
+@pytest.mark.parametrize("bad", [b"\0", b"\xff", b"&nothing;", b"&#0;", b"<", b"</row></row>"])
+def test_what_is_no_xml_is_refused_with_its_line(bad: bytes, tmp_path: Path) -> None:
+    at = WHOLE.rindex(b"</duration>")
+    said = refused(tmp_path / "x.xml", WHOLE[:at] + bad + WHOLE[at:])
+    rows = WHOLE[:at].count(b"</row>")
+    assert re.match(rf": no well-formed XML at line \d+ after {rows} whole rows: ", said)
+
+
+def test_a_row_of_another_width_is_refused(tmp_path: Path) -> None:
+    for cells, more in ((2, ROWS[5][:2]), (4, [*ROWS[5], number("uint32", 1)]), (0, [])):
+        content = export(node("t", COLUMNS, [*ROWS[:5], more, *ROWS[6:]]))
+        said = refused(tmp_path / "x.xml", content)
+        assert said == f": damaged: a row with {cells} cells in a table of 3 columns"
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be-bom", "latin-1", "utf-8-sig"])
+def test_other_encodings_are_read(encoding: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.xml"
+    path.write_bytes(WHOLE)
+    plain = read(path, "start", "process", "label")
+    declared = {"latin-1": "iso-8859-1", "utf-8-sig": "utf-8"}.get(encoding, "utf-16")
+    content = WHOLE.decode().replace('version="1.0"', f'version="1.0" encoding="{declared}"')
+    big = b"\xfe\xff" + content.encode("utf-16-be")
+    path.write_bytes(big if "bom" in encoding else content.encode(encoding))
+    assert read(path, "start", "process", "label") == plain
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"   ", b"hello", b"\0" * 100, b"<html/>", b"<trace-toc/>", b"{}", EMPTY[:40]]
+)
+def test_what_is_no_export_is_refused(content: bytes, tmp_path: Path) -> None:
+    refused(tmp_path / "x.xml", content)
+
+
+def test_a_file_that_is_not_there_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableReport, match="cannot be read"):
+        list(read_tables(tmp_path / "nowhere.xml"))
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b'<?xml version="1.0"?>' + BOMB + b"<trace-toc>&b;</trace-toc>", "DOCTYPE"),
+        (b"<trace-toc>" + b"<a>" * 100_000, "cut off"),
+        (b"<trace-toc><run number='1'><info>", "cut off"),
+        (b"<html/>", "begins with <html>"),
+    ],
+)
+def test_a_table_of_contents_that_is_hostile_or_cut_off_is_refused(
+    content: bytes, reason: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "toc.xml"
+    path.write_bytes(content)
+    with pytest.raises(UnreadableReport, match=reason) as caught:
+        read_toc(path)
+    assert caught.value.fix
+    assert str(path) in caught.value.message
+
+
+def test_what_is_hostile_is_refused_soon(tmp_path: Path) -> None:
+    path, begin = tmp_path / "x.xml", WHOLE[: WHOLE.index(b"<row>")]
+    begun = clock.process_time()
+    first = b'<row><start-time id="1" fmt="0">0</start-time><process id="2" fmt="a (1)"/><sentinel/></row>'
+    unknown = b'<row><start-time ref="%d"/><process ref="%d"/><sentinel/></row>'
+    refused(path, begin + first + b"".join(unknown % (n, n) for n in range(5, 20_000)))
+    refused(path, begin + b"<row>" + b"<start-time " * 50_000)
+    almost = Spec("formatted-label", parts=tuple(text("string", f"{n}") for n in range(3000)))
+    path.write_bytes(export(node("t", (("a", "formatted-label"), ("b", "uint32")), [[almost, time(1)]] * 3)))
+    assert len(read(path, "a")) == 3
+    assert clock.process_time() - begun < 5
