@@ -136,8 +136,22 @@ class _Terminal:
                 for part in block.plain():
                     self.block(part)
 
+    def shows(self, block: Block) -> bool:
+        """Whether anything of the block is on this screen."""
+        match block:
+            case Section(fold=Fold.REFERENCE):
+                return False
+            case Section():
+                said = bool(block.headline and not block.repeats)
+                return said or any(map(self.shows, block.blocks))
+            case Detail():
+                return any(map(self.shows, block.blocks if self.details else block.brief))
+            case OnScreen():
+                return any(map(self.shows, block.blocks))
+        return has_content(block)
+
     def section(self, section: Section) -> None:
-        if section.fold is Fold.REFERENCE or not has_content(section):
+        if not self.shows(section):
             return
         if section.fold is Fold.FOLDED and not self.details:
             self._folded += [section] if section.headline else []

@@ -63,6 +63,7 @@ class PageBlocks:
         self.assets: list[str] = ["style", "page"]  # names of files without .css and .js
         self.sections: list[tuple[str, str]] = []  # anchor and title
         self._anchors: set[str] = {"main", "sources", "theme", "tip"}
+        self._labels: set[str] = set()  # of regions: each has its own name
         self._level = 2
 
     def number(self, note: Footnote | None) -> int:
@@ -80,7 +81,8 @@ class PageBlocks:
         return together(map(self._span, spans(text)))
 
     def _span(self, span: Span) -> Html:
-        words = span.text if span.style in (Style.CODE, Style.COMMAND) else prose(span.text)
+        typed = span.style in (Style.CODE, Style.COMMAND) or span.source is not None
+        words = span.text if typed else prose(span.text)
         tone = TONES[span.status] if span.status is not None else None
         marks = [
             element("small", mark, class_="mark doubt" if mark == "doubted" else "mark")
@@ -240,7 +242,7 @@ class PageBlocks:
             element("p", f"{table.left} more are in the JSON document.", class_="note") if table.left else ""
         )
         made = element("table", caption, head, element("tbody", *rows), class_="told")
-        return together((_scroll(made, table.title or "Table"), note, left))
+        return together((self._scroll(made, table.title or "Table"), note, left))
 
     def _cell(self, text: Text) -> Html:
         """A cell without the bars that are drawn with signs."""
@@ -285,7 +287,7 @@ class PageBlocks:
         made = element(
             "table", head, element("tbody", *rows), class_="verdicts inner" if placed else "verdicts"
         )
-        return _scroll(made, f"{statuses.label.capitalize()}s by {name}")
+        return self._scroll(made, f"{statuses.label.capitalize()}s by {name}")
 
     def _below(self, row: StatusRow, title: str) -> Html:
         if not row.below:
@@ -315,6 +317,15 @@ class PageBlocks:
         shown: str = fix if _SENTENCE.match(fix) else element("code", fix)
         to_have = together((" ", element("span", "To have it: ", shown, class_="fix"))) if fix else ""
         return element("p", prose(block.reason), to_have, class_="missing")
+
+    def _scroll(self, table: Html, title: str) -> Html:
+        """A table that scrolls by itself where the screen is narrow."""
+        label, number = f"{title} (table)", 1
+        while label in self._labels:
+            number += 1
+            label = f"{title} (table {number})"
+        self._labels.add(label)
+        return element("div", table, class_="scroll", tabindex="0", role="region", aria_label=label)
 
     def sources(self) -> Html:
         """The footnotes as the last section; nothing where no number has one."""
@@ -357,7 +368,3 @@ def _lines(lines: Sequence[str]) -> Html:
 
 def _sign(status: Status) -> Html:
     return element("span", status.sign, class_="sign", aria_hidden="true")
-
-
-def _scroll(table: Html, label: str) -> Html:
-    return element("div", table, class_="scroll", tabindex="0", role="region", aria_label=label)

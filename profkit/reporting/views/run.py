@@ -282,7 +282,8 @@ def _brief_rows(
 ) -> Iterator[StatusRow]:
     """For a short screen: what was said above is named; of a GPU's run what is as it should be takes a line."""
     causes = common_causes(whole)
-    of_gpu = document.backend == "cuda" or any(verdict.scope.kind == "kernel" for verdict in inner)
+    of_gpu = any(verdict.scope.kind == "kernel" for verdict in inner)
+    several = len({verdict.scope.name for verdict in whole if verdict.scope.kind == "region"}) > 1
     above = [action.about for action in actions(document)] if of_gpu else []
     together = [verdict for same in causes.values() for verdict in same]
     for word, status in STATUSES.items():
@@ -296,7 +297,8 @@ def _brief_rows(
                 yield StatusRow(status, WORDS[word], tuple(v.target for v in known), "")
             continue
         for verdict in known:
-            yield _short_row(verdict, advice=int(of_gpu))
+            row = _short_row(verdict, advice=int(of_gpu))
+            yield replace(row, place=verdict.scope.name or "") if several else row
         if word == "unknown":
             yield from (replace(_shared_row(cause, same), below=()) for cause, same in causes.items())
 

@@ -406,4 +406,4 @@ def absent_section(document: RunDocument) -> Section | None:
     body = table(("table", "why", "to have it"), rows, words=3, title="Not in this trace")
     tables = plural(len(absent), "table of Instruments is", "tables of Instruments are")
     headline = f"{tables} missing or empty here: what would follow from them is not known."
-    return Section("Not in the trace", (body,), headline, Fold.REFERENCE)
+    return Section("Not in the trace", (body,), headline, Fold.REFERENCE, "not-in-trace")
