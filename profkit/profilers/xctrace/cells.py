@@ -109,6 +109,13 @@ _THREAD = re.compile(r"(.*?)\s*\(?0x[0-9a-fA-F]+\)?\s*\((.*), pid: (-?\d{1,20})\
 _UNNUMBERED = re.compile(r"(.*?)\s*\((.*), pid: (-?\d{1,20})\)\s*", re.DOTALL)
 
 
+def is_same_process(one: Process, other: Process) -> bool:
+    """Whether two are one process: by their pids where both are known, else by their names."""
+    if one.pid is not None and other.pid is not None:
+        return one.pid == other.pid
+    return one.name == other.name
+
+
 def process_label(process: Process | None) -> str:
     """`python (4242)`, or the name alone."""
     if process is None:
@@ -146,7 +153,7 @@ Parts: TypeAlias = "Sequence[tuple[str, Value]]"  # tag and value of each elemen
 class Decoder:
     """Makes values of elements. Equal structures (a process, a frame) become one object.
 
-    `look` gives the value of an id, for the tag of the element that refers to it; `keep` is told of every id within a
+    `look` gives the value of an id, for the tag of the element that refers to it; `keep` gets every id within a
     structure.
     """
 

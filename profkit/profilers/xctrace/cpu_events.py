@@ -1,14 +1,13 @@
-"""Which events of an Apple or Intel Mac are counted together, from the event table that macOS itself brings.
+"""Which events of an Apple or Intel Mac are counted together, and how CPU Counters is told to count them.
 
-macOS keeps one table for each kind of core in /usr/share/kpep: names, and the counters that each event may sit on. What
-is read there decides; where it cannot be read, the events that all of Apple's chips from the M1 on have, with the
-counters that Linux's driver for the M1 (drivers/perf/apple_m1_cpu_pmu.c) puts them on.
+macOS keeps one table for each kind of core in /usr/share/kpep: names, and the counters that each event may sit on.
+Where it cannot be read, the events are those that all of Apple's chips from the M1 on have, with the counters that
+Linux's driver for the M1 (drivers/perf/apple_m1_cpu_pmu.c) puts them on.
 
-What `xctrace record --recording-options` is given so that CPU Counters counts a list of events (Xcode 16 and later).
-
-The file must be whole: what `--show-recording-options` prints for the template, changed. An event in it is what the
-window of Instruments would store: an archive of Cocoa's NSKeyedArchiver (a property list), in base64. Others found that
-form (ApplePerf.jl on an M5; templates saved by Instruments); on an M4 Max somebody saw other forms of a list refused.
+`xctrace record --recording-options` (Xcode 16 and later) takes a whole file: what `--show-recording-options` prints for
+the template, changed. An event in it is what the window of Instruments would store: an archive of Cocoa's
+NSKeyedArchiver (a property list), in base64. Others found that form (ApplePerf.jl on an M5; templates saved by
+Instruments); on an M4 Max other forms of a list were refused.
 """
 
 from __future__ import annotations
@@ -54,11 +53,11 @@ class CounterEvent:
 
 @dataclass(frozen=True)
 class ChipEvents:
-    """The events of one kind of core. `told`: macOS's own table was read; else it is what all Apple silicon has."""
+    """The events of one kind of core: from macOS's own table, or else what all Apple silicon has."""
 
     chip: str  # apple, intel
     events: tuple[CounterEvent, ...]
-    told: bool
+    from_macos: bool
 
 
 _ALL_APPLE = ChipEvents(
@@ -75,7 +74,7 @@ _ALL_APPLE = ChipEvents(
         CounterEvent("L1D_TLB_MISS", ANY_COUNTER),
         CounterEvent("L1I_CACHE_MISS_DEMAND", ANY_COUNTER),
     ),
-    told=False,
+    from_macos=False,
 )
 
 
@@ -90,7 +89,7 @@ def read_events(
         name = f"cpu_{cputype & 0xFFFFFFFF:x}_{subtype & 0xFFFFFFFF:x}_{family & 0xFFFFFFFF:x}.plist"
         found = _read_table(folder / name)
         if found:
-            return ChipEvents(chip, found, told=True)
+            return ChipEvents(chip, found, from_macos=True)
     return _ALL_APPLE if chip == "apple" else None
 
 

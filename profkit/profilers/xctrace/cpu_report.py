@@ -1,18 +1,13 @@
-"""What is left out of a table of samples, and what it does not tell: counted while it is read, said in sentences.
-
-Counts of the guided modes of CPU Counters: of each thread, in stretches of some milliseconds, a row for each metric.
-
-Table `MetricAggregationForThread`, known from what others read of it (Xcode 16 to 26, M1 to M4). No export of it is at
-hand, so its columns are told by their types and not by their names. Every stretch is there twice, exact (`is-precise`,
-ended by context switches) and in steps of 10 ms, with the same sums; the exact ones count where there are any.
-
-`cycle` counts core cycles, other whole numbers count events. The four of the mode CPU Bottlenecks (useful, delivery,
-processing, discarded) are shares of what the pipeline could have done.
-
-The CPU's side of an export: what the samples of the profiled process fell on, and what its cores counted.
+"""The CPU's side of an export: what the samples of the profiled process fell on, and what its cores counted.
 
 Tables of Time Profiler (`time-profile`, or raw `time-sample`), CPU Profiler (`cpu-profile`: sampled by cycles) and CPU
 Counters (`counters-profile`: sampled by time or by an event, with counts since the thread's sample before).
+
+The guided modes of CPU Counters leave `MetricAggregationForThread`: for each thread, in stretches of some milliseconds,
+a row for each metric. It is known from what others read of it (Xcode 16 to 26, M1 to M4); no export of it is at hand,
+so its columns are found by their types. Every stretch is there twice, exact (`is-precise`, ended by context switches)
+and in steps of 10 ms, with the same sums; the exact ones count where there are any. `cycle` counts core cycles, other
+whole numbers count events. The four of the mode CPU Bottlenecks are shares of what the pipeline could have done.
 """
 
 from __future__ import annotations
@@ -27,21 +22,27 @@ from profkit.analysis.stacks.merge import MOST_SLOTS, FrameTable
 from profkit.core.formatting import percent, plural
 from profkit.core.types import Counter, Report
 from profkit.profilers.xctrace.alignment import TraceRecording
-from profkit.profilers.xctrace.cells import Backtrace, Process, StackFrame, Thread
+from profkit.profilers.xctrace.cells import (
+    Backtrace,
+    Process,
+    StackFrame,
+    Thread,
+    is_same_process,
+    process_label,
+)
 from profkit.profilers.xctrace.cpu_samples import (
     CYCLES,
     SAMPLES,
     TIME,
     SampleTally,
-    TimeWindows,
     WeightUnit,
     frame_of,
-    raw_rows,
-    sample_rows,
+    read_raw_samples,
+    read_samples,
 )
 from profkit.profilers.xctrace.tables import ExportTable
 
-MOST_PROCESSES = 1_000  # that are told apart
+MOST_PROCESSES = 1_000  # that are kept apart
 # A share of n samples is known to about sqrt(p * (1 - p) / n): with fewer than these, 10 % may be 4 or 16.
 ENOUGH_SAMPLES = 100
 _NAMED = 3  # other processes that a sentence names
@@ -60,19 +61,15 @@ class CpuNotes:
         self.weightless = 0
 
     def counts(self, process: Process | None, weight: float | None, unit: WeightUnit) -> bool:
-        """Note a sample of `process`; whether it counts. One of which no process is told counts."""
+        """Note a sample of `process`; whether it counts. One whose process is not known counts."""
         self._unit = unit
         target = self._target
         if process is None:
             return True
-        same = target is None or (
-            process.pid == target.pid
-            if process.pid is not None and target.pid is not None
-            else process.name == target.name
-        )
+        same = target is None or is_same_process(process, target)
         if same and target is not None:
             return True
-        name = _process_name(process) if len(self._seen) < MOST_PROCESSES else "[more processes]"
+        name = process_label(process) if len(self._seen) < MOST_PROCESSES else "[more processes]"
         row = self._seen.setdefault(name, [0, 0])
         row[0] += 1
         row[1] += weight or 0
@@ -86,7 +83,7 @@ class CpuNotes:
         if thread.tid is not None:
             name = f"{name} 0x{thread.tid:x}"
         return (
-            f"{name} of {_process_name(process)}"
+            f"{name} of {process_label(process)}"
             if self._target is None and process and len(self._seen) > 1
             else name
         )
@@ -94,9 +91,9 @@ class CpuNotes:
     def warnings(self, tally: SampleTally, *, restricted: bool) -> list[str]:
         """Sentences about what does not count, and what is not known."""
         schema = self._table.schema
-        found = [*self._others(schema)]
+        found = [*self._note_others(schema)]
         if not tally.samples:
-            found.append(self._nothing(schema, restricted=restricted))
+            found.append(self._explain_no_sample(schema, restricted=restricted))
         if tally.waiting:
             found.append(
                 f"{schema}: {plural(tally.waiting, 'sample')} of threads that waited "
@@ -111,7 +108,7 @@ class CpuNotes:
             named = self._table.attributes.get("pmc-events")
             found.append(
                 f"{schema}: the counts of {plural(tally.uneven, 'sample')} do not fit the events that the table of "
-                f"contents names ({named}), so none is told"
+                f"contents names ({named}), so none is shown"
                 if named
                 else f"{schema}: it has counts, and which events they are of stands in the table of contents only "
                 "(xctrace export --input DOCUMENT --toc --output toc.xml, beside it)"
@@ -131,13 +128,13 @@ class CpuNotes:
             found.append(f"{schema}: only {plural(tally.samples, 'sample')}, so shares are rough")
         return found
 
-    def _nothing(self, schema: str, *, restricted: bool) -> str:
+    def _explain_no_sample(self, schema: str, *, restricted: bool) -> str:
         where = " in the marked region" if restricted else ""
         if self._target is not None and self._seen:
-            return f"{schema}: no sample of {_process_name(self._target)}{where}"
+            return f"{schema}: no sample of {process_label(self._target)}{where}"
         return f"{schema}: it holds no sample{where}"
 
-    def _others(self, schema: str) -> list[str]:
+    def _note_others(self, schema: str) -> list[str]:
         if not self._seen or self._unit is None:
             return []
         ordered = sorted(self._seen.items(), key=lambda one: (-one[1][1], one[0]))
@@ -146,7 +143,7 @@ class CpuNotes:
         if self._target is not None and self._single:
             return [
                 f"{schema}: its samples are of {names}, and the table of contents names "
-                f"{_process_name(self._target)}: they are counted, since the table is of one process"
+                f"{process_label(self._target)}: they are counted, since the table is of one process"
             ]
         if self._target is not None:
             return [f"{schema}: not counted: {plural(samples, 'sample')} of other processes ({names})"]
@@ -156,12 +153,6 @@ class CpuNotes:
                 "stands in the table of contents only (toc.xml, in the same folder)"
             ]
         return []
-
-
-def _process_name(process: Process | None) -> str:
-    if process is None:
-        return "[unknown process]"
-    return process.name if process.pid is None else f"{process.name} ({process.pid})"
 
 
 GUIDED = "MetricAggregationForThread"
@@ -177,7 +168,6 @@ class GuidedTally:
         self._target = recording.target
         self._windows = recording.windows
         self._sums: dict[bool, dict[str, float]] = {True: {}, False: {}}
-        self.others = 0  # rows of other processes
 
     def read(self, table: ExportTable) -> None:
         """Take all rows. Raises UnreadableReport as they do."""
@@ -186,8 +176,10 @@ class GuidedTally:
         for start, duration, thread, metric, whole, part, precise in table.rows(names):
             if not (isinstance(start, int) and isinstance(duration, int) and isinstance(metric, str)):
                 continue
-            if not (single or self._counts(thread.process if isinstance(thread, Thread) else None)):
-                self.others += 1
+            process = thread.process if isinstance(thread, Thread) else None
+            if not (
+                single or self._target is None or process is None or is_same_process(process, self._target)
+            ):
                 continue
             value = part if isinstance(part, float) and part else whole
             if not isinstance(value, int | float):
@@ -195,12 +187,6 @@ class GuidedTally:
             sums = self._sums[bool(precise)]
             if metric in sums or len(sums) < MOST_METRICS:
                 sums[metric] = sums.get(metric, 0.0) + value * self._share(start, start + duration)
-
-    def _counts(self, process: Process | None) -> bool:
-        target = self._target
-        if target is None or process is None:
-            return True
-        return process.pid == target.pid if target.pid is not None else process.name == target.name
 
     def _share(self, begin: int, end: int) -> float:
         """How much (0..1) of a stretch lies in what counts."""
@@ -251,7 +237,7 @@ class CpuPiece:
 
     def __init__(self, recording: TraceRecording) -> None:
         self._target = recording.target
-        self._windows = TimeWindows(recording.windows)
+        self._recording = recording
         self._entries = recording.alignment.entries if recording.windows is not None else 0
         self._tables: list[tuple[str, SampleTally, CpuNotes]] = []
         # By identity, which costs no look at the frames; what is in the value keeps that identity from being reused.
@@ -271,13 +257,13 @@ class CpuPiece:
             return
         if table.schema == RAW and self._has_time():
             return
-        samples = raw_rows(table) if table.schema == RAW else sample_rows(table)
+        samples = read_raw_samples(table) if table.schema == RAW else read_samples(table)
         tally: SampleTally | None = None
         notes = CpuNotes(table, self._target)
         for time, thread, process, state, weight, stack, counts, shown, core in samples:
             if tally is None:
                 tally = SampleTally(self._frames, _unit(table, shown), _events(table))
-            if not notes.counts(process, weight, tally.unit) or not self._windows.hold(time):
+            if not notes.counts(process, weight, tally.unit) or not self._recording.includes(time):
                 continue
             if weight is None:
                 notes.weightless += 1
@@ -314,7 +300,7 @@ class CpuPiece:
     def finish(self, report: Report) -> Report:
         """The report with the samples' profiles and stacks, the counts, and what is to be said of both.
 
-        Of several tables of one kind the one with most samples is told: they hold the same.
+        Of several tables of one kind the one with most samples counts: they hold the same.
         """
         chosen: dict[str, tuple[SampleTally, CpuNotes]] = {}
         repeated: dict[str, int] = {}
@@ -322,28 +308,31 @@ class CpuPiece:
             repeated[schema] = repeated.get(schema, 0) + 1
             if schema not in chosen or tally.samples > chosen[schema][0].samples:
                 chosen[schema] = tally, notes
-        told = [(schema, *chosen[schema]) for schema in SCHEMAS if schema in chosen]
+        selected = [(schema, *chosen[schema]) for schema in SCHEMAS if schema in chosen]
         warnings: list[str] = []
-        for schema, tally, notes in told:
+        for schema, tally, notes in selected:
             warnings += notes.warnings(tally, restricted=bool(self._entries))
             if repeated[schema] > 1:
                 warnings.append(
-                    f"there are {repeated[schema]} tables of {schema}: the one with most samples is told"
+                    f"there are {repeated[schema]} tables of {schema}: the one with most samples counts"
                 )
         if self._frames.full:
-            warnings.append("too many different functions: the later ones are not told apart")
+            warnings.append("too many different functions: the later ones are not kept apart")
         guided = self._guided.counters()
-        samples = max((tally.samples for _, tally, _ in told), default=0)
+        samples = max((tally.samples for _, tally, _ in selected), default=0)
         facts = {"samples": str(samples)} if samples else {}
-        if (told or guided) and self._entries:
+        if (selected or guided) and self._entries:
             facts["region"] = f"counted in {plural(self._entries, 'entry', 'entries')}"
         return replace(
             report,
-            profiles=(*report.profiles, *(profile for _, tally, _ in told for profile in tally.profiles())),
-            stacks=(*report.stacks, *(stacks for _, tally, _ in told for stacks in tally.stacks())),
+            profiles=(
+                *report.profiles,
+                *(profile for _, tally, _ in selected for profile in tally.profiles()),
+            ),
+            stacks=(*report.stacks, *(stacks for _, tally, _ in selected for stacks in tally.stacks())),
             counters=(
                 *report.counters,
-                *(counter for _, tally, _ in told for counter in _counters(tally)),
+                *(counter for _, tally, _ in selected for counter in _counters(tally)),
                 *guided,
             ),
             facts={**report.facts, **facts},
@@ -387,7 +376,7 @@ _NEVER_ZERO = re.compile(
 def _counters(tally: SampleTally) -> Iterator[Counter]:
     """What was counted over all samples, and the event that took them, where it was one.
 
-    Kinds of cores are told apart, as perf does: a cycle of one is no cycle of another.
+    Kinds of cores are kept apart, as perf does: a cycle of one is no cycle of another.
     """
     counts: dict[tuple[str, str | None], float] = dict(tally.counts())
     if tally.unit.unit not in ("s", "cycles", "samples", "events") and tally.samples:

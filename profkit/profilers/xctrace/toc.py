@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from xml.etree.ElementTree import Element, ParseError, fromstring
 
 from profkit.core.errors import UnreadableReport
+from profkit.profilers.xctrace.cells import Process
 
 if TYPE_CHECKING:
     from pyexpat import XMLParserType
@@ -80,7 +81,7 @@ class RecordedRun:
     """One run of a recording. None and empty: not told.
 
     `settings` are the lines of the recording's settings by instrument ("GPU": "Counter Set: (null)"); `tables` are
-    the attributes of each table in order, its "schema" among them; `processes` name and pid.
+    the attributes of each table in order, its "schema" among them.
     """
 
     number: int
@@ -91,7 +92,15 @@ class RecordedRun:
     )  # template-name, instruments-version, duration, ...
     settings: tuple[tuple[str, str], ...] = ()
     tables: tuple[Mapping[str, str], ...] = ()
-    processes: tuple[tuple[str, int | None], ...] = ()
+
+    @property
+    def target(self) -> Process | None:
+        """The process that was launched; None where none is named."""
+        name, pid = self.process.get("name", ""), self.process.get("pid", "")
+        if not (name or pid):
+            return None
+        number = int(pid) if pid.isascii() and pid.isdigit() and len(pid) < 12 else None
+        return Process(name or f"process {pid}", number)
 
     def table(self, schema: str, position: int | None = None) -> Mapping[str, str]:
         """The attributes of the table at `position` (from 1), else of the only one of that schema; else empty."""
@@ -104,7 +113,7 @@ class RecordedRun:
 
     @property
     def length(self) -> int | None:
-        """How long was recorded, in ns; None where that is not told."""
+        """How long was recorded, in ns; None where that is not known."""
         try:
             seconds = float(self.summary.get("duration", ""))
         except ValueError:
@@ -154,7 +163,6 @@ def _run(element: Element, place: int) -> RecordedRun:
         else {},
         tuple(_settings(settings)) if settings is not None else (),
         tuple(dict(table.attrib) for table in element.findall("data/table")),
-        tuple((p.get("name", ""), _number(p.get("pid"))) for p in element.findall("processes/process")),
     )
 
 
@@ -171,10 +179,6 @@ def _settings(settings: Element) -> list[tuple[str, str]]:
     return found
 
 
-def _number(text: str | None) -> int | None:
-    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 20 else None
-
-
 TIME_LIMIT = "time limit reached"
 
 
@@ -184,17 +188,17 @@ def was_cut(run: RecordedRun) -> bool:
 
 
 def exit_status(run: RecordedRun) -> int | None:
-    """The program's exit status as a shell says it (128 + n for a signal); None where it is not told.
+    """The program's exit status as a shell says it (128 + n for a signal); None where it is not known.
 
-    Told as `return-exit-status` beside `termination-reason` ("exit(4)", "SIGKILL"), for a program that xctrace launched
+    `return-exit-status` and `termination-reason` ("exit(4)", "SIGKILL") stand there for a program that xctrace launched
     and that ended before the recording did.
     """
     reason = run.process.get("termination-reason", "").strip()
-    told = run.process.get("return-exit-status", "").strip()
+    status = run.process.get("return-exit-status", "").strip()
     if reason in signal.Signals.__members__:
         return 128 + signal.Signals[reason]
     if reason.startswith("exit(") and reason.endswith(")"):
-        told = reason[5:-1].strip()
-    if not (told.isascii() and told.isdigit() and len(told) < 4) or int(told) > 255:
+        status = reason[5:-1].strip()
+    if not (status.isascii() and status.isdigit() and len(status) < 4) or int(status) > 255:
         return None
-    return int(told)
+    return int(status)

@@ -1,7 +1,4 @@
-"""What a recording of Metal does not give, each with the reason that it shows and the way to get it.
-
-What has to be said of a recording of Metal beside its numbers.
-"""
+"""What a recording of Metal does not give, with the reason and the way to get it, and what must be said beside it."""
 
 from __future__ import annotations
 
@@ -150,14 +147,14 @@ def _explain_counters(seen: TablesRead, counters: tuple[MetalCounter, ...]) -> M
 def timeless_of(tables: MetalTables, recording: TraceRecording) -> dict[str, str]:
     """Why tables are not believed of which too many rows tell no time of the recording, by schema."""
     length = recording.run.length if recording.run is not None else None
-    told = {}
+    reasons = {}
     for schema, skipped in tables.timeless.items():
         wrong = f"{skipped:,} of its {tables.rows[schema]:,} rows"
         if length is not None and tables.outside.get(schema):
-            told[schema] = f"{wrong} lie outside of the {quantity(length / 1e9, 's')} that were recorded"
+            reasons[schema] = f"{wrong} lie outside of the {quantity(length / 1e9, 's')} that were recorded"
         else:
-            told[schema] = f"{wrong} tell no time"
-    return told
+            reasons[schema] = f"{wrong} tell no time"
+    return reasons
 
 
 _UNTOLD = (
