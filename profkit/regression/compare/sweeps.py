@@ -128,7 +128,7 @@ def _group_changes(
     usual = GROUP_SIGMA if device else BETWEEN * sqrt(2)
     shift = next((value for name, value in shifts.items() if name not in controls), 0.0)
     beside = usual * BESIDE_CONTROLS / GROUP_SIGMA if len(controls) >= LEAST_CONTROLS else usual
-    seen = sum((means[name] - shift) ** 2 for name in controls)
+    seen = sum((means[name] - shift) ** 2 for name in sorted(controls))
     shown = sqrt((PRIOR_WEIGHT * beside**2 + seen) / (PRIOR_WEIGHT + len(controls)))
     # A control does not tell its own error.
     errors = {
