@@ -63,7 +63,7 @@ def profkit(
     if process is None:
         process = not words or words[0] not in STARTS_NOTHING
     if not process:
-        return _call(words, cwd, env or {})
+        return call_in_process(words, cwd, {**ENVIRONMENT, **(env or {})})
     done = subprocess.run(
         [*PROFKIT, *words],
         cwd=cwd,
@@ -77,7 +77,7 @@ def profkit(
     return Said(done.returncode, done.stdout, done.stderr)
 
 
-def _call(words: list[str], cwd: Path, env: dict[str, str]) -> Said:
+def call_in_process(words: list[str], cwd: Path, env: dict[str, str]) -> Said:
     """What `main` does, without leaving the process and without taking its signals."""
     from profkit import cli
     from profkit.cli import options
@@ -86,7 +86,7 @@ def _call(words: list[str], cwd: Path, env: dict[str, str]) -> Said:
     code: object = 0
     with (
         contextlib.chdir(cwd) if sys.version_info >= (3, 11) else _folder(cwd),
-        mock.patch.dict(os.environ, {**ENVIRONMENT, **env}, clear=True),
+        mock.patch.dict(os.environ, env, clear=True),
         mock.patch.object(sys, "argv", ["profkit", *words]),
         mock.patch.object(sys, "stdin", io.StringIO()),
         mock.patch.object(sys, "stdout", out),

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from profkit.core.types import CaseResult, CaseState, GridPoint, MeasuredRoofs, SweepDocument
+from profkit.core.types import CaseResult, CaseState, GridPoint, MeasuredCeilings, SweepDocument
 
-ROOFS = MeasuredRoofs(1e12, 1e13, "copy of 1024 MiB, product of 4096 x 4096")
+ROOFS = MeasuredCeilings(1e12, 1e13, "copy of 1024 MiB, product of 4096 x 4096")
 HOSTILE = "</script><script>document.title='ran'</script>|`*\x1b[31m\u202e\udc80\n#1 @you"
 FACTORS = {"PyTorch": 1.0, "torch.compile": 0.8, "Triton": 0.5, "CUDA": 0.4}  # of PyTorch's time
 
@@ -123,7 +123,7 @@ def odd() -> dict[str, SweepDocument]:
         "one case": of(case(GridPoint("GELU", 1, 1, 1), "PyTorch")),
         "one implementation": sweep("GELU", factors={"PyTorch": 1.0}),
         "no baseline": sweep("GELU", "MSE", factors={"Triton": 1.0, "CUDA": 0.5}),
-        "no roofs": replace(whole, roofs=MeasuredRoofs()),
+        "no roofs": replace(whole, roofs=MeasuredCeilings()),
         "interrupted": replace(whole, results=whole.results[:7], planned=48, complete=False),
         "baseline wins": sweep("GELU", "MSE", factors={"PyTorch": 1.0, "CUDA": 2.0}),
         "all alike": sweep("GELU", factors=dict.fromkeys(FACTORS, 1.0)),

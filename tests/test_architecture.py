@@ -19,10 +19,6 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 LONGEST = 450  # lines
 TOO_FULL = {
     "profilers",
-    "analysis/summaries",
-    "analysis/timeline",
-    "profilers/nsys",
-    "profilers/xctrace",
     "reporting",
     "reporting/charts",
     "reporting/html",

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from profkit.cli.options import (
+    BackendOption,
     FormatOption,
     OutputFormat,
     StrictOption,
@@ -32,15 +33,6 @@ In CI, one minute, exit 1 where a target fails:  profkit profile --depth gate --
 """
 
 
-class BackendName(str, Enum):
-    """The kinds of hardware."""
-
-    auto = "auto"
-    cpu = "cpu"
-    cuda = "cuda"
-    mps = "mps"
-
-
 class DepthName(str, Enum):
     """What may be spent."""
 
@@ -56,7 +48,7 @@ def add_to(app: typer.Typer) -> None:
 
 def profile(
     command: Annotated[list[str], typer.Argument(help="The workload, after `--`.", metavar="COMMAND")],
-    backend: Annotated[BackendName, typer.Option(help="The hardware to look at.")] = BackendName.auto,
+    backend: BackendOption = "auto",
     passes: Annotated[
         str | None,
         typer.Option(help="Only these, with commas: timing,cprofile,tracemalloc,trace,counters,explain."),
@@ -89,11 +81,11 @@ def profile(
     """Run a workload under every instrument this machine has, and judge what they say."""
     from profkit.cli.progress import progress_for
     from profkit.core.signals import hurried
-    from profkit.profiling.profile import Request, make_plan, profile_workload
+    from profkit.profiling.profile import ProfileOptions, make_plan, profile_workload
 
-    request = Request(
+    options = ProfileOptions(
         command=tuple(command),
-        backend=backend.value,
+        backend=backend,
         passes=tuple(p.strip() for p in passes.split(",") if p.strip()) if passes is not None else None,
         depth=depth.value,
         targets=targets,
@@ -108,13 +100,13 @@ def profile(
         from profkit.reporting import json
         from profkit.reporting.views.plan import view
 
-        made = make_plan(request)
+        made = make_plan(options)
         if format is OutputFormat.json:
             put(json.plan(made))
         else:
             put_view(view(made), format)
         return
-    document, folder = profile_workload(request, progress_for(quiet=quiet))
+    document, folder = profile_workload(options, progress_for(quiet=quiet))
     if document.state == "interrupted":
         with hurried():  # a second Ctrl-C must not cost what the first one left
             print_document(document, format, folder)

@@ -30,6 +30,7 @@ LONGEST_ANSWER = 16 << 20  # bytes
 END_SECONDS = 10.0  # for the kernel to take away a process that was killed: one that a driver holds may stay
 PATIENCE_SECONDS = 300.0  # for a worker that may end by itself
 LOOK_SECONDS = 0.05
+CLOSED_SECONDS = 1.0  # between two looks whether the worker was closed
 # The worker finds this profkit, behind whatever its own Python has: also where nothing is installed.
 _ROOT = str(Path(__file__).resolve().parents[2])
 _BOOT = (
@@ -190,8 +191,13 @@ class WorkerClient:
         with selectors.DefaultSelector() as ready:
             ready.register(child.stdout, selectors.EVENT_READ)
             while b"\n" not in self._unread:
-                # The second look is for who slept meanwhile himself: a Ctrl-Z, a laptop that was closed.
-                if not ready.select(max(0.0, deadline - monotonic())) and not ready.select(0):
+                left = deadline - monotonic()
+                if not ready.select(max(0.0, min(left, CLOSED_SECONDS))):
+                    if self._child is not child:  # another thread closed the pipe: that wakes nobody
+                        raise _closed()
+                    # The second look is for who slept meanwhile himself: a Ctrl-Z, a laptop that was closed.
+                    if left > CLOSED_SECONDS or ready.select(0):
+                        continue
                     self.kill()
                     raise WorkerEnded(JobStatus.timeout, f"it took longer than {timeout:g} s, and was ended")
                 more = os.read(child.stdout.fileno(), 1 << 16)
@@ -202,9 +208,7 @@ class WorkerClient:
                     break
         line, _, self._unread = self._unread.partition(b"\n")
         message = _parse(line)
-        if (
-            message is None
-        ):  # somebody's code wrote to where the answers go: nothing is known of this worker any more
+        if message is None:  # somebody's code wrote to where the answers go
             self.kill()
             raise WorkerEnded(JobStatus.crash, "its process wrote what is no answer")
         if message["event"] in ("fatal", "device"):

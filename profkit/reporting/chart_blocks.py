@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from profkit.analysis.stacks.files import Flame
-from profkit.analysis.summaries.distribution import Spread
 from profkit.analysis.summaries.roofline_points import Roofline
+from profkit.analysis.summaries.time import SampleDistribution
 from profkit.core.formatting import percent, quantity
 from profkit.core.types import Trend
 from profkit.reporting.line_plot import plot
@@ -133,7 +133,7 @@ class OverTime(Block):
 class Distribution(Block):
     """How the samples of a timing lie, for each process; with `ordered` sample by sample in their order."""
 
-    spread: Spread
+    spread: SampleDistribution
     ordered: bool = False
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from profkit.analysis.ranking.ranking import BASELINE, efficiency, throughput
 from profkit.core.formatting import figures as short_number
 from profkit.core.formatting import plural, quantity, shortened
-from profkit.core.types import CaseResult, Json, MeasuredRoofs, SweepDocument
+from profkit.core.types import CaseResult, Json, MeasuredCeilings, SweepDocument
 from profkit.reporting.charts.cases import Cloud, Frame, roofline_of_cases, share_of_cases
 from profkit.reporting.html.chart_figures import figures, sentence
 from profkit.reporting.html.packed import packed, trimmed
@@ -104,7 +104,7 @@ def roofline_part(document: SweepDocument, signs: Signs) -> Part:
     return Part(name, title, key + figures([first, second], _note(document, roofs)))
 
 
-def _note(document: SweepDocument, roofs: MeasuredRoofs) -> str:
+def _note(document: SweepDocument, roofs: MeasuredCeilings) -> str:
     """Which operation stands where, since all shapes of one have about the same intensity."""
     found: dict[str, list[float]] = defaultdict(list)
     for result in document.results:

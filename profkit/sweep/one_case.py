@@ -90,7 +90,7 @@ def _run(asked: argparse.Namespace) -> int:
 def _measure(point: GridPoint, name: str, asked: argparse.Namespace) -> int:
     import torch
 
-    from profkit.kernels.operations.check import Wrong, compare, reference
+    from profkit.kernels.operations.check import WrongResult, compare, reference
     from profkit.kernels.operations.registry import Unavailable, build
     from profkit.kernels.sweep.bench import make_problem
     from profkit.runtime.passes.benchmark import benchmark
@@ -105,7 +105,7 @@ def _measure(point: GridPoint, name: str, asked: argparse.Namespace) -> int:
             file=sys.stderr,
         )
         return 3
-    except Wrong as wrong:
+    except WrongResult as wrong:
         print(f"error: {name}, {point.name}: {wrong}", file=sys.stderr)
         return 4
     print(f"{name}: {point.name}: right, error {share:.2g} of what rounding explains", flush=True)

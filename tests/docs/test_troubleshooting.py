@@ -12,7 +12,7 @@ from profkit.profilers.ncu.faults import RESTRICTED
 from profkit.profilers.nsys import faults as nsys
 from profkit.profilers.perf import faults as perf
 from profkit.profilers.valgrind import faults as valgrind
-from profkit.profilers.xctrace import faults as xctrace
+from profkit.profilers.xctrace import command as xctrace
 from tests.conftest import ROOT
 
 PAGE = " ".join((ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8").split())

@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import torch
 
 from profkit.core.types import GridPoint
-from profkit.kernels.operations.check import Wrong, compare, reference
+from profkit.kernels.operations.check import WrongResult, compare, reference
 from profkit.kernels.operations.registry import OPERATIONS, Unavailable, build
 from profkit.kernels.sweep.bench import make_problem
 
@@ -62,7 +62,7 @@ def _share(name: str, problem: Any, expected: Any, copy: float) -> str:
         compare(problem, call(), expected)
     except Unavailable as missing:
         return f"none ({missing.reason})"
-    except Wrong:
+    except WrongResult:
         return "wrong"
     return f"{problem.operation.bytes(problem.point) / _seconds(call) / copy:.0%}"
 

@@ -21,7 +21,7 @@ from math import exp, log
 from typing import Any, TypeVar
 
 from profkit.core.statistics import median
-from profkit.core.types import CaseResult, CaseState, GridPoint, MeasuredRoofs, SweepDocument
+from profkit.core.types import CaseResult, CaseState, GridPoint, MeasuredCeilings, SweepDocument
 
 FILE = "benchmark_results.json"
 
@@ -77,7 +77,7 @@ def throughput(result: CaseResult) -> float:
     return (result.bytes or 0.0) / result.median if result.median else 0.0
 
 
-def efficiency(result: CaseResult, roofs: MeasuredRoofs) -> float | None:
+def efficiency(result: CaseResult, roofs: MeasuredCeilings) -> float | None:
     """The least time by the roofline over the measured one: a share, above 1 where caches serve for memory."""
     if not result.median or not roofs.bandwidth or not roofs.flops:
         return None
@@ -151,7 +151,7 @@ def comparison_groups(document: SweepDocument) -> tuple[ComparisonGroup, ...]:
 
 
 def rank_implementations(
-    panel: ComparisonGroup, roofs: MeasuredRoofs, baseline: str = BASELINE
+    panel: ComparisonGroup, roofs: MeasuredCeilings, baseline: str = BASELINE
 ) -> tuple[ImplementationRanking, ...]:
     """Every implementation of the panel, in the order of the sweep."""
     base = {r.point: r.median for r in panel.results if r.implementation == baseline and r.median}

@@ -2,29 +2,318 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from profkit.analysis.summaries.classes import busiest_readings, classify
-from profkit.analysis.summaries.consistency import checked
-from profkit.analysis.summaries.execution import stalls, summarize_execution, summarize_stalls
-from profkit.analysis.summaries.gpu_arithmetic import summarize_arithmetic
-from profkit.analysis.summaries.gpu_cost import summarize_cost
-from profkit.analysis.summaries.gpu_kernels import summarize_kernels, summarize_wholes
+from profkit.analysis.metrics import metric
+from profkit.analysis.metrics.formula import consistency_checks
+from profkit.analysis.summaries.bottlenecks import busiest_readings, classify_bottlenecks
+from profkit.analysis.summaries.gpu_kernels import (
+    longest_stalls,
+    summarize_execution,
+    summarize_kernels,
+    summarize_occupancy,
+    summarize_ranges,
+    summarize_stalls,
+)
 from profkit.analysis.summaries.gpu_memory import (
     summarize_access,
+    summarize_arithmetic,
     summarize_gpu_bandwidth,
     summarize_gpu_cache,
 )
-from profkit.analysis.summaries.gpu_time import CONCERN as GPU
-from profkit.analysis.summaries.gpu_time import TRACE_METRICS, summarize_gpu, trace_readings, without_timeline
-from profkit.analysis.summaries.gpu_unknown import summarize_unknown
-from profkit.analysis.summaries.kernel_roofline import kernel_roofline
-from profkit.analysis.summaries.kernels import KernelRow, kernel_rows, range_rows
-from profkit.analysis.summaries.occupancy import summarize_occupancy
-from profkit.analysis.summaries.pick import absent, merged
-from profkit.analysis.summaries.tables import remarks
-from profkit.core.types import RUN, Reading, RunDocument, Summary
+from profkit.analysis.summaries.gpu_time import (
+    NO_TIMELINE,
+    TRACE_FIX,
+    TRACE_METRICS,
+    lacks_timeline,
+    summarize_gpu,
+    trace_readings,
+)
+from profkit.analysis.summaries.kernels import (
+    KernelColumn,
+    KernelRow,
+    kernel_rows,
+    kernel_table,
+    metric_column,
+    range_rows,
+)
+from profkit.analysis.summaries.readings import absence_notes, absent_reading, merge_readings
+from profkit.analysis.summaries.roofline_points import kernel_roofline
+from profkit.core.formatting import figures, plural, quantity
+from profkit.core.types import RUN, Reading, RunDocument, Scope, Source, Summary
+
+_MARK = "contradicts itself: "  # what a note of this room can be told by
+
+
+def check_consistency(document: RunDocument) -> RunDocument:
+    """The document with its kernels' readings doubted where they contradict each other, and notes that say so.
+
+    Checked is within one kernel and one artifact: comparing reports is another matter. Doing it twice changes nothing.
+    """
+    doubts: dict[tuple[Scope, str | None], dict[str, str]] = {}
+    broken: dict[str, list[str]] = {}
+    counts = _kernel_counts(document)
+    for (scope, artifact, tool), readings in _readings_by_kernel(document.readings).items():
+        # What another artifact counted again is of another execution, so counters come in only where there is one.
+        values = {**counts.get(scope, {}), **{r.metric: r.value for r in readings if r.value is not None}}
+        for check in consistency_checks(tool):
+            sides = check.sides(values)
+            if sides is None:
+                continue
+            left, right = _side_text(sides[0]), _side_text(sides[1])
+            why = f"{check.says} do not agree ({left} {_relation_text(check.relation)} {right})"
+            found = doubts.setdefault((scope, artifact), {})
+            for name in check.doubts:
+                found.setdefault(name, why)
+            broken.setdefault(check.says, []).append(scope.name or "?")
+
+    def now(reading: Reading) -> Reading:
+        if reading.scope.kind != "kernel" or reading.value is None:
+            return reading
+        doubt = doubts.get((reading.scope, reading.source.artifact), {}).get(reading.metric)
+        return reading if reading.doubt == doubt else replace(reading, doubt=doubt)
+
+    readings_now = tuple(now(reading) for reading in document.readings)
+    kept = tuple(note for note in document.notes if _MARK not in note)
+    return replace(document, readings=readings_now, notes=(*kept, *_contradiction_notes(broken)))
+
+
+def _readings_by_kernel(readings: Sequence[Reading]) -> Mapping[tuple[Scope, str | None, str], list[Reading]]:
+    found: dict[tuple[Scope, str | None, str], list[Reading]] = {}
+    for reading in readings:
+        if reading.scope.kind == "kernel" and reading.source.tool != "profkit":
+            key = (reading.scope, reading.source.artifact, reading.source.tool)
+            found.setdefault(key, []).append(reading)
+    return found
+
+
+def _kernel_counts(document: RunDocument) -> Mapping[Scope, Mapping[str, float]]:
+    """The kernels' counters, where the readings of each kernel are of one artifact only."""
+    artifacts: dict[Scope, set[str | None]] = {}
+    for reading in document.readings:
+        if reading.value is not None and reading.source.tool != "profkit":
+            artifacts.setdefault(reading.scope, set()).add(reading.source.artifact)
+    found: dict[Scope, dict[str, float]] = {}
+    for counter in document.counters:
+        one = len(artifacts.get(counter.scope, ())) == 1
+        if one and counter.scope.kind == "kernel" and counter.value is not None:
+            found.setdefault(counter.scope, {})[counter.name] = counter.value
+    return found
+
+
+def _side_text(value: float) -> str:
+    return figures(value) if abs(value) < 1e6 else f"{value:.3g}"
+
+
+def _relation_text(relation: str) -> str:
+    return "against" if relation == "==" else "is more than"
+
+
+def _contradiction_notes(broken: Mapping[str, Sequence[str]]) -> list[str]:
+    return [
+        f"The report {_MARK}{says} do not agree in {plural(len(set(names)), 'kernel')} "
+        f"({', '.join(dict.fromkeys(names[:3]))}{', ...' if len(set(names)) > 3 else ''}); "
+        "these readings decide nothing"
+        for says, names in broken.items()
+    ]
+
+
+# 32 lanes of 16 bytes, the widest access there is, are 512 bytes: 16 sectors of 32. More are certainly not needed.
+MOST_NEEDED = 16.0
+# 32 lanes of 4 bytes are 4 sectors. Requests of no more than that may well be of lanes that share addresses, and bytes
+# over sectors counts those as waste: 12.5 % where a whole warp reads one float, which one sector serves.
+PLAIN = 4.0
+LOW = 80.0  # %, the target's threshold
+
+_Kernel = tuple[Scope, "str | None"]
+
+
+def weigh_coalescing(document: RunDocument) -> tuple[Reading, ...]:
+    """The document's readings, those of coalescing held against the sectors per request of the same artifact.
+
+    Where none was told, an upper bound takes its place if more sectors moved than any load can need: sectors per
+    request alone tell no more, since 8 are right for 8-byte types and twice too many for 4-byte ones. A low one that
+    was not counted against the fewest sectors that each access needs is doubted where few sectors moved per request.
+    """
+    kernels: dict[_Kernel, dict[str, float]] = {}
+    for reading in document.readings:
+        if reading.scope.kind == "kernel" and reading.value is not None and reading.doubt is None:
+            key = (reading.scope, reading.source.artifact)
+            kernels.setdefault(key, {})[reading.metric] = reading.value
+    return tuple(
+        _weigh(reading, kernels.get((reading.scope, reading.source.artifact), {}))
+        if reading.metric == "memory.coalescing" and reading.scope.kind == "kernel"
+        else reading
+        for reading in document.readings
+    )
+
+
+def _weigh(reading: Reading, told: dict[str, float]) -> Reading:
+    loads, stores = (told.get(f"memory.sectors_per_request.{way}") for way in ("load", "store"))
+    if reading.value is None and loads is not None and loads > MOST_NEEDED:
+        return Reading(
+            reading.metric,
+            100 * MOST_NEEDED / loads,
+            reading.unit,
+            "estimated",
+            reading.scope,
+            Source(
+                reading.source.tool,
+                reading.source.counter,
+                reading.source.artifact,
+                "100 * 16 / sectors per request",
+            ),
+            reason=f"at most: {figures(loads)} sectors per request of loads, and no request can need more than 16",
+        )
+    if reading.value is None or reading.value >= LOW or "memory.sectors.excess" in told:
+        return reading
+    each = max(loads or 0.0, stores or 0.0)
+    if not 0 < each <= PLAIN:
+        return reading
+    few = f"{figures(each)} sectors per request are few, and lanes that share addresses look like waste"
+    return replace(reading, doubt=f"{few}; source counters tell (--depth full)")
+
+
+ON_DEVICE = ("trace", "counters", "explain")
+
+
+def summarize_cost(document: RunDocument, rows: Sequence[KernelRow]) -> Summary | None:
+    """Replay passes as planned and as they were, and the wall time of what was measured; None for neither."""
+    planned = _planned_replays(document)
+    counted = {row.scope: number for row in rows if (number := _measured_replays(document, row)) is not None}
+
+    def expected(row: KernelRow) -> str | None:
+        return str(planned[row.scope]) if row.scope in planned else None
+
+    def measured(row: KernelRow) -> str | None:
+        return f"{counted[row.scope]:.0f}"
+
+    shown = [row for row in rows if row.scope in counted]
+    columns = (
+        KernelColumn("planned", expected),
+        KernelColumn("replay passes", measured),
+        metric_column("replayed for", "time.replayed"),
+    )
+    table = kernel_table("Replays", shown, columns)
+    told = []
+    if counted:
+        total = sum(counted.values())
+        told.append(
+            f"{plural(len(counted), 'launch configuration')} counted in"
+            f" {plural(round(total), 'replay pass', 'replay passes')}"
+        )
+    spent = [p for p in document.passes if p.name in ON_DEVICE and p.state == "finished"]
+    for one in spent:
+        runs = f" ({one.cost:.1f} plain runs)" if one.cost is not None else ""
+        told.append(f"{one.name} took {quantity(one.seconds, 's')}{runs}")
+    if not told:
+        return None
+    text = "; ".join(told)
+    return Summary("cost", f"{text[0].upper()}{text[1:]}.", (), (table,) if table is not None else ())
+
+
+def _planned_replays(document: RunDocument) -> dict[Scope, int]:
+    """Expected replay passes of each kernel, over all passes that were carried out."""
+    finished = {result.name for result in document.passes if result.state == "finished"}
+    found: dict[Scope, int] = {}
+    for each in document.plan.passes if document.plan is not None else ():
+        for one in each.kernels if each.name in finished else ():
+            if one.replays is not None:
+                found[one.kernel.scope] = found.get(one.kernel.scope, 0) + one.replays
+    return found
+
+
+def _measured_replays(document: RunDocument, row: KernelRow) -> float | None:
+    """How often a kernel was replayed in all: each pass that counted it has a counter of its own for that."""
+    reading = row.readings.get("replay.passes")
+    if reading is None or reading.value is None:
+        return None
+    told = [
+        counter.value
+        for counter in document.counters
+        if counter.name == reading.source.counter
+        and counter.scope == reading.scope
+        and counter.value is not None
+    ]
+    return sum(told) if told else reading.value
+
+
+NOT_COLLECTED = "not collected"  # how derive() begins where no counter of a metric is there
+COLLECT = "ncu --set full, or profkit profile --backend cuda --depth full -- COMMAND"
+# What most kernels and devices do not have, and nobody misses: no word where there is none of it.
+_RARE = ("nvlink.", "cluster.", "memory.sectors_per_request.")
+NAMED = 12  # metrics named in one line
+
+
+def summarize_unknown(document: RunDocument, rows: Sequence[KernelRow]) -> Summary | None:
+    """Unavailable readings of kernels grouped by reason, then the doubtful ones; None where there are none."""
+    grouped: dict[tuple[str, str | None], dict[str, list[str]]] = {}
+    doubts: dict[str, list[str]] = {}
+    nothing: dict[str, list[str]] = {}
+    collect = "--depth full" if document.plan is not None else COLLECT
+    counted = [row for row in rows if row.readings]
+    told = {name for row in counted for name, reading in row.readings.items() if reading.value is not None}
+    for row in counted:
+        for name, reading in row.readings.items():
+            if reading.value is None and _nothing_there(reading.reason or ""):
+                if name in told or name.startswith(_RARE):
+                    continue  # where another kernel has it, the table shows which
+                nothing.setdefault(f"{metric(name).title} ({reading.reason})", []).append(row.brief)
+            elif reading.value is None:
+                reason, fix = reading.reason or "", reading.fix
+                if _was_not_collected(reason):
+                    reason, fix = NOT_COLLECTED, fix or collect
+                grouped.setdefault((reason, fix), {}).setdefault(name, []).append(row.brief)
+            elif reading.doubt is not None:
+                doubts.setdefault(f"{metric(name).title}: {reading.doubt}", []).append(row.brief)
+    notes = [_reason_line(reason, fix, found, len(counted)) for (reason, fix), found in grouped.items()]
+    notes += [
+        f"Doubtful, {text} (in {_kernels_text(labels, len(counted))})." for text, labels in doubts.items()
+    ]
+    if nothing:
+        notes.append(f"Nothing to measure: {'; '.join(nothing)}.")
+    if not counted and rows and document.plan is None:
+        notes.append(
+            "Occupancy, bandwidth, conflicts, coalescing and what limits each kernel: a trace has times and no counters"
+            " (profkit profile --backend cuda -- COMMAND, or ncu on the same command)."
+        )
+    if document.plan is None and document.trace is not None and lacks_timeline(document.trace):
+        notes.append(f"How busy the GPU was: {NO_TIMELINE} ({TRACE_FIX}).")
+    if not notes:
+        return None
+    metrics = len({name for found in grouped.values() for name in found})
+    counts = [plural(metrics, "metric")] if metrics else []
+    counts += [plural(len(doubts), "doubtful reading")] if doubts else []
+    headline = f"{' and '.join(counts)} of the kernels." if counts else "What this report cannot tell."
+    return Summary("unknown", headline[0].upper() + headline[1:], (), (), tuple(notes))
+
+
+def _was_not_collected(reason: str) -> bool:
+    """Whether nobody asked for the counters behind it: which ones in particular is of no use to a reader."""
+    return reason.startswith((NOT_COLLECTED, "none of the events")) or reason.endswith("was not collected")
+
+
+def _nothing_there(reason: str) -> bool:
+    """Whether there simply is none of it: no branches, no shared memory, no NVLink. That leaves nothing open."""
+    return reason.startswith(
+        ("the kernel ", "the device has no ", "no load or store ", "no sample met ", "nothing was looked up")
+    )
+
+
+def _reason_line(reason: str, fix: str | None, found: dict[str, list[str]], counted: int) -> str:
+    titles = list(dict.fromkeys(metric(name).title for name in found))
+    more = f" and {len(titles) - NAMED} more" if len(titles) > NAMED else ""
+    labels = list(dict.fromkeys(label for kernels in found.values() for label in kernels))
+    where = f" (in {_kernels_text(labels, counted)})" if len(labels) < counted else ""
+    return f"{', '.join(titles[:NAMED])}{more}: {reason}{where}" + (f" ({fix})" if fix else "") + "."
+
+
+def _kernels_text(labels: Sequence[str], counted: int) -> str:
+    if len(labels) <= 2:
+        return " and ".join(labels)
+    return f"{len(labels)} of {counted} kernels"
+
 
 # What only counters tell, by the concern it belongs to: without them the run says why.
 _COUNTED = {
@@ -38,12 +327,16 @@ _COUNTED = {
 def enrich_gpu(document: RunDocument) -> RunDocument:
     """The document with what its trace and its counters imply: doubts, the roofline and the class of each kernel."""
     if document.trace is not None:
-        document = replace(document, readings=merged(document.readings, trace_readings(document.trace)))
-    document = checked(document)
+        document = replace(
+            document, readings=merge_readings(document.readings, trace_readings(document.trace))
+        )
+    document = check_consistency(document)
     fresh = [reading for row in kernel_rows(document) for reading in kernel_roofline(row)]
-    document = replace(document, readings=merged(document.readings, fresh))
-    classes = classify(document)
-    return replace(document, kernels=classes, readings=merged(document.readings, busiest_readings(classes)))
+    document = replace(document, readings=merge_readings(document.readings, fresh))
+    classes = classify_bottlenecks(document)
+    return replace(
+        document, kernels=classes, readings=merge_readings(document.readings, busiest_readings(classes))
+    )
 
 
 def summarize_gpu_run(document: RunDocument) -> list[Summary]:
@@ -56,19 +349,19 @@ def summarize_gpu_run(document: RunDocument) -> list[Summary]:
         if not is_run:
             return []
         names = [n for n in _COUNTED[concern] if not any(n in row.readings for row in rows)]
-        return [absent(document, name, "counters", RUN) for name in names]
+        return [absent_reading(document, name, "counters", RUN) for name in names]
 
     found: list[Summary | None] = [
         summarize_kernels(rows, chosen=is_run) if rows else None,
-        summarize_wholes(range_rows(document)),
-        _gpu(document, rows, is_run=is_run),
+        summarize_ranges(range_rows(document)),
+        _gpu_summary(document, rows, is_run=is_run),
         summarize_occupancy(rows, missing("occupancy")),
         summarize_gpu_bandwidth(rows, missing("bandwidth")),
         summarize_gpu_cache(rows, document.facts),
         summarize_access(rows, missing("access")),
         summarize_execution(rows, missing("execution")),
         summarize_arithmetic(rows),
-        summarize_stalls(rows) if any(stalls(row) for row in rows) else None,
+        summarize_stalls(rows) if any(longest_stalls(row) for row in rows) else None,
         summarize_unknown(document, rows),
         summarize_cost(document, rows),
     ]
@@ -77,8 +370,8 @@ def summarize_gpu_run(document: RunDocument) -> list[Summary]:
     ]
 
 
-def _gpu(document: RunDocument, rows: Sequence[KernelRow], *, is_run: bool) -> Summary | None:
-    if document.trace is not None and not without_timeline(document.trace):
+def _gpu_summary(document: RunDocument, rows: Sequence[KernelRow], *, is_run: bool) -> Summary | None:
+    if document.trace is not None and not lacks_timeline(document.trace):
         readings = [r for r in document.readings if r.metric in TRACE_METRICS and r.scope == RUN]
         return summarize_gpu(document.trace, readings, rows)
     if document.trace is not None and (document.trace.transfers or document.trace.api):
@@ -87,6 +380,6 @@ def _gpu(document: RunDocument, rows: Sequence[KernelRow], *, is_run: bool) -> S
         )  # sums of nsys stats: copies and calls, and no timeline
     if not is_run:
         return None
-    readings = [absent(document, name, "trace", RUN) for name in ("gpu.utilization", "time.gpu")]
+    readings = [absent_reading(document, name, "trace", RUN) for name in ("gpu.utilization", "time.gpu")]
     headline = f"Where the GPU's time goes is not known: {readings[0].reason}."
-    return Summary(GPU, headline, tuple(readings), (), remarks(readings))
+    return Summary("gpu", headline, tuple(readings), (), absence_notes(readings))

@@ -1,12 +1,18 @@
-"""Memory of a GPU, kernel by kernel: bandwidth of each level, cache hits, and how well accesses are shaped."""
+"""Memory and arithmetic of each kernel: bandwidth, cache hits, access patterns, FLOPs, pipes, roofline."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from profkit.analysis.summaries.kernel_table import Column, kernel_table, of
-from profkit.analysis.summaries.kernels import KernelRow
-from profkit.core.formatting import percent, quantity
+from profkit.analysis.summaries.kernels import KernelColumn, KernelRow, kernel_table, metric_column
+from profkit.analysis.summaries.roofline_points import (
+    TENSOR,
+    TENSOR_PEAK,
+    has_hidden_tensor_work,
+    place_kernel,
+    tensor_rate,
+)
+from profkit.core.formatting import figures, percent, quantity
 from profkit.core.types import Reading, Summary, Table
 
 # ncu's --cache-control: what it did to the caches before each replay.
@@ -19,9 +25,9 @@ _CACHES = {
 def summarize_gpu_bandwidth(rows: Sequence[KernelRow], missing: Sequence[Reading] = ()) -> Summary:
     """DRAM, L2 and L1 traffic against their peaks."""
     table = kernel_table("Bandwidth", rows, _BANDWIDTH)
-    top = _first(rows, "bandwidth.dram.share") or _first(rows, "bandwidth.dram")
+    top = _first_with(rows, "bandwidth.dram.share") or _first_with(rows, "bandwidth.dram")
     if top is None:
-        headline = f"DRAM bandwidth is not known: {_reason(missing)}."
+        headline = f"DRAM bandwidth is not known: {_first_reason(missing)}."
     else:
         rate, share, peak = (
             top.value(name) for name in ("bandwidth.dram", "bandwidth.dram.share", "bandwidth.dram.peak")
@@ -33,14 +39,14 @@ def summarize_gpu_bandwidth(rows: Sequence[KernelRow], missing: Sequence[Reading
             f"moves {quantity(rate, 'B/s')} to and from DRAM" if rate is not None else "uses DRAM at",
             f"{percent(share)} %{whole}" if share is not None else "",
         ]
-        headline = f"{_named(top)} {', '.join(part for part in parts if part)}."
-    return _summary("bandwidth", headline, missing, table)
+        headline = f"{_kernel_and_share(top)} {', '.join(part for part in parts if part)}."
+    return _table_summary("bandwidth", headline, missing, table)
 
 
 def summarize_gpu_cache(rows: Sequence[KernelRow], facts: Mapping[str, str]) -> Summary:
     """What L1 and L2 did not hold, and in which state the caches were."""
     table = kernel_table("Caches: share of the sectors that miss", rows, _CACHE)
-    top = _first(rows, "cache.l2.miss_rate") or _first(rows, "cache.l1.miss_rate")
+    top = _first_with(rows, "cache.l2.miss_rate") or _first_with(rows, "cache.l1.miss_rate")
     if top is None:
         headline = "How well the caches serve was not counted."
     else:
@@ -49,50 +55,50 @@ def summarize_gpu_cache(rows: Sequence[KernelRow], facts: Mapping[str, str]) -> 
             for name, metric in (("L1", "cache.l1.miss_rate"), ("L2", "cache.l2.miss_rate"))
             if (value := top.value(metric)) is not None
         ]
-        headline = f"Of the sectors that {_named(top)} asks for, {' and '.join(told)}."
+        headline = f"Of the sectors that {_kernel_and_share(top)} asks for, {' and '.join(told)}."
     state = _CACHES.get(facts.get("cache control", ""))
-    return _summary("cache", headline, (), table, (state,) if state and table else ())
+    return _table_summary("cache", headline, (), table, (state,) if state and table else ())
 
 
 def summarize_access(rows: Sequence[KernelRow], missing: Sequence[Reading] = ()) -> Summary:
     """Coalescing of global memory, bank conflicts of shared memory, spills."""
     table = kernel_table("Memory access", rows, _ACCESS)
     told = []
-    poor = _worst(rows, "memory.coalescing", lowest=True)
+    poor = _worst_kernel(rows, "memory.coalescing", lowest=True)
     if poor is not None:
         told.append(
             f"{percent(poor.value('memory.coalescing') or 0.0)} % of the sectors that {poor.brief} moves were asked"
             " for"
         )
-    banked = _worst(rows, "shared.bank_conflicts")
+    banked = _worst_kernel(rows, "shared.bank_conflicts")
     if banked is not None:
         count = banked.value("shared.bank_conflicts") or 0.0
         told.append(
             f"{quantity(count, 'count')} bank conflicts in {banked.brief}" if count else "no bank conflicts"
         )
-    spilled = _worst(rows, "memory.spill.loads")
+    spilled = _worst_kernel(rows, "memory.spill.loads")
     if spilled is not None and (spilled.value("memory.spill.loads") or 0.0) > 0:
         told.append(f"{spilled.brief} spills registers to local memory")
     text = "; ".join(told)
     headline = (
         f"{text[0].upper()}{text[1:]}."
         if text
-        else f"How accesses are shaped is not known: {_reason(missing)}."
+        else f"How accesses are shaped is not known: {_first_reason(missing)}."
     )
-    return _summary("access", headline, missing, table)
+    return _table_summary("access", headline, missing, table)
 
 
-def _summary(
+def _table_summary(
     concern: str, headline: str, missing: Sequence[Reading], table: Table | None, notes: Sequence[str] = ()
 ) -> Summary:
     return Summary(concern, headline, tuple(missing), (table,) if table is not None else (), tuple(notes))
 
 
-def _first(rows: Sequence[KernelRow], metric: str) -> KernelRow | None:
+def _first_with(rows: Sequence[KernelRow], metric: str) -> KernelRow | None:
     return next((row for row in rows if row.value(metric) is not None), None)
 
 
-def _worst(rows: Sequence[KernelRow], metric: str, *, lowest: bool = False) -> KernelRow | None:
+def _worst_kernel(rows: Sequence[KernelRow], metric: str, *, lowest: bool = False) -> KernelRow | None:
     """Of the kernels that matter (5 % of the time; all where shares are not known) the one furthest off."""
     known = [
         row for row in rows if row.value(metric) is not None and (row.share is None or row.share >= 0.05)
@@ -102,27 +108,27 @@ def _worst(rows: Sequence[KernelRow], metric: str, *, lowest: bool = False) -> K
     return (min if lowest else max)(known, key=lambda row: row.value(metric) or 0.0)
 
 
-def _named(row: KernelRow) -> str:
+def _kernel_and_share(row: KernelRow) -> str:
     return (
         f"{row.brief} ({percent(100 * row.share)} % of the GPU time)" if row.share is not None else row.brief
     )
 
 
-def _reason(missing: Sequence[Reading]) -> str:
+def _first_reason(missing: Sequence[Reading]) -> str:
     return next((r.reason for r in missing if r.reason), "no counter tells it")
 
 
-def _both(loads: str, stores: str) -> Column:
+def _spills_column(loads: str, stores: str) -> KernelColumn:
     def cell(row: KernelRow) -> str | None:
         pair = [row.value(loads), row.value(stores)]
         if pair == [None, None]:
             return None
         return "/".join(quantity(value, "count") if value is not None else "?" for value in pair)
 
-    return Column("spills ld/st", cell)
+    return KernelColumn("spills ld/st", cell)
 
 
-def _sectors(row: KernelRow) -> str | None:
+def _sectors_cell(row: KernelRow) -> str | None:
     pair = [row.value("memory.sectors_per_request.load"), row.value("memory.sectors_per_request.store")]
     if pair == [None, None]:
         return None
@@ -130,25 +136,125 @@ def _sectors(row: KernelRow) -> str | None:
 
 
 _BANDWIDTH = (
-    of("DRAM", "bandwidth.dram"),
-    of("of peak", "bandwidth.dram.share"),
-    of("read", "dram.read"),
-    of("written", "dram.written"),
-    of("L2", "bandwidth.l2"),
-    of("L2 of peak", "bandwidth.l2.share"),
-    of("L1", "bandwidth.l1"),
-    of("L1 of peak", "bandwidth.l1.share"),
-    of("memory units", "memory.throughput"),
-    of("NVLink in", "nvlink.received", rare=True),
-    of("NVLink out", "nvlink.sent", rare=True),
+    metric_column("DRAM", "bandwidth.dram"),
+    metric_column("of peak", "bandwidth.dram.share"),
+    metric_column("read", "dram.read"),
+    metric_column("written", "dram.written"),
+    metric_column("L2", "bandwidth.l2"),
+    metric_column("L2 of peak", "bandwidth.l2.share"),
+    metric_column("L1", "bandwidth.l1"),
+    metric_column("L1 of peak", "bandwidth.l1.share"),
+    metric_column("memory units", "memory.throughput"),
+    metric_column("NVLink in", "nvlink.received", rare=True),
+    metric_column("NVLink out", "nvlink.sent", rare=True),
 )
-_CACHE = (of("L1 misses", "cache.l1.miss_rate"), of("L2 misses", "cache.l2.miss_rate"))
+_CACHE = (metric_column("L1 misses", "cache.l1.miss_rate"), metric_column("L2 misses", "cache.l2.miss_rate"))
 _ACCESS = (
-    of("coalesced", "memory.coalescing"),
-    Column("sectors/request ld/st", _sectors),
-    of("excess sectors", "memory.sectors.excess"),
-    of("bank conflicts", "shared.bank_conflicts"),
-    of("exact", "shared.bank_conflicts.excess"),
-    of("of shared", "shared.bank_conflicts.share"),
-    _both("memory.spill.loads", "memory.spill.stores"),
+    metric_column("coalesced", "memory.coalescing"),
+    KernelColumn("sectors/request ld/st", _sectors_cell),
+    metric_column("excess sectors", "memory.sectors.excess"),
+    metric_column("bank conflicts", "shared.bank_conflicts"),
+    metric_column("exact", "shared.bank_conflicts.excess"),
+    metric_column("of shared", "shared.bank_conflicts.share"),
+    _spills_column("memory.spill.loads", "memory.spill.stores"),
+)
+
+
+def summarize_arithmetic(rows: Sequence[KernelRow]) -> Summary:
+    """FLOPs and pipes of each kernel, and the roofline as a table."""
+    tables = [
+        kernel_table("Arithmetic", rows, _ARITHMETIC),
+        kernel_table("Roofline", _rows_with_place(rows), _ROOFLINE),
+    ]
+    hidden = [row.brief for row in rows if has_hidden_tensor_work(row)]
+    notes = []
+    if hidden:
+        notes.append(
+            f"{', '.join(hidden[:3])}: FLOPs of the tensor cores are in no counter of this report; those shown are of"
+            " the CUDA cores."
+        )
+    if any((found := place_kernel(row)) is not None and found.estimated for row in rows):
+        notes.append(f"{TENSOR_PEAK[0].upper()}{TENSOR_PEAK[1:]}.")
+    return Summary(
+        "arithmetic", _arithmetic_headline(rows), (), tuple(t for t in tables if t is not None), tuple(notes)
+    )
+
+
+def _rows_with_place(rows: Sequence[KernelRow]) -> list[KernelRow]:
+    return [row for row in rows if place_kernel(row) is not None]
+
+
+def _arithmetic_headline(rows: Sequence[KernelRow]) -> str:
+    for row in rows:
+        tensor, found = row.value("tensor.utilization"), place_kernel(row)
+        if tensor is not None and tensor > TENSOR:
+            rate = tensor_rate(row)
+            does = f"does {quantity(rate, 'FLOP/s')} and " if rate is not None else ""
+            return f"{row.brief} {does}keeps the tensor cores busy {percent(tensor)} % of the time."
+        if found is not None:
+            over = f" at {_intensity_text(found.intensity)} FLOP/B" if found.intensity is not None else ""
+            share = percent(100 * found.rate / found.attainable)
+            return (
+                f"{row.brief} does {quantity(found.rate, 'FLOP/s')} in {found.kind}, {share} % of what the {found.roof}"
+                f" roof allows{over}."
+            )
+    if any(row.value("flops") is not None for row in rows):
+        return "No floating-point operation was executed."
+    if any(row.value("tensor.utilization") is not None for row in rows):
+        return "The tensor cores do nothing; other arithmetic was not counted."
+    return "No arithmetic was counted."
+
+
+def _rate_cell(row: KernelRow) -> str | None:
+    """All FLOP/s that were counted, CUDA and tensor cores together."""
+    told = [value for value in (row.value("flops.rate"), tensor_rate(row)) if value is not None]
+    return quantity(sum(told), "FLOP/s") if told else None
+
+
+def _intensity_text(intensity: float) -> str:
+    """Three figures; a kernel that hardly touches DRAM has millions of FLOPs for a byte."""
+    return figures(intensity) if intensity < 1e4 else quantity(intensity, "count")
+
+
+def _roofline_column(title: str, tell: str) -> KernelColumn:
+    def cell(row: KernelRow) -> str | None:
+        found = place_kernel(row)
+        if found is None:
+            return None
+        return {
+            "kind": found.kind,
+            "intensity": _intensity_text(found.intensity) if found.intensity is not None else None,
+            "ridge": figures(found.ridge),
+            "rate": quantity(found.rate, "FLOP/s"),
+            "roof": f"{found.roof} {quantity(found.attainable, 'FLOP/s')}",
+            "share": f"{percent(100 * found.rate / found.attainable)} %",
+        }[tell]
+
+    return KernelColumn(title, cell)
+
+
+_ARITHMETIC = (
+    KernelColumn("FLOP/s", _rate_cell),
+    metric_column("FP32", "flops.f32", rare=True),
+    metric_column("FP32 of peak", "flops.share.f32", rare=True),
+    metric_column("FP64", "flops.f64", rare=True),
+    metric_column("FP64 of peak", "flops.share.f64", rare=True),
+    metric_column("FP16", "flops.f16", rare=True),
+    metric_column("FP16 of peak", "flops.share.f16", rare=True),
+    metric_column("tensor", "flops.tensor", rare=True),
+    metric_column("tensor pipe", "tensor.utilization"),
+    metric_column("FP32 pipe", "pipe.fp32.utilization"),
+    metric_column("FP64 pipe", "pipe.fp64.utilization", rare=True),
+    metric_column("FP16 pipe", "pipe.fp16.utilization", rare=True),
+    metric_column("integer pipe", "pipe.alu.utilization"),
+    metric_column("load/store pipe", "pipe.lsu.utilization"),
+    metric_column("special", "pipe.xu.utilization", rare=True),
+)
+_ROOFLINE = (
+    _roofline_column("arithmetic", "kind"),
+    _roofline_column("FLOP/B", "intensity"),
+    _roofline_column("ridge at", "ridge"),
+    _roofline_column("FLOP/s", "rate"),
+    _roofline_column("roof", "roof"),
+    _roofline_column("of the roof", "share"),
 )

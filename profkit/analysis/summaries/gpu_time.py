@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from profkit.analysis.metrics import metric
-from profkit.analysis.summaries.kernels import BOUNDS, KernelRow
-from profkit.analysis.summaries.pick import unavailable
-from profkit.analysis.summaries.tables import remarks
+from profkit.analysis.summaries.cpu import is_sampled
+from profkit.analysis.summaries.kernels import BOTTLENECK_TITLES, KernelRow
+from profkit.analysis.summaries.readings import absence_notes, unavailable_reading
 from profkit.core.formatting import percent, plural, quantity, shortened
-from profkit.core.types import RUN, GpuTrace, Reading, Source, Summary, Table
+from profkit.core.types import RUN, GpuTrace, Profile, Reading, RunDocument, Source, Summary, Table
 
-CONCERN = "gpu"
 DEVICES = 4  # of which each is told; of more the least and the most
-LARGE = 0.1  # of the span: below, naming the largest part as the cause explains nothing
+LARGE_SHARE = 0.1  # of the span: below, naming the largest part as the cause explains nothing
 AHEAD = 10  # times the cost of a launch call: a kernel that starts so much later waits in a queue
 NAMED = 400  # kernels that are parts of the time by their short names: ten times what a chart names
-TOP = 6  # ranges and calls in a table: the largest are what anybody looks for
+TOP_RANGES = 6  # ranges and calls in a table: the largest are what anybody looks for
 TRACE_METRICS = (
     "gpu.utilization",
     "time.gpu",
@@ -44,7 +44,7 @@ def trace_readings(trace: GpuTrace) -> tuple[Reading, ...]:
     def told(name: str, value: float | None, formula: str, reason: str, fix: str | None = None) -> Reading:
         source = Source(trace.tool, formula=formula)
         if value is None:
-            return unavailable(name, RUN, reason, fix, source)
+            return unavailable_reading(name, RUN, reason, fix, source)
         return Reading(name, value, metric(name).unit, "measured", RUN, source)
 
     timeless = span is None and busy is None
@@ -53,15 +53,15 @@ def trace_readings(trace: GpuTrace) -> tuple[Reading, ...]:
         no_span, fix = NO_KERNEL, None
     idle = max(0.0, span - busy) if span is not None and busy is not None else None
     used = 100 * min(1.0, busy / span) if span and busy is not None else None
-    if _only_copies(trace):
+    if _has_only_copies(trace):
         used, no_span = None, NO_KERNEL  # the span is that of the copies: that they fill it says nothing
     waited = f"100 * share of the idle time in which nothing was launched ({trace.tool})"
     found = [
         told("gpu.utilization", used, "100 * union of kernels and copies / span", no_span, fix),
         told("time.gpu", sum(k.total for k in trace.kernels), "sum of all kernels' times", ""),
         told("time.gpu.idle", idle, "span - union of kernels and copies", no_span, fix),
-        told("gpu.starved", _percent(trace.starved), waited, no_span, fix),
-        *_copying(trace, told),
+        told("gpu.starved", _as_percent(trace.starved), waited, no_span, fix),
+        *_copying_readings(trace, told),
         told("launch.latency", trace.launch_latency, "median from launch call to its kernel", no_span, fix),
     ]
     if timeless:
@@ -79,7 +79,7 @@ def trace_readings(trace: GpuTrace) -> tuple[Reading, ...]:
     )
 
 
-def _copying(trace: GpuTrace, told: Callable[..., Reading]) -> list[Reading]:
+def _copying_readings(trace: GpuTrace, told: Callable[..., Reading]) -> list[Reading]:
     """The share of the span in which only copies ran; nothing where the trace does not tell it."""
     if trace.copying is None or not trace.span or not trace.kernels:
         return []
@@ -87,34 +87,34 @@ def _copying(trace: GpuTrace, told: Callable[..., Reading]) -> list[Reading]:
     return [told("gpu.copying", share, "100 * (busy - union of kernels) / span", "")]
 
 
-def _only_copies(trace: GpuTrace) -> bool:
+def _has_only_copies(trace: GpuTrace) -> bool:
     """Whether copies and memsets are all that a trace has of the device; a graph traced as a whole is more."""
     moved = sum(one.seconds for one in trace.transfers)
     return not trace.kernels and trace.busy is not None and 0 < trace.busy <= moved * 1.000001
 
 
-def without_timeline(trace: GpuTrace) -> bool:
+def lacks_timeline(trace: GpuTrace) -> bool:
     """Whether this is what a report of counters or of sums has instead of a trace: kernels one by one."""
     return trace.span is None and trace.busy is None and bool(trace.kernels)
 
 
-def _percent(share: float | None) -> float | None:
+def _as_percent(share: float | None) -> float | None:
     return 100 * share if share is not None else None
 
 
 def summarize_gpu(trace: GpuTrace, readings: Sequence[Reading], rows: Sequence[KernelRow]) -> Summary:
     """How busy the devices were and what the rest was; launches, copies, ranges, the host's calls."""
-    tables = [_timeline(trace), _transfers(trace), _ranges(trace), _calls(trace)]
+    tables = [_timeline_table(trace), _transfer_table(trace), _range_table(trace), _call_table(trace)]
     return Summary(
-        CONCERN,
-        _headline(trace, rows),
+        "gpu",
+        _gpu_headline(trace, rows),
         tuple(readings),
         tuple(table for table in tables if table.rows),
-        (*_notes(trace), *remarks(readings)),
+        (*_gpu_notes(trace), *absence_notes(readings)),
     )
 
 
-def limits(trace: GpuTrace, rows: Sequence[KernelRow]) -> list[tuple[str, float]]:
+def time_by_limit(trace: GpuTrace, rows: Sequence[KernelRow]) -> list[tuple[str, float]]:
     """What the time of the span is made of, largest first: names and shares of the span (0..1).
 
     The host where the device had nothing to do, "idle" where it waited for something else ("nothing" where the trace
@@ -126,7 +126,7 @@ def limits(trace: GpuTrace, rows: Sequence[KernelRow]) -> list[tuple[str, float]
     idle = max(0.0, trace.span - trace.busy) / trace.span
     starved = idle * (trace.starved or 0.0)
     parts = {"the host": starved, "idle" if trace.starved is not None else "nothing": idle - starved}
-    briefs = _briefs(rows)
+    briefs = _short_labels(rows)
     total = sum(row.time.total for row in rows if row.time is not None)
     copied = sum(one.seconds for one in trace.transfers)
     if total + copied > 0:
@@ -138,12 +138,12 @@ def limits(trace: GpuTrace, rows: Sequence[KernelRow]) -> list[tuple[str, float]
         for row in rows:
             if row.time is not None:
                 bound = row.bound.bound if row.bound is not None else "unknown"
-                name = BOUNDS[bound] if bound != "unknown" else briefs.get(row.label, row.label)
+                name = BOTTLENECK_TITLES[bound] if bound != "unknown" else briefs.get(row.label, row.label)
                 parts[name] = parts.get(name, 0.0) + row.time.total * busy
     return sorted(((name, part) for name, part in parts.items() if part > 0), key=lambda pair: -pair[1])
 
 
-def _briefs(rows: Sequence[KernelRow]) -> dict[str, str]:
+def _short_labels(rows: Sequence[KernelRow]) -> dict[str, str]:
     """Short names of those whose time may be told: of 10,000 kernels most are a part that nobody is shown."""
     unknown = [
         row for row in rows if row.time is not None and (row.bound is None or row.bound.bound == "unknown")
@@ -152,7 +152,7 @@ def _briefs(rows: Sequence[KernelRow]) -> dict[str, str]:
     return {row.label: row.brief for row in largest[:NAMED]}
 
 
-def _headline(trace: GpuTrace, rows: Sequence[KernelRow]) -> str:
+def _gpu_headline(trace: GpuTrace, rows: Sequence[KernelRow]) -> str:
     if trace.span is None or trace.busy is None:
         if not trace.kernels:
             return f"{NO_KERNEL[0].upper()}{NO_KERNEL[1:]}."
@@ -160,7 +160,7 @@ def _headline(trace: GpuTrace, rows: Sequence[KernelRow]) -> str:
         total = quantity(sum(kernel.total for kernel in trace.kernels), "s")
         what = "sums" if trace.transfers or trace.api else "counters"
         return f"{counted}, {total} in all; how busy the GPU was is not in a report of {what}."
-    if _only_copies(trace):
+    if _has_only_copies(trace):
         moved = quantity(sum(one.seconds for one in trace.transfers), "s")
         return f"{NO_KERNEL[0].upper()}{NO_KERNEL[1:]}, only copies and memsets: {moved} of them."
     if not trace.kernels and trace.busy == 0:
@@ -168,12 +168,12 @@ def _headline(trace: GpuTrace, rows: Sequence[KernelRow]) -> str:
     share = f"{percent(100 * min(1.0, trace.busy / trace.span))} % of {quantity(trace.span, 's')}"
     busy = f"The GPU is busy {share}"
     if trace.device_busy:
-        busy = f"The {len(trace.device_busy)} GPUs are busy {share} ({_each(trace)})"
+        busy = f"The {len(trace.device_busy)} GPUs are busy {share} ({_device_shares(trace)})"
     if not trace.kernels:
         return f"{busy}; which kernels ran is not in the trace."
-    name, part = limits(trace, rows)[0]
+    name, part = time_by_limit(trace, rows)[0]
     share = f"{percent(100 * part)} %"
-    if part < LARGE:
+    if part < LARGE_SHARE:
         return f"{busy}. Nothing stands out: the largest part of it, {name}, is {share}."
     if name == "the host":
         return f"{busy}. It is host-bound: {share} of the time nothing had been launched that it could do."
@@ -183,12 +183,12 @@ def _headline(trace: GpuTrace, rows: Sequence[KernelRow]) -> str:
         return f"{busy}. {share} of the time it does nothing; what it waits for is not in the report."
     if name == "copies":
         return f"{busy}. Copies take the largest part of it, {share}."
-    if name in BOUNDS.values():
+    if name in BOTTLENECK_TITLES.values():
         return f"{busy}. Kernels limited by {name} take the largest part of it, {share}."
     return f"{busy}. {name} takes the largest part of it, {share}."
 
 
-def _timeline(trace: GpuTrace) -> Table:
+def _timeline_table(trace: GpuTrace) -> Table:
     span, busy = trace.span, trace.busy
     rows: list[tuple[str, str]] = []
 
@@ -200,13 +200,13 @@ def _timeline(trace: GpuTrace) -> Table:
         idle = max(0.0, span - busy)
         copying = ""
         if trace.copying is not None and trace.kernels and trace.copying >= 0.001 * span:
-            copying = f"; only copying {_of(trace.copying, span)}"
+            copying = f"; only copying {_percent_of(trace.copying, span)}"
         gap = f"; longest gap {quantity(trace.largest_gap, 's')}" if trace.largest_gap is not None else ""
         add("Traced", quantity(span, "s"))
         if trace.device_busy:
-            add("Devices", f"{len(trace.device_busy)}, busy {_each(trace)}; below, their mean")
-        add("Busy", f"{quantity(busy, 's')} ({_of(busy, span)}{copying})")
-        add("Idle", f"{quantity(idle, 's')} ({_of(idle, span)}){gap}")
+            add("Devices", f"{len(trace.device_busy)}, busy {_device_shares(trace)}; below, their mean")
+        add("Busy", f"{quantity(busy, 's')} ({_percent_of(busy, span)}{copying})")
+        add("Idle", f"{quantity(idle, 's')} ({_percent_of(idle, span)}){gap}")
         if trace.starved is not None and idle > 0:
             add(
                 "Starved", f"{percent(100 * trace.starved)} % of the idle time: the host had launched nothing"
@@ -214,12 +214,12 @@ def _timeline(trace: GpuTrace) -> Table:
     total = sum(kernel.total for kernel in trace.kernels)
     launches = trace.launches or sum(kernel.launches for kernel in trace.kernels)
     if launches:
-        each = f", {_rounded(launches / trace.repeats)} in each repetition" if trace.repeats else ""
+        each = f", {_format_count(launches / trace.repeats)} in each repetition" if trace.repeats else ""
         add("Kernels", f"{plural(launches, 'launch', 'launches')} in {quantity(total, 's')}{each}")
     if span is not None and trace.repeats:
         add("A repetition", f"{quantity(span / trace.repeats, 's')} (mean, under the tracer)")
     if trace.launch_latency is not None:
-        add("Launch to start", f"{quantity(trace.launch_latency, 's')} (median){_queued(trace)}")
+        add("Launch to start", f"{quantity(trace.launch_latency, 's')} (median){_queue_text(trace)}")
     if trace.launch_call is not None:
         add("A launch call", f"{quantity(trace.launch_call, 's')} on the host (median)")
     if trace.setup_seconds:
@@ -229,12 +229,12 @@ def _timeline(trace: GpuTrace) -> Table:
     return Table("Timeline", ("what", "value"), tuple(rows))
 
 
-def _rounded(number: float) -> str:
+def _format_count(number: float) -> str:
     """Three digits, and whole where it is larger: launches are counted, not measured."""
     return f"{number:.3g}" if number < 100 else f"{number:.0f}"
 
 
-def _queued(trace: GpuTrace) -> str:
+def _queue_text(trace: GpuTrace) -> str:
     """What a long way from launch to start means: a full queue, where the device is busy meanwhile."""
     if not trace.span or trace.busy is None or trace.busy < trace.span / 2:
         return ""
@@ -243,7 +243,7 @@ def _queued(trace: GpuTrace) -> str:
     return ": the host is that far ahead, no latency"
 
 
-def _transfers(trace: GpuTrace) -> Table:
+def _transfer_table(trace: GpuTrace) -> Table:
     rows = tuple(
         (
             one.kind,
@@ -257,7 +257,7 @@ def _transfers(trace: GpuTrace) -> Table:
     return Table("Copies", ("kind", "count", "bytes", "time", "rate"), rows)
 
 
-def _ranges(trace: GpuTrace) -> Table:
+def _range_table(trace: GpuTrace) -> Table:
     several = len({one.domain for one in trace.ranges}) > 1  # a domain that all have tells nothing
     rows = tuple(
         (
@@ -267,23 +267,23 @@ def _ranges(trace: GpuTrace) -> Table:
             str(one.kernels),
             quantity(one.gpu_seconds, "s"),
         )
-        for one in sorted(trace.ranges, key=lambda one: -one.seconds)[:TOP]
+        for one in sorted(trace.ranges, key=lambda one: -one.seconds)[:TOP_RANGES]
     )
-    more = len(trace.ranges) - TOP
+    more = len(trace.ranges) - TOP_RANGES
     note = f"and {plural(more, 'further range')}" if more > 0 else None
     title = "Ranges (record_function)" if trace.tool == "torch_profiler" else "Ranges (NVTX)"
     return Table(title, ("range", "entries", "wall time", "kernels", "GPU time"), rows, note)
 
 
-def _calls(trace: GpuTrace) -> Table:
+def _call_table(trace: GpuTrace) -> Table:
     rows = tuple(
         (shortened(one.name, 40), str(one.calls), quantity(one.seconds, "s"))
-        for one in sorted(trace.api, key=lambda one: -one.seconds)[:TOP]
+        for one in sorted(trace.api, key=lambda one: -one.seconds)[:TOP_RANGES]
     )
     return Table("The host's calls", ("function", "calls", "time"), rows)
 
 
-def _notes(trace: GpuTrace) -> list[str]:
+def _gpu_notes(trace: GpuTrace) -> list[str]:
     if trace.span is None:
         return []
     notes = []
@@ -303,7 +303,7 @@ def _notes(trace: GpuTrace) -> list[str]:
     return notes
 
 
-def _each(trace: GpuTrace) -> str:
+def _device_shares(trace: GpuTrace) -> str:
     """How busy each device was: `84.9 and 80.2 %`, and of many the least and the most."""
     told = [percent(100 * min(1.0, share)) for share in trace.device_busy]
     if len(told) > DEVICES:
@@ -312,5 +312,111 @@ def _each(trace: GpuTrace) -> str:
     return f"{', '.join(told[:-1])} and {told[-1]} %"
 
 
-def _of(part: float, whole: float) -> str:
+def _percent_of(part: float, whole: float) -> str:
     return f"{percent(100 * part / whole)} %" if whole > 0 else "-"
+
+
+MOST_PARTS = 40  # parts that are named; what is smaller than these goes together
+
+# How the shares came about.
+BUSY = "(busy - only copying) / span * time of these kernels / time of all kernels"
+LIMITED = {
+    "the host": "(span - busy) / span * share of the idle time in which nothing was launched",
+    "idle": "(span - busy) / span * share of the idle time in which work was queued",
+    "nothing": "(span - busy) / span",
+    "copies": "only copying / span",
+}
+OF_KERNELS = "its time / the time of all kernels"
+
+
+@dataclass(frozen=True)
+class TimePart:
+    """A part of the whole, 0..1; `idle` where nothing was done in it."""
+
+    name: str
+    share: float
+    told: str
+    idle: bool = False
+    reading: Reading | None = None  # how its share came about
+
+
+@dataclass(frozen=True)
+class TimeBreakdown:
+    """A time and what it is made of. `seconds` is None where the parts are of samples or counts."""
+
+    title: str
+    seconds: float | None
+    parts: tuple[TimePart, ...]
+
+
+def time_breakdowns(document: RunDocument, rows: Sequence[KernelRow]) -> tuple[TimeBreakdown, ...]:
+    """The wholes that a document tells of, the widest first; empty where it tells of none."""
+    found = [_limits_breakdown(document, rows), _kernels_breakdown(document, rows)] if rows else []
+    found += [_libraries_breakdown(profile) for profile in document.profiles]
+    return tuple(whole for whole in found if whole is not None and whole.parts)
+
+
+def _limits_breakdown(document: RunDocument, rows: Sequence[KernelRow]) -> TimeBreakdown | None:
+    trace = document.trace
+    if trace is None or not trace.span:
+        return None
+    waiting = {"the host", "idle", "nothing"}
+    words = {
+        "the host": "the host had launched nothing",
+        "idle": "idle with work queued",
+        "nothing": "idle",
+        "copies": "only copies",
+    }
+    parts = tuple(
+        TimePart(
+            words.get(name, name),
+            share,
+            f"{words.get(name, name)}: {percent(100 * share)} % of {quantity(trace.span, 's')}",
+            name in waiting,
+            _share_reading(trace, share, _share_formula(trace, name)),
+        )
+        for name, share in time_by_limit(trace, rows)[:MOST_PARTS]
+    )
+    return TimeBreakdown("The GPU's time, by what limits it", trace.span, parts)
+
+
+def _share_formula(trace: GpuTrace, name: str) -> str:
+    if trace.copying is None and name not in ("the host", "idle", "nothing"):
+        return "its time / time of all kernels and copies * busy / span"
+    return LIMITED.get(name, BUSY)
+
+
+def _share_reading(trace: GpuTrace, share: float, formula: str) -> Reading:
+    """A share of the time as a reading: it leads to the tool that timed it and to how it was computed."""
+    return Reading("GPU time, share", 100 * share, "%", "measured", RUN, Source(trace.tool, formula=formula))
+
+
+def _kernels_breakdown(document: RunDocument, rows: Sequence[KernelRow]) -> TimeBreakdown | None:
+    timed = [row for row in rows if row.share]
+    total = sum(row.time.total for row in timed if row.time is not None) or None
+    trace = document.trace
+
+    def part(name: str, told: str, share: float) -> TimePart:
+        reading = _share_reading(trace, share, OF_KERNELS) if trace is not None else None
+        return TimePart(name, share, f"{told}: {percent(100 * share)} %", reading=reading)
+
+    parts = [part(row.label, row.label, row.share or 0.0) for row in timed[:MOST_PARTS]]
+    rest = sum(row.share or 0.0 for row in timed[MOST_PARTS:])
+    if rest > 0:
+        parts.append(part(f"{len(timed) - MOST_PARTS} smaller ones", "smaller ones", rest))
+    return TimeBreakdown("The kernels' time, by kernel", total, tuple(parts)) if parts else None
+
+
+def _libraries_breakdown(profile: Profile) -> TimeBreakdown | None:
+    """Samples by library, of a profile of a CPU."""
+    if not (is_sampled(profile) and profile.title.endswith(" by library")) or profile.total <= 0:
+        return None
+    spots = [spot for spot in profile.hotspots if spot.own > 0]
+    parts = [
+        TimePart(
+            spot.function, spot.own / profile.total, f"{spot.function}: {quantity(spot.own, profile.unit)}"
+        )
+        for spot in spots[:MOST_PARTS]
+    ]
+    seconds = profile.total if profile.unit == "s" else None
+    return TimeBreakdown("The CPU's time, by library", seconds, tuple(parts))

@@ -1,13 +1,16 @@
-"""The kernels of a run or report: what the trace timed and the counters counted, joined launch by configuration."""
+"""The kernels of a run or report: what the trace timed and the counters counted, joined launch by configuration.
+
+Tables with a row for each kernel: columns that no kernel has a value for are left out.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from profkit.analysis.kernel_names import labels, narrower, same_name
-from profkit.core.formatting import shortened
-from profkit.core.types import Bound, KernelClass, KernelTime, Reading, RunDocument, Scope
+from profkit.core.formatting import figures, percent, plural, quantity, shortened
+from profkit.core.types import Bound, KernelBottleneck, KernelTime, Reading, RunDocument, Scope, Table
 
 LABEL = 48  # characters of a kernel's name: those of cuBLAS and CUTLASS fit; a narrow screen shortens it once more
 # Metrics that only a device has, and only its counters tell.
@@ -24,7 +27,7 @@ OF_DEVICE = (
 BRIEF = 32  # characters of it in a sentence
 
 # What limits a kernel, as it is said in a table and in a sentence.
-BOUNDS: Mapping[Bound, str] = {
+BOTTLENECK_TITLES: Mapping[Bound, str] = {
     "dram": "DRAM",
     "l2": "L2",
     "l1": "L1",
@@ -52,7 +55,7 @@ class KernelRow:
     time: KernelTime | None
     share: float | None
     readings: Mapping[str, Reading]
-    bound: KernelClass | None
+    bound: KernelBottleneck | None
 
     @property
     def brief(self) -> str:
@@ -124,3 +127,72 @@ def _same_scopes(counted: Sequence[Scope], timed: Sequence[Scope]) -> dict[Scope
         for key, scopes in keys.items()
         if len(scopes) == 1 and len(places.get(key, ())) == 1
     }
+
+
+TOP_KERNELS = 10  # kernels in a table: more than anybody works on at once; the rest stands in run.json
+NOTHING = "-"
+
+Cell = Callable[[KernelRow], str | None]
+
+
+@dataclass(frozen=True)
+class KernelColumn:
+    """A title, and what stands below it for a kernel; None where that is not known.
+
+    A column that is not worth a table `alone` is shown only beside others; one of a `rare` metric only where some
+    kernel has more than 0 of it.
+    """
+
+    title: str
+    cell: Cell
+    alone: bool = True
+    rare: str | None = None
+
+
+def metric_column(title: str, metric: str, *, bare: bool = False, rare: bool = False) -> KernelColumn:
+    """A column with the values of one metric, `bare` without their unit, and left out where all are 0 (`rare`)."""
+
+    def cell(row: KernelRow) -> str | None:
+        reading = row.readings.get(metric)
+        if reading is None or reading.value is None:
+            return None
+        doubtful = "?" if reading.doubt else ""
+        value = reading.value
+        text = (
+            quantity(value, reading.unit)
+            if not bare
+            else f"{value:.0f}"
+            if value == int(value)
+            else figures(value)
+        )
+        return text + doubtful
+
+    return KernelColumn(title, cell, rare=metric if rare else None)
+
+
+def kernel_table(title: str, rows: Sequence[KernelRow], columns: Sequence[KernelColumn]) -> Table | None:
+    """One row for each kernel that has a value in some column; None where none has."""
+    shown = list(rows[:TOP_KERNELS])
+    cells = [[column.cell(row) for column in columns] for row in shown]
+    kept = [
+        number
+        for number, column in enumerate(columns)
+        if any(line[number] for line in cells)
+        and (column.rare is None or any(row.value(column.rare) for row in shown))
+    ]
+    body = tuple(
+        (row.label, *(line[number] or NOTHING for number in kept))
+        for row, line in zip(shown, cells, strict=True)
+        if any(line)
+    )
+    if not any(columns[number].alone for number in kept):
+        return None
+    return Table(title, ("kernel", *(columns[number].title for number in kept)), body, _rest_note(rows))
+
+
+def _rest_note(rows: Sequence[KernelRow]) -> str | None:
+    rest = rows[TOP_KERNELS:]
+    if not rest:
+        return None
+    share = sum(row.share or 0.0 for row in rest)
+    return f"and {plural(len(rest), 'further configuration')}, {percent(100 * share)} % of the GPU time"

@@ -1,29 +1,292 @@
-"""All concerns of a Metal run or report: what follows from its trace and counters, and a summary of each."""
+"""All concerns of a Metal run or report: where the GPU's time goes, encoders, shaders, and its passes as one."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from profkit.analysis.summaries.metal_chip import specified
-from profkit.analysis.summaries.metal_counted import counter_readings
-from profkit.analysis.summaries.metal_gpu import CONCERN as GPU
-from profkit.analysis.summaries.metal_gpu import summarize_metal_gpu
-from profkit.analysis.summaries.metal_limits import (
-    ARITHMETIC,
-    BANDWIDTH,
-    OCCUPANCY,
-    summarize_metal_bandwidth,
-    summarize_metal_occupancy,
+from profkit.analysis.summaries.metal_counters import (
+    BEYOND,
+    DILUTED_FORMULA,
+    FROM_CACHE,
+    OF_PEAK,
+    UNCHECKED,
+    ChipSpecification,
+    chip_specification,
+    counter_readings,
+    known_counters,
 )
-from profkit.analysis.summaries.metal_readings import trace_readings
-from profkit.analysis.summaries.metal_state import CONCERN as STATE
-from profkit.analysis.summaries.metal_state import summarize_metal_state
-from profkit.analysis.summaries.metal_told import INTERVALS
-from profkit.analysis.summaries.metal_work import summarize_encoders, summarize_shaders
-from profkit.analysis.summaries.pick import absent, best
-from profkit.analysis.summaries.tables import remarks
-from profkit.core.types import RUN, Reading, RunDocument, Summary
+from profkit.analysis.summaries.metal_readings import (
+    ENCODERS,
+    INTERVALS,
+    SHADERS,
+    explain_absence,
+    metal_trace_readings,
+    summarize_metal_state,
+    warning_notes,
+)
+from profkit.analysis.summaries.metal_time import summarize_metal_gpu
+from profkit.analysis.summaries.readings import (
+    absence_notes,
+    absent_reading,
+    best_reading,
+    metric_table,
+    share_text,
+)
+from profkit.core.formatting import figures, percent, plural, quantity, shortened
+from profkit.core.types import (
+    RUN,
+    MetalAbsent,
+    MetalTrace,
+    MetalWork,
+    Reading,
+    RunDocument,
+    Summary,
+    Table,
+)
+
+ENCODER_TABLE, SHADER_TABLE = "Encoders by GPU time", "Shaders by GPU time"
+TOP_WORK = 10  # more than anybody works on at once
+NAME = 34
+# What Instruments calls an encoder without a label.
+DEFAULT = re.compile(r"|(Compute|Render|Blit|Acceleration Structure) (Command|Encoder) \d+")
+SHADER_REASON = "the recording has no time of single shaders"
+
+
+def summarize_encoders(metal: MetalTrace) -> Summary | None:
+    """Time by encoder label, by channel where nothing has a label; None where the process had nothing on the GPU."""
+    works, columns = metal.encoders, "encoder"
+    if not works and metal.channels:
+        works, columns = metal.channels, "channel"
+    if not works:
+        return None
+    total = sum(work.seconds for work in works)
+    top = max(works, key=lambda work: work.seconds)
+    headline = (
+        f"{shortened(top.name, 48)} takes {share_text(top.seconds, total)} of {quantity(total, 's')} in"
+        f" {plural(sum(work.count for work in works), columns)}."
+    )
+    notes = []
+    if columns == "channel":
+        reason, fix = explain_absence(metal, (ENCODERS, INTERVALS), "the trace has no labels of encoders")
+        notes.append(f"Encoders are not told apart: {reason}" + (f" ({fix})" if fix else "") + ".")
+    elif all(DEFAULT.fullmatch(work.name.strip()) for work in works):
+        notes.append(
+            "These are Metal's own names: MTLCommandEncoder.label gives each encoder one that tells it."
+        )
+    return Summary("encoders", headline, (), (_work_table(ENCODER_TABLE, columns, works),), tuple(notes))
+
+
+def summarize_shaders(metal: MetalTrace) -> Summary:
+    """Time by shader; without any why, and how to get it."""
+    if not metal.shaders:
+        reason, fix = explain_absence(metal, (SHADERS,), SHADER_REASON)
+        line = f"Time by shader is not known: {reason}."
+        return Summary("shaders", line, (), (), (f"To have it: {fix}",) if fix else ())
+    total = sum(work.seconds for work in metal.shaders)
+    top = max(metal.shaders, key=lambda work: work.seconds)
+    headline = f"{shortened(top.name, 48)} takes {share_text(top.seconds, total)} of the time of all shaders."
+    return Summary("shaders", headline, (), (_work_table(SHADER_TABLE, "shader", metal.shaders),))
+
+
+def _work_table(title: str, kind: str, works: Sequence[MetalWork]) -> Table:
+    ordered = sorted(works, key=lambda work: -work.seconds)
+    total = sum(work.seconds for work in works)
+    rows = tuple(
+        (
+            shortened(work.name, NAME) or "(no label)",
+            str(work.count),
+            quantity(work.seconds, "s"),
+            share_text(work.seconds, total),
+            quantity(work.median, "s"),
+            quantity(work.longest, "s"),
+        )
+        for work in ordered[:TOP_WORK]
+    )
+    rest = ordered[TOP_WORK:]
+    part = percent(100 * sum(work.seconds for work in rest) / total) if rest and total > 0 else "0"
+    note = f"and {plural(len(rest), f'further {kind}')}, {part} % of the time" if rest else None
+    return Table(title, (kind, "count", "total", "share", "median", "longest"), rows, note)
+
+
+OCCUPANCY = ("gpu.occupancy", "gpu.occupancy.total", "gpu.occupancy.target", "gpu.limiter", "gpu.alu")
+BANDWIDTH = ("bandwidth.gpu", "bandwidth.gpu.share", "bandwidth.gpu.read", "bandwidth.gpu.write")
+ARITHMETIC = ("flops.gpu.rate", "flops.gpu.share", "arithmetic_intensity")
+WHOLE_DEVICE = (
+    "Counters speak of the whole device: what other programs did on the GPU at that time is in them."
+)
+SLC = (
+    "GPU bandwidth may be served by the system level cache: near 100 % is not certain to be memory, and the processor"
+    " shares the same memory."
+)
+DECLARED = (
+    "Estimated: what the workload declares over the time that the process had work on the GPU. It is as true as what is"
+    " declared, and knows nothing of caches."
+)
+DILUTED_NOTE = (
+    "Estimated: the recording of the counters does not tell when the process worked, so their means are taken as if all"
+    " of it fell into the time in which the GPU was active."
+)
+PERCENTAGES = (
+    "Estimated: the counters tell per cent, and not of what; they are taken to be of the bandwidth that the chip is"
+    " specified with, read and write alike."
+)
+MOST_COUNTERS = 40  # in the table: an M1 has 32, later chips 86 and more
+
+
+def summarize_metal_occupancy(metal: MetalTrace, readings: Sequence[Reading]) -> Summary:
+    """How full the GPU was, what its own manager allowed, and how near its busiest unit was to its limit."""
+    told = {r.metric: r for r in readings if r.metric in OCCUPANCY}
+    compute, whole = told["gpu.occupancy"], told["gpu.occupancy.total"]
+    shown = compute if compute.value is not None else whole
+    if shown.value is None:
+        headline = f"Threadgroup occupancy is not known: {shown.reason}."
+    else:
+        what = "compute work" if shown is compute else "work"
+        headline = f"{percent(shown.value)} % of the SIMD groups that the GPU can hold were there with {what}"
+        limit = told["gpu.limiter"].value
+        headline += f"; its top limiter is at {percent(limit)} %." if limit is not None else "."
+    table = metric_table("Occupancy and limits, while the process had work on the GPU", list(told.values()))
+    tables = [found for found in (table, _counter_table(metal)) if found is not None]
+    notes = [WHOLE_DEVICE] if metal.counters else []
+    if any(r.quality == "estimated" for r in told.values()):
+        notes.append(DILUTED_NOTE)
+    notes += warning_notes(told.values())
+    rest = [r for r in told.values() if r.value is None] if shown.value is None else []
+    return Summary("occupancy", headline, tuple(told.values()), tuple(tables), (*notes, *absence_notes(rest)))
+
+
+def _counter_table(metal: MetalTrace) -> Table | None:
+    known = known_counters(metal)
+    if not known:
+        return None
+    rows = tuple(
+        (
+            shortened(one.name, 32),
+            _number_cell(one.active, one.unit),
+            _number_cell(one.mean, one.unit),
+            _number_cell(one.most, one.unit),
+            str(one.samples),
+        )
+        for one in known[:MOST_COUNTERS]
+    )
+    rest = len(known) - MOST_COUNTERS
+    covered = [one.covered for one in known if one.covered is not None]
+    notes = [f"and {rest} further counters in run.json"] if rest > 0 else []
+    if covered:
+        least, most = percent(100 * min(covered)), percent(100 * max(covered))
+        notes.append(f"samples cover {least if least == most else f'{least} to {most}'} % of the time")
+    title = "All counters, of the whole device"
+    return Table(title, ("counter", "at work", "mean", "most", "samples"), rows, "; ".join(notes) or None)
+
+
+def _number_cell(value: float | None, unit: str) -> str:
+    return "-" if value is None else quantity(value, unit) if unit else figures(value)
+
+
+def summarize_metal_bandwidth(chip: ChipSpecification, readings: Sequence[Reading]) -> Summary:
+    """What the GPU moved against what the chip is specified with, and the arithmetic that the workload declares."""
+    told = {r.metric: r for r in readings if r.metric in (*BANDWIDTH, *ARITHMETIC)}
+    rate, part = told["bandwidth.gpu"], told["bandwidth.gpu.share"]
+    shown = [r for r in told.values() if r.value is not None]
+    table = metric_table("GPU bandwidth and arithmetic", shown, _specification_note(chip))
+    notes = [SLC] if part.value is not None else []
+    if any(r.quality == "estimated" and "declared" in (r.reason or "") for r in shown):
+        notes.append(DECLARED)
+    elif any(r.quality == "estimated" for r in (rate, part)):
+        notes += _estimate_notes(told.values(), chip)
+    notes += warning_notes(told.values())
+    missing = [r for r in (rate, part) if r.value is None]
+    return Summary(
+        "bandwidth",
+        _bandwidth_headline(rate, part, chip),
+        tuple(told.values()),
+        (table,) if table is not None else (),
+        (*notes, *absence_notes(missing)),
+    )
+
+
+def _estimate_notes(readings: Iterable[Reading], chip: ChipSpecification) -> list[str]:
+    """Why a bandwidth out of counters is an estimate."""
+    formulas = " ".join(r.source.formula or "" for r in readings if r.value is not None)
+    notes = [DILUTED_NOTE] if DILUTED_FORMULA in formulas else []
+    if OF_PEAK in formulas:
+        notes.append(PERCENTAGES)
+    if not chip.bandwidth_checked:
+        notes.append(f"Estimated: {UNCHECKED}.")
+    return notes
+
+
+def _bandwidth_headline(rate: Reading, part: Reading, chip: ChipSpecification) -> str:
+    if rate.value is None and part.value is None:
+        return f"What the GPU moves is not known: {rate.reason}."
+    how = "" if rate.quality == "measured" else " (estimated)"
+    peak = quantity(chip.bandwidth, "B/s")
+    if part.value is None:
+        return f"The GPU moves {quantity(rate.value, 'B/s')}{how}; {part.reason}."
+    if rate.value is None:
+        return f"The GPU moves {percent(part.value)} % of what it can (estimated); {rate.reason}."
+    more = f": {FROM_CACHE}" if part.value > BEYOND else ""
+    return (
+        f"The GPU moves {quantity(rate.value, 'B/s')}{how}, {percent(part.value)} % of the {peak} that the chip is"
+        f" specified with{more}."
+    )
+
+
+def _specification_note(chip: ChipSpecification) -> str | None:
+    if chip.bandwidth is None:
+        return None
+    arithmetic = f", {quantity(chip.flops, 'FLOP/s')} in float32" if chip.flops else ""
+    sure = "" if chip.bandwidth_checked and (chip.flops_checked or not chip.flops) else " (of one report)"
+    return f"specification of {chip.name}: {quantity(chip.bandwidth, 'B/s')}{arithmetic}{sure}"
+
+
+# What a recording that was not made for times may still add where that one lacks it.
+_ADDED = (
+    "shaders",
+    "performance",
+    "thermal",
+    "memory_recommended",
+    "low_power",
+    "device",
+    "devices",
+    "counter_set",
+)
+_COUNTER, _SHADER = "counter", "shader"  # in the names of the tables that tell them
+
+
+def merge_metal_traces(known: MetalTrace | None, told: MetalTrace | None) -> MetalTrace | None:
+    """What both say: `known` of an earlier pass with what only `told` has.
+
+    Times and work stay those of the earlier pass, since the later is another execution. What is absent is what neither
+    has; of the counters the pass that was made for them says why.
+    """
+    if known is None or told is None:
+        return known if told is None else told
+    counters = known.counters or told.counters
+    added = {name: getattr(told, name) for name in _ADDED if not getattr(known, name)}
+    shaders = bool(known.shaders or told.shaders)
+    return replace(known, **added, counters=counters, absent=_absent(known, told, bool(counters), shaders))
+
+
+def _absent(known: MetalTrace, told: MetalTrace, counters: bool, shaders: bool) -> tuple[MetalAbsent, ...]:
+    here = {"performance": told.performance, "thermal": told.thermal}
+    found = [word for word, value in here.items() if value]
+    kept = [
+        one
+        for one in known.absent
+        if not (
+            _COUNTER in one.what
+            or (shaders and _SHADER in one.what)
+            or any(word in one.what for word in found)
+        )
+    ]
+    if not counters:
+        of_counters = [one for one in told.absent if _COUNTER in one.what]
+        kept += of_counters or [one for one in known.absent if _COUNTER in one.what]
+    return tuple(kept)
+
 
 ELSEWHERE = (
     *OCCUPANCY,
@@ -46,28 +309,31 @@ def enrich_metal(document: RunDocument) -> RunDocument:
     metal = document.metal
     if metal is None:
         return document
-    fresh = (*trace_readings(metal, document.trace, document.moments), *counter_readings(document, metal))
+    fresh = (
+        *metal_trace_readings(metal, document.trace, document.moments),
+        *counter_readings(document, metal),
+    )
     if document.plan is not None:
-        fresh = tuple(_uncounted(document, _of_run(reading)) for reading in fresh)
+        fresh = tuple(_blame_request(document, _blame_program(reading)) for reading in fresh)
     names = {reading.metric for reading in fresh}
     kept = [r for r in document.readings if r.scope != RUN or r.metric not in names]
     return replace(document, readings=(*kept, *fresh))
 
 
-def _of_run(reading: Reading) -> Reading:
+def _blame_program(reading: Reading) -> Reading:
     """Of a run that launched the program itself no attaching is to blame for a table without rows."""
     if reading.value is None and (reading.reason or "").startswith(f"{INTERVALS} has no rows"):
         return replace(reading, reason=UNUSED, fix=USE)
     return reading
 
 
-def _uncounted(document: RunDocument, reading: Reading) -> Reading:
+def _blame_request(document: RunDocument, reading: Reading) -> Reading:
     """Of a run that was not asked to count no setting of the trace is to blame, but what was asked."""
     planned = {one.name for one in document.plan.passes} if document.plan is not None else set()
     reason = reading.reason or ""
     if reading.value is not None or "counters" in planned or not reason.startswith(NO_COUNTER_SET):
         return reading
-    left_out = absent(document, reading.metric, "counters", RUN)
+    left_out = absent_reading(document, reading.metric, "counters", RUN)
     _, _, also = reason.partition(", and ")  # that the work does not say what it moves, either
     return replace(
         reading, reason=f"{also}, and {left_out.reason}" if also else left_out.reason, fix=left_out.fix
@@ -78,35 +344,38 @@ def summarize_metal_run(document: RunDocument) -> list[Summary]:
     """The GPU first, then encoders, shaders, occupancy, bandwidth and state; of a run also why one is not known."""
     metal = document.metal
     if metal is None:
-        return _untraced(document)
-    fresh = (*trace_readings(metal, document.trace, document.moments), *counter_readings(document, metal))
-    told = [best(document.readings, reading.metric, (RUN,)) or reading for reading in fresh]
+        return _untraced_summaries(document)
+    fresh = (
+        *metal_trace_readings(metal, document.trace, document.moments),
+        *counter_readings(document, metal),
+    )
+    told = [best_reading(document.readings, reading.metric, (RUN,)) or reading for reading in fresh]
     slowed = next(r for r in told if r.metric == "gpu.slowed")
     found: list[Summary | None] = [
         summarize_metal_gpu(metal, [r for r in told if r.metric not in ELSEWHERE]),
         summarize_encoders(metal),
         summarize_shaders(metal),
         summarize_metal_occupancy(metal, told),
-        summarize_metal_bandwidth(specified(document, metal), told),
+        summarize_metal_bandwidth(chip_specification(document, metal), told),
         summarize_metal_state(metal, slowed),
     ]
     return [summary for summary in found if summary is not None]
 
 
-def _untraced(document: RunDocument) -> list[Summary]:
+def _untraced_summaries(document: RunDocument) -> list[Summary]:
     """Why nothing is known of the GPU, for a run of which that was to be expected."""
     if document.plan is None and not document.passes:
         return []
 
     def missing(concern: str, what: str, readings: Sequence[Reading]) -> Summary:
         line = f"{what} not known: {readings[0].reason}."
-        return Summary(concern, line, tuple(readings), (), remarks(readings))
+        return Summary(concern, line, tuple(readings), (), absence_notes(readings))
 
-    of_trace = [absent(document, name, "trace", RUN) for name in WITHOUT]
-    counted = [absent(document, name, "counters", RUN) for name in WITHOUT_COUNTERS]
+    of_trace = [absent_reading(document, name, "trace", RUN) for name in WITHOUT]
+    counted = [absent_reading(document, name, "counters", RUN) for name in WITHOUT_COUNTERS]
     return [
-        missing(GPU, "Where the GPU's time goes is", of_trace[:-1]),
+        missing("gpu", "Where the GPU's time goes is", of_trace[:-1]),
         missing("occupancy", "Threadgroup occupancy is", counted[:1]),
         missing("bandwidth", "What the GPU moves is", counted[1:]),
-        missing(STATE, "Whether heat or power slowed the GPU down is", of_trace[-1:]),
+        missing("state", "Whether heat or power slowed the GPU down is", of_trace[-1:]),
     ]

@@ -1,26 +1,221 @@
-"""What a Metal trace says in numbers: how busy the GPU was and for whom, its gaps, queue, command buffers, frames."""
+"""What a Metal trace says in numbers: how busy the GPU was and for whom, queue, command buffers, frames, state."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from profkit.analysis.summaries.metal_state import slowed
-from profkit.analysis.summaries.metal_told import (
-    ALLOCATED,
-    COMPLETED,
-    ENCODERS,
-    INTERVALS,
-    SHADERS,
-    STATES,
-    SUBMITTED,
-    idle_of,
-    share,
-    told,
-    window_of,
+from profkit.analysis.comparability.fingerprint import holds_down
+from profkit.analysis.metrics import metric
+from profkit.analysis.summaries.readings import absence_notes, unavailable_reading
+from profkit.core.formatting import percent, quantity
+from profkit.core.types import (
+    RUN,
+    GpuTrace,
+    MetalState,
+    MetalTrace,
+    MetalWork,
+    Moment,
+    Quality,
+    Reading,
+    Source,
+    Spread,
+    Summary,
+    Table,
 )
-from profkit.core.formatting import quantity
-from profkit.core.types import GpuTrace, MetalTrace, MetalWork, Moment, Quality, Reading, Spread
+
+TOOL = "xctrace"
+# The tables of Instruments, by the names that `xctrace export` knows.
+STATES, INTERVALS = "metal-gpu-state-intervals", "metal-gpu-intervals"
+ENCODERS, SHADERS = "metal-application-encoders-list", "metal-shader-profiler-intervals"
+SUBMITTED, COMPLETED = "metal-application-command-buffer-submissions", "metal-command-buffer-completed"
+COUNTERS, SAMPLES = "metal-gpu-counter-intervals", "gpu-counter-value"
+PERFORMANCE, THERMAL = "gpu-performance-state-intervals", "device-thermal-state-intervals"
+ALLOCATED = "metal-current-allocated-size"
+NOT_TOLD = "the trace does not tell it"
+
+
+def metal_reading(
+    metal: MetalTrace,
+    name: str,
+    value: float | None,
+    tables: tuple[str, ...],
+    formula: str,
+    *,
+    quality: Quality = "measured",
+    remark: str | None = None,
+    otherwise: str = NOT_TOLD,
+) -> Reading:
+    """The reading of `name` out of `tables`; unavailable, with the reason of the first missing table, for None.
+
+    `remark` is what must be known of a value, `otherwise` the reason where the trace gives none.
+    """
+    source = Source(TOOL, counter=", ".join(tables), formula=formula)
+    if value is None:
+        reason, fix = explain_absence(metal, tables, otherwise)
+        return unavailable_reading(name, RUN, reason, fix, source)
+    return Reading(name, value, metric(name).unit, quality, RUN, source, remark)
+
+
+def explain_absence(
+    metal: MetalTrace, tables: tuple[str, ...], otherwise: str = NOT_TOLD
+) -> tuple[str, str | None]:
+    """Why the trace has none of what these tables tell, and the way to get it."""
+    for table in tables:
+        for absent in metal.absent:
+            if absent.what == table:  # by its name: of two that are missing each has a fix of its own
+                return absent.reason.replace("the table", table, 1), absent.fix
+    return otherwise, None
+
+
+def percent_of(part: float | None, whole: float | None) -> float | None:
+    """`part` of `whole` in per cent, at most 100; None where one is not known or there is no whole."""
+    if part is None or not whole:
+        return None
+    return 100 * min(1.0, max(0.0, part) / whole)
+
+
+def window_of(metal: MetalTrace) -> float | None:
+    """The time that the process's share of the GPU is taken of, in seconds: its window, else the whole span."""
+    if metal.marked:
+        return metal.span
+    return metal.window if metal.window is not None else metal.span
+
+
+def idle_of(metal: MetalTrace) -> float | None:
+    """Seconds of the window in which the process had nothing on the GPU."""
+    window = window_of(metal)
+    if window is None or metal.process_busy is None:
+        return None
+    return max(0.0, window - metal.process_busy)
+
+
+def warning_notes(readings: Iterable[Reading]) -> list[str]:
+    """What speaks against the readings, as notes, each once."""
+    return [f"Doubtful: {doubt}." for doubt in dict.fromkeys(r.doubt for r in readings if r.doubt)]
+
+
+def missing_reading(metal: MetalTrace, name: str, why: str, fix: str | None) -> Reading:
+    """A reading that is not there for a reason of its own."""
+    return replace(metal_reading(metal, name, None, (), "", otherwise=why), fix=fix)
+
+
+LOWEST = "minimum"  # the name of the lowest performance state, lower case
+DECIDES = 10.0  # %, as of the target: what one of two tables tells is enough to say that it was slowed down
+NOTHING = "nothing slowed it down"
+NO_STATES = "the trace has no performance and thermal states"
+COOL = "the trace has no performance states, and a GPU that is cool may have been in its lowest one"
+
+
+def slowed_reading(metal: MetalTrace, moments: Sequence[Moment] = ()) -> Reading:
+    """gpu.slowed: the larger one of the shares of its lowest performance state and of thermal states but Nominal.
+
+    A GPU without work rests in its lowest state; so the time in which the process had work there counts, where the
+    trace tells it. A recording that asked for that state, low power mode, and heat or a saving mode that the system
+    tells at one of `moments`, slow it down all the time. Without performance states nobody knows that nothing slowed it
+    down: a cool GPU may have been in its lowest one.
+    """
+    causes: list[tuple[float, str]] = []
+    known = False
+    if metal.low_power:
+        causes.append((100.0, "low power mode was on"))
+    held = {reason: moment.when for moment in moments for reason in moment.slowed}
+    causes += [(100.0, f"the system told of {reason} {when}") for reason, when in held.items()]
+    if metal.induced is not None and metal.induced.strip().lower() == LOWEST:
+        known = True
+        causes.append((100.0, f"the recording asked for the performance state {metal.induced}"))
+    if metal.performance:
+        counted = all(state.busy is not None for state in metal.performance)
+        times = [(s.name, (s.busy or 0.0) if counted else s.seconds) for s in metal.performance]
+        total = sum(seconds for _, seconds in times)
+        low = sum(seconds for name, seconds in times if name.strip().lower() == LOWEST)
+        known = known or total > 0
+        if total > 0 and low > 0:
+            part = 100 * low / total
+            of = "its work" if counted else "the time"
+            causes.append(
+                (part, f"the GPU was in the performance state Minimum for {percent(part)} % of {of}")
+            )
+    if metal.thermal:
+        total = sum(state.seconds for state in metal.thermal)
+        hot = [s for s in metal.thermal if holds_down(s.name) and s.seconds > 0]
+        if total > 0 and hot:
+            part = 100 * sum(state.seconds for state in hot) / total
+            names = " and ".join(state.name for state in hot[:2])
+            causes.append((part, f"the thermal state was {names} for {percent(part)} % of the time"))
+    causes.sort(reverse=True)
+    most = causes[0][0] if causes else 0.0
+    untold = COOL if metal.thermal else NO_STATES
+    if metal.performance:
+        untold = "the trace tells no performance state of the time in which the process worked"
+    blind = (
+        "" if metal.thermal or causes else ", as far as its performance states tell: it has no thermal ones"
+    )
+    return metal_reading(
+        metal,
+        "gpu.slowed",
+        most if known or most > DECIDES else None,
+        (PERFORMANCE, THERMAL) if not metal.thermal else (PERFORMANCE,),
+        "the larger share: lowest performance state, thermal state other than Nominal",
+        remark="; ".join(text for _, text in causes) or f"{NOTHING}{blind}",
+        otherwise=untold,
+    )
+
+
+def summarize_metal_state(metal: MetalTrace, slowed: Reading) -> Summary:
+    """Performance and thermal states with how long each was held."""
+    tables = [
+        _state_table("Performance states of the GPU", metal.performance),
+        _state_table("Thermal states", metal.thermal),
+    ]
+    return Summary(
+        "state",
+        _state_headline(slowed),
+        (slowed,),
+        tuple(table for table in tables if table.rows),
+        (*_state_notes(metal), *absence_notes((slowed,))),
+    )
+
+
+def _state_headline(slowed: Reading) -> str:
+    if slowed.value is None:
+        return f"Whether heat or power slowed the GPU down is not known: {slowed.reason}."
+    if slowed.value == 0 and slowed.reason == NOTHING:
+        return "Nothing slowed the GPU down."
+    reason = slowed.reason or f"it was slowed down for {percent(slowed.value)} % of the time"
+    return f"{reason[0].upper()}{reason[1:]}."
+
+
+def _state_table(title: str, states: Sequence[MetalState]) -> Table:
+    total = sum(state.seconds for state in states)
+    columns = ("state", "time", "share", "at work")
+    rows = tuple(
+        (
+            state.name,
+            quantity(state.seconds, "s"),
+            f"{percent(percent_of(state.seconds, total) or 0.0)} %",
+            quantity(state.busy, "s"),
+        )
+        for state in states
+        if state.seconds > 0
+    )
+    if all(state.busy is None for state in states):
+        return Table(title, columns[:3], tuple(row[:3] for row in rows))
+    return Table(title, columns, rows)
+
+
+def _state_notes(metal: MetalTrace) -> list[str]:
+    notes = []
+    if metal.induced is not None and metal.induced.strip().lower() not in ("default", "minimum"):
+        notes.append(
+            f"The recording asked for the performance state {metal.induced}; it is not the everyday one."
+        )
+    if metal.performance and any(state.busy is None for state in metal.performance):
+        notes.append(
+            "A GPU without work rests in its lowest state; the trace does not tell the states of its work apart."
+        )
+    return notes
+
 
 SLACK = (
     0.05  # the two tables are told by different parts of the system; in 37 recordings of an M1 none came near
@@ -29,7 +224,7 @@ CLOCKS = 1e-4  # seconds; ends of intervals
 NOTHING_RAN = "the process had nothing on the GPU"
 
 
-def trace_readings(
+def metal_trace_readings(
     metal: MetalTrace, trace: GpuTrace | None = None, moments: Sequence[Moment] = ()
 ) -> tuple[Reading, ...]:
     """All readings of the time line, for the run; times in s, shares in %.
@@ -39,19 +234,19 @@ def trace_readings(
     machine around the timing pass.
     """
     return (
-        *_doubted(metal, [*_busy(metal, trace), longest(metal)]),
-        *_queue(metal),
-        *_frames(metal),
-        slowed(metal, moments),
-        *_memory(metal),
+        *_add_warnings(metal, [*_busy_readings(metal, trace), longest_work_reading(metal)]),
+        *_queue_readings(metal),
+        *_frame_readings(metal),
+        slowed_reading(metal, moments),
+        *_memory_readings(metal),
     )
 
 
-def _busy(metal: MetalTrace, trace: GpuTrace | None) -> list[Reading]:
+def _busy_readings(metal: MetalTrace, trace: GpuTrace | None) -> list[Reading]:
     window, busy, idle = window_of(metal), metal.process_busy, idle_of(metal)
     waiting = metal.blocked if metal.blocked is not None else metal.others
     most = None if busy is None or waiting is None else busy + waiting
-    starved = share(metal.unsubmitted, idle)
+    starved = percent_of(metal.unsubmitted, idle)
     if starved is None and trace is not None and trace.starved is not None and idle:
         starved = 100 * trace.starved
     total = sum(work.seconds for work in metal.encoders) if metal.encoders else None
@@ -59,38 +254,38 @@ def _busy(metal: MetalTrace, trace: GpuTrace | None) -> list[Reading]:
     where = "region" if metal.marked else "window of the process"
     nothing = NOTHING_RAN if busy == 0 else "the process's own intervals are not in the trace"
     found = [
-        told(
+        metal_reading(
             metal,
             "gpu.utilization",
-            share(busy, window),
+            percent_of(busy, window),
             tables,
             f"100 * union of the process / {where}",
             otherwise=nothing,
         ),
-        told(
+        metal_reading(
             metal,
             "gpu.utilization.device",
-            share(metal.device_busy, metal.span),
-            *_of_device(metal),
+            percent_of(metal.device_busy, metal.span),
+            *_device_source(metal),
         ),
-        told(
+        metal_reading(
             metal,
             "gpu.utilization.alone",
-            share(most, window),
+            percent_of(most, window),
             tables,
             "100 * (union of the process + time in which others had the GPU instead) / window",
         ),
-        told(
+        metal_reading(
             metal,
             "gpu.others",
-            share(metal.others, metal.span),
+            percent_of(metal.others, metal.span),
             tables,
             "100 * others alone on the GPU / span",
         ),
-        told(metal, "gpu.window", window, tables, where),
-        told(metal, "time.gpu", total, (ENCODERS, INTERVALS), "sum of all encoders' times"),
-        told(metal, "time.gpu.idle", idle, tables, "window - union of the process"),
-        told(
+        metal_reading(metal, "gpu.window", window, tables, where),
+        metal_reading(metal, "time.gpu", total, (ENCODERS, INTERVALS), "sum of all encoders' times"),
+        metal_reading(metal, "time.gpu.idle", idle, tables, "window - union of the process"),
+        metal_reading(
             metal,
             "gpu.starved",
             starved,
@@ -98,21 +293,25 @@ def _busy(metal: MetalTrace, trace: GpuTrace | None) -> list[Reading]:
             "100 * idle time in which the host had submitted nothing / idle time",
             otherwise="the GPU did not idle" if idle == 0 else "the submissions are not in the trace",
         ),
-        told(metal, "gpu.gap", metal.longest_gap, tables, "longest time without an interval of the process"),
+        metal_reading(
+            metal, "gpu.gap", metal.longest_gap, tables, "longest time without an interval of the process"
+        ),
     ]
     if metal.marked:
-        found.append(told(metal, "gpu.entries", float(metal.entries), tables, "entries of the marked region"))
+        found.append(
+            metal_reading(metal, "gpu.entries", float(metal.entries), tables, "entries of the marked region")
+        )
     return found
 
 
-def _of_device(metal: MetalTrace) -> tuple[tuple[str, ...], str]:
+def _device_source(metal: MetalTrace) -> tuple[tuple[str, ...], str]:
     """What the device's own time was taken from: where its states are not told, from everybody's intervals."""
     if metal.device_busy is not None and any(one.what == STATES for one in metal.absent):
         return (INTERVALS,), "100 * union of the intervals of all processes / span"
     return (STATES,), "100 * union of Active / span"
 
 
-def _doubted(metal: MetalTrace, readings: list[Reading]) -> list[Reading]:
+def _add_warnings(metal: MetalTrace, readings: list[Reading]) -> list[Reading]:
     """The readings, with what contradicts them: a process cannot work for longer than its device is active.
 
     Where it is a guess whose work counts, nothing that is said of it is said of the program that was profiled; nor of
@@ -138,7 +337,7 @@ def _doubted(metal: MetalTrace, readings: list[Reading]) -> list[Reading]:
     return [replace(r, doubt=doubt) if r.metric in names and r.value is not None else r for r in readings]
 
 
-def _queue(metal: MetalTrace) -> list[Reading]:
+def _queue_readings(metal: MetalTrace) -> list[Reading]:
     buffers, latency, done = metal.command_buffers, metal.latency, metal.completion
     submitted, intervals = (SUBMITTED, COMPLETED), (INTERVALS,)
     # Where no completion is told each counts until it ended on the GPU, which is 0.1 ms or so earlier.
@@ -146,14 +345,14 @@ def _queue(metal: MetalTrace) -> list[Reading]:
     quality: Quality = "measured" if whole else "estimated"
     remark = None if whole else "until the end on the GPU: completions are not in the trace"
     return [
-        told(
+        metal_reading(
             metal,
             "queue.latency",
-            _median(latency),
+            _spread_median(latency),
             intervals,
             "median of the begin on the GPU - the submission",
         ),
-        told(
+        metal_reading(
             metal,
             "queue.depth",
             metal.queue_depth,
@@ -162,7 +361,7 @@ def _queue(metal: MetalTrace) -> list[Reading]:
             quality=quality,
             remark=remark,
         ),
-        told(
+        metal_reading(
             metal,
             "queue.most",
             float(metal.queue_most) if metal.queue_most is not None else None,
@@ -171,29 +370,37 @@ def _queue(metal: MetalTrace) -> list[Reading]:
             quality=quality,
             remark=remark,
         ),
-        told(
+        metal_reading(
             metal,
             "buffer.count",
             float(buffers.count) if buffers is not None else None,
             intervals,
             "command buffers of the process",
         ),
-        told(
-            metal, "buffer.time", _median(buffers), intervals, "median of the union of each one's intervals"
+        metal_reading(
+            metal,
+            "buffer.time",
+            _spread_median(buffers),
+            intervals,
+            "median of the union of each one's intervals",
         ),
-        told(metal, "buffer.completion", _median(done), submitted, "median of completion - submission"),
+        metal_reading(
+            metal, "buffer.completion", _spread_median(done), submitted, "median of completion - submission"
+        ),
     ]
 
 
-def _median(spread: Spread | None) -> float | None:
+def _spread_median(spread: Spread | None) -> float | None:
     return spread.median if spread is not None and spread.count else None
 
 
-def _frames(metal: MetalTrace) -> list[Reading]:
+def _frame_readings(metal: MetalTrace) -> list[Reading]:
     """Only where there are frames: compute work has none, and nobody misses them."""
     if metal.frames is None or not metal.frames.count:
         return []
-    return [told(metal, "frame.time", metal.frames.median, (INTERVALS,), "median from frame to frame")]
+    return [
+        metal_reading(metal, "frame.time", metal.frames.median, (INTERVALS,), "median from frame to frame")
+    ]
 
 
 def top_work(metal: MetalTrace) -> tuple[MetalWork, float] | None:
@@ -206,12 +413,12 @@ def top_work(metal: MetalTrace) -> tuple[MetalWork, float] | None:
     return top, top.seconds / total
 
 
-def longest(metal: MetalTrace) -> Reading:
+def longest_work_reading(metal: MetalTrace) -> Reading:
     """gpu.longest: the share of the GPU time in one shader (or encoder); which one stands in its remark."""
     top = top_work(metal)
     table = SHADERS if metal.shaders else ENCODERS
     name = f"{top[0].kind} {top[0].name}" if top is not None else None
-    return told(
+    return metal_reading(
         metal,
         "gpu.longest",
         100 * top[1] if top is not None else None,
@@ -222,15 +429,17 @@ def longest(metal: MetalTrace) -> Reading:
     )
 
 
-def _memory(metal: MetalTrace) -> list[Reading]:
+def _memory_readings(metal: MetalTrace) -> list[Reading]:
     found = []
     if metal.memory_peak is not None or any(one.what == ALLOCATED for one in metal.absent):
         peak = float(metal.memory_peak) if metal.memory_peak is not None else None
-        found.append(told(metal, "memory.device_peak", peak, (ALLOCATED,), "largest size allocated by Metal"))
+        found.append(
+            metal_reading(metal, "memory.device_peak", peak, (ALLOCATED,), "largest size allocated by Metal")
+        )
     if metal.memory_recommended is not None:
         most = float(metal.memory_recommended)
         found.append(
-            told(
+            metal_reading(
                 metal, "memory.device_recommended", most, ("metal-gpu-info",), "recommendedMaxWorkingSetSize"
             )
         )

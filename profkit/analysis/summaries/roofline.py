@@ -1,4 +1,8 @@
-"""The roofline: how much of what this machine can do the workload does, and under which roof it stands.
+"""What one iteration does and takes, and the peaks of this machine that it is held against.
+
+Bandwidth: how much goes to memory and back, against what this machine was measured to move.
+
+The roofline: how much of what this machine can do the workload does, and under which roof it stands.
 
 After Williams, Waterman and Patterson, CACM 52 (2009) 65: attainable FLOP/s = min(peak arithmetic, arithmetic
 intensity * peak bandwidth). The peaks are measured on this machine, never looked up.
@@ -7,22 +11,210 @@ intensity * peak bandwidth). The peaks are measured on this machine, never looke
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
 
-from profkit.analysis.summaries.pick import TOOL, derived
-from profkit.analysis.summaries.tables import metric_table, remarks
-from profkit.analysis.summaries.work import (
-    BEYOND,
-    BEYOND_WHOLE,
-    BUSY_PEAK,
-    NARROW,
-    Roofs,
-    Work,
-    doubted,
-    roof,
-    traffic_doubts,
+from profkit.analysis.metrics import metric
+from profkit.analysis.summaries.readings import (
+    TOOL,
+    absence_notes,
+    best_reading,
+    derive_reading,
+    find_reading,
+    main_scopes,
+    metric_table,
+    unavailable_reading,
 )
+from profkit.analysis.summaries.time import scope_of
 from profkit.core.formatting import figures, percent, quantity
-from profkit.core.types import Peaks, Reading, Source, Summary, Table
+from profkit.core.types import RUN, Peaks, Reading, RunDocument, Scope, Source, Summary, Table
+
+CeilingKind = Literal["memory", "compute"]
+
+# A workload on one thread never keeps more than 100 % of one core busy; a tenth is left for helper threads.
+ONE_THREAD = 110.0
+
+
+# Peaks are the best of some runs and known to a few per cent; a share beyond this is a doubt about what it is made of.
+BEYOND = 105.0
+BEYOND_WHOLE = "more than the whole cannot be"
+BUSY_PEAK = "the peak was measured while the machine was busy: measure again when it is quiet"
+STREAMING = (
+    "simulated traffic is too high where stores stream past the caches (memcpy and np.copyto of large arrays),"
+    " since each simulated write reads its line first"
+)
+NARROW = "the arithmetic is narrower than the float32 of the peak (float16, bfloat16, int8)"
+
+
+def flag_implausible(share: Reading, *causes: str) -> Reading:
+    """A share of a peak; well above 100 % it is no fact but an estimate, and what may be the cause stands with it."""
+    if share.value is None or share.value <= BEYOND:
+        return share
+    reason = f"{BEYOND_WHOLE}: {', or '.join(causes)}"
+    return replace(share, quality="estimated", reason=reason)
+
+
+def traffic_warnings(dram: Reading) -> tuple[str, ...]:
+    """Why a rate to memory may come out above the peak: by how the traffic was come by."""
+    return (STREAMING, BUSY_PEAK) if dram.quality != "measured" else (BUSY_PEAK,)
+
+
+@dataclass(frozen=True)
+class Work:
+    """What one iteration does and takes, each as a reading that may be unavailable.
+
+    `seconds` is the median time; `dram` (B) and `flops` (FLOP) are per iteration; `busy` is CPU time over
+    wall time in %, None where unknown.
+    """
+
+    scope: Scope
+    seconds: Reading
+    dram: Reading
+    flops: Reading
+    declared_flops: float | None = None
+    declared_bytes: float | None = None
+    busy: float | None = None
+
+
+@dataclass(frozen=True)
+class Ceilings:
+    """The two peaks that a workload of that many threads is held against. Units as in Peaks."""
+
+    bandwidth: Reading
+    flops: Reading
+    threads: int
+    why: str
+
+
+def choose_ceilings(peaks: Peaks | None, busy: float | None, scope: Scope) -> Ceilings:
+    """The peaks for as many threads as the workload kept busy; those of all where that is not known.
+
+    `busy` is CPU time over wall time in per cent: 100 is one core all the time.
+    """
+    one = busy is not None and busy <= ONE_THREAD
+    threads = 1 if one or peaks is None else peaks.threads
+    known = f"{busy / 100:.1f} cores kept busy" if busy is not None else "how many it used is not known"
+    why = f"one thread ({known})" if one else f"all {threads} threads ({known})"
+
+    def told(name: str, value: float | None) -> Reading:
+        unit = metric(name).unit
+        if peaks is None or value is None:
+            return unavailable_reading(name, scope, "the peaks of this machine were not measured")
+        return Reading(name, value, unit, "measured", scope, Source(TOOL, formula=peaks.method))
+
+    if peaks is None:
+        return Ceilings(told("bandwidth.dram", None), told("flops.rate", None), threads, why)
+    bandwidth, flops = peaks.bandwidth_one, peaks.flops_f32_one
+    if (
+        not one
+    ):  # on a busy machine all threads may have measured less than one, which was reached all the same
+        bandwidth = max((p for p in (bandwidth, peaks.bandwidth_all) if p is not None), default=None)
+        flops = max((p for p in (flops, peaks.flops_f32_all) if p is not None), default=None)
+    return Ceilings(told("bandwidth.dram", bandwidth), told("flops.rate", flops), threads, why)
+
+
+def lower_ceiling(intensity: Reading | None, limit: Ceilings) -> CeilingKind | None:
+    """Which roof is lower at this intensity; None where intensity or a peak is unknown."""
+    bandwidth, flops = limit.bandwidth.value, limit.flops.value
+    if intensity is None or intensity.value is None or not bandwidth or flops is None:
+        return None
+    return "memory" if intensity.value < flops / bandwidth else "compute"
+
+
+def work_of(document: RunDocument) -> tuple[Work, Ceilings]:
+    """What one iteration of the first timing does and takes, and the peaks that it is held against.
+
+    Counts are per iteration already: who counted a region divided by its iterations.
+    """
+    timing = document.timings[0] if document.timings else None
+    scope = scope_of(timing) if timing is not None else main_scopes(document)[0]
+    busy = best_reading(document.readings, "cpu.utilization", main_scopes(document))
+    work = Work(
+        scope,
+        find_reading(document, "time.median", "timing"),
+        _count_of_one_region(document, find_reading(document, "dram.bytes")),
+        _count_of_one_region(document, find_reading(document, "flops")),
+        timing.flops if timing is not None else None,
+        timing.bytes if timing is not None else None,
+        busy.value if busy is not None else None,
+    )
+    return work, choose_ceilings(document.peaks, work.busy, scope)
+
+
+def _count_of_one_region(document: RunDocument, count: Reading) -> Reading:
+    """A count that may be held against the first timing: one over several regions belongs to none of them."""
+    names = dict.fromkeys(timing.name for timing in document.timings if timing.kind != "process")
+    if count.value is None or count.scope != RUN or len(names) < 2:
+        return count
+    reason = f"it was counted over several regions together ({', '.join(names)}), and the time is of one"
+    return unavailable_reading(
+        count.metric, count.scope, reason, "mark the one region that counts", count.source
+    )
+
+
+def bandwidth_readings(work: Work, limit: Ceilings) -> tuple[Reading, ...]:
+    """bandwidth.dram, its share of the peak, and what the declared bytes make of it."""
+    scope = work.scope
+    dram = derive_reading(
+        "bandwidth.dram",
+        (work.dram, work.seconds),
+        lambda b, s: b / s,
+        "dram.bytes per iteration / time.median",
+        scope,
+    )
+    share = derive_reading(
+        "bandwidth.dram.share",
+        (dram, limit.bandwidth),
+        lambda rate, peak: 100 * rate / peak,
+        f"100 * bandwidth.dram / measured peak ({limit.threads} threads)",
+        scope,
+    )
+    found = [dram, flag_implausible(share, *traffic_warnings(work.dram))]
+    if work.declared_bytes is not None:
+        found.append(
+            derive_reading(
+                "bandwidth.declared",
+                (work.seconds,),
+                lambda s: (work.declared_bytes or 0.0) / s,
+                "bytes that the workload declares / time.median",
+                scope,
+            )
+        )
+    return tuple(found)
+
+
+def summarize_bandwidth(readings: Sequence[Reading], limit: Ceilings, dram: Reading) -> Summary:
+    """How much goes to memory and back, against what this machine was measured to move."""
+    told = {r.metric: r for r in readings}
+    rate, share = told["bandwidth.dram"], told["bandwidth.dram.share"]
+    rows = [dram, *readings] if dram.metric not in told else list(readings)
+    if rate.value is None and dram.value is not None:
+        headline = (
+            f"{quantity(dram.value, 'B')} to and from memory ({dram.quality}); in which time is not known."
+        )
+    elif rate.value is None:
+        headline = f"Traffic to memory is not known: {rate.reason}."
+    elif share.value is None:
+        headline = (
+            f"{quantity(rate.value, 'B/s')} to and from memory ({rate.quality}); the peak is not known."
+        )
+    elif share.value > BEYOND:
+        headline = (
+            f"{quantity(rate.value, 'B/s')} to and from memory ({rate.quality}) would be {percent(share.value)} %"
+            f" of the {quantity(limit.bandwidth.value, 'B/s')} that this machine was measured to reach:"
+            f" {share.reason or BEYOND_WHOLE}."
+        )
+    else:
+        headline = (
+            f"{quantity(rate.value, 'B/s')} to and from memory, {percent(share.value)} % of the"
+            f" {quantity(limit.bandwidth.value, 'B/s')} that this machine reaches ({rate.quality})."
+        )
+    table = metric_table("Memory traffic", rows)
+    notes = (f"Held against the measured peak of {limit.why}.",) if limit.bandwidth.value is not None else ()
+    return Summary(
+        "bandwidth", headline, tuple(readings), (table,) if table else (), (*notes, *absence_notes(rows))
+    )
+
 
 # Above half of a roof the roof is what limits; below, something else does (latency, overhead, dependencies).
 NEAR_ROOF = 50.0
@@ -30,7 +222,7 @@ NEAR_ROOF = 50.0
 FLOPS_APART = 0.10
 
 
-def roofline_readings(work: Work, limit: Roofs) -> tuple[Reading, ...]:
+def roofline_readings(work: Work, limit: Ceilings) -> tuple[Reading, ...]:
     """arithmetic_intensity, flops.rate and its share, roofline.attainable and roofline.share.
 
     FLOPs are the counted ones; where there are none, those that the workload declares (then said).
@@ -46,7 +238,7 @@ def roofline_readings(work: Work, limit: Roofs) -> tuple[Reading, ...]:
             Source(TOOL, "flops", formula="as the workload declares them"),
             "as the workload declares them",
         )
-    intensity = derived(
+    intensity = derive_reading(
         "arithmetic_intensity",
         (flops, work.dram),
         lambda f, b: f / b,
@@ -54,7 +246,7 @@ def roofline_readings(work: Work, limit: Roofs) -> tuple[Reading, ...]:
         scope,
         reason=flops.reason,
     )
-    rate = derived(
+    rate = derive_reading(
         "flops.rate",
         (flops, work.seconds),
         lambda f, s: f / s,
@@ -62,42 +254,46 @@ def roofline_readings(work: Work, limit: Roofs) -> tuple[Reading, ...]:
         scope,
         reason=flops.reason,
     )
-    attainable = derived(
+    attainable = derive_reading(
         "roofline.attainable",
         (intensity, limit.bandwidth, limit.flops),
         lambda i, bandwidth, peak: min(peak, i * bandwidth),
         f"min(peak FLOP/s, arithmetic_intensity * peak B/s), {limit.threads} threads",
         scope,
     )
-    of_peak = derived(
+    of_peak = derive_reading(
         "flops.share",
         (rate, limit.flops),
         lambda r, peak: 100 * r / peak,
         f"100 * flops.rate / measured float32 peak ({limit.threads} threads)",
         scope,
     )
-    of_roof = derived(
+    of_roof = derive_reading(
         "roofline.share",
         (rate, attainable),
         lambda r, a: 100 * r / a,
         "100 * flops.rate / roofline.attainable",
         scope,
     )
-    causes = traffic_doubts(work.dram) if roof(intensity, limit) == "memory" else (BUSY_PEAK, NARROW)
+    causes = (
+        traffic_warnings(work.dram) if lower_ceiling(intensity, limit) == "memory" else (BUSY_PEAK, NARROW)
+    )
     return (
         intensity,
         rate,
-        doubted(of_peak, BUSY_PEAK, NARROW),
+        flag_implausible(of_peak, BUSY_PEAK, NARROW),
         attainable,
-        doubted(of_roof, *causes),
+        flag_implausible(of_roof, *causes),
     )
 
 
-def summarize_roofline(readings: Sequence[Reading], limit: Roofs, peaks: Peaks | None, work: Work) -> Summary:
+def summarize_roofline(
+    readings: Sequence[Reading], limit: Ceilings, peaks: Peaks | None, work: Work
+) -> Summary:
     """The position under the roofline, with the roofs of one thread and of all of them."""
     told = {r.metric: r for r in readings}
     rate, share, over = told["flops.rate"], told["roofline.share"], told["arithmetic_intensity"]
-    under = roof(over, limit)
+    under = lower_ceiling(over, limit)
     if share.value is not None and under is not None:
         limits = "memory" if under == "memory" else "arithmetic"
         near = (
@@ -113,7 +309,7 @@ def summarize_roofline(readings: Sequence[Reading], limit: Roofs, peaks: Peaks |
         )
     else:
         headline = f"The position under the roofline is not known: {share.reason}."
-    tables = [t for t in (metric_table("Roofline", readings), _roofs_table(peaks)) if t is not None]
+    tables = [t for t in (metric_table("Roofline", readings), _ceiling_table(peaks)) if t is not None]
     notes = [f"Held against {limit.why}."] if share.value is not None else []
     if any(r.quality == "estimated" for r in readings) and work.dram.quality == "simulated":
         notes.append("Estimated: bytes and FLOPs are simulated on one core, the time is measured.")
@@ -123,10 +319,10 @@ def summarize_roofline(readings: Sequence[Reading], limit: Roofs, peaks: Peaks |
             f"Counted {quantity(counted, 'FLOP')} per iteration, declared {quantity(declared, 'FLOP')}:"
             " the workload does other work than it says, or not all of it was counted."
         )
-    return Summary("roofline", headline, tuple(readings), tuple(tables), (*notes, *remarks(readings)))
+    return Summary("roofline", headline, tuple(readings), tuple(tables), (*notes, *absence_notes(readings)))
 
 
-def _roofs_table(peaks: Peaks | None) -> Table | None:
+def _ceiling_table(peaks: Peaks | None) -> Table | None:
     if peaks is None:
         return None
     rows = (

@@ -1,22 +1,137 @@
-"""The roofline as plain data: the roofs of this machine or device, and what stands under them."""
+"""Where a kernel stands under the roofline: the arithmetic that it does most of against its own peak and that of DRAM.
+
+After Williams, Waterman and Patterson, CACM 52 (2009) 65, one roof for each precision as in NVIDIA's roofline charts.
+The peaks are those of ncu's own counters: what the units of this device can do at the clock that was measured.
+
+The roofline as plain data: the roofs of this machine or device, and what stands under them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from profkit.analysis.summaries.compose import work_of
-from profkit.analysis.summaries.kernel_roofline import PRECISIONS, Place, hidden_tensor, place
-from profkit.analysis.summaries.kernels import BOUNDS, KernelRow
-from profkit.analysis.summaries.pick import best, main_scopes
+from profkit.analysis.summaries.kernels import BOTTLENECK_TITLES, KernelRow
+from profkit.analysis.summaries.readings import best_reading, derive_reading, main_scopes
+from profkit.analysis.summaries.roofline import work_of
 from profkit.core.formatting import percent, quantity
 from profkit.core.types import RUN, Reading, RunDocument, Source
 
-MOST = 12  # points that are told apart on a screen; kernels are in the order of their time
+# A kernel whose tensor cores work more than this is about them. Below it a stray instruction (a sum by a matrix unit)
+# changes nothing.
+TENSOR = 1.0  # %
+# Where their FLOPs were counted as 0, types may be missing from the count (integers, TF32, FP8), or something else than
+# arithmetic keeps the pipe: FP32 kernels on an H200 read up to 3 %.
+TENSOR_UNCOUNTED = 10.0  # %
+# Compilers also load constants by half-precision instructions: so little of the peak is no arithmetic.
+CONSTANTS = 0.01
+TENSOR_PEAK = (
+    "the peak of the tensor cores is estimated: their rate over the share of cycles in which they worked"
+)
+PRECISIONS = {"f32": "FP32", "f64": "FP64", "f16": "FP16"}
 
 
 @dataclass(frozen=True)
-class Roof:
+class RooflinePlace:
+    """One kernel under the roofline of one kind of arithmetic. Rates in FLOP/s, bandwidths in bytes/s."""
+
+    kind: str  # "FP32", "tensor"
+    rate: float
+    peak: float
+    bandwidth: float
+    peak_bandwidth: float
+    estimated: bool = False
+
+    @property
+    def intensity(self) -> float | None:
+        """FLOP per byte of DRAM traffic; None where there is no traffic."""
+        return self.rate / self.bandwidth if self.bandwidth > 0 else None
+
+    @property
+    def ridge(self) -> float:
+        """The intensity at which both roofs are as high."""
+        return self.peak / self.peak_bandwidth
+
+    @property
+    def attainable(self) -> float:
+        """The lower roof at this intensity."""
+        return self.peak if self.intensity is None else min(self.peak, self.intensity * self.peak_bandwidth)
+
+    @property
+    def roof(self) -> str:
+        """Which roof that is."""
+        return "memory" if self.attainable < self.peak else "compute"
+
+
+def has_hidden_tensor_work(row: KernelRow) -> bool:
+    """Whether tensor cores do arithmetic that no counter of this report tells."""
+    used, counted = row.value("tensor.utilization") or 0.0, row.value("flops.tensor")
+    return used > TENSOR if counted is None else used > TENSOR_UNCOUNTED and counted == 0
+
+
+def tensor_rate(row: KernelRow) -> float | None:
+    """FLOP/s of the tensor cores, where their FLOPs were counted."""
+    flops, seconds = row.value("flops.tensor"), row.value("time.kernel")
+    return flops / seconds if flops and seconds else None
+
+
+def place_kernel(row: KernelRow) -> RooflinePlace | None:
+    """The kernel under the roof of the arithmetic that it does most of; None where that or a peak is not known."""
+    bandwidth, peak_bandwidth = row.value("bandwidth.dram"), row.value("bandwidth.dram.peak")
+    if bandwidth is None or not peak_bandwidth or has_hidden_tensor_work(row):
+        return None
+    used = row.value("tensor.utilization") or 0.0
+    if used > TENSOR and (rate := tensor_rate(row)) is not None:
+        return RooflinePlace("tensor", rate, 100 * rate / used, bandwidth, peak_bandwidth, estimated=True)
+    rates = {kind: row.value(f"flops.rate.{kind}") or 0.0 for kind in PRECISIONS}
+    if rates["f16"] < CONSTANTS * (row.value("flops.peak.f16") or 0.0):
+        rates["f16"] = 0.0
+    kind = max(rates, key=lambda kind: rates[kind])
+    peak = row.value(f"flops.peak.{kind}")
+    if not rates[kind] or not peak:
+        return None
+    return RooflinePlace(PRECISIONS[kind], rates[kind], peak, bandwidth, peak_bandwidth)
+
+
+def kernel_roofline(row: KernelRow) -> tuple[Reading, ...]:
+    """roofline.attainable (FLOP/s) and roofline.share (%) of a kernel; nothing where its place is not known."""
+    found = place_kernel(row)
+    if found is None:
+        return ()
+    traffic = [row.readings["bandwidth.dram"], row.readings["bandwidth.dram.peak"]]
+    if found.estimated:
+        inputs = [row.readings[name] for name in ("flops.tensor", "time.kernel", "tensor.utilization")]
+        rate, peak = "flops.tensor / time.kernel", "100 * flops.tensor / time.kernel / tensor.utilization"
+    else:
+        kind = next(key for key, word in PRECISIONS.items() if word == found.kind)
+        rate, peak = f"flops.rate.{kind}", f"flops.peak.{kind}"
+        inputs = [row.readings[rate], row.readings[peak]]
+    told = {
+        "roofline.attainable": (
+            found.attainable,
+            f"min({peak}, {rate} / bandwidth.dram * bandwidth.dram.peak)",
+        ),
+        "roofline.share": (100 * found.rate / found.attainable, f"100 * {rate} / roofline.attainable"),
+    }
+    return tuple(
+        derive_reading(
+            name,
+            [*inputs, *traffic],
+            lambda *_, value=value: value,
+            formula,
+            traffic[0].scope,
+            quality="estimated" if found.estimated else None,
+            reason=TENSOR_PEAK if found.estimated else None,
+        )
+        for name, (value, formula) in told.items()
+    )
+
+
+MOST_POINTS = 12  # points that are told apart on a screen; kernels are in the order of their time
+
+
+@dataclass(frozen=True)
+class RooflineCeiling:
     """One limit: bytes/s of a memory (a slope), or FLOP/s of a kind of arithmetic (a level)."""
 
     name: str
@@ -30,7 +145,7 @@ class Roof:
 
 
 @dataclass(frozen=True)
-class Spot:
+class RooflinePoint:
     """Something that does arithmetic: `intensity` in FLOP/B, `rate` in FLOP/s, `share` of the time (0..1) or None.
 
     `quality` is None where all of it was measured; `bound` says what limits it, `told` everything in one sentence.
@@ -48,7 +163,7 @@ class Spot:
 
 
 @dataclass(frozen=True)
-class LeftOut:
+class KernelsLeftOut:
     """Kernels that have no place for one reason: how many, their share of the time (0..1), the one with most first."""
 
     reason: str
@@ -61,37 +176,37 @@ class LeftOut:
 class Roofline:
     """Roofs and spots; `left_out` are the kernels whose place is not known, by the reason."""
 
-    roofs: tuple[Roof, ...]
-    spots: tuple[Spot, ...]
-    left_out: tuple[LeftOut, ...] = ()
+    roofs: tuple[RooflineCeiling, ...]
+    spots: tuple[RooflinePoint, ...]
+    left_out: tuple[KernelsLeftOut, ...] = ()
     further: int = 0  # spots known and not listed
 
 
 def roofline_of(document: RunDocument, rows: Sequence[KernelRow]) -> Roofline | None:
     """What can be drawn of a document and its kernels; None where there is no point with a roof above it."""
-    found = _of_device(rows) if document.backend == "cuda" else _of_processor(document)
+    found = _device_roofline(rows) if document.backend == "cuda" else _processor_roofline(document)
     return found if found is not None and found.spots else None
 
 
-def _of_device(rows: Sequence[KernelRow]) -> Roofline:
-    placed = [(row, here) for row in rows if (here := place(row)) is not None]
+def _device_roofline(rows: Sequence[KernelRow]) -> Roofline:
+    placed = [(row, here) for row in rows if (here := place_kernel(row)) is not None]
     known = [(row, here) for row, here in placed if here.intensity and here.rate > 0]
     there = {row.scope for row, _ in known}
     return Roofline(
-        _device_roofs(rows, [here for _, here in known]),
-        tuple(_kernel(row, here) for row, here in known[:MOST]),
-        left_out([row for row in rows if row.scope not in there]),
-        max(0, len(known) - MOST),
+        _device_ceilings(rows, [here for _, here in known]),
+        tuple(_kernel_point(row, here) for row, here in known[:MOST_POINTS]),
+        kernels_left_out([row for row in rows if row.scope not in there]),
+        max(0, len(known) - MOST_POINTS),
     )
 
 
-def left_out(rows: Sequence[KernelRow]) -> tuple[LeftOut, ...]:
+def kernels_left_out(rows: Sequence[KernelRow]) -> tuple[KernelsLeftOut, ...]:
     """Why kernels have no place, the reason that costs most time first."""
     found: dict[str, list[KernelRow]] = {}
     for row in rows:
         found.setdefault(_why_not(row), []).append(row)
     told = [
-        LeftOut(reason, len(same), sum(row.share or 0.0 for row in same), same[0].label)
+        KernelsLeftOut(reason, len(same), sum(row.share or 0.0 for row in same), same[0].label)
         for reason, same in found.items()
     ]
     return tuple(sorted(told, key=lambda one: -one.share))
@@ -102,39 +217,43 @@ def _why_not(row: KernelRow) -> str:
         return "not counted"
     if row.value("bandwidth.dram") is None or not row.value("bandwidth.dram.peak"):
         return "its memory traffic is not counted"
-    if hidden_tensor(row):
+    if has_hidden_tensor_work(row):
         return "what its tensor cores do is not counted"
-    if place(row) is None:
+    if place_kernel(row) is None:
         return "no arithmetic of it is counted"
     return "it does no arithmetic, or no memory traffic"
 
 
-def _device_roofs(rows: Sequence[KernelRow], places: Sequence[Place]) -> tuple[Roof, ...]:
+def _device_ceilings(
+    rows: Sequence[KernelRow], places: Sequence[RooflinePlace]
+) -> tuple[RooflineCeiling, ...]:
     """The highest that any kernel's own peak came to: they follow the clock, which moves a little."""
     used = {here.kind for here in places}
     found = []
-    if (top := _highest(rows, "bandwidth.dram.peak")) is not None:
-        found.append(Roof("DRAM", top.value or 0.0, "memory", reading=top))
+    if (top := _highest_reading(rows, "bandwidth.dram.peak")) is not None:
+        found.append(RooflineCeiling("DRAM", top.value or 0.0, "memory", reading=top))
     tensor = [here.peak for here in places if here.kind == "tensor"]
     if tensor:
-        found.append(Roof("tensor", max(tensor), "compute", estimated=True))
+        found.append(RooflineCeiling("tensor", max(tensor), "compute", estimated=True))
     for key, name in PRECISIONS.items():
-        top = _highest(rows, f"flops.peak.{key}")
+        top = _highest_reading(rows, f"flops.peak.{key}")
         if top is not None and (name in used or key == "f32"):
-            found.append(Roof(name, top.value or 0.0, "compute", main=name in used, reading=top))
+            found.append(RooflineCeiling(name, top.value or 0.0, "compute", main=name in used, reading=top))
     return tuple(found)
 
 
-def _highest(rows: Sequence[KernelRow], metric: str) -> Reading | None:
+def _highest_reading(rows: Sequence[KernelRow], metric: str) -> Reading | None:
     """The reading with the largest value above zero."""
     known = [row.readings[metric] for row in rows if row.value(metric)]
     return max(known, key=lambda reading: reading.value or 0.0, default=None)
 
 
-def _kernel(row: KernelRow, here: Place) -> Spot:
-    bound = BOUNDS[row.bound.bound] if row.bound is not None and row.bound.bound != "unknown" else None
-    told = _sentence(row.brief, here.intensity or 0.0, here.rate, here.attainable, here.kind, row.share)
-    return Spot(
+def _kernel_point(row: KernelRow, here: RooflinePlace) -> RooflinePoint:
+    bound = (
+        BOTTLENECK_TITLES[row.bound.bound] if row.bound is not None and row.bound.bound != "unknown" else None
+    )
+    told = _point_text(row.brief, here.intensity or 0.0, here.rate, here.attainable, here.kind, row.share)
+    return RooflinePoint(
         row.label,
         here.intensity or 0.0,
         here.rate,
@@ -143,22 +262,22 @@ def _kernel(row: KernelRow, here: Place) -> Spot:
         "estimated" if here.estimated else None,
         bound,
         f"{told}; limited by {bound}" if bound else told,
-        row.readings.get("roofline.share") or _rate(row, here),
+        row.readings.get("roofline.share") or _rate_reading(row, here),
     )
 
 
-def _rate(row: KernelRow, here: Place) -> Reading | None:
+def _rate_reading(row: KernelRow, here: RooflinePlace) -> Reading | None:
     key = next((key for key, word in PRECISIONS.items() if word == here.kind), None)
     return row.readings.get(f"flops.rate.{key}" if key is not None else "flops.tensor")
 
 
-def _of_processor(document: RunDocument) -> Roofline | None:
+def _processor_roofline(document: RunDocument) -> Roofline | None:
     peaks = document.peaks
     if peaks is None:
         return None
     scopes = main_scopes(document)
     names = ("arithmetic_intensity", "flops.rate", "roofline.attainable")
-    intensity, rate, attainable = (best(document.readings, name, scopes) for name in names)
+    intensity, rate, attainable = (best_reading(document.readings, name, scopes) for name in names)
     if not _above_zero(intensity) or not _above_zero(rate):
         return None
     assert intensity is not None
@@ -175,12 +294,14 @@ def _of_processor(document: RunDocument) -> Roofline | None:
                 unit = "B/s" if kind == "memory" else "FLOP/s"
                 made = Source("profkit", formula=peaks.method)
                 told = Reading(f"{words}, peak", peak, unit, "measured", RUN, made)
-                roofs.append(Roof(words, peak, kind, main=threads == limit.threads, reading=told))
+                roofs.append(RooflineCeiling(words, peak, kind, main=threads == limit.threads, reading=told))
     label = scopes[0].name or document.name
     most = attainable.value if attainable is not None else None
-    words = _sentence(label, intensity.value or 0.0, rate.value or 0.0, most, "float32", None)
+    words = _point_text(label, intensity.value or 0.0, rate.value or 0.0, most, "float32", None)
     quality = rate.quality if rate.quality != "measured" else None
-    spot = Spot(label, intensity.value or 0.0, rate.value or 0.0, 1.0, "float32", quality, None, words, rate)
+    spot = RooflinePoint(
+        label, intensity.value or 0.0, rate.value or 0.0, 1.0, "float32", quality, None, words, rate
+    )
     return Roofline(tuple(roofs), (spot,))
 
 
@@ -188,7 +309,7 @@ def _above_zero(reading: Reading | None) -> bool:
     return reading is not None and reading.value is not None and reading.value > 0
 
 
-def _sentence(
+def _point_text(
     name: str, intensity: float, rate: float, attainable: float | None, kind: str, share: float | None
 ) -> str:
     part = f" ({percent(100 * share)} % of the time)" if share is not None else ""

@@ -1,17 +1,131 @@
-"""Time: how long one iteration takes, how well that is known, and how much it varies."""
+"""Time: how long one iteration takes, how well that is known, and how its samples are distributed."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil, log10
 
-from profkit.analysis.summaries.device_time import device_notes, device_words
-from profkit.analysis.summaries.pick import TOOL, unavailable
-from profkit.analysis.summaries.tables import metric_table, remarks
+from profkit.analysis.summaries.readings import TOOL, absence_notes, metric_table, unavailable_reading
 from profkit.core import statistics
-from profkit.core.formatting import percent, plural, quantity
-from profkit.core.types import RUN, Moment, Reading, Scope, Source, Summary, Table, Timing
+from profkit.core.formatting import figures, percent, plural, quantity
+from profkit.core.types import RUN, Moment, Reading, SampleSet, Scope, Source, Summary, Table, Timing
 
-CONCERN = "time"
+# Device and host alone nearer to each other than this share neither side clearly, and the wall clock's own noise.
+SIDES_APART = 0.1
+WALL_APART = 1.05  # wall over device clock; below it they say the same
+MPS = "mps-synchronized"
+FIRST_APART = 2.0  # times a later iteration: below it the first is no news
+CLOCKS_APART = 0.02  # largest over smallest SM clock - 1; cards step in 15 MHz, about 1 %
+
+
+def device_text(timing: Timing) -> str:
+    """` on the device, with a cold cache` behind the headline; nothing where no device was timed."""
+    sets = _on_device(timing)
+    if not sets:
+        return ""
+    cold = any(one.cache == "cold" for one in sets)
+    if any(one.clock == MPS for one in sets):
+        return f" (GPU waited for{', with cold caches' if cold else ''})"
+    return f" (CUDA events{' with a cold L2' if cold else ''})"
+
+
+def device_notes(timing: Timing) -> list[str]:
+    """What must be known of a device's times to believe and compare them, one sentence each."""
+    sets = _on_device(timing)
+    if not sets:
+        return []
+    name = timing.name
+    notes = [
+        *_first_iteration_notes(name, sets),
+        *_host_and_device_notes(name, sets),
+        *_cache_notes(name, sets),
+    ]
+    batched = list(dict.fromkeys(one.batching for one in sets if one.batching))
+    if batched:
+        notes.append(f"{name}: launches amortised: {'; '.join(batched)}.")
+    notes += _clock_notes(name, sets)
+    return [*notes, *dict.fromkeys(f"{name}: {remark}" for one in sets for remark in one.remarks)]
+
+
+def _on_device(timing: Timing) -> list[SampleSet]:
+    return [one for one in timing.processes if one.clock == "cuda-events" or one.cache is not None]
+
+
+def _median_known(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return statistics.median(known) if known else None
+
+
+def _host_and_device_notes(name: str, sets: Sequence[SampleSet]) -> list[str]:
+    device = _median_known([one.device_seconds for one in sets])
+    host = _median_known([one.host_seconds for one in sets])
+    if device is not None and host is not None:
+        alone = f"the device alone takes {quantity(device, 's')}, the host alone {quantity(host, 's')}"
+        if host > device * (1 + SIDES_APART):
+            return [f"{name}: host-bound: {alone} to launch it."]
+        if device > host * (1 + SIDES_APART):
+            return [f"{name}: {alone} to launch it, and hides behind it."]
+        return [f"{name}: {alone} to launch it: both decide."]
+    ratio = _median_known([one.wall_ratio for one in sets])
+    if ratio is not None and ratio > WALL_APART:
+        return [
+            f"{name}: by the wall clock an iteration takes {figures(ratio)} times as long: the host adds it."
+        ]
+    return []
+
+
+def _first_iteration_notes(name: str, sets: Sequence[SampleSet]) -> list[str]:
+    """What compiling for these shapes adds to the first iteration, where that is worth a word."""
+    both = [(one.warmup[0], statistics.median(one.seconds)) for one in sets if one.warmup and one.seconds]
+    if not both or any(one.clock != MPS for one in sets):
+        return []
+    first, later = _median_known([first for first, _ in both]), _median_known([later for _, later in both])
+    if first is None or later is None or first < FIRST_APART * later:
+        return []
+    return [
+        f"{name}: the first iteration took {quantity(first, 's')}, in which Metal and MPSGraph compile for these"
+        " shapes; no sample has that in it."
+    ]
+
+
+def _cache_notes(name: str, sets: Sequence[SampleSet]) -> list[str]:
+    states = {one.cache for one in sets if one.cache is not None}
+    if any(one.clock == MPS for one in sets):
+        if states == {"cold"}:
+            return [f"{name}: more than the GPU's caches hold was written before each iteration (cold)."]
+        return [f"{name}: the GPU's caches were left as they were (warm)."]
+    if states == {"cold"}:
+        return [f"{name}: the L2 was flushed before each iteration (cold)."]
+    if states == {"warm"}:
+        return [f"{name}: the L2 was left as it was (warm); --cold flushes it before each."]
+    return []
+
+
+def _clock_notes(name: str, sets: Sequence[SampleSet]) -> list[str]:
+    notes = []
+    clocks = [clock for one in sets for clock in one.clocks]
+    if clocks:
+        low, high = min(clocks), max(clocks)
+        apart = f"between {quantity(low, 'Hz')} and {quantity(high, 'Hz')}"
+        steady = high <= low * (1 + CLOCKS_APART)
+        notes.append(
+            f"{name}: SM clock {quantity(statistics.median(clocks), 'Hz')}{'' if steady else ', ' + apart}."
+        )
+    reasons = ", ".join(dict.fromkeys(reason for one in sets for reason in one.throttle_reasons))
+    thrown, kept = sum(one.throttled for one in sets), sum(len(one.seconds) for one in sets)
+    if thrown:
+        share = percent(100 * thrown / (thrown + kept))
+        why = f" ({reasons})" if reasons else ""
+        notes.append(
+            f"{name}: {plural(thrown, 'sample')} of {thrown + kept} ({share} %) thrown away: the device slowed itself"
+            f" down{why}."
+        )
+    elif reasons:
+        notes.append(f"{name}: the device slowed itself down all the time ({reasons}).")
+    return notes
+
+
 APART = 2.0  # %; processes further apart than this get a word: twice what is asked of the median by default
 TAIL = 1.25  # p95 over the median; a quarter is far beyond the noise of a quiet machine
 FOR_P95, FOR_P99 = 20, 100  # samples; with fewer the percentile is the slowest sample under another name
@@ -32,7 +146,7 @@ def time_readings(timing: Timing) -> tuple[Reading, ...]:
     samples = [s for process in timing.processes for s in process.seconds]
     centre = statistics.combine([process.seconds for process in timing.processes])
     if centre is None or centre.median <= 0:
-        return (unavailable("time.median", scope, "the timing pass took no sample"),)
+        return (unavailable_reading("time.median", scope, "the timing pass took no sample"),)
     median = centre.median
 
     def told(name: str, value: float, unit: str, formula: str) -> Reading:
@@ -43,7 +157,7 @@ def time_readings(timing: Timing) -> tuple[Reading, ...]:
         told("time.mean", sum(samples) / len(samples), "s", "mean of all samples"),
         told("time.minimum", min(samples), "s", "smallest sample"),
         told("time.maximum", max(samples), "s", "largest sample"),
-        _interval(timing, scope, centre, len(samples)),
+        _interval_reading(timing, scope, centre, len(samples)),
     ]
     if len(samples) > 1:
         width = statistics.percentile(samples, 75) - statistics.percentile(samples, 25)
@@ -69,11 +183,11 @@ def time_readings(timing: Timing) -> tuple[Reading, ...]:
     return tuple(found)
 
 
-def _interval(timing: Timing, scope: Scope, centre: statistics.Centre, count: int) -> Reading:
+def _interval_reading(timing: Timing, scope: Scope, centre: statistics.Centre, count: int) -> Reading:
     if centre.low is None or centre.high is None:
         few = f"{plural(count, 'sample')} in {plural(len(timing.processes), 'process', 'processes')}"
         reason = f"{few} give no 95 % interval of the median"
-        return unavailable("time.interval", scope, reason, "--budget SECONDS, for more samples")
+        return unavailable_reading("time.interval", scope, reason, "--budget SECONDS, for more samples")
     half = 100 * (centre.high - centre.low) / 2 / centre.median
     source = Source(TOOL, "seconds", formula="100 * half the 95 % interval of the median / median")
     return Reading("time.interval", half, "%", "measured", scope, source)
@@ -91,24 +205,27 @@ def summarize_time(
         table = metric_table("Times in the report", others)
         told = " The report tells other times." if table else ""
         return Summary(
-            CONCERN,
+            "time",
             f"No iteration was timed.{told}",
             tuple(others),
             (table,) if table else (),
-            remarks(others),
+            absence_notes(others),
         )
     per = [time_readings(timing) for timing in timings]
     pairs = list(zip(timings, per, strict=True))
     return Summary(
-        CONCERN,
-        _headline(timings[0], per[0]),
+        "time",
+        _time_headline(timings[0], per[0]),
         tuple(reading for readings in per for reading in readings),
-        tuple(table for timing, readings in pairs if (table := _table(timing, readings)) is not None),
-        (*(note for timing, readings in pairs for note in _notes(timing, readings)), *_held_down(moments)),
+        tuple(table for timing, readings in pairs if (table := _time_table(timing, readings)) is not None),
+        (
+            *(note for timing, readings in pairs for note in _time_notes(timing, readings)),
+            *_slowdown_notes(moments),
+        ),
     )
 
 
-def _held_down(moments: Sequence[Moment]) -> tuple[str, ...]:
+def _slowdown_notes(moments: Sequence[Moment]) -> tuple[str, ...]:
     """What the system said of its clocks; macOS does."""
     reasons = dict.fromkeys(reason for moment in moments for reason in moment.slowed)
     return (
@@ -116,26 +233,26 @@ def _held_down(moments: Sequence[Moment]) -> tuple[str, ...]:
     )
 
 
-def _headline(timing: Timing, readings: Sequence[Reading]) -> str:
-    median, half = _value(readings, "time.median"), _value(readings, "time.interval")
+def _time_headline(timing: Timing, readings: Sequence[Reading]) -> str:
+    median, half = _value_of(readings, "time.median"), _value_of(readings, "time.interval")
     if median is None:
         return f"{timing.name} was not timed: the timing pass took no sample."
     count = sum(len(process.seconds) for process in timing.processes)
-    spread = f" {plus_minus(half)}" if half is not None else " (how exactly is not known)"
+    spread = f" {format_half_width(half)}" if half is not None else " (how exactly is not known)"
     what = {"process": "whole process", "region": "entry"}.get(timing.kind, "iteration")
     processes = plural(len(timing.processes), "process", "processes")
     return (
-        f"{timing.name} takes {quantity(median, 's')}{spread} per {what}{device_words(timing)}:"
+        f"{timing.name} takes {quantity(median, 's')}{spread} per {what}{device_text(timing)}:"
         f" {plural(count, 'sample')} in {processes}."
     )
 
 
-def plus_minus(half: float) -> str:
+def format_half_width(half: float) -> str:
     """`±2.2 %`; beyond half of the value there is no centre to speak of."""
     return f"±{percent(half)} %" if half <= 50 else f"±{half:.0f} % (too noisy to say more)"
 
 
-def _table(timing: Timing, readings: Sequence[Reading]) -> Table | None:
+def _time_table(timing: Timing, readings: Sequence[Reading]) -> Table | None:
     """Fastest to slowest, then what is said in per cent of the median."""
     order = (
         "time.minimum",
@@ -158,9 +275,9 @@ def _table(timing: Timing, readings: Sequence[Reading]) -> Table | None:
     return metric_table(f"Time of {timing.name}", rows, note)
 
 
-def _notes(timing: Timing, readings: Sequence[Reading]) -> list[str]:
+def _time_notes(timing: Timing, readings: Sequence[Reading]) -> list[str]:
     notes: list[str] = []
-    name, asked, half = timing.name, 100 * timing.precision, _value(readings, "time.interval")
+    name, asked, half = timing.name, 100 * timing.precision, _value_of(readings, "time.interval")
     if any(not process.precise for process in timing.processes):
         notes.append(f"{name}: the time budget ended before ±{asked:g} % was reached in every process.")
     elif half is not None and half > asked:
@@ -169,14 +286,141 @@ def _notes(timing: Timing, readings: Sequence[Reading]) -> list[str]:
         )
     if any(not process.warm for process in timing.processes):
         notes.append(f"{name}: still drifting when sampling began; the median may be that of a warm-up.")
-    apart = _value(readings, "time.processes")
+    apart = _value_of(readings, "time.processes")
     if apart is not None and apart > max(APART, asked):
         notes.append(f"{name}: processes differ by {percent(apart)} %: memory layout, or a busy machine.")
-    median, tail = _value(readings, "time.median"), _value(readings, "time.p95")
+    median, tail = _value_of(readings, "time.median"), _value_of(readings, "time.p95")
     if median and tail and tail > TAIL * median:
         notes.append(f"{name}: 1 iteration in 20 takes {tail / median:.1f} times the median or more.")
-    return [*notes, *device_notes(timing), *remarks(readings)]
+    return [*notes, *device_notes(timing), *absence_notes(readings)]
 
 
-def _value(readings: Sequence[Reading], name: str) -> float | None:
+def _value_of(readings: Sequence[Reading], name: str) -> float | None:
     return next((r.value for r in readings if r.metric == name), None)
+
+
+BINS = 60  # as many as can be told apart on a narrow screen
+CALM = (2.5, 97.5)  # percentiles that are always on the axis; samples beyond them are, too,
+NEAR = 0.75  # of that range: unless they lie further out than this
+WIDE = 8.0  # times from the least to the most: beyond, a linear axis would show one bin
+COLUMNS = 240  # points of all sequences; more samples go into one column together
+FEWEST = 24  # of one process
+
+
+@dataclass(frozen=True)
+class ProcessDistribution:
+    """The samples of one process. Times in seconds; `bins` are counts from the axis' begin to its end.
+
+    `below` and `above` lie beyond these ends. `low` and `high` are the 95 % interval of the median, None where there
+    are too few samples for one. `sequence` holds (place 0..1, least, median, most) of the samples in their order, and
+    `warmup` that of those before them; `drift` is relative, 0.0 where none stands out of the noise.
+    """
+
+    number: int
+    count: int
+    median: float
+    low: float | None
+    high: float | None
+    bins: tuple[int, ...]
+    below: int
+    above: int
+    outliers: int
+    drift: float
+    sequence: tuple[tuple[float, float, float, float], ...]
+    warmup: tuple[tuple[float, float, float, float], ...]
+
+
+@dataclass(frozen=True)
+class SampleDistribution:
+    """The samples of one timing: the axis from `begin` to `end` seconds, and every process on it."""
+
+    name: str
+    begin: float
+    end: float
+    log: bool
+    median: float
+    low: float | None
+    high: float | None
+    processes: tuple[ProcessDistribution, ...]
+
+
+def distribution_of(timing: Timing, bins: int = BINS) -> SampleDistribution | None:
+    """The distribution of a timing; None where it has no sample. Counts only: nothing is smoothed."""
+    sets = [one for one in timing.processes if one.seconds]
+    centre = statistics.combine([one.seconds for one in sets])
+    if centre is None:
+        return None
+    begin, end = _axis_ends([value for one in sets for value in one.seconds])
+    log = begin > 0 and end / begin > WIDE
+    counted = [(_bin_counts(one.seconds, begin, end, bins, log=log), one) for one in sets]
+    columns = max(FEWEST, COLUMNS // len(sets))
+    processes = tuple(
+        _process_distribution(n, one, counts, columns) for n, (counts, one) in enumerate(counted, 1)
+    )
+    return SampleDistribution(timing.name, begin, end, log, centre.median, centre.low, centre.high, processes)
+
+
+def _axis_ends(values: Sequence[float]) -> tuple[float, float]:
+    """From the least to the most, or where a few lie far out, as far as all but those reach."""
+    least, most = min(values), max(values)
+    low, high = (statistics.percentile(values, percent) for percent in CALM)
+    room = NEAR * (high - low)
+    begin, end = max(least, low - room), min(most, high + room)
+    if end - begin <= 1e-9 * abs(end):
+        room = 0.01 * abs(end) or 1e-9
+        return max(0.0, begin - room), end + room
+    return begin, end
+
+
+def _bin_counts(
+    values: Sequence[float], begin: float, end: float, bins: int, *, log: bool
+) -> tuple[int, tuple[int, ...], int]:
+    """How many lie below the axis, in each of its bins, and above it."""
+    counts, below, above = [0] * bins, 0, 0
+    for value in values:
+        if value < begin:
+            below += 1
+        elif value > end:
+            above += 1
+        else:
+            counts[min(bins - 1, int(bins * _axis_place(value, begin, end, log=log)))] += 1
+    return below, tuple(counts), above
+
+
+def _process_distribution(
+    number: int, one: SampleSet, counts: tuple[int, tuple[int, ...], int], columns: int
+) -> ProcessDistribution:
+    known = statistics.interval(one.seconds)
+    return ProcessDistribution(
+        number,
+        len(one.seconds),
+        statistics.median(one.seconds),
+        known.low if known is not None else None,
+        known.high if known is not None else None,
+        counts[1],
+        counts[0],
+        counts[2],
+        len(statistics.outliers(one.seconds)),
+        statistics.drift(one.seconds),
+        sample_sequence(one.seconds, columns),
+        sample_sequence(one.warmup, columns),
+    )
+
+
+def _axis_place(value: float, begin: float, end: float, *, log: bool) -> float:
+    if log:
+        return (log10(value) - log10(begin)) / (log10(end) - log10(begin))
+    return (value - begin) / (end - begin)
+
+
+def sample_sequence(
+    values: Sequence[float], columns: int = COLUMNS
+) -> tuple[tuple[float, float, float, float], ...]:
+    """(place 0..1, least, median, most) of values in their order, as many together as give at most `columns`."""
+    each = ceil(len(values) / columns)
+    found = []
+    for start in range(0, len(values), max(1, each)):
+        group = values[start : start + each]
+        place = (start + len(group) / 2) / len(values)
+        found.append((place, min(group), statistics.median(group), max(group)))
+    return tuple(found)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from profkit.analysis.targets.target import Condition, Gain, RooflineSide
 from profkit.core.formatting import figures, percent, quantity
-from profkit.core.types import QUALITY_ORDER, RUN, KernelClass, Reading, Scope
+from profkit.core.types import QUALITY_ORDER, RUN, KernelBottleneck, Reading, Scope
 
 LIMITERS = ("registers", "shared", "warps", "blocks", "barriers")
 _NAMES = {
@@ -127,7 +127,7 @@ def _join_names(words: list[str]) -> str:
 SECTOR = 32  # bytes
 
 
-def largest_gain(gain: Gain, values: Mapping[str, float], kernel: KernelClass | None) -> float | None:
+def largest_gain(gain: Gain, values: Mapping[str, float], kernel: KernelBottleneck | None) -> float | None:
     """The bound for one kernel by its readings (metric -> value); None where it cannot be told.
 
     bandwidth: moving the same bytes at the peak takes the share p of the time, so 1 - p.
@@ -146,7 +146,7 @@ def largest_gain(gain: Gain, values: Mapping[str, float], kernel: KernelClass | 
     return None if found is None else min(1.0, max(0.0, found))
 
 
-def _gain_bound(gain: Gain, values: Mapping[str, float], kernel: KernelClass | None) -> float | None:
+def _gain_bound(gain: Gain, values: Mapping[str, float], kernel: KernelBottleneck | None) -> float | None:
     headroom = _remaining_share(kernel.nearest if kernel is not None else None)
     dram = _remaining_share(values.get("bandwidth.dram.share"))
     if gain == "bandwidth":
@@ -221,7 +221,7 @@ class TargetContext:
     roof: RooflineSide | None = None
     precision: float | None = None
     hottest: tuple[Scope, ...] = ()
-    kernel: KernelClass | None = None
+    kernel: KernelBottleneck | None = None
 
 
 def best_reading(readings: Iterable[Reading], name: str, scopes: Sequence[Scope]) -> Reading | None:
@@ -308,7 +308,7 @@ def _limiter_or_stall_holds(condition: Condition, scope: Scope, readings: Sequen
     return None if found is None else found[0] == condition.stall
 
 
-def _bottleneck_holds(condition: Condition, kernel: KernelClass | None) -> bool | None:
+def _bottleneck_holds(condition: Condition, kernel: KernelBottleneck | None) -> bool | None:
     """Whether it holds by the kernel's class; None where that is not known, or a metric has to decide."""
     if kernel is None or kernel.bound == "unknown":
         return True if condition.known else None

@@ -14,7 +14,16 @@ from profkit.analysis.targets.conditions import TargetContext, best_reading
 from profkit.analysis.targets.judge import context_of, evaluate_targets, verdict_on
 from profkit.analysis.targets.target import Target, format_threshold
 from profkit.core.formatting import percent, quantity
-from profkit.core.types import RUN, KernelClass, Reading, RunDocument, Scope, Source, Verdict, VerdictWord
+from profkit.core.types import (
+    RUN,
+    KernelBottleneck,
+    Reading,
+    RunDocument,
+    Scope,
+    Source,
+    Verdict,
+    VerdictWord,
+)
 
 # Kernels that together take less of the GPU time do not decide over a run. The plan counts what makes up 95 % of it:
 # the last 5 % has no say in any case, whichever kernels it is made of.
@@ -127,7 +136,7 @@ def _verdicts_without_kernels(document: RunDocument, targets: Sequence[Target]) 
     )
 
 
-def _shares(kernels: Sequence[KernelClass]) -> list[float]:
+def _shares(kernels: Sequence[KernelBottleneck]) -> list[float]:
     """Shares of the GPU time; where no kernel's time is known each counts alike."""
     if all(kernel.share is None for kernel in kernels):
         return [1 / len(kernels)] * len(kernels)

@@ -1,11 +1,8 @@
-"""The words of the house as frozen types: what rooms hand each other, and nothing else.
+"""The frozen types that packages hand each other.
 
 Imports nothing of profkit. Every type here is plain data: no files, no processes, no clocks.
 """
 
-from profkit.core.types.answers import Summary as Summary
-from profkit.core.types.answers import Table as Table
-from profkit.core.types.answers import Verdict as Verdict
 from profkit.core.types.comparison import Cause as Cause
 from profkit.core.types.comparison import Change as Change
 from profkit.core.types.comparison import ChangeWord as ChangeWord
@@ -27,9 +24,11 @@ from profkit.core.types.gpu import Gpu as Gpu
 from profkit.core.types.gpu import GpuRange as GpuRange
 from profkit.core.types.gpu import GpuTrace as GpuTrace
 from profkit.core.types.gpu import Kernel as Kernel
-from profkit.core.types.gpu import KernelClass as KernelClass
+from profkit.core.types.gpu import KernelBottleneck as KernelBottleneck
 from profkit.core.types.gpu import KernelTime as KernelTime
 from profkit.core.types.gpu import Transfer as Transfer
+from profkit.core.types.gpu import TritonWork as TritonWork
+from profkit.core.types.gpu import Tuning as Tuning
 from profkit.core.types.history import Accepted as Accepted
 from profkit.core.types.history import ChangePoint as ChangePoint
 from profkit.core.types.history import Entry as Entry
@@ -71,39 +70,40 @@ from profkit.core.types.plan import PassResult as PassResult
 from profkit.core.types.plan import Plan as Plan
 from profkit.core.types.plan import Step as Step
 from profkit.core.types.plan import Switch as Switch
-from profkit.core.types.report import Report as Report
+from profkit.core.types.readings import QUALITY_ORDER as QUALITY_ORDER
+from profkit.core.types.readings import RUN as RUN
+from profkit.core.types.readings import BackendName as BackendName
+from profkit.core.types.readings import Bound as Bound
+from profkit.core.types.readings import CheckState as CheckState
+from profkit.core.types.readings import Counter as Counter
+from profkit.core.types.readings import CounterState as CounterState
+from profkit.core.types.readings import Depth as Depth
+from profkit.core.types.readings import Frame as Frame
+from profkit.core.types.readings import Hotspot as Hotspot
+from profkit.core.types.readings import Json as Json
+from profkit.core.types.readings import PassName as PassName
+from profkit.core.types.readings import PassState as PassState
+from profkit.core.types.readings import Profile as Profile
+from profkit.core.types.readings import Quality as Quality
+from profkit.core.types.readings import Reading as Reading
+from profkit.core.types.readings import RunState as RunState
+from profkit.core.types.readings import Scope as Scope
+from profkit.core.types.readings import ScopeKind as ScopeKind
+from profkit.core.types.readings import Source as Source
+from profkit.core.types.readings import Stacks as Stacks
+from profkit.core.types.readings import Summary as Summary
+from profkit.core.types.readings import Table as Table
+from profkit.core.types.readings import Verdict as Verdict
+from profkit.core.types.readings import VerdictWord as VerdictWord
+from profkit.core.types.run import Report as Report
 from profkit.core.types.run import Revision as Revision
 from profkit.core.types.run import RunDocument as RunDocument
+from profkit.core.types.run import SampleSet as SampleSet
+from profkit.core.types.run import Timing as Timing
 from profkit.core.types.run import Workload as Workload
 from profkit.core.types.sweep import CaseResult as CaseResult
 from profkit.core.types.sweep import CaseState as CaseState
 from profkit.core.types.sweep import GridPoint as GridPoint
-from profkit.core.types.sweep import MeasuredRoofs as MeasuredRoofs
+from profkit.core.types.sweep import MeasuredCeilings as MeasuredCeilings
 from profkit.core.types.sweep import SweepDirection as SweepDirection
 from profkit.core.types.sweep import SweepDocument as SweepDocument
-from profkit.core.types.time import SampleSet as SampleSet
-from profkit.core.types.time import Timing as Timing
-from profkit.core.types.triton import TritonWork as TritonWork
-from profkit.core.types.triton import Tuning as Tuning
-from profkit.core.types.values import RUN as RUN
-from profkit.core.types.values import Counter as Counter
-from profkit.core.types.values import Frame as Frame
-from profkit.core.types.values import Hotspot as Hotspot
-from profkit.core.types.values import Profile as Profile
-from profkit.core.types.values import Reading as Reading
-from profkit.core.types.values import Scope as Scope
-from profkit.core.types.values import Source as Source
-from profkit.core.types.values import Stacks as Stacks
-from profkit.core.types.words import QUALITY_ORDER as QUALITY_ORDER
-from profkit.core.types.words import Backend as Backend
-from profkit.core.types.words import Bound as Bound
-from profkit.core.types.words import CheckState as CheckState
-from profkit.core.types.words import CounterState as CounterState
-from profkit.core.types.words import Depth as Depth
-from profkit.core.types.words import Json as Json
-from profkit.core.types.words import PassName as PassName
-from profkit.core.types.words import PassState as PassState
-from profkit.core.types.words import Quality as Quality
-from profkit.core.types.words import RunState as RunState
-from profkit.core.types.words import ScopeKind as ScopeKind
-from profkit.core.types.words import VerdictWord as VerdictWord

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from profkit.core.types.values import RUN, Scope
+from profkit.core.types.readings import RUN, Scope
 
 # How much a field of the fingerprint weighs. `must`: where it differs there is no comparison, and a history begins a
 # new epoch; `should`: it is told beside the verdict; `observed`: it says whether the samples can be believed.

@@ -1,11 +1,10 @@
-"""A GPU, its kernels, and the trace of what it did."""
+"""A GPU, its kernels, the trace of what it did, and what Triton did for them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from profkit.core.types.values import Scope
-from profkit.core.types.words import Bound
+from profkit.core.types.readings import Bound, Scope
 
 
 @dataclass(frozen=True)
@@ -139,7 +138,7 @@ class GpuTrace:
 
 
 @dataclass(frozen=True)
-class KernelClass:
+class KernelBottleneck:
     """What limits one launch configuration, with the reason in words. `share` is of the region's GPU time, 0..1."""
 
     scope: Scope
@@ -148,3 +147,36 @@ class KernelClass:
     reason: str
     nearest: float | None = None  # how near its busiest unit is to its peak, in %, and
     busiest: Bound | None = None  # which unit that is; `bound` itself where that is a unit
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """The configuration that Triton's autotuner chose for one kernel and one key, and what choosing took."""
+
+    kernel: str
+    module: str
+    key: str  # what it was tuned for: "M 4096, N 11008, fp16"
+    best: str  # "BLOCK_M 128, BLOCK_N 64, 8 warps, 3 stages"
+    configurations: int | None = (
+        None  # how many were tried; None where some were sorted out and not told which
+    )
+    failed: int = 0  # of them did not compile, or did not fit the device
+    # Wall seconds, compiling of the candidates included. Triton keeps those of the last key of a kernel alone.
+    seconds: float | None = None
+    cached: bool = False  # not tuned by this process but read from Triton's cache on disk
+
+
+@dataclass(frozen=True)
+class TritonWork:
+    """What Triton did in one process of one pass."""
+
+    pass_name: str
+    pid: int
+    tunings: tuple[Tuning, ...] = ()
+    left_out: int = 0  # tunings beyond those that are kept
+    binaries: int = 0  # kernels as compiled for their types and configurations
+    cached: int | None = (
+        None  # of them, those that lay in Triton's cache when the process began; None: not told
+    )
+    # Seconds that compiling the others took, at least (by the times of their files); None: not told.
+    compile_seconds: float | None = None

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from profkit.core.types.comparison import Direction, Feature
-from profkit.core.types.values import RUN, Scope
-from profkit.core.types.words import Quality
+from profkit.core.types.readings import RUN, Quality, Scope
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from profkit.core.types.words import CheckState
+from profkit.core.types.readings import CheckState
 
 
 @dataclass(frozen=True)

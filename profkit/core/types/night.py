@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from profkit.core.types.answers import Verdict
 from profkit.core.types.comparison import Change, Comparison, Direction
 from profkit.core.types.history import ChangePoint, Series, Trend
-from profkit.core.types.values import RUN, Scope
+from profkit.core.types.readings import RUN, Scope, Verdict
 
 # `pass`: held, and nothing worse than what `detectable` says; `invalid`: throttled, or another machine; `missing`: it
 # was declared, and not measured; `new`: too short a past to hold it against. Only `pass`, `improved`, `new` are green.

@@ -8,7 +8,7 @@ from typing import Literal
 
 SweepDirection = Literal["forward", "backward"]
 # `measured` is right and timed; `wrong` was timed by nobody. `unavailable`: this implementation is not to be had here.
-MOST = 1e30  # of any unit here
+LARGEST_NUMBER = 1e30  # of any unit here
 CaseState = Literal["measured", "wrong", "unavailable", "too large", "failed", "crashed", "timed out"]
 
 
@@ -35,7 +35,7 @@ class GridPoint:
 
 
 @dataclass(frozen=True)
-class MeasuredRoofs:
+class MeasuredCeilings:
     """The most that the device was measured to do, right before the sweep: bytes/s and FLOP/s of float32."""
 
     bandwidth: float | None = None
@@ -81,7 +81,7 @@ class CaseResult:
         """Raises ValueError for numbers that nobody can have measured: a file may say anything."""
         told = (self.median, self.half_width, self.first, self.memory, self.flops, self.bytes, self.spent)
         ends = (min(self.seconds), max(self.seconds)) if self.seconds else ()
-        if any(number is not None and not 0 <= number < MOST for number in (*told, *ends)):
+        if any(number is not None and not 0 <= number < LARGEST_NUMBER for number in (*told, *ends)):
             raise ValueError("a number of the case is negative, or too large for one")
 
 
@@ -92,7 +92,7 @@ class SweepDocument:
     started: str  # ISO 8601, UTC
     device: str
     results: tuple[CaseResult, ...]
-    roofs: MeasuredRoofs = MeasuredRoofs()
+    roofs: MeasuredCeilings = MeasuredCeilings()
     versions: Mapping[str, str] = field(default_factory=dict)
     planned: int = 0  # cases
     complete: bool = False

@@ -20,15 +20,23 @@ deviation of u / sqrt(3), and so is that of what was kept, k u |s| / |r| more. I
 shows: Bessel's correction of 512 numbers is a thousandth, a quarter of what bfloat16 can tell of one. A result that is
 cut off and not rounded leans, too, and is taken for right: Triton's interpreter cuts off bfloat16. It is held against
 the reference cut off then.
+
+A second look, after the timing: does the call still compute, and from what its inputs are now?
+
+A result that was computed beforehand, or is remembered by its input's address, is right in the first check, and so is
+what adds to a buffer that nobody clears. So the call is made once more with other numbers in the same memory, and its
+result compared with float64, on a part of the batch, which costs next to nothing beside the first check.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from math import sqrt
 from typing import Any, NamedTuple
 
-from profkit.kernels.operations.operation import DTYPES, Problem, Tensor
+from profkit.kernels.operations.operation import DTYPES, Call, Problem, Tensor
 
 SAFETY = 4.0
 ACCUMULATOR = 2.0**-24
@@ -38,7 +46,7 @@ SMALL = 1 << 20  # elements: of fewer a GPU is done before it was told what to d
 CHUNK = 1 << 24  # elements of x that are taken at once: 128 MiB in float64
 
 
-class Wrong(Exception):
+class WrongResult(Exception):
     """The result is not what float64 says; the sentence says where and by how much."""
 
 
@@ -62,7 +70,7 @@ class _Limits(NamedTuple):
     sums: Tensor
 
 
-class Truth(tuple[Tensor, ...]):
+class Reference(tuple[Tensor, ...]):
     """The results in float64. Of small ones what is allowed is known, too: every implementation is held against it."""
 
     def __init__(self, results: Sequence[Tensor]) -> None:
@@ -94,7 +102,7 @@ def _wide(tensor: Tensor, double: bool) -> Tensor:
     return tensor.detach().double() if double else tensor.detach().float()
 
 
-def reference(problem: Problem) -> Truth:
+def reference(problem: Problem) -> Reference:
     """The value, or the gradients of the first inputs, in float64. The batch is taken in parts that fit the memory."""
     import torch
 
@@ -109,7 +117,7 @@ def reference(problem: Problem) -> Truth:
         leaves = [t.requires_grad_() for t in own[: operation.gradients]]
         value = operation.apply(*leaves, *own[operation.gradients :])
         parts.append(torch.autograd.grad(value, leaves, above))
-    found = Truth(
+    found = Reference(
         [_joined(problem, place, [part[place] for part in parts]) for place in range(len(parts[0]))]
     )
     if problem.inputs[0].numel() <= SMALL:
@@ -136,8 +144,8 @@ def compare(problem: Problem, found: Any, expected: Sequence[Tensor]) -> float:
     """
     results = found if isinstance(found, (tuple, list)) else (found,)
     if len(results) != len(expected):
-        raise Wrong(f"it gave {len(results)} results, not {len(expected)}")
-    limits = expected.limits if isinstance(expected, Truth) else ()
+        raise WrongResult(f"it gave {len(results)} results, not {len(expected)}")
+    limits = expected.limits if isinstance(expected, Reference) else ()
     return max(
         _worst(problem, place, result, wanted, limits[place] if limits else ())
         for place, (result, wanted) in enumerate(zip(results, expected, strict=True))
@@ -149,11 +157,11 @@ def _worst(problem: Problem, place: int, result: Tensor, wanted: Tensor, known: 
 
     point, what = problem.point, _name(problem, place)
     if tuple(result.shape) != tuple(wanted.shape):
-        raise Wrong(f"{what} has the shape {tuple(result.shape)}, not {tuple(wanted.shape)}")
+        raise WrongResult(f"{what} has the shape {tuple(result.shape)}, not {tuple(wanted.shape)}")
     if str(result.dtype).removeprefix("torch.") != point.dtype:
-        raise Wrong(f"{what} is {str(result.dtype).removeprefix('torch.')}, not {point.dtype}")
+        raise WrongResult(f"{what} is {str(result.dtype).removeprefix('torch.')}, not {point.dtype}")
     if result.device != wanted.device:
-        raise Wrong(f"{what} is on {result.device}, not on {wanted.device}")
+        raise WrongResult(f"{what} is on {result.device}, not on {wanted.device}")
     worst, before, outwards = 0.0, 0, 0.0
     sums = torch.zeros(4, dtype=torch.float64, device=wanted.device)
     for limits in known or _limits(problem, place, wanted):
@@ -163,7 +171,7 @@ def _worst(problem: Problem, place: int, result: Tensor, wanted: Tensor, known: 
         largest, outward = torch.stack([share.max(), (away * limits.sign).sum()]).tolist()
         if not largest <= 1.0:  # a NaN is not
             at = int(share.reshape(-1).nan_to_num(nan=float("inf")).argmax())
-            raise Wrong(
+            raise WrongResult(
                 f"{what}: element {before + at} is {float(got.reshape(-1)[at]):.6g}, float64 says "
                 f"{float(true.reshape(-1)[at]):.6g}, and rounding explains "
                 f"{float(limits.allowed.reshape(-1)[at]):.2g}"
@@ -175,7 +183,7 @@ def _worst(problem: Problem, place: int, result: Tensor, wanted: Tensor, known: 
         share_outwards = (outwards - rounded) / others[0] if others[0] > 0 else 0.0
         most = _leaning(problem, place, *others)
         if abs(share_outwards) > most and abs(_outward_cut_off(result, wanted)) > most * others[0]:
-            raise Wrong(
+            raise WrongResult(
                 f"{what} is on the whole {100 * abs(share_outwards):.2g} % too "
                 f"{'large' if share_outwards > 0 else 'small'}, and rounding explains {100 * most:.2g} %"
             )
@@ -236,3 +244,109 @@ def _outward_cut_off(result: Tensor, wanted: Tensor) -> float:
 
 def _name(problem: Problem, place: int) -> str:
     return f"the gradient of input {place}" if problem.backward else "the value"
+
+
+PART, PART_OF_MEAN = 64, 16  # of a mean so much that other numbers show in it, in bfloat16 too
+LEAST = 1 << 16  # elements
+FACTOR = -4.0  # exact in every format and both ways
+
+
+class RepeatedCheck:
+    """What is right with other numbers in x, or backward in the gradient from above: of a part of the batch, or of all.
+
+    Known before any implementation runs: one may replace what computes it. The numbers are put back each time.
+    """
+
+    def __init__(self, problem: Problem, expected: Sequence[Tensor]) -> None:
+        point, self._expected = problem.point, expected
+        least = -(-LEAST // (point.sequence * point.dimension))
+        share = PART_OF_MEAN if problem.operation.scalar else PART
+        self._rows = min(point.batch, max(-(-point.batch // share), least))
+        self._value: Tensor = None
+        if problem.backward:
+            return
+        part = _part(problem, self._rows)
+        before = reference(part)[0] if problem.operation.scalar else None
+        with self._others(problem):
+            self._value = reference(part)[0]
+        if before is not None:  # the mean over all of the batch
+            self._value = expected[0] + (self._value - before) * (self._rows / point.batch)
+
+    def ask(self, problem: Problem, call: Call, wait: Callable[[], None]) -> None:
+        """Call it once more. Raises Wrong where the result does not follow the numbers."""
+        with self._others(problem):
+            found = call()
+            wait()
+            try:
+                self._compare(problem, result_tensors(found))
+            except WrongResult as wrong:
+                changed = "the gradient from above" if problem.backward else "x"
+                raise WrongResult(f"once it was timed, with other numbers in {changed}: {wrong}") from None
+
+    def _compare(self, problem: Problem, found: Sequence[Tensor]) -> None:
+        rows, scalar, above = self._rows, problem.operation.scalar, problem.above
+        shape = problem.inputs[0].shape
+        if above is None and scalar:
+            compare(problem, found, (self._value,))
+        elif above is None:
+            compare(_part(problem, rows), [one[:rows] for one in found], (self._value,))
+        elif all(one.shape == shape for one in self._expected):
+            own = above * (rows / problem.point.batch) if scalar else above[:rows]
+            ought = [-one[:rows] for one in self._expected]
+            compare(_part(problem, rows, own), [one[:rows] for one in found], ought)
+        else:  # a gradient that belongs to all of the batch
+            compare(problem, found, [-one for one in self._expected])
+
+    @contextmanager
+    def _others(self, problem: Problem) -> Iterator[None]:
+        """As long as the block lasts. Gradients are linear in the one from above."""
+        if problem.above is not None:
+            changed, by = problem.above, -1.0
+        else:
+            changed, by = problem.inputs[0][: self._rows], FACTOR
+        changed.mul_(by)
+        try:
+            yield
+        finally:
+            changed.mul_(1 / by)
+
+
+def _part(problem: Problem, rows: int, above: Tensor | None = None) -> Problem:
+    """The first of the batch, in the same memory."""
+    cut = zip(problem.inputs, problem.operation.chunked, strict=True)
+    inputs = tuple(t[:rows] if chunked else t for t, chunked in cut)
+    return Problem(replace(problem.point, batch=rows), problem.operation, inputs, above)
+
+
+def result_tensors(found: object) -> tuple[Tensor, ...]:
+    """What a call gave, each a tensor. Raises Wrong for others: a subclass may compute when it is looked at."""
+    import torch
+
+    results = tuple(found) if isinstance(found, (tuple, list)) else (found,)
+    for one in results:
+        if type(one) not in (torch.Tensor, torch.nn.Parameter):
+            raise WrongResult(f"it gave what is of type {type(one).__name__}, and not a tensor")
+        if one.layout is not torch.strided:
+            raise WrongResult(
+                f"it gave a tensor of layout {str(one.layout).removeprefix('torch.')}, not strided"
+            )
+    return results
+
+
+def own_tensors(problem: Problem) -> Problem:
+    """The same numbers in tensors of its own: who asks for gradients of one, or resizes it, does it for itself."""
+    above = problem.above.detach() if problem.above is not None else None
+    return replace(problem, inputs=tuple(tensor.detach() for tensor in problem.inputs), above=above)
+
+
+def fingerprint(problem: Problem) -> tuple[int, ...]:
+    """A sum over the bits of each input: another one where somebody changed numbers. It reads each once."""
+    import torch
+
+    sums = []
+    for tensor in (*problem.inputs, *([problem.above] if problem.above is not None else [])):
+        bits = tensor.detach().reshape(-1).view(torch.uint8)
+        whole = bits.numel() // 8 * 8
+        rest = bits[whole:].sum(dtype=torch.int64)
+        sums.append(bits[:whole].view(torch.int64).sum() + rest)
+    return tuple(torch.stack(sums).tolist())

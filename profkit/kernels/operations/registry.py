@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from importlib import import_module
 from typing import TypeAlias, TypeVar
 
 from profkit.core.errors import UsageError
-from profkit.kernels.operations.activations import Gelu, Swish
-from profkit.kernels.operations.layer_norm import LayerNorm
-from profkit.kernels.operations.losses import CrossEntropy, Mse
+from profkit.kernels.operations.definitions import CrossEntropy, Gelu, LayerNorm, Mse, Swish
 from profkit.kernels.operations.operation import Call, Operation, Problem
-from profkit.kernels.operations.unavailable import Unavailable as Unavailable
+from profkit.kernels.operations.operation import Unavailable as Unavailable
 
 OPERATIONS: dict[str, Operation] = {
     op.name: op for op in (LayerNorm(), Gelu(), Swish(), Mse(), CrossEntropy())
@@ -23,18 +20,12 @@ Builder: TypeAlias = Callable[[Problem], Call]
 _B = TypeVar("_B", bound=Builder)
 
 
-@dataclass(frozen=True)
-class _Own:
-    module: str
-    title: str
-
-
 # Ours, in the order they are shown: a module is imported when its implementation is first asked for.
 _OURS = {
-    "PyTorch": _Own("profkit.kernels.operations.eager", "PyTorch, eager"),
-    "torch.compile": _Own("profkit.kernels.operations.compiled", "PyTorch, compiled by Inductor"),
-    "Triton": _Own("profkit.kernels.operations.triton.calls", "Triton kernels of profkit's own"),
-    "CUDA": _Own("profkit.kernels.operations.cuda.calls", "CUDA kernels of profkit's own"),
+    "PyTorch": ("profkit.kernels.operations.pytorch", "build_eager"),
+    "torch.compile": ("profkit.kernels.operations.pytorch", "build_compiled"),
+    "Triton": ("profkit.kernels.operations.triton.calls", "build"),
+    "CUDA": ("profkit.kernels.operations.cuda.calls", "build"),
 }
 _OTHER_NAMES = {
     "eager": "PyTorch",
@@ -61,7 +52,7 @@ def implementation(operation: str, name: str) -> Callable[[_B], _B]:
     Unavailable. Raises UsageError for an operation there is not, and for a name that is taken or is none.
     """
     known = canonical_operation(operation)
-    _ask_name(name)
+    _check_name(name)
     for each in known:
         if (each, name) in _registered:
             raise UsageError(
@@ -75,10 +66,10 @@ def implementation(operation: str, name: str) -> Callable[[_B], _B]:
     return register
 
 
-def _ask_name(name: str) -> None:
+def _check_name(name: str) -> None:
     """Raises UsageError for what cannot be told on a command line, and for what means another implementation there."""
-    told = isinstance(name, str) and name.isprintable() and name == name.strip() and "," not in name
-    if not told or not 0 < len(name) <= LONGEST_NAME:
+    valid = isinstance(name, str) and name.isprintable() and name == name.strip() and "," not in name
+    if not valid or not 0 < len(name) <= LONGEST_NAME:
         raise UsageError(
             f"{ascii(name)[:LONGEST_NAME]} is no name of an implementation",
             f"a text of 1 to {LONGEST_NAME} printable characters without a comma",
@@ -109,12 +100,12 @@ def implementations() -> tuple[str, ...]:
     return tuple(dict.fromkeys((*_OURS, *(name for _, name in _registered))))
 
 
-def does(implementation: str, operation: str) -> bool:
+def has_implementation(implementation: str, operation: str) -> bool:
     """Whether there is such a thing: ours do every operation, a user's those that it was registered for."""
     return implementation in _OURS or (operation, implementation) in _registered
 
 
-def registered() -> Iterator[tuple[str, str]]:
+def registrations() -> Iterator[tuple[str, str]]:
     """(operation, name) of what users registered."""
     yield from _registered
 
@@ -131,7 +122,7 @@ def canonical_implementation(name: str) -> str:
     )
 
 
-def announce(registrations: Iterable[tuple[str, str]]) -> None:
+def register_names(registrations: Iterable[tuple[str, str]]) -> None:
     """(operation, name) of what a file of a user's registers elsewhere: here they have a name, and cannot be built.
 
     Raises UsageError for a name that is taken.
@@ -144,7 +135,7 @@ def _built_elsewhere(problem: Problem) -> Call:
     raise Unavailable(f"what does {problem.operation.name} is registered in another process")
 
 
-def forget(registrations: Iterable[tuple[str, str]]) -> None:
+def unregister(registrations: Iterable[tuple[str, str]]) -> None:
     """Take (operation, name) out again: a file of a user's that is run anew registers them anew."""
     for each in registrations:
         _registered.pop(each, None)
@@ -153,14 +144,17 @@ def forget(registrations: Iterable[tuple[str, str]]) -> None:
 def build(implementation: str, problem: Problem) -> Call:
     """The call that is timed. Raises Unavailable where it cannot be had here, and whatever a user's builder raises."""
     operation = problem.operation.name
-    own = _registered.get((operation, implementation))
-    if own is not None:
-        made: object = own(problem)
-        if not callable(made):
-            raise TypeError(f"what is registered gave {type(made).__name__}, and not the call that is timed")
-        return made
+    registered = _registered.get((operation, implementation))
+    if registered is not None:
+        result: object = registered(problem)
+        if not callable(result):
+            raise TypeError(
+                f"what is registered gave {type(result).__name__}, and not the call that is timed"
+            )
+        return result
     ours = _OURS.get(implementation)
     if ours is None:
         raise Unavailable(f"{implementation} does not do {operation}")
-    found: Call = import_module(ours.module).build(problem)
-    return found
+    module, function = ours
+    call: Call = getattr(import_module(module), function)(problem)
+    return call

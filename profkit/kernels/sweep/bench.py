@@ -20,8 +20,15 @@ from profkit.core import statistics
 from profkit.core.types import CaseResult, CaseState, GridPoint
 from profkit.execution.limits import limit_memory
 from profkit.execution.worker import DeviceError
-from profkit.kernels.operations.again import SecondLook, fingerprint, own_tensors, tensors
-from profkit.kernels.operations.check import Wrong, compare, reference
+from profkit.kernels.operations.check import (
+    RepeatedCheck,
+    WrongResult,
+    compare,
+    fingerprint,
+    own_tensors,
+    reference,
+    result_tensors,
+)
 from profkit.kernels.operations.operation import Call, Problem, Tensor
 from profkit.kernels.operations.registry import OPERATIONS, Unavailable, build
 from profkit.kernels.sweep.device import call_memory, free_memory
@@ -58,7 +65,7 @@ class Bench:
                 return
             problem = make_problem(point, self.device)
             expected = reference(problem)
-            second = SecondLook(problem, expected)
+            second = RepeatedCheck(problem, expected)
         except Exception as error:
             self._survive(error)
             state: CaseState = "too large" if _is_memory(error) else "failed"
@@ -87,7 +94,7 @@ class Bench:
             begin = now
 
     def _case(
-        self, problem: Problem, expected: tuple[Tensor, ...], second: SecondLook, name: str
+        self, problem: Problem, expected: tuple[Tensor, ...], second: RepeatedCheck, name: str
     ) -> CaseResult:
         operation, point = problem.operation, problem.point
         result = CaseResult(
@@ -104,7 +111,7 @@ class Bench:
             value = call()
             self._wait()
             result = replace(result, first=perf_counter() - begin)
-            result = replace(result, error=compare(problem, tensors(value), expected))
+            result = replace(result, error=compare(problem, result_tensors(value), expected))
             del value
             result = replace(result, memory=self._memory(call, problem))
             result = self._timed(call, result)
@@ -112,7 +119,7 @@ class Bench:
             return result
         except Unavailable as missing:
             return replace(result, state="unavailable", reason=missing.reason, fix=missing.fix)
-        except Wrong as wrong:
+        except WrongResult as wrong:
             return _without_time(result, str(wrong))
         except NotByEvents as elsewhere:
             return _without_time(result, str(elsewhere))

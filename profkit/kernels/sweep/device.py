@@ -18,7 +18,7 @@ import torch
 
 from profkit.core.formatting import plural
 from profkit.core.statistics import median
-from profkit.core.types import MeasuredRoofs
+from profkit.core.types import MeasuredCeilings
 from profkit.kernels.operations.operation import Tensor
 
 os.environ.setdefault(
@@ -58,7 +58,7 @@ def describe_device(device: torch.device) -> dict[str, Any]:
     }
 
 
-def measure_ceilings(device: torch.device) -> MeasuredRoofs:
+def measure_ceilings(device: torch.device) -> MeasuredCeilings:
     """Bytes/s of a copy (read and written) and FLOP/s of a float32 matrix product (2 n^3): medians of some calls.
 
     TF32 stays off: the operations compute in float32.
@@ -79,7 +79,7 @@ def measure_ceilings(device: torch.device) -> MeasuredRoofs:
         flops = 2 * n**3 / _seconds(lambda: left @ right, device)
     finally:
         torch.set_float32_matmul_precision(before)
-    return MeasuredRoofs(
+    return MeasuredCeilings(
         bandwidth,
         flops,
         f"copy of {size / 2**20:.0f} MiB, float32 product of {n} x {n}, median of {repeats} (torch)",

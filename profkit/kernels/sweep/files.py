@@ -18,8 +18,8 @@ from profkit.core.types import Json
 from profkit.execution.client import WorkerClient, WorkerCommand, WorkerEnded
 from profkit.execution.job import Batch, Job
 from profkit.execution.worker import OneByOne
-from profkit.kernels.operations.registry import announce, forget, registered
 from profkit.kernels.operations.registry import implementations as known_implementations
+from profkit.kernels.operations.registry import register_names, registrations, unregister
 
 START_SECONDS = 60.0
 _lock = threading.Lock()
@@ -37,10 +37,10 @@ def run_file(path: Path) -> None:
 def register(files: Iterable[Path]) -> tuple[str, ...]:
     """Run the files here; the names of what they add. Raises UsageError where one cannot be run, or adds none."""
     for file in (files := list(files)):  # a notebook runs them again and again
-        forget(_added.pop(file.resolve(), ()))
+        unregister(_added.pop(file.resolve(), ()))
     before = set(known_implementations())
     for file in files:
-        known = set(registered())
+        known = set(registrations())
         try:
             run_file(file)
         except UsageError:
@@ -52,7 +52,7 @@ def register(files: Iterable[Path]) -> tuple[str, ...]:
         except (Exception, SystemExit) as error:
             raise _cannot(file, error) from error
         finally:
-            _added[file.resolve()] = set(registered()) - known
+            _added[file.resolve()] = set(registrations()) - known
         if not _added[file.resolve()]:
             raise UsageError(
                 f"{file} registers no implementation",
@@ -69,10 +69,10 @@ def look_into(files: Sequence[Path], timeout: float) -> tuple[str, ...]:
     additions = [_registrations(file, timeout) for file in files]
     with _lock:  # two sweeps of one program may begin at once
         for file in files:
-            forget(_added.pop(file.resolve(), ()))
+            unregister(_added.pop(file.resolve(), ()))
         before = set(known_implementations())
         for file, added in zip(files, additions, strict=True):
-            announce(added)
+            register_names(added)
             _added[file.resolve()] = set(added)
         return tuple(name for name in known_implementations() if name not in before)
 
@@ -87,7 +87,7 @@ def _list_registrations(file: str) -> Json:
         register([Path(file)])
     except UsageError as error:
         return {"error": error.message, "fix": error.fix}
-    return {"registered": [list(each) for each in registered()]}
+    return {"registered": [list(each) for each in registrations()]}
 
 
 def _registrations(file: Path, timeout: float) -> list[tuple[str, str]]:

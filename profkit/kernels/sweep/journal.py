@@ -14,7 +14,7 @@ from profkit.core import codec
 from profkit.core.codec import short
 from profkit.core.errors import ProfkitError, UnreadableReport
 from profkit.core.run_folder import clean_name
-from profkit.core.types import CaseResult, GridPoint, MeasuredRoofs, SweepDocument
+from profkit.core.types import CaseResult, GridPoint, MeasuredCeilings, SweepDocument
 from profkit.execution import journal as files
 from profkit.kernels.sweep.files import look_into
 from profkit.kernels.sweep.request import Grid, SweepRequest, TimingOptions
@@ -165,7 +165,7 @@ def document_of(
         started=str(header.get("started", "")),
         device=str(about.get("device", "unknown")),
         results=tuple(known),
-        roofs=codec.build(MeasuredRoofs, about["roofs"]) if about.get("roofs") else MeasuredRoofs(),
+        roofs=codec.build(MeasuredCeilings, about["roofs"]) if about.get("roofs") else MeasuredCeilings(),
         versions=dict(about.get("versions", {})),
         planned=planned,
         complete=len(known) >= planned,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from profkit.core.errors import MachineError, UsageError
 from profkit.core.run_folder import create_run_folder
@@ -19,12 +19,13 @@ from profkit.kernels.operations.registry import (
     OPERATIONS,
     canonical_implementation,
     canonical_operation,
-    does,
+    has_implementation,
     implementations,
-    registered,
+    registrations,
 )
 from profkit.kernels.sweep.files import look_into
 
+_T = TypeVar("_T")
 BATCHES = (16, 32, 64, 128)
 SEQUENCES = (256, 512, 1024, 2048)
 DIMENSIONS = (8, 16, 32, 64, 128, 256, 512)
@@ -104,7 +105,7 @@ class Grid:
 
     def implementations_of(self, operation: str) -> tuple[str, ...]:
         """The implementations that do the operation: a user's is registered for some."""
-        return tuple(name for name in self.implementations if does(name, operation))
+        return tuple(name for name in self.implementations if has_implementation(name, operation))
 
     def arguments(self) -> tuple[str, ...]:
         """The grid as options of the command line: the same grid has the same arguments."""
@@ -200,9 +201,19 @@ def make_grid(
             f"there is no direction called {min(others) if chosen else (directions or ('',))[0]!r}",
             "--direction forward,backward",
         )
-    axes = (names, builders, batches, sequences, dimensions, dtypes, chosen)
-    names_of_axes = (axis.name for axis in fields(Grid))
-    return Grid(**{name: tuple(dict.fromkeys(axis)) for name, axis in zip(names_of_axes, axes, strict=True)})  # type: ignore[arg-type]
+    return Grid(
+        operations=_unique(names),
+        implementations=_unique(builders),
+        batches=_unique(batches),
+        sequences=_unique(sequences),
+        dimensions=_unique(dimensions),
+        dtypes=_unique(dtypes),
+        directions=_unique(chosen),
+    )
+
+
+def _unique(values: Iterable[_T]) -> tuple[_T, ...]:
+    return tuple(dict.fromkeys(values))
 
 
 def make_request(options: SweepOptions, *, make_folder: bool = True) -> SweepRequest:
@@ -216,7 +227,7 @@ def make_request(options: SweepOptions, *, make_folder: bool = True) -> SweepReq
     device, numbers = _device(options.device, split(options.gpus))
     operations = split(options.operations)
     if own and not operations:
-        operations = tuple(dict.fromkeys(operation for operation, _ in registered()))
+        operations = tuple(dict.fromkeys(operation for operation, _ in registrations()))
     grid = make_grid(
         operations=operations,
         implementations_=split(options.implementations) or (*(ON_GPU if device == "cuda" else ON_CPU), *own),

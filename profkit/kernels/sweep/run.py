@@ -14,10 +14,10 @@ from profkit.core.errors import Interrupted, MachineError, ProfkitError, Unreada
 from profkit.core.formatting import plural
 from profkit.core.progress import Progress
 from profkit.core.signals import hurried, interruptible
-from profkit.core.types import CaseResult, CaseState, GridPoint, MeasuredRoofs, SweepDocument
+from profkit.core.types import CaseResult, CaseState, GridPoint, MeasuredCeilings, SweepDocument
 from profkit.execution.job import JobOutcome, JobStatus
 from profkit.execution.pool import TICK_SECONDS, WorkerPool
-from profkit.kernels.operations.compiled import NAME as COMPILED
+from profkit.kernels.operations.pytorch import COMPILED
 from profkit.kernels.sweep import journal as journals
 from profkit.kernels.sweep import workers
 from profkit.kernels.sweep.journal import SweepJournal, document_of
@@ -220,7 +220,7 @@ def _open_device(session: _Session, pool: WorkerPool, progress: Progress) -> Non
     if not session.about:
         session.about = {word: about[word] for word in ("device", "versions", "roofs")}
         session.journal.note(about=session.about)
-    roofs = codec.build(MeasuredRoofs, session.about["roofs"])
+    roofs = codec.build(MeasuredCeilings, session.about["roofs"])
     reached = f", {roofs.bandwidth / 1e9:.0f} GB/s" if roofs.bandwidth else ""
     devices = f", {len(session.request.gpus)} of them" if len(session.request.gpus) > 1 else ""
     progress.end(f"{about['device']}{devices}{reached}")

@@ -16,7 +16,7 @@ from profkit.core import codec
 from profkit.core.types import GridPoint
 from profkit.execution.client import WorkerClient, WorkerEnded
 from profkit.execution.job import Batch, Job
-from profkit.kernels.operations.compiled import NAME as COMPILED
+from profkit.kernels.operations.pytorch import COMPILED
 from profkit.kernels.sweep.plan import work as work_of
 
 Work: TypeAlias = tuple[GridPoint, tuple[str, ...]]  # a point, and the implementations that are left of it

@@ -35,9 +35,9 @@ class MeasuringWorker:
 
     def load(self) -> None:
         """Inductor: ten seconds where Python keeps no bytecode, as in many containers."""
-        from profkit.kernels.operations.compiled import load
+        from profkit.kernels.operations.pytorch import load_compilers
 
-        load()
+        load_compilers()
 
     def open(self, settings: dict[str, Any]) -> Json:
         """What the device is, and where this is the first worker what it can do at most."""
@@ -79,9 +79,9 @@ class CompileWorker:
     def open(self, settings: dict[str, Any]) -> Json:
         """Load Inductor where it will be used. The number of torch's threads is in what is compiled for a CPU."""
         if settings["compiles"]:
-            from profkit.kernels.operations.compiled import load
+            from profkit.kernels.operations.pytorch import load_compilers
 
-            load()
+            load_compilers()
         if settings["threads"]:
             import torch
 
@@ -90,16 +90,15 @@ class CompileWorker:
 
     def run(self, shared: Json, jobs: Sequence[Job]) -> Iterator[JobStep]:
         """Compile each implementation at one point. A fault is told by the worker that needs it."""
-        from profkit.kernels.operations.compile_ahead import compile_ahead
-        from profkit.kernels.operations.compiled import NAME
-        from profkit.kernels.operations.kernels_ahead import kernels_ahead
+        from profkit.kernels.operations.precompile import build_kernels, compile_by_inductor
+        from profkit.kernels.operations.pytorch import COMPILED
 
         point = codec.build(GridPoint, shared)
         for job in jobs:
             yield Began(job.key)
             with suppress(Exception):
-                if job.key == NAME:
-                    compile_ahead(point, self._device)
+                if job.key == COMPILED:
+                    compile_by_inductor(point, self._device)
                 else:
-                    kernels_ahead(job.key, point, self._device)
+                    build_kernels(job.key, point, self._device)
             yield Finished(job.key, None)

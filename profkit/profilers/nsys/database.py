@@ -11,7 +11,13 @@ from urllib.parse import quote
 
 from profkit.core.errors import UnreadableReport
 
-MAGIC = b"SQLite format 3\x00"
+
+def call_name(name: str) -> str:
+    """`cudaLaunchKernel_v7000` as it is called in a program; nsys adds the version in which it last changed."""
+    stem, mark, version = name.rpartition("_v")
+    return stem if mark and version.isdigit() and len(version) > 2 else name
+
+
 LONGEST = 65536  # characters of a text; a demangled C++ name has some thousand
 ROWS = 65536  # fetched at a time
 
@@ -69,7 +75,7 @@ class Database:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[Database]:
+def open_database(path: Path) -> Iterator[Database]:
     """The file at `path`, which is not changed and for which no lock is waited. Raises UnreadableReport."""
     if not path.exists():
         raise UnreadableReport(f"{path} does not exist")

@@ -1,4 +1,4 @@
-"""Whether nsys works here: by a report of a tiny program, not by looking for a file."""
+"""Where nsys is, and whether it works here: by a report of a tiny program, not by looking for a file."""
 
 from __future__ import annotations
 
@@ -13,8 +13,25 @@ from pathlib import Path
 from profkit.core.types import Check
 from profkit.profilers.nsys.command import SUFFIX, nsys_argv
 from profkit.profilers.nsys.faults import explain
-from profkit.profilers.nsys.find import INSTALL_FIX, find_nsys
-from profkit.profilers.programs import ask_tool, last_line, missing_fault
+from profkit.profilers.programs import ask_tool, find_tool, last_line, missing_fault
+
+# Where NVIDIA's packages put it. The one inside Nsight Compute comes last: it lacks libraries it needs for a report.
+_PLACES = (
+    "usr/local/cuda*/bin/nsys",
+    "opt/nvidia/nsight-systems*/*/bin/nsys",
+    "opt/nvidia/nsight-systems*/*/target-linux-*/nsys",
+    "usr/lib/nsight-systems/bin/nsys",
+    "opt/nvidia/nsight-compute/*/host/target-linux-*/nsys",
+)
+INSTALL_FIX = (
+    "apt-get install nsight-systems-cli   (from NVIDIA's repository; or developer.nvidia.com/nsight-systems)"
+)
+
+
+def find_nsys(root: Path = Path("/")) -> Path | None:
+    """The nsys to call: `PROFKIT_NSYS` where set, else that of PATH, of this environment, or NVIDIA's newest here."""
+    return find_tool("nsys", "PROFKIT_NSYS", patterns=_PLACES, root=root)
+
 
 _SECONDS = 60.0  # a report of `true` takes a second or two; a busy machine may take many times that
 _VERSION = re.compile(r"version (\d+(?:\.\d+)+)")

@@ -9,6 +9,16 @@ from profkit.core.types import Check
 from profkit.profilers.profiler import Conversion, Format, Recorder, later
 
 
+def _is_sqlite(head: bytes) -> bool:
+    """True for any SQLite file: no other tool whose reports are read writes one. Whose it is, its tables tell."""
+    return head.startswith(b"SQLite format 3\x00")
+
+
+def _is_rep(head: bytes) -> bool:
+    """True for a `.nsys-rep`, formerly `.qdrep`; the importer's name is older than the product's."""
+    return head.startswith(b"NVIDIA Tegra Profiler Report")
+
+
 class NsightSystems:
     """nsys, and the forms of its reports; the form with the most in it first."""
 
@@ -18,7 +28,7 @@ class NsightSystems:
             "nsys-sqlite",
             name,
             "nsys SQLite",
-            later("profkit.profilers.nsys.sqlite.looks_like"),
+            _is_sqlite,
             later("profkit.profilers.nsys.sqlite.read_sqlite"),
             later("profkit.profilers.nsys.scrub.scrub"),
         ),
@@ -26,12 +36,12 @@ class NsightSystems:
             "nsys-rep",
             name,
             ".nsys-rep",
-            later("profkit.profilers.nsys.report.looks_like"),
+            _is_rep,
             later("profkit.profilers.nsys.sqlite.read_sqlite"),
             scrub=None,
             scrub_fix="scrub its SQLite export: nsys export --type sqlite --lazy=false {name}",
             conversion=Conversion(
-                later("profkit.profilers.nsys.convert.conversion_argv"),
+                later("profkit.profilers.nsys.recipe.conversion_argv"),
                 "converted.sqlite",
                 "nsys export --type=sqlite --output={stem}.sqlite {name}",
             ),
@@ -40,8 +50,8 @@ class NsightSystems:
             "nsys-stats-csv",
             name,
             "nsys stats",
-            later("profkit.profilers.nsys.stats_csv.looks_like"),
-            later("profkit.profilers.nsys.stats_csv.read_stats_csv"),
+            later("profkit.profilers.nsys.stats_tables.looks_like"),
+            later("profkit.profilers.nsys.stats.read_stats"),
             later("profkit.profilers.scrub.scrub_text"),
         ),
     )

@@ -1,4 +1,4 @@
-"""`profkit record --tool nsys`: one trace of a workload, in one file."""
+"""How `profkit record --tool nsys` makes one trace, and how a `.nsys-rep` becomes a file that can be read."""
 
 from __future__ import annotations
 
@@ -8,10 +8,16 @@ from profkit.core.errors import MachineError
 from profkit.core.status import status_wrapper
 from profkit.core.types import Directive, Step, Switch
 from profkit.profilers.faults import collect_file
-from profkit.profilers.nsys.command import SUFFIX, nsys_argv
+from profkit.profilers.nsys.command import SUFFIX, export_argv, nsys_argv
 from profkit.profilers.nsys.faults import explain
-from profkit.profilers.nsys.probe import probe_nsys
+from profkit.profilers.nsys.probe import find_nsys, probe_nsys
 from profkit.profilers.profiler import RecordRequest
+
+
+def conversion_argv(report: Path, output: Path) -> tuple[str, ...]:
+    """The command that turns `report` into SQLite for `sqlite.read_sqlite`, to be run where nsys is."""
+    return export_argv(report, output, nsys=str(find_nsys() or "nsys"))
+
 
 SECONDS = 1.0  # of region, where the workload uses profkit.benchmark
 

@@ -12,13 +12,174 @@ from __future__ import annotations
 import contextlib
 import re
 import sqlite3
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from profkit.core.errors import UnreadableReport
-from profkit.profilers.nsys.private import OF_EVENTS, as_text, change_of, device, fact, message, system
-from profkit.profilers.nsys.private_copy import Table, may_hold_text, opened, rewrite, tables_of
-from profkit.profilers.nsys.private_strings import scrub_strings
+from profkit.profilers.nsys.scrub_texts import (
+    OF_EVENTS,
+    as_text,
+    column_scrubber,
+    kind_of_string,
+    kind_of_table,
+    scrub_device,
+    scrub_fact,
+    scrub_message,
+    scrub_property,
+)
+from profkit.profilers.private_forms import environment_variables
 from profkit.profilers.redact import COMMAND, ENVIRONMENT, HOST, PROCESS, USER, Redactor
+
+_REFERENCE = re.compile(
+    r"^\s*\"?(\w+)\"?\s+INTEGER[^\n]*REFERENCES\s+StringIds", re.IGNORECASE | re.MULTILINE
+)
+# Columns that point into StringIds where the export does not say so in a comment.
+_STRING_COLUMNS = {
+    "nameid", "textid", "jsontextid", "demangledname", "shortname", "mangledname", "filenameid", "contentid", "symbol",
+    "module", "unresolvedsymbol", "valueid", "messageid", "threadnameid", "exitcodeid", "regionnameid", "sourcefileid",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ExportTable:
+    """One table of the export."""
+
+    name: str
+    columns: tuple[tuple[str, str], ...]  # name, declared type
+    references: frozenset[str]  # columns that point into StringIds
+
+    def has(self, column: str) -> bool:
+        """Whether it has a column of that name, in capitals or not."""
+        return any(name.lower() == column.lower() for name, _ in self.columns)
+
+
+def open_copy(source: Path, work: Path) -> sqlite3.Connection:
+    """A copy of the database to change, with what a log beside it holds, and with nothing in it that runs."""
+    database = sqlite3.connect(work)
+    try:
+        with contextlib.closing(
+            sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True)
+        ) as original:
+            original.backup(database)
+        database.execute("PRAGMA trusted_schema = OFF")
+        database.execute("PRAGMA journal_mode = DELETE")
+        for kind, name in database.execute(
+            "SELECT type, name FROM sqlite_master WHERE type IN ('trigger', 'view')"
+        ).fetchall():
+            database.execute(f"DROP {kind} IF EXISTS {quote_name(name)}")
+        for (name,) in database.execute(
+            "SELECT name FROM sqlite_master WHERE name LIKE 'sqlite_stat%'"
+        ).fetchall():
+            database.execute(f"DELETE FROM {quote_name(name)}")  # statistics of an index quote its values
+    except sqlite3.Error:
+        database.close()
+        raise
+    return database
+
+
+def quote_name(name: str) -> str:
+    """A name as SQL takes it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def list_tables(database: sqlite3.Connection) -> Iterator[ExportTable]:
+    """All tables but SQLite's own."""
+    rows = database.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'").fetchall()
+    for name, sql in rows:
+        if name.startswith("sqlite_"):
+            continue
+        columns = tuple(
+            (row[1], row[2] or "") for row in database.execute(f"PRAGMA table_info({quote_name(name)})")
+        )
+        told = {column.lower() for column in _REFERENCE.findall(sql or "")}
+        points = frozenset(
+            column
+            for column, kind in columns
+            if "CHAR" not in kind.upper()
+            and "TEXT" not in kind.upper()
+            and (column.lower() in told or column.lower() in _STRING_COLUMNS)
+        )
+        yield ExportTable(name, columns, points)
+
+
+def may_hold_text(kind: str) -> bool:
+    """SQLite keeps text in a column of any type; only those declared numeric are trusted, where they hold numbers."""
+    return True if not kind else not re.search(r"INT|REAL|FLOA|DOUB", kind.upper())
+
+
+def rewrite_column(
+    database: sqlite3.Connection,
+    table: ExportTable,
+    column: str,
+    change: Callable[[tuple[object, ...]], object],
+    *beside: str,
+) -> None:
+    """Replace each different text of a column; `change` gets the columns `beside` it first."""
+    if not all(table.has(name) for name in (column, *beside)):
+        return
+    what = ", ".join(quote_name(name) for name in (*beside, column))
+    same = " AND ".join(f"{quote_name(name)} IS ?" for name in (*beside, column))
+    typed = f"typeof({quote_name(column)}) IN ('text', 'blob')"
+    rows = database.execute(f"SELECT DISTINCT {what} FROM {quote_name(table.name)} WHERE {typed}").fetchall()
+    changed = [(new, *row) for row in rows if (new := change(row)) != row[-1]]
+    if len(changed) > 64:  # without an index each UPDATE below goes through the whole table
+        database.execute(f"CREATE INDEX profkit_scrub ON {quote_name(table.name)} ({quote_name(column)})")
+    update = f"UPDATE {quote_name(table.name)} SET {quote_name(column)} = ? WHERE {same}"
+    database.executemany(update, changed)
+    database.execute("DROP INDEX IF EXISTS profkit_scrub")
+
+
+_KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
+
+
+def scrub_strings(database: sqlite3.Connection, tables: tuple[ExportTable, ...], redactor: Redactor) -> None:
+    """Keep the strings of kernels, ranges and calls; all others, pointed to or not, become empty."""
+    strings = next((table for table in tables if table.name == "StringIds"), None)
+    if strings is None or not (strings.has("id") and strings.has("value")):
+        return
+    database.execute("CREATE TEMP TABLE used (id INTEGER PRIMARY KEY, kernel INTEGER)")
+    private: dict[str, str] = {}
+    for table in tables:
+        for column in sorted(table.references):
+            if OF_EVENTS.match(table.name):
+                kernel = table.name.startswith((_KERNELS, "CUDA_GRAPH")) or "mangled" in column.lower()
+                database.execute(
+                    f"INSERT OR IGNORE INTO used SELECT DISTINCT {quote_name(column)}, {int(kernel)} "
+                    f"FROM {quote_name(table.name)} WHERE {quote_name(column)} IS NOT NULL"
+                )
+            else:
+                private[f"{table.name}.{column}"] = kind_of_table(table.name)
+                _point_to_nothing(database, table, column)
+    names = "SELECT s.rowid, s.value, u.kernel FROM StringIds s LEFT JOIN used u ON u.id = s.id"
+    changes: list[tuple[str, int]] = []
+    for row, value, kernel in database.execute(names):
+        text, new = as_text(value), ""
+        if kernel is None:
+            if text:
+                kind = kind_of_string(text, private)
+                redactor.note(kind, sum(1 for _ in environment_variables(text)) if kind is ENVIRONMENT else 1)
+        else:
+            new = redactor.kernel(text) if kernel else redactor.text(text)
+        if new != text:
+            changes.append((new, row))
+    database.executemany("UPDATE StringIds SET value = ? WHERE rowid = ?", changes)
+    database.execute("DROP TABLE used")
+
+
+def _point_to_nothing(database: sqlite3.Connection, table: ExportTable, column: str) -> None:
+    """A string that a kernel's name shares with a process must not name the process."""
+    empty = database.execute("SELECT id FROM StringIds WHERE value = '' LIMIT 1").fetchone()
+    if empty is None:
+        database.execute(
+            "INSERT INTO StringIds (id, value) SELECT coalesce(max(id), 0) + 1, '' FROM StringIds"
+        )
+        empty = database.execute("SELECT id FROM StringIds WHERE value = '' LIMIT 1").fetchone()
+    database.execute(
+        f"UPDATE {quote_name(table.name)} SET {quote_name(column)} = ? WHERE {quote_name(column)} IS NOT NULL",
+        empty,
+    )
+
 
 _TIMES = ("TARGET_INFO_SESSION_START_TIME", "ANALYSIS_DETAILS")
 _META = ("META_DATA_CAPTURE", "META_DATA_EXPORT", "EXPORT_META_DATA")  # the last one before schema 3.2
@@ -28,8 +189,8 @@ def scrub(source: Path, output: Path, redactor: Redactor) -> None:
     """Write a scrubbed copy of the SQLite file to `output`, which must not be there yet."""
     work = output.with_name(f"{output.name}.work")
     try:
-        with contextlib.closing(opened(source, work)) as database:
-            tables = tuple(tables_of(database))
+        with contextlib.closing(open_copy(source, work)) as database:
+            tables = tuple(list_tables(database))
             _learn(database, tables, redactor)
             for table in tables:
                 _scrub_table(database, table, redactor)
@@ -48,7 +209,7 @@ def scrub(source: Path, output: Path, redactor: Redactor) -> None:
 # ---------------------------------------------------------------- what is private in this file
 
 
-def _learn(database: sqlite3.Connection, tables: tuple[Table, ...], redactor: Redactor) -> None:
+def _learn(database: sqlite3.Connection, tables: tuple[ExportTable, ...], redactor: Redactor) -> None:
     """Know the environment, the command and the host, so that they are found wherever else they stand."""
     names = {table.name: table for table in tables}
     if (table := names.get("TARGET_INFO_SYSTEM_ENV")) is not None and table.has("value"):
@@ -82,34 +243,42 @@ def _learn_fact(name: str, value: str, redactor: Redactor) -> None:
 # ---------------------------------------------------------------- tables
 
 
-def _scrub_table(database: sqlite3.Connection, table: Table, redactor: Redactor) -> None:
+def _scrub_table(database: sqlite3.Connection, table: ExportTable, redactor: Redactor) -> None:
     name = table.name
     if name == "StringIds":
         return
     if name == "TARGET_INFO_SYSTEM_ENV":
-        rewrite(database, table, "devStateName", lambda row: device(as_text(row[0]), redactor))
-        rewrite(
-            database, table, "value", lambda row: system(as_text(row[0]), as_text(row[1]), redactor), "name"
+        rewrite_column(database, table, "devStateName", lambda row: scrub_device(as_text(row[0]), redactor))
+        rewrite_column(
+            database,
+            table,
+            "value",
+            lambda row: scrub_property(as_text(row[0]), as_text(row[1]), redactor),
+            "name",
         )
     elif name in _META:
         if table.has("name"):  # how many words a command had is nobody's business either
             gone = database.execute(f"DELETE FROM {name} WHERE name GLOB 'PROCESS_*:ARGUMENT*'").rowcount
             redactor.note(COMMAND, max(0, gone))
-        rewrite(
-            database, table, "value", lambda row: fact(as_text(row[0]), as_text(row[1]), redactor), "name"
+        rewrite_column(
+            database,
+            table,
+            "value",
+            lambda row: scrub_fact(as_text(row[0]), as_text(row[1]), redactor),
+            "name",
         )
     elif name == "DIAGNOSTIC_EVENT":
-        rewrite(database, table, "text", lambda row: message(as_text(row[0]), redactor))
+        rewrite_column(database, table, "text", lambda row: scrub_message(as_text(row[0]), redactor))
     elif name == "PROCESSES":
         _number_processes(database, table, redactor)
     else:
         known = OF_EVENTS.match(name) is not None or name in _TIMES
         for column, kind in table.columns:
             if column not in table.references and may_hold_text(kind):
-                rewrite(database, table, column, change_of(column, known, redactor))
+                rewrite_column(database, table, column, column_scrubber(column, known, redactor))
 
 
-def _number_processes(database: sqlite3.Connection, table: Table, redactor: Redactor) -> None:
+def _number_processes(database: sqlite3.Connection, table: ExportTable, redactor: Redactor) -> None:
     numbers: dict[str, int] = {}
 
     def numbered(row: tuple[object, ...]) -> str:
@@ -119,4 +288,4 @@ def _number_processes(database: sqlite3.Connection, table: Table, redactor: Reda
         redactor.note(PROCESS, 1, f"process-{number}" if number == 1 else None)
         return f"process-{number}"
 
-    rewrite(database, table, "name", numbered)
+    rewrite_column(database, table, "name", numbered)

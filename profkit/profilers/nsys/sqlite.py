@@ -1,16 +1,123 @@
-"""Reads the SQLite export of an nsys report, of any schema: what the devices did, and what the host did for it."""
+"""Reads the SQLite export of an nsys report, of any schema: what the devices did, and what the host did for it.
+
+`read_sqlite` sums it up; `open_recording` gives what happened when, for a time line.
+"""
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+from profkit.analysis.timeline.records import Columns, Range, Recording, Tables
+from profkit.analysis.timeline.trace import build_trace
+from profkit.analysis.timeline.windows import region_name
 from profkit.core.errors import UnreadableReport
 from profkit.core.formatting import plural
 from profkit.core.types import GpuTrace, Report
-from profkit.profilers.nsys.database import MAGIC, Database, opened
+from profkit.profilers.nsys.activities import CALLS, Activities, NotNumbers, OutOfOrder
+from profkit.profilers.nsys.database import Database, open_database
 from profkit.profilers.nsys.faults import GRAPH_FIX
+from profkit.profilers.nsys.session import read_complaints, read_facts, read_gpus, read_version, was_captured
+
+_EVENTS = "NVTX_EVENTS"
+_PUSH_POP, _START_END, _DOMAIN = 59, 60, 75  # ENUM_NSYS_EVENT_TYPE
+_NVTXT = {70: _PUSH_POP, 71: _START_END}  # the same from a text file
+MOST_RANGES = 1 << 20
+_NUMBERED = re.compile(
+    r", (?:seq|op_id) = \d+"
+)  # by which torch.autograd.profiler.emit_nvtx tells its entries apart
+
+
+def read_ranges(
+    database: Database, processes: dict[int, int], threads: dict[int, int]
+) -> tuple[tuple[Range, ...], str | None]:
+    """All ranges in order, and a remark where there are too many.
+
+    `processes` and `threads` number what the columns number, so that both mean the same. Of old schemas the text may
+    stand in the row, of newer ones in StringIds; a domain is named by an event of its own.
+    """
+    if not {"start", "eventType"} <= database.columns(_EVENTS):
+        return (), None
+    number, text = database.number, database.text
+    fields = (
+        f"{number(_EVENTS, 'start')}, {number(_EVENTS, 'end', -1)}, {number(_EVENTS, 'eventType')}, "
+        f"{text(_EVENTS, 'text')}, {number(_EVENTS, 'textId', -1)}, {number(_EVENTS, 'domainId')}, "
+        f"{number(_EVENTS, 'globalTid')}"
+    )
+    domains = _domains(database, fields)
+    kinds = ", ".join(map(str, (_PUSH_POP, _START_END, *_NVTXT)))
+    query = f"SELECT {fields} FROM {_EVENTS} WHERE eventType IN ({kinds}) ORDER BY 1 LIMIT {MOST_RANGES + 1}"
+    texts: dict[int, str] = {}
+    found: list[Range] = []
+    for rows in database.blocks(query):
+        texts.update(database.strings(sorted({row[4] for row in rows if row[3] is None} - texts.keys())))
+        for start, end, kind, name, text_id, domain, thread in rows:
+            whole_process = _NVTXT.get(kind, kind) == _START_END
+            process = processes.setdefault(thread >> 24, len(processes))
+            called, of = region_name(
+                _strip_number(name if isinstance(name, str) else texts.get(text_id, "[unnamed]")),
+                domains.get((thread >> 24, domain)) or domains.get((0, domain)) if domain else None,
+            )
+            found.append(
+                Range(
+                    called,
+                    of,
+                    start,
+                    end if end >= start else None,
+                    process,
+                    None if whole_process else threads.setdefault(thread, len(threads)),
+                )
+            )
+    if len(found) > MOST_RANGES:
+        return tuple(found[:MOST_RANGES]), f"only the first {MOST_RANGES} NVTX ranges were looked at"
+    return tuple(found), None
+
+
+def _strip_number(name: str) -> str:
+    """`aten::mm, op_id = 314349` is one entry of `aten::mm`."""
+    return _NUMBERED.sub("", name) if " = " in name else name
+
+
+def _domains(database: Database, fields: str) -> dict[tuple[int, int], str]:
+    """The names of the domains, by process and number."""
+    rows = database.rows(f"SELECT {fields} FROM {_EVENTS} WHERE eventType = {_DOMAIN} LIMIT 65536")
+    texts = database.strings(sorted({row[4] for row in rows}))
+    return {
+        (thread >> 24, domain): name if isinstance(name, str) else texts.get(text_id, "")
+        for _, _, _, name, text_id, domain, thread in rows
+    }
+
+
+def read_profiler(database: Database) -> tuple[tuple[int, int | None], ...]:
+    """From when to when the profiler was on, by cudaProfilerStart and Stop; None for an end that was not recorded."""
+    if not {"start", "nameId"} <= database.columns(CALLS) or "value" not in database.columns("StringIds"):
+        return ()
+    names = dict(
+        database.rows(
+            "SELECT id, value FROM StringIds WHERE value LIKE 'cu%ProfilerSt%' AND length(value) < 64 LIMIT 64"
+        )
+    )
+    if not names:
+        return ()
+    query = (
+        f"SELECT {database.number(CALLS, 'start')}, {database.number(CALLS, 'end')}, nameId FROM {CALLS} "
+        f"WHERE nameId IN ({','.join(str(int(n)) for n in names)}) ORDER BY 1 LIMIT 100000"
+    )
+    periods: list[tuple[int, int | None]] = []
+    begun: int | None = None
+    for start, end, name in database.rows(query):
+        if "ProfilerStart" in str(names.get(name)):
+            begun = end if begun is None else begun
+        elif begun is not None:
+            periods.append((begun, start))
+            begun = None
+    if begun is not None:
+        periods.append((begun, None))
+    return tuple(periods)
+
 
 # One of them is in every export, however little was recorded.
 _OURS = (
@@ -23,22 +130,17 @@ _OURS = (
 )
 
 
-def looks_like(head: bytes) -> bool:
-    """True for a SQLite file: no other tool whose reports are read writes one. Whose it is, its tables tell."""
-    return head.startswith(MAGIC)
-
-
 def read_sqlite(path: Path) -> Report:
     """The trace in the export, restricted to the part that counts.
 
     Raises UnreadableReport where the file is damaged, or not nsys'.
     """
-    with opened(path) as database:
-        be_ours(path, database)
+    with open_database(path) as database:
+        check_export(path, database)
         return _read(database)
 
 
-def be_ours(path: Path, database: Database) -> None:
+def check_export(path: Path, database: Database) -> None:
     """Raise UnreadableReport where the file is SQLite, and no export of nsys."""
     tables = database.tables
     if any(name.startswith("CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL") for name in tables):
@@ -53,8 +155,6 @@ def be_ours(path: Path, database: Database) -> None:
 
 def _read(database: Database) -> Report:
     trace, used, warnings = _with_care(database)
-    from profkit.profilers.nsys.session import read_complaints, read_facts, read_gpus, read_version
-
     return Report(
         "nsys",
         "nsys-sqlite",
@@ -68,9 +168,6 @@ def _read(database: Database) -> Report:
 
 def _with_care(database: Database) -> tuple[GpuTrace, frozenset[int], tuple[str, ...]]:
     """Read as nsys writes it; where the file is not so, once more with what that takes."""
-    from profkit.profilers.nsys.columns import NotNumbers
-    from profkit.profilers.nsys.sorted_blocks import OutOfOrder
-
     sort = careful = False
     while True:
         try:
@@ -88,12 +185,6 @@ def _with_care(database: Database) -> tuple[GpuTrace, frozenset[int], tuple[str,
 def _trace(
     database: Database, *, sort: bool, careful: bool
 ) -> tuple[GpuTrace, frozenset[int], tuple[str, ...]]:
-    from profkit.analysis.timeline.records import Columns, Recording, Tables
-    from profkit.analysis.timeline.trace import build_trace
-    from profkit.profilers.nsys.columns import Activities
-    from profkit.profilers.nsys.ranges import read_profiler, read_ranges
-    from profkit.profilers.nsys.session import was_captured
-
     tables = Tables()
     activities = Activities(database, tables, sort, careful)
     ranges, remark = read_ranges(database, activities.processes, activities.threads)
@@ -144,3 +235,45 @@ def _missing(kernels: int, graphs: int, launched: int) -> Iterator[str]:
             "no kernel was recorded: none was launched, or the workload was killed, or ended by os._exit, before nsys "
             "had what it had gathered"
         )
+
+
+@contextmanager
+def open_recording(path: Path) -> Iterator[Recording]:
+    """All activities, calls and ranges of the export at `path`, read while they are taken.
+
+    Raises UnreadableReport where the file is damaged, or not nsys'. Its rows are gone through once before, so that
+    nothing has been written yet when it turns out that they have to be sorted.
+    """
+    with open_database(path) as database:
+        check_export(path, database)
+        yield _recording(database, sort=not _in_order(database))
+
+
+def _in_order(database: Database) -> bool:
+    once = Activities(database, Tables(), careful=True)
+    try:
+        for _ in once.blocks():
+            pass
+        for _ in once.calls():
+            pass
+    except OutOfOrder:
+        return False
+    return True
+
+
+def _recording(database: Database, *, sort: bool) -> Recording:
+    tables = Tables()
+    try:
+        activities = Activities(database, tables, sort, careful=True)
+        ranges, _ = read_ranges(database, activities.processes, activities.threads)
+    except NotNumbers:
+        raise sqlite3.DatabaseError("its columns hold no numbers") from None
+    return Recording(
+        "nsys",
+        activities.blocks(),
+        activities.calls(),
+        tables,
+        ranges,
+        read_profiler(database),
+        was_captured(database),
+    )

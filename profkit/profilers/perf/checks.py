@@ -10,6 +10,7 @@ from profkit.core.types import Check, Counter
 from profkit.hardware import tree
 from profkit.hardware.system import as_superuser
 from profkit.profilers.packages import install_line
+from profkit.profilers.perf.faults import NO_PMU_FIX, PARANOID_FIX
 from profkit.profilers.perf.probe import PerfAbility, probe_perf
 from profkit.profilers.region_trial import perf_region
 
@@ -21,7 +22,6 @@ _WORDS = {
     "not-counted": "not counted",
     "not-supported": "not supported",
 }
-_MISMATCH = "wrapper that has no perf for kernel"
 
 
 def perf_checks() -> Iterator[Check]:
@@ -37,35 +37,30 @@ def perf_checks() -> Iterator[Check]:
 
 def judge_perf(ability: PerfAbility, root: Path = Path("/")) -> Iterator[Check]:
     """What the probe's answers mean, check by check. `root` is read for the distribution and the kernel."""
-    first = ability.faults[0] if ability.faults else None
+    fault = ability.fault
     if ability.path is None:
-        reason = first.reason if first else "perf is not installed"
+        reason = fault.reason if fault else "perf is not installed"
         # A wrapper without a perf for this kernel is cured by the same package as no perf at all.
-        known = first is None or "not installed" in reason or _MISMATCH in reason
-        fix = install_line("perf", root) if first is None or known else first.fix
-        yield Check("perf", "missing", f"{reason}: no trace, no counters", fix)
+        yield Check("perf", "missing", f"{reason}: no trace, no counters", install_line("perf", root))
         return
     level = "" if ability.paranoid is None else f" (kernel.perf_event_paranoid = {ability.paranoid})"
     if not ability.software_ok:
-        reason = first.reason if first else "it counts nothing"
-        yield Check(
-            "perf", "refused", reason + level, first.fix if first else None, ability.path, ability.version
-        )
+        reason, fix = (fault.reason, fault.fix) if fault else ("it counts nothing", None)
+        yield Check("perf", "refused", reason + level, fix, ability.path, ability.version)
         return
     kernel = tree.read_text(root, "proc/sys/kernel/osrelease") or platform.release()
     detail = f"counts software events on kernel {kernel}{level}"
     yield Check("perf", "ok", detail, path=ability.path, version=ability.version)
     yield _hardware(ability)
     if ability.user_only:
-        fix = next((f.fix for f in ability.faults if "user space" in f.reason), None)
-        yield Check("perf kernel side", "limited", f"only user space is counted{level}", fix)
+        yield Check("perf kernel side", "limited", f"only user space is counted{level}", PARANOID_FIX)
     yield _recording(ability)
     if ability.hardware_ok and tree.read_number(root, "proc/sys/kernel/nmi_watchdog"):
         detail = "on: it holds one hardware counter, so one event fewer fits at a time"
         yield Check("NMI watchdog", "limited", detail, as_superuser("sysctl kernel.nmi_watchdog=0"))
 
 
-def census_words(census: tuple[Counter, ...]) -> str:
+def format_census(census: tuple[Counter, ...]) -> str:
     """`real: cycles, instructions; hard zero: cache-misses`: which event is in which state."""
     by_state: dict[str, list[str]] = {}
     for counter in census:
@@ -76,25 +71,24 @@ def census_words(census: tuple[Counter, ...]) -> str:
 
 def _hardware(ability: PerfAbility) -> Check:
     name = "perf hardware counters"
-    told = census_words(ability.census)
-    fault = next((f for f in ability.faults if "hardware counters" in f.reason), None)
+    states = format_census(ability.census)
     if not ability.counting:
-        reason = fault.reason if fault else "no hardware event counts"
         simulated = "cache, branch and instruction figures are simulated instead"
-        return Check(name, "missing", f"{reason}; {simulated} ({told})", fault.fix if fault else None)
-    dead = [counter.name for counter in ability.census if counter.value is None]
-    if not dead:
-        return Check(name, "ok", told)
-    detail = f"{told}; what depends on the others is unavailable" if ability.hardware_ok else told
-    fix = "use the vendor's own events, or a machine that shows its whole PMU" if fault is None else fault.fix
-    return Check(name, "limited", detail, fix)
+        return Check(
+            name, "missing", f"this machine shows no hardware counters; {simulated} ({states})", NO_PMU_FIX
+        )
+    if len(ability.counting) == len(ability.census):
+        return Check(name, "ok", states)
+    if not ability.hardware_ok:
+        return Check(name, "limited", states, NO_PMU_FIX)
+    fix = "use the vendor's own events, or a machine that shows its whole PMU"
+    return Check(name, "limited", f"{states}; what depends on the others is unavailable", fix)
 
 
 def _recording(ability: PerfAbility) -> Check:
     if ability.record_ok:
         return Check("perf record", "ok", "samples by the kernel's timer")
-    fault = next((f for f in ability.faults if "record" in f.reason or "locked memory" in f.reason), None)
-    if fault is None:
-        fault = next((f for f in ability.faults if "hardware" not in f.reason), None)
-    reason = fault.reason if fault else "made no recording"
-    return Check("perf record", "refused", reason, fault.fix if fault else None)
+    fault = ability.record_fault
+    return Check(
+        "perf record", "refused", fault.reason if fault else "made no recording", fault.fix if fault else None
+    )

@@ -70,14 +70,14 @@ def record_argv(
     output: Path,
     *,
     event: Event,
-    call_graph: CallGraph,
+    call_graph: CallGraph | None,
     control: Path | str | None = None,
     ack: Path | str | None = None,
     perf: str = "perf",
     frequency: int = FREQUENCY,
     stack_bytes: int = STACK_BYTES,
 ) -> tuple[str, ...]:
-    """Record `workload` into `output` (perf.data).
+    """Record `workload` into `output` (perf.data), without stacks where `call_graph` is None.
 
     With `control` (a fifo that exists), events start disabled and the workload switches them; `ack` answers
     it. Cost of dwarf: `stack_bytes` x `frequency` per second and running thread (16 MB/s as given here) on
@@ -85,9 +85,9 @@ def record_argv(
     environment and arguments, so a dwarf recording is not to be handed on: keep the text, remove `output`.
     The clock (-k 1, CLOCK_MONOTONIC) is the one in which CPython stamps its functions; perf inject insists on it.
     """
-    graph = f"dwarf,{stack_bytes}" if call_graph == "dwarf" else "fp"
     argv = [perf, *_NO_CACHE, "record", "-q", "-k", "1", "-F", str(frequency), "-e", event]
-    argv += ["--call-graph", graph]
+    if call_graph is not None:
+        argv += ["--call-graph", f"dwarf,{stack_bytes}" if call_graph == "dwarf" else "fp"]
     if control is not None:
         fifos = str(control) if ack is None else f"{control},{ack}"
         argv += ["-D", "-1", "--control", f"fifo:{fifos}"]

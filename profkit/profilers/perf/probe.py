@@ -16,9 +16,9 @@ from profkit.core.errors import Fault, UnreadableReport, UsageError
 from profkit.core.process import Outcome, run
 from profkit.core.types import Counter
 from profkit.profilers import programs
-from profkit.profilers.perf.command import STAT_ENV, stat_argv
+from profkit.profilers.perf.command import STAT_ENV, record_argv, stat_argv
 from profkit.profilers.perf.events import CLOCK
-from profkit.profilers.perf.faults import NO_PMU_FIX, PARANOID_FIX, explain
+from profkit.profilers.perf.faults import explain
 from profkit.profilers.perf.stat_counters import split_name
 from profkit.profilers.perf.stat_csv import read_stat_csv
 
@@ -91,9 +91,9 @@ _TIMEOUT = 20.0
 class PerfAbility:
     """What perf can do on this machine for this user.
 
-    `census` holds one counter for each hardware event that was tried, with its state. `user_only`: the
-    kernel's part is not counted. `paranoid` is None where the kernel does not say. `faults` are what stood in
-    the way.
+    `census` holds one counter for each hardware event that was tried, with its state. `user_only`: the kernel's part
+    is not counted. `paranoid` is None where the kernel does not say. `fault` is why it counts nothing, `record_fault`
+    why it makes no recording.
     """
 
     path: str | None
@@ -106,7 +106,8 @@ class PerfAbility:
     user_only: bool = False
     paranoid: int | None = None
     census: tuple[Counter, ...] = ()
-    faults: tuple[Fault, ...] = ()
+    fault: Fault | None = None
+    record_fault: Fault | None = None
 
     @property
     def rights(self) -> int | None:
@@ -128,40 +129,29 @@ def probe_perf() -> PerfAbility:
     paranoid = read_paranoid()
     if found.path is None:
         fault = Fault(found.reason or "perf is not installed", found.fix)
-        return PerfAbility(None, None, paranoid=paranoid, faults=(fault,))
-    faults: list[Fault] = []
+        return PerfAbility(None, None, paranoid=paranoid, fault=fault, record_fault=fault)
     with tempfile.TemporaryDirectory(prefix="profkit-perf-") as name:
         folder = Path(name)
         clock, outcome = _count(found.path, folder, ("task-clock", "page-faults"))
-        software_ok = any(counter.value is not None for counter in clock)
-        if not software_ok:
-            faults.append(_fault(outcome, "perf stat counted nothing"))
-            return PerfAbility(found.path, found.version, paranoid=paranoid, faults=tuple(faults))
+        if all(counter.value is None for counter in clock):
+            fault = _fault(outcome, "perf stat counted nothing")
+            return PerfAbility(found.path, found.version, paranoid=paranoid, fault=fault, record_fault=fault)
         census, user_only = _take_census(found.path, folder)
-        hardware_ok = {"cycles", "instructions"} <= {c.name for c in census if c.value is not None}
-        if not hardware_ok:
-            faults.append(Fault("this machine shows no hardware counters", NO_PMU_FIX))
-        record_ok, record_fault = _try_record(found.path, folder)
-        control_ok, control_fault = _try_control(found.path, folder)
+        record_fault = _try_record(found.path, folder)
         everywhere, _ = _count(found.path, folder, ("cpu-clock",), system_wide=True)
-    faults += [fault for fault in (record_fault, control_fault) if fault is not None]
-    if user_only:
-        faults.append(
-            Fault("only user space is counted, since the kernel is closed to this user", PARANOID_FIX)
+        return PerfAbility(
+            path=found.path,
+            version=found.version,
+            software_ok=True,
+            hardware_ok={"cycles", "instructions"} <= {c.name for c in census if c.value is not None},
+            record_ok=record_fault is None,
+            control_fifo_ok=_obeys_control(found.path, folder),
+            system_wide_ok=any(counter.value is not None for counter in everywhere),
+            user_only=user_only,
+            paranoid=paranoid,
+            census=census,
+            record_fault=record_fault,
         )
-    return PerfAbility(
-        path=found.path,
-        version=found.version,
-        software_ok=software_ok,
-        hardware_ok=hardware_ok,
-        record_ok=record_ok,
-        control_fifo_ok=control_ok,
-        system_wide_ok=any(counter.value is not None for counter in everywhere),
-        user_only=user_only,
-        paranoid=paranoid,
-        census=census,
-        faults=tuple(faults),
-    )
 
 
 def read_paranoid(root: Path = Path("/")) -> int | None:
@@ -241,57 +231,40 @@ def _count(
     output = folder / "count"
     output.unlink(missing_ok=True)
     outcome = _run(stat_argv(_BUSY, output, events, perf=perf, system_wide=system_wide))
+    return _read_counts(output), outcome
+
+
+def _read_counts(output: Path) -> tuple[Counter, ...]:
     try:
-        return read_stat_csv(output).counters, outcome
+        return read_stat_csv(output).counters
     except UnreadableReport:
-        return (), outcome
+        return ()
 
 
-def _try_record(perf: str, folder: Path) -> tuple[bool, Fault | None]:
+def _try_record(perf: str, folder: Path) -> Fault | None:
+    """Why perf makes no recording; None where it does. cpu-clock is a timer: it samples also where there is no PMU."""
     output = folder / "perf.data"
-    # cpu-clock is a timer of the kernel: it samples also where there is no PMU.
-    argv = (
-        perf,
-        "--buildid-dir",
-        "/dev/null",
-        "record",
-        "-q",
-        "-e",
-        "cpu-clock",
-        "-F",
-        "999",
-        "-o",
-        str(output),
-        "--",
-        *_BUSY,
-    )
-    outcome = _run(argv)
+    outcome = _run(record_argv(_BUSY, output, event="cpu-clock", call_graph=None, perf=perf, frequency=999))
     with contextlib.suppress(OSError):
         if outcome is not None and outcome.ok and output.stat().st_size > 0:
-            return True, None
-    return False, _fault(outcome, "perf record made no recording")
+            return None
+    return _fault(outcome, "perf record made no recording")
 
 
-def _try_control(perf: str, folder: Path) -> tuple[bool, Fault | None]:
-    """Count only between `enable` and `disable` that the workload writes to a pipe."""
+def _obeys_control(perf: str, folder: Path) -> bool:
+    """Whether perf counts only between `enable` and `disable` that the workload writes to a pipe."""
     control, ack, output = folder / "control", folder / "ack", folder / "count"
     output.unlink(missing_ok=True)
     try:
         os.mkfifo(control)
         os.mkfifo(ack)
-    except OSError as error:
-        return False, Fault(f"no named pipe can be made in the temporary folder: {error.strerror}")
+    except OSError:
+        return False
     script = (
         f'exec 3>"{control}" 4<"{ack}"; echo enable >&3; read a <&4; {_BUSY[2]}; echo disable >&3; read a <&4'
     )
-    argv = stat_argv(("sh", "-c", script), output, ("task-clock",), control=control, ack=ack, perf=perf)
-    outcome = _run(argv)
-    try:
-        if any(counter.value for counter in read_stat_csv(output).counters):
-            return True, None
-    except UnreadableReport:
-        pass
-    return False, _fault(outcome, "perf did not obey its control pipe")
+    _run(stat_argv(("sh", "-c", script), output, ("task-clock",), control=control, ack=ack, perf=perf))
+    return any(counter.value for counter in _read_counts(output))
 
 
 def _run(argv: Sequence[str]) -> Outcome | None:

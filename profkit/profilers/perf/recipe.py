@@ -28,7 +28,7 @@ def recording_step(request: RecordRequest) -> Step:
     """The step that leaves `report`. Raises MachineError where perf cannot do it here."""
     perf, scratch, report = probe_perf(), request.scratch, request.report.absolute()
     if not (perf.record_ok if request.what == "samples" else perf.software_ok):
-        fault = perf.faults[0] if perf.faults else None
+        fault = perf.record_fault if request.what == "samples" else perf.fault
         raise MachineError(fault.reason if fault else "perf does not work here", fault.fix if fault else None)
     control, ack = (str(scratch / "control"), str(scratch / "ack")) if request.marked else (None, None)
     switch = Switch("perf-control", control, ack) if request.marked else None

@@ -351,19 +351,6 @@ class ScriptStream:
 _FRAME = re.compile(rb" *[0-9a-f]{5,16} \S")
 
 
-class Sample(NamedTuple):
-    """One sample. `time` in seconds of perf's clock; `period` in the event's unit; frames outermost first."""
-
-    comm: str
-    pid: int
-    tid: int | None
-    cpu: int | None
-    time: float | None
-    period: int | None
-    event: str | None
-    stack: tuple[Frame, ...]
-
-
 def looks_like_script(head: bytes) -> bool:
     """True where `head` has a sample of `perf script` within its first lines that are no comment."""
     if b"\0" in head:
@@ -378,24 +365,6 @@ def looks_like_script(head: bytes) -> bool:
         if match["time"] or (framed and parse_frame(following)):
             return True
     return False
-
-
-def iter_samples(file: IO[bytes]) -> Iterator[Sample]:
-    """Every sample of a `perf script` text, in its order. Raises UnreadableReport for something else."""
-    reader = ScriptStream()
-    frames = reader.table.frames
-    for match, ids in reader.samples(file):
-        tid, cpu, time, period, event = match.group("tid", "cpu", "time", "period", "event")
-        yield Sample(
-            _text(match["comm"]),
-            int(match["pid"]),
-            int(tid) if tid else None,
-            int(cpu) if cpu else None,
-            float(time) if time else None,
-            int(period) if period else None,
-            _text(event) if event else None,
-            tuple([frames[index] for index in reversed(ids)]),
-        )
 
 
 def read_script(path: Path) -> Report:

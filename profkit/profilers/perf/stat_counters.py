@@ -108,31 +108,19 @@ class Row(NamedTuple):
     cgroup: str | None = None
 
 
+@dataclass(slots=True)
 class _EventSum:
-    """What is known of one event so far."""
+    """What is known of one event so far; the numbers count its rows by state."""
 
-    __slots__ = (
-        "counted",
-        "enabled",
-        "not_counted",
-        "not_supported",
-        "runtime",
-        "starved",
-        "unit",
-        "user",
-        "value",
-    )
-
-    def __init__(self) -> None:
-        self.value = 0.0
-        self.runtime = 0.0
-        self.enabled = 0.0
-        self.unit = ""
-        self.user = False
-        self.counted = 0
-        self.not_counted = 0
-        self.not_supported = 0
-        self.starved = 0
+    value: float = 0.0
+    runtime: float = 0.0
+    enabled: float = 0.0
+    counted: int = 0
+    not_counted: int = 0
+    not_supported: int = 0
+    starved: int = 0
+    unit: str = ""
+    user: bool = False
 
     def add(self, row: Row) -> None:
         self.unit = self.unit or row.unit
@@ -288,9 +276,8 @@ def _share(entry: _EventSum, references: list[float]) -> float:
 
 
 def _join(entry: _EventSum, other: _EventSum) -> None:
-    for field in _EventSum.__slots__:
-        if field not in ("unit", "user"):
-            setattr(entry, field, getattr(entry, field) + getattr(other, field))
+    for name in ("value", "runtime", "enabled", "counted", "not_counted", "not_supported", "starved"):
+        setattr(entry, name, getattr(entry, name) + getattr(other, name))
 
 
 def _second_count(name: str, first: _EventSum | None, second: _EventSum) -> Iterator[str]:

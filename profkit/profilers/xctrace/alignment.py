@@ -6,26 +6,30 @@ time at the begin, in ticks, `timebase-info` ("125/3") the nanoseconds of a tick
 
     host ns = mabs-epoch * numerator / denominator + trace ns
 
-and `profkit.region` notes host ns (region/signpost.py). Rows of the table as the only real ones that are known have
+and `profkit.region` notes host ns. Rows of the table as the only real ones that are known have
 them: an M3 Ultra of Instruments 27 (2897656234073, 125/3), and readers of others' tools; the column `mct-epoch` is the
 clock that goes on while the machine sleeps. mach absolute time stops with the trace's, so a sleep shifts nothing.
 
 Of the templates Metal System Trace has that table (79 of 79 recordings of an M1 by Instruments 26), Time Profiler and
-a recording of the GPU counters alone have it not (0 of 13, 0 of 22): there the signposts of the region decide, which
+a recording of the GPU counters alone lack it (0 of 13, 0 of 22): there the signposts of the region decide, which
 Time Profiler records by itself, and other recordings with the instrument Points of Interest.
 
-Nothing here is silently wrong: what does not lie in the trace is told, and where nothing does, or the clock is not
-known, the signposts of the region decide where the trace has them, else the whole trace counts, and that is told, too.
+Where an entry does not lie in the trace, or the clock is not known, the signposts of the region decide if the trace has
+them, else the whole trace counts; each is said in a note.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
 
 from profkit.core.formatting import plural, quantity
+from profkit.core.types import Report
+from profkit.profilers.xctrace.cells import Process
+from profkit.profilers.xctrace.tables import ExportTable
+from profkit.profilers.xctrace.toc import RecordedRun
 from profkit.runtime.region.mps import MARK
 from profkit.runtime.region.record import RegionRecord
 
@@ -72,12 +76,12 @@ class Alignment:
     notes: tuple[str, ...] = ()
 
     @property
-    def marked(self) -> bool:
+    def is_marked(self) -> bool:
         """Whether only a part of the trace counts."""
         return bool(self.windows)
 
     @property
-    def lost(self) -> str | None:
+    def loss(self) -> str | None:
         """Why all of the trace counts although a region was entered; None where none was, or it was found."""
         return self.notes[0] if self.source == "whole" and self.notes else None
 
@@ -108,7 +112,7 @@ def read_clock(rows: Iterable[Sequence[object]]) -> TraceClock:
 def _timebase(cell: object) -> tuple[int, int]:
     parts: tuple[object, ...] = ()
     if isinstance(cell, (str, tuple)):
-        parts = tuple(_number(word) for word in (cell.split("/") if isinstance(cell, str) else cell))
+        parts = tuple(_parse_number(word) for word in (cell.split("/") if isinstance(cell, str) else cell))
     elif type(cell) is int and cell >= 0:
         parts = (cell >> 32, cell & 0xFFFFFFFF)
     if len(parts) == 2:
@@ -118,7 +122,7 @@ def _timebase(cell: object) -> tuple[int, int]:
     raise NoClock(f"its {CLOCK_TABLE} has {str(cell)[:40]!r} for the timebase")
 
 
-def _number(word: object) -> object:
+def _parse_number(word: object) -> object:
     plain = isinstance(word, str) and len(word) < 12 and word.strip().isascii() and word.strip().isdecimal()
     return int(str(word)) if plain else word
 
@@ -152,32 +156,34 @@ def align(
     if isinstance(clock, TraceClock) and spans:
         if clock.slept:
             notes.append("the machine slept while it recorded; the clock of the trace stood still with it")
-        inside, reason = _inside([(clock.in_trace(a), clock.in_trace(b)) for a, b in spans], length)
+        inside, reason = _clip_to_trace([(clock.in_trace(a), clock.in_trace(b)) for a, b in spans], length)
         if left_out and inside:
             signposts = [one for one in signposts if one[0] <= inside[-1][1]]
-        if inside and signposts and (apart := _apart(inside, signposts)) > SAME_NS:
+        if inside and signposts and (apart := _worst_distance(inside, signposts)) > SAME_NS:
             reason = f"by the clock it lies {quantity(apart / 1e9, 's')} from its signposts"
             inside = []
         if inside:
-            return Alignment(_union(inside), len(inside), "clock", (*notes, *([reason] if reason else ())))
+            return Alignment(
+                _merge_windows(inside), len(inside), "clock", (*notes, *([reason] if reason else ()))
+            )
     elif spans:
         reason = f"the trace does not tell its clock: {clock or f'it has no table {CLOCK_TABLE}'}"
     elif any(record.regions or record.benchmarks for record in records):
         reason = "its entries were not timed on the clock of the trace"
     else:
         reason = None
-    marked, _ = _inside(signposts, length)
+    marked, _ = _clip_to_trace(signposts, length)
     if marked:
         # not cut to what was kept: signposts have no limit
         why = [f"the region is where its signposts are: {reason}"] if reason else []
-        return Alignment(_union(marked), len(marked), "signposts", tuple(why))
+        return Alignment(_merge_windows(marked), len(marked), "signposts", tuple(why))
     if reason is None:
         return Alignment()
     return Alignment(notes=(f"the whole trace counts, not the region alone: {reason}",))
 
 
-def _inside(windows: Sequence[Window], length: int | None) -> tuple[list[Window], str | None]:
-    """The windows as far as they lie in the trace, and what is to be told of those that do not."""
+def _clip_to_trace(windows: Sequence[Window], length: int | None) -> tuple[list[Window], str | None]:
+    """The windows as far as they lie in the trace, and what is to be said of those that do not."""
     end = LARGEST if length is None else length
     found = [(max(0, a), min(end, b)) for a, b in windows if b >= 0 and a <= end]
     outside = len(windows) - len(found)
@@ -190,14 +196,19 @@ def _inside(windows: Sequence[Window], length: int | None) -> tuple[list[Window]
     before = sum(b < 0 for a, b in windows)
     where = [f"{before} before its begin"] if before else []
     where += [f"{outside - before} after its end"] if outside > before else []
-    told = f"{outside} of {plural(len(windows), 'entry', 'entries')} of the region lie outside of the trace"
+    outside_text = (
+        f"{outside} of {plural(len(windows), 'entry', 'entries')} of the region lie outside of the trace"
+    )
     if not found:
         nearest = quantity(min(-b if b < 0 else a - end for a, b in windows) / 1e9, "s")
-        return [], f"{told}, the nearest by {nearest}: it is of another recording, or of another clock"
-    return found, f"{told} ({', '.join(where)})"
+        return (
+            [],
+            f"{outside_text}, the nearest by {nearest}: it is of another recording, or of another clock",
+        )
+    return found, f"{outside_text} ({', '.join(where)})"
 
 
-def _apart(windows: Sequence[Window], signposts: Sequence[Window]) -> int:
+def _worst_distance(windows: Sequence[Window], signposts: Sequence[Window]) -> int:
     """How far the begin of the worst signpost is from the begin of the window next to it, in ns."""
     begins = sorted(a for a, _ in windows)
     worst = 0
@@ -207,7 +218,7 @@ def _apart(windows: Sequence[Window], signposts: Sequence[Window]) -> int:
     return worst
 
 
-def _union(windows: Iterable[Window]) -> tuple[Window, ...]:
+def _merge_windows(windows: Iterable[Window]) -> tuple[Window, ...]:
     found: list[Window] = []
     for begin, end in sorted(windows):
         if found and begin <= found[-1][1]:
@@ -215,3 +226,94 @@ def _union(windows: Iterable[Window]) -> tuple[Window, ...]:
         else:
             found.append((begin, end))
     return tuple(found)
+
+
+# Signposts one by one, as Time Profiler and CPU Counters list them; columns as Apple's modeler of Points of Interest
+# reads them. No export with rows of it is known.
+RAW_SIGNPOST_TABLE = "kdebug-signpost"
+RAW_SIGNPOST_COLUMNS = ("time", "type", "type/@fmt", "name", "arg1", "arg2")
+_STARTS, _ENDS = ("start", "begin", "1"), ("end", "2")  # and the kernel's own numbers of them
+
+
+def pair_signposts(rows: Iterable[Sequence[object]]) -> tuple[Window, ...]:
+    """The signposts of profkit's regions among rows with the cells of COLUMNS, in any order, each begin with its end.
+
+    An entry has a number, which both its signposts have; one of which only one is there is left out.
+    """
+    begins: dict[tuple[object, object], int] = {}
+    ends: dict[tuple[object, object], int] = {}
+    for time, kind, shown, name, entry, mark in rows:
+        if mark != MARK or not isinstance(time, int):
+            continue
+        words = {str(word).strip().lower() for word in (kind, shown) if word is not None}
+        side = begins if words & set(_STARTS) else ends if words & set(_ENDS) else None
+        if side is not None:
+            side[name, entry] = time
+    return tuple(sorted((begin, ends[key]) for key, begin in begins.items() if ends.get(key, -1) >= begin))
+
+
+@dataclass(frozen=True)
+class TraceRecording:
+    """One run of a recording, as far as its exports tell it.
+
+    `run` is its entry in the table of contents (None where there is none), `target` the process that was profiled,
+    `alignment` the part of it that counts. `exported` are the schemas that were exported with a table, whether it has
+    rows or not; `left_out` those that were to be exported and could not be, with the reason,
+    and `broken` those whose export is damaged. `pids` are the processes of the workload that said so themselves: what
+    was launched may be a shell, and start them.
+    """
+
+    run: RecordedRun | None = None
+    target: Process | None = None
+    alignment: Alignment = field(default_factory=Alignment)
+    exported: frozenset[str] = frozenset()
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    pids: frozenset[int] = frozenset()
+    broken: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def latest(self) -> int | None:
+        """The ns in which no row of it can lie any more, nor before as many below 0; None where that is not known.
+
+        In recordings of an M1 no row lies behind the duration in the table of contents. Twice that and 10 s leave room
+        for clocks; where only the last seconds were kept ("Windowed") the duration says nothing of the times.
+        """
+        if self.run is None or self.run.length is None:
+            return None
+        if "window" in self.run.summary.get("recording-mode", "").lower():
+            return None
+        return 2 * self.run.length + 10_000_000_000
+
+    @property
+    def windows(self) -> tuple[tuple[int, int], ...] | None:
+        """What counts, as stretches of trace time in ns; None where the whole recording does."""
+        return self.alignment.windows or None
+
+    def includes(self, time: int | None) -> bool:
+        """Whether what happened at a time (ns) counts; without a time only where the whole recording does."""
+        windows = self.alignment.windows
+        if not windows or time is None:
+            return not windows
+        place = bisect_right(windows, time, key=_window_begin) - 1
+        return place >= 0 and time < windows[place][1]
+
+
+def _window_begin(window: Window) -> int:
+    return window[0]
+
+
+class TableReader(Protocol):
+    """Reads tables of one kind, and says at the end what they come to.
+
+    `schemas` are those that it reads, in the order in which it wants them.
+    """
+
+    @property
+    def schemas(self) -> tuple[str, ...]:
+        """Names of tables."""
+
+    def read(self, table: ExportTable) -> None:
+        """Take the rows of one table; of a schema there may be several, or none."""
+
+    def finish(self, report: Report) -> Report:
+        """The report with what the tables came to. Called once, after the last table; also where none came."""

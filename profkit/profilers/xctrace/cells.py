@@ -42,7 +42,7 @@ class Binary:
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class StackFrame:
     """One function of a stack. Of one without symbols `name` is its address as text ("0x1050a4f40")."""
 
     name: str
@@ -57,7 +57,7 @@ class Frame:
 class Backtrace:
     """A stack, innermost frame first, as xctrace writes it. A raw one (`kperf-bt`) has addresses for names."""
 
-    frames: tuple[Frame, ...]
+    frames: tuple[StackFrame, ...]
     process: Process | None = None  # of a raw one
 
 
@@ -71,7 +71,17 @@ class SourceLine:
 
 # What a cell holds: numbers for times (ns), ids, sizes (bytes) and counts, text elsewhere; None for no value.
 Value: TypeAlias = (
-    int | float | str | Process | Thread | Binary | Frame | Backtrace | SourceLine | tuple[int, ...] | None
+    int
+    | float
+    | str
+    | Process
+    | Thread
+    | Binary
+    | StackFrame
+    | Backtrace
+    | SourceLine
+    | tuple[int, ...]
+    | None
 )
 
 # Tags whose text is a whole number: times and durations in ns, sizes in bytes, addresses, ids, counts, enumerations
@@ -97,6 +107,20 @@ _PROCESS = re.compile(r"(.*) \((\d{1,20})\)\s*", re.DOTALL)
 # "Main Thread 0x1cbb9a (host, pid: 17804)"; Xcode 27 writes "Main Thread (0x1e9000) (TestApp, pid: 1001)".
 _THREAD = re.compile(r"(.*?)\s*\(?0x[0-9a-fA-F]+\)?\s*\((.*), pid: (-?\d{1,20})\)\s*", re.DOTALL)
 _UNNUMBERED = re.compile(r"(.*?)\s*\((.*), pid: (-?\d{1,20})\)\s*", re.DOTALL)
+
+
+def is_same_process(one: Process, other: Process) -> bool:
+    """Whether two are one process: by their pids where both are known, else by their names."""
+    if one.pid is not None and other.pid is not None:
+        return one.pid == other.pid
+    return one.name == other.name
+
+
+def process_label(process: Process | None) -> str:
+    """`python (4242)`, or the name alone."""
+    if process is None:
+        return "a process that is not named"
+    return process.name if process.pid is None else f"{process.name} ({process.pid})"
 
 
 def integer(text: str, tag: str) -> int | None:
@@ -129,7 +153,7 @@ Parts: TypeAlias = "Sequence[tuple[str, Value]]"  # tag and value of each elemen
 class Decoder:
     """Makes values of elements. Equal structures (a process, a frame) become one object.
 
-    `look` gives the value of an id, for the tag of the element that refers to it; `keep` is told of every id within a
+    `look` gives the value of an id, for the tag of the element that refers to it; `keep` gets every id within a
     structure.
     """
 
@@ -197,7 +221,7 @@ class Decoder:
             Binary(get("name", ""), get("path"), get("UUID"), get("arch"), _address(get("load-addr")))
         )
 
-    def _frame(self, element: Element, parts: Parts) -> Frame:
+    def _frame(self, element: Element, parts: Parts) -> StackFrame:
         name, address = element.get("name"), _address(element.get("addr"))
         if name is None:
             name = hex(address) if address is not None else "(unknown)"
@@ -205,7 +229,7 @@ class Decoder:
         file, line = (source.file, source.line) if isinstance(source, SourceLine) else (None, None)
         inlined = element.get("inlined", "").lower() in ("1", "true", "yes")
         return self._shared(
-            Frame(name, address, binary if isinstance(binary, Binary) else None, file, line, inlined)
+            StackFrame(name, address, binary if isinstance(binary, Binary) else None, file, line, inlined)
         )
 
     def _raw_backtrace(self, _: Element, parts: Parts) -> Backtrace:
@@ -213,12 +237,14 @@ class Decoder:
         addresses = [one for one in others if isinstance(one, int)] if isinstance(others, tuple) else []
         if isinstance(first, int) and first not in addresses[:1]:
             addresses.insert(0, first)
-        frames = tuple(self._shared(Frame(hex(address), address)) for address in addresses if address > 0)
+        frames = tuple(
+            self._shared(StackFrame(hex(address), address)) for address in addresses if address > 0
+        )
         return Backtrace(frames, process if isinstance(process, Process) else None)
 
 
 def _backtrace(_: Element, parts: Parts) -> Backtrace:
-    return Backtrace(tuple(value for _, value in parts if isinstance(value, Frame)))
+    return Backtrace(tuple(value for _, value in parts if isinstance(value, StackFrame)))
 
 
 def _source(element: Element, parts: Parts) -> SourceLine:

@@ -1,6 +1,8 @@
-"""Xcode as the doctor tells it: is it a whole one, may it be used, and what can its Instruments record.
+"""Xcode as the doctor tells it: is it a whole one, may it be used, what can its Instruments record, and do they.
 
-Both the mps backend and the cpu backend on macOS record through it.
+Both the mps backend and the cpu backend on macOS record through it. Developer mode, a session away from the screen, a
+program that macOS protects: none of them shows before a recording, so half a second of a Python program is recorded
+under Time Profiler. Metal System Trace is not tried, whose document takes up to a minute to be saved.
 """
 
 from __future__ import annotations
@@ -8,17 +10,81 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from profkit.core.errors import ProfkitError
 from profkit.core.types import Check, CheckState
 from profkit.hardware.system import ProgramAnswer, as_superuser, ask_program, program_output
+from profkit.profilers.trial import attempt
+from profkit.profilers.xctrace.command import CUT, TIME_PROFILER, explain, record_argv, table_argv
 
 if TYPE_CHECKING:
-    from profkit.profilers.xctrace.probe import XctraceAbility
+    from profkit.profilers.xctrace.find import XctraceAbility
+
+
+NAME = "xctrace recording"
+_BUSY = "import time; end = time.perf_counter() + 0.5\nwhile time.perf_counter() < end: sum(range(1000))"
+_LIMIT = 10.0  # for a program of half a second
+_SECONDS = 120.0  # until it is saved
+_TABLES = (
+    "time-profile",
+    "time-sample",
+)  # the second is what Instruments 26 leaves where the first is not exported
+
+
+def recording_check(xctrace: str) -> Check:
+    """Record with the xctrace at this path, some ten seconds, and read what it left."""
+    with tempfile.TemporaryDirectory(prefix="profkit-") as name:
+        return _record_and_count(xctrace, Path(name), sys.executable)
+
+
+def _record_and_count(xctrace: str, folder: Path, python: str) -> Check:
+    document, start = folder / "doctor.trace", time.monotonic()
+    argv = record_argv((python, "-c", _BUSY), document, template=TIME_PROFILER, limit=_LIMIT, xctrace=xctrace)
+    trial = attempt(argv, seconds=_SECONDS)
+    fault = explain(trial.output, 0 if trial.returncode == CUT else trial.returncode)
+    if not document.exists() or not (trial.ok or trial.returncode == CUT):
+        reason = fault.reason if fault is not None else f"{trial.ending}: {trial.last_line[:160]}"
+        return Check(NAME, "refused", reason, fault.fix if fault is not None else None, xctrace)
+    rows = 0
+    for schema in _TABLES:
+        exported = folder / f"{schema}.xml"
+        export = attempt(table_argv(document, schema, exported, xctrace=xctrace), seconds=_SECONDS)
+        rows = _count_rows(exported)
+        if rows:
+            break
+        fault = explain(export.output, export.returncode) or fault
+    took = time.monotonic() - start
+    if not rows:
+        reason = (
+            fault.reason if fault is not None else "it recorded and exported, but no sample is in its tables"
+        )
+        return Check(NAME, "limited", reason, fault.fix if fault is not None else None, xctrace)
+    return Check(
+        NAME,
+        "ok",
+        f"{rows} samples of half a second of Python, in {took:.0f} s with the export",
+        path=xctrace,
+    )
+
+
+def _count_rows(exported: Path) -> int:
+    """How many rows the tables of an export have; 0 for one that is not there, or cannot be read."""
+    from profkit.profilers.xctrace.tables import read_tables
+
+    try:
+        return sum(
+            1 for table in read_tables(exported) for _ in table.rows([c.mnemonic for c in table.columns[:1]])
+        )
+    except (ProfkitError, OSError):
+        return 0
+
 
 GIB = 1 << 30
 # What the backends record with (Instruments 12 and later have them), and what is missing without it.
@@ -59,8 +125,9 @@ def look_at_xcode() -> Xcode:
 
 def instruments_checks() -> Iterator[Check]:
     """Everything that a recording by Instruments needs on this Mac."""
-    from profkit.profilers.xctrace.probe import probe_xctrace
-    from profkit.profilers.xctrace.trial import recording_check
+    from profkit.profilers.xctrace.find import probe_xctrace
+
+    # was an import of what stands here now
 
     xctrace = probe_xctrace()
     yield from judge_xcode(look_at_xcode(), xctrace)
@@ -171,7 +238,7 @@ def _session(session: str | None, environ: Mapping[str, str], root: bool) -> Ite
 def room_checks(output: Path = Path("reports")) -> Iterator[Check]:
     """Room for a document, where runs land and where Instruments keeps it while it records."""
     disks: set[int] = set()
-    for place in (_there(output), _there(Path(tempfile.gettempdir()))):
+    for place in (_existing_folder(output), _existing_folder(Path(tempfile.gettempdir()))):
         try:
             disk, free = place.stat().st_dev, shutil.disk_usage(place).free
         except OSError:
@@ -192,7 +259,7 @@ def judge_room(place: Path, free: int) -> Check:
     return Check("room for traces", state, f"{detail}: {need}", fix, str(place))
 
 
-def _there(folder: Path) -> Path:
+def _existing_folder(folder: Path) -> Path:
     place = folder.absolute()
     while not place.is_dir() and place != place.parent:
         place = place.parent

@@ -1,12 +1,19 @@
-"""Which events of an Apple or Intel Mac are counted together, from the event table that macOS itself brings.
+"""Which events of an Apple or Intel Mac are counted together, and how CPU Counters is told to count them.
 
-macOS keeps one table for each kind of core in /usr/share/kpep: names, and the counters that each event may sit on. What
-is read there decides; where it cannot be read, the events that all of Apple's chips from the M1 on have, with the
-counters that Linux's driver for the M1 (drivers/perf/apple_m1_cpu_pmu.c) puts them on.
+macOS keeps one table for each kind of core in /usr/share/kpep: names, and the counters that each event may sit on.
+Where it cannot be read, the events are those that all of Apple's chips from the M1 on have, with the counters that
+Linux's driver for the M1 (drivers/perf/apple_m1_cpu_pmu.c) puts them on.
+
+`xctrace record --recording-options` (Xcode 16 and later) takes a whole file: what `--show-recording-options` prints for
+the template, changed. An event in it is what the window of Instruments would store: an archive of Cocoa's
+NSKeyedArchiver (a property list), in base64. Others found that form (ApplePerf.jl on an M5; templates saved by
+Instruments); on an M4 Max other forms of a list were refused.
 """
 
 from __future__ import annotations
 
+import base64
+import json
 import plistlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -36,7 +43,7 @@ _ANCHORS = ("cycles", "instructions")
 
 
 @dataclass(frozen=True)
-class Event:
+class CounterEvent:
     """One event: its name, the name that Instruments shows for it, and the counters that it may sit on, as bits."""
 
     name: str
@@ -45,35 +52,35 @@ class Event:
 
 
 @dataclass(frozen=True)
-class Events:
-    """The events of one kind of core. `told`: macOS's own table was read; else it is what all Apple silicon has."""
+class ChipEvents:
+    """The events of one kind of core: from macOS's own table, or else what all Apple silicon has."""
 
     chip: str  # apple, intel
-    events: tuple[Event, ...]
-    told: bool
+    events: tuple[CounterEvent, ...]
+    from_macos: bool
 
 
-_ALL_APPLE = Events(
+_ALL_APPLE = ChipEvents(
     "apple",
     (
-        Event("FIXED_CYCLES", 0b01, "Cycles"),
-        Event("FIXED_INSTRUCTIONS", 0b10, "Instructions"),
-        Event("INST_BRANCH", _UPPER),
-        Event("BRANCH_MISPRED_NONSPEC", _UPPER),
-        Event("INST_LDST", _UPPER),
-        Event("L1D_CACHE_MISS_LD_NONSPEC", _UPPER),
-        Event("L1D_CACHE_MISS_ST_NONSPEC", _UPPER),
-        Event("L1D_TLB_ACCESS", ANY_COUNTER),
-        Event("L1D_TLB_MISS", ANY_COUNTER),
-        Event("L1I_CACHE_MISS_DEMAND", ANY_COUNTER),
+        CounterEvent("FIXED_CYCLES", 0b01, "Cycles"),
+        CounterEvent("FIXED_INSTRUCTIONS", 0b10, "Instructions"),
+        CounterEvent("INST_BRANCH", _UPPER),
+        CounterEvent("BRANCH_MISPRED_NONSPEC", _UPPER),
+        CounterEvent("INST_LDST", _UPPER),
+        CounterEvent("L1D_CACHE_MISS_LD_NONSPEC", _UPPER),
+        CounterEvent("L1D_CACHE_MISS_ST_NONSPEC", _UPPER),
+        CounterEvent("L1D_TLB_ACCESS", ANY_COUNTER),
+        CounterEvent("L1D_TLB_MISS", ANY_COUNTER),
+        CounterEvent("L1I_CACHE_MISS_DEMAND", ANY_COUNTER),
     ),
-    told=False,
+    from_macos=False,
 )
 
 
 def read_events(
     chip: str, cputype: int | None, subtype: int | None, family: int | None, folder: Path = FOLDER
-) -> Events | None:
+) -> ChipEvents | None:
     """The events of this Mac's cores, by what `sysctl hw.cputype hw.cpusubtype hw.cpufamily` say of them.
 
     `chip` is `apple` or `intel`; None for an Intel Mac whose table is not there: its events differ from chip to chip.
@@ -82,11 +89,11 @@ def read_events(
         name = f"cpu_{cputype & 0xFFFFFFFF:x}_{subtype & 0xFFFFFFFF:x}_{family & 0xFFFFFFFF:x}.plist"
         found = _read_table(folder / name)
         if found:
-            return Events(chip, found, told=True)
+            return ChipEvents(chip, found, from_macos=True)
     return _ALL_APPLE if chip == "apple" else None
 
 
-def _read_table(path: Path) -> tuple[Event, ...]:
+def _read_table(path: Path) -> tuple[CounterEvent, ...]:
     """The events of one of macOS's tables; empty where it is none that can be read."""
     try:
         if path.stat().st_size > LARGEST:
@@ -96,7 +103,7 @@ def _read_table(path: Path) -> tuple[Event, ...]:
         chosen = int(cpu.get("config_counters", ANY_COUNTER))
         aliases = {str(event): str(alias) for alias, event in cpu.get("aliases", {}).items()}
         return tuple(
-            Event(str(name), _mask(entry, chosen), aliases.get(str(name)))
+            CounterEvent(str(name), _mask(entry, chosen), aliases.get(str(name)))
             for name, entry in cpu["events"].items()
         )
     except (
@@ -118,7 +125,7 @@ def _mask(entry: Mapping[str, Any], chosen: int) -> int:
     return int(entry.get("counters_mask") or chosen)
 
 
-def plan_groups(events: Events, metrics: Sequence[str] = METRICS) -> tuple[tuple[Event, ...], ...]:
+def plan_groups(events: ChipEvents, metrics: Sequence[str] = METRICS) -> tuple[tuple[CounterEvent, ...], ...]:
     """Groups of events for `metrics`, each for a run of its own, small enough that none takes turns on a counter.
 
     Cycles and instructions are in each group. The events of one formula stay in one group where their counters allow
@@ -128,44 +135,44 @@ def plan_groups(events: Events, metrics: Sequence[str] = METRICS) -> tuple[tuple
     formulas = formula_table("xctrace", events.chip)
     known = _by_formula_name(events, formulas)
     anchors = tuple(known[name] for name in _ANCHORS if name in known)
-    groups: list[list[Event]] = []
+    groups: list[list[CounterEvent]] = []
     for need in _needs(formulas, known, metrics):
         wanted = [event for event in need if event not in anchors]
         pieces = [wanted] if fits((*anchors, *wanted)) else [[event] for event in wanted]
         for piece in pieces:
-            home = next((group for group in groups if fits((*anchors, *_joined(group, piece)))), None)
+            home = next((group for group in groups if fits((*anchors, *_join(group, piece)))), None)
             if home is None and fits((*anchors, *piece)):
                 groups.append(list(piece))
             elif home is not None:
-                home[:] = _joined(home, piece)
+                home[:] = _join(home, piece)
     if not groups and anchors:
         groups.append([])
-    return tuple(tuple(sorted((*anchors, *group), key=_scarce)) for group in groups)
+    return tuple(tuple(sorted((*anchors, *group), key=_scarcity)) for group in groups)
 
 
-def _joined(group: Sequence[Event], piece: Sequence[Event]) -> list[Event]:
+def _join(group: Sequence[CounterEvent], piece: Sequence[CounterEvent]) -> list[CounterEvent]:
     return list(dict.fromkeys((*group, *piece)))
 
 
-def _scarce(event: Event) -> tuple[int, int]:
+def _scarcity(event: CounterEvent) -> tuple[int, int]:
     return event.mask.bit_count(), event.mask
 
 
-def _by_formula_name(events: Events, formulas: FormulaTable) -> dict[str, Event]:
+def _by_formula_name(events: ChipEvents, formulas: FormulaTable) -> dict[str, CounterEvent]:
     """Each event by the name that formulas know; of several (INST_ALL, FIXED_INSTRUCTIONS) one on a fixed counter."""
-    known: dict[str, Event] = {}
+    known: dict[str, CounterEvent] = {}
     for event in sorted(events.events, key=lambda event: not _is_fixed(event)):
         known.setdefault(formulas.resolve(event.name), event)
     return known
 
 
-def _is_fixed(event: Event) -> bool:
+def _is_fixed(event: CounterEvent) -> bool:
     return event.mask != 0 and event.mask & ~FIXED == 0
 
 
 def _needs(
-    formulas: FormulaTable, known: Mapping[str, Event], metrics: Sequence[str]
-) -> list[tuple[Event, ...]]:
+    formulas: FormulaTable, known: Mapping[str, CounterEvent], metrics: Sequence[str]
+) -> list[tuple[CounterEvent, ...]]:
     """For each metric the events of its first formula that can be counted at all."""
     needs = []
     for metric in metrics:
@@ -177,11 +184,11 @@ def _needs(
     return needs
 
 
-def fits(events: Sequence[Event]) -> bool:
+def fits(events: Sequence[CounterEvent]) -> bool:
     """Whether each of `events` finds a counter of its own, whatever the order (a matching of two sides)."""
-    held: dict[int, Event] = {}
+    held: dict[int, CounterEvent] = {}
 
-    def place(event: Event, tried: set[int]) -> bool:
+    def place(event: CounterEvent, tried: set[int]) -> bool:
         for counter in range(32):
             if event.mask >> counter & 1 and counter not in tried:
                 tried.add(counter)
@@ -191,3 +198,64 @@ def fits(events: Sequence[Event]) -> bool:
         return False
 
     return all(place(event, set()) for event in events)
+
+
+INSTRUMENT = "CPU Counters"
+_CLASS = "XRCountersSetupEventOrFormula"
+
+
+def counter_options(shown: str, events: Sequence[CounterEvent]) -> str | None:
+    """The options with `events` counted at each timer sample; None where `shown` is not what this knows how to change.
+
+    `shown` is what `xctrace record --template 'CPU Counters' --show-recording-options` printed, maybe with other lines
+    around the document.
+    """
+    document = _document(shown)
+    if document is None or not isinstance(document.get(INSTRUMENT), dict):
+        return None
+    counters: dict[str, Any] = document[INSTRUMENT]
+    if "allEventsAndFormulas" not in counters:
+        return None
+    counters |= {
+        "allEventsAndFormulas": [event_archive(event) for event in events],
+        "configurationType": {"manual": {}},
+        "sampleByTime": True,
+    }
+    return json.dumps(document, indent=1)
+
+
+def _document(shown: str) -> dict[str, Any] | None:
+    """The JSON object in what was printed."""
+    begin, end = shown.find("{"), shown.rfind("}")
+    try:
+        document = json.loads(shown[begin : end + 1]) if 0 <= begin < end else None
+    except (ValueError, RecursionError):
+        return None
+    return document if isinstance(document, dict) else None
+
+
+def event_archive(event: CounterEvent) -> str:
+    """One event as Instruments stores it, in base64."""
+    uid = plistlib.UID
+    archive = {
+        "$archiver": "NSKeyedArchiver",
+        "$version": 100000,
+        "$top": {"root": uid(1)},
+        "$objects": [
+            "$null",
+            {
+                "$class": uid(4),
+                "_mnemonic": uid(2),
+                "_aliasOrMnemonic": uid(3),
+                "_displayName": uid(2),
+                "_explanation": uid(0),
+                "_formulaText": uid(0),
+                "_formulaEvaluator": uid(0),
+                "_beingEdited": False,
+            },
+            event.name,
+            event.alias or event.name,
+            {"$classname": _CLASS, "$classes": [_CLASS, "NSObject"]},
+        ],
+    }
+    return base64.b64encode(plistlib.dumps(archive, fmt=plistlib.FMT_BINARY)).decode("ascii")

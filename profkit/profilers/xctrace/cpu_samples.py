@@ -1,14 +1,49 @@
-"""Samples of one table of Instruments, added up as they stream by: stacks, functions, threads, and their counts."""
+"""Samples of one table of Instruments: its rows, whatever it lacks, and their sums by stack, function and thread."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from profkit.analysis.stacks import merge
-from profkit.analysis.stacks.merge import FrameTable, StackMerger, keep_python_frames
-from profkit.core.types import Hotspot, Profile, Stacks
+from profkit.analysis.stacks.merge import KERNEL, PYTHON, UNKNOWN, FrameTable, StackMerger, keep_python_frames
+from profkit.core.types import Frame, Hotspot, Profile, Stacks
+from profkit.profilers.xctrace.cells import Backtrace, Process, Thread
+from profkit.profilers.xctrace.tables import ExportTable
+
+_HEX = re.compile(r"0x[0-9a-fA-F]+")
+# The kernel's own image ("kernel", "kernel.release.t8103") and its extensions, as Instruments names binaries.
+_KERNEL_IMAGE = re.compile(r"kernel(\.(release|development|kasan)\S*)?|mach_kernel")
+
+
+def frame_of(name: str | None, binary: str | None) -> Frame:
+    """The frame of one function of a backtrace; `binary` is the image it is in, by name or path.
+
+    A function that Instruments could not name is called by its address there. That differs from run to run and
+    would only keep equal things apart, so it is `[unknown]` here, with its library where that is known.
+    `py::FUNCTION:FILE` is how CPython 3.12 and later name the trampolines of Python functions.
+    """
+    if name is not None and name.startswith("py::"):
+        function, _, file = name[4:].partition(":")
+        return Frame(function or UNKNOWN, PYTHON, file or None)
+    if not name or _HEX.fullmatch(name):
+        name = UNKNOWN
+    return Frame(name, library_of(binary))
+
+
+def library_of(binary: str | None) -> str | None:
+    """The library's name without its folder; None where Instruments does not know the image."""
+    if not binary:
+        return None
+    name = binary.rstrip("/").rpartition("/")[2]
+    if not name or _HEX.fullmatch(name):
+        return None
+    if _KERNEL_IMAGE.fullmatch(name):
+        return KERNEL
+    return f"[{name.removesuffix('.kext')}]" if name.endswith(".kext") else name
+
 
 RUNNING = "Running"
 MOST_THREADS = 10_000
@@ -17,7 +52,7 @@ MOST_EVENT_ROWS = 100_000
 
 
 @dataclass(frozen=True)
-class Unit:
+class WeightUnit:
     """What the weights of a table are: `title` of its profiles, their unit, and the divisor into it."""
 
     title: str
@@ -25,30 +60,10 @@ class Unit:
     per: float = 1
 
 
-TIME = Unit("CPU time", "s", 1e9)
-CYCLES = Unit("CPU cycles", "cycles")
-WAITING = Unit("waiting", "s", 1e9)
-SAMPLES = Unit("samples", "samples")
-
-
-class Windows:
-    """Half-open stretches [begin, end) of trace time in ns, in which samples count; none given: always."""
-
-    def __init__(self, windows: Iterable[tuple[int, int]] | None) -> None:
-        ordered = sorted(windows) if windows is not None else None
-        self._begins = [begin for begin, _ in ordered] if ordered is not None else None
-        self._ends: list[int] = []
-        for _, end in ordered or ():  # of nested and overlapping ones the latest end so far
-            self._ends.append(max(end, self._ends[-1]) if self._ends else end)
-
-    def hold(self, time: int | None) -> bool:
-        """Whether a sample at `time` counts; one without a time does only where all do."""
-        if self._begins is None:
-            return True
-        if time is None:
-            return False
-        place = bisect_right(self._begins, time) - 1
-        return place >= 0 and time < self._ends[place]
+TIME = WeightUnit("CPU time", "s", 1e9)
+CYCLES = WeightUnit("CPU cycles", "cycles")
+WAITING = WeightUnit("waiting", "s", 1e9)
+SAMPLES = WeightUnit("samples", "samples")
 
 
 class SampleTally:
@@ -57,7 +72,7 @@ class SampleTally:
     Samples of a running thread are work, those of any other state are time spent waiting and kept apart.
     """
 
-    def __init__(self, frames: FrameTable, unit: Unit, events: Sequence[str] = ()) -> None:
+    def __init__(self, frames: FrameTable, unit: WeightUnit, events: Sequence[str] = ()) -> None:
         self._frames = frames
         self.unit = unit
         self._events = tuple(events)
@@ -195,8 +210,86 @@ class SampleTally:
         return Profile(profile.title, profile.unit, profile.total, spots)
 
 
-def _by_thread(unit: Unit, weights: dict[str, float]) -> Profile:
+def _by_thread(unit: WeightUnit, weights: dict[str, float]) -> Profile:
     """The table by thread. A thread has no callers, so own and inclusive weight are the same."""
     rows = sorted(weights.items(), key=lambda row: (-row[1], row[0]))
     spots = tuple(Hotspot(name, own=weight / unit.per, total=weight / unit.per) for name, weight in rows)
     return Profile(f"{unit.title} by thread", unit.unit, sum(weights.values()) / unit.per, spots)
+
+
+_WANTED = (
+    "time",
+    "thread",
+    "process",
+    "thread-state",
+    "weight",
+    "stack",
+    "counters-array",
+    "weight/@fmt",
+    "core/@fmt",
+)
+_WANTED_RAW = ("time", "thread", "process", "thread-state", "cp-kernel-callstack", "cp-user-callstack")
+_KIND = re.compile(r"\((\w+ Core)\)")
+_MOST_CORES = 4096
+
+
+class Sample(NamedTuple):
+    """One sample; what its table lacks is None."""
+
+    time: int | None  # ns
+    thread: Thread | None
+    process: Process | None
+    state: str | None  # of the thread
+    weight: int | None
+    stack: Backtrace | None
+    counts: tuple[int, ...] | None = None
+    shown: str | None = None  # the weight as Instruments shows it
+    core: str | None = None  # its kind
+
+
+def read_samples(table: ExportTable) -> Iterator[Sample]:
+    """The samples of a table with names of functions. Raises UnreadableReport as its rows do."""
+    kinds: dict[object, str | None] = {}
+    for time, thread, process, state, weight, stack, counts, shown, core in table.rows(_WANTED):
+        if core not in kinds and len(kinds) < _MOST_CORES:
+            kinds[core] = _core_kind(core)
+        yield Sample(
+            *_whose(time, thread, process, state),
+            weight if isinstance(weight, int) and weight >= 0 else None,
+            stack if isinstance(stack, Backtrace) else None,
+            counts if isinstance(counts, tuple) else None,  # type: ignore[arg-type]
+            shown if isinstance(shown, str) else None,
+            kinds.get(core),
+        )
+
+
+def read_raw_samples(table: ExportTable) -> Iterator[Sample]:
+    """Samples as the kernel took them: addresses without names, and no weight; each stands for itself.
+
+    A state other than running is of a stack shot taken of all threads at once, no sample of time.
+    """
+    for time, thread, process, state, kernel, user in table.rows(_WANTED_RAW):
+        if isinstance(state, str) and state != RUNNING:
+            continue
+        stack = user if isinstance(user, Backtrace) else None
+        if isinstance(kernel, Backtrace):
+            stack = Backtrace((*kernel.frames, *(stack.frames if stack is not None else ())))
+        yield Sample(*_whose(time, thread, process, state), 1, stack)
+
+
+def _whose(
+    time: object, thread: object, process: object, state: object
+) -> tuple[int | None, Thread | None, Process | None, str | None]:
+    owner = thread if isinstance(thread, Thread) else None
+    return (
+        time if isinstance(time, int) else None,
+        owner,
+        process if isinstance(process, Process) else None if owner is None else owner.process,
+        state if isinstance(state, str) else None,
+    )
+
+
+def _core_kind(shown: object) -> str | None:
+    """The kind of a core as Instruments shows it, "CPU 4 (P Core)"; an SMT core is half of one, and no kind."""
+    match = _KIND.search(shown) if isinstance(shown, str) else None
+    return match[1] if match is not None and match[1] != "SMT Core" else None

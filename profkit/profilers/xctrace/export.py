@@ -1,4 +1,4 @@
-"""A document of Instruments (`.trace`) as XML that can be read anywhere: its table of contents and the tables in use.
+"""A document of Instruments (`.trace`) as XML that can be read anywhere: its table of contents and tables.
 
 Runs xctrace, on the Mac that has it. As a program (`python -m profkit.profilers.xctrace.export DOCUMENT FOLDER`) it is
 a conversion like any other: what a step of a plan runs after its recording.
@@ -21,13 +21,26 @@ from pathlib import Path
 
 from profkit.core.errors import Fault, MachineError, ProfkitError, UnreadableReport
 from profkit.profilers.programs import last_line
-from profkit.profilers.xctrace.command import table_argv, toc_argv
-from profkit.profilers.xctrace.ending import exit_status, was_cut
-from profkit.profilers.xctrace.expected import is_pointless
-from profkit.profilers.xctrace.faults import explain
+from profkit.profilers.xctrace.command import explain, table_argv, toc_argv
 from profkit.profilers.xctrace.find import locate_xctrace
-from profkit.profilers.xctrace.left_out import FILE, LeftOut, write_left_out
-from profkit.profilers.xctrace.toc import Run, read_toc
+from profkit.profilers.xctrace.folder import UNEXPORTED, UnexportedTable, write_unexported
+from profkit.profilers.xctrace.toc import RecordedRun, exit_status, read_toc, was_cut
+
+_OF_GPU = ("gpu-counter", "metal-gpu-counter")
+_NONE = "(null)"
+
+
+def is_pointless(run: RecordedRun, schema: str) -> bool:
+    """Whether the GPU's counters of a recording that was made without a set of them would be exported.
+
+    Such a recording has none or, on an M3 and later, one that stays 0 in hundreds of thousands of rows. A template of
+    somebody's own may count without naming its set, so the number of the profile has to be 0, too.
+    """
+    if not schema.startswith(_OF_GPU) or run.setting("Counter Set") != _NONE:
+        return False
+    profiles = {profile for table in run.tables if (profile := table.get("counter-profile")) is not None}
+    return profiles == {"0"}
+
 
 TOC = "toc.xml"
 MOST_BYTES = 2 << 30  # of one table: GPU counters have 3 to 6 GB for 15 s of recording
@@ -46,9 +59,9 @@ _SAFE = re.compile(r"[A-Za-z0-9._-]+")
 class Exported:
     """What came of a document: its last run, the tables of it that were written, and those that were not."""
 
-    run: Run
+    run: RecordedRun
     schemas: tuple[str, ...]
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[UnexportedTable, ...] = ()
 
 
 def export_document(
@@ -58,11 +71,12 @@ def export_document(
     *,
     xctrace: str | None = None,
     most: int = MOST_BYTES,
+    seconds: float = TABLE_SECONDS,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Exported:
     """Write `toc.xml` and a file for each of `schemas` that the document has into `folder`, which is made.
 
-    A table that grows beyond `most` bytes, or takes longer than 15 minutes, is left out with the reason; so is one that
+    A table that grows beyond `most` bytes, or takes longer than `seconds`, is left out with the reason; so is one that
     xctrace cannot export. `tell` gets a line for each table. Raises MachineError where xctrace is not here or cannot
     open the document, UnreadableReport for what is no document.
     """
@@ -86,21 +100,21 @@ def export_document(
         if run.has(schema) and _SAFE.fullmatch(schema) and not is_pointless(run, schema)
     ]
     done: list[str] = []
-    left_out: list[LeftOut] = []
+    left_out: list[UnexportedTable] = []
     for number, schema in enumerate(listed, 1):
         target = folder / f"{schema}.xml"
         argv = table_argv(document, schema, target, run=run.number, xctrace=program)
-        fault = _export(argv, target, most)
+        fault = _export(argv, target, most, seconds)
         if fault is None:
             done.append(schema)
             tell(f"{number} of {len(listed)}  {schema}: {target.stat().st_size / 1e6:.1f} MB")
         else:
             target.unlink(missing_ok=True)
-            left_out.append(LeftOut(schema, fault.reason, fault.fix))
+            left_out.append(UnexportedTable(schema, fault.reason, fault.fix))
             tell(f"{number} of {len(listed)}  {schema}: left out, {fault.reason}")
     try:
-        (folder / FILE).unlink(missing_ok=True)
-        write_left_out(folder, left_out)
+        (folder / UNEXPORTED).unlink(missing_ok=True)
+        write_unexported(folder, left_out)
     except OSError as error:
         raise MachineError(f"{folder} cannot be written: {error.strerror}", "df -h") from error
     return Exported(run, tuple(done), tuple(left_out))
@@ -114,7 +128,7 @@ def _program() -> str:
     return str(found.path)
 
 
-def _export(argv: Sequence[str], output: Path, most: int) -> Fault | None:
+def _export(argv: Sequence[str], output: Path, most: int, seconds: float = TABLE_SECONDS) -> Fault | None:
     """Run one export; why it left nothing to read, or None. Never leaves a process behind."""
     output.unlink(missing_ok=True)  # xctrace writes over no file
     try:
@@ -130,7 +144,9 @@ def _export(argv: Sequence[str], output: Path, most: int) -> Fault | None:
                 text, _ = child.communicate(timeout=_LOOK)
                 break
             except subprocess.TimeoutExpired:
-                fault = _too_much(output, most, time.monotonic() - begun)
+                fault = _too_much(output, most)
+                if fault is None and time.monotonic() - begun > seconds:
+                    fault = Fault(f"xctrace had not exported it after {seconds:.0f} s", "a shorter recording")
                 if fault is not None:
                     return fault
     finally:
@@ -143,7 +159,7 @@ def _export(argv: Sequence[str], output: Path, most: int) -> Fault | None:
     return None
 
 
-def _too_much(output: Path, most: int, seconds: float) -> Fault | None:
+def _too_much(output: Path, most: int) -> Fault | None:
     size = output.stat().st_size if output.exists() else 0
     if size > most:
         return Fault(
@@ -152,8 +168,6 @@ def _too_much(output: Path, most: int, seconds: float) -> Fault | None:
         )
     if shutil.disk_usage(output.parent).free < 64 << 20:
         return Fault("the disk is full", "df -h   (XML takes as much room as the document, and more)")
-    if seconds > TABLE_SECONDS:
-        return Fault(f"xctrace had not exported it after {seconds:.0f} s", "a shorter recording")
     return None
 
 
@@ -180,15 +194,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--may-be-cut", action="store_true", help="the time limit is the plan's own, and no failure"
     )
     parser.add_argument("--most", type=int, default=MOST_BYTES, help="bytes of one table")
-    told = parser.parse_args(arguments)
-    schemas = [name for name in told.schemas.split(",") if name]
+    options = parser.parse_args(arguments)
+    schemas = [name for name in options.schemas.split(",") if name]
     try:
         exported = export_document(
-            told.document,
-            told.folder,
+            options.document,
+            options.folder,
             schemas,
-            xctrace=told.xctrace,
-            most=told.most,
+            xctrace=options.xctrace,
+            most=options.most,
             tell=lambda line: print(line, flush=True),
         )
     except ProfkitError as error:
@@ -196,13 +210,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if error.fix:
             print(f"  fix: {error.fix}", file=sys.stderr)
         return error.exit_code
-    if told.status is not None:
-        _write_status(exported.run, told.status, may_be_cut=told.may_be_cut)
+    if options.status is not None:
+        _write_status(exported.run, options.status, may_be_cut=options.may_be_cut)
     return 0
 
 
-def _write_status(run: Run, path: Path, *, may_be_cut: bool) -> None:
-    """How the workload ended; nothing where that is not told, or where the plan itself ended it."""
+def _write_status(run: RecordedRun, path: Path, *, may_be_cut: bool) -> None:
+    """How the workload ended; nothing where that is not known, or where the plan itself ended it."""
     status = exit_status(run)
     if status is None or (was_cut(run) and may_be_cut):
         return

@@ -1,17 +1,21 @@
-"""Where xctrace is: inside an Xcode, which `xcrun` knows. What lies at /usr/bin/xctrace is a stub of it."""
+"""Where xctrace is, and what it can do here. It is a part of Xcode, which `xcrun` finds; /usr/bin/xctrace is a stub."""
 
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
+import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from profkit.core.errors import Fault
+from profkit.core.formatting import plural, quantity
 from profkit.profilers.programs import ask_tool, last_line, missing_fault, version_key
-from profkit.profilers.xctrace.faults import explain
+from profkit.profilers.xctrace.command import explain
 
 VARIABLE = "PROFKIT_XCTRACE"
 INSTALL_FIX = (
@@ -23,14 +27,14 @@ _SECONDS = 60.0  # the first call of xcrun after an update of Xcode fills its ca
 
 
 @dataclass(frozen=True)
-class Found:
+class XctraceLocation:
     """The xctrace to call, or why there is none."""
 
     path: Path | None
     fault: Fault | None = None
 
 
-def locate_xctrace(root: Path = Path("/")) -> Found:
+def locate_xctrace(root: Path = Path("/")) -> XctraceLocation:
     """The xctrace that PROFKIT_XCTRACE names where it is set, else the one that `xcrun --find` tells.
 
     `root` is where an Xcode is looked for that is here and not selected, so that the fix can name it. The answer is
@@ -39,28 +43,32 @@ def locate_xctrace(root: Path = Path("/")) -> Found:
     named = os.environ.get(VARIABLE)
     if named:
         path = shutil.which(named)
-        return Found(Path(path)) if path else Found(None, missing_fault("xctrace", VARIABLE, INSTALL_FIX))
-    return _of_xcode(shutil.which("xcrun"), os.environ.get("DEVELOPER_DIR"), root)
+        return (
+            XctraceLocation(Path(path))
+            if path
+            else XctraceLocation(None, missing_fault("xctrace", VARIABLE, INSTALL_FIX))
+        )
+    return _ask_xcrun(shutil.which("xcrun"), os.environ.get("DEVELOPER_DIR"), root)
 
 
 @lru_cache(maxsize=8)
-def _of_xcode(xcrun: str | None, developer: str | None, root: Path) -> Found:  # noqa: ARG001 - xcrun reads DEVELOPER_DIR
+def _ask_xcrun(xcrun: str | None, developer: str | None, root: Path) -> XctraceLocation:  # noqa: ARG001 - xcrun reads DEVELOPER_DIR
     if xcrun is None:
-        return Found(
+        return XctraceLocation(
             None,
             Fault("xctrace is a part of Xcode and runs on macOS only: there is no xcrun here", _ELSEWHERE),
         )
     returncode, text = ask_tool((xcrun, "--find", "xctrace"), _SECONDS)
     path = last_line(text)
     if returncode == 0 and os.access(path, os.X_OK) and Path(path).is_file():
-        return Found(Path(path))
+        return XctraceLocation(Path(path))
     fault = explain(text, returncode)
     reason = fault.reason if fault is not None else f"xcrun does not find xctrace: {path}"
     fix = fault.fix if fault is not None and fault.fix is not None else INSTALL_FIX
     beside = _other_xcode(root)
     if beside is not None and "xcode-select" in fix:
         fix = f"sudo xcode-select -s {shlex.quote(str(beside))}"
-    return Found(None, Fault(reason, fix))
+    return XctraceLocation(None, Fault(reason, fix))
 
 
 def _other_xcode(root: Path) -> Path | None:
@@ -70,3 +78,107 @@ def _other_xcode(root: Path) -> Path | None:
             if (developer / "usr" / "bin" / "xctrace").is_file():
                 return developer
     return None
+
+
+_SECONDS_PROBE = 120.0  # the first call after an update of Xcode takes long
+_VERSION = re.compile(r"xctrace version (\d+(?:\.\d+)*(?: \(\w+\))?)")
+
+
+@dataclass(frozen=True)
+class XctraceAbility:
+    """What xctrace can do on this machine. Where `works` is False, `reason` says why, `fix` what to do.
+
+    `version` is that of Instruments with its build, "16.0 (17F42)". `templates` and `instruments` are names as xctrace
+    lists them; empty where it did not list any.
+    """
+
+    path: Path | None
+    version: str | None
+    works: bool
+    reason: str | None = None
+    fix: str | None = None
+    templates: tuple[str, ...] = ()
+    instruments: tuple[str, ...] = ()
+
+    def lacks(self, *, template: str | None = None, instrument: str | None = None) -> str | None:
+        """Why a template or an instrument cannot be recorded with; None where it is listed, or nothing was listed."""
+        if not self.works:
+            return self.reason or "xctrace does not work here"
+        if template is not None and self.templates and template not in self.templates:
+            return f"this Xcode has no template called {template}"
+        if instrument is not None and self.instruments and instrument not in self.instruments:
+            return f"this Xcode has no instrument called {instrument}"
+        return None
+
+
+def probe_xctrace() -> XctraceAbility:
+    """Ask xctrace for its version and what it can record with; the answer is kept for this process.
+
+    Nothing is recorded: a recording takes from some seconds to a minute. What only a recording shows (developer mode,
+    a busy kernel trace) is told by the pass that meets it, and tried by the doctor.
+    """
+    found = locate_xctrace()
+    if found.path is None:
+        fault = found.fault
+        reason, fix = (fault.reason, fault.fix) if fault is not None else ("xctrace is not here", INSTALL_FIX)
+        return XctraceAbility(None, None, False, reason, fix)
+    return _probe_program(found.path)
+
+
+@lru_cache(maxsize=8)
+def _probe_program(path: Path) -> XctraceAbility:
+    returncode, text = ask_tool((str(path), "version"), _SECONDS_PROBE)
+    matched = _VERSION.search(text)
+    if matched is None:
+        known = explain(text, returncode)
+        reason = known.reason if known else f"{path} does not say its version, but: {last_line(text)}"
+        return XctraceAbility(path, None, False, reason, (known.fix if known else None) or INSTALL_FIX)
+    return XctraceAbility(
+        path,
+        matched[1],
+        True,
+        templates=_list_names(path, "templates"),
+        instruments=_list_names(path, "instruments"),
+    )
+
+
+def _list_names(path: Path, what: str) -> tuple[str, ...]:
+    returncode, text = ask_tool((str(path), "list", what), _SECONDS_PROBE)
+    return parse_names(text) if returncode == 0 else ()
+
+
+def parse_names(text: str) -> tuple[str, ...]:
+    """The names in what `xctrace list` prints: one a line, below headings like `== Standard Templates ==`."""
+    lines = (line.strip() for line in text.splitlines())
+    return tuple(dict.fromkeys(line for line in lines if line and not line.startswith("==")))
+
+
+def recording_options(template: str) -> str:
+    """What can be set for a recording by `template`, as xctrace prints it: a JSON document (Xcode 16 and later).
+
+    The text of a refusal where xctrace is older, "" where there is none. Nothing is recorded.
+    """
+    ability = probe_xctrace()
+    if not ability.works:
+        return ""
+    argv = (str(ability.path), "record", "--template", template, "--show-recording-options")
+    return ask_tool(argv, _SECONDS_PROBE)[1]
+
+
+RAW_TRACES = "instruments*.ktrace"
+WORTH = 50_000_000  # bytes, less than which nobody misses
+
+
+def leftover_note(since: float) -> str | None:
+    """A sentence about raw traces that were written after `since` (seconds since 1970); None where there are none."""
+    folder = Path(tempfile.gettempdir())
+    sizes = []
+    for path in folder.glob(RAW_TRACES):
+        with suppress(OSError):
+            status = path.stat()
+            if status.st_mtime >= since:
+                sizes.append(status.st_size)
+    if sum(sizes) < WORTH:
+        return None
+    what = f"{plural(len(sizes), 'raw trace')} of {quantity(sum(sizes), 'B')}"
+    return f"xctrace left {what} behind; once none records: rm {shlex.quote(str(folder))}/{RAW_TRACES}"

@@ -1,22 +1,133 @@
-"""Which exports belong together: the files of one folder by what is in them, however they are called."""
+"""Which exports belong together, told by their content, and what lies beside them in their folder."""
 
 from __future__ import annotations
 
 import hashlib
+import json
+import re
+import shutil
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.formatting import plural
 from profkit.profilers.files import read_head
-from profkit.profilers.xctrace.damaged import Broken, can_do_without, schema_in
-from profkit.profilers.xctrace.kinds import head_of, is_detail, is_pointer, looks_like_table, looks_like_toc
-from profkit.profilers.xctrace.parsing import DamagedExport
-from profkit.profilers.xctrace.tables import read_tables
-from profkit.profilers.xctrace.toc import Run, read_toc
+from profkit.profilers.xctrace.cpu_report import GUIDED
+from profkit.profilers.xctrace.metal.counters import COUNTER_VALUES, COUNTERS
+from profkit.profilers.xctrace.metal.work import INTERVALS, STATES
+from profkit.profilers.xctrace.profiler import (
+    head_of,
+    is_detail,
+    is_pointer,
+    looks_like_table,
+    looks_like_toc,
+)
+from profkit.profilers.xctrace.tables import ExportTable, read_tables
+from profkit.profilers.xctrace.toc import DamagedExport, RecordedRun, read_toc
+from profkit.runtime.region.record import LARGEST, RegionRecord, decode_record
+
+UNEXPORTED = "left-out.json"
+_MOST_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class UnexportedTable:
+    """A table that the document lists and that was not exported."""
+
+    schema: str
+    reason: str
+    fix: str | None = None
+
+
+def write_unexported(folder: Path, left_out: Sequence[UnexportedTable]) -> None:
+    """Note what an export into `folder` left out; nothing where all tables are there."""
+    if left_out:
+        text = json.dumps([asdict(one) for one in left_out], indent=1) + "\n"
+        (folder / UNEXPORTED).write_text(text, encoding="utf-8")
+
+
+def read_unexported(folder: Path) -> tuple[UnexportedTable, ...]:
+    """What an export into `folder` left out; nothing where there is no such note, or none that can be read."""
+    try:
+        with (folder / UNEXPORTED).open(encoding="utf-8") as file:
+            content = json.loads(file.read(_MOST_BYTES))
+        return tuple(
+            UnexportedTable(
+                str(one["schema"]), str(one["reason"]), str(one["fix"]) if one.get("fix") else None
+            )
+            for one in content
+        )
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return ()
+
+
+NOTE_FILES = "region.*.json"
+
+
+def copy_notes(scratch: Path, folder: Path) -> None:
+    """Put what the processes of a recording noted to its exports."""
+    for note in sorted(scratch.glob(NOTE_FILES)):
+        shutil.copyfile(note, folder / note.name)
+
+
+def read_notes(folder: Path) -> tuple[RegionRecord, ...]:
+    """Of each process that entered a region, what it noted. Raises UnreadableReport where a note is damaged."""
+    found = []
+    for path in sorted(folder.glob(NOTE_FILES)):
+        try:
+            if path.stat().st_size > LARGEST:
+                raise UnreadableReport(f"{path} is too large for a region record")
+            record = decode_record(path.read_text(encoding="utf-8"), str(path))
+        except (OSError, UnicodeDecodeError) as error:
+            raise UnreadableReport(f"{path} cannot be read: {error}") from error
+        if record.regions or record.benchmarks:
+            found.append(record)
+    return tuple(found)
+
+
+# How busy the GPU was is made of these two: without one that was recorded, what is left would say something else.
+NEEDED = frozenset((INTERVALS, STATES))
+# One of these at least is what a recording was made for.
+MAIN = NEEDED | {
+    COUNTERS,
+    COUNTER_VALUES,
+    GUIDED,
+    "time-profile",
+    "time-sample",
+    "cpu-profile",
+    "counters-profile",
+}
+_SCHEMA = re.compile(rb"""<schema\s+name=["']([\w.-]{1,100})["']""")
+
+
+@dataclass(frozen=True)
+class DamagedTable:
+    """A file that is not read, with the table in it."""
+
+    path: Path
+    schema: str
+    error: DamagedExport
+
+    def describe(self) -> str:
+        """One sentence."""
+        return f"{self.path.name} ({self.schema}) is damaged and not read: {self.error.reason}"
+
+
+def can_do_without(schemas: Collection[str], left: Collection[str]) -> bool:
+    """Whether a report without the tables `schemas`, of those that are `left`, still says what it would have said."""
+    return not NEEDED.intersection(schemas) and bool(MAIN.intersection(left))
+
+
+def schema_in(path: Path, head: bytes) -> str | None:
+    """The table in a file that breaks off before its first row: by what it says, else by its name."""
+    found = _SCHEMA.search(head)
+    if found is not None:
+        return found[1].decode("ascii", "replace")
+    return path.stem if re.fullmatch(r"[\w.-]{1,100}", path.stem) else None
+
 
 MOST_FILES = 10_000
 _NAMED = 5  # of a kind, in a sentence
@@ -27,7 +138,7 @@ APART_FIX = "put the exports of each recording into a folder of its own"
 
 
 @dataclass(frozen=True)
-class Entry:
+class TableFile:
     """One table in one file."""
 
     path: Path
@@ -38,22 +149,22 @@ class Entry:
 
 @dataclass(frozen=True)
 class Exports:
-    """The exports of one recording. `run` is the run that is read (None: not told), the last of several.
+    """The exports of one recording. `run` is the run that is read (None: not known), the last of several.
 
     `broken` are files of it that are damaged, and are not read.
     """
 
-    runs: tuple[Run, ...]
-    entries: tuple[Entry, ...]
+    runs: tuple[RecordedRun, ...]
+    entries: tuple[TableFile, ...]
     run: int | None
     notes: tuple[str, ...]
-    broken: tuple[Broken, ...] = ()
+    broken: tuple[DamagedTable, ...] = ()
 
-    def without(self, error: DamagedExport) -> Exports:
+    def without_file(self, error: DamagedExport) -> Exports:
         """The same without the file of `error`. Raises that where the rest would not say what the whole did."""
         lost = [entry for entry in self.entries if entry.path == error.path]
         rest = replace(self, entries=tuple(entry for entry in self.entries if entry.path != error.path))
-        broken = tuple(Broken(entry.path, entry.schema, error) for entry in lost)
+        broken = tuple(DamagedTable(entry.path, entry.schema, error) for entry in lost)
         if not broken or not can_do_without({one.schema for one in broken}, rest.schemas):
             raise error
         return replace(rest, broken=(*self.broken, *broken))
@@ -62,6 +173,14 @@ class Exports:
     def schemas(self) -> frozenset[str]:
         """The tables of that run."""
         return frozenset(entry.schema for entry in self.entries if entry.run in (None, self.run))
+
+    def tables(self, schemas: Sequence[str]) -> Iterator[ExportTable]:
+        """The tables of these schemas, in this order; of a file with several all that fit, when its turn comes."""
+        for path in self.files(schemas):
+            with closing(read_tables(path, self.runs)) as tables:
+                for table in tables:
+                    if table.schema in schemas and table.run in (None, self.run):
+                        yield table
 
     def files(self, schemas: Sequence[str]) -> Iterator[Path]:
         """Each file that has a table of these schemas once, in the order of the schemas."""
@@ -79,12 +198,12 @@ def find_exports(path: Path, wanted: Collection[str] = ()) -> Exports:
     Of several runs of a recording that one counts which has most of the tables that are `wanted`.
     """
     try:
-        return _gathered(path, wanted) if path.is_dir() else _alone(path, wanted)
+        return _read_folder(path, wanted) if path.is_dir() else _read_file(path, wanted)
     except OSError as error:
         raise UnreadableReport(f"{path} cannot be read: {error.strerror}") from error
 
 
-def _alone(path: Path, wanted: Collection[str]) -> Exports:
+def _read_file(path: Path, wanted: Collection[str]) -> Exports:
     head = read_head(path)
     if is_detail(head):
         raise UnreadableReport(
@@ -93,25 +212,25 @@ def _alone(path: Path, wanted: Collection[str]) -> Exports:
     if looks_like_toc(head):
         runs = read_toc(path)
         return Exports(runs, (), runs[-1].number if runs else None, (_CONTENTS_ALONE,))
-    entries = tuple(_entries(path))
+    entries = tuple(_list_tables(path))
     if not entries:
         raise UnreadableReport(
             f"{path} is an export without a table: nothing in the recording matched what was asked for",
             NOTHING_FIX,
         )
-    return _chosen((), list(entries), [_TABLE_ALONE], wanted)
+    return _select_run((), list(entries), [_TABLE_ALONE], wanted)
 
 
-def _gathered(folder: Path, wanted: Collection[str]) -> Exports:
+def _read_folder(folder: Path, wanted: Collection[str]) -> Exports:
     names = sorted(entry for entry in folder.iterdir() if entry.is_file())
     if len(names) > MOST_FILES:
         raise UnreadableReport(f"{folder} has more than {MOST_FILES} files: no folder of exports", APART_FIX)
     contents: dict[str, Path] = {}
-    entries: list[Entry] = []
+    entries: list[TableFile] = []
     empty: list[str] = []
     pointers: list[str] = []
     details: list[str] = []
-    broken: list[Broken] = []
+    broken: list[DamagedTable] = []
     for file in names:
         head = head_of(file)
         if looks_like_toc(head):
@@ -120,11 +239,11 @@ def _gathered(folder: Path, wanted: Collection[str]) -> Exports:
             details.append(file.name)
         elif looks_like_table(head):
             try:
-                found = list(_entries(file))
+                found = list(_list_tables(file))
             except DamagedExport as error:
                 if (schema := schema_in(file, head)) is None:
                     raise
-                broken.append(Broken(file, schema, error))
+                broken.append(DamagedTable(file, schema, error))
                 continue
             entries += found
             if not found:
@@ -133,7 +252,7 @@ def _gathered(folder: Path, wanted: Collection[str]) -> Exports:
             pointers.append(file.name)
     if len(contents) > 1:
         raise UnreadableReport(
-            f"{folder} has exports of {len(contents)} recordings: {_some([p.name for p in contents.values()])}",
+            f"{folder} has exports of {len(contents)} recordings: {_name_some([p.name for p in contents.values()])}",
             APART_FIX,
         )
     if broken and not can_do_without({one.schema for one in broken}, {entry.schema for entry in entries}):
@@ -149,18 +268,18 @@ def _gathered(folder: Path, wanted: Collection[str]) -> Exports:
         )
     notes = [] if entries else [_CONTENTS_ALONE]
     if empty:
-        notes.append(f"{plural(len(empty), 'export')} without a table (nothing matched): {_some(empty)}")
+        notes.append(f"{plural(len(empty), 'export')} without a table (nothing matched): {_name_some(empty)}")
     if details:
-        notes.append(f"{plural(len(details), 'file')} of what tracks list, no tables: {_some(details)}")
+        notes.append(f"{plural(len(details), 'file')} of what tracks list, no tables: {_name_some(details)}")
     if pointers:
         notes.append(
-            f"{plural(len(pointers), 'file')} not there, only pointers of Git LFS: {_some(pointers)}"
+            f"{plural(len(pointers), 'file')} not there, only pointers of Git LFS: {_name_some(pointers)}"
         )
-    return replace(_chosen(runs, entries, notes, wanted), broken=tuple(broken))
+    return replace(_select_run(runs, entries, notes, wanted), broken=tuple(broken))
 
 
-def _chosen(
-    runs: tuple[Run, ...], entries: list[Entry], notes: list[str], wanted: Collection[str]
+def _select_run(
+    runs: tuple[RecordedRun, ...], entries: list[TableFile], notes: list[str], wanted: Collection[str]
 ) -> Exports:
     """One run, each of its tables once. Raises UnreadableReport where one is there twice, and not the same."""
     tables_of = Counter(entry.run for entry in entries if entry.run is not None)
@@ -168,21 +287,23 @@ def _chosen(
     if run is None and runs:
         run = runs[-1].number
     if len(tables_of) > 1:
-        told = Counter(entry.run for entry in entries if entry.run is not None and entry.schema in wanted)
-        run = max(tables_of, key=lambda number: (told[number], tables_of[number], number))
+        wanted_of = Counter(
+            entry.run for entry in entries if entry.run is not None and entry.schema in wanted
+        )
+        run = max(tables_of, key=lambda number: (wanted_of[number], tables_of[number], number))
         all_of_them = ", ".join(map(str, sorted(tables_of)))
         notes.append(
             f"of the runs {all_of_them} of this recording, {run} is read: the last of those with most tables"
             " that profkit reads"
         )
-    first: dict[tuple[str, int | None, int | None], Entry] = {}
-    kept: list[Entry] = []
+    first: dict[tuple[str, int | None, int | None], TableFile] = {}
+    kept: list[TableFile] = []
     for entry in entries:
         key = (entry.schema, entry.run, entry.position)
         other = first.setdefault(key, entry)
         if other.path == entry.path:
             kept.append(entry)
-        elif _same(other.path, entry.path):
+        elif _is_same_file(other.path, entry.path):
             notes.append(f"{entry.path.name} is the same as {other.path.name}")
         else:
             raise UnreadableReport(
@@ -193,17 +314,17 @@ def _chosen(
     return Exports(runs, tuple(kept), run, tuple(notes))
 
 
-def _entries(path: Path) -> Iterator[Entry]:
+def _list_tables(path: Path) -> Iterator[TableFile]:
     """The tables of one file; of most files the first is all, and no further look is taken."""
-    several = _several(path)
+    several = _has_several_nodes(path)
     with closing(read_tables(path)) as found:
         for table in found:
-            yield Entry(path, table.schema, table.run, table.position)
+            yield TableFile(path, table.schema, table.run, table.position)
             if not several:
                 return
 
 
-def _several(path: Path) -> bool:
+def _has_several_nodes(path: Path) -> bool:
     """Whether `<node` comes twice: one scan of the bytes, much faster than reading."""
     seen, tail = 0, b""
     with path.open("rb") as file:
@@ -215,7 +336,7 @@ def _several(path: Path) -> bool:
     return False
 
 
-def _same(one: Path, other: Path) -> bool:
+def _is_same_file(one: Path, other: Path) -> bool:
     if one.stat().st_size != other.stat().st_size:
         return False
     return _digest(one) == _digest(other)
@@ -229,6 +350,6 @@ def _digest(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _some(names: Sequence[str]) -> str:
+def _name_some(names: Sequence[str]) -> str:
     more = len(names) - _NAMED
     return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")

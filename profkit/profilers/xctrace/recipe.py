@@ -1,9 +1,4 @@
-"""`profkit record --tool xctrace`: one recording of a workload, as a document of Instruments or as its tables.
-
-A report whose name ends in `.trace` is the document, a folder that Instruments opens. Any other name is a folder with
-the table of contents and the tables that profkit reads, as XML: smaller, and to be read on any machine; with them lies
-what the program noted of its regions, so that those are found.
-"""
+"""`profkit record --tool xctrace`: one recording of a workload, as a document of Instruments or as its tables."""
 
 from __future__ import annotations
 
@@ -16,6 +11,7 @@ from profkit.core.formatting import plural
 from profkit.core.types import Directive, Step, Switch
 from profkit.profilers.profiler import RecordRequest
 from profkit.profilers.xctrace.command import (
+    COUNTERS_FIX,
     CUT,
     FINISH,
     FINISH_COUNTERS,
@@ -23,16 +19,22 @@ from profkit.profilers.xctrace.command import (
     METAL,
     SUFFIX,
     TELL,
+    absolute_command,
+    explain,
+    is_finished,
     record_argv,
 )
 from profkit.profilers.xctrace.export import TOC, export_argv
-from profkit.profilers.xctrace.faults import COUNTERS_FIX, explain
-from profkit.profilers.xctrace.launched import absolute, is_finished
-from profkit.profilers.xctrace.left_out import read_left_out
-from profkit.profilers.xctrace.probe import probe_xctrace
-from profkit.profilers.xctrace.region_notes import leave_notes
+from profkit.profilers.xctrace.find import probe_xctrace
+from profkit.profilers.xctrace.folder import copy_notes, read_unexported
 from profkit.profilers.xctrace.report import wanted_schemas
 from profkit.profilers.xctrace.toc import read_toc
+
+
+def conversion_argv(document: Path, output: Path) -> tuple[str, ...]:
+    """The command that leaves the tables of `document` in the folder `output`."""
+    return export_argv(document, output, wanted_schemas())
+
 
 SECONDS = 0.5  # of region, where the workload uses profkit.benchmark
 _DOCUMENT, _EXPORTS = f"recorded{SUFFIX}", "recorded.xctrace"
@@ -51,7 +53,7 @@ def recording_step(request: RecordRequest) -> Step:
     return Step(
         "record",
         record_argv(
-            absolute(request.command, Path.cwd()),
+            absolute_command(request.command, Path.cwd()),
             document,
             template=None if counters else METAL,
             instruments=(GPU_COUNTERS,) if counters else (),
@@ -92,8 +94,8 @@ def collect(request: RecordRequest) -> tuple[str, ...]:
     whole = is_finished(document) if left == document else _has_contents(exports)
     if whole:
         if left == exports:
-            leave_notes(scratch, exports)
-        missing = read_left_out(exports) if left == exports else ()
+            copy_notes(scratch, exports)
+        missing = read_unexported(exports) if left == exports else ()
         _move(left, report)
         kept = rescue(request) if missing else None
         if kept is None:
@@ -147,10 +149,10 @@ def _move(left: Path, report: Path) -> None:
     except OSError as error:
         if report.is_dir() and not report.is_symlink():
             shutil.rmtree(report, ignore_errors=True)  # half of a recording is none
-        told: object = error.strerror or error
+        reason: object = error.strerror or error
         if isinstance(error, shutil.Error) and error.args and error.args[0]:
-            told = error.args[0][0][-1]  # of a list of all files that could not be copied
-        raise MachineError(f"cannot write {report}: {told}", "df -h   (or choose another place)") from error
+            reason = error.args[0][0][-1]  # of a list of all files that could not be copied
+        raise MachineError(f"cannot write {report}: {reason}", "df -h   (or choose another place)") from error
 
 
 def _text(path: Path) -> str:

@@ -3,34 +3,27 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
 from profkit.core.formatting import plural
 from profkit.core.types import Report
 from profkit.profilers.profiler import later
-from profkit.profilers.xctrace import alignment, raw_signposts
-from profkit.profilers.xctrace.alignment import Alignment
-from profkit.profilers.xctrace.cells import Process
-from profkit.profilers.xctrace.folder import Exports, find_exports
-from profkit.profilers.xctrace.left_out import read_left_out
-from profkit.profilers.xctrace.metal_absent import export_line
-from profkit.profilers.xctrace.parsing import DamagedExport
-from profkit.profilers.xctrace.recording import Piece, Recording
-from profkit.profilers.xctrace.region_notes import read_notes
-from profkit.profilers.xctrace.tables import Table, read_tables
-from profkit.profilers.xctrace.toc import Run
+from profkit.profilers.xctrace import alignment
+from profkit.profilers.xctrace.alignment import Alignment, TableReader, TraceRecording
+from profkit.profilers.xctrace.command import export_line
+from profkit.profilers.xctrace.folder import Exports, find_exports, read_notes, read_unexported
+from profkit.profilers.xctrace.toc import DamagedExport, RecordedRun
 from profkit.runtime.region.record import RegionRecord
 
 # What makes the reader of each kind of table; a piece sees every table that it names.
-PIECES: tuple[Callable[[Recording], Piece], ...] = (
-    later("profkit.profilers.xctrace.metal_tables.MetalPiece"),
+PIECES: tuple[Callable[[TraceRecording], TableReader], ...] = (
+    later("profkit.profilers.xctrace.metal.report.MetalPiece"),
     later("profkit.profilers.xctrace.cpu_report.CpuPiece"),
 )
 # What a region is found by: a clock, or signposts.
-REGION_TABLES = (alignment.CLOCK_TABLE, alignment.SIGNPOST_TABLE, raw_signposts.TABLE)
+REGION_TABLES = (alignment.CLOCK_TABLE, alignment.SIGNPOST_TABLE, alignment.RAW_SIGNPOST_TABLE)
 _FACTS = (
     ("instruments-version", "Instruments"),
     ("template-name", "template"),
@@ -49,7 +42,7 @@ def read_exports(path: Path, records: Iterable[RegionRecord] = ()) -> Report:
 
     `records` (else what lies beside the tables) are what processes noted of the region that counts: only what lies in
     it is counted, where the recording has the table `time-info` to find it by. A file of a folder that is cut off or
-    damaged is told and not read, where the numbers are not made of it. Raises UnreadableReport for what is empty, cut
+    damaged is named and not read, where the numbers are not made of it. Raises UnreadableReport for what is empty, cut
     off, damaged, hostile, of several recordings, or nothing of xctrace's.
     """
     exports = find_exports(path, wanted_schemas())
@@ -58,77 +51,60 @@ def read_exports(path: Path, records: Iterable[RegionRecord] = ()) -> Report:
         try:
             return _report(path, exports, records)
         except DamagedExport as error:  # once more without it: some of its rows were taken already
-            exports = exports.without(error)
+            exports = exports.without_file(error)
 
 
 def _report(path: Path, exports: Exports, records: tuple[RegionRecord, ...]) -> Report:
     number = exports.run
     run = next((one for one in exports.runs if one.number == number), None)
-    recording = Recording(
+    recording = TraceRecording(
         run,
-        _target(run),
-        _alignment(exports, run, records),
+        None if run is None else run.target,
+        find_alignment(exports, run, records),
         exports.schemas,
-        {one.schema: one.reason for one in read_left_out(path)} if path.is_dir() else {},
+        {one.schema: one.reason for one in read_unexported(path)} if path.is_dir() else {},
         frozenset(record.pid for record in records),
         {one.schema: one.error.reason for one in exports.broken},
     )
     version = run.summary.get("instruments-version") if run is not None else None
-    report = Report("xctrace", "xctrace-export", version or None, _facts(run))
+    report = Report("xctrace", "xctrace-export", version or None, _list_facts(run))
     for make in PIECES:
         piece = make(recording)
-        for table in _tables(exports, piece.schemas):
+        for table in exports.tables(piece.schemas):
             piece.read(table)
         report = piece.finish(report)
-    damaged = (f"{one.told()}; again: {export_line(one.schema, run)}" for one in exports.broken)
-    notes = (*exports.notes, *recording.alignment.notes, *_unread(exports))
+    damaged = (f"{one.describe()}; again: {export_line(one.schema, number)}" for one in exports.broken)
+    notes = (*exports.notes, *recording.alignment.notes, *_note_unread(exports))
     return replace(report, warnings=(*damaged, *report.warnings, *notes))
 
 
 def wanted_schemas() -> tuple[str, ...]:
     """Every table that a report is made of: what is worth exporting."""
-    named = [schema for make in PIECES for schema in make(Recording()).schemas]
+    named = [schema for make in PIECES for schema in make(TraceRecording()).schemas]
     return tuple(dict.fromkeys((*named, *REGION_TABLES)))
 
 
-def _tables(exports: Exports, schemas: Sequence[str]) -> Iterator[Table]:
-    """The tables of these schemas, in this order; of a file with several tables all that fit, when its turn comes."""
-    for path in exports.files(schemas):
-        with closing(read_tables(path, exports.runs)) as found:
-            for table in found:
-                if table.schema in schemas and table.run in (None, exports.run):
-                    yield table
-
-
-def _alignment(exports: Exports, run: Run | None, records: Iterable[RegionRecord]) -> Alignment:
+def find_alignment(exports: Exports, run: RecordedRun | None, records: Iterable[RegionRecord]) -> Alignment:
+    """Which part of a run counts, by its clock or its signposts."""
     records = tuple(records)
     if not records:
         return Alignment()
     clock: alignment.TraceClock | alignment.NoClock | None = None
     signposts: list[alignment.Window] = []
-    for table in _tables(exports, (alignment.CLOCK_TABLE,)):
+    for table in exports.tables((alignment.CLOCK_TABLE,)):
         try:
             clock = alignment.read_clock(table.rows(alignment.CLOCK_COLUMNS))
         except alignment.NoClock as error:
             clock = error
-    for table in _tables(exports, (alignment.SIGNPOST_TABLE,)):
+    for table in exports.tables((alignment.SIGNPOST_TABLE,)):
         signposts += alignment.read_signposts(table.rows(alignment.SIGNPOST_COLUMNS))
     if not signposts:
-        for table in _tables(exports, (raw_signposts.TABLE,)):
-            signposts += raw_signposts.pair_signposts(table.rows(raw_signposts.COLUMNS))
+        for table in exports.tables((alignment.RAW_SIGNPOST_TABLE,)):
+            signposts += alignment.pair_signposts(table.rows(alignment.RAW_SIGNPOST_COLUMNS))
     return alignment.align(records, clock, run.length if run is not None else None, sorted(signposts))
 
 
-def _target(run: Run | None) -> Process | None:
-    if run is None or not run.process.get("name"):
-        return None
-    pid = run.process.get("pid", "")
-    return Process(
-        run.process["name"], int(pid) if pid.isascii() and pid.isdigit() and len(pid) < 12 else None
-    )
-
-
-def _facts(run: Run | None) -> dict[str, str]:
+def _list_facts(run: RecordedRun | None) -> dict[str, str]:
     if run is None:
         return {}
     facts = {title: run.summary[name] for name, title in _FACTS if run.summary.get(name)}
@@ -144,7 +120,7 @@ def _facts(run: Run | None) -> dict[str, str]:
     return facts
 
 
-def _unread(exports: Exports) -> tuple[str, ...]:
+def _note_unread(exports: Exports) -> tuple[str, ...]:
     wanted = frozenset(wanted_schemas())
     others = sorted(exports.schemas - wanted)
     if not others:

@@ -24,8 +24,7 @@ from xml.etree.ElementTree import Element, ParseError, TreeBuilder, XMLParser, f
 
 from profkit.core.errors import UnreadableReport
 from profkit.profilers.xctrace.cells import MOST_DEPTH, Decoder, Value
-from profkit.profilers.xctrace.parsing import DamagedExport, damage, name_file, new_parser
-from profkit.profilers.xctrace.toc import Run
+from profkit.profilers.xctrace.toc import DamagedExport, RecordedRun, damage, name_file, new_parser
 
 if TYPE_CHECKING:
     from pyexpat import XMLParserType
@@ -49,7 +48,7 @@ Row: TypeAlias = "tuple[Value | tuple[Value, ...], ...]"
 
 
 @dataclass(frozen=True)
-class Column:
+class ExportColumn:
     """One column: `mnemonic` names it, `name` is its heading, `type` the engineering type (the tag of its cells)."""
 
     mnemonic: str
@@ -58,15 +57,15 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Table:
+class ExportTable:
     """One table of an export, read as far as its schema.
 
-    `run` and `position` say where it stood in the recording (both count from 1, None where not told); `attributes`
+    `run` and `position` say where it stood in the recording (both count from 1, None where not known); `attributes`
     are those of its entry in the table of contents ("target-pid", "pmc-events"), empty where that is not at hand.
     """
 
     schema: str
-    columns: tuple[Column, ...]
+    columns: tuple[ExportColumn, ...]
     open_rows: Callable[[Sequence[str]], Iterator[Row]] = field(repr=False, compare=False)
     run: int | None = None
     position: int | None = None
@@ -84,7 +83,7 @@ class Table:
         return self.open_rows(wanted)
 
 
-def read_tables(path: Path, runs: Sequence[Run] = ()) -> Generator[Table, None, None]:
+def read_tables(path: Path, runs: Sequence[RecordedRun] = ()) -> Generator[ExportTable, None, None]:
     """The tables of one exported XML, each to be read before the next is asked for; what is not read is skipped.
 
     `runs` are those of the recording's table of contents: with them a table has its `attributes`. An export without
@@ -93,7 +92,7 @@ def read_tables(path: Path, runs: Sequence[Run] = ()) -> Generator[Table, None, 
     """
     with name_file(path), path.open("rb") as file, path.open("rb") as again:
         document = _Document(file, again)
-        before: tuple[str, tuple[Column, ...]] | None = None
+        before: tuple[str, tuple[ExportColumn, ...]] | None = None
         for node in document.nodes():
             schema = document.schema(node) or before
             if schema is None:
@@ -105,7 +104,7 @@ def read_tables(path: Path, runs: Sequence[Run] = ()) -> Generator[Table, None, 
             place = _PLACE.search(node.get("xpath", ""))
             run, position = (int(place[1]), int(place[2])) if place else (None, None)
             entry = next((r.table(schema[0], position) for r in runs if run in (None, r.number)), {})
-            yield Table(*schema, _named_rows(path, reader), run, position, entry)
+            yield ExportTable(*schema, _named_rows(path, reader), run, position, entry)
 
 
 def _named_rows(path: Path, reader: _RowReader) -> Callable[[Sequence[str]], Iterator[Row]]:
@@ -201,7 +200,7 @@ class _Document:
             self.parse_more()
         return True
 
-    def schema(self, node: Element) -> tuple[str, tuple[Column, ...]] | None:
+    def schema(self, node: Element) -> tuple[str, tuple[ExportColumn, ...]] | None:
         """Name and columns of the node's table; None where it tells none."""
         self.has_rows(node)
         schema = node.find("schema")
@@ -212,7 +211,7 @@ class _Document:
             raise UnreadableReport(f"not an export of xctrace: a table with more than {MOST_COLUMNS} columns")
 
         texts = [[(one.findtext(tag) or "").strip() for tag in _COLUMN] for one in columns]
-        return schema.get("name", ""), tuple(Column(*text) for text in texts)
+        return schema.get("name", ""), tuple(ExportColumn(*text) for text in texts)
 
     def take(self, node: Element) -> list[Element]:
         """The next whole rows of a node; none where there are no more."""
@@ -385,7 +384,7 @@ class _RowReader:
     """The rows of one node. `strict`: its schema is that of another one, so its cells must be of the columns' types."""
 
     def __init__(
-        self, document: _Document, node: Element, columns: tuple[Column, ...], *, strict: bool
+        self, document: _Document, node: Element, columns: tuple[ExportColumn, ...], *, strict: bool
     ) -> None:
         self._document, self._node = document, node
         self._columns, self._strict = columns, strict

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing
 from pathlib import Path
 
 from profkit.analysis.timeline.trace_events import TraceMark
@@ -17,18 +16,24 @@ from profkit.profilers.xctrace.alignment import (
     align,
     read_clock,
 )
-from profkit.profilers.xctrace.cells import Backtrace, Process, Thread, Value
+from profkit.profilers.xctrace.cells import Backtrace, Process, Thread, Value, process_label
 from profkit.profilers.xctrace.folder import Exports, find_exports
-from profkit.profilers.xctrace.metal_host import COMPLETED, ENCODERS, SUBMISSIONS, encoder_name
-from profkit.profilers.xctrace.metal_states import PERFORMANCE, THERMAL
-from profkit.profilers.xctrace.metal_target import told
-from profkit.profilers.xctrace.metal_work import INTERVALS, STATES, label_of
+from profkit.profilers.xctrace.metal.tables import PERFORMANCE, THERMAL
+from profkit.profilers.xctrace.metal.work import (
+    COMPLETED,
+    ENCODERS,
+    INTERVALS,
+    STATES,
+    SUBMISSIONS,
+    encoder_name,
+    label_of,
+)
 from profkit.profilers.xctrace.report import wanted_schemas
-from profkit.profilers.xctrace.tables import Row, Table, read_tables
+from profkit.profilers.xctrace.tables import Row
 from profkit.runtime.region.record import RegionRecord
 
 KEPT = 1 << 20  # encoders and command buffers whose labels and begins are remembered
-DEEP = 60  # frames of a stack that are told
+DEEP = 60  # frames of a stack that are shown
 SAMPLE = 1_000_000  # ns that a sample stands for where its table does not say
 
 DRIVER = "metal-driver-intervals"
@@ -56,55 +61,48 @@ class TimeLine:
         sampled = next((one for one in SAMPLED if one in self._exports.schemas), SAMPLED[0])
         span = ("start", "duration")
         return {
-            SUBMISSIONS: ((*span, "process", "cmdbuffer-id"), self._submissions),
+            SUBMISSIONS: ((*span, "process", "cmdbuffer-id"), self._read_submissions),
             ENCODERS: (
                 (*span, "process", "thread", "cmdbuffer-label", "encoder-label", "cmdbuffer-id", "encoder-id"),
-                self._encoders,
+                self._encoder_marks,
             ),
-            COMPLETED: (("timestamp", "cmdbuffer-id"), self._completed),
+            COMPLETED: (("timestamp", "cmdbuffer-id"), self._buffer_marks),
             INTERVALS: (
                 (*span, "process", "gpu", "channel-name", "event-label", "state", "start-latency",
                  "frame-number", "cmdbuffer-id", "encoder-id"),
-                self._intervals,
+                self._work_marks,
             ),
-            STATES: ((*span, "gpu", "state", "label/@fmt"), _active),
-            PERFORMANCE: ((*span, "gpu-performance-state", "track-label"), _states("performance state")),
-            THERMAL: ((*span, "thermal-state", "track-label"), _states("thermal state")),
-            DRIVER: ((*span, "process", "thread", "event-type", "event-label/@fmt"), _driver),
-            **dict.fromkeys(SIGNPOSTS, ((*span, "process", "subsystem", "name"), _signposts)),
-            sampled: (("time", "thread", "weight" if sampled in TIMED else "-", "stack"), _samples),
+            STATES: ((*span, "gpu", "state", "label/@fmt"), _active_marks),
+            PERFORMANCE: ((*span, "gpu-performance-state", "track-label"), _state_marks("performance state")),
+            THERMAL: ((*span, "thermal-state", "track-label"), _state_marks("thermal state")),
+            DRIVER: ((*span, "process", "thread", "event-type", "event-label/@fmt"), _driver_marks),
+            **dict.fromkeys(SIGNPOSTS, ((*span, "process", "subsystem", "name"), _signpost_marks)),
+            sampled: (("time", "thread", "weight" if sampled in TIMED else "-", "stack"), _sample_marks),
         }  # fmt: skip
 
     def marks(self) -> Iterator[TraceMark]:
         """All of them, table by table; raises UnreadableReport where a table is cut off or damaged."""
-        yield from self._regions()
-        for schema, (columns, made) in self._readers.items():
-            for table in self._tables(schema):
-                yield from made(table.rows(columns))
+        yield from self._region_marks()
+        for schema, (columns, make_marks) in self._readers.items():
+            for table in self._exports.tables((schema,)):
+                yield from make_marks(table.rows(columns))
 
-    def _tables(self, schema: str) -> Iterator[Table]:
-        for path in self._exports.files((schema,)):
-            with closing(read_tables(path, self._exports.runs)) as found:
-                for table in found:
-                    if table.schema == schema and table.run in (None, self._exports.run):
-                        yield table
-
-    def _regions(self) -> Iterator[TraceMark]:
+    def _region_marks(self) -> Iterator[TraceMark]:
         """The entries of the region that counts, where the recording tells its clock."""
         clock: TraceClock | None = None
-        for table in self._tables(CLOCK_TABLE) if self._records else ():
+        for table in self._exports.tables((CLOCK_TABLE,)) if self._records else ():
             with contextlib.suppress(NoClock):
                 clock = read_clock(table.rows(CLOCK_COLUMNS))
         for begin, end in align(self._records, clock, None).windows if clock is not None else ():
             yield from _mark(begin, end - begin, "the region that counts", "entries", "region", "region")
 
-    def _submissions(self, rows: Iterable[Row]) -> Iterator[TraceMark]:
+    def _read_submissions(self, rows: Iterable[Row]) -> Iterator[TraceMark]:
         for start, _, process, buffer in rows:
             if isinstance(start, int) and isinstance(buffer, int) and buffer:
                 self._remember(buffer, start, _group(process), "from its submission")
         return iter(())
 
-    def _encoders(self, rows: Iterable[Row]) -> Iterator[TraceMark]:
+    def _encoder_marks(self, rows: Iterable[Row]) -> Iterator[TraceMark]:
         """When the host encoded: what each encoder is called, and when a command buffer was begun."""
         for start, duration, process, thread, of, label, buffer, encoder in rows:
             name = encoder_name(_text(of), _text(label)) or "encoder without a label"
@@ -112,9 +110,9 @@ class TimeLine:
                 self._labels.setdefault(encoder, name)
             if isinstance(start, int) and isinstance(buffer, int) and buffer:
                 self._remember(buffer, start, _group(process), "from its first encoder")
-            told_ = {"command buffer": _text(of), "encoder id": _number(encoder)}
+            details = {"command buffer": _text(of), "encoder id": _number(encoder)}
             yield from _mark(
-                start, duration, _group(process), f"encoding, {_thread(thread)}", name, "encoder", told_
+                start, duration, _group(process), f"encoding, {_thread(thread)}", name, "encoder", details
             )
 
     def _remember(self, buffer: int, start: int, group: str, how: str) -> None:
@@ -125,7 +123,7 @@ class TimeLine:
         elif known[2] == how and start < known[0]:
             self._buffers[buffer] = (start, group, how)
 
-    def _completed(self, rows: Iterable[Row]) -> Iterator[TraceMark]:
+    def _buffer_marks(self, rows: Iterable[Row]) -> Iterator[TraceMark]:
         """Command buffers that the host is known to have begun, until they were completed."""
         for at, buffer in rows:
             known = self._buffers.get(buffer) if isinstance(buffer, int) else None
@@ -142,20 +140,20 @@ class TimeLine:
                 {"begins": how, "id": _number(buffer)},
             )
 
-    def _intervals(self, rows: Iterable[Row]) -> Iterator[TraceMark]:
+    def _work_marks(self, rows: Iterable[Row]) -> Iterator[TraceMark]:
         for start, duration, process, gpu, channel, label, state, latency, frame, buffer, encoder in rows:
             known = self._labels.get(encoder) if isinstance(encoder, int) else None
             owner = process if isinstance(process, Process) else None
             shown = known or label_of(_text(label), owner) or "GPU execution"
-            told_: dict[str, str | int | float | None] = {
+            details: dict[str, str | int | float | None] = {
                 "state": _text(state) or None,
                 "submission to begin, ns": latency if isinstance(latency, int) else None,
                 "frame": frame if isinstance(frame, int) and frame else None,
                 "command buffer id": _number(buffer),
                 "encoder id": _number(encoder),
             }
-            group = f"{_device(gpu)}: {told(owner)}"
-            yield from _mark(start, duration, group, _text(channel) or "GPU", shown, "gpu", told_)
+            group = f"{_device(gpu)}: {process_label(owner)}"
+            yield from _mark(start, duration, group, _text(channel) or "GPU", shown, "gpu", details)
 
 
 def open_time_line(path: Path, records: Iterable[RegionRecord] = ()) -> Iterator[TraceMark]:
@@ -176,7 +174,7 @@ def open_time_line(path: Path, records: Iterable[RegionRecord] = ()) -> Iterator
     return line.marks()
 
 
-def _active(rows: Iterable[Row]) -> Iterator[TraceMark]:
+def _active_marks(rows: Iterable[Row]) -> Iterator[TraceMark]:
     """When the GPU was active; idle is what lies between."""
     for start, duration, gpu, state, label in rows:
         if _text(state) == "Active":
@@ -185,32 +183,32 @@ def _active(rows: Iterable[Row]) -> Iterator[TraceMark]:
             )
 
 
-def _states(what: str) -> Callable[[Iterable[Row]], Iterator[TraceMark]]:
-    def made(rows: Iterable[Row]) -> Iterator[TraceMark]:
+def _state_marks(what: str) -> Callable[[Iterable[Row]], Iterator[TraceMark]]:
+    def marks(rows: Iterable[Row]) -> Iterator[TraceMark]:
         for start, duration, state, track in rows:
             if _text(state):
                 label = f"{what}, {_text(track)}" if _text(track) else what
                 yield from _mark(start, duration, MACHINE, label, _text(state), "state")
 
-    return made
+    return marks
 
 
-def _driver(rows: Iterable[Row]) -> Iterator[TraceMark]:
+def _driver_marks(rows: Iterable[Row]) -> Iterator[TraceMark]:
     for start, duration, process, thread, kind, label in rows:
         name = " ".join(_text(label).split()) or _text(kind) or "driver"
-        told_ = {"event": _text(kind)} if _text(kind) else {}
+        details = {"event": _text(kind)} if _text(kind) else {}
         yield from _mark(
-            start, duration, _group(process), f"driver, {_thread(thread)}", name, "driver", told_
+            start, duration, _group(process), f"driver, {_thread(thread)}", name, "driver", details
         )
 
 
-def _signposts(rows: Iterable[Row]) -> Iterator[TraceMark]:
+def _signpost_marks(rows: Iterable[Row]) -> Iterator[TraceMark]:
     for start, duration, process, subsystem, name in rows:
         track = f"signposts, {_text(subsystem)}" if _text(subsystem) else "signposts"
         yield from _mark(start, duration, _group(process), track, _text(name) or "signpost", "signpost")
 
 
-def _samples(rows: Iterable[Row]) -> Iterator[TraceMark]:
+def _sample_marks(rows: Iterable[Row]) -> Iterator[TraceMark]:
     """Samples as slices of their weight, at most until the next of the thread: what ran, and its callers."""
     waiting: dict[Value, tuple[int, int, Value]] = {}
     for time, thread, weight, stack in rows:
@@ -229,10 +227,12 @@ def _sample(thread: Value, sample: tuple[int, int, Value], until: int) -> Iterat
     at, length, stack = sample
     frames = stack.frames if isinstance(stack, Backtrace) else ()
     name = frames[0].name if frames else "[no stack]"
-    told_ = {"stack": "\n".join(frame.name for frame in frames[:DEEP])} if len(frames) > 1 else {}
+    details = {"stack": "\n".join(frame.name for frame in frames[:DEEP])} if len(frames) > 1 else {}
     process = thread.process if isinstance(thread, Thread) else None
     end = min(at + length, until) if until > at else at
-    yield from _mark(at, end - at, _group(process), f"CPU samples, {_thread(thread)}", name, "sample", told_)
+    yield from _mark(
+        at, end - at, _group(process), f"CPU samples, {_thread(thread)}", name, "sample", details
+    )
 
 
 def _mark(
@@ -242,11 +242,11 @@ def _mark(
     track: str,
     name: str,
     category: str,
-    told_: Mapping[str, str | int | float | None] | None = None,
+    details: Mapping[str, str | int | float | None] | None = None,
 ) -> Iterator[TraceMark]:
     """The mark; none of what has no time, or ends before it begins."""
     if isinstance(start, int) and isinstance(duration, int) and start >= 0 and duration >= 0:
-        kept = {key: value for key, value in (told_ or {}).items() if value is not None and value != ""}
+        kept = {key: value for key, value in (details or {}).items() if value is not None and value != ""}
         yield TraceMark(start, start + duration, group, track, name, category, kept)
 
 
@@ -259,7 +259,7 @@ def _number(value: object) -> str | None:
 
 
 def _group(process: object) -> str:
-    return told(process if isinstance(process, Process) else None)
+    return process_label(process if isinstance(process, Process) else None)
 
 
 def _device(gpu: object) -> str:
@@ -268,6 +268,6 @@ def _device(gpu: object) -> str:
 
 def _thread(thread: object) -> str:
     if not isinstance(thread, Thread):
-        return "thread not told"
+        return "unknown thread"
     number = f" {hex(thread.tid)}" if thread.tid is not None else ""
     return f"{thread.name or 'thread'}{number}"

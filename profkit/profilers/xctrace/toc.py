@@ -1,25 +1,87 @@
-"""The table of contents of a recording: on what, of which process, when, with which settings, and its tables."""
+"""The table of contents of a recording, and what is refused of any XML that should be an export."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shlex
+import signal
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from pyexpat import ExpatError
-from xml.etree.ElementTree import Element, fromstring
+from pyexpat import ExpatError, ParserCreate, errors
+from typing import TYPE_CHECKING
+from xml.etree.ElementTree import Element, ParseError, fromstring
 
 from profkit.core.errors import UnreadableReport
-from profkit.profilers.xctrace.parsing import damage, name_file, new_parser
+from profkit.profilers.xctrace.cells import Process
+
+if TYPE_CHECKING:
+    from pyexpat import XMLParserType
+
+
+EXPORT_AGAIN = "export it again from its .trace: xctrace export --input X.trace --xpath ... --output X.xml"
+_CUT = frozenset((errors.XML_ERROR_NO_ELEMENTS, errors.XML_ERROR_UNCLOSED_TOKEN, errors.XML_ERROR_PARTIAL_CHAR,
+                  errors.XML_ERROR_UNCLOSED_CDATA_SECTION))  # fmt: skip
+
+
+class DamagedExport(UnreadableReport):
+    """An export that is cut off, or no well-formed XML: unlike for what is hostile, the others may be read without it.
+
+    `reason` is the message without the name of the file at `path`.
+    """
+
+    def __init__(self, message: str, fix: str | None = EXPORT_AGAIN, path: Path | None = None) -> None:
+        super().__init__(message if path is None else f"{path}: {message}", fix)
+        self.path = path
+        self.reason = message
+
+
+@contextmanager
+def name_file(path: Path) -> Iterator[None]:
+    """Puts the name of the file before what is wrong with it."""
+    try:
+        yield
+    except DamagedExport as error:
+        raise error if error.path else DamagedExport(error.reason, error.fix, path) from error
+    except UnreadableReport as error:
+        raise UnreadableReport(f"{path}: {error.message}", error.fix or EXPORT_AGAIN) from error
+    except OSError as error:
+        raise UnreadableReport(
+            f"{path} cannot be read: {error.strerror}", f"ls -l {shlex.quote(str(path))}"
+        ) from error
+
+
+def new_parser() -> XMLParserType:
+    """An expat parser that refuses every DOCTYPE: an export has none, and entities are what bombs are made of."""
+    parser = ParserCreate()
+    parser.buffer_text = True
+    parser.StartDoctypeDeclHandler = _refuse
+    return parser
+
+
+def _refuse(*_: object) -> None:
+    raise UnreadableReport("hostile or no export of xctrace: it has a DOCTYPE, which exports never have")
+
+
+def damage(error: ExpatError | ParseError, rows: int, *, at_end: bool) -> DamagedExport:
+    """What an error of the parser means, with how many rows were whole before it."""
+    whole = f"after {rows:,} whole row{'' if rows == 1 else 's'}"
+    text = errors.messages.get(error.code, "not well-formed")
+    if at_end and text in _CUT:
+        return DamagedExport(f"cut off {whole}: the export ends in its middle")
+    line = error.lineno if isinstance(error, ExpatError) else error.position[0]
+    return DamagedExport(f"no well-formed XML at line {line} {whole}: {text}")
+
 
 MOST_BYTES = 64 << 20  # a table of contents has some 10 kB, one of a thousand runs 10 MB
 
 
 @dataclass(frozen=True)
-class Run:
+class RecordedRun:
     """One run of a recording. None and empty: not told.
 
     `settings` are the lines of the recording's settings by instrument ("GPU": "Counter Set: (null)"); `tables` are
-    the attributes of each table in order, its "schema" among them; `processes` name and pid.
+    the attributes of each table in order, its "schema" among them.
     """
 
     number: int
@@ -30,7 +92,15 @@ class Run:
     )  # template-name, instruments-version, duration, ...
     settings: tuple[tuple[str, str], ...] = ()
     tables: tuple[Mapping[str, str], ...] = ()
-    processes: tuple[tuple[str, int | None], ...] = ()
+
+    @property
+    def target(self) -> Process | None:
+        """The process that was launched; None where none is named."""
+        name, pid = self.process.get("name", ""), self.process.get("pid", "")
+        if not (name or pid):
+            return None
+        number = int(pid) if pid.isascii() and pid.isdigit() and len(pid) < 12 else None
+        return Process(name or f"process {pid}", number)
 
     def table(self, schema: str, position: int | None = None) -> Mapping[str, str]:
         """The attributes of the table at `position` (from 1), else of the only one of that schema; else empty."""
@@ -43,7 +113,7 @@ class Run:
 
     @property
     def length(self) -> int | None:
-        """How long was recorded, in ns; None where that is not told."""
+        """How long was recorded, in ns; None where that is not known."""
         try:
             seconds = float(self.summary.get("duration", ""))
         except ValueError:
@@ -63,7 +133,7 @@ class Run:
         return None
 
 
-def read_toc(path: Path) -> tuple[Run, ...]:
+def read_toc(path: Path) -> tuple[RecordedRun, ...]:
     """The runs of a table of contents. Raises UnreadableReport where it is none, cut off, damaged or hostile."""
     with name_file(path):
         with path.open("rb") as file:
@@ -80,11 +150,11 @@ def read_toc(path: Path) -> tuple[Run, ...]:
         return tuple(_run(element, n) for n, element in enumerate(root.findall("run"), 1))
 
 
-def _run(element: Element, place: int) -> Run:
+def _run(element: Element, place: int) -> RecordedRun:
     number = element.get("number", "")
     summary = element.find("info/summary")
     settings = element.find("info/summary/intruments-recording-settings")  # spelt like this by xctrace
-    return Run(
+    return RecordedRun(
         int(number) if number.isascii() and number.isdigit() and len(number) < 10 else place,
         _attributes(element.find("info/target/device")),
         _attributes(element.find("info/target/process")),
@@ -93,7 +163,6 @@ def _run(element: Element, place: int) -> Run:
         else {},
         tuple(_settings(settings)) if settings is not None else (),
         tuple(dict(table.attrib) for table in element.findall("data/table")),
-        tuple((p.get("name", ""), _number(p.get("pid"))) for p in element.findall("processes/process")),
     )
 
 
@@ -110,5 +179,26 @@ def _settings(settings: Element) -> list[tuple[str, str]]:
     return found
 
 
-def _number(text: str | None) -> int | None:
-    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 20 else None
+TIME_LIMIT = "time limit reached"
+
+
+def was_cut(run: RecordedRun) -> bool:
+    """Whether the time limit ended the recording, and with it the program."""
+    return run.summary.get("end-reason", "").strip().lower() == TIME_LIMIT
+
+
+def exit_status(run: RecordedRun) -> int | None:
+    """The program's exit status as a shell says it (128 + n for a signal); None where it is not known.
+
+    `return-exit-status` and `termination-reason` ("exit(4)", "SIGKILL") stand there for a program that xctrace launched
+    and that ended before the recording did.
+    """
+    reason = run.process.get("termination-reason", "").strip()
+    status = run.process.get("return-exit-status", "").strip()
+    if reason in signal.Signals.__members__:
+        return 128 + signal.Signals[reason]
+    if reason.startswith("exit(") and reason.endswith(")"):
+        status = reason[5:-1].strip()
+    if not (status.isascii() and status.isdigit() and len(status) < 4) or int(status) > 255:
+        return None
+    return int(status)

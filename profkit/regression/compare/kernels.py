@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import sqrt
 
 from profkit.analysis.kernel_names import same_name
-from profkit.analysis.summaries.traced import traced_iterations
+from profkit.analysis.summaries.readings import traced_iterations
 from profkit.core.formatting import figures, plural, quantity
 from profkit.core.types import (
     FunctionChange,

@@ -10,7 +10,7 @@ from typing import Literal
 
 from profkit.analysis.metrics import all_metrics
 from profkit.analysis.metrics.catalogue import load_yaml
-from profkit.analysis.summaries.traced import traced_iterations
+from profkit.analysis.summaries.readings import traced_iterations
 from profkit.core.inference.ratio import BETWEEN
 from profkit.core.statistics import combine, mad_sigma, median
 from profkit.core.types import (

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from profkit.analysis.comparability import fingerprint_of
 from profkit.analysis.metrics import metric
-from profkit.analysis.summaries.traced import traced_iterations
+from profkit.analysis.summaries.readings import traced_iterations
 from profkit.core.codec import plain
 from profkit.core.errors import UsageError
 from profkit.core.formatting import quantity

@@ -23,7 +23,7 @@ from typing import Any, cast
 from profkit.core.codec import valid_text
 from profkit.core.errors import UnreadableReport, UsageError
 from profkit.core.types import Accepted, Direction, Entry, Feature, Point, Scope, SeriesKey, Tier, Value
-from profkit.core.types.words import QUALITY_ORDER, Quality, ScopeKind
+from profkit.core.types.readings import QUALITY_ORDER, Quality, ScopeKind
 from profkit.regression.times import iso_time, microseconds
 
 # A run of the full depth takes some thousand samples in ten processes. 2048 tell every quantile to a per mille, and

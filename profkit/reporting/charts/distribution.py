@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from profkit.analysis.summaries.distribution import ProcessSpread, Spread
+from profkit.analysis.summaries.time import ProcessDistribution, SampleDistribution
 from profkit.core.formatting import percent, plural, quantity
 from profkit.reporting.charts.axes import Box, box_for, x_axis, y_axis
 from profkit.reporting.charts.scale import Scale, linear, ticks
@@ -15,7 +15,7 @@ PANELS = 150.0
 _LEGEND = "Line: median. Bar below it: its 95 % interval. Shaded: that of all processes together."
 
 
-def distribution_chart(spread: Spread) -> str:
+def distribution_chart(spread: SampleDistribution) -> str:
     """A row for each process: how many samples lie where, its median with the 95 % interval, and what lies outside."""
     shown = spread.processes[:MOST_ROWS]
     title = f"Time of {spread.name}"
@@ -46,7 +46,7 @@ def notes(words: str, y: float) -> tuple[list[str], float]:
     return drawn, y + LINE * len(lines) + 4
 
 
-def _row(process: ProcessSpread, scale: Scale, y: float) -> list[str]:
+def _row(process: ProcessDistribution, scale: Scale, y: float) -> list[str]:
     """Bars of the histogram upon a base line, words above them at the left, and the median through both."""
     base, tall = y + ROW - 6, ROW - 6 - LINE
     peak = max(process.bins, default=0) or 1
@@ -75,7 +75,7 @@ def _row(process: ProcessSpread, scale: Scale, y: float) -> list[str]:
     ]
 
 
-def sequence_chart(spread: Spread) -> str:
+def sequence_chart(spread: SampleDistribution) -> str:
     """Samples in the order in which they were taken, process by process: drift, and the warm-up that is not counted."""
     shown = spread.processes[:MOST_ROWS]
     title = f"Samples of {spread.name} in their order"
@@ -98,7 +98,7 @@ def sequence_chart(spread: Spread) -> str:
     return frame("sequence", height, title, _in_order(spread), [*drawn, *words])
 
 
-def _panel(process: ProcessSpread, scale: Scale, box: Box, left: float, wide: float) -> list[str]:
+def _panel(process: ProcessDistribution, scale: Scale, box: Box, left: float, wide: float) -> list[str]:
     early = min(0.2, len(process.warmup) / max(1, len(process.warmup) + len(process.sequence)))
     start, room = left + wide * early + 2, wide * (1 - early) - 4
     mark = ""
@@ -124,7 +124,7 @@ def _panel(process: ProcessSpread, scale: Scale, box: Box, left: float, wide: fl
     return drawn
 
 
-def _process(process: ProcessSpread) -> str:
+def _process(process: ProcessDistribution) -> str:
     parts = [
         f"process {process.number}: median {quantity(process.median, 's')} of {plural(process.count, 'sample')}"
     ]
@@ -141,14 +141,14 @@ def _between(low: float, high: float) -> str:
     return f"{quantity(low, 's')} to {quantity(high, 's')}"
 
 
-def _told(spread: Spread) -> str:
+def _told(spread: SampleDistribution) -> str:
     whole = f"Median over processes {quantity(spread.median, 's')}"
     if spread.low is not None and spread.high is not None:
         whole += f", 95 % interval {_between(spread.low, spread.high)}"
     return ". ".join([whole, *(_process(process) for process in spread.processes[:MOST_ROWS])]) + "."
 
 
-def _in_order(spread: Spread) -> str:
+def _in_order(spread: SampleDistribution) -> str:
     drifting = [one for one in spread.processes if one.drift]
     if not drifting:
         return "No drift stands out of the noise in any process."

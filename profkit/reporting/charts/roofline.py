@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import sqrt
 
-from profkit.analysis.summaries.roofline_points import Roof, Roofline, Spot
+from profkit.analysis.summaries.roofline_points import Roofline, RooflineCeiling, RooflinePoint
 from profkit.core.formatting import percent, plural, quantity, shortened
 from profkit.core.types import Reading
 from profkit.reporting.charts.axes import Box, box_for, x_axis, y_axis
@@ -40,7 +40,7 @@ def roofline_chart(
     `source` gives the footnote of a reading that a roof or spot comes from, 0 where there is none.
     """
 
-    def leads(one: Roof | Spot) -> int:
+    def leads(one: RooflineCeiling | RooflinePoint) -> int:
         return source(one.reading) if source is not None and one.reading is not None else 0
 
     x, y, box, drawn = _axes(roofline, title)
@@ -81,7 +81,9 @@ def _axes(roofline: Roofline, title: str) -> tuple[Scale, Scale, Box, list[str]]
     return x, y, box, drawn
 
 
-def _line(roof: Roof, roofs: Sequence[Roof], x: Scale, y: Scale, box: Box) -> Area | None:
+def _line(
+    roof: RooflineCeiling, roofs: Sequence[RooflineCeiling], x: Scale, y: Scale, box: Box
+) -> Area | None:
     """Where a roof begins and ends: a level from the highest slope on, a slope up to the highest level."""
     if roof.kind == "compute":
         slope = max((other.peak for other in roofs if other.kind == "memory"), default=None)
@@ -93,7 +95,7 @@ def _line(roof: Roof, roofs: Sequence[Roof], x: Scale, y: Scale, box: Box) -> Ar
 
 
 def _roof(
-    roof: Roof, ends: Area | None, box: Box, used: list[Area], roofs: Sequence[Area], source: int
+    roof: RooflineCeiling, ends: Area | None, box: Box, used: list[Area], roofs: Sequence[Area], source: int
 ) -> list[str]:
     """The line with its name where there is room; what nothing here stands under is thin."""
     if ends is None:
@@ -112,7 +114,7 @@ def _roof(
     return [focusable(mark, told, source)]
 
 
-def _beside(roof: Roof, ends: Area, room: float) -> list[tuple[float, float]]:
+def _beside(roof: RooflineCeiling, ends: Area, room: float) -> list[tuple[float, float]]:
     """Where the name of a roof may begin: above a level, or below; left above a slope, or right below."""
     x1, y1, x2, y2 = ends
     if roof.kind == "compute":
@@ -138,14 +140,14 @@ def _around(x: float, y: float, radius: float) -> Area:
     return x - radius, y - radius, x + radius, y + radius
 
 
-def _radius(spot: Spot) -> float:
+def _radius(spot: RooflinePoint) -> float:
     """Its area grows with its share of the time."""
     return LEAST_RADIUS + (LARGEST_RADIUS - LEAST_RADIUS) * sqrt(min(1.0, spot.share or 0.0))
 
 
 def _spot(
     number: int,
-    spot: Spot,
+    spot: RooflinePoint,
     x: float,
     y: float,
     used: list[Area],
@@ -186,7 +188,7 @@ def _taken(area: Area, used: Sequence[Area]) -> bool:
     return any(left < end and begin < right and top < low and high < bottom for begin, high, end, low in used)
 
 
-def _legend(number: int, spot: Spot, y: float) -> list[str]:
+def _legend(number: int, spot: RooflinePoint, y: float) -> list[str]:
     """Two lines for a point, or three: its name, share of the time, rate, and what limits it."""
     share = f"{percent(100 * spot.share)} % of the time" if spot.share is not None and spot.share < 1 else ""
     facts = [
@@ -202,7 +204,7 @@ def _legend(number: int, spot: Spot, y: float) -> list[str]:
     ]
 
 
-def _quality(spot: Spot) -> str:
+def _quality(spot: RooflinePoint) -> str:
     return f" ({spot.quality})" if spot.quality else ""
 
 

@@ -52,7 +52,7 @@ def _line_for(document: RunDocument) -> str:
 
 
 def _of_nsys(path: Path, progress: Progress) -> Iterator[str]:
-    from profkit.profilers.nsys.recording import open_recording
+    from profkit.profilers.nsys.sqlite import open_recording
 
     progress.begin("time line", str(path))
     reached = 0

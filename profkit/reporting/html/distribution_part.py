@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from profkit.analysis.summaries.distribution import spread_of
+from profkit.analysis.summaries.time import distribution_of
 from profkit.core.formatting import plural
 from profkit.core.types import RunDocument
 from profkit.reporting.charts.distribution import distribution_chart, sequence_chart
@@ -16,7 +16,7 @@ def part(document: RunDocument, extras: Extras) -> Part | None:
     """A histogram and the order of the samples for each timing; why there is none of a run that was not timed."""
     summary = summary_of(document, "time")
     headline = summary.headline if summary is not None else None
-    spreads = [spread for timing in document.timings if (spread := spread_of(timing)) is not None]
+    spreads = [spread for timing in document.timings if (spread := distribution_of(timing)) is not None]
     if spreads:
         charts = [chart(one) for one in spreads[:MOST] for chart in (distribution_chart, sequence_chart)]
         more = len(spreads) - MOST

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from profkit.analysis.summaries.kernels import BOUNDS, KernelRow
-from profkit.analysis.summaries.occupancy import limiter
+from profkit.analysis.summaries.gpu_kernels import limiter_text
+from profkit.analysis.summaries.kernels import BOTTLENECK_TITLES, KernelRow
 from profkit.core.formatting import percent
 from profkit.core.types import Reading, RunDocument, Scope, Source
 
@@ -37,7 +37,7 @@ def columns(document: RunDocument) -> tuple[Column, ...]:
         Column("Limited by", "text", _bound, _nothing, "the busiest unit, or what the warps wait for"),
         _of("Occupancy", "occupancy.achieved"),
         _of("Possible", "occupancy.theoretical"),
-        Column("Limiter", "text", limiter, _nothing, "what allows no more warps on a multiprocessor"),
+        Column("Limiter", "text", limiter_text, _nothing, "what allows no more warps on a multiprocessor"),
         _of("DRAM", "bandwidth.dram.share"),
         _of("DRAM rate", "bandwidth.dram"),
         _of("L2", "bandwidth.l2.share"),
@@ -119,9 +119,11 @@ def _bound(row: KernelRow) -> Value:
     near = bound.nearest
     if bound.busiest is not None and bound.busiest != bound.bound:
         return (
-            f"{BOUNDS[bound.bound]} ({BOUNDS[bound.busiest]} {percent(near)} %)" if near is not None else None
+            f"{BOTTLENECK_TITLES[bound.bound]} ({BOTTLENECK_TITLES[bound.busiest]} {percent(near)} %)"
+            if near is not None
+            else None
         )
-    return BOUNDS[bound.bound] + (f" {percent(near)} %" if near is not None else "")
+    return BOTTLENECK_TITLES[bound.bound] + (f" {percent(near)} %" if near is not None else "")
 
 
 def _registers(row: KernelRow) -> Value:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from profkit.analysis.metrics import metric
 from profkit.analysis.summaries.kernels import KernelRow
-from profkit.analysis.summaries.pick import best, main_scopes
+from profkit.analysis.summaries.readings import best_reading, main_scopes
 from profkit.core.formatting import percent, quantity
 from profkit.core.types import Reading, RunDocument
 from profkit.reporting.charts.bars import Bar, Mark, bar_chart
@@ -56,7 +56,9 @@ def _named(document: RunDocument, kernels: Sequence[KernelRow]) -> list[tuple[st
     scopes = main_scopes(document)
     names = (*LEVELS, *MISSES, *(rate for rate, _ in LEVELS.values() if rate))
     found = {
-        name: reading for name in names if (reading := best(document.readings, name, scopes)) is not None
+        name: reading
+        for name in names
+        if (reading := best_reading(document.readings, name, scopes)) is not None
     }
     return [("", found)]
 

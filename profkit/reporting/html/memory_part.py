@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from profkit.analysis.metrics import metric
-from profkit.analysis.summaries.pick import best, main_scopes
+from profkit.analysis.summaries.readings import best_reading, main_scopes
 from profkit.core.formatting import plural, quantity
 from profkit.core.types import RunDocument
 from profkit.reporting.charts.bars import Bar, bar_chart
@@ -47,7 +47,9 @@ def _sentence(note: str) -> str:
 
 def _peaks(document: RunDocument, sources: Sources) -> str | None:
     scopes = main_scopes(document)
-    found = [reading for name in PEAKS if (reading := best(document.readings, name, scopes)) is not None]
+    found = [
+        reading for name in PEAKS if (reading := best_reading(document.readings, name, scopes)) is not None
+    ]
     bars = []
     for reading in found:
         if reading.value is not None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from profkit.analysis.metrics.catalogue import metal_counter_names
-from profkit.analysis.summaries.metal_told import COUNTERS, SAMPLES, TOOL
-from profkit.analysis.summaries.pick import best, main_scopes
+from profkit.analysis.summaries.metal_readings import COUNTERS, SAMPLES, TOOL
+from profkit.analysis.summaries.readings import best_reading, main_scopes
 from profkit.core.formatting import percent, plural, quantity
 from profkit.core.types import RUN, MetalCounter, MetalTrace, Reading, RunDocument, Source
 from profkit.reporting.charts.bars import Bar, Mark, bar_chart
@@ -30,7 +30,9 @@ def part(document: RunDocument, extras: Extras) -> Part | None:
         missing = next((one for one in trace.absent if one.what in TABLES), None)
         if missing is None:
             return None
-        judged = best(document.readings, "gpu.occupancy", (RUN,))  # knows also what the run was asked for
+        judged = best_reading(
+            document.readings, "gpu.occupancy", (RUN,)
+        )  # knows also what the run was asked for
         if judged is None or judged.reason is None or judged.value is not None:
             why, fix = missing.reason, missing.fix
         else:
@@ -104,7 +106,7 @@ def _rates(document: RunDocument, trace: MetalTrace, extras: Extras) -> str | No
     peak = next((gpu.bandwidth for gpu in document.gpus if gpu.bandwidth), None)
     marks = (Mark(peak, "peak", f"specified: {quantity(peak, 'B/s')}"),) if peak is not None else ()
     bars = [_bar(one, extras, marks) for one in found[:MOST]]
-    both = best(document.readings, "bandwidth.gpu", main_scopes(document))
+    both = best_reading(document.readings, "bandwidth.gpu", main_scopes(document))
     if both is not None and both.value is not None:
         words = quantity(both.value, both.unit)
         told = f"Read and written: {words}"

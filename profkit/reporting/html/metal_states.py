@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from profkit.analysis.summaries.where_metal import share_of
+from profkit.analysis.summaries.metal_time import share_reading
 from profkit.core.formatting import percent, quantity
 from profkit.core.types import MetalState, MetalTrace, RunDocument
 from profkit.reporting.charts.stacked import Piece, stacked_bar
@@ -44,7 +44,7 @@ def _bar(title: str, states: Sequence[MetalState], table: str, sources: Sources)
         told = f"{one.name}: {quantity(one.seconds, 's')}, {percent(share)} %"
         if one.busy is not None:
             told += f"; {quantity(one.busy, 's')} of it the process worked on the GPU"
-        reading = share_of("Share of the time", share, table, "time in this state / time that is told")
+        reading = share_reading("Share of the time", share, table, "time in this state / time that is told")
         pieces.append(Piece(one.name, one.seconds / total, told, source=sources.number(reading)))
     described = ". ".join(piece.told for piece in pieces)
     return stacked_bar("gpu-states", f"{title} ({quantity(total, 's')})", f"{described}.", pieces)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from profkit.analysis.summaries.metal_told import INTERVALS, STATES
-from profkit.analysis.summaries.pick import best, main_scopes
-from profkit.analysis.summaries.where_metal import share_of
+from profkit.analysis.summaries.metal_readings import INTERVALS, STATES
+from profkit.analysis.summaries.metal_time import share_reading
+from profkit.analysis.summaries.readings import best_reading, main_scopes
 from profkit.core.formatting import percent, plural, quantity
 from profkit.core.types import MetalTrace, Reading, RunDocument
 from profkit.reporting.charts.bars import Bar, Mark, bar_chart
@@ -56,7 +56,7 @@ def _bars(document: RunDocument, trace: MetalTrace, extras: Extras) -> str | Non
         marks = (Mark(target[0], "target", target[1]),) if target is not None else ()
         name = next((one.name for one in trace.processes if one.target), "the process that was profiled")
         within = "window" if trace.window else "span"
-        made = share_of(
+        made = share_reading(
             "gpu.utilization",
             100 * trace.process_busy / whole,
             INTERVALS,
@@ -64,14 +64,14 @@ def _bars(document: RunDocument, trace: MetalTrace, extras: Extras) -> str | Non
         )
         add(name, trace.process_busy, whole, _told(document, "gpu.utilization", made), marks)
     if trace.device_busy is not None:
-        made = share_of(
+        made = share_reading(
             "gpu.utilization.device", 100 * trace.device_busy / trace.span, STATES, "union of Active / span"
         )
         known = _told(document, "gpu.utilization.device", made)
         add("The GPU, whoever used it", trace.device_busy, trace.span, known)
     others = [one for one in trace.processes if not one.target]
     for one in others[:MOST]:
-        made = share_of(
+        made = share_reading(
             "GPU time of another process",
             100 * one.busy / trace.span,
             INTERVALS,
@@ -91,7 +91,7 @@ def _bars(document: RunDocument, trace: MetalTrace, extras: Extras) -> str | Non
 
 def _told(document: RunDocument, metric: str, otherwise: Reading) -> Reading:
     """The run's own reading of a metric, so that one number has one footnote; else how the chart made it."""
-    found = best(document.readings, metric, main_scopes(document))
+    found = best_reading(document.readings, metric, main_scopes(document))
     if found is None or found.value is None or otherwise.value is None:
         return otherwise
     return found if abs(found.value - otherwise.value) <= 0.001 * max(1.0, abs(found.value)) else otherwise

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from profkit.analysis.kernel_names import short_name
-from profkit.analysis.summaries.metal_told import INTERVALS, SHADERS
-from profkit.analysis.summaries.where_metal import share_of
+from profkit.analysis.summaries.metal_readings import INTERVALS, SHADERS
+from profkit.analysis.summaries.metal_time import share_reading
 from profkit.core.formatting import percent, plural, quantity
 from profkit.core.types import MetalTrace, MetalWork, RunDocument, Spread
 from profkit.reporting.charts.bars import Bar, bar_chart
@@ -67,7 +67,7 @@ def _chart(found: Sequence[MetalWork], title: str, source: str, extras: Extras) 
     bars = []
     for one in found[:MOST]:
         share = 100 * one.seconds / total
-        reading = share_of("GPU time, share", share, source, "its time / the time of all of them")
+        reading = share_reading("GPU time, share", share, source, "its time / the time of all of them")
         words = f"{quantity(one.seconds, 's')}, {percent(share)} %"
         told = f"{one.name}: {words}, {plural(one.count, 'time')}"
         bars.append(Bar(_name(one), one.seconds, words, told, source=extras.sources.number(reading)))
@@ -79,7 +79,7 @@ def _chart(found: Sequence[MetalWork], title: str, source: str, extras: Extras) 
 
 def _table(found: Sequence[MetalWork], title: str, what: str, source: str, extras: Extras) -> str:
     total = sum(one.seconds for one in found)
-    reading = share_of("GPU time, share", 0.0, source, "its time / the time of all of them")
+    reading = share_reading("GPU time, share", 0.0, source, "its time / the time of all of them")
     rows: list[tuple[str, ...]] = []
     for one in found[:ROWS]:
         share = extras.sources.link(reading, f"{percent(100 * one.seconds / total)} %") if total > 0 else "-"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from profkit.analysis.summaries.gpu_kernels import limiters_clause, occupancy_limiters
 from profkit.analysis.summaries.kernels import KernelRow
-from profkit.analysis.summaries.occupancy import holding, limiters
 from profkit.core.formatting import percent, plural
 from profkit.core.types import RunDocument
 from profkit.reporting.charts.bars import Bar, Mark, bar_chart
@@ -38,12 +38,12 @@ def part(document: RunDocument, extras: Extras) -> Part | None:
 
 def _bar(document: RunDocument, row: KernelRow, sources: Sources) -> Bar:
     achieved, most = row.value("occupancy.achieved"), row.value("occupancy.theoretical")
-    held = limiters(row)
+    held = occupancy_limiters(row)
     parts = [f"{percent(achieved)} %" if achieved is not None else "not counted"]
     parts += [f"of {percent(most)} %"] if most is not None else []
     words = " ".join(parts)
     share = f" ({percent(100 * row.share)} % of the GPU time)" if row.share is not None else ""
-    why = holding(held)
+    why = limiters_clause(held)
     target = threshold(document, "occupancy.achieved", row.scope)
     reading = row.readings.get("occupancy.achieved")
     return Bar(

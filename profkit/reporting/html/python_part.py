@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from profkit.analysis.summaries.python import CUMULATIVE, OWN
-from profkit.analysis.summaries.tables import where
+from profkit.analysis.summaries.readings import function_place
 from profkit.core.formatting import percent, plural, quantity
 from profkit.core.types import Hotspot, Profile, RunDocument
 from profkit.reporting.charts.bars import Bar, bar_chart
@@ -61,5 +61,5 @@ def _bar(spot: Hotspot, profile: Profile, value: float) -> Bar:
     share = f", {percent(100 * value / profile.total)} %" if profile.total > 0 else ""
     total = f", with callees {quantity(spot.total, profile.unit)}" if spot.total is not None else ""
     calls = f", {plural(spot.calls, 'call')}" if spot.calls is not None else ""
-    told = f"{where(spot)}: own {quantity(spot.own, profile.unit)}{total}{calls}"
-    return Bar(where(spot), spot.own, f"{quantity(value, profile.unit)}{share}", told, spot.total)
+    told = f"{function_place(spot)}: own {quantity(spot.own, profile.unit)}{total}{calls}"
+    return Bar(function_place(spot), spot.own, f"{quantity(value, profile.unit)}{share}", told, spot.total)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from profkit.analysis.summaries.roofline_points import Roofline, left_out, roofline_of
+from profkit.analysis.summaries.roofline_points import Roofline, kernels_left_out, roofline_of
 from profkit.core.types import RunDocument
 from profkit.reporting.charts.roofline import roofline_chart
 from profkit.reporting.html.chart_figures import figures, sentence, summary_of
@@ -34,7 +34,7 @@ def part(document: RunDocument, extras: Extras) -> Part | None:
         fix = next((reading.fix for reading in summary.readings if reading.fix), None)
         return Part("roofline", "Roofline", sentence("", fix) if fix else "", headline)
     if rows:
-        why = left_out(rows)[0]
+        why = kernels_left_out(rows)[0]
         words = f"No kernel can be placed under the roofline. {why.first}: {why.reason}."
         return Part("roofline", "Roofline", sentence(words, _fix(document)))
     return None

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from profkit.analysis.summaries.where_metal import where_metal_goes
-from profkit.analysis.summaries.where_time import Whole, where_time_goes
+from profkit.analysis.summaries.gpu_time import TimeBreakdown, time_breakdowns
+from profkit.analysis.summaries.metal_time import metal_time_breakdowns
 from profkit.core.formatting import percent, quantity
 from profkit.core.types import RunDocument
 from profkit.reporting.charts.bars import Bar, bar_chart
@@ -17,8 +17,8 @@ TITLE = "Where time goes"
 
 def part(document: RunDocument, extras: Extras) -> Part | None:
     """A bar for each whole that is known; why there is none where a trace was to tell it."""
-    wholes = where_metal_goes(document.metal) if document.metal is not None else ()
-    wholes += where_time_goes(document, extras.kernels(document))
+    wholes = metal_time_breakdowns(document.metal) if document.metal is not None else ()
+    wholes += time_breakdowns(document, extras.kernels(document))
     charts = [_bar(whole, extras.sources) for whole in wholes]
     if document.trace is not None and document.trace.device_busy:
         charts.append(_devices(document.trace.device_busy))
@@ -34,7 +34,7 @@ def part(document: RunDocument, extras: Extras) -> Part | None:
     return Part("where-time", TITLE, sentence("", fix) if fix else "", summary.headline)
 
 
-def _bar(whole: Whole, sources: Sources) -> str:
+def _bar(whole: TimeBreakdown, sources: Sources) -> str:
     title = f"{whole.title} ({quantity(whole.seconds, 's')})" if whole.seconds else whole.title
     told = "; ".join(f"{one.name} {percent(100 * one.share)} %" for one in whole.parts[:12])
     pieces = [

@@ -19,9 +19,9 @@ from profkit.analysis.ranking.ranking import (
     winners,
 )
 from profkit.core.statistics import median
-from profkit.core.types import CaseResult, GridPoint, MeasuredRoofs, SweepDocument
+from profkit.core.types import CaseResult, GridPoint, MeasuredCeilings, SweepDocument
 
-ROOFS = MeasuredRoofs(1e12, 1e13)
+ROOFS = MeasuredCeilings(1e12, 1e13)
 A, B = GridPoint("GELU", 1, 1, 8), GridPoint("GELU", 1, 1, 16)
 
 
@@ -92,7 +92,7 @@ def test_efficiency_is_the_least_time_by_the_roofline_over_the_measured_one() ->
     assert efficiency(by_memory, ROOFS) == pytest.approx(0.25)  # 1 MB at 1 TB/s is 1 µs
     by_arithmetic = CaseResult(A, "mine", "measured", median=4e-6, bytes=1.0, flops=2e7)
     assert efficiency(by_arithmetic, ROOFS) == pytest.approx(0.5)  # 20 MFLOP at 10 TFLOP/s are 2 µs
-    assert efficiency(by_memory, MeasuredRoofs()) is None
+    assert efficiency(by_memory, MeasuredCeilings()) is None
 
 
 def test_the_guides_record_computes_each_field_as_its_name_says() -> None:

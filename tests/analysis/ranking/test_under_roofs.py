@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from profkit.analysis.ranking.grid import efficiency_by_traffic, roofline_points
-from profkit.core.types import GridPoint, MeasuredRoofs
+from profkit.core.types import GridPoint, MeasuredCeilings
 from tests import sweep_documents as sweeps
 
 
@@ -29,7 +29,7 @@ def test_sizes_come_in_their_order() -> None:
 
 def test_without_roofs_or_times_there_is_no_share() -> None:
     document = sweeps.sweep()
-    assert efficiency_by_traffic(replace(document, roofs=MeasuredRoofs())) == ()
+    assert efficiency_by_traffic(replace(document, roofs=MeasuredCeilings())) == ()
     assert efficiency_by_traffic(sweeps.odd()["nothing measured"]) == ()
     assert roofline_points(sweeps.odd()["nothing measured"]) == {}
 

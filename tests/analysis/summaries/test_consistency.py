@@ -8,7 +8,7 @@ import pytest
 
 from profkit.analysis.metrics import all_metrics
 from profkit.analysis.metrics.formula import checked_counters, consistency_checks
-from profkit.analysis.summaries.consistency import checked
+from profkit.analysis.summaries.gpu import check_consistency
 from profkit.core.types import Counter, RunDocument
 from tests.kernel_documents import Values, document, kernel
 
@@ -46,11 +46,11 @@ def report(values: Values, counters: dict[str, float]) -> RunDocument:
 
 
 def doubted(values: Values, counters: dict[str, float]) -> set[str]:
-    return {r.metric for r in checked(report(values, counters)).readings if r.doubt is not None}
+    return {r.metric for r in check_consistency(report(values, counters)).readings if r.doubt is not None}
 
 
 def test_a_recorded_report_agrees_with_itself() -> None:
-    done = checked(report(SOUND, COUNTERS))
+    done = check_consistency(report(SOUND, COUNTERS))
     assert not any(r.doubt for r in done.readings)
     assert done.notes == ()
 
@@ -96,15 +96,15 @@ def test_replay_passes_differ_a_little_and_that_is_no_contradiction() -> None:
 
 
 def test_the_report_says_so_once_and_checking_again_changes_nothing() -> None:
-    once = checked(report({**SOUND, "occupancy.theoretical": 50.0}, COUNTERS))
+    once = check_consistency(report({**SOUND, "occupancy.theoretical": 50.0}, COUNTERS))
     assert once.notes == (
         "The report contradicts itself: achieved and theoretical occupancy do not agree in 1 kernel (silu_mul); "
         "these readings decide nothing",
     )
-    assert checked(once) == once
+    assert check_consistency(once) == once
     mended = replace(once, readings=tuple(r for r in once.readings if r.metric != "occupancy.theoretical"))
-    assert checked(mended).notes == ()
-    assert not any(r.doubt for r in checked(mended).readings)
+    assert check_consistency(mended).notes == ()
+    assert not any(r.doubt for r in check_consistency(mended).readings)
 
 
 def test_readings_of_different_artifacts_are_not_held_against_each_other() -> None:
@@ -113,7 +113,7 @@ def test_readings_of_different_artifacts_are_not_held_against_each_other() -> No
         replace(r, source=replace(r.source, artifact="explain.ncu-rep")) if "theoretical" in r.metric else r
         for r in told.readings
     )
-    assert not any(r.doubt for r in checked(replace(told, readings=apart)).readings)
+    assert not any(r.doubt for r in check_consistency(replace(told, readings=apart)).readings)
 
 
 def test_every_check_speaks_of_metrics_that_there_are() -> None:

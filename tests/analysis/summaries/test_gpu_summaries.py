@@ -6,18 +6,20 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.analysis.summaries import enrich, summarize
-from profkit.analysis.summaries.gpu_kernels import summarize_kernels
-from profkit.analysis.summaries.gpu_time import limits, trace_readings
-from profkit.analysis.summaries.kernel_roofline import place
+from profkit.analysis.summaries.gpu_kernels import (
+    limiter_text,
+    limiters_clause,
+    occupancy_limiters,
+    summarize_kernels,
+)
+from profkit.analysis.summaries.gpu_time import time_by_limit, trace_readings
 from profkit.analysis.summaries.kernels import kernel_rows
-from profkit.analysis.summaries.occupancy import holding, limiter, limiters
-from profkit.analysis.targets import load_targets
+from profkit.analysis.summaries.roofline_points import place_kernel
 from profkit.core.types import (
     RUN,
     Counter,
     GpuTrace,
-    KernelClass,
+    KernelBottleneck,
     Reading,
     RunDocument,
     Scope,
@@ -25,7 +27,9 @@ from profkit.core.types import (
     Summary,
     Table,
 )
-from profkit.profiling.evaluate_targets import judge_document
+from profkit.profiling.evaluate_targets import enrich_document as enrich
+from profkit.profiling.evaluate_targets import judge_document, targets_for
+from profkit.profiling.evaluate_targets import summarize_document as summarize
 from tests import gpu_documents as gpu
 
 
@@ -123,7 +127,7 @@ COPYING = replace(gpu.trace(), transfers=(replace(gpu.trace().transfers[0], seco
 )
 def test_the_headline_names_what_takes_the_largest_part(trace: GpuTrace, first: str, words: str) -> None:
     rows = [replace(row, bound=None) for row in kernel_rows(gpu.report(trace=trace))]
-    parts = limits(trace, rows)
+    parts = time_by_limit(trace, rows)
     assert parts[0][0] == first
     assert sum(part for _, part in parts) == pytest.approx(1.0)
     if trace is not gpu.trace():
@@ -132,9 +136,9 @@ def test_the_headline_names_what_takes_the_largest_part(trace: GpuTrace, first: 
 
 def test_kernels_that_are_limited_by_the_same_unit_are_added_up() -> None:
     bounds = (("tensor", gpu.GEMM), ("dram", gpu.ADD), ("dram", gpu.SMALL))
-    classes = tuple(KernelClass(kernel.scope, None, bound, "because") for bound, kernel in bounds)  # type: ignore[arg-type]
+    classes = tuple(KernelBottleneck(kernel.scope, None, bound, "because") for bound, kernel in bounds)  # type: ignore[arg-type]
     document = gpu.report(trace=gpu.trace(), kernels=classes)
-    parts = dict(limits(gpu.trace(), kernel_rows(document)))
+    parts = dict(time_by_limit(gpu.trace(), kernel_rows(document)))
     assert parts["tensor cores"] == pytest.approx(0.9 * 7.0 / 11.304, rel=1e-3)
     assert parts["DRAM"] == pytest.approx(0.9 * 1.3 / 11.304, rel=1e-3)
 
@@ -230,9 +234,9 @@ def test_without_counters_the_columns_of_counters_are_not_there() -> None:
 
 def test_ties_of_the_limiter_are_all_named_and_a_full_multiprocessor_has_none() -> None:
     gemm, add, small = kernel_rows(gpu.run())
-    assert limiters(gemm) == ("registers", "shared memory")
-    assert (limiters(add), limiter(add)) == ((), "none")
-    assert (limiters(small), limiter(small)) == ((), None)
+    assert occupancy_limiters(gemm) == ("registers", "shared memory")
+    assert (occupancy_limiters(add), limiter_text(add)) == ((), "none")
+    assert (occupancy_limiters(small), limiter_text(small)) == ((), None)
     assert "registers and shared memory allow no more" in summed(gpu.run())["occupancy"].headline
 
 
@@ -286,7 +290,7 @@ def test_the_roof_is_that_of_the_arithmetic_that_is_done(
     if tensor is not None:
         more.append(gpu.told(gpu.SMALL, "flops.tensor", tensor, "FLOP"))
     (row,) = kernel_rows(gpu.report(readings=tuple(more)))
-    found = place(row)
+    found = place_kernel(row)
     assert (found.kind if found is not None else None) == kind
 
 
@@ -468,7 +472,7 @@ def test_a_trace_of_copies_alone_does_not_say_that_the_gpu_is_busy() -> None:
     assert summary.headline == "No kernel is in the report, only copies and memsets: 1.47 µs of them."
     told = {r.metric: r for r in summary.readings}
     assert told["gpu.utilization"].reason == "no kernel is in the report"
-    verdicts = {v.target: v.verdict for v in judge_document(document, load_targets("cuda")).verdicts}
+    verdicts = {v.target: v.verdict for v in judge_document(document, targets_for("cuda")).verdicts}
     assert verdicts["gpu-busy"] == "unknown"
     assert set(verdicts.values()) == {"unknown"}
 
@@ -488,7 +492,7 @@ def test_several_devices_are_told_one_by_one(each: tuple[float, ...], words: str
 
 def test_a_gpu_that_only_copies_is_busy_and_yet_misses_a_target() -> None:
     trace = replace(gpu.trace(), busy=9.9e-3, copying=8.2e-3)
-    document = judge_document(gpu.report(trace=trace), load_targets("cuda"))
+    document = judge_document(gpu.report(trace=trace), targets_for("cuda"))
     told = {v.target: v for v in document.verdicts if v.scope == RUN}
     assert (told["gpu-busy"].verdict, told["copies"].verdict) == ("pass", "fail")
     assert told["copies"].reason == "for 82.0 % of the time the GPU only copied; target < 20 %"
@@ -594,4 +598,4 @@ def test_copies_whose_size_the_trace_does_not_tell_are_not_of_nothing() -> None:
     ],
 )
 def test_limiters_are_told_in_a_clause(held: tuple[str, ...], told: str) -> None:
-    assert holding(held) == told
+    assert limiters_clause(held) == told

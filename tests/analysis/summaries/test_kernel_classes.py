@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.analysis.summaries.classes import busiest_readings, classify
-from profkit.core.types import Bound, Gpu, GpuTrace, Kernel, KernelClass, KernelTime
+from profkit.analysis.summaries.bottlenecks import busiest_readings, classify_bottlenecks
+from profkit.core.types import Bound, Gpu, GpuTrace, Kernel, KernelBottleneck, KernelTime
 from tests import documents
 from tests.kernel_documents import SAMPLES, Values, document, kernel
 
 
-def classed(values: Values, one: Kernel = kernel("k"), seconds: float = 1e-3) -> KernelClass:  # noqa: B008
-    (found,) = classify(document({one: (seconds, values)}))
+def classed(values: Values, one: Kernel = kernel("k"), seconds: float = 1e-3) -> KernelBottleneck:  # noqa: B008
+    (found,) = classify_bottlenecks(document({one: (seconds, values)}))
     return found
 
 
@@ -103,14 +103,14 @@ def test_a_trace_alone_tells_what_is_too_small() -> None:
         gpus=(Gpu("H200", multiprocessors=132),),
         trace=GpuTrace("nsys", times),
     )
-    found = {one.scope.name: one for one in classify(whole)}
+    found = {one.scope.name: one for one in classify_bottlenecks(whole)}
     assert {name: one.bound for name, one in found.items()} == {
         "big": "unknown",
         "few": "launch",
     }  # 95 % of the time; the rest is not named
     assert found["few"].reason == "12 blocks for 132 multiprocessors"
     every = replace(whole, trace=GpuTrace("nsys", tuple(replace(t, total=0.25) for t in times)))
-    bounds = {one.scope.name: one.bound for one in classify(every)}
+    bounds = {one.scope.name: one.bound for one in classify_bottlenecks(every)}
     assert (bounds["short"], bounds["short, in a graph"]) == ("launch", "unknown")
 
 
@@ -118,7 +118,7 @@ def test_a_collective_is_not_too_small_but_waits_for_others() -> None:
     name = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
     few = KernelTime(kernel(name, grid=(24, 1, 1)), 10, 0.9, median=4e-3)
     whole = replace(document({}), gpus=(Gpu("H200", multiprocessors=132),), trace=GpuTrace("nsys", (few,)))
-    (found,) = classify(whole)
+    (found,) = classify_bottlenecks(whole)
     assert (found.bound, "slowest GPU" in found.reason) == ("unknown", True)
 
 
@@ -127,7 +127,7 @@ def test_a_grid_that_the_tracer_did_not_tell_is_not_an_empty_one() -> None:
     whole = replace(
         document({}), gpus=(Gpu("MI250", multiprocessors=104),), trace=GpuTrace("torch", (untold,))
     )
-    assert classify(whole)[0].bound == "unknown"
+    assert classify_bottlenecks(whole)[0].bound == "unknown"
 
 
 def test_issue_slots_that_are_busier_than_their_pipe_are_not_called_the_next() -> None:
@@ -141,15 +141,18 @@ def test_issue_slots_that_are_busier_than_their_pipe_are_not_called_the_next() -
 def test_doubted_readings_make_no_class() -> None:
     told = document({kernel("k"): (1e-3, SAMPLES["addConstDouble"])})
     doubted = replace(told, readings=tuple(replace(r, doubt="nonsense") for r in told.readings))
-    assert classify(doubted)[0].bound == "unknown"
+    assert classify_bottlenecks(doubted)[0].bound == "unknown"
 
 
 def test_shares_are_of_all_kernels_and_the_largest_comes_first() -> None:
     two = document({kernel("small"): (1.0, QUIET), kernel("large"): (3.0, QUIET)})
-    assert [(one.scope.name, one.share) for one in classify(two)] == [("large", 0.75), ("small", 0.25)]
+    assert [(one.scope.name, one.share) for one in classify_bottlenecks(two)] == [
+        ("large", 0.75),
+        ("small", 0.25),
+    ]
 
 
 def test_the_busiest_unit_is_a_reading_where_there_is_a_class() -> None:
     two = document({kernel("known"): (1.0, QUIET), kernel("unknown"): (1.0, {"bandwidth.dram.share": 20.0})})
-    told = busiest_readings(classify(two))
+    told = busiest_readings(classify_bottlenecks(two))
     assert [(r.scope.name, r.value) for r in told] == [("known", 20.0)]

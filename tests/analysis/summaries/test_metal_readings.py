@@ -8,10 +8,7 @@ from pathlib import Path
 import pytest
 
 from profkit.analysis.metrics import all_metrics, metal_counter_names
-from profkit.analysis.summaries import enrich, summarize
-from profkit.analysis.summaries.metal_readings import trace_readings
-from profkit.analysis.summaries.metal_state import slowed
-from profkit.analysis.targets import load_targets
+from profkit.analysis.summaries.metal_readings import metal_trace_readings, slowed_reading
 from profkit.core.errors import Fault
 from profkit.core.types import (
     RUN,
@@ -27,7 +24,9 @@ from profkit.core.types import (
     Table,
 )
 from profkit.hardware.apple_gpu import all_chips, configurations_of, find_chip
-from profkit.profiling.evaluate_targets import judge_document
+from profkit.profiling.evaluate_targets import enrich_document as enrich
+from profkit.profiling.evaluate_targets import judge_document, targets_for
+from profkit.profiling.evaluate_targets import summarize_document as summarize
 from tests import metal_documents as metal
 
 
@@ -151,7 +150,7 @@ def test_a_trace_of_nothing_divides_by_nothing() -> None:
 
 def test_each_reading_names_its_table_and_every_metric_is_in_the_catalogue() -> None:
     known = {info.name: info.unit for info in all_metrics()}
-    for reading in trace_readings(metal.metal()):
+    for reading in metal_trace_readings(metal.metal()):
         assert reading.unit == known[reading.metric]
         assert reading.source.tool == "xctrace"
         assert reading.source.counter
@@ -192,7 +191,7 @@ def test_a_process_that_works_for_longer_than_its_device_is_doubtful_and_decides
     found = told(metal.report(trace))
     for name in ("gpu.utilization", "gpu.utilization.device"):
         assert (found[name].doubt is not None) is (doubtful and found[name].value is not None)
-    judged = judge_document(metal.report(trace), load_targets("mps"))
+    judged = judge_document(metal.report(trace), targets_for("mps"))
     words = {v.target: v for v in judged.verdicts}
     notes = next(s.notes for s in judged.summaries if s.concern == "gpu")
     assert any(note.startswith("Doubtful: the process had work") for note in notes) is doubtful
@@ -225,14 +224,14 @@ STATES_HIGH = (MetalState("Maximum", 2.0, 1.4),)
     ],
 )  # fmt: skip
 def test_what_slows_a_gpu_down(changes: dict[str, object], value: float, why: str) -> None:
-    found = slowed(metal.metal(**changes))
+    found = slowed_reading(metal.metal(**changes))
     assert found.value == pytest.approx(value)
     assert why in (found.reason or "")
 
 
 def test_what_the_system_told_around_the_timing_counts() -> None:
     hot = Moment("after timing", slowed=("thermal pressure: heavy",))
-    found = slowed(metal.metal(), (Moment("before timing"), hot))
+    found = slowed_reading(metal.metal(), (Moment("before timing"), hot))
     assert found.value == 100.0
     assert (found.reason or "").startswith("the system told of thermal pressure: heavy after timing")
     document = metal.run(moments=(hot,))
@@ -241,7 +240,7 @@ def test_what_the_system_told_around_the_timing_counts() -> None:
 
 @pytest.mark.parametrize("low_power", [None, False])  # that alone tells nothing of heat
 def test_without_states_nobody_knows_whether_it_was_slowed_down(low_power: bool | None) -> None:
-    found = slowed(metal.metal(performance=(), thermal=(), low_power=low_power, induced="Default"))
+    found = slowed_reading(metal.metal(performance=(), thermal=(), low_power=low_power, induced="Default"))
     assert found.value is None
     assert found.reason == "the trace has no performance and thermal states"
 
@@ -257,7 +256,7 @@ def test_without_states_nobody_knows_whether_it_was_slowed_down(low_power: bool 
 def test_a_cool_gpu_of_which_no_state_is_told_is_not_called_fast(
     changes: dict[str, object], why: str
 ) -> None:
-    found = slowed(metal.metal(**changes))
+    found = slowed_reading(metal.metal(**changes))
     assert found.value is None
     assert why in (found.reason or "")
     (summary,) = (s for s in summarize(metal.report(metal.metal(**changes))) if s.concern == "state")
@@ -302,7 +301,7 @@ def test_an_estimate_that_could_be_far_off_is_doubtful_and_decides_nothing() -> 
         found.doubt
         == "it may be up to 90.0 %: whether Compute Occupancy was sampled while the GPU rested is not told"
     )
-    judged = judge_document(metal.run(trace), load_targets("mps"))
+    judged = judge_document(metal.run(trace), targets_for("mps"))
     words = {v.target: v for v in judged.verdicts}
     assert words["occupancy"].verdict == "unknown"
     notes = next(s.notes for s in judged.summaries if s.concern == "occupancy")
@@ -314,7 +313,7 @@ def test_samples_that_are_longer_than_the_work_in_them_decide_nothing() -> None:
     document = metal.run(metal.metal(counters=counters))
     for name in ("gpu.occupancy", "gpu.limiter", "bandwidth.gpu.share"):
         assert "work in 30.0 % of the time of the samples" in (told(document)[name].doubt or "")
-    words = {v.target: v for v in judge_document(document, load_targets("mps")).verdicts}
+    words = {v.target: v for v in judge_document(document, targets_for("mps")).verdicts}
     assert words["occupancy"].verdict == words["memory-bandwidth"].verdict == "unknown"
     nearly = tuple(replace(one, filled=0.9) for one in metal.counters())
     assert told(metal.run(metal.metal(counters=nearly)))["gpu.occupancy"].doubt is None

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from profkit.analysis.summaries.counted import summarize_branches, summarize_cache, summarize_instructions
-from profkit.analysis.summaries.functions import function_readings, summarize_functions
-from profkit.analysis.summaries.memory import allocation_readings, summarize_allocations, summarize_memory
-from profkit.analysis.summaries.python import summarize_python
-from profkit.analysis.summaries.trace import is_traced, summarize_trace
+from profkit.analysis.summaries.cpu import (
+    function_readings,
+    is_sampled,
+    summarize_branches,
+    summarize_cache,
+    summarize_functions,
+    summarize_instructions,
+    summarize_trace,
+)
+from profkit.analysis.summaries.python import (
+    allocation_readings,
+    summarize_allocations,
+    summarize_memory,
+    summarize_python,
+)
 from profkit.core.types import RUN, Hotspot, Profile
 from profkit.runtime.passes.read_tracemalloc import Allocations, Growth, Line
 from tests import documents
@@ -98,8 +108,8 @@ def test_import_time_stands_apart_from_python_time() -> None:
 
 def test_a_profile_of_samples_is_told_from_those_of_cprofile_and_callgrind() -> None:
     sampled = Profile("cycles by function", "samples", 10.0, (Hotspot("f", 9.0, 10.0, library="libm.so"),))
-    assert is_traced(sampled)
-    assert not any(is_traced(p) for p in (*python_profiles(), *documents.profiles()))
+    assert is_sampled(sampled)
+    assert not any(is_sampled(p) for p in (*python_profiles(), *documents.profiles()))
     summary = summarize_trace(
         [sampled, Profile("cycles by library", "samples", 10.0, (Hotspot("libm.so", 9.0),))]
     )

@@ -6,10 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.analysis.summaries.bandwidth import bandwidth_readings, summarize_bandwidth
-from profkit.analysis.summaries.pick import mixed
-from profkit.analysis.summaries.roofline import roofline_readings, summarize_roofline
-from profkit.analysis.summaries.work import Work, roof, roofs
+from profkit.analysis.summaries.readings import mixed_quality
+from profkit.analysis.summaries.roofline import (
+    Work,
+    bandwidth_readings,
+    choose_ceilings,
+    lower_ceiling,
+    roofline_readings,
+    summarize_bandwidth,
+    summarize_roofline,
+)
 from profkit.core.types import RUN, Peaks, Quality, Reading
 from tests.documents import peaks, reading
 
@@ -30,18 +36,20 @@ def told(readings: tuple[Reading, ...]) -> dict[str, Reading]:
 
 
 def test_bandwidth_is_bytes_per_iteration_over_the_median_against_the_measured_peak() -> None:
-    found = told(bandwidth_readings(work(busy=100.0), roofs(peaks(), 100.0, RUN)))
+    found = told(bandwidth_readings(work(busy=100.0), choose_ceilings(peaks(), 100.0, RUN)))
     assert found["bandwidth.dram"].value == pytest.approx(1e8)
     assert found["bandwidth.dram.share"].value == pytest.approx(100 * 1e8 / 15.2e9)
 
 
 def test_simulated_bytes_over_a_measured_time_are_an_estimate() -> None:
     assert (
-        told(bandwidth_readings(work(), roofs(peaks(), None, RUN)))["bandwidth.dram"].quality == "estimated"
+        told(bandwidth_readings(work(), choose_ceilings(peaks(), None, RUN)))["bandwidth.dram"].quality
+        == "estimated"
     )
     counted = work(dram=reading("dram.bytes", 1e6, "B", quality="measured", scope=RUN))
     assert (
-        told(bandwidth_readings(counted, roofs(peaks(), None, RUN)))["bandwidth.dram"].quality == "measured"
+        told(bandwidth_readings(counted, choose_ceilings(peaks(), None, RUN)))["bandwidth.dram"].quality
+        == "measured"
     )
 
 
@@ -58,7 +66,7 @@ def test_simulated_bytes_over_a_measured_time_are_an_estimate() -> None:
     ],
 )
 def test_a_derived_reading_is_as_good_as_its_inputs_allow(qualities: list[Quality], result: Quality) -> None:
-    assert mixed(qualities) == result
+    assert mixed_quality(qualities) == result
 
 
 @pytest.mark.parametrize(
@@ -68,7 +76,7 @@ def test_a_derived_reading_is_as_good_as_its_inputs_allow(qualities: list[Qualit
 def test_the_peak_is_that_of_as_many_threads_as_were_busy(
     busy: float | None, threads: int, bandwidth: float
 ) -> None:
-    limit = roofs(peaks(), busy, RUN)
+    limit = choose_ceilings(peaks(), busy, RUN)
     assert (limit.threads, limit.bandwidth.value) == (threads, bandwidth)
 
 
@@ -80,16 +88,16 @@ def test_the_peak_is_that_of_as_many_threads_as_were_busy(
     ],
 )
 def test_the_roofline_is_the_lower_of_both_roofs(flops: float, attainable: float, under: str) -> None:
-    limit = roofs(peaks(), 100.0, RUN)
+    limit = choose_ceilings(peaks(), 100.0, RUN)
     found = told(roofline_readings(work(flops=reading("flops", flops, "FLOP", scope=RUN)), limit))
     assert found["roofline.attainable"].value == pytest.approx(attainable)
     assert found["roofline.share"].value == pytest.approx(100 * flops / 0.01 / attainable)
-    assert roof(found["arithmetic_intensity"], limit) == under
+    assert lower_ceiling(found["arithmetic_intensity"], limit) == under
 
 
 def test_without_counted_flops_the_declared_ones_serve_and_it_is_said() -> None:
     blind = work(flops=reading("flops", None, "FLOP", scope=RUN), declared_flops=2e8)
-    found = told(roofline_readings(blind, roofs(peaks(), 100.0, RUN)))
+    found = told(roofline_readings(blind, choose_ceilings(peaks(), 100.0, RUN)))
     assert found["flops.rate"].value == pytest.approx(2e10)
     assert found["flops.rate"].quality == "estimated"
     assert found["flops.rate"].reason == "as the workload declares them"
@@ -97,7 +105,7 @@ def test_without_counted_flops_the_declared_ones_serve_and_it_is_said() -> None:
 
 def test_what_is_missing_leaves_unavailable_with_the_first_reason() -> None:
     blind = work(dram=reading("dram.bytes", None, "B", scope=RUN, reason="no such counter", fix="do this"))
-    limit = roofs(peaks(), 100.0, RUN)
+    limit = choose_ceilings(peaks(), 100.0, RUN)
     found = told((*bandwidth_readings(blind, limit), *roofline_readings(blind, limit)))
     for name in ("bandwidth.dram", "bandwidth.dram.share", "arithmetic_intensity", "roofline.share"):
         assert found[name].value is None
@@ -108,7 +116,9 @@ def test_what_is_missing_leaves_unavailable_with_the_first_reason() -> None:
 
 def test_no_traffic_at_all_has_no_intensity() -> None:
     found = told(
-        roofline_readings(work(dram=reading("dram.bytes", 0.0, "B", scope=RUN)), roofs(peaks(), None, RUN))
+        roofline_readings(
+            work(dram=reading("dram.bytes", 0.0, "B", scope=RUN)), choose_ceilings(peaks(), None, RUN)
+        )
     )
     assert found["arithmetic_intensity"].value is None
     assert found["roofline.share"].value is None
@@ -116,7 +126,7 @@ def test_no_traffic_at_all_has_no_intensity() -> None:
 
 @pytest.mark.parametrize("limit", [None, Peaks(None, None, None, None, 2, "x")])
 def test_without_peaks_the_rates_stay_and_the_shares_say_why(limit: Peaks | None) -> None:
-    roofs_ = roofs(limit, 200.0, RUN)
+    roofs_ = choose_ceilings(limit, 200.0, RUN)
     found = told((*bandwidth_readings(work(), roofs_), *roofline_readings(work(), roofs_)))
     assert found["bandwidth.dram"].value == pytest.approx(1e8)
     for name in ("bandwidth.dram.share", "flops.share", "roofline.share"):
@@ -126,7 +136,7 @@ def test_without_peaks_the_rates_stay_and_the_shares_say_why(limit: Peaks | None
 
 
 def test_flops_that_were_counted_and_declared_apart_get_a_word() -> None:
-    limit = roofs(peaks(), 100.0, RUN)
+    limit = choose_ceilings(peaks(), 100.0, RUN)
     apart = work(declared_flops=2e8)
     notes = summarize_roofline(roofline_readings(apart, limit), limit, peaks(), apart).notes
     assert any("Counted 100 MFLOP per iteration, declared 200 MFLOP" in note for note in notes)
@@ -136,7 +146,7 @@ def test_flops_that_were_counted_and_declared_apart_get_a_word() -> None:
 
 
 def test_the_headlines_are_sentences() -> None:
-    limit = roofs(peaks(), 100.0, RUN)
+    limit = choose_ceilings(peaks(), 100.0, RUN)
     assert summarize_bandwidth(bandwidth_readings(work(), limit), limit, work().dram).headline == (
         "100 MB/s to and from memory, 0.66 % of the 15.2 GB/s that this machine reaches (estimated)."
     )
@@ -155,7 +165,7 @@ def test_more_than_the_whole_bandwidth_is_no_fact_and_says_what_it_means(
 ) -> None:
     """19 GB/s where 15.2 GB/s are the peak."""
     busy = work(dram=reading("dram.bytes", 1.9e8, "B", quality=quality, scope=RUN))
-    limit = roofs(peaks(), 100.0, RUN)
+    limit = choose_ceilings(peaks(), 100.0, RUN)
     found = bandwidth_readings(busy, limit)
     share = told(found)["bandwidth.dram.share"]
     assert share.value == pytest.approx(125)
@@ -173,7 +183,7 @@ def test_more_than_the_whole_bandwidth_is_no_fact_and_says_what_it_means(
 
 def test_more_arithmetic_than_the_peak_names_the_peak_and_the_type_as_causes() -> None:
     fast = work(flops=reading("flops", 1e12, "FLOP", scope=RUN))
-    share = told(roofline_readings(fast, roofs(peaks(), None, RUN)))["roofline.share"]
+    share = told(roofline_readings(fast, choose_ceilings(peaks(), None, RUN)))["roofline.share"]
     assert share.value is not None
     assert share.value > 105
     assert "float16" in str(share.reason)
@@ -182,7 +192,7 @@ def test_more_arithmetic_than_the_peak_names_the_peak_and_the_type_as_causes() -
 
 def test_more_than_the_whole_without_a_cause_is_said_without_one() -> None:
     """As a run that was recorded before causes were named has it."""
-    fast, limit = work(flops=reading("flops", 1e12, "FLOP", scope=RUN)), roofs(peaks(), None, RUN)
+    fast, limit = work(flops=reading("flops", 1e12, "FLOP", scope=RUN)), choose_ceilings(peaks(), None, RUN)
     stored = tuple(
         replace(r, reason=None) if r.value is not None else r for r in roofline_readings(fast, limit)
     )

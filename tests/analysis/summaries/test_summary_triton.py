@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.analysis.summaries.triton import summarize_triton
+from profkit.analysis.summaries.python import summarize_triton
 from profkit.core.types import SampleSet, Timing, TritonWork, Tuning
 from profkit.profiling import evaluate_targets as judgement
 from profkit.reporting import run_markdown as markdown

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.analysis.summaries.traced import traced_iterations
+from profkit.analysis.summaries.readings import traced_iterations
 from profkit.core.types import (
     Directive,
     GpuRange,

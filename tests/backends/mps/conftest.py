@@ -14,8 +14,8 @@ import pytest
 from profkit.core.progress import Silent
 from profkit.core.run_folder import read_run
 from profkit.core.types import Gpu, MetalTrace, PassResult, RunDocument
-from profkit.profilers.xctrace import probe
-from profkit.profiling.profile import Request, profile_workload
+from profkit.profilers.xctrace import find
+from profkit.profiling.profile import ProfileOptions, profile_workload
 from tests.xctrace_stand_in import Instruments, instruments
 
 MARKED = """
@@ -55,7 +55,7 @@ class Run:
 @pytest.fixture
 def mac(monkeypatch: pytest.MonkeyPatch) -> None:
     """What profkit asks of the system says macOS on Apple silicon."""
-    probe._asked.cache_clear()
+    find._probe_program.cache_clear()
     monkeypatch.setattr(platform, "system", lambda: "Darwin")
     monkeypatch.setattr("profkit.hardware.apple_gpu.read_apple_gpus", lambda: (M1,))
 
@@ -73,14 +73,13 @@ def mac_run(tmp_path: Path, mac: None, monkeypatch: pytest.MonkeyPatch) -> Calla
         **asked: Any,
     ) -> Run:
         if not every_table:  # each export is a process of its own, as on a Mac
-            for module in ("trace", "counters"):
-                monkeypatch.setattr(f"profkit.backends.mps.{module}.wanted_schemas", lambda: TABLES)
+            monkeypatch.setattr("profkit.backends.mps.passes.wanted_schemas", lambda: TABLES)
         xctrace = instruments(tmp_path, **(scenario or {}))
         for name, value in xctrace.env.items():
             monkeypatch.setenv(name, value)
         file = tmp_path / "workload.py"
         file.write_text(script)
-        request = Request(
+        request = ProfileOptions(
             (sys.executable, str(file)),
             backend="mps",
             passes=tuple(passes.split(",")) if passes else None,

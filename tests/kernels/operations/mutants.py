@@ -13,7 +13,7 @@ import torch
 from torch.nn import functional
 
 from profkit.kernels.operations.check import reference
-from profkit.kernels.operations.layer_norm import EPS
+from profkit.kernels.operations.definitions import EPS
 from profkit.kernels.operations.operation import Problem
 
 Results = tuple[Any, ...]

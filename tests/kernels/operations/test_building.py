@@ -8,10 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from profkit.kernels.operations.cuda import cache, module, nvrtc
-from profkit.kernels.operations.cuda.module import Module, program_of
-from profkit.kernels.operations.cuda.nvrtc import Compiler, DoesNotCompile, compiler, told
-from profkit.kernels.operations.unavailable import Unavailable
+from profkit.kernels.operations.cuda import compiler as cuda_compiler
+from profkit.kernels.operations.cuda import launch
+from profkit.kernels.operations.cuda.compiler import (
+    Compiler,
+    DoesNotCompile,
+    first_error_first,
+    load_compiler,
+)
+from profkit.kernels.operations.cuda.launch import Module, program_of
+from profkit.kernels.operations.operation import Unavailable
 
 
 class FakeCompiler(Compiler):
@@ -106,9 +112,9 @@ def test_a_cache_that_cannot_be_written_costs_only_time(
 def test_a_cache_without_a_home_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr(Path, "home", _no_home)
-    assert cache.folder() is None
-    assert cache.read("x") is None
-    cache.write("x", b"program")
+    assert cuda_compiler.cache_folder() is None
+    assert cuda_compiler.read_cached("x") is None
+    cuda_compiler.write_cached("x", b"program")
 
 
 def _no_home() -> Path:
@@ -120,26 +126,26 @@ def _no_home() -> Path:
 
 def test_the_first_error_is_the_first_line() -> None:
     log = 'values.cuh(3): warning #1-D: no newline\nkernels.cu(7): error: identifier "nope" is undefined\n1 error\n'
-    assert told(log).splitlines()[0] == 'kernels.cu(7): error: identifier "nope" is undefined'
-    assert told("").startswith("no reason given")
+    assert first_error_first(log).splitlines()[0] == 'kernels.cu(7): error: identifier "nope" is undefined'
+    assert first_error_first("").startswith("no reason given")
 
 
 def test_no_compiler_says_what_brings_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nvrtc, "places", lambda: ["libnvrtc.so.nowhere", str(Path(__file__))])
+    monkeypatch.setattr(cuda_compiler, "library_names", lambda: ["libnvrtc.so.nowhere", str(Path(__file__))])
     with pytest.raises(Unavailable, match=r"no libnvrtc\.so") as missing:
-        compiler.__wrapped__()
+        load_compiler.__wrapped__()
     assert "pip install" in str(missing.value.fix)
 
 
 def test_the_compiler_of_torchs_own_cuda_is_tried_first(monkeypatch: pytest.MonkeyPatch) -> None:
     torch = pytest.importorskip("torch")
     monkeypatch.setattr(torch.version, "cuda", "12.6")
-    assert nvrtc.places()[0] == "libnvrtc.so.12"
+    assert cuda_compiler.library_names()[0] == "libnvrtc.so.12"
 
 
 def test_what_nvrtc_refuses_is_told_in_its_words() -> None:
     try:
-        tool = compiler()
+        tool = load_compiler()
     except Unavailable as missing:
         pytest.skip(missing.reason)
     with pytest.raises(DoesNotCompile, match=r"error.*nope"):
@@ -166,14 +172,14 @@ class FakeDriver:
     ("code", "name", "kind", "said"),
     [
         (222, b"CUDA_ERROR_UNSUPPORTED_PTX_VERSION", Unavailable, "NVRTC 12.9 compiles .*it is older"),
-        (2, b"CUDA_ERROR_OUT_OF_MEMORY", module.LaunchFailed, "cuModuleLoadData: CUDA_ERROR_OUT_OF_MEMORY"),
+        (2, b"CUDA_ERROR_OUT_OF_MEMORY", launch.LaunchFailed, "cuModuleLoadData: CUDA_ERROR_OUT_OF_MEMORY"),
     ],
 )
 def test_a_driver_that_loads_no_program_is_told_by_its_error_and_the_program_forgotten(
     code: int, name: bytes, kind: type[Exception], said: str, kept: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module.ctypes, "CDLL", lambda _: FakeDriver(code, name))
-    monkeypatch.setattr(module, "compiler", lambda: FakeCompiler(90))
+    monkeypatch.setattr(launch.ctypes, "CDLL", lambda _: FakeDriver(code, name))
+    monkeypatch.setattr(launch, "load_compiler", lambda: FakeCompiler(90))
     with pytest.raises(kind, match=said):
         Module("flat.cu", (9, 0), {"PACK": 4})
     assert list(kept.iterdir()) == []
@@ -183,6 +189,6 @@ def test_no_driver_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(name: str) -> None:
         raise OSError(f"{name}: cannot open shared object file")
 
-    monkeypatch.setattr(module.ctypes, "CDLL", refuse)
+    monkeypatch.setattr(launch.ctypes, "CDLL", refuse)
     with pytest.raises(Unavailable, match="driver cannot be loaded"):
         Module("flat.cu", (9, 0), {})

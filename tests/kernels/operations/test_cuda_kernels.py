@@ -13,11 +13,10 @@ torch = pytest.importorskip("torch")
 from profkit.core.types import GridPoint  # noqa: E402
 from profkit.kernels.operations.check import compare, reference  # noqa: E402
 from profkit.kernels.operations.cuda import calls, launch  # noqa: E402
-from profkit.kernels.operations.cuda.module import HERE, program_of  # noqa: E402
-from profkit.kernels.operations.cuda.nvrtc import compiler  # noqa: E402
-from profkit.kernels.operations.operation import Problem  # noqa: E402
+from profkit.kernels.operations.cuda.compiler import load_compiler  # noqa: E402
+from profkit.kernels.operations.cuda.launch import HERE, program_of  # noqa: E402
+from profkit.kernels.operations.operation import Problem, Unavailable  # noqa: E402
 from profkit.kernels.operations.registry import OPERATIONS  # noqa: E402
-from profkit.kernels.operations.unavailable import Unavailable  # noqa: E402
 from profkit.kernels.sweep.bench import make_problem  # noqa: E402
 from tests.kernels.operations.cuda_on_cpu import CAPABILITY, PROCESSORS, CpuModule  # noqa: E402
 
@@ -188,7 +187,7 @@ def test_every_file_compiles_for_every_generation(
     file: str, constants: dict[str, int], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     try:
-        tool = compiler()
+        tool = load_compiler()
     except Unavailable as missing:
         pytest.skip(missing.reason)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))

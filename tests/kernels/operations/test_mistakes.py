@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch")
 from mutants import exact, mutants  # noqa: E402
 
 from profkit.core.types import GridPoint  # noqa: E402
-from profkit.kernels.operations.check import Wrong, compare, reference  # noqa: E402
+from profkit.kernels.operations.check import WrongResult, compare, reference  # noqa: E402
 from profkit.kernels.operations.operation import Problem  # noqa: E402
 from profkit.kernels.operations.registry import OPERATIONS, build  # noqa: E402
 from profkit.kernels.sweep.bench import make_problem  # noqa: E402
@@ -36,7 +36,7 @@ def test_every_mistake_is_found(operation: str, direction: str, dtype: str) -> N
         try:
             compare(problem, mutant(problem), expected)
             passed.append(name)
-        except Wrong:
+        except WrongResult:
             pass
     assert passed == []
     assert compare(problem, exact(problem), expected) < 0.51
@@ -62,7 +62,7 @@ def test_a_result_that_is_cut_off_and_not_rounded_is_right(operation: str, dtype
     cut_off = (near.view(torch.int16) - step).view(near.dtype)
     assert compare(problem, cut_off, (true,)) < 0.6
     factor = 0.9995 if dtype == "float16" else 0.996
-    with pytest.raises(Wrong, match=r"on the whole 0\.[0-9]+ % too small"):
+    with pytest.raises(WrongResult, match=r"on the whole 0\.[0-9]+ % too small"):
         compare(problem, (true * factor).to(near.dtype), (true,))
 
 
@@ -72,5 +72,5 @@ def test_bessels_correction_is_seen_where_it_is_a_thousandth() -> None:
     (true,) = reference(problem)
     x, w, b = (t.double() for t in problem.inputs)
     plain = (x - x.mean(-1, keepdim=True)) / (x.var(-1, correction=1, keepdim=True) + 1e-5).sqrt() * w + b
-    with pytest.raises(Wrong):
+    with pytest.raises(WrongResult):
         compare(problem, plain.bfloat16(), (true,))

@@ -14,7 +14,7 @@ from profkit.kernels.operations.registry import (
     build,
     canonical_implementation,
     canonical_operation,
-    does,
+    has_implementation,
     implementation,
     implementations,
 )
@@ -57,8 +57,8 @@ def test_what_a_user_registers_is_found_however_its_operation_was_spelled(spelle
         return lambda: problem.point.dimension
 
     assert build("mine", _problem("GELU"))() == 8
-    assert does("mine", "GELU")
-    assert not does("mine", "Swish")
+    assert has_implementation("mine", "GELU")
+    assert not has_implementation("mine", "Swish")
     assert implementations()[-1] == "mine"
     with pytest.raises(Unavailable, match="mine does not do Swish"):
         build("mine", _problem("Swish"))

@@ -18,8 +18,9 @@ from profkit.core.progress import Silent
 from profkit.core.types import GridPoint
 from profkit.execution.client import WorkerClient, WorkerCommand
 from profkit.execution.pool import StandbyWorker
-from profkit.kernels.operations import compile_ahead, registry
-from profkit.kernels.operations.compiled import NAME as COMPILED
+from profkit.kernels.operations import precompile as operations_precompile
+from profkit.kernels.operations import registry
+from profkit.kernels.operations.pytorch import COMPILED
 from profkit.kernels.operations.registry import OPERATIONS
 from profkit.kernels.sweep import run, workers
 from profkit.kernels.sweep.bench import make_problem
@@ -99,9 +100,9 @@ def test_what_is_compiled_ahead_has_the_shapes_of_what_is_timed(
     def compiled(*_: object, **__: object) -> object:
         return lambda *inputs: given.extend((t.shape, t.stride(), t.dtype, t.device) for t in inputs)
 
-    monkeypatch.setattr(compile_ahead, "compiled", compiled)
+    monkeypatch.setattr(operations_precompile, "compile_operation", compiled)
     one = GridPoint(operation, 2, 4, 8, "float16", "forward")
-    compile_ahead.compile_ahead(one, torch.device("cpu"))
+    operations_precompile.compile_by_inductor(one, torch.device("cpu"))
     wanted = make_problem(one, torch.device("cpu")).inputs
     assert given == [(t.shape, t.stride(), t.dtype, t.device) for t in wanted]
 
@@ -215,7 +216,7 @@ import os, sys, torch
 from triton.backends.compiler import GPUTarget
 from triton.runtime import driver
 from profkit.core.types import GridPoint
-from profkit.kernels.operations.kernels_ahead import kernels_ahead
+from profkit.kernels.operations.precompile import build_kernels
 from profkit.kernels.operations.triton import flat, rows  # compiled, though taken for interpreted
 
 class Driver:  # of an H100, as far as a compiler asks; it loads and launches nothing
@@ -226,7 +227,7 @@ driver.set_active(Driver())
 os.environ["TRITON_INTERPRET"] = "1"
 for point in sys.argv[1:]:
     operation, direction, batch = point.split(":")
-    kernels_ahead("Triton", GridPoint(operation, int(batch), 256, 64, "float32", direction), torch.device("cpu"))
+    build_kernels("Triton", GridPoint(operation, int(batch), 256, 64, "float32", direction), torch.device("cpu"))
 """
 
 

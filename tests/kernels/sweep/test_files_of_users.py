@@ -11,7 +11,7 @@ from profkit.core.errors import UsageError
 from profkit.core.types import GridPoint
 from profkit.kernels.operations import registry
 from profkit.kernels.operations.operation import Problem
-from profkit.kernels.operations.registry import Unavailable, build, does, implementations
+from profkit.kernels.operations.registry import Unavailable, build, has_implementation, implementations
 from profkit.kernels.sweep.files import look_into, register
 
 HEAD = "from profkit.sweep import implementation\n"
@@ -38,8 +38,8 @@ def test_what_it_prints_and_changes_stays_there(
     assert look_into([file], 30.0) == ("mine",)
     assert capfd.readouterr() == ("", "")
     assert Path.cwd() == file.parent
-    assert does("mine", "GELU")
-    assert not does("mine", "Swish")
+    assert has_implementation("mine", "GELU")
+    assert not has_implementation("mine", "Swish")
     with pytest.raises(Unavailable, match="another process"):
         build("mine", Problem(GridPoint("GELU", 1, 1, 1), registry.OPERATIONS["GELU"], ()))
 

@@ -14,8 +14,7 @@ import torch
 
 from profkit.core.types import CaseResult, GridPoint
 from profkit.kernels.operations import registry
-from profkit.kernels.operations.again import SecondLook, fingerprint
-from profkit.kernels.operations.check import Wrong, compare, reference
+from profkit.kernels.operations.check import RepeatedCheck, WrongResult, compare, fingerprint, reference
 from profkit.kernels.operations.operation import Call, Problem
 from profkit.kernels.operations.registry import OPERATIONS, build, implementation
 from profkit.kernels.sweep.bench import Bench, make_problem
@@ -164,9 +163,9 @@ def test_every_operation_is_looked_at_again_with_other_numbers_which_are_put_bac
     call = build("PyTorch", problem)
     stale = call()
     compare(problem, stale, expected)
-    look = SecondLook(problem, expected)
+    look = RepeatedCheck(problem, expected)
     look.ask(problem, call, lambda: None)
-    with pytest.raises(Wrong, match="once it was timed"):
+    with pytest.raises(WrongResult, match="once it was timed"):
         look.ask(problem, lambda: stale, lambda: None)
     assert fingerprint(problem) == before
     problem.inputs[0][-1, -1, -1] += 1

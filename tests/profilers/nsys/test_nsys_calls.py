@@ -14,13 +14,11 @@ from profkit.core.errors import MachineError
 from profkit.hardware.machine import read_machine
 from profkit.profilers.nsys import probe as probe_module
 from profkit.profilers.nsys.command import export_argv, nsys_argv
-from profkit.profilers.nsys.convert import conversion_argv
 from profkit.profilers.nsys.faults import explain
-from profkit.profilers.nsys.find import find_nsys
-from profkit.profilers.nsys.probe import probe_nsys
-from profkit.profilers.nsys.recipe import collect, recording_step
+from profkit.profilers.nsys.probe import find_nsys, probe_nsys
+from profkit.profilers.nsys.recipe import collect, conversion_argv, recording_step
 from profkit.profilers.profiler import RecordRequest
-from profkit.profiling.recording.step import record_step
+from profkit.profiling.run_steps import run_step
 from tests.conftest import ROOT
 
 STAND_IN = ROOT / "tests" / "stand_ins" / "nsys"
@@ -40,7 +38,7 @@ def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("PATH", str(folder))
     monkeypatch.delenv("PROFKIT_NSYS", raising=False)
     monkeypatch.setattr("profkit.profilers.programs.BESIDE_PYTHON", tmp_path / "nowhere")
-    monkeypatch.setattr("profkit.profilers.nsys.find._PLACES", ())
+    monkeypatch.setattr("profkit.profilers.nsys.probe._PLACES", ())
     probe_nsys.cache_clear()
     yield folder
     probe_nsys.cache_clear()
@@ -90,7 +88,7 @@ def test_a_report_is_converted_by_the_nsys_that_is_here(stand_in: Path, bare: Pa
 def test_the_newest_of_several_places_is_taken(
     tmp_path: Path, bare: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("profkit.profilers.nsys.find._PLACES", ("opt/nvidia/nsight-systems/*/bin/nsys",))
+    monkeypatch.setattr("profkit.profilers.nsys.probe._PLACES", ("opt/nvidia/nsight-systems/*/bin/nsys",))
     for version in ("2025.9.1", "2025.10.1", "2024.7.1"):
         folder = tmp_path / "opt/nvidia/nsight-systems" / version / "bin"
         folder.mkdir(parents=True)
@@ -169,7 +167,7 @@ def test_record_leaves_the_report_where_it_was_asked_for(stand_in: Path, tmp_pat
     assert step.directive is not None
     assert step.directive.switch is not None
     assert step.directive.switch.kind == "cuda"
-    recorded = record_step(step, scratch)
+    recorded = run_step(step, scratch)
     assert recorded.workload_ok
     assert collect(wanted) == ()
     assert report.read_bytes() == b"a stand-in's report"
@@ -179,7 +177,7 @@ def test_record_says_why_there_is_no_report_though_nsys_ended_with_0(stand_in: P
     wanted = request(tmp_path / "scratch", tmp_path / "r")
     step = recording_step(wanted)
     stand_in.write_text(json.dumps({"report": False, "text": "Generated:\n\tNo reports were generated"}))
-    record_step(step, wanted.scratch)
+    run_step(step, wanted.scratch)
     with pytest.raises(MachineError, match="nsys made no report") as caught:
         collect(wanted)
     assert caught.value.fix is not None

@@ -9,7 +9,7 @@ import pytest
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import GpuTrace
 from profkit.profilers.nsys.sqlite import read_sqlite
-from profkit.profilers.nsys.stats_csv import read_stats_csv
+from profkit.profilers.nsys.stats import read_stats
 from profkit.profilers.registry import recognise_format
 from tests.conftest import ROOT
 
@@ -140,11 +140,11 @@ def test_the_tables_of_nsys_stats_agree_with_the_export_they_were_made_of(tmp_pa
 
 
 def test_a_table_without_shapes_or_sizes_says_which_report_has_them() -> None:
-    kernels = read_stats_csv(DATA / "stats" / "hostbound_cuda_gpu_kern_sum.csv")
+    kernels = read_stats(DATA / "stats" / "hostbound_cuda_gpu_kern_sum.csv")
     assert kernels.trace is not None
     assert kernels.trace.kernels[0].kernel.grid == (0, 0, 0)
     assert "cuda_gpu_kern_gb_sum" in kernels.warnings[0]
-    copies = read_stats_csv(DATA / "stats" / "hostbound_cuda_gpu_mem_time_sum.csv")
+    copies = read_stats(DATA / "stats" / "hostbound_cuda_gpu_mem_time_sum.csv")
     assert "cuda_gpu_mem_size_sum" in copies.warnings[0]
 
 

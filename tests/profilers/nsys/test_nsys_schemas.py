@@ -404,7 +404,7 @@ def test_a_file_with_garbage_in_it_is_read_or_refused(
 
 
 def test_more_configurations_than_are_kept_apart_are_one(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("profkit.profilers.nsys.configurations.MOST_CONFIGURATIONS", 5)
+    monkeypatch.setattr("profkit.profilers.nsys.activities.MOST_CONFIGURATIONS", 5)
     rows = [kernel(100 * n, 100 * n + 10, key=n, gridX=n) for n in range(1, 30)]
     everything = {"start": 1, "end": 9999, "eventType": 60, "text": "profkit:all", "globalTid": TID}
     export(file, {K: (KERNEL, rows), N: (NVTX, [everything])}, STRINGS)

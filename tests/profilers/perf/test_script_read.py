@@ -6,12 +6,13 @@ import io
 import re
 from collections import Counter
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 from profkit.analysis.stacks.merge import KERNEL, NO_STACK, PYTHON
 from profkit.core.types import Frame, Profile, Report
-from profkit.profilers.perf.script import Sample, iter_samples, looks_like_script, read_script
+from profkit.profilers.perf.script import ScriptStream, looks_like_script, read_script
 
 DATA = Path(__file__).parent.parent.parent / "data" / "perf"
 OWN = ["script.py313-jit.txt", "script.inlined.txt", "script.one-line.txt", "script.two-events.txt"]
@@ -24,8 +25,29 @@ def read(tmp_path: Path, text: str | bytes) -> Report:
     return read_script(path)
 
 
+class Sample(NamedTuple):
+    """One sample of the text, frames outermost first."""
+
+    comm: str
+    pid: int
+    tid: int | None
+    cpu: int | None
+    time: float | None
+    period: int | None
+    event: str | None
+    stack: tuple[Frame, ...]
+
+
 def samples(text: str) -> list[Sample]:
-    return list(iter_samples(io.BytesIO(text.encode())))
+    reader = ScriptStream()
+    found = []
+    for match, ids in reader.samples(io.BytesIO(text.encode())):
+        tid, cpu, period = (int(match[name]) if match[name] else None for name in ("tid", "cpu", "period"))
+        time = float(match["time"]) if match["time"] else None
+        event = match["event"].decode() if match["event"] else None
+        stack = tuple(reader.table.frames[index] for index in reversed(ids))
+        found.append(Sample(match["comm"].decode(), int(match["pid"]), tid, cpu, time, period, event, stack))
+    return found
 
 
 def row(profile: Profile, function: str) -> tuple[float, float | None]:
@@ -73,7 +95,7 @@ def test_python_frames_of_a_recorded_313_are_told_apart_and_add_up(fixtures: Pat
     outer = [h for h in report.profiles[0].hotspots if h.function == "outer"]
     assert [(h.library, h.file) for h in outer] == [(PYTHON, "/opt/example/cpu/pyrec.py")]
     assert outer[0].total == pytest.approx(sum("py::outer:" in b for b in blocks) * 0.001003009)
-    frames = sum(frame.library == PYTHON for s in iter_samples(path.open("rb")) for frame in s.stack)
+    frames = sum(frame.library == PYTHON for s in samples(path.read_text()) for frame in s.stack)
     assert frames == path.read_text().count(" py::") == 933  # the figure known from the recording
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from profkit.core.types import Report
-from profkit.profilers.xctrace.alignment import Alignment
+from profkit.profilers.xctrace.alignment import Alignment, TraceRecording
 from profkit.profilers.xctrace.cells import Process
-from profkit.profilers.xctrace.metal_tables import MetalPiece
-from profkit.profilers.xctrace.recording import Recording
-from profkit.profilers.xctrace.tables import Table
-from profkit.profilers.xctrace.toc import Run
+from profkit.profilers.xctrace.metal.report import MetalPiece
+from profkit.profilers.xctrace.tables import ExportTable
+from profkit.profilers.xctrace.toc import RecordedRun
 
 ME = Process("python3.12", 812)
 SCREEN = Process("WindowServer", 401)
@@ -65,7 +64,7 @@ def completion(buffer, at):
 
 def table(schema, rows):
     """A table of rows with cells by the mnemonic of their column."""
-    return Table(
+    return ExportTable(
         schema,
         (),
         lambda wanted: iter([tuple(row.get(name.removesuffix("/@fmt")) for name in wanted) for row in rows]),
@@ -74,7 +73,7 @@ def table(schema, rows):
 
 def run(settings=SETTINGS, process=ME, schemas=(), **summary):
     """An entry of a table of contents."""
-    return Run(
+    return RecordedRun(
         1,
         process={"name": process.name, "pid": str(process.pid)} if process is not None else {},
         summary={"template-name": "Metal System Trace", **summary},
@@ -87,7 +86,7 @@ def read(tables, *, contents=None, windows=(), pids=(), left_out=None, alignment
     """The report of tables (schema to rows, or pairs of both) as a recording of ME."""
     pairs = list(tables.items()) if isinstance(tables, dict) else list(tables)
     bounds = tuple((begin * _NS, end * _NS) for begin, end in windows)
-    recording = Recording(
+    recording = TraceRecording(
         run() if contents is None else contents or None,
         alignment=alignment or (Alignment(bounds, len(bounds), "clock") if bounds else Alignment()),
         left_out=left_out or {},

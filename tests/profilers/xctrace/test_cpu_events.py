@@ -1,9 +1,23 @@
+"""Which events are counted together on a Mac, and how Instruments is given them."""
+
+from __future__ import annotations
+
+import base64
 import itertools
+import json
 import plistlib
 
 import pytest
 
-from profkit.profilers.xctrace.cpu_events import Event, Events, fits, plan_groups, read_events
+from profkit.profilers.xctrace.cpu_events import (
+    ChipEvents,
+    CounterEvent,
+    counter_options,
+    event_archive,
+    fits,
+    plan_groups,
+    read_events,
+)
 
 KIND = (0x0100000C, 2, 0x1B588BB3)
 FILE = "cpu_100000c_2_1b588bb3.plist"
@@ -30,11 +44,11 @@ def test_macos_own_table_is_read_by_the_numbers_of_the_core(tmp_path):
         aliases={"Cycles": "FIXED_CYCLES"},
     )
     found = read_events("apple", *KIND, folder=tmp_path)
-    assert found.told
+    assert found.from_macos
     assert found.events == (
-        Event("FIXED_CYCLES", 0b01, "Cycles"),
-        Event("INST_ALL", 0x80),
-        Event("L1D_TLB_MISS", 0x3FC),
+        CounterEvent("FIXED_CYCLES", 0b01, "Cycles"),
+        CounterEvent("INST_ALL", 0x80),
+        CounterEvent("L1D_TLB_MISS", 0x3FC),
     )
 
 
@@ -45,7 +59,7 @@ def test_macos_own_table_is_read_by_the_numbers_of_the_core(tmp_path):
 def test_a_table_that_is_none_gives_what_all_apple_silicon_has(tmp_path, content):
     (tmp_path / FILE).write_bytes(content)
     found = read_events("apple", *KIND, folder=tmp_path)
-    assert not found.told
+    assert not found.from_macos
     assert found == read_events("apple", None, None, None)
 
 
@@ -83,13 +97,13 @@ def test_who_has_fewest_counters_to_sit_on_stands_first():
 
 
 def test_two_events_for_one_counter_are_counted_in_two_runs():
-    events = Events(
+    events = ChipEvents(
         "apple",
         (
-            Event("FIXED_CYCLES", 1),
-            Event("FIXED_INSTRUCTIONS", 2),
-            Event("INST_SIMD_ALU", 0x80),
-            Event("INST_SIMD_ALU_VEC", 0x80),
+            CounterEvent("FIXED_CYCLES", 1),
+            CounterEvent("FIXED_INSTRUCTIONS", 2),
+            CounterEvent("INST_SIMD_ALU", 0x80),
+            CounterEvent("INST_SIMD_ALU_VEC", 0x80),
         ),
         True,
     )
@@ -101,14 +115,14 @@ def test_two_events_for_one_counter_are_counted_in_two_runs():
 
 def test_an_intel_mac_counts_loads_by_where_they_hit():
     loads = ("L1_HIT", "L1_MISS", "L2_HIT", "L2_MISS", "L3_HIT", "L3_MISS")
-    events = Events(
+    events = ChipEvents(
         "intel",
         (
-            Event("INST_ALL", 1),
-            Event("CORE_ACTIVE_CYCLE", 2),
-            *(Event(f"MEM_LOAD_RETIRED.{name}", 0b1111 << 3) for name in loads),
-            Event("BR_INST_RETIRED.ALL_BRANCHES", 0b1111 << 3),
-            Event("BR_MISP_RETIRED.ALL_BRANCHES", 0b1111 << 3),
+            CounterEvent("INST_ALL", 1),
+            CounterEvent("CORE_ACTIVE_CYCLE", 2),
+            *(CounterEvent(f"MEM_LOAD_RETIRED.{name}", 0b1111 << 3) for name in loads),
+            CounterEvent("BR_INST_RETIRED.ALL_BRANCHES", 0b1111 << 3),
+            CounterEvent("BR_MISP_RETIRED.ALL_BRANCHES", 0b1111 << 3),
         ),
         True,
     )
@@ -118,12 +132,79 @@ def test_an_intel_mac_counts_loads_by_where_they_hit():
 
 
 def test_without_events_of_any_formula_the_anchors_alone_are_counted():
-    assert names(plan_groups(Events("apple", (Event("FIXED_CYCLES", 1),), True))) == [["FIXED_CYCLES"]]
-    assert plan_groups(Events("apple", (), True)) == ()
+    assert names(plan_groups(ChipEvents("apple", (CounterEvent("FIXED_CYCLES", 1),), True))) == [
+        ["FIXED_CYCLES"]
+    ]
+    assert plan_groups(ChipEvents("apple", (), True)) == ()
 
 
 @pytest.mark.parametrize(
     ("masks", "fit"), [((1, 2), True), ((1, 1), False), ((3, 1, 2), False), ((7, 1, 2), True), ((0,), False)]
 )
 def test_each_event_needs_a_counter_of_its_own(masks, fit):
-    assert fits([Event(f"E{n}", mask) for n, mask in enumerate(masks)]) is fit
+    assert fits([CounterEvent(f"E{n}", mask) for n, mask in enumerate(masks)]) is fit
+
+
+SHOWN = {
+    "CPU Counters": {
+        "allEventsAndFormulas": [],
+        "configurationType": {"guided": {}},
+        "countingLevel": "EL0",
+        "sampleByTime": False,
+        "pmiThreshold": 1_000_000,
+    },
+    "Hangs": {"hangsThreshold": 250},
+}
+EVENTS = (CounterEvent("FIXED_CYCLES", 1, "Cycles"), CounterEvent("INST_BRANCH", 0xE0))
+
+
+def archived(text):
+    objects = plistlib.loads(base64.b64decode(text))["$objects"]
+    event = objects[1]
+    return {
+        "class": objects[event["$class"].data]["$classname"],
+        "mnemonic": objects[event["_mnemonic"].data],
+        "shown": objects[event["_aliasOrMnemonic"].data],
+    }
+
+
+def test_the_document_stays_whole_and_counts_a_list_at_each_timer_sample():
+    options = json.loads(counter_options(json.dumps(SHOWN), EVENTS))
+    assert options["Hangs"] == SHOWN["Hangs"]
+    counters = options["CPU Counters"]
+    assert counters["pmiThreshold"] == 1_000_000
+    assert counters["configurationType"] == {"manual": {}}
+    assert counters["sampleByTime"] is True
+    assert [archived(text)["mnemonic"] for text in counters["allEventsAndFormulas"]] == [
+        "FIXED_CYCLES",
+        "INST_BRANCH",
+    ]
+
+
+def test_an_event_is_archived_as_instruments_stores_it():
+    assert archived(event_archive(EVENTS[0])) == {
+        "class": "XRCountersSetupEventOrFormula",
+        "mnemonic": "FIXED_CYCLES",
+        "shown": "Cycles",
+    }
+
+
+def test_lines_around_the_document_do_not_matter():
+    assert counter_options(f"Recording options:\n{json.dumps(SHOWN, indent=2)}\n\n", EVENTS) is not None
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        "",
+        "Unrecognized option: --show-recording-options",
+        "{",
+        "[1]",
+        "{}",
+        '{"CPU Counters": []}',
+        '{"CPU Counters": {"countingLevel": "EL0"}}',
+        "{" * 100_000 + "}" * 100_000,
+    ],
+)
+def test_what_is_no_such_document_is_not_changed(shown):
+    assert counter_options(shown, EVENTS) is None

@@ -13,7 +13,7 @@ import pytest
 
 from profkit.core.errors import UnreadableReport
 from profkit.profilers.xctrace import tables
-from profkit.profilers.xctrace.cells import Backtrace, Binary, Decoder, Frame, Process, Thread
+from profkit.profilers.xctrace.cells import Backtrace, Binary, Decoder, Process, StackFrame, Thread
 from profkit.profilers.xctrace.tables import read_tables
 from profkit.profilers.xctrace.toc import read_toc
 from tests.xctrace_tables import (
@@ -134,8 +134,8 @@ def test_a_stack_is_its_frames_innermost_first(tmp_path: Path) -> None:
     outer = Spec("frame", attributes=(("name", "0x99"), ("addr", "0x99")))
     stacks = [[Spec("backtrace", parts=(inner, outer))], [None], [Spec("backtrace", parts=(outer, inner))]]
     found = read(written(tmp_path, node("time-profile", (("stack", "backtrace"),), stacks)), "stack")
-    first = Frame("f<int>()", 0x1010, Binary("a.out", "/tmp/a", "F3", None, 0x1000), "/tmp/t.c", 7)
-    other = Frame("0x99", 0x99)
+    first = StackFrame("f<int>()", 0x1010, Binary("a.out", "/tmp/a", "F3", None, 0x1000), "/tmp/t.c", 7)
+    other = StackFrame("0x99", 0x99)
     assert found == [(Backtrace((first, other)),), (None,), (Backtrace((other, first)),)]
 
 

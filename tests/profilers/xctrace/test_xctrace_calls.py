@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
 
-from profkit.profilers.xctrace import find, probe
-from profkit.profilers.xctrace.command import record_argv, time_limit, xpath
-from profkit.profilers.xctrace.ending import exit_status, was_cut
-from profkit.profilers.xctrace.faults import explain
-from profkit.profilers.xctrace.launched import absolute, is_finished
-from profkit.profilers.xctrace.toc import Run
+from profkit.profilers.xctrace import find
+from profkit.profilers.xctrace.command import (
+    absolute_command,
+    explain,
+    is_finished,
+    record_argv,
+    time_limit,
+    xpath,
+)
+from profkit.profilers.xctrace.find import leftover_note
+from profkit.profilers.xctrace.toc import RecordedRun, exit_status, was_cut
 from tests.xctrace_stand_in import STAND_INS, XCTRACE, instruments
 
 
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
-    find._of_xcode.cache_clear()
-    probe._asked.cache_clear()
+    find._ask_xcrun.cache_clear()
+    find._probe_program.cache_clear()
     monkeypatch.delenv("PROFKIT_XCTRACE", raising=False)
 
 
@@ -75,7 +81,7 @@ def test_an_xcode_that_is_here_and_not_selected_is_named_in_the_fix(
 
 def test_where_there_is_no_xcrun_there_is_no_xctrace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    ability = probe.probe_xctrace()
+    ability = find.probe_xctrace()
     assert not ability.works
     assert "runs on macOS only" in str(ability.reason)
 
@@ -85,7 +91,7 @@ def test_what_xctrace_lists_is_what_can_be_recorded_with(
 ) -> None:
     for name, value in instruments(tmp_path, version="26.0 (17A5295f)").env.items():
         monkeypatch.setenv(name, value)
-    ability = probe.probe_xctrace()
+    ability = find.probe_xctrace()
     assert (ability.works, ability.version) == (True, "26.0 (17A5295f)")
     assert ability.lacks(template="Metal System Trace") is None
     assert ability.lacks(instrument="Metal GPU Counters") is None
@@ -145,13 +151,13 @@ def test_what_xctrace_says_when_all_went_well_is_no_fault(text: str) -> None:
 def test_how_the_program_ended_stands_in_the_table_of_contents(
     process: dict[str, str], status: int | None
 ) -> None:
-    assert exit_status(Run(1, process=process)) == status
+    assert exit_status(RecordedRun(1, process=process)) == status
 
 
 def test_a_recording_that_its_limit_ended_says_so() -> None:
-    assert was_cut(Run(1, summary={"end-reason": "Time limit reached"}))
-    assert not was_cut(Run(1, summary={"end-reason": "Target app exited"}))
-    assert not was_cut(Run(1))
+    assert was_cut(RecordedRun(1, summary={"end-reason": "Time limit reached"}))
+    assert not was_cut(RecordedRun(1, summary={"end-reason": "Target app exited"}))
+    assert not was_cut(RecordedRun(1))
 
 
 def test_a_program_is_named_by_its_whole_path_and_links_stay(
@@ -161,10 +167,10 @@ def test_a_program_is_named_by_its_whole_path_and_links_stay(
     (tmp_path / "real").chmod(0o755)
     (tmp_path / "python").symlink_to(tmp_path / "real")
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert absolute(("python", "-c", "x"), "/w") == (str(tmp_path / "python"), "-c", "x")
-    assert absolute(("./bin/../python", "a"), tmp_path) == (str(tmp_path / "python"), "a")
-    assert absolute(("/usr/bin/env",), "/w") == ("/usr/bin/env",)
-    assert absolute(("absent",), "/w") == ("absent",)
+    assert absolute_command(("python", "-c", "x"), "/w") == (str(tmp_path / "python"), "-c", "x")
+    assert absolute_command(("./bin/../python", "a"), tmp_path) == (str(tmp_path / "python"), "a")
+    assert absolute_command(("/usr/bin/env",), "/w") == ("/usr/bin/env",)
+    assert absolute_command(("absent",), "/w") == ("absent",)
 
 
 def test_a_document_without_its_last_file_is_not_finished(tmp_path: Path) -> None:
@@ -173,3 +179,34 @@ def test_a_document_without_its_last_file_is_not_finished(tmp_path: Path) -> Non
     assert not is_finished(document)
     (document / "form.template").touch()
     assert is_finished(document)
+
+
+@pytest.fixture
+def temporary_folder(tmp_path, monkeypatch):
+    place = tmp_path / "a folder"
+    place.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(place))
+    return place
+
+
+def raw_trace(folder, name, size, when):
+    with open(folder / name, "wb") as file:
+        file.truncate(size)
+    os.utime(folder / name, (when, when))
+
+
+def test_raw_traces_of_this_recording_are_named_with_the_line_that_removes_them(temporary_folder):
+    raw_trace(temporary_folder, "instruments_1.ktrace", 60_000_000, 1000)
+    raw_trace(temporary_folder, "instruments_2.ktrace", 40_000_000, 1001)
+    raw_trace(temporary_folder, "instruments_0.ktrace", 900_000_000, 500)
+    raw_trace(temporary_folder, "mine.ktrace", 900_000_000, 1001)
+    note = leftover_note(1000)
+    assert "2 raw traces" in note
+    assert f"rm '{temporary_folder}'/instruments*.ktrace" in note
+    assert len(list(temporary_folder.iterdir())) == 4
+
+
+def test_little_and_nothing_are_no_news(temporary_folder):
+    assert leftover_note(0) is None
+    raw_trace(temporary_folder, "instruments_1.ktrace", 1_000_000, 1000)
+    assert leftover_note(0) is None

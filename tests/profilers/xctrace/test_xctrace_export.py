@@ -9,9 +9,8 @@ import pytest
 
 from profkit.core.errors import MachineError, UnreadableReport, UsageError
 from profkit.profilers.redact import Redactor
-from profkit.profilers.xctrace import export
 from profkit.profilers.xctrace.export import export_document
-from profkit.profilers.xctrace.left_out import read_left_out
+from profkit.profilers.xctrace.folder import read_unexported
 from profkit.profilers.xctrace.report import read_exports
 from profkit.profilers.xctrace.scrub import scrub_file as scrub_export
 from profkit.profiling.scrub import scrub
@@ -72,7 +71,7 @@ def test_a_table_that_is_too_much_is_left_out_with_its_reason(
     done = export_document(document, tmp_path / "out", (GPU, STATES), most=1_000_000)
     assert done.schemas == (STATES,)
     assert not (tmp_path / "out" / f"{GPU}.xml").exists()
-    (left,) = read_left_out(tmp_path / "out")
+    (left,) = read_unexported(tmp_path / "out")
     assert left.schema == GPU
     assert reason in left.reason
 
@@ -81,8 +80,7 @@ def test_a_table_that_takes_too_long_is_left_out(
     document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told(tmp_path, monkeypatch, large=GPU)
-    monkeypatch.setattr(export, "TABLE_SECONDS", 0.3)
-    done = export_document(document, tmp_path / "out", (GPU,))
+    done = export_document(document, tmp_path / "out", (GPU,), seconds=0.3)
     assert "had not exported it after" in done.left_out[0].reason
 
 
@@ -110,7 +108,7 @@ def test_without_xctrace_a_document_says_what_brings_it(
 @pytest.mark.parametrize("text", ["", "[]", "{", '[{"schema": 1}]', '{"a": 1}', "[1, 2]", "null"])
 def test_a_note_of_what_was_left_out_that_cannot_be_read_says_nothing(tmp_path: Path, text: str) -> None:
     (tmp_path / "left-out.json").write_text(text)
-    assert read_left_out(tmp_path) == ()
+    assert read_unexported(tmp_path) == ()
 
 
 # ---------------------------------------------------------------- scrubbed

@@ -10,8 +10,8 @@ import pytest
 from profkit.core.errors import Fault
 from profkit.core.types import Check, Counter, CounterState
 from profkit.profilers.perf import probe as perf_find
-from profkit.profilers.perf.checks import census_words, judge_perf, perf_checks
-from profkit.profilers.perf.faults import PARANOID_FIX
+from profkit.profilers.perf.checks import format_census, judge_perf, perf_checks
+from profkit.profilers.perf.faults import NO_PMU_FIX, PARANOID_FIX
 from profkit.profilers.perf.probe import PerfAbility
 from profkit.profilers.valgrind import probe as valgrind_find
 from profkit.profilers.valgrind.probe import ValgrindAbility, judge_valgrind, probe_valgrind, valgrind_checks
@@ -156,24 +156,22 @@ def test_no_counter_at_all_means_simulation(tmp_path: Path) -> None:
     changes = {
         "hardware_ok": False,
         "census": (_counter("cycles", "not-supported"),),
-        "faults": (Fault("this machine shows no hardware counters", "use metal"),),
     }
     found = _perf(_debian(tmp_path), **changes)
     check = found["perf hardware counters"]
-    assert (check.state, check.fix) == ("missing", "use metal")
+    assert (check.state, check.fix) == ("missing", NO_PMU_FIX)
     assert "simulated" in check.detail
     assert found["perf record"].state == "ok"
 
 
 def test_an_unprivileged_user_is_told_that_the_kernels_side_is_not_counted(tmp_path: Path) -> None:
-    fault = Fault("only user space is counted, since the kernel is closed to this user", PARANOID_FIX)
-    check = _perf(_debian(tmp_path), user_only=True, faults=(fault,))["perf kernel side"]
+    check = _perf(_debian(tmp_path), user_only=True)["perf kernel side"]
     assert (check.state, check.fix) == ("limited", PARANOID_FIX)
 
 
 def test_a_recording_that_is_refused_has_its_reason(tmp_path: Path) -> None:
     fault = Fault("the kernel allows this user too little locked memory for perf's buffers", "sysctl x")
-    check = _perf(_debian(tmp_path), record_ok=False, faults=(fault,))["perf record"]
+    check = _perf(_debian(tmp_path), record_ok=False, record_fault=fault)["perf record"]
     assert (check.state, check.fix) == ("refused", "sysctl x")
 
 
@@ -185,12 +183,12 @@ def test_the_nmi_watchdog_matters_only_where_counters_are_real(tmp_path: Path) -
 
 def test_the_census_lists_every_state_that_occurs_and_no_other() -> None:
     census = (_counter("a", "multiplexed"), _counter("b", "not-counted"), _counter("c", "multiplexed"))
-    assert census_words(census) == "multiplexed: a, c; not counted: b"
+    assert format_census(census) == "multiplexed: a, c; not counted: b"
 
 
 def test_an_absent_tool_is_installed_with_this_distributions_line(tmp_path: Path) -> None:
     root = _debian(tmp_path)
-    perf = _by_name(judge_perf(PerfAbility(None, None, faults=(Fault("perf is not installed", "x"),)), root))
+    perf = _by_name(judge_perf(PerfAbility(None, None, fault=Fault("perf is not installed", "x")), root))
     valgrind = _by_name(
         judge_valgrind(ValgrindAbility(False, reason="valgrind is not installed", fix="x"), root)
     )

@@ -11,7 +11,7 @@ import pytest
 from profkit.core.types import Check
 from profkit.hardware.system import ProgramAnswer
 from profkit.profilers.xctrace.checks import GIB, Xcode, instruments_checks, judge_room, judge_xcode
-from profkit.profilers.xctrace.probe import XctraceAbility
+from profkit.profilers.xctrace.find import XctraceAbility
 from tests.mac_stand_in import programs
 
 DEVELOPER = "/Applications/Xcode.app/Contents/Developer"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from profkit.profilers.xctrace.trial import recording_check
+from profkit.profilers.xctrace.checks import recording_check
 
 XCTRACE = str(Path(__file__).resolve().parents[2] / "stand_ins" / "xctrace" / "xctrace")
 
@@ -42,7 +42,9 @@ def test_a_recording_is_tried(
     scenario: dict[str, Any], state: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "scenario.json").write_text(json.dumps(scenario))
-    monkeypatch.setattr("profkit.profilers.xctrace.trial._BUSY", "pass")  # the tables were recorded elsewhere
+    monkeypatch.setattr(
+        "profkit.profilers.xctrace.checks._BUSY", "pass"
+    )  # the tables were recorded elsewhere
     monkeypatch.setenv("XCTRACE_SCENARIO", str(tmp_path / "scenario.json"))
     check = recording_check(XCTRACE)
     assert (check.name, check.state) == ("xctrace recording", state), check.detail

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from profkit.analysis.summaries.distribution import BINS, Spread, sequence, spread_of
+from profkit.analysis.summaries.time import BINS, SampleDistribution, distribution_of, sample_sequence
 from profkit.core.types import SampleSet, Timing
 from profkit.reporting.charts.distribution import distribution_chart, sequence_chart
 from tests.reporting.charts.svg_facts import hovers, marks, outside, overlaps, parsed, words
@@ -17,9 +17,9 @@ def noise(count: int, centre: float = 4.1e-3, seed: int = 3) -> tuple[float, ...
     return tuple(centre * (1 + dice.gauss(0, 0.01)) for _ in range(count))
 
 
-def spread(*processes: tuple[float, ...], warmup: tuple[float, ...] = ()) -> Spread:
+def spread(*processes: tuple[float, ...], warmup: tuple[float, ...] = ()) -> SampleDistribution:
     sets = tuple(SampleSet(seconds, warmup=warmup) for seconds in processes)
-    found = spread_of(Timing("mlp", "benchmark", sets, 0.01))
+    found = distribution_of(Timing("mlp", "benchmark", sets, 0.01))
     assert found is not None
     return found
 
@@ -70,12 +70,12 @@ def test_median_and_interval_stand_in_words_and_on_the_axis() -> None:
 
 def test_the_order_is_kept_and_columns_hold_the_extremes() -> None:
     values = [float(i) for i in range(1000)]
-    found = sequence(values, 100)
+    found = sample_sequence(values, 100)
     assert len(found) == 100
     assert found[0][1:] == (0.0, 4.5, 9.0)
     assert [middle for _, _, middle, _ in found] == sorted(middle for _, _, middle, _ in found)
-    assert sequence([], 100) == ()
-    assert len(sequence(values[:7], 100)) == 7
+    assert sample_sequence([], 100) == ()
+    assert len(sample_sequence(values[:7], 100)) == 7
 
 
 def test_drift_is_told_and_warm_up_is_apart() -> None:
@@ -96,7 +96,7 @@ def test_strange_samples_are_drawn(values: tuple[float, ...], processes: int) ->
     timing = Timing(
         "<script>" + "x" * 4000, "benchmark", (SampleSet(values, warmup=values),) * processes, 0.01
     )
-    found = spread_of(timing)
+    found = distribution_of(timing)
     assert found is not None
     for chart in (distribution_chart(found), sequence_chart(found)):
         assert overlaps(chart) == []
@@ -106,8 +106,8 @@ def test_strange_samples_are_drawn(values: tuple[float, ...], processes: int) ->
 
 
 def test_no_sample_is_no_distribution() -> None:
-    assert spread_of(Timing("mlp", "benchmark", (SampleSet(()),), 0.01)) is None
-    assert spread_of(Timing("mlp", "benchmark", (), 0.01)) is None
+    assert distribution_of(Timing("mlp", "benchmark", (SampleSet(()),), 0.01)) is None
+    assert distribution_of(Timing("mlp", "benchmark", (), 0.01)) is None
 
 
 def test_many_samples_make_no_large_chart() -> None:

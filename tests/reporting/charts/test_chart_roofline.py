@@ -7,25 +7,31 @@ from math import log10
 
 import pytest
 
-from profkit.analysis.summaries.compose import enrich
 from profkit.analysis.summaries.kernels import kernel_rows
-from profkit.analysis.summaries.roofline_points import LeftOut, Roof, Roofline, Spot, roofline_of
+from profkit.analysis.summaries.roofline_points import (
+    KernelsLeftOut,
+    Roofline,
+    RooflineCeiling,
+    RooflinePoint,
+    roofline_of,
+)
 from profkit.core.types import RUN, Peaks, Reading, RunDocument, Source
-from profkit.profiling.summarize import examine
+from profkit.profiling.evaluate_targets import enrich_document as enrich
+from profkit.profiling.summarize import summarize_report
 from profkit.reporting.charts.roofline import roofline_chart
 from tests import documents, gpu_documents
 from tests.conftest import ROOT
 from tests.reporting.charts.svg_facts import hovers, marks, outside, overlaps, parsed, words
 
 ROOFS = (
-    Roof("DRAM", 1e12, "memory"),
-    Roof("FP32", 1e13, "compute"),
-    Roof("tensor", 1e14, "compute", estimated=True),
+    RooflineCeiling("DRAM", 1e12, "memory"),
+    RooflineCeiling("FP32", 1e13, "compute"),
+    RooflineCeiling("tensor", 1e14, "compute", estimated=True),
 )
 
 
-def spot(intensity: float, rate: float, share: float | None = 0.5, **more: object) -> Spot:
-    made = Spot("gemm", intensity, rate, share, "FP32", None, "DRAM", "gemm: told")
+def spot(intensity: float, rate: float, share: float | None = 0.5, **more: object) -> RooflinePoint:
+    made = RooflinePoint("gemm", intensity, rate, share, "FP32", None, "DRAM", "gemm: told")
     return replace(made, **more)  # type: ignore[arg-type]
 
 
@@ -85,10 +91,10 @@ def test_every_point_has_its_number_beside_it_and_its_words_below() -> None:
 @pytest.mark.parametrize("intensity", [1e-12, 1.0, 1e15])
 @pytest.mark.parametrize("rate", [1e-12, 1e12, 1e15, 1e300])
 @pytest.mark.parametrize("roofs", [(), ROOFS[:1], ROOFS[1:2], ROOFS])
-def test_strange_places_are_drawn(intensity: float, rate: float, roofs: tuple[Roof, ...]) -> None:
+def test_strange_places_are_drawn(intensity: float, rate: float, roofs: tuple[RooflineCeiling, ...]) -> None:
     hostile = spot(intensity, rate, None, label="<script>" + "x" * 4000, told="\ud800" * 4000)
     chart = roofline_chart(
-        Roofline(roofs, (hostile,) * 3, (LeftOut("why" * 50, 9, 0.3, "x" * 4000),) * 5, 9_000)
+        Roofline(roofs, (hostile,) * 3, (KernelsLeftOut("why" * 50, 9, 0.3, "x" * 4000),) * 5, 9_000)
     )
     assert overlaps(chart) == []
     assert outside(chart) == []
@@ -97,7 +103,7 @@ def test_strange_places_are_drawn(intensity: float, rate: float, roofs: tuple[Ro
 
 
 def test_kernels_of_a_real_report_stand_under_their_own_roofs() -> None:
-    document = examine(ROOT / "tests" / "data" / "cuda" / "ncu" / "truths.full.ncu-rep")
+    document = summarize_report(ROOT / "tests" / "data" / "cuda" / "ncu" / "truths.full.ncu-rep")
     found = of(document)
     assert found is not None
     roofs = {roof.name: roof for roof in found.roofs}
@@ -131,7 +137,7 @@ def test_without_peaks_nothing_is_made_up(peaks: Peaks | None) -> None:
 
 
 def test_a_kernel_without_a_place_is_named_with_its_reason_and_share() -> None:
-    document = examine(ROOT / "tests" / "data" / "cuda" / "ncu" / "truths.full.ncu-rep")
+    document = summarize_report(ROOT / "tests" / "data" / "cuda" / "ncu" / "truths.full.ncu-rep")
     found = of(document)
     assert found is not None
     assert found.left_out[0].share == max(one.share for one in found.left_out)

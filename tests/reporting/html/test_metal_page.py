@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.analysis.summaries.pick import unavailable
-from profkit.analysis.summaries.where_metal import where_metal_goes
+from profkit.analysis.summaries.metal_time import metal_time_breakdowns
+from profkit.analysis.summaries.readings import unavailable_reading
 from profkit.core.types import RUN, MetalTrace, Verdict
 from profkit.reporting.html.run_page import render
 from tests.reporting.html import metal_pages
@@ -62,7 +62,9 @@ def test_what_was_seen_is_told(words: str) -> None:
 
 
 def test_a_run_that_was_not_asked_to_count_says_so_where_the_counters_would_stand() -> None:
-    told = unavailable("gpu.occupancy", RUN, "the counters pass was not asked for", "--passes trace,counters")
+    told = unavailable_reading(
+        "gpu.occupancy", RUN, "the counters pass was not asked for", "--passes trace,counters"
+    )
     document = replace(metal_pages.document(replace(metal_pages.trace(), counters=())), readings=(told,))
     text = tag_free(render(document))
     assert "The counters pass was not asked for. To have it: --passes trace,counters" in text
@@ -80,7 +82,7 @@ def test_what_was_not_recorded_is_a_reason_and_no_number() -> None:
     assert "Counter Set: (null)" in made
     assert "0.0 %" not in made
     assert not re.search(r"\b(?:nan|inf|None)\b", made)
-    assert where_metal_goes(bare) == ()
+    assert metal_time_breakdowns(bare) == ()
     assert "gpu-use" not in re.findall(
         r'<section[^>]* id="([a-z-]+)"', render(metal_pages.document(MetalTrace()))
     )
@@ -108,9 +110,9 @@ def test_hostile_names_are_only_names() -> None:
 
 
 def test_the_parts_of_a_window_are_all_of_it() -> None:
-    window, encoders = where_metal_goes(metal_pages.trace())
+    window, encoders = metal_time_breakdowns(metal_pages.trace())
     assert sum(part.share for part in window.parts) == pytest.approx(1.0)
     assert sum(part.share for part in encoders.parts) == pytest.approx(1.0)
-    span = where_metal_goes(replace(metal_pages.trace(), unsubmitted=None))[0]
+    span = metal_time_breakdowns(replace(metal_pages.trace(), unsubmitted=None))[0]
     assert [part.name for part in span.parts][-1] == "nobody works on the GPU"
     assert sum(part.share for part in span.parts) == pytest.approx(1.0)

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from profkit.analysis.summaries.device_time import device_notes
+from profkit.analysis.summaries.time import device_notes
 from profkit.core.statistics import median
 from profkit.core.types import SampleSet
 from profkit.runtime.passes import mps_timing

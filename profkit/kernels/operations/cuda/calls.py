@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from profkit.kernels.operations.layer_norm import EPS
-from profkit.kernels.operations.operation import Call, Problem, Tensor
-from profkit.kernels.operations.unavailable import Unavailable, ask_plain_inputs
+import torch
+
+from profkit.kernels.operations.cuda import launch
+from profkit.kernels.operations.definitions import EPS
+from profkit.kernels.operations.operation import Call, Problem, Tensor, Unavailable, check_inputs
 
 
 def build(problem: Problem) -> Call:
@@ -19,7 +21,7 @@ def build(problem: Problem) -> Call:
 
 def prepared(problem: Problem) -> Call:
     """The same for inputs wherever they are: a test runs the kernels on the CPU."""
-    ask_plain_inputs(problem)
+    check_inputs(problem)
     return _BUILDERS[problem.operation.name, problem.backward](problem)
 
 
@@ -27,10 +29,6 @@ def _map(name: str) -> Callable[[Problem], Call]:
     """Element by element: value of x, or gradient of what comes from above and x."""
 
     def build(problem: Problem) -> Call:
-        import torch
-
-        from profkit.kernels.operations.cuda import launch
-
         x, empty = problem.inputs[0], torch.empty_like
         arrays: tuple[Tensor, ...] = (problem.above, x) if problem.backward else (x,)
         kernel, count = launch.flat(name, x, arrays), x.numel()
@@ -46,17 +44,11 @@ def _map(name: str) -> Callable[[Problem], Call]:
 
 
 def _mse(problem: Problem) -> Call:
-    from profkit.kernels.operations.cuda import launch
-
     x, target = problem.inputs
     return _mean(x, launch.flat("mse", x, (x, target)), target, x.numel(), 1 / x.numel())
 
 
 def _mse_backward(problem: Problem) -> Call:
-    import torch
-
-    from profkit.kernels.operations.cuda import launch
-
     (x, target), above = problem.inputs, problem.above
     kernel, empty = launch.flat("mse_backward", x, (x, target)), torch.empty_like
     count, share = x.numel(), 1 / x.numel()
@@ -71,10 +63,6 @@ def _mse_backward(problem: Problem) -> Call:
 
 def _mean(x: Tensor, kernel: Any, other: Tensor, *numbers: float) -> Call:
     """A mean over everything: the block that is done last adds up what all of them found."""
-    import torch
-
-    from profkit.kernels.operations.cuda import launch
-
     partial, done = launch.scratch(x.device.index)
 
     def call() -> Tensor:
@@ -86,8 +74,6 @@ def _mean(x: Tensor, kernel: Any, other: Tensor, *numbers: float) -> Call:
 
 
 def _layer_norm(problem: Problem) -> Call:
-    import torch
-
     x, w, b = problem.inputs
     kernel, sizes = _over_rows("layer_norm", x, (x, w, b))
     empty = torch.empty_like
@@ -101,10 +87,6 @@ def _layer_norm(problem: Problem) -> Call:
 
 
 def _layer_norm_backward(problem: Problem) -> Call:
-    import torch
-
-    from profkit.kernels.operations.cuda import launch
-
     x, w, b = problem.inputs
     above: Tensor = problem.above
     width, arrays = x.shape[-1], (x, w, b, above)
@@ -133,10 +115,6 @@ def _layer_norm_backward(problem: Problem) -> Call:
 
 def _wide_layer_norm_backward(problem: Problem, mean: Tensor, rstd: Tensor) -> Call:
     """Rows that no warp holds: one kernel goes along them, another one down the columns."""
-    import torch
-
-    from profkit.kernels.operations.cuda import launch
-
     x, w, b = problem.inputs
     above: Tensor = problem.above
     width, arrays = x.shape[-1], (x, w, b, above)
@@ -164,8 +142,6 @@ def _cross_entropy(problem: Problem) -> Call:
 
 
 def _cross_entropy_backward(problem: Problem) -> Call:
-    import torch
-
     (x, labels), above = problem.inputs, problem.above
     kernel, sizes = _over_rows("cross_entropy_backward", x, (x,))
     part, empty = 1 / sizes[0], torch.empty_like
@@ -182,7 +158,6 @@ def _over_rows(
     name: str, x: Tensor, arrays: tuple[Tensor, ...], walks: bool = False
 ) -> tuple[Any, tuple[int, ...]]:
     """The kernel for rows as wide as x's, and its sizes: rows, and the width where it is no constant of it."""
-    from profkit.kernels.operations.cuda import launch
 
     width = x.shape[-1]
     held = launch.rows(name, x, arrays, walks)

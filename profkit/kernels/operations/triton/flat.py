@@ -1,4 +1,8 @@
-"""GELU, Swish and the mean squared error in Triton: the arrays are flat, a program takes one block of them."""
+"""GELU, Swish and the mean squared error in Triton: the arrays are flat, a program takes one block of them.
+
+A kernel runs with the constants that are the fastest of a few, timed once for each class of sizes, dtype and device.
+With TRITON_CACHE_AUTOTUNING=1 Triton keeps the choice on disk beside the compiled kernels; without, each process tunes.
+"""
 
 # a kernel's parameters have Triton's types
 # mypy: disable-error-code="no-untyped-def,untyped-decorator,no-untyped-call"
@@ -6,6 +10,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -13,7 +19,27 @@ import torch
 import triton
 import triton.language as tl
 
-from profkit.kernels.operations.triton.tuning import size_class, tuned
+INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+# For each configuration. Triton's own 25 and 100 ms would take longer than the cases of a sweep that they serve.
+WARMUP_MS, TIMED_MS = 5, 20
+
+
+def autotuned(configs: Sequence[tuple[Mapping[str, int], int]], key: Sequence[str]) -> Any:
+    """A decorator: of `configs` (constants, warps) the fastest for each `key`. In the interpreter it is the first."""
+    given = [triton.Config(dict(constants), num_warps=warps) for constants, warps in configs]
+    if INTERPRETED:
+        return triton.autotune(configs=given[:1], key=list(key))
+    return triton.autotune(configs=given, key=list(key), do_bench=_bench)
+
+
+def size_class(elements: int) -> int:
+    """Sizes that are tuned together: within a factor of eight."""
+    return elements.bit_length() // 3
+
+
+def _bench(call: Callable[[], object], quantiles: Sequence[float]) -> Any:
+    return triton.testing.do_bench(call, warmup=WARMUP_MS, rep=TIMED_MS, quantiles=quantiles)
+
 
 # One load of 16 bytes for each thread of a program is never far from the best. Above LARGE elements two for each may be
 # faster (16 bits, 4 Mi elements on an H200: 6 %), and only there it is worth the time to try.
@@ -37,7 +63,7 @@ def _beyond(size):
     return tl.exp2(power * size - 0.9999999)
 
 
-@tuned(CONFIGS, ["SIZE"])
+@autotuned(CONFIGS, ["SIZE"])
 @triton.jit(do_not_specialize=["SIZE"])
 def _gelu(x, y, N, SIZE, BLOCK: tl.constexpr):
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -47,7 +73,7 @@ def _gelu(x, y, N, SIZE, BLOCK: tl.constexpr):
     tl.store(y + at, result.to(y.dtype.element_ty), mask=at < N)
 
 
-@tuned(CONFIGS, ["SIZE"])
+@autotuned(CONFIGS, ["SIZE"])
 @triton.jit(do_not_specialize=["SIZE"])
 def _gelu_backward(dy, x, dx, N, SIZE, BLOCK: tl.constexpr):
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -60,7 +86,7 @@ def _gelu_backward(dy, x, dx, N, SIZE, BLOCK: tl.constexpr):
     tl.store(dx + at, result.to(dx.dtype.element_ty), mask=at < N)
 
 
-@tuned(CONFIGS, ["SIZE"])
+@autotuned(CONFIGS, ["SIZE"])
 @triton.jit(do_not_specialize=["SIZE"])
 def _swish(x, y, N, SIZE, BLOCK: tl.constexpr):
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -68,7 +94,7 @@ def _swish(x, y, N, SIZE, BLOCK: tl.constexpr):
     tl.store(y + at, (value * tl.sigmoid(value)).to(y.dtype.element_ty), mask=at < N)
 
 
-@tuned(CONFIGS, ["SIZE"])
+@autotuned(CONFIGS, ["SIZE"])
 @triton.jit(do_not_specialize=["SIZE"])
 def _swish_backward(dy, x, dx, N, SIZE, BLOCK: tl.constexpr):
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -107,7 +133,7 @@ def _mse(x, target, partial, done, out, N, SCALE, BLOCK: tl.constexpr, CHUNK: tl
     finish(tl.sum(total, axis=0), partial, done, out, SCALE, CHUNK)
 
 
-@tuned(CONFIGS, ["SIZE"])
+@autotuned(CONFIGS, ["SIZE"])
 @triton.jit(do_not_specialize=["SIZE"])
 def _mse_backward(x, target, dout, dx, N, SIZE, BLOCK: tl.constexpr):
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from profkit.analysis.summaries.traced import traced_iterations
+from profkit.analysis.summaries.readings import traced_iterations
 from profkit.core.formatting import quantity
 from profkit.core.types import Cause, Change, RunDocument
 from profkit.regression.compare.causes.evidence import (

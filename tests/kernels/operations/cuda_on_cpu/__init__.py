@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from profkit.kernels.operations.cuda.module import HERE, KINDS
+from profkit.kernels.operations.cuda.launch import HERE, KINDS
 
 SHIM = Path(__file__).parent / "gpu.h"
 CAPABILITY, PROCESSORS, RESIDENT = (9, 0), 3, 2  # few, so that blocks walk

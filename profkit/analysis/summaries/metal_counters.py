@@ -1,0 +1,377 @@
+"""What the counters of an Apple GPU say: occupancy, limiter, bandwidth against the chip's specification.
+
+Counters speak of the whole device. Their plain means hold the time in which nothing ran, so what is judged is the mean
+over the samples in which the profiled process had work there. Where the recording does not tell when that was, it is
+the mean over all samples, times the share of the time that they cover (a GPU that sleeps is not sampled), over that in
+which the device was active: an estimate, since it takes the samples of an idle device for 0. Samples may also be short
+and far apart (seen: 20 of every 330 us), and then idle time is in them whatever they cover: where that would make a
+large difference, and where the device cannot have been active for so short a time, the estimate is doubtful.
+
+Where nothing was counted, rates follow from the work that the workload declares: an estimate over the union of the
+process's time on the GPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from profkit.analysis.metrics import metal_counter_names, metric
+from profkit.analysis.summaries.metal_readings import (
+    COUNTERS,
+    INTERVALS,
+    SAMPLES,
+    explain_absence,
+    metal_reading,
+    missing_reading,
+    percent_of,
+)
+from profkit.analysis.summaries.readings import traced_iterations
+from profkit.core.errors import Fault
+from profkit.core.formatting import figures, percent, quantity
+from profkit.core.types import Gpu, MetalCounter, MetalTrace, Quality, Reading, RunDocument
+from profkit.hardware.apple_gpu import find_chip
+
+
+@dataclass(frozen=True)
+class ChipSpecification:
+    """Bandwidth in bytes/s and float32 arithmetic in FLOP/s; where one is None, `reason` and `fix` say why.
+
+    `..._checked` False: the figure is one report's, or worked out of a neighbour, so what is made of it is an estimate.
+    """
+
+    name: str | None
+    bandwidth: float | None
+    flops: float | None
+    bandwidth_checked: bool = True
+    flops_checked: bool = True
+    reason: str | None = None
+    fix: str | None = None
+
+
+def chip_specification(document: RunDocument, metal: MetalTrace) -> ChipSpecification:
+    """The figures of the GPU that the trace speaks of."""
+    gpu = _gpu_named(document.gpus, metal.device)
+    name = gpu.name if gpu is not None else metal.device
+    chip = find_chip(name, gpu.cores if gpu is not None else None)
+    bandwidth, flops = (gpu.bandwidth, gpu.flops) if gpu is not None else (None, None)
+    if isinstance(chip, Fault):
+        return ChipSpecification(name, bandwidth, flops, reason=chip.reason, fix=chip.fix)
+    return ChipSpecification(
+        name,
+        bandwidth or chip.bandwidth,
+        flops or chip.flops,
+        chip.bandwidth_checked,
+        chip.flops_checked,
+        chip.reason,
+        chip.fix,
+    )
+
+
+def _gpu_named(gpus: tuple[Gpu, ...], device: str | None) -> Gpu | None:
+    """Of several GPUs the one that the trace names; the first where it names none."""
+    named = next((gpu for gpu in gpus if device is not None and gpu.name in (device, f"{device} GPU")), None)
+    return named or (gpus[0] if gpus else None)
+
+
+COUNTER_TABLES = (COUNTERS, SAMPLES)
+NOT_RECORDED = "the recording has no GPU counters"
+BEYOND = 105.0  # % of a specification; what is well above it was moved by a cache
+FROM_CACHE = "more than the memory can move: the system level cache served a part, and counts as well"
+MARK = "mark what counts: with profkit.region(NAME): ..., or profkit.benchmark"
+UNSPECIFIED = "the memory bandwidth of this chip is not known"
+NARROW = "numbers narrower than float32, or matrix units of a later chip, pass its float32 figure"
+UNCHECKED = "the figure of the chip is one report's"
+
+
+def share_of_peak(
+    metal: MetalTrace, rate: float, chip: ChipSpecification, quality: Quality, remark: str | None
+) -> Reading:
+    """bandwidth.gpu.share: the rate as a share of what the chip is specified with."""
+    peak = chip.bandwidth
+    if not peak:
+        return missing_reading(metal, "bandwidth.gpu.share", chip.reason or UNSPECIFIED, chip.fix)
+    value = 100 * rate / peak
+    formula = f"100 * bandwidth.gpu / {quantity(peak, 'B/s')} (specification of {chip.name})"
+    if not chip.bandwidth_checked:
+        quality, remark = "estimated", UNCHECKED
+    if value > BEYOND:
+        remark = FROM_CACHE
+    return metal_reading(
+        metal, "bandwidth.gpu.share", value, COUNTER_TABLES, formula, quality=quality, remark=remark
+    )
+
+
+def estimated_bandwidth(
+    document: RunDocument, metal: MetalTrace, chip: ChipSpecification, uncounted: str | None
+) -> list[Reading]:
+    """From the bytes that the workload declares over the union of its time on the GPU; else why there is none.
+
+    `uncounted`: what is wrong with the counters that were recorded.
+    """
+    rate, why = _declared_rate(document, metal, "bytes")
+    formula = "declared bytes * iterations / union of the process on the GPU"
+    remark = "declared by the workload, not counted"
+    if rate is None:
+        reason, fix = explain_absence(metal, COUNTER_TABLES, NOT_RECORDED)
+        if metal.counters and uncounted is not None:
+            reason, fix = uncounted, None
+        return [
+            missing_reading(metal, name, f"{reason}, and {why}", fix)
+            for name in ("bandwidth.gpu", "bandwidth.gpu.share")
+        ]
+    return [
+        metal_reading(
+            metal, "bandwidth.gpu", rate, (INTERVALS,), formula, quality="estimated", remark=remark
+        ),
+        share_of_peak(metal, rate, chip, "estimated", remark),
+    ]
+
+
+def arithmetic_readings(document: RunDocument, metal: MetalTrace, chip: ChipSpecification) -> list[Reading]:
+    """flops.gpu.rate, its share of the chip's float32 figure, and the intensity: only where work is declared."""
+    rate, why = _declared_rate(document, metal, "flops")
+    if rate is None:
+        declared = document.timings and document.timings[0].flops
+        return (
+            [missing_reading(metal, name, why, MARK) for name in ("flops.gpu.rate", "flops.gpu.share")]
+            if declared
+            else []
+        )
+    formula = "declared FLOP * iterations / union of the process on the GPU"
+    remark = "declared by the workload, not counted"
+    found = [
+        metal_reading(
+            metal, "flops.gpu.rate", rate, (INTERVALS,), formula, quality="estimated", remark=remark
+        )
+    ]
+    if not chip.flops:
+        why = chip.reason or "the float32 rate of this chip is not known"
+        found.append(missing_reading(metal, "flops.gpu.share", why, chip.fix))
+    else:
+        of = (
+            f"100 * flops.gpu.rate / {quantity(chip.flops, 'FLOP/s')} (specification of {chip.name}, float32)"
+        )
+        part = 100 * rate / chip.flops
+        if part > BEYOND:
+            remark = NARROW
+        found.append(
+            metal_reading(
+                metal, "flops.gpu.share", part, (INTERVALS,), of, quality="estimated", remark=remark
+            )
+        )
+    timing = document.timings[0]
+    if timing.flops and timing.bytes:
+        found.append(
+            metal_reading(
+                metal,
+                "arithmetic_intensity",
+                timing.flops / timing.bytes,
+                (),
+                "declared FLOP / declared bytes",
+                quality="estimated",
+                remark=remark,
+            )
+        )
+    return found
+
+
+def _declared_rate(document: RunDocument, metal: MetalTrace, what: str) -> tuple[float | None, str]:
+    """FLOP or bytes per second of the process's time on the GPU by what the workload declares; else why not."""
+    timing = document.timings[0] if document.timings else None
+    amount = None if timing is None else timing.flops if what == "flops" else timing.bytes
+    words = "the workload declares no " + ("FLOP" if what == "flops" else "bytes")
+    if not amount:
+        return None, words
+    if not metal.process_busy:
+        return None, "the time of the process on the GPU is not known"
+    if not metal.marked:
+        return None, "without a marked region nobody knows how many iterations were traced"
+    return amount * metal_iterations(document, metal) / metal.process_busy, ""
+
+
+def metal_iterations(document: RunDocument, metal: MetalTrace) -> int:
+    """How often the work of the timing was traced: as the plan told a benchmark, else the entries of the region."""
+    return max(traced_iterations(document), metal.entries, 1)
+
+
+AT_WORK = "mean of the samples in which the process had work on the GPU"
+APART = 1.2  # an estimate that could be so many times itself decides nothing
+DILUTED_FORMULA = (
+    "mean over all samples * share of the time that they cover / share in which the GPU was active"
+)
+OF_PEAK = ", in % of the"
+RATES = ("bandwidth.gpu.read", "bandwidth.gpu.write")
+SHARES = ("gpu.occupancy", "gpu.occupancy.total", "gpu.occupancy.target", "gpu.limiter", "gpu.alu")
+
+
+@dataclass(frozen=True)
+class _Value:
+    """One counter while the process worked, in the unit of its label."""
+
+    value: float
+    unit: str
+    quality: Quality
+    name: str
+    formula: str
+    doubt: str | None = None
+
+
+def counter_readings(document: RunDocument, metal: MetalTrace) -> tuple[Reading, ...]:
+    """Occupancy, limiter, bandwidth and arithmetic of the run; unavailable ones with the way to get them."""
+    chip = chip_specification(document, metal)
+    found = [_share_reading(metal, name) for name in SHARES]
+    return (*found, *_bandwidth_readings(document, metal, chip), *arithmetic_readings(document, metal, chip))
+
+
+def known_counters(metal: MetalTrace) -> Sequence[MetalCounter]:
+    """All counters with samples, by name."""
+    return sorted((one for one in metal.counters if one.samples), key=lambda one: one.name)
+
+
+def _share_reading(metal: MetalTrace, name: str) -> Reading:
+    value = _counter_value(metal, name)
+    if isinstance(value, str):
+        return _missing_counter(metal, name, value)
+    if value.unit != "%":
+        why = f"{value.name} is counted in {value.unit or 'no unit'} here, and not in per cent"
+        return missing_reading(metal, name, why, None)
+    most = min(100.0, value.value)  # two counters that stop a moment apart pass 100 by a hair
+    reading = metal_reading(
+        metal, name, most, COUNTER_TABLES, value.formula, quality=value.quality, remark=value.name
+    )
+    return replace(reading, doubt=value.doubt)
+
+
+def _missing_counter(metal: MetalTrace, name: str, why: str) -> Reading:
+    """Where counters were recorded what is wrong with this one, else why the trace has none at all."""
+    if metal.counters:
+        return missing_reading(metal, name, why, None)
+    return metal_reading(metal, name, None, COUNTER_TABLES, "", otherwise=why)
+
+
+def _counter_value(metal: MetalTrace, name: str) -> _Value | str:
+    """The counter behind a metric while the process worked, or why there is none."""
+    if not metal.counters:
+        return NOT_RECORDED
+    table = metal_counter_names()
+    known = {counter.name: counter for counter in metal.counters if counter.samples}
+    chosen = next((known[one] for one in table.counters[name] if one in known), None)
+    if chosen is not None:
+        return _while_working(metal, chosen)
+    none = f"none of the recorded counters tells it ({metric(name).title})"
+    if name != "gpu.limiter":
+        return none
+    values = [_while_working(metal, known[one]) for one in table.limiters(known)]
+    usable = [value for value in values if isinstance(value, _Value) and value.unit == "%"]
+    return max(usable, key=lambda one: one.value, default=none)
+
+
+def _while_working(metal: MetalTrace, counter: MetalCounter) -> _Value | str:
+    if counter.most <= 0:
+        return f"{counter.name} is a hard zero: 0 in all of {counter.samples} samples"
+    if counter.active is not None:
+        return _Value(
+            counter.active, counter.unit, "measured", counter.name, AT_WORK, _dilution_warning(counter)
+        )
+    active = percent_of(metal.device_busy, metal.span)
+    if not active:
+        mean, most = _format_number(counter.mean, counter.unit), _format_number(counter.most, counter.unit)
+        values = f"{mean} in the mean and {most} at most"
+        return f"{counter.name} is {values}, over a time of which nobody knows how long the GPU worked"
+    # Fewer samples than work: then they may be of the work alone. More than was ever counted is no mean of anything.
+    stretched = max(1.0, (1.0 if counter.covered is None else counter.covered) / (active / 100))
+    value = min(counter.most, counter.mean * stretched)
+    doubt = _estimate_warning(counter, counter.mean * stretched, counter.mean / (active / 100))
+    return _Value(value, counter.unit, "estimated", counter.name, DILUTED_FORMULA, doubt)
+
+
+def _dilution_warning(counter: MetalCounter) -> str | None:
+    """A sample is of all the time that it took: of work that is shorter it tells little."""
+    if counter.filled is None or counter.filled * APART >= 1:
+        return None
+    part = percent(100 * counter.filled)
+    return f"the process had work in {part} % of the time of the samples that saw it, and the rest is in them, too"
+
+
+def _estimate_warning(counter: MetalCounter, value: float, undiluted: float) -> str | None:
+    """What speaks against an estimate. `undiluted`: what it is if idle time is in the samples, however few they are."""
+    if value > APART * counter.most:
+        return (
+            "the GPU of the counters worked for longer than that of the trace: the share in which it was active"
+            " is of another recording, or of another part of it"
+        )
+    most = min(counter.most, undiluted)
+    if most > APART * value:
+        could = _format_number(most, counter.unit)
+        return f"it may be up to {could}: whether {counter.name} was sampled while the GPU rested is not told"
+    return None
+
+
+def _format_number(value: float, unit: str) -> str:
+    return quantity(value, unit) if unit else figures(value)
+
+
+def _bandwidth_readings(document: RunDocument, metal: MetalTrace, chip: ChipSpecification) -> list[Reading]:
+    values = [_counter_value(metal, name) for name in RATES]
+    rated = [
+        (value, _rate_reading(metal, name, value, chip)) for name, value in zip(RATES, values, strict=True)
+    ]
+    found = [
+        replace(r, doubt=v.doubt) if isinstance(v, _Value) and r.value is not None else r for v, r in rated
+    ]
+    known = [value for value in values if isinstance(value, _Value)]
+    units = {value.unit for value in known}
+    if len(known) < len(RATES) or not units <= {"B/s", "%"}:
+        return [
+            *found,
+            *estimated_bandwidth(
+                document, metal, chip, next((r.reason for r in found if r.value is None), None)
+            ),
+        ]
+    doubt = next((one.doubt for one in known if one.doubt is not None), None)
+    quality: Quality = "measured" if all(one.quality == "measured" for one in found) else "estimated"
+    names = ", ".join(one.name for one in known)
+    formula = f"read + write; each: {known[0].formula}"
+    rates = [one.value for one in found if one.value is not None]
+    if len(rates) == len(RATES):
+        whole = sum(rates)
+        rate = metal_reading(
+            metal, "bandwidth.gpu", whole, COUNTER_TABLES, formula, quality=quality, remark=names
+        )
+        part = share_of_peak(metal, whole, chip, quality, names)
+        return [
+            *found,
+            replace(rate, doubt=doubt),
+            replace(part, doubt=doubt if part.value is not None else None),
+        ]
+    unknown = missing_reading(metal, "bandwidth.gpu", chip.reason or UNSPECIFIED, chip.fix)
+    if units != {"%"}:
+        return [
+            *found,
+            unknown,
+            missing_reading(metal, "bandwidth.gpu.share", chip.reason or UNSPECIFIED, chip.fix),
+        ]
+    whole = sum(one.value for one in known)  # in per cent of a peak that is not known here
+    of = metal_reading(
+        metal, "bandwidth.gpu.share", whole, COUNTER_TABLES, formula, quality="estimated", remark=names
+    )
+    return [*found, unknown, replace(of, doubt=doubt)]
+
+
+def _rate_reading(metal: MetalTrace, name: str, value: _Value | str, chip: ChipSpecification) -> Reading:
+    """Bytes per second as counted; of a percentage what it is of the chip's bandwidth, an estimate."""
+    if isinstance(value, str):
+        return _missing_counter(metal, name, value)
+    if value.unit == "B/s":
+        return metal_reading(
+            metal, name, value.value, COUNTER_TABLES, value.formula, quality=value.quality, remark=value.name
+        )
+    if value.unit != "%":
+        why = f"{value.name} is counted in {value.unit or 'no unit'} here, and not in bytes per second"
+        return missing_reading(metal, name, why, None)
+    if not chip.bandwidth:
+        return missing_reading(metal, name, chip.reason or UNSPECIFIED, chip.fix)
+    formula = f"{value.formula}{OF_PEAK} {chip.name}'s bandwidth"
+    rate = value.value / 100 * chip.bandwidth
+    return metal_reading(metal, name, rate, COUNTER_TABLES, formula, quality="estimated", remark=value.name)

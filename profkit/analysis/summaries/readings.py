@@ -1,0 +1,249 @@
+"""Finding readings, deriving new ones with the quality that the inputs allow, and small tables of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from profkit.analysis.metrics import metric
+from profkit.core.formatting import percent, quantity, shortened
+from profkit.core.types import (
+    QUALITY_ORDER,
+    RUN,
+    Hotspot,
+    PassName,
+    Quality,
+    Reading,
+    RunDocument,
+    Scope,
+    Source,
+    Table,
+)
+
+TOOL = "profkit"  # source of what is computed here from the readings of tools
+
+
+def best_reading(readings: Iterable[Reading], name: str, scopes: Sequence[Scope]) -> Reading | None:
+    """The reading of `name` in the first of `scopes` that has a value for it, by quality within one scope.
+
+    Without any value the first unavailable one, which at least says why; None when nobody spoke of it.
+    """
+    order = {scope: place for place, scope in reversed(list(enumerate(scopes)))}
+    found = [r for r in readings if r.metric == name and r.scope in order]
+    if not found:
+        return None
+    return min(found, key=lambda r: (r.value is None, order[r.scope], QUALITY_ORDER[r.quality]))
+
+
+def is_surer(one: Reading, other: Reading) -> bool:
+    """Whether both have a value and `one` is of better quality."""
+    told = one.value is not None and other.value is not None
+    return told and QUALITY_ORDER[one.quality] < QUALITY_ORDER[other.quality]
+
+
+def merge_readings(old: Sequence[Reading], new: Sequence[Reading]) -> tuple[Reading, ...]:
+    """`old` with what of `new` is not there yet; a value takes the place of an unavailable reading."""
+    places = {(r.metric, r.scope): r for r in old}
+    better = {
+        (r.metric, r.scope): r
+        for r in new
+        if (known := places.get((r.metric, r.scope))) is None or (known.value is None and r.value is not None)
+    }
+    kept = tuple(r for r in old if (r.metric, r.scope) not in better)
+    return (*kept, *better.values())
+
+
+def main_scopes(document: RunDocument) -> tuple[Scope, ...]:
+    """Where a run's answers stand, best first: the region that was timed, other regions, the whole run."""
+    named = [Scope("region", timing.name) for timing in document.timings if timing.kind != "process"]
+    counted = [r.scope for r in document.readings if r.scope.kind == "region" and r.scope.id is None]
+    return tuple(dict.fromkeys([*named, *counted, RUN]))
+
+
+def mixed_quality(qualities: Iterable[Quality]) -> Quality:
+    """The quality of something computed: that of its inputs; an estimate where simulation meets other.
+
+    A simulated count over a measured time is neither, so it is estimated; multiplexed infects measured.
+    """
+    kinds = set(qualities)
+    if "unavailable" in kinds:
+        return "unavailable"
+    if "estimated" in kinds or ("simulated" in kinds and len(kinds) > 1):
+        return "estimated"
+    return max(kinds, key=lambda kind: QUALITY_ORDER[kind], default="measured")
+
+
+def derive_reading(
+    name: str,
+    inputs: Sequence[Reading],
+    compute: Callable[..., float],
+    formula: str,
+    scope: Scope,
+    *,
+    quality: Quality | None = None,
+    reason: str | None = None,
+) -> Reading:
+    """`compute(values of the inputs)` as a reading of metric `name`; unavailable where an input is.
+
+    `quality` is said where it is worse than that of the inputs.
+    """
+    source = Source(TOOL, counter=", ".join(r.metric for r in inputs) or None, formula=formula)
+    values: list[float] = []
+    for one in inputs:
+        if one.value is None:
+            why = one.reason or ""
+            said = why if why.startswith("it needs ") else f"it needs {one.metric}: {why}"
+            return unavailable_reading(name, scope, said, one.fix, source)
+        values.append(one.value)
+    try:
+        value = compute(*values)
+    except ZeroDivisionError:
+        return unavailable_reading(name, scope, "nothing to divide by", source=source)
+    shares = [one.share for one in inputs if one.share is not None]
+    level = mixed_quality([*(one.quality for one in inputs), *([quality] if quality else [])])
+    return Reading(
+        name, value, metric(name).unit, level, scope, source, reason, share=min(shares, default=None)
+    )
+
+
+def unavailable_reading(
+    name: str, scope: Scope, reason: str, fix: str | None = None, source: Source | None = None
+) -> Reading:
+    """A reading that is not there, and why."""
+    return Reading(
+        name, None, metric(name).unit, "unavailable", scope, source or Source(TOOL), reason, fix=fix
+    )
+
+
+def find_reading(document: RunDocument, name: str, source_pass: PassName = "counters") -> Reading:
+    """The best reading of `name`, or an unavailable one with the reason that the pass behind it gives."""
+    scopes = main_scopes(document)
+    found = best_reading(document.readings, name, scopes)
+    return found if found is not None else absent_reading(document, name, source_pass, scopes[0])
+
+
+def absent_reading(document: RunDocument, name: str, source_pass: PassName, scope: Scope) -> Reading:
+    """Why nobody spoke of `name`: how the pass that could have told ended."""
+    for result in document.passes:
+        if result.name == source_pass:
+            if result.state == "finished":
+                return unavailable_reading(name, scope, f"the {source_pass} pass did not tell it")
+            ended = {"skipped": "was skipped", "failed": "failed"}.get(result.state, "was interrupted")
+            reason = f"the {source_pass} pass {ended}" + (f": {result.reason}" if result.reason else "")
+            return unavailable_reading(name, scope, reason, result.fix)
+    if document.plan is None:
+        return unavailable_reading(name, scope, "the report does not tell it")
+    if source_pass in {planned.name for planned in document.plan.passes}:
+        return unavailable_reading(name, scope, f"the run ended before its {source_pass} pass")
+    asked = dict.fromkeys((*(planned.name for planned in document.plan.passes), source_pass))
+    names = ",".join(asked)
+    return unavailable_reading(name, scope, f"the {source_pass} pass was not asked for", f"--passes {names}")
+
+
+NAME_WIDTH = 44  # what an 80-column terminal leaves a name beside three columns of numbers
+TOP_FUNCTIONS = 10  # functions in a table: more than anybody works on at once, few enough to be seen at once
+
+
+def metric_table(title: str, readings: Sequence[Reading], note: str | None = None) -> Table | None:
+    """One row per reading with a value: what, how much and, unless all is measured, how it is known.
+
+    None where no reading has a value.
+    """
+    known = [r for r in readings if r.value is not None]
+    if not known:
+        return None
+    rows = [(metric(r.metric).title, quantity(r.value, r.unit), quality_text(r)) for r in known]
+    if all(r.quality == "measured" for r in known):
+        return Table(title, ("what", "value"), tuple(row[:2] for row in rows), note)
+    return Table(title, ("what", "value", "how"), tuple(rows), note)
+
+
+def quality_text(reading: Reading) -> str:
+    """The quality in words, with the share of a multiplexed counter."""
+    if reading.quality == "multiplexed" and reading.share is not None:
+        return f"multiplexed {percent(100 * reading.share)} %"
+    return reading.quality
+
+
+def function_place(spot: Hotspot, width: int = NAME_WIDTH) -> str:
+    """A function with its file and line, or its library, in at most `width` characters."""
+    if spot.file is not None:
+        base = spot.file.replace("\\", "/").rpartition("/")[2]
+        place = f" {base}:{spot.line}" if spot.line else f" {base}"
+    else:
+        place = f" [{spot.library}]" if spot.library and spot.library != spot.function else ""
+    if len(place) > width - 16:  # the name is worth more than the place
+        return shortened(spot.function, width)
+    return shortened(spot.function, width - len(place)) + place
+
+
+def share_text(part: float, total: float) -> str:
+    """`part` of `total` as a percentage; a dash where there is no total."""
+    return f"{percent(100 * part / total)} %" if total > 0 else "-"
+
+
+def absence_notes(readings: Sequence[Reading]) -> tuple[str, ...]:
+    """What is not there, one line per reason with all that it stands in the way of, the fix behind it."""
+    reasons: dict[tuple[str, str | None], list[str]] = {}
+    for reading in readings:
+        if reading.value is None and reading.reason:
+            reasons.setdefault((reading.reason, reading.fix), []).append(metric(reading.metric).title)
+    return tuple(
+        f"{', '.join(dict.fromkeys(titles))}: unavailable, {reason}" + (f" ({fix})" if fix else "")
+        for (reason, fix), titles in reasons.items()
+    )
+
+
+_FOLLOWED = 0.9  # of the GPU time: kernels that fill it must be launched equally often in every iteration
+
+
+def traced_iterations(document: RunDocument) -> int:
+    """Iterations of what counts in the trace; 1 where nothing tells, and the whole trace is one.
+
+    A benchmark is told by the plan how many to run; of a marked region its entries count; a loop without marks was
+    counted by what repeats in it. That a plan was followed is checked by the launches: kernels of nearly all the time
+    must have run a whole number of times in each iteration.
+    """
+    trace = document.trace
+    if trace is None:
+        return 1
+    if not trace.marked:
+        return trace.repeats or 1
+    asked = _asked_iterations(document)
+    if trace.tool == "xctrace":
+        return _metal_iterations(document, asked)
+    if asked is not None and _ran_as_asked(document, asked):
+        return asked
+    entries = [found.entries for found in trace.ranges if found.domain == "profkit"]
+    return max(entries, default=0) or 1
+
+
+def _metal_iterations(document: RunDocument, asked: int | None) -> int:
+    """What a benchmark was told to run, else the entries of the region that were found in the trace.
+
+    That the benchmark followed cannot be checked by launches: how many calls one encoder holds is torch's to say.
+    """
+    if asked is not None and any(timing.kind == "benchmark" for timing in document.timings):
+        return asked
+    return (document.metal.entries if document.metal is not None else 0) or 1
+
+
+def _ran_as_asked(document: RunDocument, asked: int) -> bool:
+    """Whether what was traced ran `asked` times. Of what is no benchmark the workload says how often."""
+    if document.timings and not any(timing.kind == "benchmark" for timing in document.timings):
+        return False
+    kernels = document.trace.kernels if document.trace is not None else ()
+    total = sum(timed.total for timed in kernels)
+    even = sum(timed.total for timed in kernels if timed.launches % asked == 0)
+    return total > 0 and even >= _FOLLOWED * total
+
+
+def _asked_iterations(document: RunDocument) -> int | None:
+    """The iterations that the last step of the trace was told to run; None where it was told none or left out."""
+    told = [
+        step.directive.iterations
+        for planned in (document.plan.passes if document.plan is not None else ())
+        if planned.name == "trace" and planned.skipped is None
+        for step in planned.steps
+        if step.directive is not None and step.directive.iterations
+    ]
+    return told[-1] if told else None

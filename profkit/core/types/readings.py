@@ -1,0 +1,211 @@
+"""Values and where they come from: scopes, readings, counters, profiles, stacks, summaries, verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+BackendName: TypeAlias = str  # one of `profkit.backends.backend_names()`
+Quality = Literal["measured", "simulated", "estimated", "multiplexed", "unavailable"]
+# The surer comes first.
+QUALITY_ORDER: dict[Quality, int] = {
+    "measured": 0,
+    "multiplexed": 1,
+    "simulated": 2,
+    "estimated": 3,
+    "unavailable": 4,
+}
+ScopeKind = Literal["run", "region", "kernel", "function"]
+CounterState = Literal["measured", "multiplexed", "not-supported", "not-counted", "hard-zero"]
+VerdictWord = Literal["pass", "fail", "not-applicable", "unknown"]
+PassName = Literal["timing", "cprofile", "tracemalloc", "trace", "counters", "explain"]
+PassState = Literal["finished", "skipped", "failed", "interrupted"]
+RunState = Literal["running", "complete", "interrupted", "failed"]
+CheckState = Literal["ok", "limited", "missing", "refused"]
+Depth = Literal["gate", "standard", "full"]
+# What limits a kernel. `issue`: the schedulers are busy; `latency`: nothing is busy, warps wait for each other's or
+# their own results; `launch`: too small to fill the device, or shorter than the time it takes to launch it;
+# `compute`: some unit of the multiprocessors, where the report does not say which; `xu`: special functions.
+Bound = Literal[
+    "dram",
+    "l2",
+    "l1",
+    "shared",
+    "tensor",
+    "fp32",
+    "fp64",
+    "fp16",
+    "integer",
+    "xu",
+    "compute",
+    "issue",
+    "latency",
+    "launch",
+    "unknown",
+]
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What a value speaks of: the whole run, a region, a kernel or a function."""
+
+    kind: ScopeKind = "run"
+    name: str | None = None
+    id: str | None = None
+
+
+RUN = Scope("run")
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a value comes from, so that every number on the screen can be traced to a file."""
+
+    tool: str
+    counter: str | None = None
+    artifact: str | None = None
+    formula: str | None = None
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One value of one metric.
+
+    `value` is None exactly when `quality` is "unavailable"; then `reason` says why and `fix`, where there
+    is one, is the line that would change it. `share` is the part of the time a multiplexed counter ran (0..1).
+    `doubt` says which other reading of the same report contradicts it: it is shown, and decides nothing.
+    """
+
+    metric: str
+    value: float | None
+    unit: str
+    quality: Quality
+    scope: Scope
+    source: Source
+    reason: str | None = None
+    share: float | None = None
+    fix: str | None = None
+    doubt: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.value is None) != (self.quality == "unavailable"):
+            raise ValueError(f"{self.metric}: a reading has a value or is unavailable, never both or neither")
+        if self.value is not None and (
+            self.value != self.value or self.value in (float("inf"), float("-inf"))
+        ):
+            raise ValueError(f"{self.metric}: NaN and infinity are not values; make the reading unavailable")
+        if self.value is None and not self.reason:
+            raise ValueError(f"{self.metric}: an unavailable reading needs its reason")
+
+
+@dataclass(frozen=True)
+class Counter:
+    """One raw event count as a tool reported it, with its state. `value` is None unless it was counted.
+
+    `hard-zero` is a count of 0 that the hardware or the hypervisor cannot have meant: it has no value.
+    `share` is the part of the time the event was on a hardware counter (0..1); None where the tool has no such idea.
+    `pmu` names the PMU of a hybrid part (`cpu_core`, `cpu_atom`) and is None elsewhere.
+    """
+
+    name: str
+    value: float | None
+    state: CounterState
+    unit: str = ""
+    share: float | None = None
+    scope: Scope = RUN
+    pmu: str | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Hotspot:
+    """One function (or source line) of a profile. `own` and `total` are in the profile's unit."""
+
+    function: str
+    own: float
+    total: float | None = None
+    calls: int | None = None
+    file: str | None = None
+    line: int | None = None
+    library: str | None = None
+    counters: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Where something went, by function, largest own value first. `total` is the sum over everything."""
+
+    title: str
+    unit: str
+    total: float
+    hotspots: tuple[Hotspot, ...]
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One stack frame of a sample."""
+
+    function: str
+    library: str | None = None
+    file: str | None = None
+    line: int | None = None
+
+
+@dataclass(frozen=True)
+class Stacks:
+    """Samples merged by stack: outermost frame first -> weight in `unit`."""
+
+    title: str
+    unit: str
+    weights: Mapping[tuple[Frame, ...], float]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A small table for people: column titles, rows of text, already rounded for reading.
+
+    Raises ValueError for a row that has more or fewer cells than there are columns.
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    note: str | None = None
+
+    def __post_init__(self) -> None:
+        for number, row in enumerate(self.rows):
+            if len(row) != len(self.columns):
+                raise ValueError(f"row {number} has {len(row)} cells for {len(self.columns)} columns")
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The readings that answer one concern (time, cache, python, memory, ...), with tables and remarks."""
+
+    concern: str
+    headline: str
+    readings: tuple[Reading, ...] = ()
+    tables: tuple[Table, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the judge says of one target in one scope. `advice` is what to try; unknown is never pass."""
+
+    target: str
+    metric: str
+    verdict: VerdictWord
+    reason: str
+    threshold: str  # as people read it: "< 5 %"
+    value: float | None
+    unit: str
+    scope: Scope
+    quality: Quality
+    advice: tuple[str, ...] = ()
+    # Of a kernel: its share of the region's GPU time, 0..1. Of a run: the share of the kernels that decide it.
+    weight: float | None = None
+    # The most that keeping the target could win over the whole run, as a share of its time (Amdahl), 0..1.
+    gain: float | None = None

@@ -1,0 +1,196 @@
+"""CUDA C++ to a program for one chip, by NVRTC: the compiler as a library. It needs no nvcc and no headers.
+
+Compiled programs are kept on disk, so that a second sweep compiles nothing. What cannot be read or written there is no
+error. An nvcc build by torch's cpp_extension takes some 40 s for such files and needs the whole toolkit; this takes
+0.3 s, and the library comes with torch. Names: NVRTC's documentation, chapter "User interface".
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import lru_cache
+from pathlib import Path
+
+from profkit.kernels.operations.operation import Unavailable
+
+
+def cache_folder() -> Path | None:
+    """`$XDG_CACHE_HOME/profkit/kernels`, or that of `~/.cache`. None where there is no home."""
+    base = os.environ.get(
+        "XDG_CACHE_HOME"
+    )  # by its specification a path that is not absolute counts as not set
+    if base and os.path.isabs(base):
+        return Path(base, "profkit", "kernels")
+    with suppress(RuntimeError):
+        return Path.home() / ".cache" / "profkit" / "kernels"
+    return None
+
+
+def cache_key(*parts: str | Sequence[str]) -> str:
+    """A name for all that decides what is compiled: texts of sources and headers, options, the compiler's version."""
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
+def read_cached(name: str) -> bytes | None:
+    """What was kept, if it is there and whole."""
+    if (where := cache_folder()) is None:
+        return None
+    with suppress(OSError):
+        kept = (where / name).read_bytes()
+        digest, program = kept[:32], kept[32:]
+        if program and hashlib.sha256(program).digest() == digest:
+            return program
+    return None
+
+
+def write_cached(name: str, program: bytes) -> None:
+    """Keep it: the file is there whole or not at all, whoever else writes it now."""
+    if (where := cache_folder()) is None:
+        return
+    with suppress(OSError):
+        where.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=where, prefix=".part-")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(hashlib.sha256(program).digest() + program)
+            os.replace(temporary, where / name)
+        except OSError:
+            with suppress(OSError):
+                os.unlink(temporary)
+            raise
+
+
+def remove_cached(name: str) -> None:
+    """What the driver would not load is compiled anew the next time."""
+    if (where := cache_folder()) is not None:
+        with suppress(OSError):
+            (where / name).unlink()
+
+
+MAJORS = (13, 12, 11)
+FIX = "pip install nvidia-cuda-nvrtc, or a torch built for CUDA, which brings it"
+
+
+class DoesNotCompile(Exception):
+    """What the compiler said: its first error on the first line, then all of it."""
+
+
+class Compiler:
+    """NVRTC, loaded. Raises Unavailable where `library` cannot be loaded or is no NVRTC."""
+
+    def __init__(self, library: str) -> None:
+        try:
+            self._library = ctypes.CDLL(library)
+            self._library.nvrtcGetErrorString.restype = ctypes.c_char_p
+        except (OSError, AttributeError) as error:
+            raise Unavailable(f"{library} cannot be used as NVRTC: {error}", FIX) from None
+        major, minor = ctypes.c_int(), ctypes.c_int()
+        self._check(self._library.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor)))
+        self.version = (major.value, minor.value)
+
+    @property
+    def name(self) -> str:
+        """`NVRTC 12.9`."""
+        return f"NVRTC {self.version[0]}.{self.version[1]}"
+
+    def architectures(self) -> tuple[int, ...]:
+        """The compute capabilities that it makes programs for, ascending, 90 for 9.0. Empty where it cannot tell."""
+        if not hasattr(self._library, "nvrtcGetSupportedArchs"):  # before CUDA 11.2
+            return ()
+        count = ctypes.c_int()
+        self._check(self._library.nvrtcGetNumSupportedArchs(ctypes.byref(count)))
+        found = (ctypes.c_int * count.value)()
+        self._check(self._library.nvrtcGetSupportedArchs(found))
+        return tuple(sorted(found))
+
+    def target(self, capability: tuple[int, int]) -> str:
+        """For which architecture to compile: `sm_90`, or `compute_90` for a chip that is newer than this NVRTC.
+
+        The second gives PTX, which the driver of that chip translates. Raises Unavailable for a chip that is too old.
+        """
+        wanted, known = 10 * capability[0] + capability[1], self.architectures()
+        if not known or wanted in known:
+            return f"sm_{wanted}"
+        older = [each for each in known if each < wanted]
+        if not older:
+            raise Unavailable(
+                f"{self.name} makes no programs for a chip as old as this one (compute capability "
+                f"{capability[0]}.{capability[1]}; its oldest is {known[0] / 10})",
+                "pip install nvidia-cuda-nvrtc-cu12, or a torch built for an older CUDA",
+            )
+        return f"compute_{older[-1]}"
+
+    def compile(self, source: str, headers: Mapping[str, str], options: Sequence[str]) -> bytes:
+        """A cubin, or PTX where the options name a `compute_` architecture. `headers`: what `#include` finds, by name.
+
+        Raises DoesNotCompile.
+        """
+        library, program = self._library, ctypes.c_void_p()
+        names = (ctypes.c_char_p * len(headers))(*(name.encode() for name in headers))
+        texts = (ctypes.c_char_p * len(headers))(*(text.encode() for text in headers.values()))
+        self._check(
+            library.nvrtcCreateProgram(
+                ctypes.byref(program), source.encode(), b"kernels.cu", len(headers), texts, names
+            )
+        )
+        try:
+            given = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
+            if library.nvrtcCompileProgram(program, len(options), given) != 0:
+                log = self._bytes(program, "ProgramLog").rstrip(b"\0").decode(errors="replace")
+                raise DoesNotCompile(first_error_first(log))
+            virtual = any("=compute_" in option for option in options)
+            return self._bytes(program, "PTX" if virtual else "CUBIN")
+        finally:
+            library.nvrtcDestroyProgram(ctypes.byref(program))
+
+    def _bytes(self, program: ctypes.c_void_p, what: str) -> bytes:
+        size = ctypes.c_size_t()
+        self._check(getattr(self._library, f"nvrtcGet{what}Size")(program, ctypes.byref(size)))
+        buffer = ctypes.create_string_buffer(max(1, size.value))
+        self._check(getattr(self._library, f"nvrtcGet{what}")(program, buffer))
+        return buffer.raw[: size.value]
+
+    def _check(self, code: int) -> None:
+        if code != 0:
+            raise DoesNotCompile(f"NVRTC: {self._library.nvrtcGetErrorString(code).decode(errors='replace')}")
+
+
+def first_error_first(log: str) -> str:
+    """A compiler's log with its first error in front: the line that a reader of one line must see."""
+    lines = [line for line in log.splitlines() if line.strip()]
+    first = next(
+        (line.strip() for line in lines if "error" in line), lines[0] if lines else "no reason given"
+    )
+    return "\n".join([first, *lines])
+
+
+@lru_cache(maxsize=1)
+def load_compiler() -> Compiler:
+    """NVRTC as torch brings it or as it is installed. Raises Unavailable where there is none."""
+    for place in library_names():
+        try:
+            return Compiler(place)
+        except Unavailable:
+            continue
+    raise Unavailable("NVRTC, which compiles CUDA kernels, is not here (no libnvrtc.so)", FIX)
+
+
+def library_names() -> list[str]:
+    """Where to look: by name first, which finds what torch has loaded; of several the one of torch's own CUDA."""
+    found = [f"libnvrtc.so.{major}" for major in MAJORS]
+    for folder in sys.path:
+        found += sorted(map(str, Path(folder or ".").glob("nvidia/*/lib/libnvrtc.so.*")), reverse=True)
+    found += sorted(map(str, Path("/usr/local").glob("cuda*/lib64/libnvrtc.so.*")), reverse=True)
+    found = [name for name in found if "builtins" not in name and ".alt." not in name]
+    own = str(getattr(getattr(sys.modules.get("torch"), "version", None), "cuda", None) or "").partition(".")[
+        0
+    ]
+    return sorted(
+        found, key=lambda name: not (own and name.endswith(f".so.{own}"))
+    )  # stable: the rest as it was

@@ -1,0 +1,304 @@
+"""The operations: layer norm, GELU, Swish, mean squared error, cross entropy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil, log, sqrt
+
+from profkit.core.types import GridPoint
+from profkit.kernels.operations.operation import Draw, Operation, Tensor
+
+# ruff: noqa: D102 (the base class documents the methods)
+
+
+EPS = 1e-5
+# Every so many rows one whose variance is about EPS: in the others nobody sees which EPS it is, and where it is added.
+QUIET, EVERY = 2.0**-8, 8
+LOUDEST = 32.0
+
+
+class LayerNorm(Operation):
+    """FLOPs per element forward: sum, difference, square, sum, times 1/sigma, times w, plus b: 7; per row 4.
+
+    Backward: n = (x - mean) / sigma 2, dw 2, db 1, g * w 1, the sums of it and of it times n 3, dx 4: 13; per row 2.
+    The formulas: Ba, Kiros and Hinton, "Layer Normalization", 2016, and its derivative.
+    """
+
+    name = "LayerNorm"
+    gradients = 3
+    chunked = (True, False, False)
+
+    def inputs(self, point: GridPoint, draw: Draw) -> tuple[Tensor, ...]:
+        x = draw(point.batch, point.sequence, point.dimension, mean=0.5)
+        x[:, 1::EVERY] *= QUIET
+        return x, draw(point.dimension, scale=0.1, mean=1.0), draw(point.dimension, scale=0.1)
+
+    def apply(self, *inputs: Tensor) -> Tensor:
+        from torch.nn.functional import layer_norm
+
+        x, w, b = inputs
+        return layer_norm(x, (x.shape[-1],), w, b, EPS)
+
+    def above(self, point: GridPoint, draw: Draw, inputs: tuple[Tensor, ...]) -> Tensor:
+        """The first and last row weigh more: sums over thousands of rows would not show that one was left out."""
+        del inputs
+        found = draw(point.batch, point.sequence, point.dimension)
+        loud = min(max(1.0, sqrt(point.batch * point.sequence) / 4), LOUDEST)
+        for end in (found[0, 0], found[-1, -1]):
+            end *= loud
+        return found
+
+    def size(self, place: int, wanted: Tensor, inputs: Sequence[Tensor], above: Tensor | None) -> Tensor:
+        # x - mean cancels: the error of n = (x - mean) / sigma is one of (|x| + mean |x|) / sigma.
+        if place > 0:  # a sum over rows of either sign, as large as it may come out
+            return wanted.abs() + wanted.square().mean().sqrt()
+        x, w, b = inputs
+        mean = x.mean(-1, keepdim=True)
+        scale = (x.var(-1, correction=0, keepdim=True) + EPS).rsqrt()
+        wide = (x.abs() + x.abs().mean(-1, keepdim=True)) * scale
+        if above is None:
+            return wide * w.abs() + b.abs()
+        n, g = ((x - mean) * scale).abs(), (above * w).abs()
+        means = g.mean(-1, keepdim=True), (g * n).mean(-1, keepdim=True), (g * wide).mean(-1, keepdim=True)
+        return scale * (g + means[0] + (n + wide) * means[1] + n * means[2])
+
+    def kept(self, point: GridPoint) -> int:
+        # torch keeps mean and 1 / sigma for the backward call: on the CPU in the dtype, on a GPU in float32
+        return 1 if point.direction == "backward" else 0
+
+    def flops(self, point: GridPoint) -> float:
+        rows = point.batch * point.sequence
+        element, row = (7, 4) if point.direction == "forward" else (13, 2)
+        return float(element * rows * point.dimension + row * rows)
+
+    def elements(self, point: GridPoint) -> tuple[int, int]:
+        rows = point.batch * point.sequence
+        if point.direction == "forward":
+            return 2 * rows * point.dimension + 2 * point.dimension, 0
+        return (
+            3 * rows * point.dimension + 3 * point.dimension,
+            8 * rows,
+        )  # mean and 1/sigma of each row, float32
+
+    def chain(self, point: GridPoint, place: int) -> int:
+        return 8 + (point.dimension if place == 0 else point.batch * point.sequence)
+
+
+# ruff: noqa: D102 (the base class documents the methods)
+
+
+FAR = 100.0  # where exp(x) overflows, and a formula that is careless gives a NaN
+
+
+class _Elementwise(Operation):
+    gradients = 1
+    chunked = (True,)
+
+    def inputs(self, point: GridPoint, draw: Draw) -> tuple[Tensor, ...]:
+        x = draw(point.batch, point.sequence, point.dimension)
+        flat = x.view(-1)
+        flat[flat.numel() // 2] = -FAR
+        flat[0] = flat[-1] = FAR
+        return (x,)
+
+    def elements(self, point: GridPoint) -> tuple[int, int]:
+        count = point.batch * point.sequence * point.dimension
+        return (2 if point.direction == "forward" else 3) * count, 0
+
+    def chain(self, point: GridPoint, place: int) -> int:
+        del point, place
+        return 8
+
+
+class Gelu(_Elementwise):
+    """x times the normal distribution's function of x, with erf: no approximation by tanh.
+
+    FLOPs: x / sqrt(2), erf, + 1, * x, / 2 forward: 5. Backward dy * (P + x * p): 4 for P, 4 for p (x^2, / 2, exp,
+    / sqrt(2 pi)), and 3. The formula: Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016. How a kernel computes
+    P is its own affair.
+    """
+
+    name = "GELU"
+
+    def apply(self, *inputs: Tensor) -> Tensor:
+        from torch.nn.functional import gelu
+
+        return gelu(inputs[0])
+
+    def size(self, place: int, wanted: Tensor, inputs: Sequence[Tensor], above: Tensor | None) -> Tensor:
+        # 1 + erf cancels where x is negative: what erf is off by near -1, times x / 2, is all the error there is.
+        # Backward the derivative is a sum of P and x * p, neither above 1.
+        del place, wanted
+        return inputs[0].abs() if above is None else above.abs()
+
+    def flops(self, point: GridPoint) -> float:
+        return float(
+            (5 if point.direction == "forward" else 11) * point.batch * point.sequence * point.dimension
+        )
+
+
+class Swish(_Elementwise):
+    """x * sigmoid(x). FLOPs: negate, exp, + 1, division, product: 5.
+
+    Backward dy * s * (1 + x * (1 - s)): s 4, and 5: 9.
+    """
+
+    name = "Swish"
+
+    def apply(self, *inputs: Tensor) -> Tensor:
+        from torch.nn.functional import silu
+
+        return silu(inputs[0])
+
+    def size(self, place: int, wanted: Tensor, inputs: Sequence[Tensor], above: Tensor | None) -> Tensor:
+        # What is rounded of x before exp is an error of exp as large as x times it.
+        del place
+        x = inputs[0]
+        steep = 1 + x.abs()
+        if above is None:
+            return wanted.abs() * steep
+        sigma = x.sigmoid()
+        return above.abs() * sigma * (1 + x.abs() * (1 - sigma)) * steep
+
+    def flops(self, point: GridPoint) -> float:
+        return float(
+            (5 if point.direction == "forward" else 9) * point.batch * point.sequence * point.dimension
+        )
+
+
+# ruff: noqa: D102 (the base class documents the methods)
+
+
+# One number has to show what was done with millions. So the first and the last of them (of cross entropy: rows) make a
+# sixteenth of the sum each: what a kernel leaves out is at the ends. And target and labels go with x, so that those of
+# a neighbour make another sum. float16 holds 2^15, also when x is made four times as large, and torch rounds squares to
+# it, so that several numbers at each end make the sixteenth.
+ENDS = 1 / 16
+LARGEST, HALF_LOGIT, HALF_SQUARE = 2.0**14, 2.0**13, 2.0**10
+APART = 1.0  # deviation of x - target
+LIKELIER = 2.0  # the logit of a label than that of others
+
+
+def _sum(count: int) -> int:
+    """Roundings one after the other in a sum: of its blocks, and of the numbers of a block.
+
+    One accumulator for all of them would be 2 sqrt(count) times as long, and past 2^24 numbers it stands still.
+    """
+    return ceil(2 * sqrt(count))
+
+
+class _Loss(Operation):
+    """One number, the mean over all of the batch."""
+
+    gradients = 1
+    chunked = (True, True)
+    scalar = True
+
+    def above(self, point: GridPoint, draw: Draw, inputs: tuple[Tensor, ...]) -> Tensor:
+        """As loss scaling does, so that gradients are no subnormals in half precision."""
+        del draw
+        return inputs[0].new_full((), min(2.0**15, float(point.batch * point.sequence * point.dimension)))
+
+
+class Mse(_Loss):
+    """mean((x - target)^2); x alone has a gradient.
+
+    FLOPs: difference, square, sum: 3; backward difference, product: 2.
+    """
+
+    name = "MSE"
+
+    def inputs(self, point: GridPoint, draw: Draw) -> tuple[Tensor, ...]:
+        shape = (point.batch, point.sequence, point.dimension)
+        x, target = draw(*shape), draw(*shape, scale=APART)
+        target += x
+        flat = x.view(-1)
+        square = ENDS * flat.numel() * APART**2
+        count = ceil(square / (HALF_SQUARE if point.dtype == "float16" else LARGEST**2))
+        flat[:count] = flat[-count:] = sqrt(square / count)
+        return x, target
+
+    def apply(self, *inputs: Tensor) -> Tensor:
+        from torch.nn.functional import mse_loss
+
+        return mse_loss(*inputs)
+
+    def flops(self, point: GridPoint) -> float:
+        return float(
+            (3 if point.direction == "forward" else 2) * point.batch * point.sequence * point.dimension
+        )
+
+    def elements(self, point: GridPoint) -> tuple[int, int]:
+        count = point.batch * point.sequence * point.dimension
+        return (2 * count + 1, 0) if point.direction == "forward" else (3 * count + 1, 0)
+
+    def chain(self, point: GridPoint, place: int) -> int:
+        del place
+        backward = point.direction == "backward"
+        return 4 if backward else _sum(point.batch * point.sequence * point.dimension)
+
+    def size(self, place: int, wanted: Tensor, inputs: Sequence[Tensor], above: Tensor | None) -> Tensor:
+        del place, inputs
+        return wanted.abs() if above is None else wanted.abs() + wanted.square().mean().sqrt()
+
+    def kept(self, point: GridPoint) -> int:
+        # torch rounds 2 / N to the dtype, and the product with it, before it multiplies with what comes from above
+        return 2 if point.direction == "backward" else 0
+
+
+class CrossEntropy(_Loss):
+    """mean over rows of log(sum(exp(x))) - x[target]: the dimension is the number of classes.
+
+    FLOPs per element: largest, difference, exp, sum: 4; backward a division and a product more: 6. What a row has once
+    (logarithm, target) is left out: at 8 classes it would be 5 %.
+    """
+
+    name = "CrossEntropy"
+
+    def inputs(self, point: GridPoint, draw: Draw) -> tuple[Tensor, ...]:
+        x = draw(point.batch, point.sequence, point.dimension)
+        labels = draw.labels(point.batch * point.sequence, point.dimension)
+        rows, spread = x.view(-1, point.dimension), log(point.dimension)
+        rows.scatter_add_(1, labels.unsqueeze(1), rows.new_full((1, 1), LIKELIER).expand(rows.shape[0], 1))
+        weight = ENDS * rows.shape[0] * (1 + spread)
+        for end in (0, -1):
+            rows[:, end] += (
+                spread  # a third of the probability: else it would not show that a class was left out
+            )
+            rows[end, labels[end]] = -min(weight, HALF_LOGIT if point.dtype == "float16" else weight)
+        return x, labels.view(point.batch, point.sequence)
+
+    def apply(self, *inputs: Tensor) -> Tensor:
+        from torch.nn.functional import cross_entropy
+
+        x, labels = inputs
+        return cross_entropy(x.reshape(-1, x.shape[-1]), labels.reshape(-1))
+
+    def flops(self, point: GridPoint) -> float:
+        return float(
+            (4 if point.direction == "forward" else 6) * point.batch * point.sequence * point.dimension
+        )
+
+    def elements(self, point: GridPoint) -> tuple[int, int]:
+        rows = point.batch * point.sequence
+        return (
+            rows * point.dimension + 1 if point.direction == "forward" else 2 * rows * point.dimension + 1
+        ), 8 * rows
+
+    def chain(self, point: GridPoint, place: int) -> int:
+        del place
+        backward = point.direction == "backward"
+        return 8 + point.dimension + (0 if backward else _sum(point.batch * point.sequence))
+
+    def size(self, place: int, wanted: Tensor, inputs: Sequence[Tensor], above: Tensor | None) -> Tensor:
+        # Backward a probability less 1 where the label is. It is exp of a logarithm, whose error is as large as that.
+        if above is None:
+            return wanted.abs()
+        del place
+        logs = inputs[0].log_softmax(-1)
+        found = wanted.abs()
+        each = above.abs() * (wanted.shape[-1] / wanted.numel())
+        return found + logs.exp() * (1 - logs) * each
+
+    def kept(self, point: GridPoint) -> int:
+        return 1 if point.direction == "backward" else 0  # torch keeps the logarithms, in the dtype

@@ -1,0 +1,109 @@
+"""Which commit a workload is of, as git tells it: no remote, no author, no path."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+from profkit.core.types import Revision, Workload
+
+SECONDS = (
+    3.0  # for all questions together: a repository of a million files on a network disk is not waited for
+)
+_COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+# Of whoever calls profkit, a hook of git for one: they would name another repository than that of the folder.
+_STRAY = (
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_COMMON_DIR",
+    "GIT_PREFIX",
+    "GIT_OBJECT_DIRECTORY",
+)
+
+
+def read_revision(workload: Workload, seconds: float = SECONDS) -> Revision:
+    """The commit, branch and state of the repository that the workload's script lies in, else its working folder.
+
+    `reason` says why there is none. Takes `seconds` at most; what is not known by then is None. Never raises.
+    """
+    git = shutil.which("git")
+    if git is None:
+        return Revision(reason="git is not here")
+    asked = _Git(git, time.monotonic() + seconds)
+    reason = "no folder"
+    for folder in _script_folders(workload):
+        code, said = asked(folder, "rev-parse", "--is-inside-work-tree")
+        if code == 0 and said == "true":
+            return _revision_in(asked, folder)
+        reason = _refusal_reason(code, said)
+    return Revision(reason=reason)
+
+
+def _script_folders(workload: Workload) -> list[Path]:
+    """Where the script lies, where the command names one that is there; then where it runs."""
+    working = Path(workload.folder)
+    found = []
+    for word in workload.command[:8]:  # the interpreter, its options, the script
+        try:
+            path = (working / word).resolve()
+            if path.suffix in (".py", ".sh") and path.is_file():
+                found.append(path.parent)
+        except (OSError, ValueError, RuntimeError):
+            continue
+    return list(dict.fromkeys([*found[:1], working]))
+
+
+def _revision_in(asked: _Git, folder: Path) -> Revision:
+    code, commit = asked(folder, "rev-parse", "--verify", "--quiet", "HEAD")
+    known = code == 0 and _COMMIT.fullmatch(commit) is not None
+    code, branch = asked(folder, "symbolic-ref", "--quiet", "--short", "HEAD")
+    name = branch if code == 0 and branch else None
+    if not known:
+        return Revision(None, name, None, "the repository has no commit yet")
+    code, changed = asked(folder, "status", "--porcelain", "--untracked-files=no")
+    late = "its state took too long to tell" if code is None else None
+    return Revision(commit, name, bool(changed) if code == 0 else None, late)
+
+
+def _refusal_reason(code: int | None, said: str) -> str:
+    if code is None:
+        return "git did not answer in time"
+    if "dubious ownership" in said:
+        return "the repository belongs to somebody else: git asks for its safe.directory"
+    if code == 0 or "not a git repository" in said:
+        return "the folder is in no git repository"
+    return "git cannot read the repository"
+
+
+class _Git:
+    """Asks git with what time is left. Nothing that the repository configures is started, and nothing is written."""
+
+    def __init__(self, program: str, until: float) -> None:
+        self._program, self._until = program, until
+        self._environ = {name: value for name, value in os.environ.items() if name not in _STRAY}
+        self._environ |= {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
+
+    def __call__(self, folder: Path, *words: str) -> tuple[int | None, str]:
+        """Exit code and what it said; None where it was not done in time or could not be started."""
+        left = self._until - time.monotonic()
+        if left <= 0:
+            return None, ""
+        argv = [self._program, "-C", str(folder), "-c", "core.fsmonitor=false", *words]
+        try:
+            done = subprocess.run(
+                argv,
+                capture_output=True,
+                timeout=left,
+                env=self._environ,
+                stdin=subprocess.DEVNULL,
+                check=False,
+            )
+        except (OSError, ValueError, subprocess.SubprocessError):
+            return None, ""
+        said = done.stdout if done.returncode == 0 else done.stderr
+        return done.returncode, said.decode("utf-8", "replace").strip()

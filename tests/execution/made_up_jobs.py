@@ -1,0 +1,112 @@
+"""Jobs that know nothing of sweeps: what a worker process runs in these tests, and the pool that runs it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from profkit.core.types import Json
+from profkit.execution.client import WorkerClient, WorkerCommand
+from profkit.execution.job import Batch, Fifo, Job, JobOutcome
+from profkit.execution.limits import limit_memory
+from profkit.execution.pool import StandbyWorker, WorkerPool
+from profkit.execution.worker import Began, DeviceError, Finished, JobStep, OneByOne
+
+HERE = {"PYTHONPATH": str(Path(__file__).parent)}
+PLAIN = WorkerCommand("made_up_jobs:plain", env=HERE)
+SLOW = WorkerCommand("made_up_jobs:Slow", ("first",), env=HERE)
+
+
+def plain() -> OneByOne:
+    """The handler of a plain function."""
+    return OneByOne(work)
+
+
+def work(data: dict[str, Any]) -> Json:
+    """Does what its data says."""
+    match data["do"]:
+        case "sleep":
+            time.sleep(data["seconds"])
+        case "crash":
+            os.kill(os.getpid(), signal.SIGSEGV)
+        case "leave":
+            print("what it printed last", file=sys.stderr, flush=True)
+            os._exit(3)
+        case "exceed memory":
+            limit_memory(1 << 26)
+            bytearray(1 << 30)
+        case "be killed":
+            os.kill(os.getpid(), signal.SIGKILL)
+        case "raise":
+            raise ValueError("not this one")
+        case "break the device":
+            raise DeviceError("it fell off the bus")
+        case "print":
+            for _ in range(100):
+                print('{"event": "done"}' * 1000, flush=True)
+        case "start a grandchild":
+            child = subprocess.Popen(["sleep", "1000"], start_new_session=True)
+            Path(data["file"]).write_text(str(child.pid))
+            time.sleep(1000)
+    return {"did": data["do"], "pid": os.getpid()}
+
+
+class Slow:
+    """A handler with something to load, and a preparation that a batch shares."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.loaded = name, False
+
+    def load(self) -> None:
+        self.loaded = True
+
+    def open(self, settings: dict[str, Any]) -> Json:
+        return {"name": self.name, "pid": os.getpid(), **settings}
+
+    def run(self, shared: Json, jobs: Sequence[Job]) -> Iterator[JobStep]:
+        if shared == "no preparation":
+            raise RuntimeError("it cannot be prepared")
+        if shared == "deadly preparation":
+            os._exit(9)
+        for job in jobs:
+            yield Began(job.key)
+            if job.data == "raise":
+                raise ValueError("not this one")
+            if job.data == "crash":
+                os._exit(7)
+            yield Finished(job.key, {"loaded": self.loaded, "pid": os.getpid(), "shared": shared})
+            if job.data == "crash between jobs":
+                os._exit(8)
+
+
+def singles(jobs: Mapping[str, Any]) -> list[Batch]:
+    """A batch for each job."""
+    return [Batch((Job(key, data),)) for key, data in jobs.items()]
+
+
+def outcomes(
+    batches: Iterable[Batch],
+    *commands: WorkerCommand,
+    timeout: float = 60.0,
+    standby: Sequence[StandbyWorker] = (),
+) -> tuple[dict[str, JobOutcome], WorkerPool]:
+    """The outcome of each job, which it gets once, and the pool."""
+    settled: dict[str, JobOutcome] = {}
+
+    def settle(outcome: JobOutcome) -> None:
+        assert outcome.job.key not in settled
+        settled[outcome.job.key] = outcome
+
+    pool = WorkerPool(
+        [WorkerClient(command) for command in commands or (PLAIN,)], settle, timeout=timeout, standby=standby
+    )
+    pool.begin()
+    pool.open()
+    pool.run(Fifo(batches))
+    return settled, pool

@@ -1,0 +1,185 @@
+"""Every job gets exactly one outcome, whatever it does to its worker, and costs no other job."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+
+import psutil
+import pytest
+from made_up_jobs import PLAIN, SLOW, outcomes, singles
+
+from profkit.core.errors import MachineError
+from profkit.execution import client, limits
+from profkit.execution.client import WorkerClient, WorkerCommand
+from profkit.execution.job import Batch, Fifo, Job, JobOutcome, JobStatus
+from profkit.execution.pool import StandbyWorker, WorkerPool
+
+
+def batch(*jobs: str, shared: str = "", **data: str) -> Batch:
+    return Batch(tuple(Job(key, data.get(key)) for key in jobs), shared)
+
+
+def test_a_job_that_misbehaves_has_its_own_outcome_and_costs_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two slots share the jobs; a plain function is enough for a worker."""
+    kills = count()
+    monkeypatch.setattr(client, "kills_for_memory", lambda: next(kills))
+    pid = tmp_path / "pid"
+    actions = ("crash", "leave", "be killed", "raise", "break the device", "print", "exceed memory")
+    jobs: dict[str, dict[str, object]] = {action: {"do": action} for action in actions}
+    jobs["hang"] = {"do": "sleep", "seconds": 1000.0}
+    jobs["start a grandchild"] = {"do": "start a grandchild", "file": str(pid)}
+    jobs["after all of them"] = {"do": "sleep", "seconds": 0.0}
+    commands = [replace(PLAIN, log=tmp_path / f"log {slot}") for slot in range(2)]
+    found, pool = outcomes(singles(jobs), *commands, timeout=1.0)
+    assert {key: outcome.status.value for key, outcome in found.items()} == {
+        "crash": "crash",
+        "leave": "crash",
+        "be killed": "out_of_memory",
+        "raise": "error",
+        "break the device": "device_error",
+        "print": "ok",
+        "exceed memory": "out_of_memory" if limits.data_bytes() is not None else "ok",
+        "hang": "timeout",
+        "start a grandchild": "timeout",
+        "after all of them": "ok",
+    }
+    assert found["crash"].reason == "its process died by SIGSEGV"
+    assert found["leave"].reason == "its process exited with 3: what it printed last"
+    assert found["be killed"].reason == "the kernel ended its process where memory ran out"
+    assert found["raise"].reason == "ValueError: not this one"
+    assert found["break the device"].reason == "it fell off the bus"
+    assert found["hang"].reason == "it took longer than 1 s, and was ended"
+    assert all(outcome.reason or outcome.status is JobStatus.ok for outcome in found.values())
+    assert {outcome.slot for outcome in found.values()} == {0, 1}
+    with contextlib.suppress(psutil.NoSuchProcess):
+        assert psutil.Process(int(pid.read_text())).status() == psutil.STATUS_ZOMBIE
+    assert pool.fault is None
+
+
+def test_who_ends_a_worker_is_responsible_and_the_rest_of_its_batch_goes_on() -> None:
+    batches = [
+        batch("a", "b", "c", b="crash"),
+        batch("d", "e", d="crash between jobs"),
+        batch("f", "g", f="raise"),
+        batch("h", "i", shared="no preparation"),
+        batch("j", "k", shared="deadly preparation"),
+        batch("l", shared="shared"),
+    ]
+    found, _ = outcomes(batches, SLOW)
+    by_status = {key: outcome.status.value for key, outcome in found.items()}
+    assert by_status == {
+        **dict.fromkeys("acdegl", "ok"),
+        **dict.fromkeys("fhi", "error"),
+        **dict.fromkeys("bjk", "crash"),
+    }
+    assert found["l"].value == {"loaded": False, "pid": found["l"].value["pid"], "shared": "shared"}  # type: ignore[index, call-overload]
+    assert found["h"].reason == "RuntimeError: it cannot be prepared"
+
+
+@pytest.mark.parametrize("comes", [True, False])
+def test_a_standby_worker_takes_over_when_it_has_loaded(comes: bool) -> None:
+    command = SLOW if comes else replace(SLOW, python="/bin/false")
+    standby = StandbyWorker(WorkerClient(command))
+
+    class Patient(Fifo):
+        """Everything needs what the standby worker loads."""
+
+        def take(self, *, loaded: bool) -> Batch | None:
+            return super().take(loaded=loaded) if loaded else None
+
+    settled: list[JobOutcome] = []
+    pool = WorkerPool([WorkerClient(SLOW)], settled.append, timeout=60.0, standby=[standby])
+    pool.begin()
+    assert pool.open()["first"] is True
+    pool.run(Patient([batch("a"), batch("b")]))
+    assert [outcome.value["loaded"] for outcome in settled] == [comes] * 2  # type: ignore[index, call-overload]
+
+
+def test_a_slot_that_cannot_start_costs_only_itself_and_without_any_the_jobs_are_lost() -> None:
+    notes: list[str] = []
+    settled: list[JobOutcome] = []
+    dead = replace(SLOW, python="/bin/false")
+    pool = WorkerPool([WorkerClient(c) for c in (SLOW, dead)], settled.append, timeout=9, note=notes.append)
+    pool.begin()
+    pool.open()
+    pool.run(Fifo([batch("a"), batch("b")]))
+    assert [outcome.status for outcome in settled] == [JobStatus.ok] * 2
+    assert notes[0].startswith("worker 1 is gone, the others go on: the worker process cannot be started: ")
+
+    settled.clear()
+    worker = WorkerClient(SLOW)
+    pool = WorkerPool([worker], settled.append, timeout=9)
+    pool.begin()
+    pool.open()
+    worker.kill()
+    worker._argv[0] = "/bin/false"
+    pool.run(Fifo([batch("a"), batch("b", "c")]))
+    assert [outcome.status for outcome in settled] == [JobStatus.lost] * 3
+    assert isinstance(pool.fault, MachineError)
+    with pytest.raises(MachineError, match="cannot be started: its process exited with 1"):
+        outcomes([], dead)
+
+
+def test_jobs_of_a_pool_that_is_closed_are_cancelled_at_once() -> None:
+    settled: list[JobOutcome] = []
+    pool = WorkerPool([WorkerClient(PLAIN)], settled.append, timeout=60.0)
+    pool.begin()
+    pool.open()
+    threading.Timer(0.3, pool.close).start()
+    begin = time.monotonic()
+    pool.run(Fifo(singles({"a": {"do": "sleep", "seconds": 1000.0}, "b": {"do": "sleep", "seconds": 0.0}})))
+    assert [(outcome.job.key, outcome.status) for outcome in settled] == [
+        ("a", JobStatus.cancelled),
+        ("b", JobStatus.cancelled),
+    ]
+    assert time.monotonic() - begin < 10
+
+
+def test_what_settle_and_tick_raise_ends_the_run() -> None:
+    def refuse(outcome: JobOutcome) -> None:
+        raise MachineError("the disk is full")
+
+    pool = WorkerPool([WorkerClient(SLOW)], refuse, timeout=60.0)
+    pool.begin()
+    pool.open()
+    with pytest.raises(MachineError, match="the disk is full"):
+        pool.run(Fifo([batch("a"), batch("b")]))
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    settled: list[JobOutcome] = []
+    pool = WorkerPool([WorkerClient(PLAIN)], settled.append, timeout=60.0)
+    pool.begin()
+    pool.open()
+    with pytest.raises(KeyboardInterrupt):
+        pool.run(Fifo(singles({"a": {"do": "sleep", "seconds": 1000.0}})), interrupt)
+    assert [outcome.status for outcome in settled] == [JobStatus.cancelled]
+
+
+def test_slots_on_different_devices_do_not_share_a_run() -> None:
+    def check(slot: int, about: dict[str, object], first: dict[str, object]) -> None:
+        if about["name"] != first["name"]:
+            raise MachineError(f"slot {slot} is {about['name']}")
+
+    notes: list[str] = []
+    clients = [WorkerClient(SLOW), WorkerClient(replace(SLOW, arguments=("second",)))]
+    pool = WorkerPool(clients, lambda _: None, timeout=60.0, check=check, note=notes.append)
+    pool.begin()
+    pool.open()
+    pool.run(Fifo([]))
+    assert notes in ([], ["worker 1 is gone, the others go on: slot 1 is second"])
+
+
+def test_a_log_that_would_fill_the_disk_is_cut(tmp_path: Path) -> None:
+    log = tmp_path / "worker.log"
+    log.write_bytes(bytes(client.LOG_LIMIT + 1))
+    WorkerClient(WorkerCommand("", log=log))._cut_log()
+    assert log.stat().st_size == 0

@@ -1,0 +1,135 @@
+"""A step whose tool has somebody else start the workload, has a time limit of its own, and ends the workload itself."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from profkit.core import process
+from profkit.core.types import Directive, PassPlan, Step
+from profkit.profiling.run_passes import RunSettings, run_pass
+from profkit.profiling.run_steps import argv_with_environment, run_step
+
+TOOL = """
+import os, signal, sys, time
+asked = []
+signal.signal(signal.SIGINT, lambda *_: asked.append(time.time()))
+open("began", "w").write(str(os.getpid()))
+child = os.fork()
+if child == 0:
+    signal.signal(signal.SIGINT, lambda *_: open("child-asked", "w").write("x"))
+    while True: time.sleep(0.05)
+while not asked: time.sleep(0.01)
+os.kill(child, signal.SIGKILL); os.waitpid(child, 0)
+time.sleep({saving}); open("report", "w").write("whole")
+"""
+
+
+def step(tmp_path: Path, code: str, **told: object) -> Step:
+    file = tmp_path / "tool.py"
+    file.write_text(code)
+    return Step("trace", (sys.executable, str(file)), **told)  # type: ignore[arg-type]
+
+
+def test_the_tool_alone_is_asked_to_end_and_has_time_to_finish(tmp_path: Path) -> None:
+    tool = step(tmp_path, TOOL.format(saving=0.3), finish=20.0, tool="xctrace")
+    begin = time.monotonic()
+    told: list[str] = []
+    with pytest.raises(KeyboardInterrupt):
+        _interrupted(tool, tmp_path, told=told)
+    assert (tmp_path / "report").read_text() == "whole"
+    assert not (tmp_path / "child-asked").exists()
+    assert time.monotonic() - begin < 15
+    assert told == ["xctrace saves what it recorded; a second Ctrl-C ends the wait and loses it"]
+
+
+def test_a_tool_that_saves_nothing_is_not_waited_for_and_nothing_is_said(tmp_path: Path) -> None:
+    told: list[str] = []
+    code = "import time; open('began', 'w').write('x'); time.sleep(60)"
+    with pytest.raises(KeyboardInterrupt):
+        _interrupted(step(tmp_path, code), tmp_path, told=told)
+    assert told == []
+
+
+def test_a_second_ctrl_c_ends_the_patience(tmp_path: Path) -> None:
+    tool = step(tmp_path, TOOL.format(saving=600), finish=600.0)
+    begin = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        _interrupted(tool, tmp_path, again=0.5)
+    assert not (tmp_path / "report").exists()
+    assert time.monotonic() - begin < 20
+
+
+def _interrupted(tool: Step, folder: Path, again: float | None = None, told: list[str] | None = None) -> None:
+    """Run `tool`, with a Ctrl-C as soon as it began."""
+
+    def press() -> None:
+        while not (folder / "began").exists():
+            time.sleep(0.01)
+        time.sleep(0.1)
+        os.kill(os.getpid(), signal.SIGINT)
+        if again is not None:
+            time.sleep(again)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=press)
+    thread.start()
+    try:
+        run_step(tool, folder, cwd=str(folder), note=told.append if told is not None else None)
+    finally:
+        thread.join()
+
+
+def test_a_deadline_lets_the_tool_finish_by_its_own_time_limit_first(tmp_path: Path) -> None:
+    """The tool knows the limit; only what goes beyond the time for its report is profkit's to end."""
+    done = run_step(step(tmp_path, "import time; time.sleep(0.6)", finish=10.0), tmp_path, timeout=0.2)
+    assert done.workload_ok
+    late = run_step(step(tmp_path, "import time; time.sleep(60)", finish=0.2), tmp_path, timeout=0.2)
+    assert late.outcome.timed_out
+
+
+@pytest.mark.parametrize(("fine", "state"), [((54,), "finished"), ((), "failed")])
+def test_an_exit_code_may_say_that_all_is_there(tmp_path: Path, fine: tuple[int, ...], state: str) -> None:
+    plan = PassPlan("trace", "xctrace", (step(tmp_path, "raise SystemExit(54)", fine=fine),))
+    assert run_pass(plan, RunSettings(tmp_path, str(tmp_path))).state == state
+
+
+def test_the_workloads_status_may_be_brought_by_a_conversion(tmp_path: Path) -> None:
+    status = tmp_path / "status"
+    bring = (sys.executable, "-c", f"open({str(status)!r}, 'w').write('7')")
+    tool = step(tmp_path, "pass", workload_status=str(status), after=(bring,))
+    assert run_step(tool, tmp_path).status == 7
+
+
+def test_the_tool_is_told_what_the_workload_would_inherit_and_no_secret(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", "/a b/c")
+    monkeypatch.setenv("MINE", "x=\n'y\"")
+    monkeypatch.setenv("HF_TOKEN", "hf_secret")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "s")
+    monkeypatch.setenv("SHLVL", "3")
+    monkeypatch.setenv("HUGE", "x" * 100_000)
+    tool = Step("trace", ("xctrace", "record", "--launch", "--", "a"), tells="--env", env={"SET": "1"})
+    argv = argv_with_environment(tool, {"SET": "1", "PROFKIT_DIRECTIVE": "{}"})
+    pairs = [argv[i + 1] for i, word in enumerate(argv) if word == "--env"]
+    assert {"PYTHONPATH=/a b/c", "MINE=x=\n'y\"", "SET=1", "PROFKIT_DIRECTIVE={}"} <= set(pairs)
+    names = {pair.partition("=")[0] for pair in pairs}
+    assert not names & {"HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "SHLVL", "HUGE"}
+    assert argv[:2] == ("xctrace", "record")
+    assert argv[-3:] == ("--launch", "--", "a")
+
+
+def test_a_tool_whose_workload_inherits_is_told_nothing() -> None:
+    tool = Step("trace", ("nsys", "profile", "a"), directive=Directive("trace", "r"))
+    assert argv_with_environment(tool, {"A": "b"}) == tool.argv
+
+
+def test_a_child_that_has_ended_is_not_asked(tmp_path: Path) -> None:
+    assert process.run([sys.executable, "-c", "pass"], finish=30.0).ok
