@@ -13,6 +13,7 @@ import pytest
 
 pytest.importorskip("torch")
 
+from small_sweep import in_process as in_process
 from small_sweep import request_for, settled
 
 from profkit.core.errors import Interrupted, ProfkitError, UsageError, WorkloadError
@@ -56,6 +57,7 @@ def _no_memory_of_other_tests(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "_registered", {})
 
 
+@pytest.mark.usefixtures("in_process")
 def test_the_benchmark_as_one_call_goes_on_where_it_was_and_begins_anew_when_it_was_whole(
     tmp_path: Path,
 ) -> None:
@@ -126,20 +128,23 @@ def test_an_estimate_follows_what_cases_took_and_not_the_first_one() -> None:
     assert 115 < planned_seconds(grid, "cuda", TimingOptions()) < 456  # an H200 took 228 s
 
 
+@pytest.mark.usefixtures("in_process")
 def test_what_has_no_time_is_tried_again_where_that_is_asked_for(tmp_path: Path) -> None:
-    file = tmp_path / "mine.py"
-    head = "from profkit.sweep import implementation\n@implementation('GELU', 'mine')\ndef build(problem):\n"
-    file.write_text(head + "    raise ValueError('not yet')\n")
-    register([file])
-    request = request_for(tmp_path / "out", "PyTorch", "mine", files=(file,))
-    request = replace(request, grid=replace(request.grid, dimensions=(8,)))
-    before = run_sweep(request, Silent())
-    assert [result.state for result in before.results] == ["measured", "failed"]
-    file.write_text(head + "    import torch\n    return lambda: torch.nn.functional.gelu(*problem.inputs)\n")
-    registry._registered.clear()
+    import torch
+
+    from profkit.kernels.sweep.device import describe_device
+
+    request = request_for(tmp_path / "out", "PyTorch")
+    torch.set_num_threads(request.timing.threads)
+    settled(request, about=describe_device(torch.device("cpu")))
+    journal = journals.reopen(request.folder / journals.FILE)
+    before = journal.results
+    journal.add(replace(before[1], state="failed", median=None, reason="not yet"), 1.0)
+    journal.close()
     after = run_sweep(resumed(request.folder, again=True), Silent())
     assert [result.state for result in after.results] == ["measured", "measured"]
-    assert after.results[0] == before.results[0]
+    assert after.results[0] == before[0]
+    assert after.results[1].seconds != before[1].seconds
     assert read_sweep(request.folder).results == after.results
 
 
