@@ -17,7 +17,7 @@ from typing import Any
 
 from profkit.analysis.metrics import formula_table
 from profkit.analysis.metrics.catalogue import load_yaml
-from profkit.profilers.ncu.sets import alternatives, set_names
+from profkit.profilers.ncu.sets import metric_alternatives, set_names
 
 TABLE = Path(__file__).resolve().parent.parent / "profkit" / "profilers" / "ncu" / "chips.yaml"
 # NVIDIA's compute capability of each chip ("CUDA GPUs" on developer.nvidia.com; 11.0 is 10.1 before CUDA 13).
@@ -193,7 +193,7 @@ def capability(chip: str) -> str | None:
 
 def base_names() -> list[str]:
     """The hardware and instruction counters that sets or formulas name, without their suffixes."""
-    wanted = {name for one in set_names() for entry in alternatives(one) for name in entry}
+    wanted = {name for one in set_names() for entry in metric_alternatives(one) for name in entry}
     wanted |= {n for ways in formula_table("ncu").formulas.values() for way in ways for n in way.names}
     bases = {name.partition(".")[0] for name in wanted if "." in name}
     return sorted(
@@ -204,7 +204,7 @@ def base_names() -> list[str]:
 def resolved(chip: Chip, name: str) -> list[str]:
     """The metrics of a set by the names that the chip has."""
     found = []
-    for entry in alternatives(name, chip.name.decode()):
+    for entry in metric_alternatives(name, chip.name.decode()):
         found += [metric for metric in entry if chip.request(metric) is not None][:1]
     return found
 

@@ -12,6 +12,7 @@ import typing
 from pathlib import Path
 from typing import Any
 
+from profkit.backends import backend_names
 from profkit.core import types as model
 from profkit.core.run_folder import SCHEMA
 
@@ -62,7 +63,12 @@ def _object(kind: Any, kinds: dict[str, Any]) -> dict[str, Any]:
     return {
         "description": (kind.__doc__ or "").split("\n\n")[0].replace("\n    ", " "),
         "type": "object",
-        "properties": {field.name: _shape(hints[field.name], kinds) for field in dataclasses.fields(kind)},
+        "properties": {
+            field.name: {"enum": list(backend_names())}
+            if field.name == "backend"
+            else _shape(hints[field.name], kinds)
+            for field in dataclasses.fields(kind)
+        },
         "required": [
             field.name
             for field in dataclasses.fields(kind)

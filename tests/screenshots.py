@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from profkit.kernels.sweep.journal import read_sweep
-from profkit.profiling.summarize import examine
+from profkit.profiling.summarize import summarize_report
 from profkit.reporting import sweep_html
 from profkit.reporting.html.collect import extras_of
 from profkit.reporting.html.run_page import render
@@ -133,7 +133,7 @@ def main() -> None:
             runs, page_of["sweep"] = {}, Path(folder, "sweep.html")
             page_of["sweep"].write_text(sweep_html.render(read_sweep(Path(sys.argv[2]))), encoding="utf-8")
         for kind, run in runs.items():
-            document = examine(run)
+            document = summarize_report(run)
             page_of[kind] = Path(folder, f"{kind}.html")
             page_of[kind].write_text(render(document, extras_of(run, document)), encoding="utf-8")
         if len(sys.argv) == 4:

@@ -1,17 +1,19 @@
-"""One file per backend: which passes, which tools, which counters, in what order, and how what they left is read.
+"""The kinds of hardware that profkit profiles, each one object that is listed here once, in `BACKENDS`.
 
-A run (`live_run.py`) knows only what stands here.
+What differs between them is asked of the object: `backend_named(document.backend)`. No other package compares a
+backend's name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from profkit.core.errors import UsageError
 from profkit.core.types import (
-    Backend,
+    Check,
     Counter,
     Depth,
     Gpu,
@@ -23,15 +25,18 @@ from profkit.core.types import (
     Plan,
     Profile,
     Reading,
+    RunDocument,
     Stacks,
+    Summary,
     Verdict,
     Workload,
 )
+from profkit.profilers.registry import find_profiler
 from profkit.runtime.passes.read_tracemalloc import Allocations
 
 
 @dataclass(frozen=True)
-class Site:
+class RunContext:
     """What a plan is made for: the workload, the machine, the folder of the run, and what may be spent."""
 
     workload: Workload
@@ -42,16 +47,14 @@ class Site:
     precision: float  # half-width of the median's interval as a share
     budget: float  # wall seconds for timing in one process
     cold: bool = False  # timing on a device flushes its L2 before each call
-    timeout: float | None = (
-        None  # wall seconds that one step may take: for a tool with a time limit of its own
-    )
+    timeout: float | None = None  # wall seconds that one step may take: for a tool with a limit of its own
 
 
 @dataclass(frozen=True)
-class Known:
-    """What a plan can build on once something ran: does the workload mark a region, how long is one iteration."""
+class PlanState:
+    """What is known of the workload so far. It grows with each pass; a plan is made from it."""
 
-    marked: bool
+    marked: bool  # the workload marks a region
     iteration_seconds: float | None = None
     benchmark: bool = False  # the region is that of `profkit.benchmark`: the pass says how often it is run
     plain_seconds: float | None = None  # wall time of one process of the workload alone, and
@@ -59,11 +62,11 @@ class Known:
     passes: tuple[PassResult, ...] = ()  # those that were carried out, in order
     trace: GpuTrace | None = None  # what the trace pass saw of the devices
     failed: str | None = None  # how the workload ended where its first run failed and another plan may help
-    verdicts: tuple[Verdict, ...] | None = None  # of the judge, once the counters pass was read; None before
+    verdicts: tuple[Verdict, ...] | None = None  # once the counters pass was read; None before
 
 
 @dataclass(frozen=True)
-class Findings:
+class PassFindings:
     """What one pass found, as plain data."""
 
     counters: tuple[Counter, ...] = ()
@@ -79,11 +82,35 @@ class Findings:
     artifacts: tuple[str, ...] = ()  # files made from what the pass left
 
 
-class BackendRoom(Protocol):
-    """What every backend offers a run."""
+@dataclass(frozen=True)
+class CheckGroup:
+    """One thing that the doctor looks at: its title for the progress line, and the checks."""
 
-    name: Backend
-    host_peaks: bool  # what this machine's processor can do at best says something about the workload
+    title: str
+    run: Callable[[], Iterable[Check]]
+
+
+def profiler_group(name: str) -> CheckGroup:
+    """The checks of a profiler, loaded when they are run."""
+
+    def run() -> Iterable[Check]:
+        profiler = find_profiler(name)
+        return profiler.checks() if profiler is not None else ()
+
+    return CheckGroup(name, run)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """That a workload seems to use a device: by what, and the devices that are here, or why there is none."""
+
+    evidence: str
+    gpus: tuple[Gpu, ...] = ()
+    missing: str | None = None
+
+
+class BackendRun(Protocol):
+    """A backend at work on one run. Tools are tried once, when the first plan is made."""
 
     @property
     def gpus(self) -> tuple[Gpu, ...]:
@@ -93,11 +120,134 @@ class BackendRoom(Protocol):
     def tools(self) -> dict[str, str]:
         """Versions of the tools that the asked passes use."""
 
-    def plan(self, known: Known) -> Plan:
-        """The passes for this site, as far as `known` tells; asked again after each that tells something new.
+    def plan(self, state: PlanState) -> Plan:
+        """The passes, as far as `state` tells; asked again after each pass that tells something new.
 
         A new plan begins with the passes that were carried out already. What comes after them may differ.
         """
 
-    def findings(self, plan: PassPlan, result: PassResult) -> Findings:
+    def findings(self, plan: PassPlan, result: PassResult) -> PassFindings:
         """What the artifacts of a pass say. Raises UnreadableReport where they cannot be read."""
+
+
+class Backend(Protocol):
+    """One kind of hardware: plain data, and methods that load what they need when they are called.
+
+    A class that inherits from this one has what is written here, and says what differs.
+    """
+
+    name: str
+    has_device: bool = False  # work runs on a device beside the processor, whose L2 `--cold` flushes
+    per_kernel: bool = False  # its tools count single kernels, which have readings and verdicts of their own
+    host_peaks: bool = False  # what this machine's processor can do at best says something about the workload
+    work: str = "function"  # what one piece of its work is called: kernel, encoder, function
+    time_concern: str = "trace"  # the summary that says where the time goes
+    report_concerns: frozenset[str] = frozenset()  # summaries of a report that are shown without a value, too
+    # Wall seconds for warm-up and samples in one process.
+    budgets: Mapping[Depth, float] = {"gate": 5.0, "standard": 8.0, "full": 30.0}
+    profilers: tuple[str, ...] = ()  # those that it starts; the doctor asks no other about them
+    targets: Path | None = None  # the YAML file of its default targets
+
+    def possible(self) -> bool:
+        """Whether this kind of system can have such hardware at all. Asks no driver."""
+        return True
+
+    def candidate(self, workload: Workload) -> Candidate | None:  # noqa: ARG002
+        """For `auto`: whether the workload seems to use this device. A guess from its text; nothing is run."""
+        return None
+
+    def devices(self) -> tuple[Gpu, ...]:
+        """The devices here. Raises MachineError where this machine cannot be profiled with this backend."""
+        return ()
+
+    def start(self, context: RunContext, gpus: tuple[Gpu, ...]) -> BackendRun:
+        """The backend at work on one run."""
+
+    def check_groups(self) -> tuple[CheckGroup, ...]:
+        """What the doctor looks at, beside what every backend needs."""
+        return ()
+
+    def enrich(self, document: RunDocument) -> RunDocument:
+        """The document with the readings that follow from those of this hardware."""
+        return document
+
+    def summarize(self, document: RunDocument) -> list[Summary | None]:  # noqa: ARG002
+        """The summaries beside that of the time."""
+        return []
+
+
+def _cuda() -> Backend:
+    from profkit.backends.cuda import CUDA
+
+    return CUDA
+
+
+def _mps() -> Backend:
+    from profkit.backends.mps import MPS
+
+    return MPS
+
+
+def _cpu() -> Backend:
+    from profkit.backends.cpu import CPU
+
+    return CPU
+
+
+DEFAULT = "cpu"  # what `auto` takes where no device is used
+# A backend is loaded when it is first asked for. `auto` asks in this order.
+BACKENDS: dict[str, Callable[[], Backend]] = {"cuda": _cuda, "mps": _mps, DEFAULT: _cpu}
+
+
+def backend_names() -> tuple[str, ...]:
+    """The names of all backends."""
+    return tuple(BACKENDS)
+
+
+def backend_named(name: str) -> Backend:
+    """The backend of this name. Raises UsageError where there is none."""
+    if name not in BACKENDS:
+        raise UsageError(f"no backend is called {name!r}; there are {', '.join(sorted(BACKENDS))}")
+    return BACKENDS[name]()
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The backend of a run, its devices, and why it was taken where that was left to profkit."""
+
+    backend: Backend
+    gpus: tuple[Gpu, ...] = ()
+    reason: str | None = None
+
+
+def choose_backend(name: str, workload: Workload, *, cold: bool = False) -> Choice:
+    """The backend called `name`; of `auto` that of a device which is here and the workload seems to use, else the CPU.
+
+    Raises MachineError where the named one cannot be profiled here, UsageError for `cold` without a device.
+    """
+    choice = _choose_for(workload) if name == "auto" else None
+    if choice is None:
+        backend = backend_named(name)
+        choice = Choice(backend, backend.devices())
+    if cold and not choice.backend.has_device:
+        device = next((b.name for b in _possible() if b.has_device), "cuda")
+        raise UsageError("--cold flushes the L2 of a GPU, and this run is on the CPU", f"--backend {device}")
+    return choice
+
+
+def _choose_for(workload: Workload) -> Choice:
+    usual = backend_named(DEFAULT)
+    for backend in _possible():
+        candidate = backend.candidate(workload)
+        if candidate is None:
+            continue
+        if candidate.missing is not None:
+            why = f"backend {usual.name}: {candidate.evidence}, but {candidate.missing}"
+            return Choice(usual, reason=why)
+        why = f"backend {backend.name}: {candidate.evidence} (--backend {usual.name} profiles the host)"
+        return Choice(backend, candidate.gpus, why)
+    return Choice(usual)
+
+
+def _possible() -> list[Backend]:
+    return [backend for name in backend_names() if (backend := backend_named(name)).possible()]

@@ -1,24 +1,27 @@
-"""One execution of the workload under Instruments, as a step: recorded by xctrace, exported, and read back."""
+"""One execution of the workload under Instruments, as a step: recorded by xctrace, exported, and read back.
+
+One execution of the workload under a template of Instruments that looks at the CPU.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from profkit.backends import Site
+from profkit.backends import PlanState, RunContext
 from profkit.core.errors import UnreadableReport
-from profkit.core.types import Directive, Report, Step
+from profkit.core.types import Directive, PassName, Report, Step, Switch
 from profkit.profilers.xctrace.command import CUT, FINISH, TELL, absolute_command, explain, record_argv
 from profkit.profilers.xctrace.export import TOC, export_argv
 from profkit.profilers.xctrace.find import XctraceAbility
-from profkit.profilers.xctrace.report import read_exports
+from profkit.profilers.xctrace.report import REGION_TABLES, read_exports
 from profkit.runtime.passes.read_records import read_records
 
 EXPORT_SECONDS = 1800.0  # of one recording: a dozen tables, of which a large one takes minutes
 
 
 def instruments_step(
-    site: Site,
+    context: RunContext,
     xctrace: XctraceAbility,
     directive: Directive,
     name: str,
@@ -34,17 +37,17 @@ def instruments_step(
 
     The recording is whole; a region is found in it afterwards, by the clock. `options` is one file (path and text) for
     --recording-options. `limit`: seconds after which this plan itself ends the workload, so that the document stays in
-    bounds; the user's own limit (`site.timeout`), where it comes first, is a failure as in any other step.
+    bounds; the user's own limit (`context.timeout`), where it comes first, is a failure as in any other step.
     """
-    folder = site.folder / "artifacts"
+    folder = context.folder / "artifacts"
     document, exports, status = (folder / f"{name}{end}" for end in (".trace", ".xctrace", ".status"))
-    asked = site.timeout
+    asked = context.timeout
     planned = limit is not None and (asked is None or limit < asked)
     program = str(xctrace.path)
     return Step(
         name,
         record_argv(
-            absolute_command(site.workload.command, site.workload.folder),
+            absolute_command(context.workload.command, context.workload.folder),
             document,
             template=template,
             instruments=instruments,
@@ -79,14 +82,14 @@ def read_step(folder: Path, step: Step) -> Report:
 
 def _why_not(folder: Path, step: Step) -> UnreadableReport:
     """By what the export said in our own words, else by what xctrace said while it recorded."""
-    lines = [line.strip() for line in said(folder, f"{step.name}.after0.log").splitlines()]
+    lines = [line.strip() for line in log_of(folder, f"{step.name}.after0.log").splitlines()]
     told = next((line.removeprefix("error: ") for line in lines if line.startswith("error: ")), None)
     if told is not None:
         fix = next((line.removeprefix("fix: ") for line in lines if line.startswith("fix: ")), None)
         return UnreadableReport(
             told.replace(str(folder / step.artifacts[0]), Path(step.artifacts[0]).name), fix
         )
-    fault = explain(said(folder, f"{step.name}.log"), 0)
+    fault = explain(log_of(folder, f"{step.name}.log"), 0)
     if fault is not None:
         return UnreadableReport(f"xctrace left nothing that can be read: {fault.reason}", fault.fix)
     if not (folder / step.artifacts[0]).exists():
@@ -96,9 +99,48 @@ def _why_not(folder: Path, step: Step) -> UnreadableReport:
     )
 
 
-def said(folder: Path, log: str) -> str:
+def log_of(folder: Path, log: str) -> str:
     """What a step printed, as far as its log has it; "" where there is none."""
     try:
         return (folder / "logs" / log).read_text("utf-8", "replace")
     except OSError:
         return ""
+
+
+START_SECONDS = 10.0  # until xctrace records, has ended, and has exported: 2 to 3 s each on an M5, by others
+_KEPT = ("Instruments", "device model", "system")
+
+
+def cpu_step(
+    context: RunContext,
+    xctrace: XctraceAbility,
+    state: PlanState,
+    pass_name: PassName,
+    name: str,
+    template: str,
+    schemas: Sequence[str],
+    *,
+    iterations: int | None = None,
+    seconds: float | None = None,
+    options: Mapping[str, str] | None = None,
+) -> Step:
+    """The step `name`: the whole process, of which a marked region is picked out afterwards."""
+    directive = Directive(
+        pass_name,
+        str(context.folder / "artifacts" / f"{name}.region"),
+        switch=Switch("signpost") if state.marked else None,
+        iterations=iterations,
+        seconds=seconds,
+    )
+    tables = (*schemas, *REGION_TABLES)
+    return instruments_step(context, xctrace, directive, name, tables, template=template, options=options)
+
+
+def comparable_facts(report: Report) -> dict[str, str]:
+    """What decides whether two runs may be compared; the rest of the facts is the run's own, or a GPU's."""
+    return {name: report.facts[name] for name in _KEPT if name in report.facts}
+
+
+def is_of_region(report: Report) -> bool:
+    """Whether only what lies in the region was read."""
+    return "region" in report.facts

@@ -40,11 +40,11 @@ def check(
     format: FormatOption = OutputFormat.terminal,
 ) -> None:
     """Judge a report or a run by its targets."""
-    from profkit.profiling.summarize import examine
+    from profkit.profiling.summarize import summarize_report
     from profkit.reporting.sweep_check import applies
 
     with reading(report):
-        document = examine(report, targets)
+        document = summarize_report(report, targets)
     if not (applies(document) and not details and digest_of_sweep(report, document, format)):
         print_document(document, format, details=details and not applies(document), every_case=True)
     raise typer.Exit(verdict_exit(document, judged=True, strict=strict))

@@ -59,7 +59,7 @@ def compare(
 ) -> None:
     """Say what is different between two runs, whether it is real, and why."""
     from profkit.cli.progress import if_long
-    from profkit.profiling.summarize import examine
+    from profkit.profiling.summarize import summarize_report
     from profkit.regression.compare import CompareOptions
     from profkit.regression.compare import compare as compare_documents
 
@@ -71,9 +71,9 @@ def compare(
         paths=(str(baseline), str(candidate)),
     )
     with if_long("baseline", str(baseline)):
-        before = examine(baseline)
+        before = summarize_report(baseline)
     with if_long("candidate", str(candidate)):
-        after = examine(candidate)
+        after = summarize_report(candidate)
     with if_long("compare", "what differs, and why"):
         found = compare_documents(before, after, options)
         text = _text(found, format)

@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from profkit.cli.options import FormatOption, OutputFormat, put, put_view
-from profkit.cli.profile import BackendName
+from profkit.cli.options import BackendOption, FormatOption, OutputFormat, put, put_view
 
 EXAMPLES = """
 Example:  profkit doctor --backend cpu
@@ -22,9 +21,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def doctor(
-    backend: Annotated[
-        BackendName, typer.Option(help="Only this backend (auto: all of them).")
-    ] = BackendName.auto,
+    backend: BackendOption = "auto",
     format: FormatOption = OutputFormat.terminal,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on standard error.")] = False,
 ) -> None:
@@ -34,10 +31,10 @@ def doctor(
     from profkit.reporting import json
     from profkit.reporting.views.checks import view
 
-    checks = diagnose("all" if backend is BackendName.auto else backend.value, progress_for(quiet=quiet))
+    checks = diagnose(backend, progress_for(quiet=quiet))
     if format is OutputFormat.json:
         put(json.checks(checks))
     else:
         put_view(view(checks), format)
-    if backend is not BackendName.auto and blocked(backend.value, checks) is not None:
+    if backend != "auto" and blocked(backend, checks) is not None:
         raise typer.Exit(3)

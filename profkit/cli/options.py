@@ -55,6 +55,24 @@ def remember_format(output: OutputFormat) -> OutputFormat:
     return output
 
 
+def _known_backend(name: str) -> str:
+    from profkit.backends import backend_names
+
+    choices = ("auto", *sorted(backend_names()))
+    if name not in choices:
+        raise typer.BadParameter(f"{name!r} is not one of {', '.join(map(repr, choices))}.")
+    return name
+
+
+BackendOption = Annotated[
+    str,
+    typer.Option(
+        "--backend",
+        help="The hardware to look at (doctor: auto looks at all).",
+        metavar="[auto|cpu|cuda|mps]",
+        callback=_known_backend,
+    ),
+]
 FormatOption = Annotated[
     OutputFormat,
     typer.Option(

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from profkit.cli.options import (
+    BackendOption,
     FormatOption,
     OutputFormat,
     StrictOption,
@@ -32,15 +33,6 @@ In CI, one minute, exit 1 where a target fails:  profkit profile --depth gate --
 """
 
 
-class BackendName(str, Enum):
-    """The kinds of hardware."""
-
-    auto = "auto"
-    cpu = "cpu"
-    cuda = "cuda"
-    mps = "mps"
-
-
 class DepthName(str, Enum):
     """What may be spent."""
 
@@ -56,7 +48,7 @@ def add_to(app: typer.Typer) -> None:
 
 def profile(
     command: Annotated[list[str], typer.Argument(help="The workload, after `--`.", metavar="COMMAND")],
-    backend: Annotated[BackendName, typer.Option(help="The hardware to look at.")] = BackendName.auto,
+    backend: BackendOption = "auto",
     passes: Annotated[
         str | None,
         typer.Option(help="Only these, with commas: timing,cprofile,tracemalloc,trace,counters,explain."),
@@ -93,7 +85,7 @@ def profile(
 
     request = Request(
         command=tuple(command),
-        backend=backend.value,
+        backend=backend,
         passes=tuple(p.strip() for p in passes.split(",") if p.strip()) if passes is not None else None,
         depth=depth.value,
         targets=targets,

@@ -40,7 +40,7 @@ def summarize(
     from profkit.cli import print_fault
     from profkit.core.errors import ProfkitError
     from profkit.core.types import RunDocument
-    from profkit.profiling.summarize import examine
+    from profkit.profiling.summarize import summarize_report
     from profkit.reporting.alone import what_it_tells
 
     if len(reports) == 1 and _told_as_sweep(reports[0], format):
@@ -50,7 +50,7 @@ def summarize(
     for report in reports:
         try:
             with reading(report):
-                documents.append(examine(report, targets))
+                documents.append(summarize_report(report, targets))
         except ProfkitError as fault:  # one that cannot be read does not keep the others from being told
             if len(reports) == 1:
                 raise

@@ -22,7 +22,9 @@ class KnownFault:
     consequence: bool = False
 
 
-def known(pattern: str, reason: str, fix: str | None = None, *, consequence: bool = False) -> KnownFault:
+def known_fault(
+    pattern: str, reason: str, fix: str | None = None, *, consequence: bool = False
+) -> KnownFault:
     """A row of the table. Case does not matter: it differs between versions."""
     return KnownFault(re.compile(pattern, re.IGNORECASE), reason, fix, consequence)
 

@@ -42,7 +42,7 @@ def is_zero(uuid: str) -> bool:
     return not uuid.strip("GPUMI-0")
 
 
-def literal(value: str) -> str:
+def literal_pattern(value: str) -> str:
     """A folder that is known reaches to the end of the path that begins with it, blanks inside it or not."""
     return re.escape(value) + (rf"(?:/{IN_PATH}*)*" if value.startswith(("/", "~")) else "")
 

@@ -164,7 +164,7 @@ class Redactor:
 
         if self._known:
             if self._pattern is None:
-                self._pattern = re.compile("|".join(map(forms.literal, self.literals())))
+                self._pattern = re.compile("|".join(map(forms.literal_pattern, self.literals())))
             text = self._pattern.sub(lambda found: self._literal(found[0], counted), text)
         text = forms.TOKEN.sub(lambda _: counted(TOKEN, "<token>"), text)
         text = forms.ASSIGNED.sub(lambda found: f"{found[1]}={counted(TOKEN, '<removed>')}", text)

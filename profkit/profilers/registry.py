@@ -93,7 +93,7 @@ def explain(tool: str, text: str, returncode: int) -> Fault | None:
 
 def recognise_format(path: Path) -> Format:
     """The format of the report at `path`. Raises UnreadableReport where it is none that profkit knows."""
-    folder = _folder_format(path)
+    folder = folder_format(path)
     if folder is not None:
         return folder
     head = read_head(path)
@@ -119,15 +119,11 @@ def recognise_format(path: Path) -> Format:
     )
 
 
-def _folder_format(path: Path) -> Format | None:
+def folder_format(path: Path) -> Format | None:
+    """The format of the folder at `path`: a document, or exports of one recording; None where it is no report."""
     try:
         if not path.is_dir():
             return None
     except (OSError, ValueError):
         return None  # `read_head` says what is wrong with it
     return next((form for form in all_formats() if form.is_folder is not None and form.is_folder(path)), None)
-
-
-def is_folder_report(path: Path) -> bool:
-    """Whether the folder at `path` is a report: a document, or exports of one recording."""
-    return _folder_format(path) is not None

@@ -15,7 +15,7 @@ from typing import TypeAlias, overload
 from profkit.analysis.kernel_names import short_name
 from profkit.core.run_folder import FILE_NAME
 from profkit.core.types import Reading, RunDocument, Scope, Timing
-from profkit.profiling.summarize import as_judged
+from profkit.profiling.summarize import read_judged
 from profkit.reporting.order import SIGNS, WORDS, actions, time_line, worst_first
 from profkit.reporting.plain_text import harmless
 
@@ -171,7 +171,7 @@ def load(source: str | os.PathLike[str]) -> Run:
     not here could read it. Its `message` says why, and its `fix` how to mend it.
     """
     path = Path(source)
-    document = as_judged(path)
+    document = read_judged(path)
     if path.name == FILE_NAME:
         path = path.absolute().parent
     return Run(document, path if path.name else path.resolve())

@@ -4,29 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
+from profkit.analysis.summaries import compose
 from profkit.analysis.summaries.bottlenecks import busiest_readings, classify_bottlenecks
-from profkit.analysis.summaries.compose import enrich, summarize
 from profkit.analysis.summaries.gpu import check_consistency, weigh_coalescing
-from profkit.analysis.targets import Target, evaluate_run
-from profkit.core.types import RunDocument
+from profkit.analysis.targets import Target, evaluate_run, load_targets
+from profkit.backends import backend_named
+from profkit.core.types import RunDocument, Summary
+
+
+def targets_for(
+    backend: str, override: Path | None = None, workload: str | None = None
+) -> tuple[Target, ...]:
+    """The default targets of a backend, changed by the user's file and its section for `workload`."""
+    return load_targets(backend_named(backend).targets, override, workload)
 
 
 def judge_document(document: RunDocument, targets: Sequence[Target]) -> RunDocument:
     """The document with derived readings, summaries and verdicts; judging it again changes nothing."""
-    enriched = _classed(enrich(document)) if _has_kernels(document) else enrich(document)
-    summarized = replace(enriched, summaries=summarize(enriched))
+    enriched = enrich_document(document)
+    kernels = document.trace is not None or any(r.scope.kind == "kernel" for r in document.readings)
+    if kernels and backend_named(document.backend).per_kernel:
+        enriched = _with_kernel_classes(enriched)
+    summarized = replace(enriched, summaries=summarize_document(enriched))
     return replace(summarized, verdicts=evaluate_run(summarized, targets))
 
 
-def _has_kernels(document: RunDocument) -> bool:
-    """Whether there are kernels to class: of an Apple GPU no counter speaks of one encoder or shader alone."""
-    if document.backend == "mps":
-        return False
-    return document.trace is not None or any(r.scope.kind == "kernel" for r in document.readings)
+def enrich_document(document: RunDocument) -> RunDocument:
+    """The document with all readings that follow from those of its backend."""
+    return compose.enrich(document, backend_named(document.backend))
 
 
-def _classed(document: RunDocument) -> RunDocument:
+def summarize_document(document: RunDocument) -> tuple[Summary, ...]:
+    """One summary for each concern of an enriched document."""
+    return compose.summarize(document, backend_named(document.backend))
+
+
+def _with_kernel_classes(document: RunDocument) -> RunDocument:
     """The document with its kernels' doubtful readings marked, and with what limits each kernel."""
     sound = check_consistency(document)
     sound = replace(sound, readings=weigh_coalescing(sound))

@@ -14,7 +14,7 @@ from profkit.core.errors import MachineError, ProfkitError, UsageError
 from profkit.core.progress import Progress, Silent
 from profkit.core.run_folder import FILE_NAME, hand_over, to_json
 from profkit.core.types import RunDocument, SweepDocument
-from profkit.profiling.summarize import as_judged, readable
+from profkit.profiling.summarize import converted_report, read_judged
 
 FOR_VIEWERS = {"html": ".html", "perfetto": ".json", "speedscope": ".json"}  # nothing to read on a terminal
 FOR_PEOPLE = ("terminal", "markdown", "html")
@@ -79,7 +79,7 @@ def export(wish: Wish, progress: Progress | None = None) -> Export:
     faults: list[ProfkitError] = []
     for source in wish.sources:
         try:
-            documents.append(as_judged(source, wish.targets))
+            documents.append(read_judged(source, wish.targets))
         except ProfkitError as fault:  # one that cannot be read does not keep the others from being told
             if len(wish.sources) == 1:
                 raise
@@ -129,12 +129,12 @@ def _for_viewer(wish: Wish, progress: Progress) -> Iterator[str]:
 
     source = wish.sources[0]
     if not is_document(source):
-        return pieces(find_sources(source), lambda: as_judged(source, wish.targets), progress)
+        return pieces(find_sources(source), lambda: read_judged(source, wish.targets), progress)
 
     def of_document() -> Iterator[str]:
-        with readable(source) as exports:
+        with converted_report(source) as exports:
             sources = replace(find_sources(exports), name=source.name)
-            yield from pieces(sources, lambda: as_judged(exports, wish.targets), progress)
+            yield from pieces(sources, lambda: read_judged(exports, wish.targets), progress)
 
     return of_document()
 

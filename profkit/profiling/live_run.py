@@ -10,7 +10,7 @@ from pathlib import Path
 from profkit.analysis.kernel_names import labels
 from profkit.analysis.summaries.metal import merge_metal_traces
 from profkit.analysis.summaries.python import summarize_allocations
-from profkit.backends import BackendRoom, Findings, Known, Site
+from profkit.backends import Backend, BackendRun, PassFindings, PlanState, RunContext
 from profkit.core.errors import Interrupted, UnreadableReport, WorkloadError
 from profkit.core.formatting import percent, plural
 from profkit.core.progress import Progress
@@ -35,24 +35,32 @@ class LiveRun:
     """One run under way. Everything that is known so far stands in `document` and on disk."""
 
     def __init__(
-        self, site: Site, backend: BackendRoom, timeout: float | None, progress: Progress, judge: Judge
+        self, context: RunContext, backend: Backend, run: BackendRun, progress: Progress, judge: Judge
     ) -> None:
-        self._site, self._backend, self._progress, self._judge = site, backend, progress, judge
-        self._setting = Setting(site.folder, site.workload.folder, timeout, progress.tick, progress.note)
+        self._context, self._backend, self._run, self._progress, self._judge = (
+            context,
+            backend,
+            run,
+            progress,
+            judge,
+        )
+        self._setting = Setting(
+            context.folder, context.workload.folder, context.timeout, progress.tick, progress.note
+        )
         self.document = RunDocument(
-            name=site.workload.name,
+            name=context.workload.name,
             backend=backend.name,
             state="running",
-            workload=site.workload,
+            workload=context.workload,
             started=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-            machine=site.machine,
+            machine=context.machine,
         )
 
     def grow(self, **changes: object) -> None:
         """Add to the document and write it."""
         with hurried() as hurry:
             self.document = replace(self.document, **changes)  # type: ignore[arg-type]
-            write_run(self._site.folder, self.document, final=False)
+            write_run(self._context.folder, self.document, final=False)
         if hurry.is_set():
             raise KeyboardInterrupt
 
@@ -62,9 +70,9 @@ class LiveRun:
         Raises WorkloadError when the workload fails by itself, and passes KeyboardInterrupt on once what was
         finished is written.
         """
-        revision = revision_of(self._site.workload)
-        self.grow(tools=self._backend.tools, gpus=self._backend.gpus, revision=revision)
-        known = Known(marked=seems_marked(self._site.workload))
+        revision = revision_of(self._context.workload)
+        self.grow(tools=self._run.tools, gpus=self._run.gpus, revision=revision)
+        known = PlanState(marked=seems_marked(self._context.workload))
         plan = self._plan(known)
         guess = plan.passes[0].name != "timing"
         number = 0
@@ -78,7 +86,7 @@ class LiveRun:
             elif planned.skipped is not None or not planned.steps:
                 self._skip(planned)
             else:
-                result = self._run(planned, known)
+                result = self._record(planned, known)
                 if guess and result.state == "finished":
                     guess = False
                     plan, known, result = self._guessed(plan, number, known, result)
@@ -89,9 +97,9 @@ class LiveRun:
         if self._backend.host_peaks and any(planned.name == "counters" for planned in plan.passes):
             self._measure_peaks()
 
-    def _plan(self, known: Known) -> Plan:
+    def _plan(self, known: PlanState) -> Plan:
         """What the backend plans now; written where it differs from what was written."""
-        plan, before = self._backend.plan(known), self.document.plan
+        plan, before = self._run.plan(known), self.document.plan
         if before is not None:  # what was carried out stays as it was planned
             done = before.passes[: len(self.document.passes)]
             plan = replace(plan, passes=(*done, *plan.passes[len(done) :]))
@@ -99,7 +107,7 @@ class LiveRun:
             self.grow(plan=plan)
         return plan
 
-    def _time(self, plan: PassPlan, known: Known) -> Known:
+    def _time(self, plan: PassPlan, known: PlanState) -> PlanState:
         """The timing pass; what the next plan may build on."""
         self._progress.begin("timing", f"{plural(len(plan.steps), 'process', 'processes')}, alone")
         try:
@@ -112,7 +120,7 @@ class LiveRun:
             self._progress.end(
                 "the workload failed: once more, in the environment that it has without profkit"
             )
-            forget(plan.steps, self._site.folder)
+            forget(plan.steps, self._context.folder)
             self._progress.begin("timing", "alone")
             record = self._timing(again)
             names = ", ".join(sorted({*plan.steps[0].env} - {*again.steps[0].env}))
@@ -142,22 +150,26 @@ class LiveRun:
         )
 
     def _timing(self, plan: PassPlan) -> TimingRecord:
-        budget = self._site.budget * len(plan.steps)
-        before = read_moment("before timing", devices=bool(self._backend.gpus))
+        budget = self._context.budget * len(plan.steps)
+        before = read_moment("before timing", devices=bool(self._run.gpus))
         self.grow(moments=(before,))
         try:
             record = record_timing(
-                plan, self._setting, self._site.precision, budget, lambda timings: self.grow(timings=timings)
+                plan,
+                self._setting,
+                self._context.precision,
+                budget,
+                lambda timings: self.grow(timings=timings),
             )
-            self.grow(moments=(before, read_moment("after timing", devices=bool(self._backend.gpus))))
+            self.grow(moments=(before, read_moment("after timing", devices=bool(self._run.gpus))))
             return record
         except (KeyboardInterrupt, Interrupted):
             self._cut(plan)
             raise
 
     def _guessed(
-        self, plan: Plan, number: int, known: Known, result: PassResult
-    ) -> tuple[Plan, Known, PassResult]:
+        self, plan: Plan, number: int, known: PlanState, result: PassResult
+    ) -> tuple[Plan, PlanState, PassResult]:
         """What the first pass showed of the workload's marks; where the guess was wrong, it runs once more."""
         planned = plan.passes[number]
         marked = entered_region(planned.steps)
@@ -169,10 +181,10 @@ class LiveRun:
             return plan, known, result
         word = "it marks a region" if marked else "no region was entered, so the whole process counts"
         self._progress.end(f"{word}: once more")
-        forget(planned.steps, self._site.folder)
-        return plan, known, self._run(plan.passes[number], known)
+        forget(planned.steps, self._context.folder)
+        return plan, known, self._record(plan.passes[number], known)
 
-    def _run(self, plan: PassPlan, known: Known) -> PassResult:
+    def _record(self, plan: PassPlan, known: PlanState) -> PassResult:
         """One pass under an instrument; what it looks at is said before it runs."""
         for line in kernel_lines(plan):
             self._progress.note(line)
@@ -205,10 +217,10 @@ class LiveRun:
         )
         self._progress.end(_ending(result))
 
-    def _read(self, plan: PassPlan, result: PassResult) -> tuple[Findings, PassResult]:
+    def _read(self, plan: PassPlan, result: PassResult) -> tuple[PassFindings, PassResult]:
         """What the pass left. A failed pass may have left half a file: what cannot be read is not added."""
         try:
-            return self._backend.findings(plan, result), result
+            return self._run.findings(plan, result), result
         except UnreadableReport as error:
             reason = error.message
             fix = error.fix or (f"see {Path(result.log).name}" if result.log is not None else None)
@@ -218,7 +230,7 @@ class LiveRun:
             reason, fix = f"what it found could not be written: {error.strerror or error}", "--output FOLDER"
         if result.state == "finished":
             result = replace(result, state="failed", reason=reason, fix=fix)
-        return Findings(), result
+        return PassFindings(), result
 
     def _skip(self, plan: PassPlan) -> None:
         plan = (
@@ -236,14 +248,14 @@ class LiveRun:
     def _measure_peaks(self) -> None:
         """What this machine can do at best: what bandwidth and arithmetic are held against."""
         self._progress.begin("peaks", "what this machine can do at best")
-        log = self._site.folder / "logs" / "peaks.log"
-        peaks, reason = record_peaks(self._site.machine, log, self._progress.tick)
+        log = self._context.folder / "logs" / "peaks.log"
+        peaks, reason = record_peaks(self._context.machine, log, self._progress.tick)
         notes = (*self.document.notes, reason) if reason is not None else self.document.notes
         self.grow(peaks=peaks, notes=notes)
         self._progress.end("measured" if peaks is not None else str(reason))
 
 
-def _summaries(findings: Findings) -> tuple[Summary, ...]:
+def _summaries(findings: PassFindings) -> tuple[Summary, ...]:
     """What only its own pass can say; every other summary is made of readings when all are there."""
     return (summarize_allocations(findings.allocations),) if findings.allocations is not None else ()
 

@@ -6,33 +6,28 @@ Every step is written to run.json before the next begins, so that a run which di
 from __future__ import annotations
 
 import contextlib
-import platform
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import cast, get_args
 
-from profkit.analysis.targets import Target, load_targets
-from profkit.backends import BackendRoom, Known, Site
+from profkit.analysis.targets import Target
+from profkit.backends import Backend, PlanState, RunContext, choose_backend
 from profkit.core.errors import Interrupted, MachineError, ProfkitError, UsageError
 from profkit.core.progress import Progress
 from profkit.core.run_folder import create_run_folder, hand_over, release_space, reserve_space, write_run
 from profkit.core.signals import hurried, interruptible
-from profkit.core.types import Backend, Depth, Gpu, PassName, Plan, RunDocument, RunState, Workload
+from profkit.core.types import Depth, PassName, Plan, RunDocument, RunState, Workload
 from profkit.hardware.machine import read_machine
-from profkit.profiling.evaluate_targets import judge_document
+from profkit.profiling.evaluate_targets import judge_document, targets_for
 from profkit.profiling.live_run import LiveRun
 from profkit.profiling.recording.step import require_space
-from profkit.profiling.workload import describe, seems_gpu, seems_marked, seems_mps
+from profkit.profiling.workload import describe, seems_marked
 from profkit.reporting.html.write import write_page
 from profkit.reporting.run_markdown import render as render_markdown
 
 PASSES = get_args(PassName)
-# Wall seconds for warm-up and samples in one process, where the user names none.
-BUDGETS: dict[Depth, float] = {"gate": 5.0, "standard": 8.0, "full": 30.0}
-# On a GPU a kernel's time is known to ±1 % within a second, or its clocks vary for as long as one looks.
-GPU_BUDGETS: dict[Depth, float] = {"gate": 1.0, "standard": 3.0, "full": 20.0}
 
 
 @dataclass(frozen=True)
@@ -56,9 +51,9 @@ def make_plan(request: Request) -> Plan:
     """What a run would do, as far as can be known before anything ran. Runs nothing of the workload."""
     _check(request)
     workload = describe(request.command, request.name)
-    choice = _choose(request, workload)
-    site = _site(request, request.output / "RUN", workload, choice)
-    return _room(choice, site).plan(Known(marked=seems_marked(workload)))
+    choice = choose_backend(request.backend, workload, cold=request.cold)
+    context = _context(request, request.output / "RUN", workload, choice.backend)
+    return choice.backend.start(context, choice.gpus).plan(PlanState(marked=seems_marked(workload)))
 
 
 def profile_workload(request: Request, progress: Progress) -> tuple[RunDocument, Path]:
@@ -69,23 +64,21 @@ def profile_workload(request: Request, progress: Progress) -> tuple[RunDocument,
     """
     _check(request)
     workload = describe(request.command, request.name)
-    choice = _choose(request, workload)
-    site = _site(request, request.output, workload, choice)
-    if choice.why is not None:
-        progress.note(choice.why)
-    targets = load_targets(choice.name, request.targets, site.workload.name)  # before an hour is spent
+    choice = choose_backend(request.backend, workload, cold=request.cold)
+    backend = choice.backend
+    context = _context(request, request.output, workload, backend)
+    if choice.reason is not None:
+        progress.note(choice.reason)
+    targets = targets_for(backend.name, request.targets, workload.name)  # before an hour is spent
     state: RunState = "complete"
     with interruptible(), contextlib.ExitStack() as last:
         with hurried() as hurry:  # there is no folder without a run.json
-            folder = create_run_folder(
-                request.output, site.workload.name, choice.name, datetime.now()
-            ).resolve()
+            folder = create_run_folder(request.output, workload.name, backend.name, datetime.now()).resolve()
             last.callback(hand_over, folder)
-            site = replace(site, folder=folder)
-            live = LiveRun(
-                site, _room(choice, site), request.timeout, progress, lambda d: judge_document(d, targets)
-            )
-            live.grow(notes=(choice.why,) if choice.why is not None else ())
+            context = replace(context, folder=folder)
+            run = backend.start(context, choice.gpus)
+            live = LiveRun(context, backend, run, progress, lambda d: judge_document(d, targets))
+            live.grow(notes=(choice.reason,) if choice.reason is not None else ())
         try:
             if hurry.is_set():
                 raise KeyboardInterrupt
@@ -158,108 +151,19 @@ def _check(request: Request) -> None:
             raise UsageError(f"{option} {value} is not a time in seconds")
 
 
-def _site(request: Request, folder: Path, workload: Workload, choice: _Choice) -> Site:
+def _context(request: Request, folder: Path, workload: Workload, backend: Backend) -> RunContext:
     depth = cast(Depth, request.depth)
-    budgets = BUDGETS if choice.name == "cpu" else GPU_BUDGETS
-    return Site(
+    return RunContext(
         workload=workload,
         machine=read_machine(),
         folder=folder.absolute(),
         depth=depth,
         wanted=request.passes,
         precision=request.precision,
-        budget=request.budget if request.budget is not None else budgets[depth],
+        budget=request.budget if request.budget is not None else backend.budgets[depth],
         cold=request.cold,
         timeout=request.timeout,
     )
-
-
-@dataclass(frozen=True)
-class _Choice:
-    """The backend of a run, its devices, and why it was taken where that was left to profkit."""
-
-    name: Backend
-    gpus: tuple[Gpu, ...] = ()
-    why: str | None = None
-
-
-def _choose(request: Request, workload: Workload) -> _Choice:
-    """The backend asked for; with `auto` cuda or mps where a device is here that the workload seems to use, else cpu.
-
-    Raises MachineError where the one that was asked for cannot be profiled here.
-    """
-    choice = _find(request, workload)
-    if request.cold and choice.name == "cpu":
-        gpu = "mps" if platform.system() == "Darwin" else "cuda"
-        raise UsageError("--cold flushes the L2 of a GPU, and this run is on the CPU", f"--backend {gpu}")
-    return choice
-
-
-def _find(request: Request, workload: Workload) -> _Choice:
-    if request.backend == "cpu":
-        return _Choice("cpu")
-    if request.backend == "mps":
-        return _mps()
-    if request.backend == "auto" and platform.system() == "Darwin":
-        return _auto_on_macos(workload)
-    from profkit.hardware import gpu as hardware_gpu  # a run on the CPU asks no driver
-
-    if request.backend == "auto":
-        from_workload = seems_gpu(workload)
-        if from_workload is None:
-            return _Choice("cpu")
-        gpus = hardware_gpu.read_gpus()
-        if not gpus:
-            fault = hardware_gpu.driver_fault()
-            missing = fault.reason if fault is not None else "no CUDA device is visible"
-            return _Choice("cpu", why=f"backend cpu: {from_workload}, but {missing}")
-        return _Choice("cuda", gpus, f"backend cuda: {from_workload} (--backend cpu profiles the host)")
-    gpus = hardware_gpu.read_gpus()
-    if gpus:
-        return _Choice("cuda", gpus)
-    fault = hardware_gpu.driver_fault()
-    reason = fault.reason if fault is not None else "no device is visible"
-    raise MachineError(
-        f"--backend cuda: {reason}", (fault.fix if fault is not None else None) or "--backend cpu"
-    )
-
-
-def _mps() -> _Choice:
-    """The backend mps with the GPUs of this Mac. Raises MachineError elsewhere."""
-    system = platform.system()
-    if system != "Darwin":
-        raise MachineError(
-            f"--backend mps: Metal exists only on macOS, and this is {system or 'another system'}",
-            "record on a Mac (wrappers/xctrace.sh), bring the exported tables, then: profkit summarize FOLDER",
-        )
-    from profkit.hardware.apple_gpu import read_apple_gpus
-
-    return _Choice("mps", read_apple_gpus())
-
-
-def _auto_on_macos(workload: Workload) -> _Choice:
-    """mps where the workload seems to use it and this is Apple silicon, whose GPU torch and mlx use; else cpu."""
-    from_workload = seems_mps(workload)
-    if from_workload is None:
-        return _Choice("cpu")
-    choice = _mps()
-    if not any(gpu.name.startswith("Apple") for gpu in choice.gpus):
-        return _Choice("cpu", why=f"backend cpu: {from_workload}, but this Mac has no GPU of Apple's")
-    return replace(choice, why=f"backend mps: {from_workload} (--backend cpu profiles the host)")
-
-
-def _room(choice: _Choice, site: Site) -> BackendRoom:
-    if choice.name == "cuda":
-        from profkit.backends.cuda import Cuda
-
-        return Cuda(site, choice.gpus)
-    if choice.name == "mps":
-        from profkit.backends.mps import Mps
-
-        return Mps(site, choice.gpus)
-    from profkit.backends.cpu import Cpu
-
-    return Cpu(site)
 
 
 def _write_text(path: Path, text: str) -> None:

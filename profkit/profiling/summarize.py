@@ -9,29 +9,28 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from profkit.analysis.metrics import derive, formula_table, has_formulas
-from profkit.analysis.targets import load_targets
 from profkit.core.errors import MachineError, UnreadableReport, UsageError
 from profkit.core.run_folder import FILE_NAME, read_run
 from profkit.core.types import Report, RunDocument, Workload
 from profkit.profilers.files import read_head
 from profkit.profilers.profiler import Conversion, Format
 from profkit.profilers.registry import explain, recognise_format
-from profkit.profiling.evaluate_targets import judge_document
+from profkit.profiling.evaluate_targets import judge_document, targets_for
 
 CONVERSION_SECONDS = 600.0
 
 
-def examine(path: Path, targets: Path | None = None) -> RunDocument:
+def summarize_report(path: Path, targets: Path | None = None) -> RunDocument:
     """The judged document of a report or a run.
 
     Raises UnreadableReport where `path` is nothing that profkit can read, MachineError where only a tool that is not
     here could, and UsageError for a targets file that makes no sense.
     """
     document = _load(path)
-    return judge_document(document, load_targets(document.backend, targets, document.workload.name))
+    return judge_document(document, targets_for(document.backend, targets, document.workload.name))
 
 
-def as_judged(path: Path, targets: Path | None = None) -> RunDocument:
+def read_judged(path: Path, targets: Path | None = None) -> RunDocument:
     """The same, but a run that was judged when it was made keeps its verdicts: it may have had targets of its own.
 
     With `targets` everything is judged anew. Raises as `examine` does.
@@ -39,7 +38,7 @@ def as_judged(path: Path, targets: Path | None = None) -> RunDocument:
     document = _load(path)
     if targets is None and document.verdicts and document.summaries:
         return document
-    return judge_document(document, load_targets(document.backend, targets, document.workload.name))
+    return judge_document(document, targets_for(document.backend, targets, document.workload.name))
 
 
 def _load(path: Path) -> RunDocument:
@@ -57,12 +56,12 @@ def _is_run(head: bytes) -> bool:
 def read_report(path: Path) -> Report:
     """The report at `path`, told by its content; converted first where only its own tool can read it."""
     found = recognise_format(path)
-    with readable(path) as converted:
+    with converted_report(path) as converted:
         return found.read(converted)
 
 
 @contextlib.contextmanager
-def readable(path: Path) -> Iterator[Path]:
+def converted_report(path: Path) -> Iterator[Path]:
     """The report itself, or for as long as it is looked at what its own tool converted it to.
 
     Raises UnreadableReport where it is none, MachineError where that tool is not here or fails.

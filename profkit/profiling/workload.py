@@ -10,6 +10,7 @@ import stat
 from collections.abc import Sequence
 from pathlib import Path
 
+from profkit.backends.passes import head_of
 from profkit.core.errors import UsageError
 from profkit.core.types import Workload
 from profkit.runtime.passes.command import find_interpreter
@@ -58,82 +59,6 @@ def _name(command: Sequence[str]) -> str:
     return Path(command[0]).name
 
 
-# What a program that uses an NVIDIA GPU names, in its text or its arguments.
-_GPU = re.compile(
-    r"\b(?:cuda\w*|cupy|pycuda|triton|nvcc|cutlass|cute|numba\.cuda|tensorrt|deepspeed|vllm|gpus?)\b",
-    re.IGNORECASE,
-)
-_LAUNCHERS = {"torchrun", "accelerate", "deepspeed"}
-# What the linker leaves in a program that was made with CUDA.
-_FATBIN = (b".nv_fatbin", b"libcudart.so", b"libcuda.so", b"cuLaunchKernel")
-_LARGEST = 64 * 1024 * 1024  # bytes of a program that are looked at
-
-
-def seems_gpu(workload: Workload) -> str | None:
-    """Why the workload seems to use an NVIDIA GPU, in words; None where nothing says so. A guess: nothing is run.
-
-    What its arguments say comes first: `--backend cpu` of a script that could use both is the CPU.
-    """
-    for word in workload.command[1:]:
-        if re.fullmatch(r"(?:-\w|--[\w-]+=)?(?:cpu|mps)", word):
-            return None
-        if re.fullmatch(r"(?:--[\w-]+=)?(?:cuda(?::\d+)?|gpu|triton)", word):
-            return f"its arguments say {word}"
-    if Path(workload.command[0]).name in _LAUNCHERS:
-        return f"{Path(workload.command[0]).name} starts it"
-    for word in workload.command:
-        path = Path(workload.folder, word)
-        if word.endswith(".py") and path.is_file() and (match := _GPU.search(_text(path))) is not None:
-            return f"{path.name} names {match[0]}"
-    for before, word in zip(workload.command, workload.command[1:], strict=False):
-        if before == "-c" and (match := _GPU.search(word)) is not None:
-            return f"its program names {match[0]}"
-    if workload.python is None and (program := shutil.which(workload.command[0])) is not None:
-        return _linked(Path(program))
-    return None
-
-
-# What a program that uses an Apple GPU names. `torch` alone runs on the CPU.
-_MPS = re.compile(r"\b(?:mps|mlx(?:_lm)?|coremltools|metal|MTLDevice|current_accelerator)\b|\bMetal\b")
-
-
-def seems_mps(workload: Workload) -> str | None:
-    """Why the workload seems to use the GPU of a Mac, in words; None where nothing says so. A guess: nothing is run."""
-    for word in workload.command[1:]:
-        if re.fullmatch(r"(?:-\w|--[\w-]+=)?(?:cpu|cuda(?::\d+)?)", word):
-            return None
-        if re.fullmatch(r"(?:--[\w-]+=)?(?:mps(?::0)?|gpu)", word):
-            return f"its arguments say {word}"
-    for word in workload.command:
-        path = Path(workload.folder, word)
-        if word.endswith(".py") and path.is_file() and (match := _MPS.search(_text(path))) is not None:
-            return f"{path.name} names {match[0]}"
-    for before, word in zip(workload.command, workload.command[1:], strict=False):
-        if before == "-c" and (match := _MPS.search(word)) is not None:
-            return f"its program names {match[0]}"
-    return None
-
-
-def _text(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            return file.read(_LARGEST).decode("utf-8", "replace")
-    except OSError:
-        return ""
-
-
-def _linked(program: Path) -> str | None:
-    """Whether an executable was made with CUDA, by what stands in it."""
-    try:
-        with program.open("rb") as file:
-            content = file.read(_LARGEST)
-    except OSError:
-        return None
-    found = next((mark for mark in _FATBIN if mark in content), None)
-    is_program = content[:4] == b"\x7fELF"
-    return f"{program.name} holds {found.decode()}" if found is not None and is_program else None
-
-
 _IMPORT = re.compile(r"\b(?:import|from)\s+profkit\b")
 
 
@@ -142,7 +67,7 @@ def seems_marked(workload: Workload) -> bool:
     for word in workload.command:
         path = Path(workload.folder, word)
         if word.endswith(".py") and path.is_file():
-            text = _text(path)
+            text = head_of(path).decode("utf-8", "replace")
             if "profkit" in text or "harness" in text:
                 return True
     # In `python -c`, and not in a path: a clone is called profkit, too.

@@ -13,8 +13,8 @@ from profkit.core.errors import ProfkitError, UnreadableReport, UsageError
 from profkit.core.run_folder import FILE_NAME, is_run, read_run
 from profkit.core.types import Accepted, Entry
 from profkit.profilers.files import read_head
-from profkit.profilers.registry import is_folder_report, recognise_format
-from profkit.profiling.summarize import examine
+from profkit.profilers.registry import folder_format, recognise_format
+from profkit.profiling.summarize import summarize_report
 from profkit.regression.history import History, HistoryFilter, entry_of
 from profkit.regression.history.entry import ID_LENGTH
 from profkit.regression.history.imports import SOURCES, begins_like_json, import_file
@@ -94,11 +94,15 @@ def entry_at(path: Path, options: AddOptions = AddOptions()) -> Entry:
         raise UsageError("the name of the workload is empty", "-w NAME")
     if is_run(path):
         entry = entry_of(read_run(path), path=str(path))
-    elif path.is_dir() and not is_folder_report(path):
+    elif path.is_dir() and folder_format(path) is None:
         raise _folder_error(path)
     else:
         found = None if path.is_dir() else _import_result(path, workload, commit)
-        entry = found if found is not None else entry_of(examine(path), path=str(path), id=_content_id(path))
+        entry = (
+            found
+            if found is not None
+            else entry_of(summarize_report(path), path=str(path), id=_content_id(path))
+        )
     entry = entry if workload is None else with_workload(entry, workload)
     return replace(entry, commit=commit or entry.commit, night=options.night or entry.night)
 

@@ -113,7 +113,7 @@ def maker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Run]
         file.write_text(json.dumps(scenario))
         monkeypatch.setenv("PERF_SCENARIO", str(file))
         monkeypatch.setenv("PATH", f"{TESTS / 'stand_ins'}{os.pathsep}{os.environ['PATH']}")
-        monkeypatch.setattr("profkit.backends.cpu.choice.has_nmi_watchdog", lambda: watchdog)
+        monkeypatch.setattr("profkit.backends.cpu.counting.has_nmi_watchdog", lambda: watchdog)
         monkeypatch.setattr(
             "profkit.profilers.perf.probe.read_paranoid", lambda: 2 if scenario.get("user") else 0
         )
@@ -121,7 +121,7 @@ def maker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Run]
         if not probe:  # trying all that perf can do is told true by one test, and takes a second
             monkeypatch.setattr("profkit.backends.cpu.linux.probe_perf", lambda: _ability(scenario))
             if not TELLING & set(scenario) and scenario.get("pmus"):
-                monkeypatch.setattr("profkit.backends.cpu.choice.find_refused_events", lambda *_: {})
+                monkeypatch.setattr("profkit.backends.cpu.counting.find_refused_events", lambda *_: {})
         (tmp_path / "steps.py").write_text(STEPS)
         workload = tmp_path / "workload.py"
         workload.write_text(script)

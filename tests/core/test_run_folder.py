@@ -17,6 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from profkit.backends import backend_names
 from profkit.core import run_folder as run
 from profkit.core.errors import MachineError, UnreadableReport, UsageError
 from profkit.core.types import Profile, Reading, RunDocument, Scope, Source, Summary, Table, Workload
@@ -355,6 +356,8 @@ st.register_type_strategy(
 )
 DOCUMENTS = st.builds(
     RunDocument,
+    backend=st.sampled_from(backend_names()),
+    plan=st.none(),
     **{
         field: st.lists(st.from_type(kind), max_size=2).map(tuple)
         for field, kind in {

@@ -134,15 +134,15 @@ def test_every_schema_that_leaves_profkit_is_in_the_reference() -> None:
 
 
 def test_the_targets_file_that_is_shown_is_one(tmp_path: Path) -> None:
-    from profkit.analysis.targets import load_targets
+    from profkit.profiling.evaluate_targets import targets_for
 
     shown = re.findall(
         r"^```yaml\n(.*?)^```", (ROOT / "docs" / "reference.md").read_text(), re.MULTILINE | re.DOTALL
     )
     file = tmp_path / "targets.yaml"
     file.write_text(shown[0])
-    told = {t.name: f"{t.operator} {t.threshold}" for t in load_targets("cpu", file, "anything")}
+    told = {t.name: f"{t.operator} {t.threshold}" for t in targets_for("cpu", file, "anything")}
     asked = {"l1-miss-rate": "< 8.0", "ipc": "> 1.5", "page_faults": "< 1000.0", "tight-branches": "< 2.0"}
     assert {name: told.get(name) for name in asked} == asked
     assert "no-leak" not in told
-    assert "ipc" not in {t.name for t in load_targets("cpu", file, "gated_mlp")}
+    assert "ipc" not in {t.name for t in targets_for("cpu", file, "gated_mlp")}

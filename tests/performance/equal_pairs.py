@@ -20,7 +20,7 @@ from pathlib import Path
 from statistics import median, stdev
 
 from profkit.core.types import RunDocument
-from profkit.profiling.summarize import examine
+from profkit.profiling.summarize import summarize_report
 from profkit.regression.compare import compare
 
 
@@ -43,7 +43,7 @@ def main() -> None:
     options.add_argument("runs", nargs="+", type=Path)
     options.add_argument("--slower", type=float, default=0.0, help="per cent")
     asked = options.parse_args()
-    documents = [examine(path) for path in asked.runs]
+    documents = [summarize_report(path) for path in asked.runs]
     medians = [log(median(p.seconds)) for d in documents for t in d.timings for p in t.processes if p.seconds]
     print(
         f"{len(documents)} runs, {len(medians)} processes; from one to the next {100 * stdev(medians):.2f} %"

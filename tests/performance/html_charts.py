@@ -16,7 +16,7 @@ from pathlib import Path
 
 from profkit.analysis.stacks.files import flame_of
 from profkit.core.types import ChangePoint, Frame, Point, Segment, Series, SeriesKey, Stacks, Trend
-from profkit.profiling.summarize import examine
+from profkit.profiling.summarize import summarize_report
 from profkit.reporting.charts.flame import flame_data
 from profkit.reporting.charts.trend import trend_chart
 from profkit.reporting.html.chart_figures import figures
@@ -70,7 +70,7 @@ def flame() -> str:
 
 def main() -> int:
     """Print size and time of each; 1 where one is too large."""
-    document = examine(REPORT)
+    document = summarize_report(REPORT)
     cases: list[tuple[str, Callable[[], str], int]] = [
         (f"{TRENDS} trends of {NIGHTS} nights", trends, 300),
         ("a report of 12 kernels with every counter", lambda: render(document), 300),

@@ -130,7 +130,7 @@ def test_a_recorded_report_is_shown_with_what_is_true_of_it(
     from profkit.reporting import run_markdown as markdown
     from profkit.reporting import run_terminal as terminal
 
-    document = examine.examine(fixtures / "cuda" / name)
+    document = examine.summarize_report(fixtures / "cuda" / name)
     assert document.backend == "cuda"
     text = terminal.render(document, width=80, color=False)
     assert [one for one in words if one not in " ".join(text.split())] == []
@@ -153,7 +153,7 @@ def test_every_report_that_we_recorded_has_a_screen_a_page_and_a_document(file: 
     from profkit.reporting import run_markdown as markdown
     from profkit.reporting import run_terminal as terminal
 
-    document = examine.examine(file)
+    document = examine.summarize_report(file)
     for width in (40, 80, 200):
         text = terminal.render(document, width=width, color=False)
         assert max(len(line) for line in text.split("\n")) <= width
@@ -172,7 +172,7 @@ def test_a_report_of_nothing_keeps_no_target_and_says_why(tmp_path: Path) -> Non
         (empty, "no kernel was profiled"),
         (ROOT / "tests" / "data" / "cuda" / "nsys" / "nocuda.sqlite", "no kernel was recorded"),
     ):
-        document = examine.examine(file)
+        document = examine.summarize_report(file)
         assert {v.verdict for v in document.verdicts} == {"unknown"}
         assert {"occupancy", "memory-bandwidth"} <= {v.target for v in document.verdicts}
         assert verdict_exit(document, judged=True, strict=True) == 5

@@ -46,7 +46,7 @@ WORDS = {
 
 @pytest.mark.parametrize("name", VERDICTS)
 def test_a_sample_is_judged_as_an_engineer_would(name: str, fixtures: Path) -> None:
-    document = examine.examine(sample(name, fixtures))
+    document = examine.summarize_report(sample(name, fixtures))
     of_run = {v.target: v.verdict for v in document.verdicts if v.scope.kind == "run"}
     assert " ".join(of_run[target] for target in TARGETS) == VERDICTS[name]
     assert {target for target, word in of_run.items() if word == "fail"} <= set(TARGETS)
@@ -57,12 +57,14 @@ def test_a_sample_is_judged_as_an_engineer_would(name: str, fixtures: Path) -> N
 
 @pytest.mark.parametrize("name", VERDICTS)
 def test_the_screen_has_the_numbers_that_are_known(name: str, fixtures: Path) -> None:
-    text = " ".join(terminal.render(examine.examine(sample(name, fixtures)), width=120, color=False).split())
+    text = " ".join(
+        terminal.render(examine.summarize_report(sample(name, fixtures)), width=120, color=False).split()
+    )
     assert [words for words in WORDS[name] if words not in text] == []
 
 
 def test_the_conflicts_are_to_be_mended_before_the_bandwidth(fixtures: Path) -> None:
     from profkit.reporting.order import actions
 
-    found = actions(examine.examine(sample("transposeCoalesced", fixtures)))
+    found = actions(examine.summarize_report(sample("transposeCoalesced", fixtures)))
     assert [action.about.target for action in found if action.about] == ["bank-conflicts", "memory-bandwidth"]

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from profkit.backends.cuda import cuda_evidence
 from profkit.core.types import Workload
-from profkit.profiling.workload import seems_gpu, seems_marked
+from profkit.profiling.workload import seems_marked
 
 
 @pytest.mark.parametrize(
@@ -58,4 +59,4 @@ def test_a_workload_seems_to_use_a_gpu_by_its_arguments_its_text_or_what_it_is_l
         (tmp_path / name).write_bytes(content)
         (tmp_path / name).chmod(0o755)
     python = "/usr/bin/python" if command[0] == "python" else None
-    assert seems_gpu(Workload(command, "w", str(tmp_path), python)) == why
+    assert cuda_evidence(Workload(command, "w", str(tmp_path), python)) == why

@@ -10,9 +10,8 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from profkit.analysis.targets import load_targets
 from profkit.core.types import RUN, KernelTime, Plan, RunDocument, Scope, Verdict
-from profkit.profiling.evaluate_targets import judge_document
+from profkit.profiling.evaluate_targets import judge_document, targets_for
 from profkit.reporting import json as json_report
 from profkit.reporting import order
 from profkit.reporting import run_markdown as markdown
@@ -33,7 +32,7 @@ HOSTILE = (
 
 
 def judged(document: RunDocument) -> RunDocument:
-    return judge_document(document, load_targets("cuda"))
+    return judge_document(document, targets_for("cuda"))
 
 
 def hostile() -> RunDocument:

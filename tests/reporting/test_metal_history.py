@@ -7,9 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.analysis.targets import load_targets
 from profkit.core.types import RUN, Directive, PassPlan, Scope, Series, SeriesKey, Step
-from profkit.profiling.evaluate_targets import judge_document
+from profkit.profiling.evaluate_targets import judge_document, targets_for
 from profkit.regression.history import entry_of
 from profkit.reporting.views.history import entry_view
 from profkit.reporting.views.trend import title_of
@@ -18,7 +17,7 @@ from tests.reporting.shown import text_of
 
 
 def test_an_entry_tells_encoders() -> None:
-    document = judge_document(metal_documents.run(), load_targets("mps"))
+    document = judge_document(metal_documents.run(), targets_for("mps"))
     told = text_of(entry_view(entry_of(document)), width=100)
     assert "encoder MPSMatrixMultiplication" in told
     assert "gpu.utilization" in told
@@ -31,7 +30,7 @@ def test_sums_of_a_trace_are_kept_for_one_entry_of_the_region_or_one_call_of_a_b
     planned = replace(metal_documents.plan(), passes=(PassPlan("trace", "xctrace", (step,)),))
     benchmark = metal_documents.run(plan=planned)
     for document, times in ((region, 300), (benchmark, 150)):
-        judged = judge_document(document, load_targets("mps"))
+        judged = judge_document(document, targets_for("mps"))
         whole = next(r.value for r in judged.readings if r.metric == "buffer.count")
         kept = next(v.value for v in entry_of(judged).values if v.key.metric == "buffer.count")
         assert kept == pytest.approx((whole or 0.0) / times)

@@ -10,10 +10,9 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from profkit.analysis.targets import load_targets
 from profkit.core.types import MetalAbsent, MetalProcess, MetalTrace, MetalWork, RunDocument
-from profkit.profiling.evaluate_targets import judge_document
-from profkit.profiling.summarize import examine
+from profkit.profiling.evaluate_targets import judge_document, targets_for
+from profkit.profiling.summarize import summarize_report
 from profkit.reporting import json as json_report
 from profkit.reporting import order
 from profkit.reporting import run_markdown as markdown
@@ -33,7 +32,7 @@ FOREIGN = re.compile(r"cuda|nvidia|\bwarps?\b|\bSMs?\b|\bncu\b|\bnsys\b|launch c
 
 
 def judged(document: RunDocument) -> RunDocument:
-    return judge_document(document, load_targets("mps"))
+    return judge_document(document, targets_for("mps"))
 
 
 def hostile() -> MetalTrace:
@@ -175,7 +174,7 @@ def test_notes_tell_what_must_be_known_of_the_numbers() -> None:
 
 def test_a_recorded_m1_is_told_as_it_was(fixtures: Path) -> None:
     """Truths of the recording: active for 23.0 of 578 ms (4.0 %), 1,001 intervals of the process in 8.26 ms."""
-    document = examine(fixtures / "xctrace" / "m1-metal-system-trace")
+    document = summarize_report(fixtures / "xctrace" / "m1-metal-system-trace")
     text = terminal.render(document, color=False, width=80)
     assert "Traced   578 ms" in text
     assert "23.0 ms active (4.0 %) for all" in text

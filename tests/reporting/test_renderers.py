@@ -12,7 +12,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from profkit.analysis.targets import load_targets
 from profkit.core.types import (
     RUN,
     Check,
@@ -28,7 +27,7 @@ from profkit.core.types import (
     Verdict,
     Workload,
 )
-from profkit.profiling.evaluate_targets import judge_document
+from profkit.profiling.evaluate_targets import judge_document, targets_for
 from profkit.reporting import json as json_report
 from profkit.reporting import order
 from profkit.reporting import run_markdown as markdown
@@ -63,7 +62,7 @@ def judged(document: RunDocument | None = None) -> RunDocument:
             )
         ),
     )
-    return judge_document(base, load_targets("cpu"))
+    return judge_document(base, targets_for("cpu"))
 
 
 def hostile() -> RunDocument:

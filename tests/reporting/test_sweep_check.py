@@ -10,14 +10,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from profkit.analysis.targets import load_targets
 from profkit.cli.app import app
 from profkit.core import codec
 from profkit.core.types import RunDocument, SweepDocument
 from profkit.kernels.sweep import journal
 from profkit.kernels.sweep.outputs import run_of, write_results
 from profkit.kernels.sweep.request import Grid
-from profkit.profiling.evaluate_targets import judge_document
+from profkit.profiling.evaluate_targets import judge_document, targets_for
 from profkit.reporting.sweep_check import render
 from tests import sweep_documents as sweeps
 
@@ -37,7 +36,7 @@ def sampled(document: SweepDocument) -> SweepDocument:
 def judged(document: SweepDocument, precision: float = 0.01) -> RunDocument:
     """Its run with samples, and verdicts on it."""
     run = run_of(sampled(document), ("profkit", "sweep"), "sweep", "", None, (), precision)
-    return judge_document(run, load_targets(run.backend, None, "sweep"))
+    return judge_document(run, targets_for(run.backend, None, "sweep"))
 
 
 def words(text: str) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Protocol
 
 from profkit.analysis.summaries import cpu
 from profkit.analysis.summaries.cpu import function_readings, summarize_functions, summarize_trace
-from profkit.analysis.summaries.gpu import enrich_gpu, summarize_gpu_run
-from profkit.analysis.summaries.metal import enrich_metal, summarize_metal_run
+from profkit.analysis.summaries.gpu import summarize_gpu_run
+from profkit.analysis.summaries.metal import summarize_metal_run
 from profkit.analysis.summaries.python import TITLES, summarize_memory, summarize_python, summarize_triton
 from profkit.analysis.summaries.readings import (
     absent_reading,
@@ -26,12 +27,26 @@ from profkit.analysis.summaries.roofline import (
     work_of,
 )
 from profkit.analysis.summaries.time import summarize_time, time_readings
-from profkit.core.types import Backend, PassName, Reading, RunDocument, Summary
+from profkit.core.types import PassName, Reading, RunDocument, Summary
 
 _PYTHON = ("memory.python_peak", "memory.python_growth")
 
 
-def enrich(document: RunDocument) -> RunDocument:
+class Concerns(Protocol):
+    """What differs between backends (a `profkit.backends.Backend` has it)."""
+
+    @property
+    def report_concerns(self) -> frozenset[str]:
+        """Summaries that a report shows even where it knows none of their values."""
+
+    def enrich(self, document: RunDocument) -> RunDocument:
+        """The document with what follows from its readings."""
+
+    def summarize(self, document: RunDocument) -> list[Summary | None]:
+        """The summaries beside that of the time."""
+
+
+def enrich(document: RunDocument, backend: Concerns) -> RunDocument:
     """The document with all that follows from it: time, bandwidth, roofline, functions.
 
     What a tool told itself is kept; what it could not tell is replaced where it can be derived. Doing it
@@ -43,10 +58,10 @@ def enrich(document: RunDocument) -> RunDocument:
     )
     fresh = [reading for timing in document.timings for reading in time_readings(timing)]
     document = replace(document, readings=merge_readings(document.readings, fresh))
-    return _with_python(_BACKENDS[document.backend].enrich(document))
+    return _with_python(backend.enrich(document))
 
 
-def _enrich_cpu(document: RunDocument) -> RunDocument:
+def enrich_cpu(document: RunDocument) -> RunDocument:
     """What follows from the counters of a processor: functions, bandwidth, roofline."""
     if not any(r.scope.kind == "function" for r in document.readings):
         fresh = list(function_readings(document.profiles))
@@ -81,21 +96,22 @@ def _stored_memory(document: RunDocument) -> Summary | None:
     return stored[0] if "memory.python_peak" in names else None
 
 
-def summarize(document: RunDocument) -> tuple[Summary, ...]:
+def summarize(document: RunDocument, backend: Concerns) -> tuple[Summary, ...]:
     """One summary for every concern of a run; of a report only those that it says something about.
 
     `document` should be enriched first. Summaries that a pass brought itself are kept.
     """
     is_run = document.plan is not None or bool(document.passes)
-    found: list[Summary | None] = [_time_summary(document), *_BACKENDS[document.backend].summarize(document)]
+    found: list[Summary | None] = [_time_summary(document), *backend.summarize(document)]
     found.append(summarize_triton(document.triton, document.timings, document.trace))
-    told = _BACKENDS[document.backend].always
-    made = [s for s in found if s is not None and (is_run or s.concern in told or _says_something(s))]
+    always = backend.report_concerns
+    made = [s for s in found if s is not None and (is_run or s.concern in always or _says_something(s))]
     concerns = {summary.concern for summary in made}
     return (*made, *(s for s in document.summaries if s.concern not in concerns))
 
 
-def _summarize_cpu(document: RunDocument) -> list[Summary | None]:
+def summarize_cpu(document: RunDocument) -> list[Summary | None]:
+    """What was counted, its limits, Python, memory, and where the time goes."""
     return [
         *_counted_summaries(document),
         *_limit_summaries(document),
@@ -106,11 +122,12 @@ def _summarize_cpu(document: RunDocument) -> list[Summary | None]:
     ]
 
 
-def _summarize_cuda(document: RunDocument) -> list[Summary | None]:
+def summarize_cuda(document: RunDocument) -> list[Summary | None]:
+    """The GPU, then the host's Python and memory."""
     return [*summarize_gpu_run(document), _python_summary(document), _memory_summary(document)]
 
 
-def _summarize_mps(document: RunDocument) -> list[Summary | None]:
+def summarize_mps(document: RunDocument) -> list[Summary | None]:
     """The GPU, then the CPU's hot spots of the same recording."""
     functions, samples = summarize_functions(document.profiles), _trace_summary(document)
     if samples is not None and samples.tables:
@@ -122,27 +139,6 @@ def _summarize_mps(document: RunDocument) -> list[Summary | None]:
         _memory_summary(document),
         samples,
     ]
-
-
-@dataclass(frozen=True)
-class _Concerns:
-    """What follows from the readings of one backend, and the summaries of a document beside that of its time.
-
-    Of those in `always` a report says also why it does not know them: a trace of Metal lacks them more often than not.
-    """
-
-    enrich: Callable[[RunDocument], RunDocument]
-    summarize: Callable[[RunDocument], list[Summary | None]]
-    always: frozenset[str] = frozenset()
-
-
-_BACKENDS: Mapping[Backend, _Concerns] = {
-    "cpu": _Concerns(_enrich_cpu, _summarize_cpu),
-    "cuda": _Concerns(enrich_gpu, _summarize_cuda),
-    "mps": _Concerns(
-        enrich_metal, _summarize_mps, frozenset({"gpu", "shaders", "occupancy", "bandwidth", "state"})
-    ),
-}
 
 
 def _says_something(summary: Summary) -> bool:

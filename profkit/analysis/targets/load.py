@@ -14,7 +14,6 @@ from profkit.analysis.metrics import all_metrics, metric, nearest_metric
 from profkit.analysis.targets.conditions import LIMITERS
 from profkit.analysis.targets.target import OPERATORS, Advice, Condition, Gain, RooflineSide, Target
 from profkit.analysis.targets.yaml_text import YamlValue, read_yaml
-from profkit.core.errors import UsageError
 from profkit.core.types import Bound, Quality, ScopeKind
 
 _TOP = ("targets", "workloads")
@@ -63,14 +62,14 @@ _SHORT = re.compile(r"\s*(<=|>=|<|>)\s*([-+.\deE]+)\s*(.*?)\s*")
 
 
 def load_targets(
-    backend: str, override: Path | None = None, workload: str | None = None
+    defaults: Path | None, override: Path | None = None, workload: str | None = None
 ) -> tuple[Target, ...]:
-    """The targets of `backend`, then those of the user's file, then those of its section for `workload`.
+    """The targets of the file `defaults`, then those of the user's file, then those of its section for `workload`.
 
     A user's target overrides the default of the same name (or, under a metric's name, all on that metric);
     other names add one; `off` removes one. Raises UsageError with file and line for what does not fit.
     """
-    targets = dict(_default_targets(backend))
+    targets = dict(_default_targets(defaults)) if defaults is not None else {}
     if override is not None:
         top = read_yaml(override)
         sections = _checked_keys(top, "the file", _TOP)
@@ -83,10 +82,7 @@ def load_targets(
 
 
 @lru_cache(maxsize=4)
-def _default_targets(backend: str) -> Mapping[str, Target]:
-    path = Path(__file__).with_name(f"{backend}.yaml")
-    if not path.is_file():
-        raise UsageError(f"there are no targets for the {backend} backend yet")
+def _default_targets(path: Path) -> Mapping[str, Target]:
     targets: dict[str, Target] = {}
     _apply_section(targets, _checked_keys(read_yaml(path), "the file", _TOP).get("targets"))
     return targets

@@ -1,72 +1,50 @@
-"""The CPU: timing alone, Python's own instruments, and what the system has to sample and to count.
-
-That is perf on Linux, with a simulation where there is no PMU, and Instruments on macOS.
-"""
+"""The backend of the processor: perf and a simulation on Linux, Instruments on macOS."""
 
 from __future__ import annotations
 
-from profkit.backends import Findings, Known, Site
-from profkit.backends.cpu.linux import LinuxRecorder
-from profkit.backends.cpu.macos import MacRecorder
-from profkit.backends.cpu.recorder import Recorder
-from profkit.backends.python_passes import find_cprofile, find_tracemalloc, plan_python
-from profkit.backends.timing import plan_timing
-from profkit.core.types import Backend, Depth, Gpu, PassPlan, PassResult, Plan
+import platform
+from pathlib import Path
 
-# What each depth asks for, in the order it runs: first what needs no tool, last what takes longest.
-PASSES: dict[Depth, tuple[str, ...]] = {
-    "gate": ("timing", "counters"),
-    "standard": ("timing", "cprofile", "tracemalloc", "trace", "counters"),
-    "full": ("timing", "cprofile", "tracemalloc", "trace", "counters"),
-}
+from profkit.backends import Backend, BackendRun, CheckGroup, RunContext, profiler_group
+from profkit.core.types import Gpu, RunDocument, Summary
 
 
-class Cpu:
-    """The CPU backend for one site. Tools are tried once, when the first plan is made."""
+class CpuBackend(Backend):
+    """The processor of this machine, which is always there."""
 
-    name: Backend = "cpu"
+    name = "cpu"
     host_peaks = True
-    gpus: tuple[Gpu, ...] = ()
+    profilers: tuple[str, ...] = ("perf", "valgrind", "cprofile", "xctrace")
+    targets: Path | None = Path(__file__).with_name("targets.yaml")
 
-    def __init__(self, site: Site) -> None:
-        self._site = site
-        self._recorder: Recorder = (
-            MacRecorder(site) if site.machine.system == "Darwin" else LinuxRecorder(site)
-        )
+    def start(self, context: RunContext, gpus: tuple[Gpu, ...]) -> BackendRun:  # noqa: ARG002
+        """The tools of this system on one run."""
+        if context.machine.system == "Darwin":
+            from profkit.backends.cpu.macos import MacRun
 
-    @property
-    def tools(self) -> dict[str, str]:
-        """Versions of the tools that the asked passes use."""
-        found = self._recorder.tools(self._site.wanted or PASSES[self._site.depth])
-        return {name: version for name, version in found.items() if version is not None}
+            return MacRun(context)
+        from profkit.backends.cpu.linux import LinuxRun
 
-    def plan(self, known: Known) -> Plan:
-        """The passes in order; what cannot run stands there with its reason."""
-        wanted = self._site.wanted or PASSES[self._site.depth]
-        passes: list[PassPlan] = []
-        for name in PASSES["full"]:
-            if name in wanted:
-                passes += self._plan(name, known)
-        return Plan(self.name, self._site.depth, tuple(passes))
+        return LinuxRun(context)
 
-    def _plan(self, name: str, known: Known) -> list[PassPlan]:
-        site = self._site
-        if name == "timing":
-            return [plan_timing(site)]
-        if name == "cprofile":
-            return [plan_python(site, known, "cprofile")]
-        if name == "tracemalloc":
-            return [plan_python(site, known, "tracemalloc")]
-        if name == "trace":
-            return [self._recorder.trace(known)]
-        return self._recorder.counters(known)
+    def check_groups(self) -> tuple[CheckGroup, ...]:
+        """The peaks, and the tools of this system."""
+        from profkit.backends.cpu.checks import peaks_checks
 
-    def findings(self, plan: PassPlan, result: PassResult) -> Findings:
-        """What the artifacts of one pass say."""
-        if plan.name == "cprofile":
-            return find_cprofile(self._site)
-        if plan.name == "tracemalloc":
-            return find_tracemalloc(self._site)
-        if plan.name in ("trace", "counters"):
-            return self._recorder.findings(plan, result)
-        return Findings()
+        tools = ("xctrace",) if platform.system() == "Darwin" else ("perf", "valgrind")
+        return (CheckGroup("peaks", peaks_checks), *map(profiler_group, tools))
+
+    def enrich(self, document: RunDocument) -> RunDocument:
+        """What follows from the counters of a processor."""
+        from profkit.analysis.summaries.compose import enrich_cpu
+
+        return enrich_cpu(document)
+
+    def summarize(self, document: RunDocument) -> list[Summary | None]:
+        """What was counted, its limits, Python, memory, and where the time goes."""
+        from profkit.analysis.summaries.compose import summarize_cpu
+
+        return summarize_cpu(document)
+
+
+CPU = CpuBackend()

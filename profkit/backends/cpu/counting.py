@@ -1,32 +1,93 @@
-"""Counters of the PMU (or, without one, of the kernel alone) by perf stat, one process per group of events."""
+"""Counters of the PMU, or without one of the kernel alone: perf stat, one process for each group of events.
+
+The groups are planned from the event table of this CPU, then tried on a tiny program.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from profkit.analysis.metrics import derive, formula_table
-from profkit.analysis.metrics.formulas import FormulaTable
-from profkit.backends import Findings, Known, Site
-from profkit.backends.cpu.choice import SOFTWARE, Choice
-from profkit.backends.cpu.groups import NATIVE_SECONDS, iterations
-from profkit.backends.per_iteration import Done, done_in_region, per_iteration
-from profkit.core.errors import UnreadableReport
+from profkit.backends import PassFindings, PlanState, RunContext
+from profkit.backends.cpu.groups import (
+    NATIVE_SECONDS,
+    CountedGroup,
+    as_estimate,
+    counted_iterations,
+    read_groups,
+    with_artifact,
+)
 from profkit.core.status import status_wrapper
-from profkit.core.types import RUN, Counter, Directive, PassPlan, Reading, Report, Source, Step, Switch
+from profkit.core.types import (
+    RUN,
+    Counter,
+    Directive,
+    Machine,
+    PassPlan,
+    Reading,
+    Source,
+    Step,
+    Switch,
+)
 from profkit.profilers.perf.command import STAT_ENV, events_of, stat_argv
-from profkit.profilers.perf.counter_groups import merge_groups
+from profkit.profilers.perf.counter_groups import merge_groups, plan_groups
 from profkit.profilers.perf.events import table_for
-from profkit.profilers.perf.probe import PerfAbility
+from profkit.profilers.perf.probe import PerfAbility, find_refused_events, has_nmi_watchdog
 from profkit.profilers.perf.stat_counters import split_name
 from profkit.profilers.perf.stat_csv import read_stat_csv
+
+SOFTWARE = ("task-clock", "page-faults", "context-switches", "cpu-migrations")
+METRICS = (
+    "cache.l1.miss_rate",
+    "cache.l2.miss_rate",
+    "cache.l3.miss_rate",
+    "branch.miss_rate",
+    "simd.utilization",
+    "flops",
+    "dram.bytes",
+    "cache.l1i.miss_rate",
+)
+ROUNDS = 4  # of trying groups; each round takes away what was refused, and few metrics have more than three formulas
+
+
+@dataclass(frozen=True)
+class EventChoice:
+    """What is counted together here, and what was tried and refused (each with its reason)."""
+
+    groups: tuple[tuple[str, ...], ...]
+    refused: tuple[Counter, ...] = ()
+
+
+def choose_groups(machine: Machine, perf: PerfAbility) -> EventChoice:
+    """The groups of this CPU's event table as far as perf and the CPU know its events; each is tried once.
+
+    Where an event is refused, the metric's next best formula is used. Without a PMU, the kernel's own events.
+    """
+    if not perf.hardware_ok or perf.path is None:
+        return EventChoice((SOFTWARE,))
+    table, watchdog = table_for(machine), has_nmi_watchdog()
+    refused: dict[str, Counter] = {}
+    groups = plan_groups(table, METRICS, perf.rights, watchdog=watchdog)
+    tried: set[tuple[str, ...]] = set()
+    for _ in range(ROUNDS):
+        found = find_refused_events(perf.path, [group for group in groups if group not in tried])
+        tried |= set(groups)
+        if not found:
+            break
+        refused |= found
+        groups = plan_groups(table.without(refused), METRICS, perf.rights, watchdog=watchdog)
+    if all(event in refused for group in groups for event in group):  # not events but counting is refused
+        return EventChoice(plan_groups(table, METRICS, perf.rights, watchdog=watchdog))
+    kept = (tuple(event for event in group if event not in refused) for group in groups)
+    return EventChoice(tuple(group for group in kept if group), tuple(refused.values()))
+
 
 # What is held against the time of one iteration: of no use where it was counted over something else.
 _AGAINST_TIME = ("dram.bytes", "flops")
 _NO_SWITCH = "of the whole process: this perf cannot be switched by a region (perf 5.10 and later can)"
 
 
-def plan_counting(site: Site, perf: PerfAbility, known: Known, choice: Choice) -> PassPlan:
+def plan_counting(context: RunContext, perf: PerfAbility, state: PlanState, choice: EventChoice) -> PassPlan:
     """The groups of this CPU's event table, or the kernel's own events where there is no PMU."""
     if not perf.software_ok:
         fault = perf.fault
@@ -36,8 +97,10 @@ def plan_counting(site: Site, perf: PerfAbility, known: Known, choice: Choice) -
             skipped=fault.reason if fault else "perf does not work here",
             fix=fault.fix if fault else None,
         )
-    table, groups = table_for(site.machine), choice.groups
-    steps = tuple(_step(site, perf, known, number, events) for number, events in enumerate(groups, start=1))
+    table, groups = table_for(context.machine), choice.groups
+    steps = tuple(
+        _step(context, perf, state, number, events) for number, events in enumerate(groups, start=1)
+    )
     notes = (
         [f"events of {table.title}"] if perf.hardware_ok else ["no PMU here: the kernel's own events only"]
     )
@@ -45,7 +108,7 @@ def plan_counting(site: Site, perf: PerfAbility, known: Known, choice: Choice) -
         notes.append("only user space is counted")
     if choice.refused:
         notes.append(f"not known here: {', '.join(counter.name for counter in choice.refused)}")
-    if known.marked and not perf.control_fifo_ok:
+    if state.marked and not perf.control_fifo_ok:
         notes.append(f"counts are {_NO_SWITCH}")
     return PassPlan(
         "counters",
@@ -58,14 +121,16 @@ def plan_counting(site: Site, perf: PerfAbility, known: Known, choice: Choice) -
     )
 
 
-def _step(site: Site, perf: PerfAbility, known: Known, number: int, events: tuple[str, ...]) -> Step:
-    folder = site.folder / "artifacts"
+def _step(
+    context: RunContext, perf: PerfAbility, state: PlanState, number: int, events: tuple[str, ...]
+) -> Step:
+    folder = context.folder / "artifacts"
     name = f"count-{number}"
     control, ack = str(folder / f"{name}.control"), str(folder / f"{name}.ack")
-    switched = known.marked and perf.control_fifo_ok
+    switched = state.marked and perf.control_fifo_ok
     status = str(folder / f"{name}.status")
     argv = stat_argv(
-        status_wrapper(site.workload.command, status),
+        status_wrapper(context.workload.command, status),
         folder / f"{name}.csv",
         events,
         control=control if switched else None,
@@ -81,7 +146,7 @@ def _step(site: Site, perf: PerfAbility, known: Known, number: int, events: tupl
             "counters",
             str(folder / f"{name}.region"),
             switch=Switch("perf-control", control, ack) if switched else None,
-            iterations=iterations(known.iteration_seconds),
+            iterations=counted_iterations(state.iteration_seconds),
             seconds=NATIVE_SECONDS,
         ),
         fifos=(control, ack) if switched else (),
@@ -90,69 +155,49 @@ def _step(site: Site, perf: PerfAbility, known: Known, number: int, events: tupl
     )
 
 
-def find_counting(site: Site, plan: PassPlan, choice: Choice) -> Findings:
+def read_counting(context: RunContext, plan: PassPlan, choice: EventChoice) -> PassFindings:
     """Counters and readings per iteration; a group that was lost costs its own events only.
 
     Raises UnreadableReport where no group can be read.
     """
-    reports: list[Report] = []
-    kept: list[Step] = []
-    notes: list[str] = []
-    lost: dict[str, UnreadableReport] = {}
-    busy: Reading | None = None
-    shared = whole = False
-    for step in plan.steps:
-        try:
-            report = read_stat_csv(site.folder / step.artifacts[0])
-            done = done_in_region(site.folder, step.name)
-        except UnreadableReport as error:
-            lost[step.name] = error
-            continue
-        switched = step.directive is not None and step.directive.switch is not None
-        if done.marked and not switched:
-            done, whole = Done(), True
-        shared = shared or done.shared
-        notes += [*done.notes, *([done.odd] if done.odd is not None else [])]
-        kept.append(step)
-        reports.append(replace(report, counters=per_iteration(report.counters, done.iterations)))
-        busy = busy if busy is not None else _busy(report, done.seconds, step.artifacts[0])
-    if not reports:
-        raise next(iter(lost.values()), UnreadableReport("no group of counters was planned"))
-    merged = merge_groups(reports)
-    known = {(counter.name, counter.pmu) for counter in merged.counters}
-    missed = [c for s in plan.steps if s.name in lost for c in _lost(s) if (c.name, c.pmu) not in known]
+    counted = read_groups(
+        context,
+        plan,
+        lambda step: read_stat_csv(context.folder / step.artifacts[0]),
+        lambda step, _: _switched(step),
+    )
+    merged = merge_groups([group.per_iteration for group in counted.groups])
+    there = {(counter.name, counter.pmu) for counter in merged.counters}
+    missed = [c for step in counted.lost for c in _lost_counters(step) if (c.name, c.pmu) not in there]
     counters = (*merged.counters, *dict.fromkeys(missed), *choice.refused)
-    table = formula_table("perf", table_for(site.machine).chip)
-    readings = derive(counters, table, "perf", groups=merged.groups, drift=merged.drift.spread)
-    readings = tuple(_with_artifact(reading, kept, reports, table) for reading in readings)
+    table = formula_table("perf", table_for(context.machine).chip)
+    derived = derive(counters, table, "perf", groups=merged.groups, drift=merged.drift.spread)
+    readings = [with_artifact(reading, counted.groups, table) for reading in derived]
     if plan.counters == SOFTWARE:  # the simulation, or nothing, speaks of what needs a PMU
-        readings = tuple(r for r in readings if r.value is not None)
-    if whole:
-        readings = tuple(_of_the_whole(reading) for reading in readings)
+        readings = [r for r in readings if r.value is not None]
+    notes = [*merged.warnings, *counted.notes]
+    if counted.whole:
+        readings = [_of_the_whole(reading) for reading in readings]
         notes.append(f"counts are {_NO_SWITCH}")
-    if shared:
-        readings = tuple(replace(r, quality="estimated") if r.value is not None else r for r in readings)
-    found = (*readings, busy) if busy is not None else readings
-    return Findings(counters=counters, readings=found, notes=tuple(dict.fromkeys((*merged.warnings, *notes))))
+    if counted.shared:
+        readings = [as_estimate(reading) for reading in readings]
+    busy = next((reading for group in counted.groups if (reading := _utilization(group))), None)
+    return PassFindings(
+        counters=counters,
+        readings=(*readings, busy) if busy is not None else tuple(readings),
+        notes=tuple(dict.fromkeys(notes)),
+    )
 
 
-def _lost(step: Step) -> list[Counter]:
+def _switched(step: Step) -> bool:
+    return step.directive is not None and step.directive.switch is not None
+
+
+def _lost_counters(step: Step) -> list[Counter]:
     """The events of a group that left no counts."""
     names = [split_name(event) for event in events_of(step.argv)]
     reason = f"its run, {step.name}, left no counts"
     return [Counter(name.name, None, "not-counted", pmu=name.pmu, reason=reason) for name in names]
-
-
-def _with_artifact(
-    reading: Reading, steps: Sequence[Step], reports: Sequence[Report], table: FormulaTable
-) -> Reading:
-    """The reading with the file of the first group that holds all its counters, else that of any."""
-    needed = {table.resolve(name) for name in (reading.source.counter or "").split(", ")}
-    held = [{table.resolve(counter.name) for counter in report.counters} for report in reports]
-    ranked = sorted(range(len(steps)), key=lambda number: -len(needed & held[number]))
-    if not needed & held[ranked[0]]:
-        return reading
-    return replace(reading, source=replace(reading.source, artifact=steps[ranked[0]].artifacts[0]))
 
 
 def _of_the_whole(reading: Reading) -> Reading:
@@ -161,15 +206,15 @@ def _of_the_whole(reading: Reading) -> Reading:
         return reading
     if reading.metric in _AGAINST_TIME:
         return replace(reading, value=None, quality="unavailable", share=None, reason=f"counted {_NO_SWITCH}")
-    reason = f"{reading.reason}; {_NO_SWITCH}" if reading.reason else _NO_SWITCH
-    return replace(reading, quality="estimated", reason=reason)
+    return as_estimate(reading, _NO_SWITCH)
 
 
-def _busy(report: Report, seconds: float | None, artifact: str) -> Reading | None:
+def _utilization(group: CountedGroup) -> Reading | None:
     """Cores kept busy inside the region (%): decides whether one thread or all are held against the peaks."""
-    clock = next((c for c in report.counters if c.name == "task-clock" and c.value is not None), None)
-    if clock is None or clock.value is None or not seconds:
+    clock = next((c for c in group.report.counters if c.name == "task-clock" and c.value is not None), None)
+    if clock is None or clock.value is None or not group.work.seconds:
         return None
-    source = Source("perf", "task-clock", artifact, "100 * task-clock / wall seconds inside the region")
+    formula = "100 * task-clock / wall seconds inside the region"
+    source = Source("perf", "task-clock", group.step.artifacts[0], formula)
     milliseconds = clock.value if clock.unit == "msec" else clock.value / 1e6
-    return Reading("cpu.utilization", 0.1 * milliseconds / seconds, "%", "measured", RUN, source)
+    return Reading("cpu.utilization", 0.1 * milliseconds / group.work.seconds, "%", "measured", RUN, source)

@@ -1,61 +1,160 @@
-"""Linux: perf, and callgrind's simulation where there is no PMU."""
+"""The run of a CPU on Linux, and its trace pass: perf record over the region, as tables and flame graphs."""
 
 from __future__ import annotations
 
+import contextlib
+import time
+from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 
-from profkit.backends import Findings, Known, Site
-from profkit.backends.cpu.choice import Choice, choose_groups
-from profkit.backends.cpu.counting import find_counting, plan_counting
-from profkit.backends.cpu.simulation import find_simulation, plan_simulation
-from profkit.backends.cpu.trace import find_trace, plan_trace
-from profkit.core.types import PassPlan, PassResult
+from profkit.analysis.stacks.files import write_collapsed, write_speedscope
+from profkit.analysis.stacks.merge import by_function, by_library, keep_python_frames
+from profkit.backends import PassFindings, PlanState, RunContext
+from profkit.backends.cpu.counting import EventChoice, choose_groups, plan_counting, read_counting
+from profkit.backends.cpu.simulation import plan_simulation, read_simulation
+from profkit.backends.passes import PlannedRun
+from profkit.core.errors import UnreadableReport
+from profkit.core.status import status_wrapper
+from profkit.core.types import Directive, PassName, PassPlan, PassResult, Step, Switch
+from profkit.profilers.perf.command import inject_argv, python_frames, record_argv, script_argv
+from profkit.profilers.perf.perf_data import recorded_pids, remove_leftovers
 from profkit.profilers.perf.probe import PerfAbility, probe_perf
+from profkit.profilers.perf.script import read_script
 from profkit.profilers.valgrind.probe import ValgrindAbility, probe_valgrind
 from profkit.runtime.passes.command import python_version
 
+SECONDS = 2.0  # of region: about 2,000 samples a core, a function of 1 % is known to a fifth of itself
+_DATA, _JIT, _TEXT = "trace.perf.data", "trace.jit.data", "trace.script.txt"
 
-class LinuxRecorder:
-    """Tools are tried once, when the first plan asks for them."""
 
-    def __init__(self, site: Site) -> None:
-        self._site = site
+def plan_trace(
+    context: RunContext, perf: PerfAbility, python: tuple[int, int] | None, *, marked: bool
+) -> PassPlan:
+    """One recording, restricted to the region where the workload marks one."""
+    if not perf.record_ok:
+        fault = perf.record_fault
+        reason = fault.reason if fault else "perf record does not work here"
+        return PassPlan("trace", "perf", skipped=reason, fix=fault.fix if fault else None)
+    program = str(perf.path)
+    folder = context.folder / "artifacts"
+    marked = marked and perf.control_fifo_ok
+    frames = python_frames(python)
+    control, ack = str(folder / "trace.control"), str(folder / "trace.ack")
+    status = str(folder / "trace.status")
+    data, jit, text = folder / _DATA, folder / _JIT, folder / _TEXT
+    argv = record_argv(
+        status_wrapper(context.workload.command, status),
+        data,
+        event="cycles" if perf.hardware_ok else "cpu-clock",
+        call_graph=frames.call_graph,
+        control=control if marked else None,
+        ack=ack if marked else None,
+        perf=program,
+    )
+    after = [script_argv(jit if frames.inject else data, text, perf=program)]
+    if frames.inject:
+        after.insert(0, inject_argv(data, jit, perf=program))
+    step = Step(
+        "trace",
+        argv,
+        (f"artifacts/{_TEXT}",),
+        env={**frames.env},
+        directive=Directive(
+            "trace",
+            str(folder / "trace.region"),
+            switch=Switch("perf-control", control, ack) if marked else None,
+            seconds=SECONDS,
+        ),
+        fifos=(control, ack) if marked else (),
+        tool="perf",
+        workload_status=status,
+        after=tuple(after),
+    )
+    return PassPlan(
+        "trace",
+        "perf",
+        (step,),
+        cost=1.5,
+        cost_note="sampling itself costs a few per cent; reading the stacks comes after it",
+        notes=(frames.note,) if frames.note else (),
+    )
 
-    def tools(self, wanted: tuple[str, ...]) -> dict[str, str | None]:
+
+def read_trace(context: RunContext, result: PassResult) -> PassFindings:
+    """Functions, libraries and stacks; leaves a speedscope and a collapsed-stack file beside the text.
+
+    The recording itself is removed: its copies of the stack hold the process's environment.
+    """
+    folder = context.folder / "artifacts"
+    _tidy(folder / _DATA, result.seconds)
+    for name in (_DATA, _JIT):
+        with contextlib.suppress(OSError):
+            (folder / name).unlink()
+    report = read_script(folder / _TEXT)
+    if not report.stacks:
+        return PassFindings(notes=report.warnings)
+    stacks = report.stacks[0]
+    write_speedscope(report.stacks, folder / "trace.speedscope.json", context.workload.name)
+    write_collapsed(stacks, folder / "trace.collapsed.txt")
+    python = keep_python_frames(stacks)
+    profiles = [by_function(stacks), by_library(stacks)]
+    if python is not None:
+        profiles.append(replace(by_function(python), title=f"{stacks.title} by Python function"))
+    return PassFindings(
+        profiles=tuple(profiles),
+        stacks=report.stacks,
+        notes=report.warnings,
+        artifacts=("artifacts/trace.speedscope.json", "artifacts/trace.collapsed.txt"),
+    )
+
+
+def _tidy(recording: Path, seconds: float) -> None:
+    """Remove what CPython and perf left in the temporary folder for the recorded processes."""
+    with contextlib.suppress(UnreadableReport):
+        remove_leftovers(recorded_pids(recording), time.time() - seconds - 1)
+
+
+class LinuxRun(PlannedRun):
+    """The passes for one workload, by perf, and by callgrind where there is no PMU."""
+
+    name = "cpu"
+
+    def tool_versions(self) -> dict[str, str | None]:
         """perf, and valgrind where something is counted."""
-        found: dict[str, str | None] = {}
-        if "trace" in wanted or "counters" in wanted:
-            found["perf"] = self._perf.version
-        if "counters" in wanted:
-            found["valgrind"] = self._valgrind.version
-        return found
+        versions: dict[str, str | None] = {}
+        if "trace" in self.wanted or "counters" in self.wanted:
+            versions["perf"] = self._perf.version
+        if "counters" in self.wanted:
+            versions["valgrind"] = self._valgrind.version
+        return versions
 
-    def trace(self, known: Known) -> PassPlan:
-        """perf record."""
-        return plan_trace(self._site, self._perf, self._python, marked=known.marked)
-
-    def counters(self, known: Known) -> list[PassPlan]:
-        """perf stat, and the simulation where there is no PMU or all is asked for."""
-        plans = [plan_counting(self._site, self._perf, known, self._choice)]
-        if not self._perf.hardware_ok or self._site.depth == "full":
-            plans.append(plan_simulation(self._site, self._valgrind, known))
+    def plan_pass(self, name: PassName, state: PlanState) -> list[PassPlan]:
+        """perf record; perf stat, and the simulation where there is no PMU or all is asked for."""
+        if name == "trace":
+            return [plan_trace(self.context, self._perf, self._python, marked=state.marked)]
+        if name != "counters":
+            return []
+        plans = [plan_counting(self.context, self._perf, state, self._choice)]
+        if not self._perf.hardware_ok or self.context.depth == "full":
+            plans.append(plan_simulation(self.context, self._valgrind, state))
         return plans
 
-    def findings(self, plan: PassPlan, result: PassResult) -> Findings:
+    def read_pass(self, plan: PassPlan, result: PassResult) -> PassFindings:
         """What perf or callgrind left."""
         if plan.name == "trace":
-            return find_trace(self._site, result)
+            return read_trace(self.context, result)
         if plan.simulated:
-            return find_simulation(self._site, plan)
-        return find_counting(self._site, plan, self._choice)
+            return read_simulation(self.context, plan)
+        return read_counting(self.context, plan, self._choice)
 
     @cached_property
     def _perf(self) -> PerfAbility:
         return probe_perf()
 
     @cached_property
-    def _choice(self) -> Choice:
-        return choose_groups(self._site.machine, self._perf)
+    def _choice(self) -> EventChoice:
+        return choose_groups(self.context.machine, self._perf)
 
     @cached_property
     def _valgrind(self) -> ValgrindAbility:
@@ -63,6 +162,6 @@ class LinuxRecorder:
 
     @cached_property
     def _python(self) -> tuple[int, int] | None:
-        python = self._site.workload.python
+        python = self.context.workload.python
         version = python_version(python) if python is not None else None
         return version[:2] if version is not None else None

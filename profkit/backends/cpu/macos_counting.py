@@ -7,13 +7,17 @@ from dataclasses import dataclass, replace
 
 from profkit.analysis.metrics import derive, formula_table
 from profkit.analysis.metrics.formulas import FormulaTable
-from profkit.backends import Findings, Known, Site
-from profkit.backends.cpu.groups import NATIVE_SECONDS, iterations
-from profkit.backends.cpu.macos_step import START_SECONDS, cpu_step, kept_facts, of_region
-from profkit.backends.instruments import read_step
-from profkit.backends.per_iteration import Done, done_in_region, per_iteration
-from profkit.core.errors import UnreadableReport
-from profkit.core.types import RUN, Counter, Machine, PassPlan, Reading, Report, Source, Step
+from profkit.backends import PassFindings, PlanState, RunContext
+from profkit.backends.cpu.groups import (
+    NATIVE_SECONDS,
+    CountedGroup,
+    as_estimate,
+    counted_iterations,
+    read_groups,
+    with_artifact,
+)
+from profkit.backends.instruments import START_SECONDS, comparable_facts, cpu_step, is_of_region, read_step
+from profkit.core.types import RUN, Counter, Machine, PassPlan, Reading, Source
 from profkit.hardware import macos
 from profkit.profilers.perf.counter_groups import check_drift, merge_groups
 from profkit.profilers.xctrace.command import CPU_COUNTERS
@@ -30,7 +34,7 @@ _FIX_LIST = "install Xcode 16 or later"
 
 
 @dataclass(frozen=True)
-class Counting:
+class CountingChoice:
     """What can be counted here: groups of events with the options that ask for each; or why nothing can."""
 
     chip: str
@@ -41,45 +45,47 @@ class Counting:
     fix: str | None = None
 
 
-def choose_counting(machine: Machine, xctrace: XctraceAbility) -> Counting:
+def choose_counting(machine: Machine, xctrace: XctraceAbility) -> CountingChoice:
     """The groups for this Mac's cores. Asks xctrace for its options once."""
     chip = "apple" if machine.vendor == "Apple" or machine.architecture == "arm64" else "intel"
     lacking = xctrace.lacks(template=CPU_COUNTERS)
     if lacking is not None:
-        return Counting(chip, reason=lacking, fix=xctrace.fix)
+        return CountingChoice(chip, reason=lacking, fix=xctrace.fix)
     cputype, subtype, family = (macos.sysctl_number(name) for name in _KIND)
     events = read_events(chip, cputype, subtype, family)
     groups = plan_groups(events) if events is not None else ()
     if events is None or not groups:
-        return Counting(chip, reason="macOS has no table of this processor's events in /usr/share/kpep")
+        return CountingChoice(chip, reason="macOS has no table of this processor's events in /usr/share/kpep")
     shown = recording_options(CPU_COUNTERS)
     options = tuple(counter_options(shown, group) for group in groups)
     made = tuple(text for text in options if text is not None)
     if len(made) < len(groups):
-        return Counting(chip, reason=_NO_LIST, fix=_FIX_LIST)
-    return Counting(chip, groups, made, events.told)
+        return CountingChoice(chip, reason=_NO_LIST, fix=_FIX_LIST)
+    return CountingChoice(chip, groups, made, events.told)
 
 
-def plan_counting(site: Site, xctrace: XctraceAbility, known: Known, counting: Counting) -> PassPlan:
+def plan_counting(
+    context: RunContext, xctrace: XctraceAbility, state: PlanState, counting: CountingChoice
+) -> PassPlan:
     """One recording for each group; the region is picked out of it afterwards."""
     if counting.reason is not None:
         return PassPlan("counters", "xctrace", skipped=counting.reason, fix=counting.fix)
     steps = tuple(
         cpu_step(
-            site,
+            context,
             xctrace,
-            known,
+            state,
             "counters",
             f"count-{number}",
             CPU_COUNTERS,
             TABLES,
-            iterations=iterations(known.iteration_seconds),
+            iterations=counted_iterations(state.iteration_seconds),
             seconds=NATIVE_SECONDS,
-            options={str(site.folder / "artifacts" / f"count-{number}.options.json"): options},
+            options={str(context.folder / "artifacts" / f"count-{number}.options.json"): options},
         )
         for number, options in enumerate(counting.options, 1)
     )
-    plain, count = known.plain_seconds, len(steps)
+    plain, count = state.plain_seconds, len(steps)
     source = "macOS's table of this chip" if counting.told else "those that all of Apple's chips have"
     return PassPlan(
         "counters",
@@ -93,20 +99,20 @@ def plan_counting(site: Site, xctrace: XctraceAbility, known: Known, counting: C
     )
 
 
-def plan_guided(site: Site, xctrace: XctraceAbility, known: Known) -> PassPlan:
+def plan_guided(context: RunContext, xctrace: XctraceAbility, state: PlanState) -> PassPlan:
     """The template as it is: its guided mode counts cycles, and what the pipeline was kept from doing."""
     step = cpu_step(
-        site,
+        context,
         xctrace,
-        known,
+        state,
         "counters",
         "count-guided",
         CPU_COUNTERS,
         (GUIDED,),
-        iterations=iterations(known.iteration_seconds),
+        iterations=counted_iterations(state.iteration_seconds),
         seconds=NATIVE_SECONDS,
     )
-    plain = known.plain_seconds
+    plain = state.plain_seconds
     return PassPlan(
         "counters",
         "xctrace",
@@ -118,71 +124,57 @@ def plan_guided(site: Site, xctrace: XctraceAbility, known: Known) -> PassPlan:
     )
 
 
-def find_counting(site: Site, plan: PassPlan, counting: Counting) -> Findings:
+def read_counting(context: RunContext, plan: PassPlan, counting: CountingChoice) -> PassFindings:
     """Counters and readings per iteration; a group that was lost costs its own events only.
 
     Raises UnreadableReport where no group can be read.
     """
-    table = formula_table("xctrace", counting.chip)
-    reports: list[Report] = []
-    kept: list[Step] = []
-    notes: list[str] = []
-    lost: dict[str, UnreadableReport] = {}
-    facts: dict[str, str] = {}
-    busy: Reading | None = None
-    whole = shared = False
-    edges = 0.0
-    for step in plan.steps:
-        try:
-            report, done = read_step(site.folder, step), done_in_region(site.folder, step.name)
-        except UnreadableReport as error:
-            lost[step.name] = error
-            continue
-        if done.marked and not of_region(report):
-            done, whole = Done(), True
-        shared = shared or done.shared
-        notes += [*done.notes, *([done.odd] if done.odd is not None else [])]
-        facts = facts or kept_facts(report)
-        edges = max(edges, _edges(report, done))
-        kept.append(step)
-        busy = busy or _busy(report, done.seconds, step.artifacts[1])
-        reports.append(replace(report, counters=per_iteration(report.counters, done.iterations)))
-    if not reports:
-        raise next(iter(lost.values()), UnreadableReport("no group of counters was planned"))
-    merged = merge_groups(reports)
-    drift = check_drift([_as_formulas_name(report.counters, table) for report in reports])
-    counters = (*merged.counters, *_missing(plan, counting, merged.counters))
-    readings = tuple(
-        _with_artifact(reading, kept, reports, table)
-        for reading in derive(counters, table, "xctrace", groups=merged.groups, drift=drift.spread)
+    counted = read_groups(
+        context, plan, lambda step: read_step(context.folder, step), lambda _, report: is_of_region(report)
     )
-    if whole:
-        readings = tuple(_estimated(reading, _WHOLE) for reading in readings)
+    table = formula_table("xctrace", counting.chip)
+    reports = [group.per_iteration for group in counted.groups]
+    merged = merge_groups(reports)
+    drift = check_drift([_under_formula_names(report.counters, table) for report in reports])
+    counters = (*merged.counters, *_missing_counters(plan, counting, merged.counters))
+    derived = derive(counters, table, "xctrace", groups=merged.groups, drift=drift.spread)
+    readings = [with_artifact(reading, counted.groups, table) for reading in derived]
+    notes = counted.notes
+    if counted.whole:
+        readings = [as_estimate(reading, _WHOLE) for reading in readings]
         notes.append(f"counts are {_WHOLE}")
-    if shared:
-        readings = tuple(_estimated(reading, None) for reading in readings)
+    if counted.shared:
+        readings = [as_estimate(reading) for reading in readings]
+    edges = max(_edge_share(group) for group in counted.groups)
     if edges > MOST_EDGES:
         why = f"an entry of the region begins and ends within samples of a millisecond: known to {edges:.0%}"
-        readings = tuple(_estimated(r, why) if r.unit == "count" else r for r in readings)
+        readings = [as_estimate(r, why) if r.unit == "count" else r for r in readings]
     notes += [*merged.warnings, *([drift.warning] if drift.warning is not None else [])]
-    found = (*readings, busy) if busy is not None else readings
-    return Findings(counters=counters, readings=found, facts=facts, notes=tuple(dict.fromkeys(notes)))
+    busy = next((reading for group in counted.groups if (reading := _utilization(group))), None)
+    return PassFindings(
+        counters=counters,
+        readings=(*readings, busy) if busy is not None else tuple(readings),
+        facts=next((facts for group in counted.groups if (facts := comparable_facts(group.report))), {}),
+        notes=tuple(dict.fromkeys(notes)),
+    )
 
 
-def _edges(report: Report, done: Done) -> float:
+def _edge_share(group: CountedGroup) -> float:
     """How much of the counts (0..1) may belong outside the region: a sample for each entry, at its begin and end.
 
     Ratios of what was counted in the same samples are not touched by it.
     """
-    samples = int(report.facts.get("samples", "0"))
-    return done.entries * done.processes / samples if of_region(report) and samples else 0.0
+    samples = int(group.report.facts.get("samples", "0"))
+    if not samples or not is_of_region(group.report):
+        return 0.0
+    return group.work.entries * group.work.processes / samples
 
 
-def _as_formulas_name(counters: Sequence[Counter], table: FormulaTable) -> list[Counter]:
+def _under_formula_names(counters: Sequence[Counter], table: FormulaTable) -> list[Counter]:
     return [replace(counter, name=table.resolve(counter.name)) for counter in counters]
 
 
-def _missing(plan: PassPlan, counting: Counting, counted: Sequence[Counter]) -> list[Counter]:
+def _missing_counters(plan: PassPlan, counting: CountingChoice, counted: Sequence[Counter]) -> list[Counter]:
     """The events that were asked for and are in no export. Instruments shows some by an alias."""
     aliases = {event.name: event.alias for group in counting.groups for event in group}
     there = {counter.name for counter in counted}
@@ -194,30 +186,12 @@ def _missing(plan: PassPlan, counting: Counting, counted: Sequence[Counter]) -> 
     ]
 
 
-def _with_artifact(
-    reading: Reading, steps: Sequence[Step], reports: Sequence[Report], table: FormulaTable
-) -> Reading:
-    """The reading with the exports of the first group that holds most of its counters."""
-    needed = {table.resolve(name) for name in (reading.source.counter or "").split(", ")}
-    held = [{table.resolve(counter.name) for counter in report.counters} for report in reports]
-    place = max(range(len(steps)), key=lambda number: len(needed & held[number]))
-    if not needed & held[place]:
-        return reading
-    return replace(reading, source=replace(reading.source, artifact=steps[place].artifacts[1]))
-
-
-def _estimated(reading: Reading, why: str | None) -> Reading:
-    if reading.value is None:
-        return reading
-    reason = "; ".join(part for part in (reading.reason, why) if part) or None
-    return replace(reading, quality="estimated", reason=reason)
-
-
-def _busy(report: Report, seconds: float | None, artifact: str) -> Reading | None:
+def _utilization(group: CountedGroup) -> Reading | None:
     """Cores kept busy inside the region (%), as far as samples of a millisecond tell it."""
-    sampled = next((p for p in report.profiles if p.unit == "s" and p.title.endswith(" by function")), None)
-    if sampled is None or not sampled.total or not seconds or not of_region(report):
+    profiles = group.report.profiles
+    sampled = next((p for p in profiles if p.unit == "s" and p.title.endswith(" by function")), None)
+    if sampled is None or not sampled.total or not group.work.seconds or not is_of_region(group.report):
         return None
     formula = "100 * sampled CPU time / wall seconds inside the region"
-    source = Source("xctrace", "counters-profile", artifact, formula)
-    return Reading("cpu.utilization", 100 * sampled.total / seconds, "%", "estimated", RUN, source)
+    source = Source("xctrace", "counters-profile", group.step.artifacts[1], formula)
+    return Reading("cpu.utilization", 100 * sampled.total / group.work.seconds, "%", "estimated", RUN, source)

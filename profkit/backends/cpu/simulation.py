@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from profkit.analysis.metrics import derive, formula_table
-from profkit.backends import Findings, Known, Site
-from profkit.backends.per_iteration import done_in_region, per_iteration, profile_per_iteration
+from profkit.backends import PassFindings, PlanState, RunContext
+from profkit.backends.passes import divide_counters, divide_profile, read_region_work
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import Cache, Counter, Depth, Directive, PassPlan, Report, Step, Switch
 from profkit.hardware.processor import data_cache, instruction_cache
@@ -32,27 +32,27 @@ LIMITS: dict[Depth, float | None] = {"gate": 180.0, "standard": 900.0, "full": N
 COUNTERS = ("Ir", "Dr", "Dw", "L1 misses", "L2 misses", "L3 misses", "branches", "FLOP", "SIMD")
 
 
-def plan_simulation(site: Site, valgrind: ValgrindAbility, known: Known) -> PassPlan:
+def plan_simulation(context: RunContext, valgrind: ValgrindAbility, state: PlanState) -> PassPlan:
     """Two runs side by side: behind L1 stands L2 in one (which also tells instructions by kind), L3 in the other."""
     if not valgrind.works:
         return PassPlan("counters", "valgrind", simulated=True, skipped=valgrind.reason, fix=valgrind.fix)
-    first, second, third = (data_cache(site.machine, level) for level in (1, 2, 3))
+    first, second, third = (data_cache(context.machine, level) for level in (1, 2, 3))
     if first is None or second is None:
         reason = (
             "this machine tells no cache geometry, and a simulation with a guessed one says nothing about it"
         )
         return PassPlan("counters", "valgrind", simulated=True, skipped=reason)
-    inner = instruction_cache(site.machine)
+    inner = instruction_cache(context.machine)
     levels = [("simulate-l2", second)] + ([("simulate-l3", third)] if third is not None else [])
-    steps = tuple(_step(site, valgrind, known, name, inner, first, last) for name, last in levels)
+    steps = tuple(_step(context, valgrind, state, name, inner, first, last) for name, last in levels)
     return PassPlan(
         "counters",
         "valgrind",
         steps,
         COUNTERS,
-        cost=COST / 6 if known.marked else COST,
+        cost=COST / 6 if state.marked else COST,
         cost_note=COST_NOTE,
-        limit=LIMITS[site.depth],
+        limit=LIMITS[context.depth],
         parallel=True,
         simulated=True,
         notes=(
@@ -67,16 +67,22 @@ def plan_simulation(site: Site, valgrind: ValgrindAbility, known: Known) -> Pass
 
 
 def _step(
-    site: Site, valgrind: ValgrindAbility, known: Known, name: str, inner: Cache, first: Cache, last: Cache
+    context: RunContext,
+    valgrind: ValgrindAbility,
+    state: PlanState,
+    name: str,
+    inner: Cache,
+    first: Cache,
+    last: Cache,
 ) -> Step:
-    folder = site.folder / "artifacts"
+    folder = context.folder / "artifacts"
     argv = callgrind_argv(
-        site.workload.command,
+        context.workload.command,
         folder / f"{name}.callgrind",
         i1=inner,
         d1=first,
         last=last,
-        region=known.marked,
+        region=state.marked,
         instructions=name == "simulate-l2",
         valgrind=str(valgrind.path),
         setarch=valgrind.setarch,
@@ -88,8 +94,8 @@ def _step(
         directive=Directive(
             "counters",
             str(folder / f"{name}.region"),
-            switch=Switch("valgrind") if known.marked else None,
-            iterations=_iterations(known.iteration_seconds) if known.marked else 1,
+            switch=Switch("valgrind") if state.marked else None,
+            iterations=_iterations(state.iteration_seconds) if state.marked else 1,
         ),
         tool="valgrind",
     )
@@ -102,23 +108,23 @@ def _iterations(seconds: float | None) -> int:
     return min(MOST_ITERATIONS, max(1, int(NATIVE_SECONDS / seconds)))
 
 
-def find_simulation(site: Site, plan: PassPlan) -> Findings:
+def read_simulation(context: RunContext, plan: PassPlan) -> PassFindings:
     """Counters and readings per iteration, for the region and for its hottest functions.
 
     Raises UnreadableReport where a simulation left nothing that can be read.
     """
     files = {
-        step.name: callgrind_outputs(site.folder / "artifacts" / f"{step.name}.callgrind")
+        step.name: callgrind_outputs(context.folder / "artifacts" / f"{step.name}.callgrind")
         for step in plan.steps
     }
     reports = {name: _read(name, paths) for name, paths in files.items()}
-    done = done_in_region(site.folder, "simulate-l2")
+    done = read_region_work(context.folder, "simulate-l2")
     count, odd = done.iterations, done.odd
     levels = combine_levels(reports["simulate-l2"], reports.get("simulate-l3"))
     mix = instruction_mix(*files["simulate-l2"])
     counters = [*levels.counters, *(mix.counters() if mix is not None else ())]
     counters = [c for c in counters if c.scope.kind != "region"]  # one region is the run; see per_iteration
-    kept = per_iteration(_known_functions(counters), count)
+    kept = divide_counters(_known_functions(counters), count)
     artifact = f"artifacts/{files['simulate-l2'][0].name}"
     readings = derive(kept, formula_table("valgrind"), "valgrind", artifact)
     notes = [*levels.warnings, *(mix.notes if mix is not None else ())]
@@ -130,10 +136,10 @@ def find_simulation(site: Site, plan: PassPlan) -> Findings:
         readings = tuple(replace(r, quality="estimated") if r.value is not None else r for r in readings)
     # The run that is not slowed by instruction addresses has source lines: it is the one to look at by function.
     by_function = reports.get("simulate-l3", reports["simulate-l2"])
-    return Findings(
+    return PassFindings(
         counters=tuple(c for c in kept if c.scope.kind != "function"),
         readings=readings,
-        profiles=tuple(profile_per_iteration(p, count) for p in by_function.profiles[:1]),
+        profiles=tuple(divide_profile(p, count) for p in by_function.profiles[:1]),
         notes=tuple(notes),
         artifacts=tuple(f"artifacts/{path.name}" for paths in files.values() for path in paths),
     )

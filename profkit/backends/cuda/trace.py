@@ -1,4 +1,10 @@
-"""The trace pass: every kernel, copy and launch of one run, by nsys; where nsys is not, by torch's own profiler."""
+"""What the passes on a GPU are expected to cost, in wall seconds, before they run.
+
+The figures are of one H200 with ncu 2025.3 and nsys 2025.3 (docs/cuda.md, what it costs): a torch program that starts
+in 3 s took 5.0 s under nsys with its export, 5.6 s under ncu with two kernels of 5 passes, 22 s with 8 of 38 passes.
+
+The trace pass: every kernel, copy and launch of one run, by nsys; where nsys is not, by torch's own profiler.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +12,63 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from profkit.backends import Findings, Known, Site
-from profkit.backends.cuda import cost
-from profkit.backends.per_iteration import done_in_region
+from profkit.backends import PassFindings, PlanState, RunContext
+from profkit.backends.cuda.kernels import MATCHED_SECONDS, LaunchGroup
+from profkit.backends.passes import read_region_work
 from profkit.core.errors import UnreadableReport
 from profkit.core.status import status_wrapper
-from profkit.core.types import Directive, PassPlan, Report, Step, Switch
+from profkit.core.types import Directive, KernelTime, PassPlan, Report, Step, Switch
 from profkit.profilers.nsys.command import export_argv, nsys_argv
 from profkit.profilers.nsys.probe import NsysAbility
 from profkit.profilers.registry import recognise_format
 from profkit.runtime.passes.command import host_command
+
+NSYS_SECONDS = 1.3  # start, stop and writing the report, for a trace of few seconds
+EXPORT_SECONDS = 0.4
+TORCH_SECONDS = 2.5
+NCU_SECONDS = 2.0  # start, first launch, end
+REPLAY_SECONDS = (
+    0.03  # one replay pass of a kernel, beside the kernel itself: 26 ms with few metrics, 50 ms with all
+)
+PLAIN_SECONDS = 5.0  # of a Python program that imports torch, where none was timed yet
+SOURCE = "as measured on an H200"
+
+
+def start_seconds(state: PlanState) -> float:
+    """Wall seconds of one run of the workload without the samples that timing took."""
+    return state.start_seconds if state.start_seconds is not None else PLAIN_SECONDS
+
+
+def region_seconds(state: PlanState, iterations: int | None) -> float:
+    """What the iterations take that an instrument asks of a benchmark."""
+    if not state.benchmark or iterations is None or state.iteration_seconds is None:
+        return 0.0
+    return iterations * state.iteration_seconds
+
+
+def kernel_seconds(kernel: KernelTime, replays: int | None) -> float | None:
+    """Counting one launch in `replays` passes; None where they are not known."""
+    if replays is None:
+        return None
+    once = kernel.median if kernel.median is not None else kernel.total / max(1, kernel.launches)
+    return replays * (REPLAY_SECONDS + once)
+
+
+def group_seconds(group: LaunchGroup, replays: int | None) -> float:
+    """The launches of one run that are counted, and those that ncu passes over."""
+    passes = replays or 1
+    counted = sum(kernel_seconds(kernel, passes) or 0.0 for kernel in group.kernels)
+    if group.window is not None:
+        counted += (group.window[1] - len(group.kernels)) * passes * REPLAY_SECONDS
+    return counted + group.passed * MATCHED_SECONDS
+
+
+def plain_runs(seconds: float | None, state: PlanState) -> float | None:
+    """Seconds as a multiple of one plain run."""
+    if seconds is None:
+        return None
+    return seconds / (state.plain_seconds or PLAIN_SECONDS)
+
 
 SECONDS = 0.2  # of a benchmark's region: tens to hundreds of iterations, a report of some 100 kB
 LEAST, MOST = 5, 500  # iterations
@@ -25,15 +78,15 @@ TORCH = "torch_profiler"
 _CHOICE = "its kernels decide what the counters pass counts"
 
 
-def iterations(known: Known) -> int:
+def traced_iterations(state: PlanState) -> int:
     """How often a benchmark runs in the trace."""
-    seconds = known.iteration_seconds
+    seconds = state.iteration_seconds
     if seconds is None or seconds <= 0:
         return LEAST
     return max(1, min(MOST, max(LEAST, int(SECONDS / seconds)), int(LONGEST / seconds)))
 
 
-def plan_trace(site: Site, nsys: NsysAbility, known: Known, *, ranges: bool) -> PassPlan:
+def plan_trace(context: RunContext, nsys: NsysAbility, state: PlanState, *, ranges: bool) -> PassPlan:
     """One traced run by nsys, or by torch's profiler where nsys does not work; or why neither can.
 
     `ranges`: the workload can write NVTX ranges. Then the whole process is traced, and they tell the region in it: that
@@ -41,64 +94,66 @@ def plan_trace(site: Site, nsys: NsysAbility, known: Known, *, ranges: bool) -> 
     nsys captures is known to be the region, and of several entries that is the first.
     """
     if not nsys.works:
-        return plan_torch(site, known, f"nsys: {nsys.reason}", nsys.fix)
-    folder = site.folder / "artifacts"
+        return plan_torch(context, state, f"nsys: {nsys.reason}", nsys.fix)
+    folder = context.folder / "artifacts"
     report, sqlite, status = folder / "trace.nsys-rep", folder / "trace.sqlite", folder / "trace.status"
     step = Step(
         "trace",
         nsys_argv(
-            status_wrapper(site.workload.command, status),
+            status_wrapper(context.workload.command, status),
             report,
-            marked=known.marked and not ranges,
+            marked=state.marked and not ranges,
             nsys=str(nsys.path),
         ),
         ("artifacts/trace.nsys-rep", "artifacts/trace.sqlite"),
-        directive=_directive(site, known, Switch("cuda") if known.marked else None),
+        directive=_directive(context, state, Switch("cuda") if state.marked else None),
         tool="nsys",
         workload_status=str(status),
         after=(export_argv(report, sqlite, nsys=str(nsys.path)),),
     )
-    return _plan("nsys", step, known, cost.NSYS_SECONDS + cost.EXPORT_SECONDS, (_CHOICE,))
+    return _plan("nsys", step, state, NSYS_SECONDS + EXPORT_SECONDS, (_CHOICE,))
 
 
-def plan_torch(site: Site, known: Known, why: str, fix: str | None, name: str = "trace") -> PassPlan:
+def plan_torch(
+    context: RunContext, state: PlanState, why: str, fix: str | None, name: str = "trace"
+) -> PassPlan:
     """The trace by torch.profiler inside the workload, its step called `name`; `why` nsys does not do it."""
-    prefix = str(site.folder / "artifacts" / "trace.torch")
-    argv: Sequence[str] | None = site.workload.command
+    prefix = str(context.folder / "artifacts" / "trace.torch")
+    argv: Sequence[str] | None = context.workload.command
     reason: str | None = None
-    if not known.marked:
-        argv, reason = host_command(site.workload.command, "torch", Path(prefix))
+    if not state.marked:
+        argv, reason = host_command(context.workload.command, "torch", Path(prefix))
     if argv is None:
         return PassPlan("trace", "nsys", skipped=f"{why}; and torch's profiler: {reason}", fix=fix)
-    switch = Switch("torch-profiler", output=prefix) if known.marked else None
-    step = Step(name, tuple(argv), directive=_directive(site, known, switch, name))
-    planned = _plan(
-        TORCH, step, known, cost.TORCH_SECONDS, (f"by torch's own profiler, since {why}", _CHOICE)
-    )
+    switch = Switch("torch-profiler", output=prefix) if state.marked else None
+    step = Step(name, tuple(argv), directive=_directive(context, state, switch, name))
+    planned = _plan(TORCH, step, state, TORCH_SECONDS, (f"by torch's own profiler, since {why}", _CHOICE))
     return replace(planned, fix=fix)
 
 
-def _directive(site: Site, known: Known, switch: Switch | None, name: str = "trace") -> Directive:
-    record = str(site.folder / "artifacts" / f"{name}.region")
-    return Directive("trace", record, switch=switch, iterations=iterations(known), warmup=WARMUP)
+def _directive(
+    context: RunContext, state: PlanState, switch: Switch | None, name: str = "trace"
+) -> Directive:
+    record = str(context.folder / "artifacts" / f"{name}.region")
+    return Directive("trace", record, switch=switch, iterations=traced_iterations(state), warmup=WARMUP)
 
 
-def _plan(tool: str, step: Step, known: Known, more: float, notes: tuple[str, ...]) -> PassPlan:
-    seconds = cost.start_seconds(known) + cost.region_seconds(known, iterations(known)) + more
+def _plan(tool: str, step: Step, state: PlanState, more: float, notes: tuple[str, ...]) -> PassPlan:
+    seconds = start_seconds(state) + region_seconds(state, traced_iterations(state)) + more
     return PassPlan(
         "trace",
         tool,
         (step,),
-        cost=cost.in_plain_runs(seconds, known),
-        seconds=seconds if known.plain_seconds is not None else None,
-        cost_note=f"start and report add {more:.1f} s to a run, {cost.SOURCE}",
+        cost=plain_runs(seconds, state),
+        seconds=seconds if state.plain_seconds is not None else None,
+        cost_note=f"start and report add {more:.1f} s to a run, {SOURCE}",
         notes=notes,
     )
 
 
-def find_trace(site: Site, plan: PassPlan) -> Findings:
+def read_trace(context: RunContext, plan: PassPlan) -> PassFindings:
     """Kernels, copies and gaps. Raises UnreadableReport where the run left no trace."""
-    folder = site.folder / "artifacts"
+    folder = context.folder / "artifacts"
     artifacts: tuple[str, ...] = ()
     if plan.tool == TORCH:
         paths = sorted(folder.glob("trace.torch.*.json"))
@@ -115,12 +170,12 @@ def find_trace(site: Site, plan: PassPlan) -> Findings:
     else:
         report, others = _exported(folder), 0
     trace = report.trace
-    notes = [*report.warnings, *done_in_region(site.folder, plan.steps[0].name).notes]
+    notes = [*report.warnings, *read_region_work(context.folder, plan.steps[0].name).notes]
     if others:
         notes.append(f"{others + 1} processes left a trace; the one with most GPU time counts")
     if trace is not None and any(kernel.graph for kernel in trace.kernels):
         notes.append("CUDA graphs: each of their kernels is traced and counted by itself")
-    return Findings(
+    return PassFindings(
         trace=trace,
         gpus=report.gpus,
         facts=report.facts,

@@ -1,82 +1,93 @@
-"""MPS: what an Apple GPU did (Metal System Trace), and its counters where the chip gives any; by xctrace."""
+"""The backend of Apple GPUs: Metal System Trace, and counters where the chip gives any; by xctrace."""
 
 from __future__ import annotations
 
-from functools import cached_property
+import platform
+import re
+from collections.abc import Mapping
+from pathlib import Path
 
-from profkit.backends import Findings, Known, Site
-from profkit.backends.mps.counters import find_counters, plan_counters
-from profkit.backends.mps.trace import find_trace, plan_trace
-from profkit.backends.python_passes import find_cprofile, find_tracemalloc, plan_python
-from profkit.backends.timing import plan_timing
-from profkit.core.types import Backend, Depth, Gpu, PassPlan, PassResult, Plan, Switch
-from profkit.profilers.xctrace.find import XctraceAbility, probe_xctrace
+from profkit.backends import Backend, BackendRun, Candidate, CheckGroup, RunContext, profiler_group
+from profkit.core.errors import MachineError
+from profkit.core.types import Depth, Gpu, RunDocument, Summary, Workload
 
-# What each depth asks for, in the order it runs.
-PASSES: dict[Depth, tuple[str, ...]] = {
-    "gate": ("timing", "trace"),
-    "standard": ("timing", "cprofile", "tracemalloc", "trace", "counters"),
-    "full": ("timing", "cprofile", "tracemalloc", "trace", "counters"),
-}
-# MPSGraph chooses a kernel anew in each process: in two of five it took one that was two to three times as slow for the
-# same product of matrices (M5, github.com/pytorch/pytorch/issues/182815). One process would not know which it had.
-PROCESSES: dict[Depth, int] = {"gate": 1, "standard": 3, "full": 5}
-_NO_EXPLAIN = "Metal has no counters of single launches that can be recorded from a command line"
-_EXPLAIN_FIX = "capture it in Xcode: MTL_CAPTURE_ENABLED=1, then torch.mps.profiler.metal_capture"
+# What a program that uses an Apple GPU names. `torch` alone runs on the CPU.
+_NAMES = re.compile(r"\b(?:mps|mlx(?:_lm)?|coremltools|metal|MTLDevice|current_accelerator)\b|\bMetal\b")
 
 
-class Mps:
-    """The MPS backend for one site and its GPUs. xctrace is asked once, when the first plan is made."""
+class MpsBackend(Backend):
+    """The GPU of a Mac."""
 
-    name: Backend = "mps"
-    host_peaks = False
+    name = "mps"
+    has_device = True
+    work = "encoder"  # a trace of Metal tells no smaller one, and no counter speaks of one alone
+    time_concern = "gpu"
+    report_concerns = frozenset({"gpu", "shaders", "occupancy", "bandwidth", "state"})
+    budgets: Mapping[Depth, float] = {"gate": 1.0, "standard": 3.0, "full": 20.0}
+    profilers: tuple[str, ...] = ("xctrace",)
+    targets: Path | None = Path(__file__).with_name("targets.yaml")
 
-    def __init__(self, site: Site, gpus: tuple[Gpu, ...] = ()) -> None:
-        self._site, self.gpus = site, gpus
+    def possible(self) -> bool:
+        """Metal exists only on macOS."""
+        return platform.system() == "Darwin"
 
-    @property
-    def tools(self) -> dict[str, str]:
-        """The version of xctrace, where an asked pass uses it."""
-        if not {"trace", "counters"} & set(self._wanted) or self._xctrace.version is None:
-            return {}
-        return {"xctrace": self._xctrace.version}
+    def candidate(self, workload: Workload) -> Candidate | None:
+        """The GPU, where the workload seems to use it and this is Apple silicon, whose GPU torch and mlx use."""
+        evidence = mps_evidence(workload)
+        if evidence is None:
+            return None
+        gpus = self.devices()
+        if any(gpu.name.startswith("Apple") for gpu in gpus):
+            return Candidate(evidence, gpus)
+        return Candidate(evidence, missing="this Mac has no GPU of Apple's")
 
-    def plan(self, known: Known) -> Plan:
-        """The passes in order; what cannot run stands there with its reason."""
-        order = (*PASSES["full"], "explain")
-        passes = tuple(self._plan(name, known) for name in order if name in self._wanted)
-        return Plan(self.name, self._site.depth, passes)
+    def devices(self) -> tuple[Gpu, ...]:
+        """The GPUs of this Mac."""
+        if not self.possible():
+            raise MachineError(
+                f"--backend mps: Metal exists only on macOS, and this is {platform.system() or 'another system'}",
+                "record on a Mac (wrappers/xctrace.sh), bring the exported tables, then: profkit summarize FOLDER",
+            )
+        from profkit.hardware.apple_gpu import read_apple_gpus
 
-    @property
-    def _wanted(self) -> tuple[str, ...]:
-        return self._site.wanted or PASSES[self._site.depth]
+        return read_apple_gpus()
 
-    def _plan(self, name: str, known: Known) -> PassPlan:
-        site = self._site
-        if name == "timing":
-            return plan_timing(site, PROCESSES[site.depth], Switch("signpost"))
-        if name == "cprofile":
-            return plan_python(site, known, "cprofile")
-        if name == "tracemalloc":
-            return plan_python(site, known, "tracemalloc", late=True)
-        if name == "trace":
-            return plan_trace(site, self._xctrace, known)
-        if name == "counters":
-            return plan_counters(site, self._xctrace, known)
-        return PassPlan("explain", None, skipped=_NO_EXPLAIN, fix=_EXPLAIN_FIX)
+    def start(self, context: RunContext, gpus: tuple[Gpu, ...]) -> BackendRun:
+        """xctrace on one run."""
+        from profkit.backends.mps.passes import MpsRun
 
-    def findings(self, plan: PassPlan, result: PassResult) -> Findings:  # noqa: ARG002 - the files say it all
-        """What the artifacts of one pass say."""
-        if plan.name == "cprofile":
-            return find_cprofile(self._site)
-        if plan.name == "tracemalloc":
-            return find_tracemalloc(self._site)
-        if plan.name == "trace":
-            return find_trace(self._site, plan)
-        if plan.name == "counters":
-            return find_counters(self._site, plan)
-        return Findings()
+        return MpsRun(context, gpus)
 
-    @cached_property
-    def _xctrace(self) -> XctraceAbility:
-        return probe_xctrace()
+    def check_groups(self) -> tuple[CheckGroup, ...]:
+        """Xcode, where there is a Mac, and the GPU."""
+        from profkit.backends.mps.checks import mps_checks
+
+        instruments = (profiler_group("xctrace"),) if self.possible() else ()
+        return (*instruments, CheckGroup("mps", mps_checks))
+
+    def enrich(self, document: RunDocument) -> RunDocument:
+        """What follows from the trace and the counters of the GPU."""
+        from profkit.analysis.summaries.metal import enrich_metal
+
+        return enrich_metal(document)
+
+    def summarize(self, document: RunDocument) -> list[Summary | None]:
+        """The GPU, then the CPU's hot spots of the same recording."""
+        from profkit.analysis.summaries.compose import summarize_mps
+
+        return summarize_mps(document)
+
+
+def mps_evidence(workload: Workload) -> str | None:
+    """Why the workload seems to use the GPU of a Mac; None where nothing says so."""
+    from profkit.backends.passes import first_mention
+
+    for word in workload.command[1:]:
+        if re.fullmatch(r"(?:-\w|--[\w-]+=)?(?:cpu|cuda(?::\d+)?)", word):
+            return None
+        if re.fullmatch(r"(?:--[\w-]+=)?(?:mps(?::0)?|gpu)", word):
+            return f"its arguments say {word}"
+    return first_mention(workload, _NAMES)
+
+
+MPS = MpsBackend()

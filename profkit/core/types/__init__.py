@@ -72,7 +72,7 @@ from profkit.core.types.plan import Step as Step
 from profkit.core.types.plan import Switch as Switch
 from profkit.core.types.readings import QUALITY_ORDER as QUALITY_ORDER
 from profkit.core.types.readings import RUN as RUN
-from profkit.core.types.readings import Backend as Backend
+from profkit.core.types.readings import BackendName as BackendName
 from profkit.core.types.readings import Bound as Bound
 from profkit.core.types.readings import CheckState as CheckState
 from profkit.core.types.readings import Counter as Counter

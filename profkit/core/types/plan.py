@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from profkit.core.types.gpu import Kernel
-from profkit.core.types.readings import Backend, Depth, PassName, PassState
+from profkit.core.types.readings import BackendName, Depth, PassName, PassState
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class PassPlan:
 class Plan:
     """The passes of one run, in order."""
 
-    backend: Backend
+    backend: BackendName
     depth: Depth
     passes: tuple[PassPlan, ...]
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-Backend = Literal["cuda", "mps", "cpu"]
+BackendName: TypeAlias = str  # one of `profkit.backends.backend_names()`
 Quality = Literal["measured", "simulated", "estimated", "multiplexed", "unavailable"]
 # The surer comes first.
 QUALITY_ORDER: dict[Quality, int] = {

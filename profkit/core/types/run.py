@@ -10,7 +10,16 @@ from profkit.core.types.gpu import Gpu, GpuTrace, KernelBottleneck, TritonWork
 from profkit.core.types.machine import Machine, Moment, Peaks
 from profkit.core.types.metal import MetalTrace
 from profkit.core.types.plan import PassResult, Plan
-from profkit.core.types.readings import Backend, Counter, Profile, Reading, RunState, Stacks, Summary, Verdict
+from profkit.core.types.readings import (
+    BackendName,
+    Counter,
+    Profile,
+    Reading,
+    RunState,
+    Stacks,
+    Summary,
+    Verdict,
+)
 
 
 @dataclass(frozen=True)
@@ -110,7 +119,7 @@ class RunDocument:
     """All of run.json. Grows while a run goes on; every state of it is a valid document."""
 
     name: str
-    backend: Backend
+    backend: BackendName
     state: RunState
     workload: Workload
     started: str  # ISO 8601, UTC

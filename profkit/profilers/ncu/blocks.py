@@ -108,7 +108,7 @@ class CutOff(Malformed):
 
 
 @dataclass(frozen=True)
-class Part:
+class ReportMessage:
     """One length-prefixed message: its bytes are `data[offset : offset + size]`, its length stands in the 4 before."""
 
     offset: int
@@ -118,11 +118,11 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Block:
+class ReportBlock:
     """One block: where its header and its payload lie, and how many records of each kind it announces."""
 
     index: int
-    header: Part
+    header: ReportMessage
     payload: int  # offset
     payload_size: int | None  # bytes; None where the header does not tell
     counts: dict[PartKind, int]
@@ -133,7 +133,7 @@ class Block:
         return sum(count for kind, count in self.counts.items() if kind != "source")
 
 
-def read_file_header(data: Buffer) -> Part:
+def read_file_header(data: Buffer) -> ReportMessage:
     """The file's own header. Raises Malformed where `data` is no report."""
     if data[:4] != MAGIC:
         raise Malformed(0, "no report of Nsight Compute: it does not begin with NVR")
@@ -147,7 +147,7 @@ def layout_version(data: Buffer) -> int | None:
     return next((a for number, wire, a, _ in told if number == 1 and wire == VARINT), None)
 
 
-def read_blocks(data: Buffer) -> Iterator[Block]:
+def read_blocks(data: Buffer) -> Iterator[ReportBlock]:
     """Every block that is whole, in order. Raises CutOff after the last whole one where the file ends too early."""
     header = read_file_header(data)
     at, index = header.offset + header.size, 0
@@ -168,7 +168,7 @@ def read_blocks(data: Buffer) -> Iterator[Block]:
         at, index = block.payload + size, index + 1
 
 
-def read_records(data: Buffer, block: Block) -> Iterator[Part]:
+def read_records(data: Buffer, block: ReportBlock) -> Iterator[ReportMessage]:
     """The records of one block, in the order of the payload. Raises Malformed where they do not fit into it."""
     at = block.payload
     end = len(data) if block.payload_size is None else block.payload + block.payload_size
@@ -181,7 +181,7 @@ def read_records(data: Buffer, block: Block) -> Iterator[Part]:
             at = part.offset + part.size
 
 
-def _block(data: Buffer, at: int, index: int) -> Block:
+def _block(data: Buffer, at: int, index: int) -> ReportBlock:
     header = _part(data, at, "block-header", index)
     if header.size == 0:  # room that was never written to; read as blocks, gigabytes of it would take hours
         raise CutOff(at, f"zeros where block {index} should begin: the file ends")
@@ -194,14 +194,14 @@ def _block(data: Buffer, at: int, index: int) -> Block:
             size = a
         elif wire == LENGTH and number in (*_RECORDS, _PAYLOAD_SIZE):
             raise Malformed(b, f"the header of block {index} counts in bytes")
-    return Block(index, header, header.offset + header.size, size, counts)
+    return ReportBlock(index, header, header.offset + header.size, size, counts)
 
 
-def _part(data: Buffer, at: int, kind: PartKind, block: int, end: int | None = None) -> Part:
+def _part(data: Buffer, at: int, kind: PartKind, block: int, end: int | None = None) -> ReportMessage:
     limit = len(data) if end is None else end
     if limit - at < 4:
         raise CutOff(at, f"the {kind} of block {block} has no length: the file ends")
     size = struct.unpack_from("<I", data, at)[0]
     if size > limit - at - 4:
         raise CutOff(at, f"a {kind} of {size} bytes where {limit - at - 4} are left: the file ends")
-    return Part(at + 4, kind, size, block)
+    return ReportMessage(at + 4, kind, size, block)

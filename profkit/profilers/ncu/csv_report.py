@@ -19,7 +19,7 @@ from profkit.profilers.files import lines_of
 from profkit.profilers.ncu.launches import (
     DEVICE,
     PASSES,
-    Launch,
+    LaunchResult,
     ResultKind,
     Value,
     finite_number,
@@ -27,7 +27,7 @@ from profkit.profilers.ncu.launches import (
     kernel_of,
 )
 from profkit.profilers.ncu.report import report_of
-from profkit.profilers.ncu.session import Session
+from profkit.profilers.ncu.session import ReportSession
 
 _LABELS = {
     "Achieved Active Warps Per SM": "sm__warps_active.avg.per_cycle_active",
@@ -175,7 +175,7 @@ _NO_METRIC = _OF | {"Host Name", "Kernel Time"}
 
 
 @dataclass
-class Row:
+class LaunchRow:
     """One launch: the columns that say which, and its metrics in base units."""
 
     of: Mapping[str, str]
@@ -192,7 +192,7 @@ class TableLog:
     scaled: bool = False  # values were printed in units that fit them, and rounded
 
 
-def read_rows(lines: Iterable[str], log: TableLog) -> Iterator[Row]:
+def read_rows(lines: Iterable[str], log: TableLog) -> Iterator[LaunchRow]:
     """Every launch of every table in `lines`, in order. The tool's own lines go to `log`, others are the workload's."""
     table: _Wide | _Long | None = None
     for line in lines:
@@ -236,19 +236,19 @@ class _Wide:
     def fits(self, cells: Sequence[str]) -> bool:
         return len(cells) == len(self.names)
 
-    def add(self, cells: Sequence[str]) -> Iterator[Row]:
+    def add(self, cells: Sequence[str]) -> Iterator[LaunchRow]:
         if not cells[0].strip():  # no launch has an empty ID: these are the units
             self.metrics = [(at, name, unit_factor(cells[at])) for at, name, _ in self.metrics]
             self.log.scaled |= any(cells[at].startswith(_SCALES) for at, _, _ in self.metrics)
             return
         self.decimal = self.decimal or decimal_sign(cells[at] for at, _, _ in self.metrics)
-        row = Row({name: cells[at] for at, name in self.of})
+        row = LaunchRow({name: cells[at] for at, name in self.of})
         for at, name, factor in self.metrics:
             if cells[at]:  # empty: this launch has no such metric, or instances alone
                 row.values[name] = _value(cells[at], factor, self.decimal)
         yield row
 
-    def end(self) -> Iterator[Row]:
+    def end(self) -> Iterator[LaunchRow]:
         return iter(())
 
 
@@ -260,23 +260,23 @@ class _Long:
         self.at = {name: at for at, name in enumerate(names)}
         self.of = [(at, name) for at, name in enumerate(names) if name in _OF]
         self.least = 1 + max(self.at.get(name, 0) for name in (_LABEL, _UNIT, _VALUE))
-        self.row: Row | None = None
+        self.row: LaunchRow | None = None
         self.raw: list[tuple[str, str, str]] = []
         self.decimal: str | None = None
 
     def fits(self, cells: Sequence[str]) -> bool:
         return len(cells) >= self.least
 
-    def add(self, cells: Sequence[str]) -> Iterator[Row]:
+    def add(self, cells: Sequence[str]) -> Iterator[LaunchRow]:
         of = {name: cells[at] for at, name in self.of}
         if self.row is None or self.row.of != of:
             yield from self.end()
-            self.row = Row(of)
+            self.row = LaunchRow(of)
         label, unit = cells[self.at[_LABEL]], cells[self.at.get(_UNIT, 0)] if _UNIT in self.at else ""
         if label:  # a rule's row has none
             self.raw.append((label, unit, cells[self.at.get(_VALUE, 0)]))
 
-    def end(self) -> Iterator[Row]:
+    def end(self) -> Iterator[LaunchRow]:
         if self.row is None:
             return
         self.decimal = self.decimal or decimal_sign(value for _, _, value in self.raw)
@@ -310,7 +310,7 @@ def read_ncu_csv(path: Path) -> Report:
     Values are as precise as they were printed, mostly two decimals. Raises UnreadableReport where there is no table.
     """
     log = TableLog()
-    session = Session()
+    session = ReportSession()
     try:
         with path.open(encoding="utf-8", errors="replace", newline="") as file:
             rows = read_rows(lines_of(file, path), log)
@@ -334,7 +334,7 @@ def read_ncu_csv(path: Path) -> Report:
     return replace(report, warnings=(*report.warnings, *warnings))
 
 
-def _launches(rows: Iterable[Row], log: TableLog, session: Session) -> Iterator[Launch]:
+def _launches(rows: Iterable[LaunchRow], log: TableLog, session: ReportSession) -> Iterator[LaunchResult]:
     passes: dict[str, int] = {}
     seen = 0
     unlocked = False
@@ -349,14 +349,14 @@ def _launches(rows: Iterable[Row], log: TableLog, session: Session) -> Iterator[
         yield _launch(row, passes.get(row.of.get(_ID, "")), unlocked, session)
 
 
-def _launch(row: Row, passes: int | None, unlocked: bool, session: Session) -> Launch:
+def _launch(row: LaunchRow, passes: int | None, unlocked: bool, session: ReportSession) -> LaunchResult:
     device = _device(row, session)
     values = {name: value for name, value in row.values.items() if is_wanted(name)}
     if passes is not None:
         values.setdefault(PASSES, passes)
     name = row.of.get(_KERNEL, "").strip() or "kernel without a name"
     kind, shown = _KINDS.get(name, ("kernel", name))
-    return Launch(
+    return LaunchResult(
         kernel=kernel_of(
             shown,
             None,
@@ -383,7 +383,7 @@ def _sides(cell: str | None, values: Mapping[str, Value], what: str) -> tuple[in
     return () if size is None else (int(size),)
 
 
-def _device(row: Row, session: Session) -> int | None:
+def _device(row: LaunchRow, session: ReportSession) -> int | None:
     said = row.of.get(_DEVICE, "")
     index = _whole(said)
     if index is None and (told := finite_number(row.values.get(DEVICE))) is not None:

@@ -134,7 +134,7 @@ class NvtxRange:
 
 
 @dataclass(frozen=True)
-class Launch:
+class LaunchResult:
     """One result of a report: a kernel launch, or (`kind`) a range, command list or graph counted as one.
 
     `values` are in base units, see `units.unit_of`. A range has a kernel without grid and block, named as the range.
@@ -235,7 +235,7 @@ class LaunchGroup:
     shapes: set[tuple[int | None, int | None]] = field(default_factory=set)  # registers, shared memory
     devices: set[int | None] = field(default_factory=set)
 
-    def add(self, launch: Launch) -> None:
+    def add(self, launch: LaunchResult) -> None:
         """One more launch."""
         self.launches += 1
         self.shapes.add((launch.kernel.registers, launch.kernel.shared))
@@ -300,7 +300,7 @@ class LaunchGroup:
         )
 
 
-def group_launches(launches: Iterable[Launch]) -> tuple[LaunchGroup, ...]:
+def group_launches(launches: Iterable[LaunchResult]) -> tuple[LaunchGroup, ...]:
     """Launches by configuration (name, grid, block), in the order in which each was first seen."""
     groups: dict[Scope, LaunchGroup] = {}
     for index, launch in enumerate(launches):

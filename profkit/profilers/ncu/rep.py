@@ -24,17 +24,17 @@ from profkit.core.types import Report
 from profkit.profilers.ncu.blocks import (
     MAGIC,
     NEWEST,
-    Block,
     CutOff,
     Malformed,
+    ReportBlock,
     layout_version,
     read_blocks,
     read_records,
 )
-from profkit.profilers.ncu.launches import IDENTITY, Launch, is_wanted
+from profkit.profilers.ncu.launches import IDENTITY, LaunchResult, is_wanted
 from profkit.profilers.ncu.report import report_of
 from profkit.profilers.ncu.results import WantedMetrics, read_result
-from profkit.profilers.ncu.session import Session, read_header
+from profkit.profilers.ncu.session import ReportSession, read_header
 
 FORMAT = "ncu-rep"
 _GIVE_BACK = 4 << 20  # bytes read after which the pages are given back
@@ -71,7 +71,7 @@ def _newer_layout(path: Path) -> int | None:
     return told if told is not None and told > NEWEST else None
 
 
-def read_launches(path: Path, is_wanted: Callable[[str], bool] = lambda _: True) -> tuple[Launch, ...]:
+def read_launches(path: Path, is_wanted: Callable[[str], bool] = lambda _: True) -> tuple[LaunchResult, ...]:
     """Every result in the .ncu-rep at `path`, in its order, each with the metrics whose names are wanted.
 
     The few metrics that tell launches apart (`launches.IDENTITY`) come in any case. A metric without a value of its own
@@ -87,9 +87,9 @@ class _File:
 
     path: Path
     data: mmap.mmap
-    session: Session = field(default_factory=Session)
+    session: ReportSession = field(default_factory=ReportSession)
     strings: list[str] = field(default_factory=list)
-    filled: list[Block] = field(default_factory=list)  # blocks with results
+    filled: list[ReportBlock] = field(default_factory=list)  # blocks with results
     warnings: list[str] = field(default_factory=list)
 
     def scan(self) -> None:
@@ -116,7 +116,7 @@ class _File:
         if count == 0:
             raise UnreadableReport(f"{self.path} holds a header and nothing else: it was cut off", _AGAIN)
 
-    def launches(self, wanted: Callable[[str], bool]) -> Iterator[Launch]:
+    def launches(self, wanted: Callable[[str], bool]) -> Iterator[LaunchResult]:
         """The second pass: every result with the metrics whose names are wanted."""
         asked = WantedMetrics(
             {number: name for number, name in enumerate(self.strings) if name in _IDENTITY or wanted(name)}

@@ -10,8 +10,8 @@ from datetime import datetime, timezone
 
 from profkit.core.status import unwrapped
 from profkit.core.types import Counter, Gpu, GpuTrace, Report
-from profkit.profilers.ncu.launches import PASSES, Launch, LaunchGroup, finite_number, group_launches
-from profkit.profilers.ncu.session import Session, gpus
+from profkit.profilers.ncu.launches import PASSES, LaunchGroup, LaunchResult, finite_number, group_launches
+from profkit.profilers.ncu.session import ReportSession, session_gpus
 from profkit.profilers.ncu.sets import lacking_metrics
 
 # Options of ncu that take no value (ncu --help, 2022.4 to 2025.3): what follows one of them may be the workload.
@@ -56,7 +56,7 @@ class LaunchTotals:
     kinds: Tally[str] = field(default_factory=Tally)
     unsupported: int = 0
 
-    def watch(self, launches: Iterable[Launch]) -> Iterable[Launch]:
+    def watch(self, launches: Iterable[LaunchResult]) -> Iterable[LaunchResult]:
         """The same launches, counted."""
         for launch in launches:
             self.launches += 1
@@ -72,7 +72,7 @@ class LaunchTotals:
             yield launch
 
 
-def facts_of(session: Session, seen: LaunchTotals) -> dict[str, str]:
+def facts_of(session: ReportSession, seen: LaunchTotals) -> dict[str, str]:
     """Everything that the file tells; what it does not is absent."""
     options, workload = split_command(session.command)
     facts: dict[str, str | None] = {"command": _workload(session, workload)}
@@ -138,7 +138,7 @@ def _clock_word(asked: bool | None, done: bool | None) -> str:
     return "locked to base" if done else "asked to lock, refused"
 
 
-def _workload(session: Session, words: tuple[str, ...]) -> str | None:
+def _workload(session: ReportSession, words: tuple[str, ...]) -> str | None:
     if words:
         return shlex.join(unwrapped(words))
     if session.executable:
@@ -170,7 +170,7 @@ _UNCOUNTED = ("device__", "launch__", "nvlink__", "profiler__")  # what is told 
 
 
 def report_of(
-    session: Session, launches: Iterable[Launch], format: str, warnings: Sequence[str] = ()
+    session: ReportSession, launches: Iterable[LaunchResult], format: str, warnings: Sequence[str] = ()
 ) -> Report:
     """Counters (medians) and times by launch configuration, largest time first; facts, devices, what is doubtful."""
     seen, empty = LaunchTotals(), list[str]()
@@ -180,7 +180,7 @@ def report_of(
         key=lambda time: (-time.total, time.first or 0),
     )
     driver = session.driver or next(iter(seen.drivers), None)
-    devices = gpus(session, driver)
+    devices = session_gpus(session, driver)
     trace = GpuTrace(tool=TOOL, kernels=tuple(times), launches=seen.kinds["kernel"]) if times else None
     return Report(
         tool=TOOL,
@@ -194,7 +194,7 @@ def report_of(
     )
 
 
-def _counted(launches: Iterable[Launch], empty: list[str]) -> Iterator[Launch]:
+def _counted(launches: Iterable[LaunchResult], empty: list[str]) -> Iterator[LaunchResult]:
     """Those that something was counted of. A launch that ncu could not finish leaves a result without a grid."""
     for launch in launches:
         bare = all(name.startswith(_UNCOUNTED) for name in launch.values)

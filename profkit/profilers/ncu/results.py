@@ -16,7 +16,7 @@ from profkit.profilers.ncu.blocks import (
     VARINT,
     Buffer,
     Malformed,
-    Part,
+    ReportMessage,
     read_fields,
     read_float32,
     read_float64,
@@ -25,7 +25,7 @@ from profkit.profilers.ncu.blocks import (
 )
 from profkit.profilers.ncu.launches import (
     DEVICE,
-    Launch,
+    LaunchResult,
     NvtxRange,
     ResultKind,
     Value,
@@ -288,7 +288,7 @@ _TITLES: Mapping[ResultKind, str] = {"range": "range", "cmdlist": "command list"
 _AT_ONCE = 16 << 20  # bytes of one result that are copied out of the file
 
 
-def read_result(data: bytes | mmap, part: Part, asked: WantedMetrics) -> Launch:
+def read_result(data: bytes | mmap, part: ReportMessage, asked: WantedMetrics) -> LaunchResult:
     """The result in `part`, with those of its metrics that are asked for.
 
     Raises Malformed where the message is damaged.
@@ -303,7 +303,7 @@ def read_result(data: bytes | mmap, part: Part, asked: WantedMetrics) -> Launch:
         raise Malformed(part.offset + fault.offset, fault.text) from None
 
 
-def _read(data: bytes | mmap, at: int, end: int, kind: ResultKind, asked: WantedMetrics) -> Launch:
+def _read(data: bytes | mmap, at: int, end: int, kind: ResultKind, asked: WantedMetrics) -> LaunchResult:
     numbers = _KINDS[kind]
     values: dict[str, Value] = {}
     others: list[tuple[int, int, int, int]] = []
@@ -327,7 +327,7 @@ def _read(data: bytes | mmap, at: int, end: int, kind: ResultKind, asked: Wanted
         name = ranges[-1].name if ranges and kind == "range" else _TITLES.get(kind, "kernel")
     lock_asked, lock_done = _clock(data, rest.get(numbers.clock))
     device = finite_number(values.get(DEVICE))
-    return Launch(
+    return LaunchResult(
         kernel=kernel_of(
             name,
             mangled,

@@ -23,9 +23,9 @@ from profkit.profilers.files import lines_of
 from profkit.profilers.ncu.blocks import (
     LENGTH,
     VARINT,
-    Block,
     Buffer,
     Malformed,
+    ReportBlock,
     read_blocks,
     read_fields,
     read_file_header,
@@ -265,7 +265,7 @@ def scrub(source: Path, output: Path, redactor: Redactor) -> None:
 # ---------------------------------------------------------------- what is private in this file
 
 
-def _learn(data: Buffer, found: tuple[Block, ...], redactor: Redactor) -> frozenset[bytes]:
+def _learn(data: Buffer, found: tuple[ReportBlock, ...], redactor: Redactor) -> frozenset[bytes]:
     """Know host, command, folder and environment, and the names of kernels, which stay."""
     names: set[bytes] = set()
     for block in found:

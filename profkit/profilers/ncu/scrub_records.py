@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from profkit.profilers.ncu.blocks import LENGTH, Buffer, Malformed, Part, read_fields
+from profkit.profilers.ncu.blocks import LENGTH, Buffer, Malformed, ReportMessage, read_fields
 from profkit.profilers.redact import PATH, Redactor
 
 _DEEPEST = 12
@@ -49,7 +49,7 @@ class Masker:
                 self._folder(value.encode().rstrip(b"/"))
         self._known: tuple[re.Pattern[bytes], re.Pattern[bytes]] | None = None
 
-    def learn_sources(self, data: Buffer, part: Part) -> None:
+    def learn_sources(self, data: Buffer, part: ReportMessage) -> None:
         """Know the folders of the source files in a record: a line table lists folders without their files."""
         at, end = part.offset, part.offset + part.size
         for a, b in [(at, end)] if part.kind == "source" else _inside(data, at, end, _SOURCE_OF_KERNEL):
@@ -58,7 +58,7 @@ class Masker:
                     for name in _inside(data, *file, 1):
                         self._mask_name(bytes(data[name[0] : name[1]]))
 
-    def record(self, data: Buffer, part: Part) -> bytes:
+    def record(self, data: Buffer, part: ReportMessage) -> bytes:
         """The record with what is private in it replaced; as long as it was."""
         at, end = part.offset, part.offset + part.size
         whole = bytes(data[at:end])

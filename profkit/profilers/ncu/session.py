@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from profkit.core.types import Gpu
-from profkit.profilers.ncu.blocks import LENGTH, VARINT, Block, Buffer, read_fields, read_text
+from profkit.profilers.ncu.blocks import LENGTH, VARINT, Buffer, ReportBlock, read_fields, read_text
 from profkit.profilers.ncu.launches import Value, finite_number
 from profkit.profilers.ncu.results import metric_value
 from profkit.profilers.ncu.sets import chip_name
@@ -27,7 +27,7 @@ _TOOL, _DRIVER, _CUDA = "Nsight Compute Target", "Display Driver Version", "CUDA
 
 
 @dataclass
-class Session:
+class ReportSession:
     """All pieces together, as they are met. What the file does not hold stays empty."""
 
     versions: dict[str, str] = field(default_factory=dict)
@@ -58,7 +58,7 @@ class Session:
         return self.versions.get(_CUDA) or None
 
 
-def read_header(data: Buffer, block: Block, session: Session) -> tuple[str, ...]:
+def read_header(data: Buffer, block: ReportBlock, session: ReportSession) -> tuple[str, ...]:
     """The strings of the header of `block`; what it says of the session is added to `session`. Raises Malformed."""
     strings: tuple[str, ...] = ()
     part = block.header
@@ -76,7 +76,7 @@ def read_header(data: Buffer, block: Block, session: Session) -> tuple[str, ...]
     return strings
 
 
-def gpus(session: Session, driver: str | None) -> tuple[Gpu, ...]:
+def session_gpus(session: ReportSession, driver: str | None) -> tuple[Gpu, ...]:
     """The devices, by index. Sizes in bytes, bandwidth in bytes per second, clock in Hz."""
     return tuple(
         gpu_of(name, index, attributes, driver)
@@ -116,7 +116,7 @@ def _bandwidth(khz: int | None, bits: int | None) -> float | None:
     return 2.0 * khz * 1e3 * bits / 8 if khz and bits else None
 
 
-def _session(data: Buffer, at: int, end: int, session: Session) -> None:
+def _session(data: Buffer, at: int, end: int, session: ReportSession) -> None:
     for number, wire, a, b in read_fields(data, at, end):
         if number == _CREATED and wire == VARINT:
             session.created = a if session.created is None else session.created
@@ -137,7 +137,7 @@ def _session(data: Buffer, at: int, end: int, session: Session) -> None:
             session.command = read_text(data, a, b).strip() or session.command
 
 
-def _device(data: Buffer, at: int, end: int, session: Session) -> None:
+def _device(data: Buffer, at: int, end: int, session: ReportSession) -> None:
     index, name = 0, ""
     attributes: dict[str, Value] = {}
     for number, wire, a, b in read_fields(data, at, end):
@@ -156,7 +156,7 @@ def _device(data: Buffer, at: int, end: int, session: Session) -> None:
     session.devices.setdefault(index, (name, attributes))
 
 
-def _settings(data: Buffer, at: int, end: int, session: Session) -> None:
+def _settings(data: Buffer, at: int, end: int, session: ReportSession) -> None:
     for number, wire, a, b in read_fields(data, at, end):
         if wire != LENGTH:
             continue
@@ -168,7 +168,7 @@ def _settings(data: Buffer, at: int, end: int, session: Session) -> None:
                 session.settings["metrics"] = metrics
 
 
-def _process(data: Buffer, at: int, end: int, session: Session) -> None:
+def _process(data: Buffer, at: int, end: int, session: ReportSession) -> None:
     id_: int | None = None
     name: str | None = None
     for number, wire, a, b in read_fields(data, at, end):

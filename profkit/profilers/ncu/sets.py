@@ -203,14 +203,14 @@ def counter_set(depth_name: str, chip: str | None, version: str | None = None) -
     """
     known = find_chip(chip)
     metrics: list[str] = []
-    for names in alternatives(depth_name, known, version):
+    for names in metric_alternatives(depth_name, known, version):
         metrics += [name for name in names if has_metric(known, name)][:1]
     sections = tuple(_sets()[depth_name].get("sections", ()))
     replays = _replays(depth_name, known, sections)
     return CounterSet(depth_name, tuple(metrics), replays, _note(depth_name, known, chip, replays), sections)
 
 
-def alternatives(
+def metric_alternatives(
     depth_name: str, chip: str | None = None, version: str | None = None
 ) -> tuple[tuple[str, ...], ...]:
     """The metrics of a set in order, each with the names it goes by.
@@ -218,7 +218,7 @@ def alternatives(
     Without those that `chip` is to be spared, and those that ncu `version` does not know yet.
     """
     described = _sets()[depth_name]
-    found = list(alternatives(described["with"], chip, version)) if "with" in described else []
+    found = list(metric_alternatives(described["with"], chip, version)) if "with" in described else []
     numbers = version_numbers(version)
     for entry in described["metrics"]:
         row: Mapping[str, Any] = entry if isinstance(entry, dict) else {"name": entry}

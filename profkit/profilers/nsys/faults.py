@@ -6,7 +6,7 @@ nsys often ends with 0 where it made no report, so the text is looked at whateve
 from __future__ import annotations
 
 from profkit.core.errors import Fault
-from profkit.profilers.faults import first_known, known
+from profkit.profilers.faults import first_known, known_fault
 
 GRAPH_FIX = "record with nsys profile --cuda-graph-trace=node"
 _COMPLETE_FIX = (
@@ -16,71 +16,71 @@ _COMPLETE_FIX = (
 
 # The most telling first: a missing library also ends in "No reports were generated".
 FAULTS = (
-    known(
+    known_fault(
         r"error while loading shared libraries: (\S+?):",
         "nsys lacks the library {0}, so it cannot make a report",
         "apt-get install libdw1 libelf1   (for libdw.so.1 and libelf.so.1); else install all of Nsight Systems",
     ),
-    known(
+    known_fault(
         r"skipping importation of the QDSTRM file|Importer error status|(?:QdstrmImporter|importer)[^\n]*"
         r"(?:not found|no such file|failed|missing)|Generated:\s*\S+\.qdstrm",
         "nsys recorded, but its importer is missing or does not start: it left a .qdstrm and no report",
         _COMPLETE_FIX,
     ),
-    known(
+    known_fault(
         r"CUPTI_ERROR_MULTIPLE_SUBSCRIBERS|Subscribe returned \d+|"
         r"another (?:CUPTI )?(?:client|subscriber|tool)[^\n]*(?:CUPTI|already)",
         "another profiler sits in the same process and holds CUPTI (torch.profiler, dynolog, DCGM)",
         "switch it off: no torch.profiler in the workload, KINETO_USE_DAEMON unset, dcgmi profile --pause",
     ),
-    known(
+    known_fault(
         r"CUPTI_ERROR_(?:INSUFFICIENT_PRIVILEGES|VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES)",
         "the driver does not let this user trace the device",
         "run it under sudo -E, or open the counters: NVreg_RestrictProfilingToAdminUsers=0",
     ),
-    known(
+    known_fault(
         r"(?:driver|CUPTI)[^\n]*(?:insufficient|too old|not compatible|unsupported)|CUPTI_ERROR_NOT_COMPATIBLE|"
         r"CUDA (?:driver )?version[^\n]*(?:not supported|newer|older)",
         "this nsys and this CUDA driver do not fit together",
         "install an nsys as new as the driver, or a newer driver",
     ),
-    known(
+    known_fault(
         r"SKIPPED: .*does not contain CUDA kernel data",
         "the trace holds no kernel: none was launched in it, or CUDA graphs were traced as a whole",
         GRAPH_FIX,
     ),
-    known(
+    known_fault(
         r"SKIPPED: .*does not contain ([^\n.]+?)\.?$",
         "the trace does not contain {0}",
     ),
-    known(
+    known_fault(
         r"(?:permission denied|cannot create|unable to create|failed to create)[^\n]*/nvidia/nsight[-_]systems|"
         r"/nvidia/nsight[-_]systems[^\n]*(?:permission denied|read-only)",
         "nsys cannot write its working folder, which belongs to another user",
         "TMPDIR=$HOME/tmp nsys profile ...   (a folder of your own)",
     ),
-    known(
+    known_fault(
         r"No space left on device|not enough (?:disk )?space",
         "the disk is full, so nsys could not write its report",
         "df -h   (nsys needs room in TMPDIR as well)",
     ),
-    known(
+    known_fault(
         r"(?:unrecogni[sz]ed option|unknown (?:option|argument)) '?([^'\n]+)'?",
         "this nsys does not know the option {0}",
         "install a newer nsys",
     ),
-    known(
+    known_fault(
         r"No reports were generated|no report (?:file )?(?:was|has been) generated",
         "nsys made no report: the part to record never began (cudaProfilerStart was not called), or the workload "
         "was killed",
         "record the whole process, or mark the part with profkit.region",
         consequence=True,
     ),
-    known(
+    known_fault(
         r"Executable '([^'\n]+)' not found|(?:failed|unable) to (?:launch|execute|start)[^\n]*application",
         "nsys could not start the workload: no such program, or it is not executable",
     ),
-    known(
+    known_fault(
         r"(?:is not a valid|invalid|corrupt\w*|unsupported)[^\n]*(?:report|\.nsys-rep|\.qdrep)|"
         r"(?:report|\.nsys-rep|\.qdrep)[^\n]*(?:corrupt|newer version|invalid|unsupported version)",
         "nsys cannot read this report: it is damaged, or from a newer nsys",

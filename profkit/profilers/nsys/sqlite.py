@@ -58,7 +58,7 @@ def read_ranges(
             whole_process = _NVTXT.get(kind, kind) == _START_END
             process = processes.setdefault(thread >> 24, len(processes))
             called, of = region_name(
-                _unnumbered(name if isinstance(name, str) else texts.get(text_id, "[unnamed]")),
+                _strip_number(name if isinstance(name, str) else texts.get(text_id, "[unnamed]")),
                 domains.get((thread >> 24, domain)) or domains.get((0, domain)) if domain else None,
             )
             found.append(
@@ -76,7 +76,7 @@ def read_ranges(
     return tuple(found), None
 
 
-def _unnumbered(name: str) -> str:
+def _strip_number(name: str) -> str:
     """`aten::mm, op_id = 314349` is one entry of `aten::mm`."""
     return _NUMBERED.sub("", name) if " = " in name else name
 

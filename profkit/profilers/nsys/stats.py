@@ -14,7 +14,7 @@ from profkit.core.errors import UnreadableReport
 from profkit.core.types import ApiCall, GpuRange, GpuTrace, Kernel, KernelTime, Report, Transfer
 from profkit.profilers.nsys.database import call_name
 from profkit.profilers.nsys.faults import explain
-from profkit.profilers.nsys.stats_tables import Section, Text, parse_tables
+from profkit.profilers.nsys.stats_tables import StatsTable, StatsText, parse_tables
 
 _SECONDS = {
     "ns": 1e-9,
@@ -55,7 +55,7 @@ def copy_kind(name: str) -> str:
     return _DIRECTIONS.get(direction.lower(), direction.replace("-", " ").lower() or "copy")
 
 
-def number(text: str | None) -> float | None:
+def parse_number(text: str | None) -> float | None:
     """A finite number, or None."""
     try:
         value = float(text or "")
@@ -66,25 +66,25 @@ def number(text: str | None) -> float | None:
 
 def whole_number(text: str | None) -> int | None:
     """A whole number that is not negative, or None."""
-    value = number(text)
+    value = parse_number(text)
     return int(value) if value is not None and value >= 0 else None
 
 
-def cell_seconds(section: Section, row: dict[str, str], column: str) -> float | None:
+def cell_seconds(section: StatsTable, row: dict[str, str], column: str) -> float | None:
     """A time in seconds, by the unit in its header; before 2021.4 there was none, and all times were ns."""
-    value = number(row.get(column))
+    value = parse_number(row.get(column))
     factor = _SECONDS.get(section.units.get(column, "ns").lower())
     return None if value is None or factor is None or value < 0 else value * factor
 
 
-def cell_bytes(section: Section, row: dict[str, str], column: str) -> int | None:
+def cell_bytes(section: StatsTable, row: dict[str, str], column: str) -> int | None:
     """Bytes, by the unit in the header."""
-    value = number(row.get(column))
+    value = parse_number(row.get(column))
     factor = _BYTES.get(section.units.get(column, "b").lower())
     return None if value is None or factor is None else round(value * factor)
 
 
-def triple(text: str | None) -> tuple[int, ...]:
+def parse_triple(text: str | None) -> tuple[int, ...]:
     """`   4    1    1` as three numbers; zeros where it is not told."""
     numbers = [int(part) for part in re.findall(r"\d{1,10}", text or "")][:3]
     return tuple((*numbers, 1, 1)[:3]) if numbers else (0, 0, 0)
@@ -94,13 +94,13 @@ _DEVICE = re.compile(r"\((\d{1,4})\)\s*$")  # "NVIDIA H200 (0)"
 
 
 @dataclass
-class Launches:
+class LaunchRows:
     """Takes one row after the other. `odd` rows have no time."""
 
     collected: Collected = field(default_factory=Collected)
     odd: int = 0
 
-    def take(self, section: Section, row: dict[str, str]) -> None:
+    def take(self, section: StatsTable, row: dict[str, str]) -> None:
         """Take note of a row."""
         start, length = cell_seconds(section, row, "start"), cell_seconds(section, row, "duration")
         if start is None or length is None:
@@ -127,7 +127,7 @@ class Launches:
         return trace, list(notes)
 
 
-def _configuration(section: Section, row: dict[str, str]) -> Configuration:
+def _configuration(section: StatsTable, row: dict[str, str]) -> Configuration:
     def three(names: tuple[str, str, str]) -> tuple[int, int, int]:
         x, y, z = (whole_number(row.get(name)) or 0 for name in names)
         return x, y, z
@@ -145,7 +145,7 @@ def _configuration(section: Section, row: dict[str, str]) -> Configuration:
     )
 
 
-Tables = list[Section]
+Tables = list[StatsTable]
 UNNAMED = "[unnamed]"
 _OF_KERNELS = re.compile(
     "kern|gpu_?sum", re.IGNORECASE
@@ -154,7 +154,7 @@ _OF_KERNELS = re.compile(
 
 def read_stats(path: Path) -> Report:
     """The trace that the tables tell. Raises UnreadableReport where all were skipped, as nsys says with exit code 0."""
-    launches = Launches()
+    launches = LaunchRows()
     try:
         with path.open(encoding="utf-8-sig", errors="replace") as file:
             text = parse_tables(file, launches.take)
@@ -175,7 +175,7 @@ def read_stats(path: Path) -> Report:
     return Report("nsys", "nsys-stats-csv", facts=facts, trace=trace, warnings=tuple(warnings))
 
 
-def _empty(path: Path, text: Text) -> UnreadableReport:
+def _empty(path: Path, text: StatsText) -> UnreadableReport:
     said = f"SKIPPED: {text.skipped[0]}" if text.skipped else ""
     fault = explain(said, 0) if said else None
     if fault is not None:
@@ -184,7 +184,7 @@ def _empty(path: Path, text: Text) -> UnreadableReport:
     return UnreadableReport(f"{path} holds no table of nsys stats with a row in it: {said}")
 
 
-def _with_sums(trace: GpuTrace, sections: Iterable[Section]) -> tuple[GpuTrace, list[str]]:
+def _with_sums(trace: GpuTrace, sections: Iterable[StatsTable]) -> tuple[GpuTrace, list[str]]:
     """`trace`, and what the tables of sums add to it."""
     by_kind: dict[str, Tables] = {}
     for section in sections:
@@ -214,7 +214,7 @@ def _with_sums(trace: GpuTrace, sections: Iterable[Section]) -> tuple[GpuTrace, 
     return trace, warnings
 
 
-def _kind(section: Section) -> str:
+def _kind(section: StatsTable) -> str:
     """Its kind. Kernels, copies and calls of CUDA, of the system and of OpenACC have the same columns.
 
     What tells them apart is the report's name, how the header calls what it counts, or else the rows.
@@ -238,7 +238,9 @@ def _kernels(sections: Tables) -> tuple[KernelTime, ...]:
             total, launches = cell_seconds(section, row, "total time"), whole_number(row.get("count"))
             if total is None or launches is None or COPY.match(row["name"]):
                 continue
-            kernel = Kernel(row["name"] or UNNAMED, triple(row.get("gridxyz")), triple(row.get("blockxyz")))
+            kernel = Kernel(
+                row["name"] or UNNAMED, parse_triple(row.get("gridxyz")), parse_triple(row.get("blockxyz"))
+            )
             median, least, most = (cell_seconds(section, row, column) for column in ("med", "min", "max"))
             new = KernelTime(kernel, launches, total, median, least, most)
             found[kernel] = _joined(found[kernel], new) if kernel in found else new

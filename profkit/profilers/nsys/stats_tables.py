@@ -106,7 +106,7 @@ def looks_like(head: bytes) -> bool:
 
 
 @dataclass
-class Section:
+class StatsTable:
     """One report: its kind, its columns with their units, and its rows as texts by column."""
 
     kind: str
@@ -118,21 +118,21 @@ class Section:
 
 
 @dataclass
-class Text:
+class StatsText:
     """What a text held. `odd` rows did not fit their header."""
 
-    sections: list[Section] = field(default_factory=list)
+    sections: list[StatsTable] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     odd: int = 0
 
 
-def parse_tables(lines: Iterable[str], take: Callable[[Section, dict[str, str]], None]) -> Text:
+def parse_tables(lines: Iterable[str], take: Callable[[StatsTable, dict[str, str]], None]) -> StatsText:
     """The tables of a text. A row belongs to the last header above it.
 
     `take` gets the rows of `gpu-trace`, one per launch: there may be millions.
     """
-    text = Text()
-    current: Section | None = None
+    text = StatsText()
+    current: StatsTable | None = None
     columns: Layout | None = None  # of a table that is not CSV
     report, unit, previous, comma = None, None, "", False
     for line in lines:
@@ -184,7 +184,7 @@ def _named(line: str) -> tuple[str, str | None] | None:
     return None
 
 
-def _begin(text: Text, section: Section, report: str | None, unit: str | None) -> None:
+def _begin(text: StatsText, section: StatsTable, report: str | None, unit: str | None) -> None:
     section.report = report
     if unit is not None:
         section.units.setdefault("total", unit)
@@ -198,7 +198,7 @@ def _cells(line: str) -> Iterator[list[str]]:
         return
 
 
-def _header(cells: list[str]) -> Section | None:
+def _header(cells: list[str]) -> StatsTable | None:
     names, units, counted = [], {}, ""
     for cell in cells:
         matched = _HEADER.match(cell)
@@ -211,5 +211,5 @@ def _header(cells: list[str]) -> Section | None:
     there = set(names)
     for kind, needed in KINDS:
         if needed <= there:
-            return Section(kind, tuple(names), units, counted=counted)
+            return StatsTable(kind, tuple(names), units, counted=counted)
     return None

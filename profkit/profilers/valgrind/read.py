@@ -13,6 +13,12 @@ from profkit.core.types import RUN, Counter, Hotspot, Profile, Report, Scope
 from profkit.profilers.valgrind.callgrind import Dump, Function, parse_dumps
 
 Node = TypeVar("Node", bound=Hashable)
+HOTTEST = 300  # functions a profile keeps by its first event, and
+HOTTEST_ELSE = 30  # by every other event: where the misses are may not be where the instructions are
+_WRAPPED = 1 << 63  # callgrind subtracts unsigned; beyond this a cost is an underflow and no cost
+_GEOMETRY = re.compile(r"(I1|D1|LL|L2) cache:\s*(.*)")
+_REGION = re.compile(r"Client Request:\s*(.*?)(?: \[entries (\d+)(, cold)?\])?$")
+_UNITS = {"Ir": "instructions"}
 
 
 def inclusive_costs(
@@ -20,34 +26,35 @@ def inclusive_costs(
 ) -> dict[Node, int]:
     """What each function cost together with what it called; never below its own cost, never above `total`.
 
-    Outside of circles this is own + the sum of its calls. Inside one (a strongly connected component of the
-    call graph) that sum counts a re-entered function again with each level, so it is held against what the
-    whole circle can have cost: the own costs of its members + the calls that leave it. Both bounds are true;
-    the smaller is given.
+    Without recursion this is own + the sum of its calls. In a strongly connected component of the call graph that sum
+    counts a re-entered function again with each level, so it is held against what the whole component can have cost:
+    the own costs of its members + the calls that leave it. Both bounds are true; the smaller is given.
     """
     nodes = set(own) | {node for pair in calls for node in pair}
     successors: dict[Node, list[Node]] = {node: [] for node in nodes}
     for caller, called in calls:
         successors[caller].append(called)
-    circle_of: dict[Node, int] = {}
-    circle_cost: list[int] = []
-    for number, members in enumerate(_circles(successors)):
-        circle_cost.append(sum(own.get(member, 0) for member in members))
+    component_of: dict[Node, int] = {}
+    component_cost: list[int] = []
+    for number, members in enumerate(_strong_components(successors)):
+        component_cost.append(sum(own.get(member, 0) for member in members))
         for member in members:
-            circle_of[member] = number
+            component_of[member] = number
     out: dict[Node, int] = dict.fromkeys(nodes, 0)
     for (caller, called), cost in calls.items():
         if caller != called:
             out[caller] += cost
-        if circle_of[caller] != circle_of[called]:
-            circle_cost[circle_of[caller]] += cost
+        if component_of[caller] != component_of[called]:
+            component_cost[component_of[caller]] += cost
     return {
-        node: max(own.get(node, 0), min(own.get(node, 0) + out[node], circle_cost[circle_of[node]], total))
+        node: max(
+            own.get(node, 0), min(own.get(node, 0) + out[node], component_cost[component_of[node]], total)
+        )
         for node in nodes
     }
 
 
-def _circles(successors: Mapping[Node, Sequence[Node]]) -> list[list[Node]]:
+def _strong_components(successors: Mapping[Node, Sequence[Node]]) -> list[list[Node]]:
     """Strongly connected components (Tarjan 1972), without recursion: a call graph may be deep."""
     index: dict[Node, int] = {}
     low: dict[Node, int] = {}
@@ -85,14 +92,6 @@ def _circles(successors: Mapping[Node, Sequence[Node]]) -> list[list[Node]]:
     return found
 
 
-HOTTEST = 300  # functions a profile keeps by its first event, and
-HOTTEST_ELSE = 30  # by every other event: where the misses are may not be where the instructions are
-_WRAPPED = 1 << 63  # callgrind subtracts unsigned; beyond this a cost is an underflow and no cost
-_GEOMETRY = re.compile(r"(I1|D1|LL|L2) cache:\s*(.*)")
-_REGION = re.compile(r"Client Request:\s*(.*?)(?: \[entries (\d+)(, cold)?\])?$")
-_UNITS = {"Ir": "instructions"}
-
-
 def looks_like_callgrind(head: bytes) -> bool:
     """Whether `head`, the beginning of a file, is a callgrind file's: events, and functions told by `fn=`."""
     if b"\0" in head[:4096]:
@@ -125,30 +124,34 @@ def read_callgrind(path: Path, *more: Path) -> Report:
 
 def report_of(dumps: list[Dump], *, format: str, callers: bool, warnings: Sequence[str] = ()) -> Report:
     """One report of several dumps added up. `callers`: calls were recorded, so totals are known."""
-    events = _all_events(dumps)
-    notes = list(warnings)
+    events = list(dict.fromkeys(event for dump in dumps for event in dump.events))
     own: dict[Function, list[int]] = {}
     calls: dict[tuple[Function, Function], list[int]] = {}
     for dump in dumps:
         order = [events.index(event) for event in dump.events]
         for function, costs in dump.own.items():
-            _add(own.setdefault(function, [0] * len(events)), costs, order)
-        for pair, costs in dump.calls.items():
+            sums = own.setdefault(function, [0] * len(events))
+            for index, cost in zip(order, costs, strict=True):
+                sums[index] += cost
+        for pair, (count, cost) in dump.calls.items():
             if order[0] == 0:  # another dump's first event may be another one
-                _add(calls.setdefault(pair, [0, 0]), costs, [0, 1])
+                sums = calls.setdefault(pair, [0, 0])
+                sums[0] += count
+                sums[1] += cost
     _check_possible(own, events)
-    counters = _counters(events, own.values(), RUN)
     regions = _by_region(dumps)
+    counters = _counters(events, dumps, RUN)
     for region, of_region in regions.items():
-        rows = (costs for dump in of_region for costs in _reordered(dump, events))
-        counters += _counters(events, rows, Scope("region", region))
+        counters += _counters(events, of_region, Scope("region", region))
+    notes = list(warnings)
     if not any(counter.value for counter in counters):
         notes.append("nothing was counted: the region was never entered, or collection never began")
     creator = dumps[0].header.get("creator", "")
+    version = re.search(r"\d+(\.\d+)+\S*", creator)
     return Report(
         tool=_tool(creator, events),
         format=format,
-        version=_version(creator),
+        version=version[0] if version else None,
         facts=_facts(dumps, events),
         counters=tuple(counters),
         profiles=(_profile(events, own, calls if callers else None, countable=not regions),),
@@ -160,35 +163,23 @@ def _check_possible(own: dict[Function, list[int]], events: list[str]) -> None:
     for function, costs in own.items():
         for event, cost in zip(events, costs, strict=True):
             if not 0 <= cost < _WRAPPED:
-                name = function.name[:60] or "the file"
                 raise UnreadableReport(
-                    f"{name} has {str(cost)[:24]} {event}, which no run can have: an underflow"
+                    f"{function.name[:60] or 'the file'} has {str(cost)[:24]} {event}, which no run can have: "
+                    "an underflow"
                 )
 
 
-def _all_events(dumps: list[Dump]) -> list[str]:
-    return list(dict.fromkeys(event for dump in dumps for event in dump.events))
+def _counters(events: list[str], dumps: list[Dump], scope: Scope) -> list[Counter]:
+    sums = dict.fromkeys(events, 0)
+    for dump in dumps:
+        for event, cost in zip(dump.events, _own_sums(dump), strict=True):
+            sums[event] += cost
+    return [Counter(event, float(value), "measured", scope=scope) for event, value in sums.items()]
 
 
-def _add(sums: list[int], costs: list[int], order: list[int]) -> None:
-    for index, cost in zip(order, costs, strict=True):
-        sums[index] += cost
-
-
-def _reordered(dump: Dump, events: list[str]) -> Iterable[list[int]]:
-    order = [events.index(event) for event in dump.events]
-    for costs in dump.own.values():
-        row = [0] * len(events)
-        _add(row, costs, order)
-        yield row
-
-
-def _counters(events: list[str], rows: Iterable[list[int]], scope: Scope) -> list[Counter]:
-    sums = [sum(column) for column in zip(*rows, strict=True)] or [0] * len(events)
-    return [
-        Counter(event, float(value), "measured", scope=scope)
-        for event, value in zip(events, sums, strict=True)
-    ]
+def _own_sums(dump: Dump) -> list[int]:
+    """The own costs of all functions, by event."""
+    return [sum(column) for column in zip(*dump.own.values(), strict=True)] or [0] * len(dump.events)
 
 
 def _check(path: Path, dumps: list[Dump]) -> Iterable[str]:
@@ -202,7 +193,7 @@ def _check(path: Path, dumps: list[Dump]) -> Iterable[str]:
             )
         if dump.totals is None:
             continue
-        own = [sum(column) for column in zip(*dump.own.values(), strict=True)] or [0] * len(dump.events)
+        own = _own_sums(dump)
         said = (*dump.totals, *[0] * len(own))  # zeros at the end are left out
         for event, ours, theirs in zip(dump.events, own, said, strict=False):
             if abs(ours - theirs) > 0.001 * max(ours, theirs):
@@ -304,14 +295,6 @@ def _tool(creator: str, events: list[str]) -> str:
     return creator.split()[0].partition("-")[0].lower()
 
 
-def _version(creator: str) -> str | None:
-    matched = re.search(r"\d+(\.\d+)+\S*", creator)
-    return matched[0] if matched else None
-
-
-_HEADER = (b"desc:", b"cmd:", b"events:")
-
-
 def looks_like_cachegrind(head: bytes) -> bool:
     """Whether `head` begins a cachegrind file: descriptions, `cmd:`, `events:`, and no other header."""
     if b"\0" in head[:4096]:
@@ -321,7 +304,7 @@ def looks_like_cachegrind(head: bytes) -> bool:
         if line.startswith((b"fl=", b"fn=", b"summary:")):
             break
         if line.strip() and not line.startswith(b"#"):
-            if not line.startswith(_HEADER):
+            if not line.startswith((b"desc:", b"cmd:", b"events:")):
                 return False
             seen.append(line.partition(b":")[0])
     return b"cmd" in seen and b"events" in seen
@@ -340,7 +323,7 @@ def read_cachegrind(path: Path) -> Report:
             f"{path} was cut short: it has no summary line",
             "record it again, and let the program end by itself",
         )
-    own = tuple(sum(column) for column in zip(*last.own.values(), strict=True))
+    own = tuple(_own_sums(last)) if last.own else ()
     if own != last.summary[: len(own)]:
         raise UnreadableReport(
             f"{path} contradicts itself: its lines add up to {own}, its summary says {last.summary}"

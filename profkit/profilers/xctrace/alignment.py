@@ -6,28 +6,21 @@ time at the begin, in ticks, `timebase-info` ("125/3") the nanoseconds of a tick
 
     host ns = mabs-epoch * numerator / denominator + trace ns
 
-and `profkit.region` notes host ns (region/signpost.py). Rows of the table as the only real ones that are known have
+and `profkit.region` notes host ns. Rows of the table as the only real ones that are known have
 them: an M3 Ultra of Instruments 27 (2897656234073, 125/3), and readers of others' tools; the column `mct-epoch` is the
 clock that goes on while the machine sleeps. mach absolute time stops with the trace's, so a sleep shifts nothing.
 
 Of the templates Metal System Trace has that table (79 of 79 recordings of an M1 by Instruments 26), Time Profiler and
-a recording of the GPU counters alone have it not (0 of 13, 0 of 22): there the signposts of the region decide, which
+a recording of the GPU counters alone lack it (0 of 13, 0 of 22): there the signposts of the region decide, which
 Time Profiler records by itself, and other recordings with the instrument Points of Interest.
 
-Nothing here is silently wrong: what does not lie in the trace is told, and where nothing does, or the clock is not
-known, the signposts of the region decide where the trace has them, else the whole trace counts, and that is told, too.
-
-Signposts one by one, as templates without intervals of them list them: Time Profiler and CPU Counters do.
-
-Columns as Apple's modeler of Points of Interest reads them: time, thread, name, type ("Start", "End", "Point"), four
-arguments. No export with rows of it is known.
-
-What is known of a recording before its tables are read, and what the readers of its tables look like.
+Where an entry does not lie in the trace, or the clock is not known, the signposts of the region decide if the trace has
+them, else the whole trace counts; each is said in a note.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
@@ -230,6 +223,8 @@ def _merge_windows(windows: Iterable[Window]) -> tuple[Window, ...]:
     return tuple(found)
 
 
+# Signposts one by one, as Time Profiler and CPU Counters list them; columns as Apple's modeler of Points of Interest
+# reads them. No export with rows of it is known.
 RAW_SIGNPOST_TABLE = "kdebug-signpost"
 RAW_SIGNPOST_COLUMNS = ("time", "type", "type/@fmt", "name", "arg1", "arg2")
 _STARTS, _ENDS = ("start", "begin", "1"), ("end", "2")  # and the kernel's own numbers of them
@@ -288,6 +283,18 @@ class TraceRecording:
     def windows(self) -> tuple[tuple[int, int], ...] | None:
         """What counts, as stretches of trace time in ns; None where the whole recording does."""
         return self.alignment.windows or None
+
+    def includes(self, time: int | None) -> bool:
+        """Whether what happened at a time (ns) counts; without a time only where the whole recording does."""
+        windows = self.alignment.windows
+        if not windows or time is None:
+            return not windows
+        place = bisect_right(windows, time, key=_window_begin) - 1
+        return place >= 0 and time < windows[place][1]
+
+
+def _window_begin(window: Window) -> int:
+    return window[0]
 
 
 class TableReader(Protocol):

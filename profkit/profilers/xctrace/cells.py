@@ -109,6 +109,13 @@ _THREAD = re.compile(r"(.*?)\s*\(?0x[0-9a-fA-F]+\)?\s*\((.*), pid: (-?\d{1,20})\
 _UNNUMBERED = re.compile(r"(.*?)\s*\((.*), pid: (-?\d{1,20})\)\s*", re.DOTALL)
 
 
+def is_same_process(one: Process, other: Process) -> bool:
+    """Whether two are one process: by their pids where both are known, else by their names."""
+    if one.pid is not None and other.pid is not None:
+        return one.pid == other.pid
+    return one.name == other.name
+
+
 def process_label(process: Process | None) -> str:
     """`python (4242)`, or the name alone."""
     if process is None:

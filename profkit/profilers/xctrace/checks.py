@@ -1,11 +1,8 @@
-"""Whether xctrace really records: half a second of a Python program under Time Profiler, exported, its samples counted.
+"""Xcode as the doctor tells it: is it a whole one, may it be used, what can its Instruments record, and do they.
 
-Developer mode, a session away from the screen, a program that macOS protects: none of them shows before a recording.
-Metal System Trace is not tried, whose document takes up to a minute to be saved.
-
-Xcode as the doctor tells it: is it a whole one, may it be used, and what can its Instruments record.
-
-Both the mps backend and the cpu backend on macOS record through it.
+Both the mps backend and the cpu backend on macOS record through it. Developer mode, a session away from the screen, a
+program that macOS protects: none of them shows before a recording, so half a second of a Python program is recorded
+under Time Profiler. Metal System Trace is not tried, whose document takes up to a minute to be saved.
 """
 
 from __future__ import annotations

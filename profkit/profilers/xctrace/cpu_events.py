@@ -1,14 +1,13 @@
-"""Which events of an Apple or Intel Mac are counted together, from the event table that macOS itself brings.
+"""Which events of an Apple or Intel Mac are counted together, and how CPU Counters is told to count them.
 
-macOS keeps one table for each kind of core in /usr/share/kpep: names, and the counters that each event may sit on. What
-is read there decides; where it cannot be read, the events that all of Apple's chips from the M1 on have, with the
-counters that Linux's driver for the M1 (drivers/perf/apple_m1_cpu_pmu.c) puts them on.
+macOS keeps one table for each kind of core in /usr/share/kpep: names, and the counters that each event may sit on.
+Where it cannot be read, the events are those that all of Apple's chips from the M1 on have, with the counters that
+Linux's driver for the M1 (drivers/perf/apple_m1_cpu_pmu.c) puts them on.
 
-What `xctrace record --recording-options` is given so that CPU Counters counts a list of events (Xcode 16 and later).
-
-The file must be whole: what `--show-recording-options` prints for the template, changed. An event in it is what the
-window of Instruments would store: an archive of Cocoa's NSKeyedArchiver (a property list), in base64. Others found that
-form (ApplePerf.jl on an M5; templates saved by Instruments); on an M4 Max somebody saw other forms of a list refused.
+`xctrace record --recording-options` (Xcode 16 and later) takes a whole file: what `--show-recording-options` prints for
+the template, changed. An event in it is what the window of Instruments would store: an archive of Cocoa's
+NSKeyedArchiver (a property list), in base64. Others found that form (ApplePerf.jl on an M5; templates saved by
+Instruments); on an M4 Max other forms of a list were refused.
 """
 
 from __future__ import annotations

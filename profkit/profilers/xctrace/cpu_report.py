@@ -1,18 +1,13 @@
-"""What is left out of a table of samples, and what it does not tell: counted while it is read, said in sentences.
-
-Counts of the guided modes of CPU Counters: of each thread, in stretches of some milliseconds, a row for each metric.
-
-Table `MetricAggregationForThread`, known from what others read of it (Xcode 16 to 26, M1 to M4). No export of it is at
-hand, so its columns are told by their types and not by their names. Every stretch is there twice, exact (`is-precise`,
-ended by context switches) and in steps of 10 ms, with the same sums; the exact ones count where there are any.
-
-`cycle` counts core cycles, other whole numbers count events. The four of the mode CPU Bottlenecks (useful, delivery,
-processing, discarded) are shares of what the pipeline could have done.
-
-The CPU's side of an export: what the samples of the profiled process fell on, and what its cores counted.
+"""The CPU's side of an export: what the samples of the profiled process fell on, and what its cores counted.
 
 Tables of Time Profiler (`time-profile`, or raw `time-sample`), CPU Profiler (`cpu-profile`: sampled by cycles) and CPU
 Counters (`counters-profile`: sampled by time or by an event, with counts since the thread's sample before).
+
+The guided modes of CPU Counters leave `MetricAggregationForThread`: for each thread, in stretches of some milliseconds,
+a row for each metric. It is known from what others read of it (Xcode 16 to 26, M1 to M4); no export of it is at hand,
+so its columns are found by their types. Every stretch is there twice, exact (`is-precise`, ended by context switches)
+and in steps of 10 ms, with the same sums; the exact ones count where there are any. `cycle` counts core cycles, other
+whole numbers count events. The four of the mode CPU Bottlenecks are shares of what the pipeline could have done.
 """
 
 from __future__ import annotations
@@ -27,17 +22,23 @@ from profkit.analysis.stacks.merge import MOST_SLOTS, FrameTable
 from profkit.core.formatting import percent, plural
 from profkit.core.types import Counter, Report
 from profkit.profilers.xctrace.alignment import TraceRecording
-from profkit.profilers.xctrace.cells import Backtrace, Process, StackFrame, Thread
+from profkit.profilers.xctrace.cells import (
+    Backtrace,
+    Process,
+    StackFrame,
+    Thread,
+    is_same_process,
+    process_label,
+)
 from profkit.profilers.xctrace.cpu_samples import (
     CYCLES,
     SAMPLES,
     TIME,
     SampleTally,
-    TimeWindows,
     WeightUnit,
     frame_of,
-    raw_rows,
-    sample_rows,
+    read_raw_samples,
+    read_samples,
 )
 from profkit.profilers.xctrace.tables import ExportTable
 
@@ -65,14 +66,10 @@ class CpuNotes:
         target = self._target
         if process is None:
             return True
-        same = target is None or (
-            process.pid == target.pid
-            if process.pid is not None and target.pid is not None
-            else process.name == target.name
-        )
+        same = target is None or is_same_process(process, target)
         if same and target is not None:
             return True
-        name = _process_name(process) if len(self._seen) < MOST_PROCESSES else "[more processes]"
+        name = process_label(process) if len(self._seen) < MOST_PROCESSES else "[more processes]"
         row = self._seen.setdefault(name, [0, 0])
         row[0] += 1
         row[1] += weight or 0
@@ -86,7 +83,7 @@ class CpuNotes:
         if thread.tid is not None:
             name = f"{name} 0x{thread.tid:x}"
         return (
-            f"{name} of {_process_name(process)}"
+            f"{name} of {process_label(process)}"
             if self._target is None and process and len(self._seen) > 1
             else name
         )
@@ -134,7 +131,7 @@ class CpuNotes:
     def _nothing(self, schema: str, *, restricted: bool) -> str:
         where = " in the marked region" if restricted else ""
         if self._target is not None and self._seen:
-            return f"{schema}: no sample of {_process_name(self._target)}{where}"
+            return f"{schema}: no sample of {process_label(self._target)}{where}"
         return f"{schema}: it holds no sample{where}"
 
     def _others(self, schema: str) -> list[str]:
@@ -146,7 +143,7 @@ class CpuNotes:
         if self._target is not None and self._single:
             return [
                 f"{schema}: its samples are of {names}, and the table of contents names "
-                f"{_process_name(self._target)}: they are counted, since the table is of one process"
+                f"{process_label(self._target)}: they are counted, since the table is of one process"
             ]
         if self._target is not None:
             return [f"{schema}: not counted: {plural(samples, 'sample')} of other processes ({names})"]
@@ -156,12 +153,6 @@ class CpuNotes:
                 "stands in the table of contents only (toc.xml, in the same folder)"
             ]
         return []
-
-
-def _process_name(process: Process | None) -> str:
-    if process is None:
-        return "[unknown process]"
-    return process.name if process.pid is None else f"{process.name} ({process.pid})"
 
 
 GUIDED = "MetricAggregationForThread"
@@ -177,7 +168,6 @@ class GuidedTally:
         self._target = recording.target
         self._windows = recording.windows
         self._sums: dict[bool, dict[str, float]] = {True: {}, False: {}}
-        self.others = 0  # rows of other processes
 
     def read(self, table: ExportTable) -> None:
         """Take all rows. Raises UnreadableReport as they do."""
@@ -186,8 +176,10 @@ class GuidedTally:
         for start, duration, thread, metric, whole, part, precise in table.rows(names):
             if not (isinstance(start, int) and isinstance(duration, int) and isinstance(metric, str)):
                 continue
-            if not (single or self._counts(thread.process if isinstance(thread, Thread) else None)):
-                self.others += 1
+            process = thread.process if isinstance(thread, Thread) else None
+            if not (
+                single or self._target is None or process is None or is_same_process(process, self._target)
+            ):
                 continue
             value = part if isinstance(part, float) and part else whole
             if not isinstance(value, int | float):
@@ -195,12 +187,6 @@ class GuidedTally:
             sums = self._sums[bool(precise)]
             if metric in sums or len(sums) < MOST_METRICS:
                 sums[metric] = sums.get(metric, 0.0) + value * self._share(start, start + duration)
-
-    def _counts(self, process: Process | None) -> bool:
-        target = self._target
-        if target is None or process is None:
-            return True
-        return process.pid == target.pid if target.pid is not None else process.name == target.name
 
     def _share(self, begin: int, end: int) -> float:
         """How much (0..1) of a stretch lies in what counts."""
@@ -251,7 +237,7 @@ class CpuPiece:
 
     def __init__(self, recording: TraceRecording) -> None:
         self._target = recording.target
-        self._windows = TimeWindows(recording.windows)
+        self._recording = recording
         self._entries = recording.alignment.entries if recording.windows is not None else 0
         self._tables: list[tuple[str, SampleTally, CpuNotes]] = []
         # By identity, which costs no look at the frames; what is in the value keeps that identity from being reused.
@@ -271,13 +257,13 @@ class CpuPiece:
             return
         if table.schema == RAW and self._has_time():
             return
-        samples = raw_rows(table) if table.schema == RAW else sample_rows(table)
+        samples = read_raw_samples(table) if table.schema == RAW else read_samples(table)
         tally: SampleTally | None = None
         notes = CpuNotes(table, self._target)
         for time, thread, process, state, weight, stack, counts, shown, core in samples:
             if tally is None:
                 tally = SampleTally(self._frames, _unit(table, shown), _events(table))
-            if not notes.counts(process, weight, tally.unit) or not self._windows.hold(time):
+            if not notes.counts(process, weight, tally.unit) or not self._recording.includes(time):
                 continue
             if weight is None:
                 notes.weightless += 1

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from profkit.analysis.stacks import merge
 from profkit.analysis.stacks.merge import KERNEL, PYTHON, UNKNOWN, FrameTable, StackMerger, keep_python_frames
@@ -64,26 +64,6 @@ TIME = WeightUnit("CPU time", "s", 1e9)
 CYCLES = WeightUnit("CPU cycles", "cycles")
 WAITING = WeightUnit("waiting", "s", 1e9)
 SAMPLES = WeightUnit("samples", "samples")
-
-
-class TimeWindows:
-    """Half-open stretches [begin, end) of trace time in ns, in which samples count; none given: always."""
-
-    def __init__(self, windows: Iterable[tuple[int, int]] | None) -> None:
-        ordered = sorted(windows) if windows is not None else None
-        self._begins = [begin for begin, _ in ordered] if ordered is not None else None
-        self._ends: list[int] = []
-        for _, end in ordered or ():  # of nested and overlapping ones the latest end so far
-            self._ends.append(max(end, self._ends[-1]) if self._ends else end)
-
-    def hold(self, time: int | None) -> bool:
-        """Whether a sample at `time` counts; one without a time does only where all do."""
-        if self._begins is None:
-            return True
-        if time is None:
-            return False
-        place = bisect_right(self._begins, time) - 1
-        return place >= 0 and time < self._ends[place]
 
 
 class SampleTally:
@@ -252,62 +232,61 @@ _WANTED_RAW = ("time", "thread", "process", "thread-state", "cp-kernel-callstack
 _KIND = re.compile(r"\((\w+ Core)\)")
 _MOST_CORES = 4096
 
-Sample = tuple[
-    int | None,  # time, ns
-    Thread | None,
-    Process | None,
-    str | None,  # state of the thread
-    int | None,  # weight
-    Backtrace | None,
-    tuple[int, ...] | None,  # counts
-    str | None,  # the weight as Instruments shows it
-    str | None,  # kind of core
-]
+
+class Sample(NamedTuple):
+    """One sample; what its table lacks is None."""
+
+    time: int | None  # ns
+    thread: Thread | None
+    process: Process | None
+    state: str | None  # of the thread
+    weight: int | None
+    stack: Backtrace | None
+    counts: tuple[int, ...] | None = None
+    shown: str | None = None  # the weight as Instruments shows it
+    core: str | None = None  # its kind
 
 
-def sample_rows(table: ExportTable) -> Iterator[Sample]:
+def read_samples(table: ExportTable) -> Iterator[Sample]:
     """The samples of a table with names of functions. Raises UnreadableReport as its rows do."""
     kinds: dict[object, str | None] = {}
     for time, thread, process, state, weight, stack, counts, shown, core in table.rows(_WANTED):
-        owner = process if isinstance(process, Process) else None
         if core not in kinds and len(kinds) < _MOST_CORES:
             kinds[core] = _core_kind(core)
-        yield (
-            time if isinstance(time, int) else None,
-            thread if isinstance(thread, Thread) else None,
-            owner or (thread.process if isinstance(thread, Thread) else None),
-            state if isinstance(state, str) else None,
+        yield Sample(
+            *_whose(time, thread, process, state),
             weight if isinstance(weight, int) and weight >= 0 else None,
             stack if isinstance(stack, Backtrace) else None,
-            counts if isinstance(counts, tuple) else None,  # type: ignore[misc]
+            counts if isinstance(counts, tuple) else None,  # type: ignore[arg-type]
             shown if isinstance(shown, str) else None,
             kinds.get(core),
         )
 
 
-def raw_rows(table: ExportTable) -> Iterator[Sample]:
+def read_raw_samples(table: ExportTable) -> Iterator[Sample]:
     """Samples as the kernel took them: addresses without names, and no weight; each stands for itself.
 
     A state other than running is of a stack shot taken of all threads at once, no sample of time.
     """
     for time, thread, process, state, kernel, user in table.rows(_WANTED_RAW):
-        owner = process if isinstance(process, Process) else None
+        if isinstance(state, str) and state != RUNNING:
+            continue
         stack = user if isinstance(user, Backtrace) else None
         if isinstance(kernel, Backtrace):
             stack = Backtrace((*kernel.frames, *(stack.frames if stack is not None else ())))
-        if isinstance(state, str) and state != RUNNING:
-            continue
-        yield (
-            time if isinstance(time, int) else None,
-            thread if isinstance(thread, Thread) else None,
-            owner or (thread.process if isinstance(thread, Thread) else None),
-            state if isinstance(state, str) else None,
-            1,
-            stack,
-            None,
-            None,
-            None,
-        )
+        yield Sample(*_whose(time, thread, process, state), 1, stack)
+
+
+def _whose(
+    time: object, thread: object, process: object, state: object
+) -> tuple[int | None, Thread | None, Process | None, str | None]:
+    owner = thread if isinstance(thread, Thread) else None
+    return (
+        time if isinstance(time, int) else None,
+        owner,
+        process if isinstance(process, Process) else None if owner is None else owner.process,
+        state if isinstance(state, str) else None,
+    )
 
 
 def _core_kind(shown: object) -> str | None:

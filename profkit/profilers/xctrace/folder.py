@@ -25,7 +25,7 @@ from profkit.profilers.xctrace.profiler import (
     looks_like_table,
     looks_like_toc,
 )
-from profkit.profilers.xctrace.tables import read_tables
+from profkit.profilers.xctrace.tables import ExportTable, read_tables
 from profkit.profilers.xctrace.toc import DamagedExport, RecordedRun, read_toc
 from profkit.runtime.region.record import LARGEST, RegionRecord, decode_record
 
@@ -173,6 +173,14 @@ class Exports:
     def schemas(self) -> frozenset[str]:
         """The tables of that run."""
         return frozenset(entry.schema for entry in self.entries if entry.run in (None, self.run))
+
+    def tables(self, schemas: Sequence[str]) -> Iterator[ExportTable]:
+        """The tables of these schemas, in this order; of a file with several all that fit, when its turn comes."""
+        for path in self.files(schemas):
+            with closing(read_tables(path, self.runs)) as tables:
+                for table in tables:
+                    if table.schema in schemas and table.run in (None, self.run):
+                        yield table
 
     def files(self, schemas: Sequence[str]) -> Iterator[Path]:
         """Each file that has a table of these schemas once, in the order of the schemas."""

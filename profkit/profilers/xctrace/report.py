@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,10 +12,8 @@ from profkit.core.types import Report
 from profkit.profilers.profiler import later
 from profkit.profilers.xctrace import alignment
 from profkit.profilers.xctrace.alignment import Alignment, TableReader, TraceRecording
-from profkit.profilers.xctrace.cells import Process
 from profkit.profilers.xctrace.command import export_line
 from profkit.profilers.xctrace.folder import Exports, find_exports, read_notes, read_unexported
-from profkit.profilers.xctrace.tables import ExportTable, read_tables
 from profkit.profilers.xctrace.toc import DamagedExport, RecordedRun
 from profkit.runtime.region.record import RegionRecord
 
@@ -62,7 +59,7 @@ def _report(path: Path, exports: Exports, records: tuple[RegionRecord, ...]) -> 
     run = next((one for one in exports.runs if one.number == number), None)
     recording = TraceRecording(
         run,
-        _profiled_process(run),
+        None if run is None else run.target,
         find_alignment(exports, run, records),
         exports.schemas,
         {one.schema: one.reason for one in read_unexported(path)} if path.is_dir() else {},
@@ -73,7 +70,7 @@ def _report(path: Path, exports: Exports, records: tuple[RegionRecord, ...]) -> 
     report = Report("xctrace", "xctrace-export", version or None, _list_facts(run))
     for make in PIECES:
         piece = make(recording)
-        for table in _tables(exports, piece.schemas):
+        for table in exports.tables(piece.schemas):
             piece.read(table)
         report = piece.finish(report)
     damaged = (f"{one.told()}; again: {export_line(one.schema, number)}" for one in exports.broken)
@@ -87,15 +84,6 @@ def wanted_schemas() -> tuple[str, ...]:
     return tuple(dict.fromkeys((*named, *REGION_TABLES)))
 
 
-def _tables(exports: Exports, schemas: Sequence[str]) -> Iterator[ExportTable]:
-    """The tables of these schemas, in this order; of a file with several tables all that fit, when its turn comes."""
-    for path in exports.files(schemas):
-        with closing(read_tables(path, exports.runs)) as found:
-            for table in found:
-                if table.schema in schemas and table.run in (None, exports.run):
-                    yield table
-
-
 def find_alignment(exports: Exports, run: RecordedRun | None, records: Iterable[RegionRecord]) -> Alignment:
     """Which part of a run counts, by its clock or its signposts."""
     records = tuple(records)
@@ -103,26 +91,17 @@ def find_alignment(exports: Exports, run: RecordedRun | None, records: Iterable[
         return Alignment()
     clock: alignment.TraceClock | alignment.NoClock | None = None
     signposts: list[alignment.Window] = []
-    for table in _tables(exports, (alignment.CLOCK_TABLE,)):
+    for table in exports.tables((alignment.CLOCK_TABLE,)):
         try:
             clock = alignment.read_clock(table.rows(alignment.CLOCK_COLUMNS))
         except alignment.NoClock as error:
             clock = error
-    for table in _tables(exports, (alignment.SIGNPOST_TABLE,)):
+    for table in exports.tables((alignment.SIGNPOST_TABLE,)):
         signposts += alignment.read_signposts(table.rows(alignment.SIGNPOST_COLUMNS))
     if not signposts:
-        for table in _tables(exports, (alignment.RAW_SIGNPOST_TABLE,)):
+        for table in exports.tables((alignment.RAW_SIGNPOST_TABLE,)):
             signposts += alignment.pair_signposts(table.rows(alignment.RAW_SIGNPOST_COLUMNS))
     return alignment.align(records, clock, run.length if run is not None else None, sorted(signposts))
-
-
-def _profiled_process(run: RecordedRun | None) -> Process | None:
-    if run is None or not run.process.get("name"):
-        return None
-    pid = run.process.get("pid", "")
-    return Process(
-        run.process["name"], int(pid) if pid.isascii() and pid.isdigit() and len(pid) < 12 else None
-    )
 
 
 def _list_facts(run: RecordedRun | None) -> dict[str, str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing
 from pathlib import Path
 
 from profkit.analysis.timeline.trace_events import TraceMark
@@ -30,7 +29,7 @@ from profkit.profilers.xctrace.metal.work import (
     label_of,
 )
 from profkit.profilers.xctrace.report import wanted_schemas
-from profkit.profilers.xctrace.tables import ExportTable, Row, read_tables
+from profkit.profilers.xctrace.tables import Row
 from profkit.runtime.region.record import RegionRecord
 
 KEPT = 1 << 20  # encoders and command buffers whose labels and begins are remembered
@@ -85,20 +84,13 @@ class TimeLine:
         """All of them, table by table; raises UnreadableReport where a table is cut off or damaged."""
         yield from self._regions()
         for schema, (columns, made) in self._readers.items():
-            for table in self._tables(schema):
+            for table in self._exports.tables((schema,)):
                 yield from made(table.rows(columns))
-
-    def _tables(self, schema: str) -> Iterator[ExportTable]:
-        for path in self._exports.files((schema,)):
-            with closing(read_tables(path, self._exports.runs)) as found:
-                for table in found:
-                    if table.schema == schema and table.run in (None, self._exports.run):
-                        yield table
 
     def _regions(self) -> Iterator[TraceMark]:
         """The entries of the region that counts, where the recording tells its clock."""
         clock: TraceClock | None = None
-        for table in self._tables(CLOCK_TABLE) if self._records else ():
+        for table in self._exports.tables((CLOCK_TABLE,)) if self._records else ():
             with contextlib.suppress(NoClock):
                 clock = read_clock(table.rows(CLOCK_COLUMNS))
         for begin, end in align(self._records, clock, None).windows if clock is not None else ():

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from xml.etree.ElementTree import Element, ParseError, fromstring
 
 from profkit.core.errors import UnreadableReport
+from profkit.profilers.xctrace.cells import Process
 
 if TYPE_CHECKING:
     from pyexpat import XMLParserType
@@ -80,7 +81,7 @@ class RecordedRun:
     """One run of a recording. None and empty: not told.
 
     `settings` are the lines of the recording's settings by instrument ("GPU": "Counter Set: (null)"); `tables` are
-    the attributes of each table in order, its "schema" among them; `processes` name and pid.
+    the attributes of each table in order, its "schema" among them.
     """
 
     number: int
@@ -91,7 +92,15 @@ class RecordedRun:
     )  # template-name, instruments-version, duration, ...
     settings: tuple[tuple[str, str], ...] = ()
     tables: tuple[Mapping[str, str], ...] = ()
-    processes: tuple[tuple[str, int | None], ...] = ()
+
+    @property
+    def target(self) -> Process | None:
+        """The process that was launched; None where none is named."""
+        name, pid = self.process.get("name", ""), self.process.get("pid", "")
+        if not (name or pid):
+            return None
+        number = int(pid) if pid.isascii() and pid.isdigit() and len(pid) < 12 else None
+        return Process(name or f"process {pid}", number)
 
     def table(self, schema: str, position: int | None = None) -> Mapping[str, str]:
         """The attributes of the table at `position` (from 1), else of the only one of that schema; else empty."""
@@ -154,7 +163,6 @@ def _run(element: Element, place: int) -> RecordedRun:
         else {},
         tuple(_settings(settings)) if settings is not None else (),
         tuple(dict(table.attrib) for table in element.findall("data/table")),
-        tuple((p.get("name", ""), _number(p.get("pid"))) for p in element.findall("processes/process")),
     )
 
 
@@ -169,10 +177,6 @@ def _settings(settings: Element) -> list[tuple[str, str]]:
         values = [(value.text or "").strip() for value in key.iter("value")] or [(key.text or "").strip()]
         found += [(name, value) for value in values if value]
     return found
-
-
-def _number(text: str | None) -> int | None:
-    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 20 else None
 
 
 TIME_LIMIT = "time limit reached"

@@ -9,29 +9,50 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from profkit.core.errors import ProfkitError, UsageError
+from profkit.backends import CheckGroup, backend_named, backend_names, profiler_group
+from profkit.core.errors import ProfkitError
 from profkit.core.progress import Progress, Silent
 from profkit.core.types import Check
-from profkit.profiling.doctor.subjects import BACKENDS, Subject, subjects_for
+from profkit.profilers.registry import PROFILERS
 
 
 def diagnose(backend: str = "all", progress: Progress | None = None) -> tuple[Check, ...]:
-    """Look at everything one backend needs (`cpu`, `cuda`, `mps`), or at `all`; takes about ten seconds.
+    """Look at everything that one backend needs, or at `all` (`auto` is the same); takes about ten seconds.
 
     A look that fails becomes a check that says so; it never stops the others. Raises UsageError for a backend
     there is not.
     """
-    if backend not in ("all", "auto", *BACKENDS):
-        raise UsageError(f"no backend is called {backend!r}; there are {', '.join(BACKENDS)} and all")
-    told = progress or Silent()
+    shown = progress or Silent()
     checks: list[Check] = []
-    for subject in subjects_for(backend):
+    for group in groups_for(backend):
         start = time.monotonic()
-        told.begin(subject.title)
-        found = _look(subject)
-        checks.extend(found)
-        told.end(f"{_summary(found)} ({time.monotonic() - start:.1f} s)")
+        shown.begin(group.title)
+        group_checks = _run_group(group)
+        checks.extend(group_checks)
+        shown.end(f"{_summary(group_checks)} ({time.monotonic() - start:.1f} s)")
     return tuple(checks)
+
+
+def groups_for(backend: str) -> tuple[CheckGroup, ...]:
+    """What is looked at for a backend, in order.
+
+    The noise comes first: the looks after it start processes and would be heard.
+    """
+    from profkit.hardware.noise import noise_checks
+    from profkit.profiling.doctor.machine import machine_checks, python_checks, storage_checks
+
+    names = sorted(backend_names()) if backend in ("all", "auto") else [backend]
+    groups = [group for name in names for group in backend_named(name).check_groups()]
+    if len(names) > 1:  # profilers that no backend starts: `record` and `summarize` may use them
+        used = {profiler for name in names for profiler in backend_named(name).profilers}
+        groups += [profiler_group(name) for name in PROFILERS if name not in used]
+    return (
+        CheckGroup("noise", noise_checks),
+        CheckGroup("machine", machine_checks),
+        CheckGroup("storage", storage_checks),
+        CheckGroup("python", python_checks),
+        *{group.title: group for group in groups}.values(),
+    )
 
 
 def blocked(backend: str, checks: Sequence[Check]) -> str | None:
@@ -47,17 +68,17 @@ def blocked(backend: str, checks: Sequence[Check]) -> str | None:
     return next(missing, None) or next(refused, None)
 
 
-def _look(subject: Subject) -> tuple[Check, ...]:
+def _run_group(group: CheckGroup) -> tuple[Check, ...]:
     try:
-        return tuple(subject.look())
+        return tuple(group.run())
     except ProfkitError as error:
-        return (Check(subject.title, "refused", error.message, error.fix),)
+        return (Check(group.title, "refused", error.message, error.fix),)
     except ModuleNotFoundError as error:
         detail = f"{error.name} is not installed, and this look needs it"
-        return (Check(subject.title, "refused", detail, f"pip install {error.name}"),)
+        return (Check(group.title, "refused", detail, f"pip install {error.name}"),)
     except Exception as error:
         # Whatever broke here, the user asked about the machine: the other answers must still come.
-        return (Check(subject.title, "refused", f"this look failed: {type(error).__name__}: {error}"),)
+        return (Check(group.title, "refused", f"this look failed: {type(error).__name__}: {error}"),)
 
 
 def _summary(checks: Sequence[Check]) -> str:

@@ -1,13 +1,60 @@
-"""The machine as the doctor tells it: processor, memory, and the caches that a simulation will use."""
+"""Whether a run can be written down: the output folder and the temporary folder, tried by writing a file.
+
+The machine as the doctor tells it: processor, memory, and the caches that a simulation will use.
+
+The Python that profkit runs in: its version, what it shows to perf, and the packages that passes need.
+"""
 
 from __future__ import annotations
 
+import os
+import platform
+import shutil
+import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from profkit.core.types import Cache, Check
+from profkit.core.types import Cache, Check, CheckState
 from profkit.hardware.machine import cache_doubts, read_machine
 from profkit.hardware.processor import data_caches, instruction_cache
+from profkit.profilers.trial import Trial, attempt
+
+MIB, GIB = 1 << 20, 1 << 30
+
+# perf record with 16 KiB of stack at 997 Hz wrote 4.25 MB for 0.26 s: a minute is 1 GB.
+SPACE_LEAST = 1 * GIB
+SPACE_NONE = 64 * MIB
+
+
+def storage_checks(output: Path = Path("reports")) -> Iterator[Check]:
+    """The folder that runs are written to (or will be made in), and the temporary folder."""
+    yield folder_check("output folder", output, "profkit profile --output DIR, with a folder you may write")
+    yield folder_check(
+        "temporary folder", Path(tempfile.gettempdir()), "export TMPDIR=DIR, with a folder you may write"
+    )
+
+
+def folder_check(name: str, folder: Path, fix: str) -> Check:
+    """Write a small file into `folder` (or where it would be made) and look at the room left."""
+    place = folder.absolute()
+    while not place.is_dir() and place != place.parent:
+        place = place.parent
+    try:
+        with tempfile.NamedTemporaryFile(dir=place, prefix=".profkit-") as file:
+            file.write(b"\0" * 65536)
+            file.flush()
+            os.fsync(file.fileno())
+        free = shutil.disk_usage(place).free
+    except OSError as error:
+        reason = error.strerror or str(error)
+        return Check(name, "refused", f"{place} cannot be written: {reason}", fix, str(place))
+    told = f"{place} can be written, {free / GIB:.1f} GiB free"
+    if free < SPACE_LEAST:
+        state: CheckState = "refused" if free < SPACE_NONE else "limited"
+        return Check(name, state, f"{told}: a trace of a minute may take 1 GiB", fix, str(place))
+    return Check(name, "ok", told, path=str(place))
+
 
 GIB, MIB, KIB = 1 << 30, 1 << 20, 1 << 10
 
@@ -43,3 +90,136 @@ def machine_checks(root: Path = Path("/")) -> Iterator[Check]:
 def _words(cache: Cache) -> str:
     size = f"{cache.size // MIB} MiB" if cache.size % MIB == 0 else f"{cache.size // KIB} KiB"
     return f"{size} {cache.ways}-way{' (assumed)' if cache.source == 'assumed' else ''}"
+
+
+OLDEST = (3, 10)
+
+# Package, what it is for, and whether profkit itself needs it. What only workloads need is looked for in the
+# Python that runs them.
+_PACKAGES = (
+    ("numpy", "the measured peaks that bandwidth and roofline are held against", True),
+    ("capstone", "the share of SIMD instructions and the FLOPs of a simulation", True),
+    ("psutil", "the memory of a workload and its process tree", True),
+    ("torch", "workloads written in torch", False),
+    ("triton", "workloads written in triton", False),
+)
+_NOT_ON_A_MAC = ("capstone", "triton")  # nothing is simulated there, and there is no Triton for it
+_IMPORT = (
+    "import importlib, sys\n"
+    "module = importlib.import_module(sys.argv[1])\n"
+    "print('version', getattr(module, '__version__', 'unknown'))\n"
+)
+
+
+def python_checks() -> Iterator[Check]:
+    """The interpreter, its frames under perf, and each package by importing it in a process of its own."""
+    yield _interpreter()
+    other = _workload_python()
+    theirs, version = sys.executable, sys.version_info[:2]
+    if other is not None:
+        yield other
+        if other.path is not None and other.version is not None:
+            major, minor = other.version.split(".")[:2]
+            theirs, version = other.path, (int(major), int(minor))
+    yield frames_check(version) if platform.system() != "Darwin" else FRAMES_ON_A_MAC
+    yield from signed_checks(theirs)
+    packages = [row for row in _PACKAGES if platform.system() != "Darwin" or row[0] not in _NOT_ON_A_MAC]
+    homes = {name: sys.executable if needed else theirs for name, _, needed in packages}
+    trials = _import_all(homes)
+    for name, purpose, needed in packages:
+        line = f"{homes[name]} -m pip install {name}"
+        yield package_check(name, purpose, line, needed, trials[name])
+
+
+FRAMES_ON_A_MAC = Check(
+    "python frames in Instruments",
+    "limited",
+    "Time Profiler shows native frames, of Python the interpreter's own; cProfile shows the Python functions",
+)
+
+
+def signed_checks(python: str) -> Iterator[Check]:
+    """One line for a Python that macOS protects: Instruments may not look into programs that Apple has signed."""
+    if platform.system() != "Darwin":
+        return
+    real = os.path.realpath(python)
+    if real.startswith(("/usr/bin/", "/System/", "/Library/Developer/")) or "/Xcode" in real:
+        detail = "it is Apple's own: Instruments may not be allowed to look into it, nor into what it starts"
+        yield Check(
+            "python for Instruments",
+            "limited",
+            detail,
+            "use a Python of python.org, Homebrew, uv or conda",
+            real,
+        )
+
+
+def _interpreter() -> Check:
+    version = platform.python_version()
+    if sys.version_info < OLDEST:
+        fix = "use Python 3.10 or newer"
+        return Check("python", "refused", "profkit needs Python 3.10", fix, sys.executable, version)
+    name = platform.python_implementation()
+    return Check("python", "ok", f"{name} {version}", path=sys.executable, version=version)
+
+
+def frames_check(version: tuple[int, int]) -> Check:
+    """What perf can tell of Python functions, by the interpreter's version (What's New in 3.12 and 3.13)."""
+    told = f"Python {version[0]}.{version[1]}"
+    if version >= (3, 13):
+        return Check("python frames in perf", "ok", f"{told} writes them with -X perf_jit: full stacks")
+    if version == (3, 12):
+        return Check(
+            "python frames in perf",
+            "limited",
+            f"{told} writes them with -X perf, but a build without frame pointers shows only the innermost",
+            "run the workload with Python 3.13 or newer for full stacks",
+        )
+    return Check(
+        "python frames in perf",
+        "limited",
+        f"{told} has no perf trampoline: perf shows native frames, cProfile shows the Python ones",
+        "run the workload with Python 3.12 or newer (3.13 for full stacks)",
+    )
+
+
+def _workload_python() -> Check | None:
+    """A workload typed as `python x.py` runs in whatever PATH finds first; None where that is profkit's own."""
+    path = shutil.which("python") or shutil.which("python3")
+    if path is None:
+        return Check("python on PATH", "limited", "none: a workload must name its interpreter in full")
+    trial = attempt([path, "-c", "import sys; print(sys.prefix); print(sys.version.split()[0])"])
+    lines = trial.output.split("\n")
+    if not trial.ok or len(lines) < 2:
+        return Check("python on PATH", "refused", f"{trial.ending}: {trial.first_line[:160]}", path=path)
+    if lines[0].strip() == sys.prefix:
+        return None
+    detail = "another one than profkit's: it runs a workload typed as `python x.py`, with its own packages"
+    return Check("python on PATH", "ok", detail, path=path, version=lines[1].strip())
+
+
+def _import_all(homes: dict[str, str]) -> dict[str, Trial]:
+    """Import each package in a process of its own, two at a time: one that crashes takes only itself along.
+
+    `homes` says by which interpreter.
+    """
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(2) as pool:
+        tried = pool.map(lambda name: attempt([homes[name], "-c", _IMPORT, name], seconds=30.0), homes)
+        return dict(zip(homes, tried, strict=True))
+
+
+def package_check(name: str, purpose: str, line: str, needed: bool, trial: Trial) -> Check:
+    """What came of importing one package."""
+    version = next(
+        (text.split(" ", 1)[1] for text in trial.output.splitlines()[::-1] if text.startswith("version ")),
+        None,
+    )
+    if trial.ok and version is not None:
+        return Check(name, "ok", f"for {purpose}", version=version)
+    last = next((text.strip() for text in trial.output.splitlines()[::-1] if text.strip()), trial.ending)
+    if "No module named" in last and f"'{name}'" in last:
+        absent = "without it these are unavailable" if needed else "needed only by such workloads"
+        return Check(name, "missing", f"not installed: for {purpose}; {absent}", line)
+    return Check(name, "refused", f"cannot be imported ({trial.ending}): {last[:200]}", line)

@@ -13,8 +13,9 @@ from typing import Literal, NoReturn, cast, get_args
 
 from profkit.analysis.metrics import metric
 from profkit.analysis.targets.yaml_text import YamlValue, read_yaml
+from profkit.backends import backend_names
 from profkit.core.errors import UsageError
-from profkit.core.types import Accepted, Backend, Depth, PassName, Scope
+from profkit.core.types import Accepted, Depth, PassName, Scope
 from profkit.regression.detection.rules import NightRule, rule_for
 from profkit.regression.nightly.fields import Fields
 
@@ -255,7 +256,7 @@ def _workload(fields: Fields, usual: WorkloadSpec, *, profiling: bool) -> Worklo
     gates, watches = _metrics(fields, "gates"), _metrics(fields, "watches")
     return replace(
         usual,
-        backend=fields.choice("backend", ("auto", *get_args(Backend)), usual.backend),
+        backend=fields.choice("backend", ("auto", *backend_names()), usual.backend),
         depth=cast(Depth, fields.choice("depth", get_args(Depth), usual.depth)),
         passes=passes if passes is not None else usual.passes,
         targets=fields.path("targets", kind=kind) or usual.targets,

@@ -1,13 +1,10 @@
-"""Which clock times a function: CUDA events where it leaves its work to a CUDA device, else the wall clock.
+"""`profkit.benchmark`: one function for every pass, so that every instrument sees the same work.
 
-On torch's MPS device that is the wall clock, too, with the device waited for.
+Run by hand it measures and prints. Under profkit's timing pass it measures and records. Under an instrument it warms up
+outside the region and runs the function inside it as often as the pass asks.
 
-What a person is told of samples that a device took: one clause each.
-
-`profkit.benchmark`: one function for every pass, so that every instrument sees the same work.
-
-Run by hand it measures and prints. Under profkit's timing pass it measures and records. Under an instrument
-it warms up outside the region and runs the function inside it as often as the pass asks.
+Three clocks: CUDA events where the function leaves its work to a CUDA device; on torch's MPS device the wall clock,
+with the device waited for; else the wall clock.
 """
 
 from __future__ import annotations
@@ -36,6 +33,12 @@ Device = Literal["cuda", "mps", "cpu"]
 NO_DEVICE = "no CUDA device is in use in this process"
 NO_MPS = "no MPS device is in use in this process"
 NO_GRAPH = "not timed in a graph: torch records none for MPS"
+TELLING = 1.05  # host and device are two numbers from here on
+PRECISION = 0.01
+BUDGET = 10.0  # seconds, by hand; under profkit the directive says
+PROGRESS_AFTER = 2.0  # seconds
+LEAST_SINGLY = 12  # iterations for an instrument that compares them with each other, even if they need
+SINGLY_PATIENCE = 5  # times the seconds that were meant
 
 
 def time_function(
@@ -123,9 +126,6 @@ def _find_mps(calls: Calls, device: Device | None, first: float | None) -> tuple
     return found, first
 
 
-TELLING = 1.05  # host and device are two numbers from here on
-
-
 def describe_device(samples: SampleSet) -> Iterator[str]:
     """Which clock, which cache, who is waited for, and what the device did meanwhile."""
     if samples.clock == "cuda-events":
@@ -164,17 +164,9 @@ def format_duration(seconds: float) -> str:
     return f"{seconds / 1e-9:.4g} ns"
 
 
-PRECISION = 0.01
-BUDGET = 10.0  # seconds, by hand; under profkit the directive says
-PROGRESS_AFTER = 2.0  # seconds
-LEAST_SINGLY = 12  # iterations for an instrument that compares them with each other, even if they need
-SINGLY_PATIENCE = 5  # times the seconds that were meant
-
-
 @dataclass(frozen=True)
 class BenchmarkResult:
-    """What was measured. Under an instrument (`instrument` names the pass) times are the instrument's,
-    too."""
+    """What was measured. Under an instrument (`instrument` names the pass) the times are not the workload's own."""
 
     name: str
     samples: SampleSet  # seconds per call

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from profkit.core.errors import UnreadableReport
@@ -12,7 +13,7 @@ from profkit.core.types import PassPlan, SampleSet, Timing, TritonWork
 from profkit.runtime.passes import sampling
 from profkit.runtime.region.record import LARGEST, RegionRecord, RegionTimes, decode_record
 
-MOST_TOLD = 8  # processes of one pass whose Triton is told of: the ranks of a node do the same
+MOST_RECORDS = 8  # of one step, for what the ranks of a node have in common
 
 
 def read_record(path: Path) -> RegionRecord:
@@ -35,26 +36,25 @@ def read_records(paths: Iterable[Path]) -> tuple[RegionRecord, ...]:
 
 def read_triton(plan: PassPlan) -> tuple[TritonWork, ...]:
     """What Triton did in the processes of a pass that was carried out, as far as their records can be read."""
-    found = []
-    for step in plan.steps:
-        if step.directive is not None:
-            record = Path(step.directive.record)
-            for path in sorted(record.parent.glob(f"{glob.escape(record.name)}.*.json"))[:MOST_TOLD]:
-                with suppress(UnreadableReport):
-                    found.append(read_record(path).triton)
-    return tuple(work for work in found if work is not None)[:MOST_TOLD]
+    works = (record.triton for record in _records_of(plan))
+    return tuple(work for work in works if work is not None)[:MOST_RECORDS]
 
 
 def read_packages(plan: PassPlan) -> dict[str, str]:
     """Versions of what the processes of a pass had loaded, as far as their records can be read."""
     found: dict[str, str] = {}
+    for record in _records_of(plan):
+        found |= record.packages
+    return found
+
+
+def _records_of(plan: PassPlan) -> Iterator[RegionRecord]:
     for step in plan.steps:
         if step.directive is not None:
-            record = Path(step.directive.record)
-            for path in sorted(record.parent.glob(f"{glob.escape(record.name)}.*.json"))[:MOST_TOLD]:
+            prefix = Path(step.directive.record)
+            for path in sorted(prefix.parent.glob(f"{glob.escape(prefix.name)}.*.json"))[:MOST_RECORDS]:
                 with suppress(UnreadableReport):
-                    found |= read_record(path).packages
-    return found
+                    yield read_record(path)
 
 
 def timings(records: Iterable[RegionRecord]) -> tuple[Timing, ...]:
@@ -75,24 +75,13 @@ def timings(records: Iterable[RegionRecord]) -> tuple[Timing, ...]:
                 known = found.get(name) or Timing(
                     name, "benchmark", (), record.precision, benchmark.flops, benchmark.bytes
                 )
-                found[name] = _add_samples(known, benchmark.sample_set)
+                found[name] = replace(known, processes=(*known.processes, benchmark.sample_set))
     for record in records:
         for region in record.regions:
             known = found.get(region.name) or Timing(region.name, "region", (), record.precision)
             if known.kind == "region" and region.seconds:
-                found[region.name] = _add_samples(known, _samples(region, record))
+                found[region.name] = replace(known, processes=(*known.processes, _samples(region, record)))
     return tuple(found.values())
-
-
-def _add_samples(timing: Timing, samples: SampleSet) -> Timing:
-    return Timing(
-        timing.name,
-        timing.kind,
-        (*timing.processes, samples),
-        timing.precision,
-        timing.flops,
-        timing.bytes,
-    )
 
 
 def _samples(region: RegionTimes, record: RegionRecord) -> SampleSet:

@@ -10,7 +10,6 @@ import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import Directive, SampleSet, TritonWork
@@ -74,57 +73,25 @@ def decode_record(text: str, origin: str = "region record") -> RegionRecord:
         raise UnreadableReport(f"{origin} is not a region record: {error}") from error
     if not isinstance(data, dict) or data.get("schema") != SCHEMA:
         raise UnreadableReport(f"{origin} is not a region record: it does not say {SCHEMA}")
-    try:
-        return RegionRecord(
-            pid=int(data["pid"]),
-            pass_name=str(data["pass"]),
-            regions=tuple(_region(entry) for entry in data.get("regions", ())),
-            benchmarks=tuple(
-                BenchmarkTimes(
-                    name=str(entry["name"]),
-                    sample_set=codec.build(SampleSet, entry["sample_set"], f"{origin}: sample_set"),
-                    flops=_positive(entry.get("flops")),
-                    bytes=_positive(entry.get("bytes")),
-                )
-                for entry in data.get("benchmarks", ())
-            ),
-            precision=_positive(data.get("precision")) or 0.01,
-            notes=tuple(str(note) for note in data.get("notes", ())),
-            triton=codec.build(TritonWork, data["triton"], f"{origin}: triton")
-            if data.get("triton")
-            else None,
-            packages={str(name): str(version) for name, version in dict(data.get("packages") or {}).items()},
-            spans=tuple(_span(span) for span in data.get("spans", ())),
-            spans_left_out=int(data.get("spans_left_out", 0)),
-        )
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise UnreadableReport(f"{origin} is damaged: {type(error).__name__}: {error}") from error
+    record = codec.build(RegionRecord, {**data, "pass_name": data.get("pass")}, origin)
+    for damage, found in (
+        ("a time that is no time", any(not t >= 0 for region in record.regions for t in region.seconds)),
+        ("entries that do not add up", not all(_adds_up(region) for region in record.regions)),
+        ("a span that is no span", any(len(s) != 2 or not 0 <= s[0] <= s[1] for s in record.spans)),
+        ("a number that is not positive", any(not n > 0 for n in _positive_numbers(record))),
+    ):
+        if found:
+            raise UnreadableReport(f"{origin} is damaged: {damage}")
+    return record
 
 
-def _region(entry: dict[str, Any]) -> RegionTimes:
-    seconds = tuple(float(value) for value in entry["seconds"])
-    if not all(0 <= value < float("inf") for value in seconds):
-        raise ValueError("a time that is no time")
-    entries, iterations, every = int(entry["entries"]), int(entry["iterations"]), int(entry.get("every", 1))
-    if entries < len(seconds) or iterations < 0 or every < 1:
-        raise ValueError("entries that do not add up")
-    return RegionTimes(str(entry["name"]), entries, iterations, seconds, every)
+def _adds_up(region: RegionTimes) -> bool:
+    return region.entries >= len(region.seconds) and region.iterations >= 0 and region.every >= 1
 
 
-def _span(entry: Any) -> tuple[int, int]:
-    begin, end = entry
-    if type(begin) is not int or type(end) is not int or not 0 <= begin <= end:
-        raise ValueError("a span that is no span")
-    return begin, end
-
-
-def _positive(value: object) -> float | None:
-    if value is None:
-        return None
-    number = float(value) if isinstance(value, (int, float)) else float("nan")
-    if not 0 < number < float("inf"):
-        raise ValueError(f"{value!r} where a positive number belongs")
-    return number
+def _positive_numbers(record: RegionRecord) -> list[float]:
+    declared = [number for each in record.benchmarks for number in (each.flops, each.bytes)]
+    return [record.precision, *(number for number in declared if number is not None)]
 
 
 def save_record(record: RegionRecord, path: str) -> None:

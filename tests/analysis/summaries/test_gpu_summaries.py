@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.analysis.summaries import enrich, summarize
 from profkit.analysis.summaries.gpu_kernels import (
     limiter_text,
     limiters_clause,
@@ -16,7 +15,6 @@ from profkit.analysis.summaries.gpu_kernels import (
 from profkit.analysis.summaries.gpu_time import time_by_limit, trace_readings
 from profkit.analysis.summaries.kernels import kernel_rows
 from profkit.analysis.summaries.roofline_points import place_kernel
-from profkit.analysis.targets import load_targets
 from profkit.core.types import (
     RUN,
     Counter,
@@ -29,7 +27,9 @@ from profkit.core.types import (
     Summary,
     Table,
 )
-from profkit.profiling.evaluate_targets import judge_document
+from profkit.profiling.evaluate_targets import enrich_document as enrich
+from profkit.profiling.evaluate_targets import judge_document, targets_for
+from profkit.profiling.evaluate_targets import summarize_document as summarize
 from tests import gpu_documents as gpu
 
 
@@ -472,7 +472,7 @@ def test_a_trace_of_copies_alone_does_not_say_that_the_gpu_is_busy() -> None:
     assert summary.headline == "No kernel is in the report, only copies and memsets: 1.47 µs of them."
     told = {r.metric: r for r in summary.readings}
     assert told["gpu.utilization"].reason == "no kernel is in the report"
-    verdicts = {v.target: v.verdict for v in judge_document(document, load_targets("cuda")).verdicts}
+    verdicts = {v.target: v.verdict for v in judge_document(document, targets_for("cuda")).verdicts}
     assert verdicts["gpu-busy"] == "unknown"
     assert set(verdicts.values()) == {"unknown"}
 
@@ -492,7 +492,7 @@ def test_several_devices_are_told_one_by_one(each: tuple[float, ...], words: str
 
 def test_a_gpu_that_only_copies_is_busy_and_yet_misses_a_target() -> None:
     trace = replace(gpu.trace(), busy=9.9e-3, copying=8.2e-3)
-    document = judge_document(gpu.report(trace=trace), load_targets("cuda"))
+    document = judge_document(gpu.report(trace=trace), targets_for("cuda"))
     told = {v.target: v for v in document.verdicts if v.scope == RUN}
     assert (told["gpu-busy"].verdict, told["copies"].verdict) == ("pass", "fail")
     assert told["copies"].reason == "for 82.0 % of the time the GPU only copied; target < 20 %"

@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 
 from profkit.analysis.metrics import all_metrics, metal_counter_names
-from profkit.analysis.summaries import enrich, summarize
 from profkit.analysis.summaries.metal_readings import metal_trace_readings, slowed_reading
-from profkit.analysis.targets import load_targets
 from profkit.core.errors import Fault
 from profkit.core.types import (
     RUN,
@@ -26,7 +24,9 @@ from profkit.core.types import (
     Table,
 )
 from profkit.hardware.apple_gpu import all_chips, configurations_of, find_chip
-from profkit.profiling.evaluate_targets import judge_document
+from profkit.profiling.evaluate_targets import enrich_document as enrich
+from profkit.profiling.evaluate_targets import judge_document, targets_for
+from profkit.profiling.evaluate_targets import summarize_document as summarize
 from tests import metal_documents as metal
 
 
@@ -191,7 +191,7 @@ def test_a_process_that_works_for_longer_than_its_device_is_doubtful_and_decides
     found = told(metal.report(trace))
     for name in ("gpu.utilization", "gpu.utilization.device"):
         assert (found[name].doubt is not None) is (doubtful and found[name].value is not None)
-    judged = judge_document(metal.report(trace), load_targets("mps"))
+    judged = judge_document(metal.report(trace), targets_for("mps"))
     words = {v.target: v for v in judged.verdicts}
     notes = next(s.notes for s in judged.summaries if s.concern == "gpu")
     assert any(note.startswith("Doubtful: the process had work") for note in notes) is doubtful
@@ -301,7 +301,7 @@ def test_an_estimate_that_could_be_far_off_is_doubtful_and_decides_nothing() -> 
         found.doubt
         == "it may be up to 90.0 %: whether Compute Occupancy was sampled while the GPU rested is not told"
     )
-    judged = judge_document(metal.run(trace), load_targets("mps"))
+    judged = judge_document(metal.run(trace), targets_for("mps"))
     words = {v.target: v for v in judged.verdicts}
     assert words["occupancy"].verdict == "unknown"
     notes = next(s.notes for s in judged.summaries if s.concern == "occupancy")
@@ -313,7 +313,7 @@ def test_samples_that_are_longer_than_the_work_in_them_decide_nothing() -> None:
     document = metal.run(metal.metal(counters=counters))
     for name in ("gpu.occupancy", "gpu.limiter", "bandwidth.gpu.share"):
         assert "work in 30.0 % of the time of the samples" in (told(document)[name].doubt or "")
-    words = {v.target: v for v in judge_document(document, load_targets("mps")).verdicts}
+    words = {v.target: v for v in judge_document(document, targets_for("mps")).verdicts}
     assert words["occupancy"].verdict == words["memory-bandwidth"].verdict == "unknown"
     nearly = tuple(replace(one, filled=0.9) for one in metal.counters())
     assert told(metal.run(metal.metal(counters=nearly)))["gpu.occupancy"].doubt is None

@@ -6,13 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.analysis.targets import Target, TargetContext, evaluate_run, evaluate_targets, load_targets
+from profkit.analysis.targets import Target, TargetContext, evaluate_run, evaluate_targets
 from profkit.analysis.targets.target import format_threshold, is_met
 from profkit.core.types import RUN, Counter, Reading, Scope, Summary, Verdict, VerdictWord
+from profkit.profiling.evaluate_targets import targets_for
 from tests import documents
 from tests.documents import REGION, reading
 
-TARGETS = {target.name: target for target in load_targets("cpu")}
+TARGETS = {target.name: target for target in targets_for("cpu")}
 
 
 def one(name: str, *readings: Reading, context: TargetContext | None = None) -> Verdict:

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.analysis.targets import load_targets
 from profkit.analysis.targets.conditions import largest_gain
 from profkit.cli.options import verdict_exit
 from profkit.core.codec import build, plain
@@ -21,11 +20,11 @@ from profkit.core.types import (
     Verdict,
     VerdictWord,
 )
-from profkit.profiling.evaluate_targets import judge_document
+from profkit.profiling.evaluate_targets import judge_document, targets_for
 from tests import documents
 from tests.kernel_documents import SAMPLES, Values, document, kernel, readings_of, words_of
 
-TARGETS = load_targets("cuda")
+TARGETS = targets_for("cuda")
 FOUR = ("occupancy", "memory-bandwidth", "bank-conflicts", "warp-efficiency", "coalescing")
 P: VerdictWord = "pass"
 F: VerdictWord = "fail"

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.analysis.targets import load_targets
 from profkit.core.types import (
     MetalAbsent,
     MetalState,
@@ -17,10 +16,10 @@ from profkit.core.types import (
     Verdict,
     VerdictWord,
 )
-from profkit.profiling.evaluate_targets import judge_document
+from profkit.profiling.evaluate_targets import judge_document, targets_for
 from tests import metal_documents as metal
 
-TARGETS = load_targets("mps")
+TARGETS = targets_for("mps")
 BUSY = metal.metal(process_busy=1.6, device_busy=1.7, unsubmitted=0.3, blocked=0.0, others=0.0)
 
 

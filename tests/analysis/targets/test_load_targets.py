@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from profkit.analysis.targets import Target, load_targets
+from profkit.analysis.targets import Target
 from profkit.core.errors import UsageError
+from profkit.profiling.evaluate_targets import targets_for
 
 DEFAULTS = {
     "l1-miss-rate": ("cache.l1.miss_rate", "<", 5),
@@ -27,24 +28,24 @@ DEFAULTS = {
 def load(tmp_path: Path, text: str, workload: str | None = None) -> dict[str, Target]:
     file = tmp_path / "targets.yaml"
     file.write_text(text)
-    return {target.name: target for target in load_targets("cpu", file, workload)}
+    return {target.name: target for target in targets_for("cpu", file, workload)}
 
 
 def test_the_defaults_are_those_of_the_guide() -> None:
-    found = {t.name: (t.metric, t.operator, t.threshold) for t in load_targets("cpu")}
+    found = {t.name: (t.metric, t.operator, t.threshold) for t in targets_for("cpu")}
     assert found == DEFAULTS
 
 
 def test_every_default_says_its_value_and_what_to_try() -> None:
-    for target in load_targets("cpu"):
+    for target in targets_for("cpu"):
         assert "{value}" in target.says
         assert target.advice
         assert all(condition.otherwise for condition in (*target.applies, *target.excused))
 
 
-def test_a_backend_without_targets_is_said() -> None:
-    with pytest.raises(UsageError, match="no targets for the abacus backend"):
-        load_targets("abacus")
+def test_a_backend_that_there_is_not_is_said() -> None:
+    with pytest.raises(UsageError, match="no backend is called 'abacus'; there are cpu, cuda, mps"):
+        targets_for("abacus")
 
 
 @pytest.mark.parametrize("text", ["", "targets:\n", "# nothing\n", "targets: {}\nworkloads: {}\n"])
@@ -145,13 +146,13 @@ def test_a_file_that_cannot_be_read_is_said(tmp_path: Path) -> None:
         ("huge.yaml", "larger than"),
     ):
         with pytest.raises(UsageError, match=says):
-            load_targets("cpu", tmp_path / name)
+            targets_for("cpu", tmp_path / name)
     with pytest.raises(UsageError, match="no file"):
-        load_targets("cpu", tmp_path)
+        targets_for("cpu", tmp_path)
 
 
 def test_the_targets_on_kernels_are_those_of_the_guide_and_have_their_advice() -> None:
-    targets = {target.name: target for target in load_targets("cuda")}
+    targets = {target.name: target for target in targets_for("cuda")}
     assert {name: (t.metric, t.operator, t.threshold) for name, t in targets.items() if t.always} == {
         "occupancy": ("occupancy.achieved", ">", 75),
         "memory-bandwidth": ("bandwidth.dram.share", ">", 80),
@@ -183,13 +184,13 @@ def test_a_condition_on_kernels_that_makes_no_sense_is_refused(
     file = tmp_path / "targets.yaml"
     file.write_text(f"targets:\n  occupancy:\n    excused: [{condition}]\n", "utf-8")
     with pytest.raises(UsageError, match=f"line 3: .*{says}"):
-        load_targets("cuda", file)
+        targets_for("cuda", file)
 
 
 def test_a_users_threshold_takes_the_place_of_the_guides(tmp_path: Path) -> None:
     file = tmp_path / "targets.yaml"
     file.write_text("targets:\n  occupancy: '> 50 %'\n  coalescing: off\n  spills: off\n", "utf-8")
-    changed = {target.name: target for target in load_targets("cuda", file)}
+    changed = {target.name: target for target in targets_for("cuda", file)}
     assert changed["occupancy"].threshold == 50
     assert changed["occupancy"].excused  # and all that says when it applies stays
     assert "coalescing" not in changed

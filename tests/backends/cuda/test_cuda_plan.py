@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.backends import Known, Site
+from profkit.backends import PlanState, RunContext
 from profkit.backends.cuda.counters import plan_counters, plan_explain
 from profkit.core.types import (
     Depth,
@@ -25,12 +25,12 @@ from profkit.hardware.machine import read_machine
 from profkit.profilers.ncu.probe import NcuAbility
 
 NCU = NcuAbility(Path("/usr/bin/ncu"), "2025.3.1", True)
-TIMED = Known(marked=True, iteration_seconds=0.001, benchmark=True, plain_seconds=5.0, start_seconds=4.0)
+TIMED = PlanState(marked=True, iteration_seconds=0.001, benchmark=True, plain_seconds=5.0, start_seconds=4.0)
 
 
-def site(depth: Depth = "standard") -> Site:
+def site(depth: Depth = "standard") -> RunContext:
     workload = Workload(("python", "train.py"), "train", "/somewhere")
-    return Site(workload, read_machine(), Path("/runs/one"), depth, None, 0.01, 8.0)
+    return RunContext(workload, read_machine(), Path("/runs/one"), depth, None, 0.01, 8.0)
 
 
 def took(name: str, total: float, launches: int, *, setup: int = 0) -> KernelTime:
@@ -38,7 +38,7 @@ def took(name: str, total: float, launches: int, *, setup: int = 0) -> KernelTim
     return KernelTime(kernel, launches, total, median=total / launches, setup_launches=setup)
 
 
-def after(known: Known, *kernels: KernelTime, marked: bool = True) -> Known:
+def after(known: PlanState, *kernels: KernelTime, marked: bool = True) -> PlanState:
     trace = GpuTrace("nsys", kernels, marked=marked)
     return replace(known, trace=trace, passes=(*known.passes, PassResult("trace", "nsys", "finished")))
 
@@ -58,7 +58,9 @@ def test_in_a_benchmarks_region_a_warm_launch_is_counted_in_as_few_iterations_as
 
 
 def test_where_nothing_is_marked_the_launches_of_the_set_up_are_skipped() -> None:
-    known = after(Known(marked=False), took("gemm", 0.9, 100, setup=7), took("silu", 0.1, 100), marked=False)
+    known = after(
+        PlanState(marked=False), took("gemm", 0.9, 100, setup=7), took("silu", 0.1, 100), marked=False
+    )
     step = plan_counters(site(), NCU, known, "GH100").steps[0]
     assert option(step, "--profile-from-start") is None
     assert 50 <= int(option(step, "--launch-skip") or 0) < 100
@@ -67,7 +69,7 @@ def test_where_nothing_is_marked_the_launches_of_the_set_up_are_skipped() -> Non
 
 
 def test_a_workload_that_starts_the_profiler_itself_is_counted_between_its_own_marks() -> None:
-    known = after(Known(marked=False), took("gemm", 1.0, 30, setup=100), marked=True)
+    known = after(PlanState(marked=False), took("gemm", 1.0, 30, setup=100), marked=True)
     step = plan_counters(site(), NCU, known, "GH100").steps[0]
     assert option(step, "--profile-from-start") == "off"
     assert int(option(step, "--launch-skip") or 0) < 30
@@ -77,7 +79,7 @@ def test_a_workload_that_starts_the_profiler_itself_is_counted_between_its_own_m
 
 def test_kernels_of_different_phases_take_a_run_each_and_no_more_than_three_are_spent() -> None:
     phases = [took(f"k{n}", 1.0 + n, 10, setup=100 * n) for n in range(5)]
-    planned = plan_counters(site(), NCU, after(Known(marked=False), *phases, marked=False), "GH100")
+    planned = plan_counters(site(), NCU, after(PlanState(marked=False), *phases, marked=False), "GH100")
     assert [step.name for step in planned.steps] == ["counters", "counters-2", "counters-3"]
     assert {k.kernel.name for k in planned.kernels} == {"k4", "k3", "k2"}
     assert any("would take 2 more runs" in note for note in planned.notes)

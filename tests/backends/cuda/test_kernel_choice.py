@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from profkit.backends.cuda.choice import choose
-from profkit.backends.cuda.launches import (
+from profkit.backends.cuda.kernels import (
+    choose_kernels,
     entries_needed,
-    group,
-    in_benchmark,
-    in_program,
+    find_windows,
+    group_launches,
     iterations_needed,
-    windows,
+    launches_in_benchmark,
+    launches_in_program,
 )
-from profkit.backends.cuda.names import same_kernels
+from profkit.backends.cuda.results import match_kernels
 from profkit.core.types import GpuTrace, Kernel, KernelTime
 
 FILL = "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>>(int)"
@@ -47,13 +47,13 @@ def trace(*kernels: KernelTime, marked: bool = True) -> GpuTrace:
 def test_the_fewest_configurations_that_make_up_95_percent_are_counted(
     totals: list[float], names: str
 ) -> None:
-    chosen = choose(trace(*(took("abc"[i], total) for i, total in enumerate(totals))))
+    chosen = choose_kernels(trace(*(took("abc"[i], total) for i, total in enumerate(totals))))
     assert "".join(sorted(k.kernel.name for k in chosen.kernels)) == names
     assert chosen.seconds == pytest.approx(sum(totals))
 
 
 def test_no_more_than_ten_are_counted_and_that_is_said() -> None:
-    chosen = choose(trace(*(took(f"k{i}", 1.0) for i in range(40))))
+    chosen = choose_kernels(trace(*(took(f"k{i}", 1.0) for i in range(40))))
     assert len(chosen.kernels) == 10
     assert "the 10 largest are counted, 25.0 % of the GPU time" in chosen.notes[0]
 
@@ -72,14 +72,14 @@ def test_no_more_than_ten_are_counted_and_that_is_said() -> None:
 def test_collectives_and_an_unmarked_workloads_initialisers_are_left_out_and_that_is_said(
     name: str, marked: bool, counted: bool
 ) -> None:
-    chosen = choose(trace(took(name, 90.0), took("mine", 10.0), marked=marked))
+    chosen = choose_kernels(trace(took(name, 90.0), took("mine", 10.0), marked=marked))
     assert (name in {k.kernel.name for k in chosen.kernels}) is counted
     assert bool(chosen.notes) is not counted
     assert chosen.share(took("mine", 10.0)) == pytest.approx(0.1)  # of all the time, not of what is left
 
 
 def test_a_workload_that_only_draws_random_numbers_is_one() -> None:
-    assert [k.kernel.name for k in choose(trace(took(RANDOM, 1.0), marked=False)).kernels] == [RANDOM]
+    assert [k.kernel.name for k in choose_kernels(trace(took(RANDOM, 1.0), marked=False)).kernels] == [RANDOM]
 
 
 def test_a_benchmark_runs_as_often_as_its_rarest_kernel_needs_and_the_first_launch_is_passed_over() -> None:
@@ -88,7 +88,7 @@ def test_a_benchmark_runs_as_often_as_its_rarest_kernel_needs_and_the_first_laun
     assert iterations_needed([often, once, rare], 50) == 20
     assert iterations_needed([took("single", 1.0, 1)], 50) == 50
     assert iterations_needed([], 50) == 2
-    assert [g.launch for g in group([in_benchmark(k, 50, 2) for k in (often, once)])] == [1]
+    assert [g.launch for g in group_launches([launches_in_benchmark(k, 50, 2) for k in (often, once)])] == [1]
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_configurations_share_a_run_where_one_launch_number_is_steady_in_all_of_
     launches: list[int], setups: list[int], groups: int
 ) -> None:
     kernels = [took(f"k{i}", 1.0, n, setup=s) for i, (n, s) in enumerate(zip(launches, setups, strict=True))]
-    made = group([in_program(k, before=k.setup_launches) for k in kernels])
+    made = group_launches([launches_in_program(k, before=k.setup_launches) for k in kernels])
     assert len(made) == groups
     assert sorted(k.kernel.name for g in made for k in g.kernels) == [k.kernel.name for k in kernels]
     for one in made:
@@ -114,7 +114,7 @@ def test_configurations_share_a_run_where_one_launch_number_is_steady_in_all_of_
 
 
 def test_in_a_program_a_late_launch_is_counted_since_the_first_ones_compile_and_tune() -> None:
-    assert group([in_program(took("k", 1.0, 100), before=0)])[0].launch >= 50
+    assert group_launches([launches_in_program(took("k", 1.0, 100), before=0)])[0].launch >= 50
 
 
 NSYS = (
@@ -140,18 +140,18 @@ NCU = "void <unnamed>::softmax_warp_forward<float, float, float, 10, 0>(T2 *, co
 def test_what_ncu_counted_comes_back_under_the_name_that_the_trace_gave(
     traced: Kernel, counted: Kernel, meets: bool
 ) -> None:
-    assert same_kernels([traced], [counted]) == ({counted.scope: traced.scope} if meets else {})
+    assert match_kernels([traced], [counted]) == ({counted.scope: traced.scope} if meets else {})
 
 
 def test_two_instances_of_one_template_are_not_mixed_up() -> None:
     traced = [kernel("same<(int)0>()"), kernel("same<(int)1>()")]
     counted = [kernel("void same<1>()"), kernel("void same<0>()")]
-    assert same_kernels(traced, counted) == {
+    assert match_kernels(traced, counted) == {
         counted[0].scope: traced[1].scope,
         counted[1].scope: traced[0].scope,
     }
     unclear = [kernel("same<A>()"), kernel("same<B>()")]
-    assert same_kernels(traced, unclear) == {}
+    assert match_kernels(traced, unclear) == {}
 
 
 # ---------------------------------------------------------------- windows of launches
@@ -183,7 +183,7 @@ def test_the_cheapest_stretch_of_warm_launches_with_each_kernel_is_counted(
 ) -> None:
     trace = in_order(words)
     kernels = [k for k in trace.kernels if k.kernel.name in wanted]
-    (found,) = windows(trace, kernels, lambda _: True, from_start=True)
+    (found,) = find_windows(trace, kernels, lambda _: True, from_start=True)
     skip, count = found.window or (0, 0)
     there = words[skip : skip + count]
     assert set(wanted) <= set(there)
@@ -195,9 +195,9 @@ def test_the_cheapest_stretch_of_warm_launches_with_each_kernel_is_counted(
 def test_launches_that_the_filter_does_not_match_are_not_counted_and_those_of_the_set_up_are() -> None:
     trace = in_order("axb" * 10, setup={"a": 5, "tuning a": 700, "x": 9})
     kernels = [k for k in trace.kernels if k.kernel.name in "ab"]
-    (found,) = windows(trace, kernels, lambda k: k.name != "x", from_start=True)
+    (found,) = find_windows(trace, kernels, lambda k: k.name != "x", from_start=True)
     assert found.window == (5 + 700 + 4, 2)
-    (found,) = windows(
+    (found,) = find_windows(
         trace, kernels, lambda k: k.name != "x", from_start=False
     )  # the profiler was off before
     assert found.window == (4, 2)
@@ -206,7 +206,7 @@ def test_launches_that_the_filter_does_not_match_are_not_counted_and_those_of_th
 def test_phases_far_apart_take_a_run_each_the_one_with_most_time_first() -> None:
     trace = in_order("b" * 500 + "c" * 500 + "a" * 500)
     ends = [k for k in trace.kernels if k.kernel.name in "ab"]
-    found = windows(trace, ends, lambda _: True, from_start=True)
+    found = find_windows(trace, ends, lambda _: True, from_start=True)
     assert [([k.kernel.name for k in one.kernels], one.window) for one in found] == [
         (["a"], (1002, 1)),
         (["b"], (2, 1)),
@@ -220,7 +220,7 @@ def test_without_an_order_or_with_kernels_beyond_it_there_is_no_window() -> None
         GpuTrace("torch", trace.kernels),
         GpuTrace("nsys", (*trace.kernels, late), order=trace.order),
     ):
-        assert windows(odd, odd.kernels, lambda _: True, from_start=True) == ()
+        assert find_windows(odd, odd.kernels, lambda _: True, from_start=True) == ()
 
 
 @pytest.mark.parametrize(

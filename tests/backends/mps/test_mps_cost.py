@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from profkit.backends import Known
-from profkit.backends.mps.cost import LONGEST, iterations
+from profkit.backends import PlanState
+from profkit.backends.mps.passes import LONGEST_RECORDING, recorded_iterations
 from profkit.profilers.xctrace.find import XctraceAbility
 
 
@@ -18,11 +18,11 @@ from profkit.profilers.xctrace.find import XctraceAbility
         (1e-6, 500),
         (0.2, 5),
         (20.0, 3),  # no more than the recording holds
-        (LONGEST * 2, 1),
+        (LONGEST_RECORDING * 2, 1),
     ],
 )
 def test_a_benchmark_runs_as_often_as_the_recording_holds(once: float | None, count: int) -> None:
-    assert iterations(Known(marked=True, iteration_seconds=once), 0.5) == count
+    assert recorded_iterations(PlanState(marked=True, iteration_seconds=once), 0.5) == count
 
 
 def test_what_xctrace_did_not_list_may_be_there() -> None:

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from profkit.analysis.summaries.metal import merge_metal_traces
+from profkit.backends.mps import mps_evidence
 from profkit.core.errors import MachineError
 from profkit.core.types import Gpu, MetalAbsent, MetalCounter, MetalState, MetalTrace
 from profkit.profiling.profile import Request, make_plan
-from profkit.profiling.workload import describe, seems_mps
+from profkit.profiling.workload import describe
 from tests.xctrace_stand_in import instruments
 
 
@@ -42,7 +43,7 @@ def test_auto_takes_the_gpu_of_a_mac_where_the_workload_names_it(
     for name, value in instruments(tmp_path).env.items():
         monkeypatch.setenv(name, value)
     command = (sys.executable, *words)
-    assert (seems_mps(describe(command, None)) is not None) == uses
+    assert (mps_evidence(describe(command, None)) is not None) == uses
     plan = make_plan(Request(command, backend="auto", passes=("timing", "trace")))
     assert plan.backend == ("mps" if uses else "cpu")
 

@@ -174,7 +174,7 @@ def test_the_users_time_limit_is_xctraces_own_and_ends_the_pass(mac_run: MakeRun
 
 
 def test_a_time_limit_of_the_plan_is_no_failure(mac_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("profkit.backends.mps.cost.longest", lambda known: 1.0)
+    monkeypatch.setattr("profkit.backends.mps.passes.recording_limit", lambda known: 1.0)
     script = "import os, time\nif 'trace' in os.environ.get('PROFKIT_DIRECTIVE', ''): time.sleep(60)\n"
     run = mac_run({}, script)
     assert run.of("trace").state == "finished"
@@ -183,8 +183,8 @@ def test_a_time_limit_of_the_plan_is_no_failure(mac_run: MakeRun, monkeypatch: p
 
 
 def test_an_xctrace_that_never_ends_is_ended(mac_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("profkit.backends.mps.cost.longest", lambda known: 0.5)
-    monkeypatch.setattr("profkit.backends.mps.trace.instruments_step", partial(instruments_step, finish=0.5))
+    monkeypatch.setattr("profkit.backends.mps.passes.recording_limit", lambda known: 0.5)
+    monkeypatch.setattr("profkit.backends.mps.passes.instruments_step", partial(instruments_step, finish=0.5))
     monkeypatch.setattr("profkit.core.process_tree.GRACE_SECONDS", 0.3)
     run = mac_run({"hang": True, "deaf": True}, "pass")
     assert run.of("trace").state == "failed"

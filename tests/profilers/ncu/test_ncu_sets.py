@@ -6,12 +6,12 @@ import pytest
 
 from profkit.analysis.metrics import formula_table
 from profkit.profilers.ncu.sets import (
-    alternatives,
     chip_table,
     counter_set,
     find_chip,
     has_metric,
     lacking_metrics,
+    metric_alternatives,
     other_name,
     planned_passes,
     set_names,
@@ -199,7 +199,7 @@ def test_a_note_says_what_a_set_is_for_and_where_its_cost_comes_from(chip):
 
 
 def test_what_is_left_out_on_a_chip_for_its_cost_is_only_left_out_there():
-    spared = set(alternatives("standard", "GH100")) - {*alternatives("standard", "GA100")}
+    spared = set(metric_alternatives("standard", "GH100")) - {*metric_alternatives("standard", "GA100")}
     assert {names[0].partition(".")[0] for names in spared} == {
         "lts__d_sectors",
         "lts__lts2xbar_cycles_active",

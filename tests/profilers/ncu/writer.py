@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from profkit.profilers.ncu.blocks import Part, read_blocks, read_file_header, read_records
+from profkit.profilers.ncu.blocks import ReportMessage, read_blocks, read_file_header, read_records
 
 NAN = float("nan")
 
@@ -285,7 +285,7 @@ def write(path: Path, content: bytes) -> Path:
     return path
 
 
-def parts(data: bytes) -> list[Part]:
+def parts(data: bytes) -> list[ReportMessage]:
     """Every message of a file in order: the file header, then of each block its header and its records."""
     found = [read_file_header(data)]
     for block in read_blocks(data):

@@ -12,6 +12,7 @@ from profkit.profilers.xctrace.alignment import (
     NoClock,
     TraceClock,
     align,
+    pair_signposts,
     read_clock,
     read_signposts,
 )
@@ -238,3 +239,39 @@ def test_a_clock_that_agrees_with_the_signposts_decides() -> None:
 def test_signposts_of_entries_that_were_not_kept_contradict_nothing() -> None:
     found = align([record((5, 6), left_out=1)], CLOCK, LENGTH, ((5, 6), (3 * SECOND, 4 * SECOND)))
     assert found.source == "clock"
+
+
+def signpost_row(time, kind, entry=1, name=1, mark=MARK, shown=None):
+    return time, kind, shown, name, entry, mark
+
+
+@pytest.mark.parametrize("kinds", [("Start", "End"), ("Begin", "End"), (1, 2)])
+def test_a_begin_finds_the_end_of_its_entry(kinds):
+    begin, end = kinds
+    rows = [
+        signpost_row(5, begin),
+        signpost_row(40, begin, 2),
+        signpost_row(20, end),
+        signpost_row(60, end, 2),
+    ]
+    assert pair_signposts(rows) == ((5, 20), (40, 60))
+    assert pair_signposts(reversed(rows)) == ((5, 20), (40, 60))
+
+
+def test_what_is_shown_tells_the_side_where_the_value_does_not():
+    assert pair_signposts([signpost_row(5, 17, shown="Start"), signpost_row(9, 18, shown="End")]) == ((5, 9),)
+
+
+def test_signposts_of_others_and_halves_are_no_windows():
+    rows = [
+        signpost_row(5, "Start", mark=3),
+        signpost_row(9, "End", mark=3),
+        signpost_row(10, "Start", 7),
+        signpost_row(12, "End", 8),
+        signpost_row(1, "Point"),
+    ]
+    assert pair_signposts(rows) == ()
+
+
+def test_an_end_before_its_begin_is_none():
+    assert pair_signposts([signpost_row(9, "Start"), signpost_row(5, "End"), signpost_row(None, "End")]) == ()

@@ -11,7 +11,7 @@ import pytest
 
 from profkit.analysis.stacks.files import flame_of
 from profkit.profilers.xctrace.report import read_exports
-from profkit.profiling.summarize import examine
+from profkit.profiling.summarize import summarize_report
 
 TESTS = Path(__file__).resolve().parents[2]
 EXTRACT = TESTS / "data" / "xctrace" / "m1"
@@ -57,7 +57,7 @@ def test_a_table_alone_has_hot_spots_and_a_flame_graph(folder):
     report = read_exports(folder / "time-profile.xml")
     flame = flame_of(report.stacks[0])
     assert flame.total == pytest.approx(sum(own_time(folder / "time-profile.xml").values()) / 1e9)
-    trace = next(s for s in examine(folder / "time-profile.xml").summaries if s.concern == "trace")
+    trace = next(s for s in summarize_report(folder / "time-profile.xml").summaries if s.concern == "trace")
     assert [table.title for table in trace.tables] == ["Functions by samples", "Libraries by samples"]
 
 

@@ -1,10 +1,64 @@
+"""Samples and counts of the CPU: what they come to, and what is said of those that do not count."""
+
+from __future__ import annotations
+
 import pytest
 
 from profkit.analysis.stacks.merge import KERNEL, PYTHON
 from profkit.core.types import Report
 from profkit.profilers.xctrace.alignment import Alignment, TraceRecording
-from profkit.profilers.xctrace.cpu_report import CpuPiece
-from tests.profilers.xctrace.cpu_tables import MAIN, ME, MS, OTHER, WORKER, frame, sample, stack, table
+from profkit.profilers.xctrace.cells import Backtrace, Binary, Process, StackFrame, Thread
+from profkit.profilers.xctrace.cpu_report import GUIDED, CpuPiece
+from profkit.profilers.xctrace.tables import ExportColumn, ExportTable
+
+ME = Process("python3.12", 812)
+OTHER = Process("WindowServer", 401)
+MAIN = Thread("Main Thread", 0x51, ME)
+WORKER = Thread("", 0x52, ME)
+MS = 1_000_000
+
+
+def frame(name, library=None):
+    return StackFrame(name, None, Binary(library) if library else None)
+
+
+def stack(*frames):
+    """A stack, innermost first, of names or (name, library)."""
+    return Backtrace(tuple(frame(*f) if isinstance(f, tuple) else frame(f) for f in frames))
+
+
+def sample(
+    time=0,
+    weight=MS,
+    calls=None,
+    thread=MAIN,
+    process=ME,
+    state="Running",
+    counts=None,
+    shown=None,
+    core=None,
+):
+    return {
+        "time": time,
+        "thread": thread,
+        "process": process,
+        "thread-state": state,
+        "weight": weight,
+        "weight/@fmt": shown,
+        "stack": calls,
+        "cp-user-callstack": calls,
+        "counters-array": counts,
+        "core/@fmt": core,
+    }
+
+
+def table(samples, schema="time-profile", **attributes):
+    def rows(wanted):
+        return iter([tuple(one.get(name) for name in wanted) for one in samples])
+
+    told = {name.replace("_", "-"): value for name, value in attributes.items()}
+    return ExportTable(schema, (ExportColumn("time", "Sample Time", "sample-time"),), rows, 1, 1, told)
+
 
 HOT = stack(("cblas_sgemm", "libBLAS.dylib"), ("mlp", "mlp.so"), ("main", "python3.12"))
 
@@ -261,3 +315,66 @@ def test_equal_frames_of_two_objects_are_one_function():
     one, two = stack(("f", "a")), stack(("f", "a"))
     assert frame("f", "a") == one.frames[0]
     assert own(read(table([sample(calls=one), sample(calls=two, thread=MAIN)]))) == {"f": 0.002}
+
+
+TYPES = ("start-time", "duration", "thread", "process", "uint64", "fixed-decimal", "string", "boolean")
+
+
+def read_guided(rows, windows=()):
+    columns = tuple(ExportColumn(f"c{number}", "", kind) for number, kind in enumerate(TYPES))
+
+    def open_rows(wanted):
+        places = [int(name[1:]) for name in wanted]
+        return iter([tuple(row[place] for place in places) for row in rows])
+
+    piece = CpuPiece(TraceRecording(target=ME, alignment=Alignment(tuple(windows), len(windows))))
+    piece.read(ExportTable(GUIDED, columns, open_rows))
+    report = piece.finish(Report("xctrace", "xctrace-export"))
+    return {counter.name: counter.value for counter in report.counters}
+
+
+def guided_row(metric, whole=0, part=0.0, start=0, duration=10 * MS, thread=MAIN, precise=1):
+    return start, duration, thread, ME, whole, part, metric, precise
+
+
+def test_whole_numbers_and_shares_are_summed_by_metric():
+    rows = [
+        guided_row("cycle", 300),
+        guided_row("cycle", 200),
+        guided_row("useful", part=0.5),
+        guided_row("useful", part=0.25),
+    ]
+    assert read_guided(rows) == {"cycle": 500, "useful": 0.75}
+
+
+def test_the_steps_count_for_want_of_the_exact_stretches_only():
+    assert read_guided([guided_row("cycle", 300), guided_row("cycle", 310, precise=0)]) == {"cycle": 300}
+    assert read_guided([guided_row("cycle", 300, precise=0)]) == {"cycle": 300}
+
+
+def test_another_process_does_not_count():
+    stranger = type(MAIN)("Main Thread", 3, OTHER)
+    assert read_guided([guided_row("cycle", 300), guided_row("cycle", 9000, thread=stranger)]) == {
+        "cycle": 300
+    }
+
+
+@pytest.mark.parametrize(
+    ("windows", "cycles"),
+    [([(0, 10 * MS)], 300), ([(5 * MS, 8 * MS)], 90), ([(2 * MS, 3 * MS), (9 * MS, 20 * MS)], 60)],
+)
+def test_of_a_stretch_that_lies_half_in_the_region_half_counts(windows, cycles):
+    assert read_guided([guided_row("cycle", 300)], windows) == {"cycle": pytest.approx(cycles)}
+
+
+def test_nothing_in_the_region_is_no_zero():
+    assert read_guided([guided_row("cycle", 300)], [(50 * MS, 60 * MS)]) == {}
+
+
+def test_what_is_no_row_of_a_metric_is_left_out():
+    assert (
+        read_guided(
+            [guided_row(None, 3), guided_row("cycle", None, None), guided_row("cycle", 5, start=None)]
+        )
+        == {}
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from profkit.profilers.xctrace.command import (
     time_limit,
     xpath,
 )
+from profkit.profilers.xctrace.find import leftover_note
 from profkit.profilers.xctrace.toc import RecordedRun, exit_status, was_cut
 from tests.xctrace_stand_in import STAND_INS, XCTRACE, instruments
 
@@ -177,3 +179,34 @@ def test_a_document_without_its_last_file_is_not_finished(tmp_path: Path) -> Non
     assert not is_finished(document)
     (document / "form.template").touch()
     assert is_finished(document)
+
+
+@pytest.fixture
+def temporary_folder(tmp_path, monkeypatch):
+    place = tmp_path / "a folder"
+    place.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(place))
+    return place
+
+
+def raw_trace(folder, name, size, when):
+    with open(folder / name, "wb") as file:
+        file.truncate(size)
+    os.utime(folder / name, (when, when))
+
+
+def test_raw_traces_of_this_recording_are_named_with_the_line_that_removes_them(temporary_folder):
+    raw_trace(temporary_folder, "instruments_1.ktrace", 60_000_000, 1000)
+    raw_trace(temporary_folder, "instruments_2.ktrace", 40_000_000, 1001)
+    raw_trace(temporary_folder, "instruments_0.ktrace", 900_000_000, 500)
+    raw_trace(temporary_folder, "mine.ktrace", 900_000_000, 1001)
+    note = leftover_note(1000)
+    assert "2 raw traces" in note
+    assert f"rm '{temporary_folder}'/instruments*.ktrace" in note
+    assert len(list(temporary_folder.iterdir())) == 4
+
+
+def test_little_and_nothing_are_no_news(temporary_folder):
+    assert leftover_note(0) is None
+    raw_trace(temporary_folder, "instruments_1.ktrace", 1_000_000, 1000)
+    assert leftover_note(0) is None

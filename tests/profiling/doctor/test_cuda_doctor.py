@@ -9,15 +9,22 @@ from pathlib import Path
 
 import pytest
 
+from profkit.backends.cuda.checks import (
+    cuda_checks,
+    device_missing,
+    holder_checks,
+    judge_cuda,
+    judge_torch,
+    nvtx_checks,
+    sharing_checks,
+    sudo_checks,
+)
 from profkit.core.errors import Fault
 from profkit.core.types import Check, Gpu
 from profkit.hardware.gpu import read_gpus
 from profkit.profilers.ncu.probe import NcuAbility
 from profkit.profilers.nsys.probe import NsysAbility
 from profkit.profiling.doctor import blocked
-from profkit.profiling.doctor.cuda import cuda_checks, judge_cuda, no_device, sudo_checks
-from profkit.profiling.doctor.cuda_packages import judge_torch, nvtx_checks
-from profkit.profiling.doctor.cuda_sharing import holder_checks, sharing_checks
 
 H200 = Gpu("NVIDIA H200", 0, "9.0", "GH100", 132, 150 << 30, driver="580.159.04")
 
@@ -34,8 +41,8 @@ NO_NSYS = NsysAbility(None, None, False, "nsys is not installed", "apt-get insta
 @pytest.fixture(autouse=True)
 def _no_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Importing torch takes seconds; what this Python has, and lacks, has its own tests below."""
-    monkeypatch.setattr("profkit.profiling.doctor.cuda.torch_checks", lambda: iter(()))
-    monkeypatch.setattr("profkit.profiling.doctor.cuda.nvtx_checks", lambda: iter(()))
+    monkeypatch.setattr("profkit.backends.cuda.checks.torch_checks", lambda: iter(()))
+    monkeypatch.setattr("profkit.backends.cuda.checks.nvtx_checks", lambda: iter(()))
 
 
 def told(ncu: NcuAbility, nsys: NsysAbility, gpu: Gpu = H200) -> dict[str, Check]:
@@ -102,7 +109,7 @@ def test_without_a_device_one_calm_line_says_why_and_nothing_is_started(
 
 
 def test_a_driver_that_does_not_answer_is_told_with_its_fix() -> None:
-    [only] = no_device(Fault("the driver was updated", "restart the machine"))
+    [only] = device_missing(Fault("the driver was updated", "restart the machine"))
     assert only.fix == "restart the machine"
 
 
@@ -196,7 +203,7 @@ def test_torch_is_held_against_the_driver(answer: dict[str, object] | None, stat
 def test_a_python_without_nvtx_is_told_what_its_regions_lack(
     monkeypatch: pytest.MonkeyPatch, installed: str | None, told: list[str]
 ) -> None:
-    monkeypatch.setattr("profkit.profiling.doctor.cuda_packages._version", lambda _: installed)
+    monkeypatch.setattr("profkit.backends.cuda.checks._version", lambda _: installed)
     found = list(nvtx_checks())
     assert [check.name for check in found] == told
     assert all(check.fix is not None and check.fix.endswith("pip install nvtx") for check in found)

@@ -4,11 +4,12 @@ from collections.abc import Iterable
 
 import pytest
 
+from profkit.backends import CheckGroup
 from profkit.core.errors import MachineError, UsageError
 from profkit.core.types import Check
 from profkit.hardware.gpu import read_gpus
 from profkit.profiling import doctor
-from profkit.profiling.doctor import blocked, diagnose, subjects
+from profkit.profiling.doctor import blocked, diagnose
 
 
 class Watched:
@@ -47,12 +48,12 @@ def _refuses() -> Iterable[Check]:
 
 def test_a_look_that_fails_is_told_and_stops_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     looks = (
-        subjects.Subject("broken", _breaks),
-        subjects.Subject("refused", _refuses),
-        subjects.Subject("lacking", _lacks),
-        subjects.Subject("good", _good),
+        CheckGroup("broken", _breaks),
+        CheckGroup("refused", _refuses),
+        CheckGroup("lacking", _lacks),
+        CheckGroup("good", _good),
     )
-    monkeypatch.setattr(doctor, "subjects_for", lambda _: looks)
+    monkeypatch.setattr(doctor, "groups_for", lambda _: looks)
     watched = Watched()
     found = {check.name: check for check in diagnose("cpu", watched)}
     assert found["broken"].state == "refused"
@@ -80,7 +81,7 @@ def test_a_backend_there_is_not_is_a_usage_error_that_names_those_there_are() ->
     ],
 )
 def test_each_backend_has_its_own_tools_looked_at(backend: str, titles: set[str]) -> None:
-    found = [subject.title for subject in subjects.subjects_for(backend)]
+    found = [group.title for group in doctor.groups_for(backend)]
     assert found[0] == "noise"  # what follows starts processes and would be heard
     assert set(found) == {"noise", "machine", "storage", "python"} | titles
 

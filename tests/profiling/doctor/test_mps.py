@@ -10,14 +10,18 @@ from pathlib import Path
 
 import pytest
 
+from profkit.backends.mps.checks import (
+    judge_mps,
+    judge_mps_torch,
+    mps_checks,
+    mps_torch_checks,
+    switch_checks,
+)
 from profkit.core.types import Check, Gpu
 from profkit.hardware.apple_gpu import add_specification
 from profkit.profilers.xctrace.find import XctraceAbility
-from profkit.profiling.doctor import blocked
-from profkit.profiling.doctor.mps import judge_mps, mps_checks
-from profkit.profiling.doctor.mps_torch import judge_mps_torch, mps_torch_checks, switch_checks
-from profkit.profiling.doctor.python import python_checks, signed_checks
-from profkit.profiling.doctor.subjects import subjects_for
+from profkit.profiling.doctor import blocked, groups_for
+from profkit.profiling.doctor.machine import python_checks, signed_checks
 
 ABLE = XctraceAbility(Path("/X/xctrace"), "16.0 (17F42)", True, instruments=("Metal GPU Counters",))
 ABSENT = XctraceAbility(
@@ -146,20 +150,20 @@ def test_on_a_mac_instruments_stands_where_perf_and_valgrind_do_elsewhere(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(platform, "system", lambda: "Darwin")
-    titles = {backend: [s.title for s in subjects_for(backend)][4:] for backend in ("cpu", "mps", "all")}
+    titles = {backend: [s.title for s in groups_for(backend)][4:] for backend in ("cpu", "mps", "all")}
     assert titles == {
-        "cpu": ["peaks", "instruments"],
-        "mps": ["instruments", "mps"],
-        "all": ["peaks", "instruments", "cuda", "mps"],
+        "cpu": ["peaks", "xctrace"],
+        "mps": ["xctrace", "mps"],
+        "all": ["peaks", "xctrace", "cuda", "mps"],
     }
     monkeypatch.setattr(platform, "system", lambda: "Linux")
-    assert [s.title for s in subjects_for("all")][4:] == ["peaks", "perf", "valgrind", "cuda", "mps"]
+    assert [s.title for s in groups_for("all")][4:] == ["peaks", "perf", "valgrind", "cuda", "mps"]
 
 
 def test_on_a_mac_pythons_frames_are_not_perfs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(platform, "system", lambda: "Darwin")
-    monkeypatch.setattr("profkit.profiling.doctor.python._import_all", dict.fromkeys)
-    monkeypatch.setattr("profkit.profiling.doctor.python._PACKAGES", ())
+    monkeypatch.setattr("profkit.profiling.doctor.machine._import_all", dict.fromkeys)
+    monkeypatch.setattr("profkit.profiling.doctor.machine._PACKAGES", ())
     names = [check.name for check in python_checks()]
     assert "python frames in Instruments" in names
     assert "python frames in perf" not in names

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from profkit.backends.cpu import checks as doctor_peaks
+from profkit.backends.cpu.checks import judge_peaks, peaks_checks
 from profkit.core.types import Peaks
 from profkit.hardware.peaks import peaks_environment
-from profkit.profiling.doctor import peaks as doctor_peaks
-from profkit.profiling.doctor.peaks import judge_peaks, peaks_checks
 
 FAST = Peaks(2e10, None, 6e10, None, 1, "how it was measured")
 

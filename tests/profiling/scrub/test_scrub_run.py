@@ -13,8 +13,8 @@ import pytest
 from profkit.core.errors import UnreadableReport, UsageError
 from profkit.core.run_folder import read_run, write_run
 from profkit.core.types import PassPlan, PassResult, Plan, Step, Workload
-from profkit.profiling.scrub import Scrubbed, scrub
-from profkit.profiling.summarize import examine
+from profkit.profiling.scrub import ScrubResult, scrub
+from profkit.profiling.summarize import summarize_report
 from tests.cli_runner import profkit
 from tests.documents import document
 from tests.profilers.ncu.writer import KernelResult, simple
@@ -95,13 +95,13 @@ def test_the_copy_is_a_run_with_the_same_readings_and_verdicts(run: Path) -> Non
         assert getattr(after, part) == getattr(before, part), part
     assert after.workload.name == "gated_mlp"
     assert after.workload.command == ("python", "train.py")
-    assert [verdict.verdict for verdict in examine(run).verdicts] == [
-        verdict.verdict for verdict in examine(run.with_name(f"{run.name}-scrubbed")).verdicts
+    assert [verdict.verdict for verdict in summarize_report(run).verdicts] == [
+        verdict.verdict for verdict in summarize_report(run.with_name(f"{run.name}-scrubbed")).verdicts
     ]
 
 
 def test_what_cannot_be_scrubbed_is_left_out_and_named_with_the_way_round(run: Path) -> None:
-    done: Scrubbed = scrub(run)
+    done: ScrubResult = scrub(run)
     left = {one.name: one for one in done.left_out}
     assert set(left) == {
         ".hidden",

@@ -7,7 +7,6 @@ from math import log10
 
 import pytest
 
-from profkit.analysis.summaries.compose import enrich
 from profkit.analysis.summaries.kernels import kernel_rows
 from profkit.analysis.summaries.roofline_points import (
     KernelsLeftOut,
@@ -17,7 +16,8 @@ from profkit.analysis.summaries.roofline_points import (
     roofline_of,
 )
 from profkit.core.types import RUN, Peaks, Reading, RunDocument, Source
-from profkit.profiling.summarize import examine
+from profkit.profiling.evaluate_targets import enrich_document as enrich
+from profkit.profiling.summarize import summarize_report
 from profkit.reporting.charts.roofline import roofline_chart
 from tests import documents, gpu_documents
 from tests.conftest import ROOT
@@ -103,7 +103,7 @@ def test_strange_places_are_drawn(intensity: float, rate: float, roofs: tuple[Ro
 
 
 def test_kernels_of_a_real_report_stand_under_their_own_roofs() -> None:
-    document = examine(ROOT / "tests" / "data" / "cuda" / "ncu" / "truths.full.ncu-rep")
+    document = summarize_report(ROOT / "tests" / "data" / "cuda" / "ncu" / "truths.full.ncu-rep")
     found = of(document)
     assert found is not None
     roofs = {roof.name: roof for roof in found.roofs}
@@ -137,7 +137,7 @@ def test_without_peaks_nothing_is_made_up(peaks: Peaks | None) -> None:
 
 
 def test_a_kernel_without_a_place_is_named_with_its_reason_and_share() -> None:
-    document = examine(ROOT / "tests" / "data" / "cuda" / "ncu" / "truths.full.ncu-rep")
+    document = summarize_report(ROOT / "tests" / "data" / "cuda" / "ncu" / "truths.full.ncu-rep")
     found = of(document)
     assert found is not None
     assert found.left_out[0].share == max(one.share for one in found.left_out)

@@ -11,7 +11,7 @@ import pytest
 from profkit.core.errors import UsageError
 from profkit.core.progress import Silent
 from profkit.core.run_folder import write_run
-from profkit.profiling.summarize import as_judged
+from profkit.profiling.summarize import read_judged
 from profkit.reporting.exports.sources import find_sources
 from profkit.reporting.exports.speedscope import pieces
 from tests import documents
@@ -22,7 +22,7 @@ UNITS = {"none", "nanoseconds", "microseconds", "milliseconds", "seconds", "byte
 
 
 def exported(path: Path) -> Any:
-    text = "".join(pieces(find_sources(path), lambda: as_judged(path), Silent()))
+    text = "".join(pieces(find_sources(path), lambda: read_judged(path), Silent()))
     return check_shape(json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is no number")))
 
 

@@ -15,7 +15,7 @@ import pytest
 from profkit.analysis.timeline.trace_events import Tracks, microseconds
 from profkit.core.errors import UnreadableReport, UsageError
 from profkit.core.progress import Silent
-from profkit.profiling.summarize import as_judged
+from profkit.profiling.summarize import read_judged
 from profkit.reporting.exports.perfetto import pieces
 from profkit.reporting.exports.sources import find_sources
 from tests.conftest import ROOT
@@ -25,7 +25,7 @@ TORCH = ROOT / "tests" / "data" / "cuda" / "torch"
 
 
 def exported(path: Path) -> Any:
-    text = "".join(pieces(find_sources(path), lambda: as_judged(path), Silent()))
+    text = "".join(pieces(find_sources(path), lambda: read_judged(path), Silent()))
     return json.loads(text, parse_float=Decimal)
 
 
@@ -90,7 +90,7 @@ def test_torchs_own_trace_is_given_as_it_is() -> None:
     import gzip
 
     path = TORCH / "torch.cuda.json.gz"
-    text = "".join(pieces(find_sources(path), lambda: as_judged(path), Silent()))
+    text = "".join(pieces(find_sources(path), lambda: read_judged(path), Silent()))
     assert text.encode() == gzip.decompress(path.read_bytes())
 
 

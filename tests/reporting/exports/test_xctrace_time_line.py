@@ -114,11 +114,11 @@ def test_a_table_that_is_cut_off_is_told(tmp_path: Path) -> None:
 
 def test_stacks_of_instruments_are_a_file_for_speedscope() -> None:
     from profkit.core.progress import Silent
-    from profkit.profiling.summarize import as_judged
+    from profkit.profiling.summarize import read_judged
     from profkit.reporting.exports.sources import find_sources
     from profkit.reporting.exports.speedscope import pieces
 
-    told = json.loads("".join(pieces(find_sources(M1), lambda: as_judged(M1), Silent())))
+    told = json.loads("".join(pieces(find_sources(M1), lambda: read_judged(M1), Silent())))
     names = [profile["name"] for profile in told["profiles"]]
     assert any(profile["unit"] == "seconds" and len(profile["samples"]) > 1 for profile in told["profiles"])
     assert not any("kernel" in name for name in names)

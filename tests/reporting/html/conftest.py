@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from profkit.core.types import RunDocument
-from profkit.profiling.summarize import examine
+from profkit.profiling.summarize import summarize_report
 from profkit.reporting.html.part import Extras
 from profkit.reporting.html.run_page import render
 from tests.browser import Visit, visit
@@ -23,7 +23,7 @@ Show = Callable[..., Visit]
 @pytest.fixture(scope="session")
 def gpu_document() -> RunDocument:
     """Twelve kernels that were counted on an H200."""
-    return examine(GPU_REPORT)
+    return summarize_report(GPU_REPORT)
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.analysis.summaries.compose import enrich, summarize
 from profkit.core.types import (
     GpuTrace,
     Kernel,
@@ -21,7 +20,9 @@ from profkit.core.types import (
     Verdict,
     Workload,
 )
-from profkit.profiling.summarize import examine
+from profkit.profiling.evaluate_targets import enrich_document as enrich
+from profkit.profiling.evaluate_targets import summarize_document as summarize
+from profkit.profiling.summarize import summarize_report
 from profkit.reporting.html import (
     distribution_part,
     flame_part,
@@ -98,7 +99,7 @@ def gpu(kernels: int = 1, name: str = "kernel", value: float = 50.0, seconds: fl
 
 @pytest.mark.parametrize("report", REPORTS, ids=[path.name for path in REPORTS])
 def test_every_recorded_report_makes_sound_parts(report: object) -> None:
-    sound(examine(report))  # type: ignore[arg-type]
+    sound(summarize_report(report))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -143,7 +144,7 @@ def test_hostile_names_do_no_harm() -> None:
 
 
 def test_the_limiter_stands_below_the_bar_that_it_limits() -> None:
-    made = parts(examine(ROOT / "tests" / "data" / "cuda" / "ncu" / "truths.full.ncu-rep"))
+    made = parts(summarize_report(ROOT / "tests" / "data" / "cuda" / "ncu" / "truths.full.ncu-rep"))
     told = words(charts(made["occupancy"])[0])
     assert any(one.endswith(("allows no more", "allow no more")) for one in told)
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from profkit.analysis.summaries.compose import enrich, summarize
 from profkit.analysis.summaries.python import OWN
 from profkit.core.types import (
     RUN,
@@ -28,6 +27,8 @@ from profkit.core.types import (
     Timing,
     Trend,
 )
+from profkit.profiling.evaluate_targets import enrich_document as enrich
+from profkit.profiling.evaluate_targets import summarize_document as summarize
 from profkit.reporting.charts.trend import trend_chart
 from profkit.reporting.html.chart_figures import figures
 from profkit.reporting.html.frame import page as page_of

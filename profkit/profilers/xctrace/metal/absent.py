@@ -1,7 +1,4 @@
-"""What a recording of Metal does not give, each with the reason that it shows and the way to get it.
-
-What has to be said of a recording of Metal beside its numbers.
-"""
+"""What a recording of Metal does not give, with the reason and the way to get it, and what must be said beside it."""
 
 from __future__ import annotations
 

@@ -1,10 +1,6 @@
-"""Whose work counts: the process that was launched, or where that is not told the one that used the GPU most.
+"""Which part of a recording counts, on which GPU, and whose work: decided before anything is summed up.
 
-Command buffers: committed by the host, run by the GPU, completed. Times in ns, -1 where one is not told.
-
-Which part of a recording counts, on which GPU, and whose work: decided before anything is summed up.
-
-Marked: the windows of the region, cut at their edges. Unmarked: all of the time for which the GPU's state was told, as
+Marked: the windows of the region, cut at their edges. Unmarked: all of the time for which the GPU's state is known, as
 that is what a share of the whole recording speaks of; and in it the window of the process, from what it first asked of
 the GPU to the end of its last work there. What lies around that is the start-up of a Python, and no use of a GPU.
 """
@@ -17,7 +13,7 @@ from typing import Any
 
 from profkit.analysis.timeline.spans import Depth, Spans, depth, empty_spans, spans_of, union
 from profkit.profilers.xctrace.alignment import TraceRecording
-from profkit.profilers.xctrace.cells import Process, process_label
+from profkit.profilers.xctrace.cells import Process, is_same_process, process_label
 from profkit.profilers.xctrace.metal.tables import MetalTables
 from profkit.profilers.xctrace.metal.work import NO_ID, NOT_TOLD, Completions, Encoders, Submissions, look_up
 from profkit.profilers.xctrace.toc import RecordedRun
@@ -57,10 +53,12 @@ def choose_target(
         own = [n for n, process in enumerate(processes) if process is not None and process.pid in pids]
         if own:
             return GpuTarget(frozenset(own), process_label(processes[max(own, key=lambda n: busy.get(n, 0))]))
-    launched = _launched_process(run)
+    launched = None if run is None else run.target
     if launched is not None:
         own = [
-            n for n, process in enumerate(processes) if process is not None and _is_process(process, launched)
+            n
+            for n, process in enumerate(processes)
+            if process is not None and is_same_process(process, launched)
         ]
         if own:
             return GpuTarget(frozenset(own), process_label(launched))
@@ -87,20 +85,6 @@ def choose_target(
         f"the recording names no process: {found.name} counts, the busiest on the GPU",
         guessed=True,
     )
-
-
-def _launched_process(run: RecordedRun | None) -> Process | None:
-    if run is None or not (run.process.get("name") or run.process.get("pid")):
-        return None
-    pid = run.process.get("pid", "")
-    number = int(pid) if pid.isascii() and pid.isdigit() and len(pid) < 12 else None
-    return Process(run.process.get("name") or f"process {pid}", number)
-
-
-def _is_process(process: Process, launched: Process) -> bool:
-    if process.pid is not None and launched.pid is not None:
-        return process.pid == launched.pid
-    return process.name == launched.name
 
 
 def _busiest(
@@ -273,9 +257,7 @@ def part_that_counts(tables: MetalTables, recording: TraceRecording) -> CountedP
     )
     own = _isin(rows["process"], target.numbers)
     gpus = tuple(dict.fromkeys((*states.gpus, *work.gpus.all)))
-    gpu = _main_gpu(
-        gpus, work.gpus.all, rows, own, {name: states.active(name).spans().total for name in states.gpus}
-    )
+    gpu = _main_gpu(gpus, work.gpus.all, rows, own, {name: states.active(name).total for name in states.gpus})
     if len(gpus) > 1 and gpu is not None:
         numbers = [n for n, name in enumerate(work.gpus.all) if name == gpu]
         there = _isin(rows["gpu"], frozenset(numbers))
@@ -283,8 +265,8 @@ def part_that_counts(tables: MetalTables, recording: TraceRecording) -> CountedP
     whose = frozenset(processes[number] for number in target.numbers) | frozenset(target.others)
     mine = {name: column[own] for name, column in rows.items()}
     buffers = buffers_of(mine, tables.submissions.best, tables.encoders.best, tables.completions.best, whose)
-    active = states.active(gpu or "").spans() if gpu is not None and gpu in states.gpus else None
-    known = states.told(gpu or "").spans() if active is not None else union(rows["start"], rows["end"])
+    active = states.active(gpu or "") if gpu is not None and gpu in states.gpus else None
+    known = states.known(gpu or "") if active is not None else union(rows["start"], rows["end"])
     busy = union(mine["start"], mine["end"])
     if recording.windows is not None:
         counted = window = spans_of(recording.windows)

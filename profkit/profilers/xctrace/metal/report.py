@@ -1,9 +1,4 @@
-"""Which GPUs a recording saw, and what each of them did.
-
-From the tables of a recording to what Metal did: the part that counts, summed up.
-
-The GPU's side of an export: the tables of Metal System Trace and of GPU counters, read one by one.
-"""
+"""From the tables of Metal System Trace and of GPU counters to what Metal did: the part that counts, summed up."""
 
 from __future__ import annotations
 
@@ -69,7 +64,7 @@ def devices_in(tables: MetalTables, part: CountedPart) -> Iterator[MetalDevice]:
     for name in part.gpus:
         there = np.isin(rows["gpu"], [n for n, other in enumerate(work.gpus.all) if other == name])
         mine = union(rows["start"][there & own], rows["end"][there & own]) & part.counted
-        active = states.active(name).spans() & part.counted if name in states.gpus else None
+        active = states.active(name) & part.counted if name in states.gpus else None
         yield MetalDevice(full_name(name), None if active is None else active.total / 1e9, mine.total / 1e9)
 
 

@@ -1,16 +1,8 @@
-"""GPU time by name within the part that counts: encoders, channels, shaders, processes. Columns in ns, sums in s.
-
-Frames of a process that draws. Of one that only computes, Metal numbers the command buffers so.
-
-What the encoders of a recording are called: by their labels, where the program gave them any.
-
-Shaders: from the shader timeline by name, or where only program counters were recorded by the list of shaders.
-"""
+"""GPU time by name in the part that counts: encoders, channels, shaders, processes. Columns in ns, sums in s."""
 
 from __future__ import annotations
 
 import re
-from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -21,6 +13,7 @@ from profkit.core.types import Kernel, KernelTime, MetalProcess, MetalWork, Spre
 from profkit.profilers.xctrace.cells import Process, Value, process_label
 from profkit.profilers.xctrace.metal.work import (
     MORE,
+    Columns,
     Encoders,
     GpuWork,
     NumberedNames,
@@ -268,7 +261,7 @@ class ShaderTimes:
     processes: NumberedNames[Process | None] = field(default_factory=NumberedNames)
     rows: int = 0
     skipped: int = 0
-    _columns: tuple[array[int], ...] = field(default_factory=lambda: tuple(array("q") for _ in range(4)))
+    _columns: Columns = field(default_factory=lambda: Columns("start", "end", "name", "process"))
     _listed: list[tuple[int, int, str, Process | None]] = field(default_factory=list)
 
     def add(self, rows: Iterable[Sequence[Value]]) -> None:
@@ -307,20 +300,12 @@ class ShaderTimes:
 
     def _append(self, start: int, end: int, name: str, process: Process | None) -> None:
         self.rows += 1
-        row = (start, end, self.names.number(name), self.processes.number(process))
-        for column, value in zip(self._columns, row, strict=True):
-            column.append(value)
+        self._columns.add(start, end, self.names.number(name), self.processes.number(process))
 
     def within(self, part: Spans, whose: Collection[Process | None]) -> tuple[Summed, ...]:
         """The shaders of some processes in the part that counts, largest first."""
         import numpy as np
 
-        start, end, name, process = (_array(column) for column in self._columns)
+        start, end, name, process = self._columns.arrays().values()
         own = np.isin(process, [n for n, one in enumerate(self.processes.all) if one in whose])
         return by_name(self.names.all, name[own], start[own], end[own], part)
-
-
-def _array(column: array[int]) -> Any:
-    import numpy as np
-
-    return np.frombuffer(column, dtype="q")

@@ -1,21 +1,18 @@
-"""States over time and small tables: clocks and heat, memory, compiling, and which GPUs there are.
+"""The tables of Metal System Trace and of GPU counters: which columns are read, by which class, and the small ones.
 
-A state of the GPU's clocks ("Minimum", "Medium", "Maximum") is told only while it runs; one that rests tells none. The
-column `is-induced` of that table says yes in recordings that induced nothing (M3 Ultra, A16), so it is not read: what
-was induced stands in the table of contents.
-
-The tables of Metal System Trace and of GPU counters: which columns of them are read, and by whom.
+A state of the GPU's clocks ("Minimum", "Medium", "Maximum") is recorded only while it runs. The column `is-induced` of
+that table says yes in recordings that induced nothing (M3 Ultra, A16), so it is not read: what was induced stands in
+the table of contents.
 """
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from profkit.analysis.timeline.records import Spool
-from profkit.analysis.timeline.spans import Spans, empty_spans, overlap_lengths, union
+from profkit.analysis.timeline.spans import Spans, empty_spans, overlap_lengths
 from profkit.core.types import MetalState
 from profkit.profilers.xctrace.cells import Process, Value
 from profkit.profilers.xctrace.metal.counters import (
@@ -51,6 +48,7 @@ from profkit.profilers.xctrace.metal.work import (
     SUBMISSION,
     SUBMISSIONS,
     WORK,
+    Columns,
     Completions,
     Encoders,
     FailedBuffers,
@@ -61,6 +59,7 @@ from profkit.profilers.xctrace.metal.work import (
     interval,
     process_of,
     text,
+    times_of,
 )
 from profkit.profilers.xctrace.tables import ExportTable
 
@@ -84,7 +83,7 @@ class States:
     """Fed with rows of begin, duration, state and track."""
 
     skipped: int = 0
-    _found: dict[tuple[str, str], tuple[array[int], array[int]]] = field(default_factory=dict)
+    _found: dict[tuple[str, str], Columns] = field(default_factory=dict)
 
     def add(self, rows: Iterable[Sequence[Value]]) -> None:
         """Rows with the columns `PERFORMANCE_STATE` or `THERMAL_STATE`."""
@@ -97,9 +96,7 @@ class States:
             key = (text(track), name)
             if key not in self._found and len(self._found) >= MOST_STATES:
                 key = ("", OTHER)
-            starts, ends = self._found.setdefault(key, (array("q"), array("q")))
-            starts.append(when[0])
-            ends.append(when[1])
+            self._found.setdefault(key, Columns("start", "end")).add(*when)
 
     @property
     def tracks(self) -> frozenset[str]:
@@ -109,10 +106,10 @@ class States:
     def spans(self, track: str | None = None) -> dict[str, Spans]:
         """When each state held, on one track or on all."""
         found: dict[str, Spans] = {}
-        for (where, name), (starts, ends) in self._found.items():
+        for (where, name), columns in self._found.items():
             if track is None or where == track:
-                one = union(_column(starts), _column(ends))
-                found[name] = found[name] | one if name in found else one
+                times = times_of(columns)
+                found[name] = found[name] | times if name in found else times
         return found
 
 
@@ -132,7 +129,7 @@ class AllocatedMemory:
     """Fed with rows of how many bytes Metal had allocated for each process, and from when to when."""
 
     skipped: int = 0
-    _found: dict[Process | None, tuple[array[int], array[int], array[int]]] = field(default_factory=dict)
+    _found: dict[Process | None, Columns] = field(default_factory=dict)
 
     def add(self, rows: Iterable[Sequence[Value]]) -> None:
         """Rows with the columns `ALLOCATED`."""
@@ -141,18 +138,16 @@ class AllocatedMemory:
             if when is None or not isinstance(size, int) or not 0 <= size < 1 << 60:
                 self.skipped += 1
                 continue
-            columns = self._found.setdefault(process_of(process), (array("q"), array("q"), array("q")))
-            for column, value in zip(columns, (*when, size), strict=True):
-                column.append(value)
+            self._found.setdefault(process_of(process), Columns("start", "end", "size")).add(*when, size)
 
     def peak(self, processes: Iterable[Process | None], part: Spans) -> int | None:
         """The most bytes of one of the processes in the part that counts; None where nothing is told of them then."""
         peaks = []
         for process in processes:
             if process in self._found:
-                starts, ends, sizes = (_column(column) for column in self._found[process])
-                inside = overlap_lengths(starts, ends, part) > 0
-                peaks += [int(sizes[inside].max())] if inside.any() else []
+                table = self._found[process].arrays()
+                inside = overlap_lengths(table["start"], table["end"], part) > 0
+                peaks += [int(table["size"][inside].max())] if inside.any() else []
         return max(peaks, default=None)
 
 
@@ -162,7 +157,7 @@ class Compiling:
 
     skipped: int = 0
     rows: int = 0
-    _found: dict[Process | None, tuple[array[int], array[int]]] = field(default_factory=dict)
+    _found: dict[Process | None, Columns] = field(default_factory=dict)
 
     def add(self, rows: Iterable[Sequence[Value]]) -> None:
         """Rows with the columns `COMPILING`."""
@@ -172,17 +167,13 @@ class Compiling:
                 self.skipped += 1
                 continue
             self.rows += 1
-            starts, ends = self._found.setdefault(process_of(process), (array("q"), array("q")))
-            starts.append(when[0])
-            ends.append(when[1])
+            self._found.setdefault(process_of(process), Columns("start", "end")).add(*when)
 
     def of(self, processes: Iterable[Process | None]) -> Spans:
         """When it worked for one of the processes."""
         whole = empty_spans()
         for process in processes:
-            if process in self._found:
-                starts, ends = self._found[process]
-                whole = whole | union(_column(starts), _column(ends))
+            whole = whole | times_of(self._found.get(process))
         return whole
 
 
@@ -197,12 +188,6 @@ class GpuInfos:
         for name, vendor, size in rows:
             if text(name):
                 self.found[text(name)] = (text(vendor), size if isinstance(size, int) and size > 0 else None)
-
-
-def _column(values: array[int]) -> Any:
-    import numpy as np
-
-    return np.frombuffer(values, dtype="q")
 
 
 Rows = Iterable[Sequence[Value]]

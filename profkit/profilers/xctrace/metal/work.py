@@ -1,10 +1,8 @@
-"""What ran on the GPU and when: `metal-gpu-intervals` and `metal-gpu-state-intervals` as columns.
+"""What ran on the GPU and when, and what the program asked of it: encoders, command buffers committed and completed.
 
-A row of the former is a part of one encoder on one channel (a render encoder has a vertex and a fragment part), of
-every process of the machine; 64 bytes are kept of it. Times in ns from the begin of the recording.
-
-What the program asked of the GPU, and when that was done: encoders with their labels, command buffers committed and
-completed. Times in ns from the begin of the recording.
+Each class takes the rows of one table and keeps 8 bytes for each number of a row. Times are ns from the begin of the
+recording. A row of `metal-gpu-intervals` is a part of one encoder on one channel (a render encoder has a vertex and a
+fragment part), of every process of the machine.
 
 A command buffer is committed at the end of its row in `metal-application-command-buffer-submissions` (the row begins
 when it was made); that is the `commit-time` of `metal-command-buffer-frame-assignment`, and what `start-latency` of
@@ -19,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from profkit.analysis.timeline.spans import Union
+from profkit.analysis.timeline.spans import Spans, empty_spans, union
 from profkit.profilers.xctrace.cells import Process, Value
 
 INTERVALS = "metal-gpu-intervals"
@@ -47,22 +45,29 @@ _LATEST = 1 << 60  # ns: what lies beyond (36 years) is no time of a recording
 _MOST_SKIPPED = 0.01  # of the rows: with more of them left out a sum of the others says nothing
 _ACTIVE = "Active"
 _NUMBER = re.compile(r"-?\d{1,20}")
-_BLOCK = 1 << 14
 
 K = TypeVar("K")
 
-_COLUMNS: tuple[tuple[str, str], ...] = (
-    ("start", "q"),
-    ("end", "q"),
-    ("latency", "q"),
-    ("buffer", "q"),
-    ("encoder", "q"),
-    ("frame", "q"),
-    ("process", "i"),
-    ("label", "i"),
-    ("channel", "i"),
-    ("gpu", "i"),
-)
+
+class Columns:
+    """Rows of whole numbers, 8 bytes for each."""
+
+    def __init__(self, *names: str) -> None:
+        self._columns = {name: array("q") for name in names}
+
+    def add(self, *row: int) -> None:
+        """One row, in the order of the names."""
+        for column, value in zip(self._columns.values(), row, strict=True):
+            column.append(value)
+
+    def __len__(self) -> int:
+        return len(next(iter(self._columns.values())))
+
+    def arrays(self) -> dict[str, Any]:
+        """The columns by name; nothing can be added after that."""
+        import numpy as np
+
+        return {name: np.frombuffer(column, dtype="q") for name, column in self._columns.items()}
 
 
 class NumberedNames(Generic[K]):
@@ -132,13 +137,14 @@ class GpuWork:
     channels: NumberedNames[str] = field(default_factory=lambda: NumberedNames(MORE, 64))
     labels: NumberedNames[str] = field(default_factory=lambda: NumberedNames(MORE))
     skipped: int = 0  # rows without a time
-    _columns: dict[str, array[int]] = field(
-        default_factory=lambda: {name: array(code) for name, code in _COLUMNS}
+    _columns: Columns = field(
+        default_factory=lambda: Columns(
+            "start", "end", "latency", "buffer", "encoder", "frame", "process", "label", "channel", "gpu"
+        )
     )
 
     def add(self, rows: Iterable[Sequence[Value]]) -> None:
         """Rows with the columns `WORK`."""
-        columns = [self._columns[name].append for name, _ in _COLUMNS]
         for start, duration, process, gpu, channel, label, state, latency, frame, buffer, encoder in rows:
             when = interval(start, duration)
             if when is None:
@@ -147,7 +153,7 @@ class GpuWork:
             if isinstance(state, str) and state not in ("", _ACTIVE):
                 continue
             whose = process_of(process)
-            row = (
+            self._columns.add(
                 *when,
                 latency if isinstance(latency, int) and 0 <= latency < _LATEST else NOT_TOLD,
                 identity(buffer),
@@ -158,11 +164,9 @@ class GpuWork:
                 self.channels.number(text(channel)),
                 self.gpus.number(text(gpu)),
             )
-            for append, value in zip(columns, row, strict=True):
-                append(value)
 
     def __len__(self) -> int:
-        return len(self._columns["start"])
+        return len(self._columns)
 
     @property
     def tells_time(self) -> bool:
@@ -173,7 +177,7 @@ class GpuWork:
         """The columns as arrays, in the order of the starts."""
         import numpy as np
 
-        table = {name: np.frombuffer(self._columns[name], dtype=code) for name, code in _COLUMNS}
+        table = self._columns.arrays()
         start = table["start"]
         if len(start) > 1 and (start[1:] < start[:-1]).any():
             order = np.argsort(start, kind="stable")
@@ -198,58 +202,47 @@ def label_of(told: str, process: Process | None) -> str:
 
 @dataclass
 class GpuStates:
-    """Fed with rows of `metal-gpu-state-intervals`: when each GPU was active, and when its state was told at all."""
+    """Fed with rows of `metal-gpu-state-intervals`: when each GPU was active, and when its state is known at all."""
 
     skipped: int = 0
     rows: int = 0
-    _active: dict[str, Union] = field(default_factory=dict)
-    _told: dict[str, Union] = field(default_factory=dict)
+    _times: dict[tuple[str, bool], Columns] = field(default_factory=dict)  # by GPU, and whether it was active
 
     def add(self, rows: Iterable[Sequence[Value]]) -> None:
         """Rows with the columns `STATE`."""
-        blocks: dict[tuple[str, bool], tuple[array[int], array[int]]] = {}
-        waiting = 0
         for start, duration, state, gpu in rows:
             when = interval(start, duration)
             if when is None:
                 self.skipped += 1
                 continue
             self.rows += 1
-            starts, ends = blocks.setdefault((text(gpu), state == _ACTIVE), (array("q"), array("q")))
-            starts.append(when[0])
-            ends.append(when[1])
-            waiting += 1
-            if waiting >= _BLOCK:
-                self._take(blocks)
-                blocks, waiting = {}, 0
-        self._take(blocks)
+            self._times.setdefault((text(gpu), state == _ACTIVE), Columns("start", "end")).add(*when)
 
     @property
     def tells_time(self) -> bool:
-        """Whether (nearly) all rows told when that was, as of `GpuWork`."""
+        """Whether (nearly) all rows say when that was, as of `GpuWork`."""
         return self.skipped <= _MOST_SKIPPED * (self.rows + self.skipped)
-
-    def _take(self, blocks: dict[tuple[str, bool], tuple[array[int], array[int]]]) -> None:
-        import numpy as np
-
-        for (gpu, active), (starts, ends) in blocks.items():
-            columns = np.frombuffer(starts, dtype="q"), np.frombuffer(ends, dtype="q")
-            self._told.setdefault(gpu, Union()).add(*columns)
-            if active:
-                self._active.setdefault(gpu, Union()).add(*columns)
 
     @property
     def gpus(self) -> tuple[str, ...]:
         """The names of all GPUs."""
-        return tuple(self._told)
+        return tuple(dict.fromkeys(gpu for gpu, _ in self._times))
 
-    def active(self, gpu: str) -> Union:
+    def active(self, gpu: str) -> Spans:
         """When it was active."""
-        return self._active.get(gpu, Union())
+        return times_of(self._times.get((gpu, True)))
 
-    def told(self, gpu: str) -> Union:
-        """When anything was told of it."""
-        return self._told.get(gpu, Union())
+    def known(self, gpu: str) -> Spans:
+        """When its state is known."""
+        return self.active(gpu) | times_of(self._times.get((gpu, False)))
+
+
+def times_of(columns: Columns | None) -> Spans:
+    """The union of the columns `start` and `end`."""
+    if columns is None:
+        return empty_spans()
+    arrays = columns.arrays()
+    return union(arrays["start"], arrays["end"])
 
 
 ENCODERS = "metal-application-encoders-list"
@@ -275,11 +268,7 @@ class Encoders:
     labels: NumberedNames[str] = field(default_factory=lambda: NumberedNames(MORE))
     processes: NumberedNames[Process | None] = field(default_factory=NumberedNames)
     skipped: int = 0
-    _id: array[int] = field(default_factory=lambda: array("q"))
-    _buffer: array[int] = field(default_factory=lambda: array("q"))
-    _end: array[int] = field(default_factory=lambda: array("q"))
-    _label: array[int] = field(default_factory=lambda: array("i"))
-    _process: array[int] = field(default_factory=lambda: array("i"))
+    _columns: Columns = field(default_factory=lambda: Columns("id", "buffer", "end", "label", "process"))
 
     def add(self, rows: Iterable[Sequence[Value]]) -> None:
         """Rows with the columns `ENCODER`."""
@@ -288,34 +277,34 @@ class Encoders:
             if when is None:
                 self.skipped += 1
                 continue
-            self._id.append(identity(encoder))
-            self._buffer.append(identity(buffer))
-            self._end.append(when[1])
-            self._label.append(self.labels.number(encoder_name(text(buffer_label), text(label))))
-            self._process.append(self.processes.number(process_of(process)))
+            name = encoder_name(text(buffer_label), text(label))
+            self._columns.add(
+                identity(encoder),
+                identity(buffer),
+                when[1],
+                self.labels.number(name),
+                self.processes.number(process_of(process)),
+            )
 
     def __len__(self) -> int:
-        return len(self._id)
+        return len(self._columns)
 
     def label_numbers(self, encoders: Any) -> Any:
         """For each id of an encoder the number of its label, -1 where it is not listed."""
-        import numpy as np
-
-        ids, labels = np.frombuffer(self._id, dtype="q"), np.frombuffer(self._label, dtype="i")
-        known = ids != NO_ID
-        return look_up(encoders, ids[known], labels[known], -1)
+        table = self._columns.arrays()
+        known = table["id"] != NO_ID
+        return look_up(encoders, table["id"][known], table["label"][known], -1)
 
     def committed(self) -> dict[str, Any]:
         """Of each command buffer when its last encoder ended, which is some microseconds before it was committed."""
         import numpy as np
 
-        buffers = np.frombuffer(self._buffer, dtype="q")
-        ends = np.frombuffer(self._end, dtype="q")
-        whose = np.frombuffer(self._process, dtype="i")
-        order = np.lexsort((ends, buffers))
-        order = order[buffers[order] != NO_ID]
-        last = np.flatnonzero(np.r_[buffers[order][1:] != buffers[order][:-1], True][: len(order)])
-        return {"buffer": buffers[order][last], "at": ends[order][last], "process": whose[order][last]}
+        table = self._columns.arrays()
+        order = np.lexsort((table["end"], table["buffer"]))
+        order = order[table["buffer"][order] != NO_ID]
+        buffers = table["buffer"][order]
+        last = order[np.flatnonzero(np.r_[buffers[1:] != buffers[:-1], True][: len(order)])]
+        return {"buffer": table["buffer"][last], "at": table["end"][last], "process": table["process"][last]}
 
 
 def encoder_name(buffer: str, label: str) -> str:
@@ -332,9 +321,7 @@ class Submissions:
 
     processes: NumberedNames[Process | None] = field(default_factory=NumberedNames)
     skipped: int = 0
-    _buffer: array[int] = field(default_factory=lambda: array("q"))
-    _at: array[int] = field(default_factory=lambda: array("q"))
-    _process: array[int] = field(default_factory=lambda: array("i"))
+    _columns: Columns = field(default_factory=lambda: Columns("buffer", "at", "process"))
 
     def add(self, rows: Iterable[Sequence[Value]]) -> None:
         """Rows with the columns `SUBMISSION`."""
@@ -343,49 +330,33 @@ class Submissions:
             if when is None or identity(buffer) == NO_ID:
                 self.skipped += 1
                 continue
-            self._buffer.append(identity(buffer))
-            self._at.append(when[1])
-            self._process.append(self.processes.number(process_of(process)))
+            self._columns.add(identity(buffer), when[1], self.processes.number(process_of(process)))
 
     def __len__(self) -> int:
-        return len(self._buffer)
+        return len(self._columns)
 
     def committed(self) -> dict[str, Any]:
         """Of each command buffer when it was committed."""
-        import numpy as np
-
-        return {
-            "buffer": np.frombuffer(self._buffer, dtype="q"),
-            "at": np.frombuffer(self._at, dtype="q"),
-            "process": np.frombuffer(self._process, dtype="i"),
-        }
+        return self._columns.arrays()
 
 
 @dataclass
 class Completions:
     """Fed with rows of completed command buffers, of all processes."""
 
-    _buffer: array[int] = field(default_factory=lambda: array("q"))
-    _at: array[int] = field(default_factory=lambda: array("q"))
+    _columns: Columns = field(default_factory=lambda: Columns("buffer", "at"))
 
     def add(self, rows: Iterable[Sequence[Value]]) -> None:
         """Rows with the columns `COMPLETION`."""
         for at, buffer in rows:
             when = interval(at, 0)
             if when is not None and identity(buffer) != NO_ID:
-                self._buffer.append(identity(buffer))
-                self._at.append(when[0])
-
-    def __len__(self) -> int:
-        return len(self._buffer)
+                self._columns.add(identity(buffer), when[0])
 
     def at(self, buffers: Any) -> Any:
-        """For each command buffer when it was completed, -1 where that is not told."""
-        import numpy as np
-
-        return look_up(
-            buffers, np.frombuffer(self._buffer, dtype="q"), np.frombuffer(self._at, dtype="q"), -1
-        )
+        """For each command buffer when it was completed, -1 where that is not known."""
+        table = self._columns.arrays()
+        return look_up(buffers, table["buffer"], table["at"], -1)
 
 
 @dataclass

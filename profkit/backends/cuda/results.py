@@ -1,33 +1,89 @@
-"""What ncu left: counters and readings of every launch configuration, under the names that the trace gave them."""
+"""One kernel, two tools, two spellings: ncu says `<unnamed>::f<2>`, nsys `(anonymous namespace)::f<(int)2>`.
+
+What is counted stands under the name that the trace gave it, so that its share of time and its counters meet.
+
+What ncu left: counters and readings of every launch configuration, under the names that the trace gave them.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from profkit.analysis.kernel_names import same_name
 from profkit.analysis.metrics import derive, formula_table
-from profkit.backends import Findings, Site
-from profkit.backends.cuda.names import same_kernels
-from profkit.backends.per_iteration import done_in_region
+from profkit.backends import PassFindings, RunContext
+from profkit.backends.passes import read_region_work
 from profkit.core.errors import UnreadableReport
 from profkit.core.formatting import percent, plural
-from profkit.core.types import Counter, PassPlan, Reading, Report
+from profkit.core.types import Counter, Kernel, PassPlan, Reading, Report, Scope
 from profkit.profilers.ncu.command import function_name
 from profkit.profilers.registry import recognise_format
+
+_WORD = re.compile(r"[^<(]*?(\w+)\s*(?:<|\(|$)")
+_LONGEST = 20_000  # characters of a name that are looked at
+
+
+def match_kernels(traced: Sequence[Kernel], counted: Sequence[Kernel]) -> dict[Scope, Scope]:
+    """For every counted configuration that is one of the traced the scope of that one.
+
+    By the mangled name where both tools tell it; else by the demangled one, spelled alike; else by its last word, where
+    only one of each is left with that word, grid and block.
+    """
+    found: dict[Scope, Scope] = {}
+    free, left = list(dict.fromkeys(traced)), list(dict.fromkeys(counted))
+    for key in (_mangled, _spelled, _word):
+        pairs: list[tuple[Kernel, Kernel]] = []
+        for kernel in left:
+            alike = [k for k in free if _may_be(k, kernel) and key(k) is not None and key(k) == key(kernel)]
+            if len({k.scope for k in alike}) == 1:
+                pairs.append((kernel, alike[0]))
+        if key is _word:  # it tells instances of a template apart no more
+            pairs = [one for one in pairs if sum(other[1] == one[1] for other in pairs) == 1]
+        found |= {kernel.scope: match.scope for kernel, match in pairs}
+        left = [kernel for kernel in left if kernel.scope not in found]
+        taken = set(found.values())
+        free = [kernel for kernel in free if kernel.scope not in taken]
+    return found
+
+
+def _may_be(traced: Kernel, counted: Kernel) -> bool:
+    """Whether shape and mangled name, where both tell one, speak against it."""
+    if (traced.grid, traced.block) != (counted.grid, counted.block):
+        return False
+    return traced.mangled is None or counted.mangled is None or traced.mangled == counted.mangled
+
+
+def _mangled(kernel: Kernel) -> str | None:
+    return kernel.mangled
+
+
+def _spelled(kernel: Kernel) -> str | None:
+    return same_name(kernel.name)
+
+
+def _word(kernel: Kernel) -> str | None:
+    """`softmax_warp_forward` of everything around it."""
+    name = kernel.name[:_LONGEST].replace("(anonymous namespace)::", "").replace("<unnamed>::", "")
+    match = _WORD.match(name)
+    return match[1] if match is not None else None
+
 
 # Facts of one pass, which differ between the counters and what explains them.
 _NAMED = 5
 _OF_PASS = ("replay passes", "sections/metrics", "clocks", "cache control", "replay")
 
 
-def find_counters(site: Site, plan: PassPlan) -> Findings:
+def read_counters(context: RunContext, plan: PassPlan) -> PassFindings:
     """Counters and readings of each launch configuration.
 
     The pass that explains reads what was counted before as well, since some formulas take counters of both.
     Raises UnreadableReport where no run left a report.
     """
-    reports, notes = _reports(site, plan)
-    before = [] if plan.name == "counters" else _earlier(site, plan)
+    reports, notes = _reports(context, plan)
+    before = [] if plan.name == "counters" else _earlier(context, plan)
     fresh = _union([counter for _, report in reports for counter in report.counters])
     here = {counter.scope for counter in fresh}
     known = _union([*fresh, *(c for _, report in before for c in report.counters if c.scope in here)])
@@ -46,7 +102,7 @@ def find_counters(site: Site, plan: PassPlan) -> Findings:
         notes.append(
             "without a trace a kernel's share of the GPU time is that of one launch each, not of the run"
         )
-    return Findings(
+    return PassFindings(
         counters=fresh,
         readings=readings,
         gpus=first.gpus,
@@ -56,20 +112,20 @@ def find_counters(site: Site, plan: PassPlan) -> Findings:
     )
 
 
-def _reports(site: Site, plan: PassPlan) -> tuple[list[tuple[str, Report]], list[str]]:
+def _reports(context: RunContext, plan: PassPlan) -> tuple[list[tuple[str, Report]], list[str]]:
     """What the runs of a pass left, and what is to be said of it. Raises UnreadableReport where none left anything."""
     found: list[tuple[str, Report]] = []
     notes: list[str] = []
     fault: UnreadableReport | None = None
     for step in plan.steps:
-        path = site.folder / step.artifacts[0]
+        path = context.folder / step.artifacts[0]
         try:
             report = _named(_read(path), plan)
         except UnreadableReport as error:
             fault = error
             continue
         found.append((step.artifacts[0], report))
-        notes += [*report.warnings, *done_in_region(site.folder, step.name).notes]
+        notes += [*report.warnings, *read_region_work(context.folder, step.name).notes]
     if not found:
         raise fault or UnreadableReport("ncu was not run")
     return found, notes
@@ -87,15 +143,15 @@ def _read(path: Path) -> Report:
 def _named(report: Report, plan: PassPlan) -> Report:
     """The report under the names of the plan, which are the trace's."""
     told = [k.kernel for k in report.trace.kernels] if report.trace is not None else []
-    same = same_kernels([planned.kernel for planned in plan.kernels], told)
+    same = match_kernels([planned.kernel for planned in plan.kernels], told)
     counters = tuple(replace(c, scope=same.get(c.scope, c.scope)) for c in report.counters)
     return replace(report, counters=counters)
 
 
-def _earlier(site: Site, plan: PassPlan) -> list[tuple[str, Report]]:
+def _earlier(context: RunContext, plan: PassPlan) -> list[tuple[str, Report]]:
     """The reports of the counters pass of this run, as far as they can be read."""
     found = []
-    for path in sorted((site.folder / "artifacts").glob("counters*.ncu-rep")):
+    for path in sorted((context.folder / "artifacts").glob("counters*.ncu-rep")):
         try:
             found.append((f"artifacts/{path.name}", _named(_read(path), plan)))
         except UnreadableReport:

@@ -1,4 +1,6 @@
-"""Which launch of a configuration is counted, and how ncu is told.
+"""Which kernels are worth counting: the fewest launch configurations that make up the region's GPU time.
+
+Which launch of a configuration is counted, and how ncu is told.
 
 ncu has two ways to pick launches, and each matched launch that it does not count costs 10 ms (H200, ncu 2025.3):
 
@@ -10,11 +12,78 @@ ncu has two ways to pick launches, and each matched launch that it does not coun
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from profkit.core.formatting import percent, plural
 from profkit.core.types import GpuTrace, Kernel, KernelTime
+
+# ../docs/cuda.md, "the plan": the tail beyond it is many kernels that no target can matter for.
+COVERED = 0.95  # of the GPU time of what can be counted
+MOST_KERNELS = 10  # launch configurations
+# A collective waits for its partners: replayed alone it hangs (NVIDIA/nccl issues 466, 536).
+_COLLECTIVE = re.compile(r"nccl|nvshmem|AllReduce|one_shot_all|two_shot_all|multimem_", re.IGNORECASE)
+# What fills tensors with numbers. In a marked region it is the workload's own (dropout is one), and counted.
+_INITIALISER = re.compile(
+    r"distribution_(elementwise|nullary)|curand|philox_|random_(from_to|kernel)|FillFunctor|generate_seed|memset"
+    r"|randperm|arange_cuda|eye_kernel",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class ChosenKernels:
+    """What is to be counted, largest total first; `seconds` is the GPU time of all kernels, also those left out."""
+
+    kernels: tuple[KernelTime, ...]
+    seconds: float
+    notes: tuple[str, ...] = ()
+
+    def share(self, kernel: KernelTime) -> float:
+        """Of the region's GPU time, 0..1."""
+        return kernel.total / self.seconds if self.seconds > 0 else 0.0
+
+
+def choose_kernels(trace: GpuTrace, most: int = MOST_KERNELS) -> ChosenKernels:
+    """The launch configurations that make up 95 % of the GPU time, at most `most`; what is left out is said."""
+    seconds = sum(kernel.total for kernel in trace.kernels)
+    notes: list[str] = []
+    candidates = list(trace.kernels)
+    for what, pattern in _unwanted(trace):
+        dropped = [k for k in candidates if pattern.search(k.kernel.name)]
+        kept = [k for k in candidates if not pattern.search(k.kernel.name)]
+        if not dropped or (not kept and pattern is _INITIALISER):
+            continue  # a workload that only draws random numbers is one
+        candidates = kept
+        notes.append(f"not counted, {_part(dropped, seconds)}: {what}")
+    candidates.sort(key=lambda kernel: -kernel.total)
+    wanted = COVERED * sum(kernel.total for kernel in candidates)
+    chosen: list[KernelTime] = []
+    for kernel in candidates:
+        if sum(k.total for k in chosen) >= wanted:
+            break
+        chosen.append(kernel)
+    if len(chosen) > most:
+        notes.append(
+            f"{len(chosen)} launch configurations make up {percent(100 * COVERED)} % of the GPU time; "
+            f"the {most} largest are counted, {_part(chosen[:most], seconds)}"
+        )
+    return ChosenKernels(tuple(chosen[:most]), seconds, tuple(notes))
+
+
+def _unwanted(trace: GpuTrace) -> list[tuple[str, re.Pattern[str]]]:
+    found = [("collectives, which hang when they are replayed alone", _COLLECTIVE)]
+    if not trace.marked:
+        found.append(("initialisers, which fill tensors before the work", _INITIALISER))
+    return found
+
+
+def _part(kernels: list[KernelTime], seconds: float) -> str:
+    share = percent(100 * sum(k.total for k in kernels) / seconds) if seconds > 0 else "0"
+    return f"{share} % of the GPU time in {plural(len(kernels), 'configuration')}"
+
 
 WARMED = 1  # launches of a benchmark's region passed over; its warm-up came before
 SEEN = 2  # launches of each configuration after which it is taken to be warm
@@ -24,7 +93,7 @@ WIDEST = 100  # launches of a window
 
 
 @dataclass(frozen=True)
-class Steady:
+class WarmLaunches:
     """The launches of a configuration that may be counted, by number from 0: `low` to `high`, best from `best` on."""
 
     kernel: KernelTime
@@ -34,7 +103,7 @@ class Steady:
 
 
 @dataclass(frozen=True)
-class Group:
+class LaunchGroup:
     """Configurations that are counted in one run of the workload: each at its launch number `launch`, or all that are
     in `window`: launches to pass over, and to count, of those that match their names. `passed`: launches that cost.
     """
@@ -45,23 +114,23 @@ class Group:
     passed: int = 0
 
 
-def in_benchmark(kernel: KernelTime, traced: int, counted: int) -> Steady:
+def launches_in_benchmark(kernel: KernelTime, traced: int, counted: int) -> WarmLaunches:
     """In a benchmark's region that ran `traced` iterations under the trace and runs `counted` under the counters."""
     there = max(1, kernel.launches * counted // max(1, traced))
-    return Steady(kernel, 0, there - 1, min(WARMED, there - 1))
+    return WarmLaunches(kernel, 0, there - 1, min(WARMED, there - 1))
 
 
-def in_entries(kernel: KernelTime, entries: int, looked: int) -> Steady:
+def launches_in_entries(kernel: KernelTime, entries: int, looked: int) -> WarmLaunches:
     """In `looked` of the `entries` of a region: those are warm, so its first launch there will do."""
-    return Steady(kernel, 0, max(0, kernel.launches * looked // max(1, entries) - 1), 0)
+    return WarmLaunches(kernel, 0, max(0, kernel.launches * looked // max(1, entries) - 1), 0)
 
 
-def in_program(kernel: KernelTime, *, before: int) -> Steady:
+def launches_in_program(kernel: KernelTime, *, before: int) -> WarmLaunches:
     """In a program that runs as it ran under the trace; `before` launches of this configuration were set-up.
 
     Rather late than early: what is compiled, tuned or loaded at the first call comes before.
     """
-    return Steady(kernel, before, before + kernel.launches - 1, before + kernel.launches // 2)
+    return WarmLaunches(kernel, before, before + kernel.launches - 1, before + kernel.launches // 2)
 
 
 def iterations_needed(kernels: Sequence[KernelTime], traced: int) -> int:
@@ -78,30 +147,30 @@ def entries_needed(kernels: Sequence[KernelTime], entries: int, processes: int) 
     return min(SEEN, max(0, entries - looked)), looked
 
 
-def group(steady: Sequence[Steady]) -> tuple[Group, ...]:
+def group_launches(steady: Sequence[WarmLaunches]) -> tuple[LaunchGroup, ...]:
     """As few groups as the steady parts allow, each with a launch number that lies in all of its parts."""
     late = _stab([(s.best, s.high, s) for s in steady])
     whole = _stab([(s.low, s.high, s) for s in steady])
     return late if len(late) <= len(whole) else whole
 
 
-def _stab(parts: Sequence[tuple[int, int, Steady]]) -> tuple[Group, ...]:
+def _stab(parts: Sequence[tuple[int, int, WarmLaunches]]) -> tuple[LaunchGroup, ...]:
     """The fewest numbers that hit every part: always the next one that ends (interval stabbing)."""
     waiting = sorted(parts, key=lambda part: part[1])
-    groups: list[Group] = []
+    groups: list[LaunchGroup] = []
     while waiting:
         end = waiting[0][1]
         hit = [part for part in waiting if part[0] <= end]
         waiting = [part for part in waiting if part[0] > end]
         first = max(part[0] for part in hit)
         hit.sort(key=lambda part: -part[2].kernel.total)
-        groups.append(Group(tuple(part[2].kernel for part in hit), first + (end - first) // 2))
+        groups.append(LaunchGroup(tuple(part[2].kernel for part in hit), first + (end - first) // 2))
     return tuple(sorted(groups, key=lambda found: -sum(kernel.total for kernel in found.kernels)))
 
 
-def windows(
+def find_windows(
     trace: GpuTrace, kernels: Sequence[KernelTime], matches: Callable[[Kernel], bool], *, from_start: bool
-) -> tuple[Group, ...]:
+) -> tuple[LaunchGroup, ...]:
     """The shortest stretch of launches that has each of `kernels` in it after two launches of each; several stretches,
     in several runs, where one does not have them all. Empty where the trace tells no order, or not of all of them.
 
@@ -117,11 +186,11 @@ def windows(
     if from_start:
         before = sum(k.setup_launches for k in (*trace.kernels, *trace.setup) if matches(k.kernel))
     places = _warm_places(order, wanted)
-    found: list[Group] = []
+    found: list[LaunchGroup] = []
     while wanted:
         begin, end, there = _best(places, wanted, trace)
         counted = tuple(sorted((trace.kernels[n] for n in there), key=lambda k: -k.total))
-        found.append(Group(counted, 0, (before + begin, end - begin), before + begin))
+        found.append(LaunchGroup(counted, 0, (before + begin, end - begin), before + begin))
         wanted = wanted - there
     return tuple(sorted(found, key=lambda one: -sum(kernel.total for kernel in one.kernels)))
 

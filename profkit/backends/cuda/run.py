@@ -1,0 +1,122 @@
+"""The passes of a run on CUDA: first where the time goes (nsys), then why (ncu), with as few replays as will do."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import cached_property
+from typing import ClassVar
+
+from profkit.backends import PassFindings, PlanState
+from profkit.backends.cuda.counters import plan_counters, plan_explain, smaller_may_do
+from profkit.backends.cuda.results import read_counters
+from profkit.backends.cuda.trace import TORCH, plan_torch, plan_trace, read_trace
+from profkit.backends.passes import ALL_PASSES, PassTable, PlannedRun
+from profkit.core.types import Depth, PassName, PassPlan, PassResult, Plan, Switch
+from profkit.profilers.ncu.probe import NcuAbility, probe_ncu
+from profkit.profilers.nsys.probe import NsysAbility, probe_nsys
+from profkit.runtime.passes.command import has_module
+
+# Triton's autotuner runs every candidate thousands of times. With this it keeps what it found on the disk: the first
+# pass tunes, and all later ones launch what that one launched, on which the plan of the counters builds.
+TUNED_ONCE = {"TRITON_CACHE_AUTOTUNING": "1"}
+# What Triton keeps it writes as JSON, and it raises where a kernel is tuned for something else: for a dtype, say.
+UNKEEPABLE = "is not JSON serializable"
+
+
+class CudaRun(PlannedRun):
+    """The passes for one workload and its devices."""
+
+    name = "cuda"
+    passes: ClassVar[PassTable] = {
+        "gate": ("timing", "trace", "counters"),
+        "standard": (*ALL_PASSES, "explain"),
+        "full": (*ALL_PASSES, "explain"),
+    }
+    # Processes of the same work on a GPU differ by less than its clocks do within one.
+    processes: ClassVar[Mapping[Depth, int]] = {"gate": 1, "standard": 1, "full": 3}
+    switch = Switch("cuda")
+    late_allocations = True
+
+    def tool_versions(self) -> dict[str, str | None]:
+        """nsys and ncu, where they are used."""
+        versions: dict[str, str | None] = {}
+        if "trace" in self.wanted:
+            versions["nsys"] = self._nsys.version
+        if "counters" in self.wanted or "explain" in self.wanted:
+            versions["ncu"] = self._ncu.version
+        return versions
+
+    def plan(self, state: PlanState) -> Plan:
+        """The passes, in which Triton tunes once."""
+        plan = super().plan(state)
+        if state.failed is not None and UNKEEPABLE in state.failed:
+            return plan
+        return replace(plan, passes=tuple(_tuned_once(planned) for planned in plan.passes))
+
+    def plan_pass(self, name: PassName, state: PlanState) -> list[PassPlan]:
+        """The trace, the counters of the kernels in it, and what explains those that missed a target."""
+        if name == "trace":
+            return self._plan_trace(state)
+        if name == "counters":
+            return self._plan_counters(state)
+        return [plan_explain(self.context, self._ncu, state, self._chip)]
+
+    def _plan_trace(self, state: PlanState) -> list[PassPlan]:
+        """One pass; where nsys failed, one more by torch's profiler: without a trace there is nothing to count."""
+        plans = [plan_trace(self.context, self._nsys, state, ranges=self._ranges)]
+        traces = [result for result in state.passes if result.name == "trace"]
+        failed = next(
+            (result for result in traces if result.tool == "nsys" and result.state == "failed"), None
+        )
+        if failed is not None and (state.trace is None or any(result.tool == TORCH for result in traces)):
+            why = f"nsys failed: {failed.reason}"
+            plans.append(plan_torch(self.context, state, why, failed.fix, "trace-torch"))
+        return plans
+
+    def _plan_counters(self, state: PlanState) -> list[PassPlan]:
+        """One pass; where the set was too much for this machine, one more with the smallest."""
+        plans = [plan_counters(self.context, self._ncu, state, self._chip)]
+        if self.context.depth != "gate" and any(smaller_may_do(result) for result in state.passes):
+            plans.append(plan_counters(self.context, self._ncu, state, self._chip, again=True))
+        return plans
+
+    def read_pass(self, plan: PassPlan, result: PassResult) -> PassFindings:  # noqa: ARG002 - the files say it all
+        """The trace, or the counters of each kernel."""
+        return (read_trace if plan.name == "trace" else read_counters)(self.context, plan)
+
+    @cached_property
+    def _probed(self) -> tuple[NsysAbility, NcuAbility]:
+        """What both tools can do, asked side by side, since it comes before every run.
+
+        nsys is not tried: a trace that fails is made once more by torch's profiler.
+        """
+        with ThreadPoolExecutor(max_workers=2) as pool:
+            nsys, ncu = pool.submit(probe_nsys, trial=False), pool.submit(probe_ncu)
+            return nsys.result(), ncu.result()
+
+    @property
+    def _nsys(self) -> NsysAbility:
+        return self._probed[0]
+
+    @property
+    def _ncu(self) -> NcuAbility:
+        return self._probed[1]
+
+    @cached_property
+    def _ranges(self) -> bool:
+        """Whether a region in the workload can write NVTX ranges."""
+        workload = self.context.workload
+        return workload.python is not None and has_module(workload.python, "nvtx", workload.folder)
+
+    @property
+    def _chip(self) -> str | None:
+        return self.gpus[0].chip if self.gpus else None
+
+
+def _tuned_once(planned: PassPlan) -> PassPlan:
+    """The pass with steps in which Triton tunes nothing that an earlier step has tuned; what the user set stays."""
+    env = {name: value for name, value in TUNED_ONCE.items() if name not in os.environ}
+    return replace(planned, steps=tuple(replace(step, env={**env, **step.env}) for step in planned.steps))
