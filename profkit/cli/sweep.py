@@ -206,14 +206,14 @@ def sweep(
     """Check and time operations over a grid of shapes, in every implementation, and show who wins where."""
     from profkit.analysis.ranking.ranking import faulty_cases
     from profkit.cli.progress import progress_for
-    from profkit.kernels.sweep.journal import resumed
+    from profkit.kernels.sweep.journal import read_request
     from profkit.kernels.sweep.request import SweepOptions, TimingOptions, make_request
 
     choices = _parse_choices(profile)
     _check_results(results, again=again and resume is None)
     if resume is not None:
         _check_resume(context)
-        request = resumed(resume, again=again)
+        request = read_request(resume, again=again)
     else:
         options = SweepOptions(
             operations,

@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from profkit.core.errors import Interrupted, UsageError
-from profkit.core.signals import hurried
+from profkit.core.signals import defer_interrupts
 
 if TYPE_CHECKING:
-    from profkit.core.process_tree import Tree
+    from profkit.core.process_tree import ProcessTree
 
 LOG_LIMIT = 4 * 1024 * 1024  # a log keeps its first 4 MiB; a workload that prints gigabytes fills no disk
 LAST_SECONDS = 10.0  # what a tool gets for its files that had a time limit of its own, and did not end by it
@@ -33,7 +33,7 @@ _PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ProcessOutcome:
     """How a child ended. Times in seconds, memory in bytes; `peak_rss` is the largest process of the tree."""
 
     argv: tuple[str, ...]
@@ -79,7 +79,7 @@ def run(
     cancel: threading.Event | None = None,
     finish: float = 0.0,
     waits: Callable[[], None] | None = None,
-) -> Outcome:
+) -> ProcessOutcome:
     """Run `argv` to its end and say how it went.
 
     `env` is set on top of the caller's environment. `log` takes stdout and stderr together (first 4 MiB; the
@@ -91,17 +91,19 @@ def run(
     stdin is empty: a workload runs several times and a pipe can be read only once.
     Raises UsageError when `argv[0]` cannot be started; KeyboardInterrupt passes through after the tree is ended.
     """
-    from profkit.core.process_tree import Tree  # here: psutil costs 20 ms that `profkit --help` need not pay
+    from profkit.core.process_tree import (
+        ProcessTree,  # here: psutil costs 20 ms that `profkit --help` need not pay
+    )
 
     _adopt_orphans()
-    Tree.prepare()
+    ProcessTree.prepare()
     children_before = _own_children_times()
     with (
-        hurried() as hurry
+        defer_interrupts() as hurry
     ):  # a Ctrl-C between the start of the child and the care for it would leave it alone
         start = time.monotonic()
         child = _start(argv, env, cwd)
-        tree, drain = Tree(child.pid), _Drain(child, log)
+        tree, drain = ProcessTree(child.pid), _Drain(child, log)
     timed_out = False
     try:
         if hurry.is_set():
@@ -123,7 +125,7 @@ def run(
         tree.forget()
     drain.finish()
     cpu, peak = _own_children_times()
-    return Outcome(
+    return ProcessOutcome(
         argv=tuple(argv),
         returncode=child.returncode,
         timed_out=timed_out,
@@ -167,7 +169,7 @@ def _start(
 
 def _wait(
     child: subprocess.Popen[bytes],
-    tree: Tree,
+    tree: ProcessTree,
     start: float,
     timeout: float | None,
     tick: Callable[[float], None] | None,
@@ -193,7 +195,7 @@ def _wait(
 
 def _end(
     child: subprocess.Popen[bytes],
-    tree: Tree,
+    tree: ProcessTree,
     finish: float,
     start: float,
     tick: Callable[[float], None] | None,
@@ -202,7 +204,7 @@ def _end(
     """End the tree; first ask the child alone and give it `finish` seconds, unless a Ctrl-C ends that patience."""
     hurried_on = False
     if finish > 0 and child.poll() is None:
-        with hurried() as hurry:
+        with defer_interrupts() as hurry:
             deadline = time.monotonic() + finish
             with contextlib.suppress(OSError):
                 child.send_signal(signal.SIGINT)

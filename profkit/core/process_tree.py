@@ -22,15 +22,15 @@ from collections.abc import Iterator
 
 import psutil
 
-from profkit.core.signals import hurried
+from profkit.core.signals import defer_interrupts
 
 GRACE_SECONDS = 3.0  # what a profiler gets to finish its file after SIGINT
 KILL_SECONDS = 3.0  # how long a tree that forks faster than it is killed is chased
 
-_running: dict[int, Tree] = {}  # every child under way, since several may run side by side
+_running: dict[int, ProcessTree] = {}  # every child under way, since several may run side by side
 
 
-class Tree:
+class ProcessTree:
     """The child `pid`, which leads a session of its own, and everything that it started."""
 
     def __init__(self, pid: int) -> None:
@@ -64,7 +64,7 @@ class Tree:
 
         A Ctrl-C meanwhile ends the patience and is raised once nothing is left.
         """
-        with hurried() as hurry:
+        with defer_interrupts() as hurry:
             try:
                 alive = self._alive()
             except psutil.Error:  # no /proc: its session is all that can be reached

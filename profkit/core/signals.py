@@ -12,7 +12,7 @@ _ENDINGS = ("SIGTERM", "SIGHUP")
 
 
 @contextlib.contextmanager
-def interruptible() -> Iterator[None]:
+def raise_on_signals() -> Iterator[None]:
     """Turn SIGTERM and SIGHUP into KeyboardInterrupt inside the block (main thread only; elsewhere: as before)."""
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -34,7 +34,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
 
 
 @contextlib.contextmanager
-def hurried() -> Iterator[threading.Event]:
+def defer_interrupts() -> Iterator[threading.Event]:
     """Inside the block Ctrl-C, SIGTERM and SIGHUP only set the event: for what must be brought to its end.
 
     Main thread only; elsewhere no signal arrives and the event stays unset.

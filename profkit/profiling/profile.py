@@ -17,7 +17,7 @@ from profkit.backends import Backend, PlanState, RunContext, choose_backend
 from profkit.core.errors import Interrupted, MachineError, ProfkitError, UsageError
 from profkit.core.progress import Progress
 from profkit.core.run_folder import create_run_folder, hand_over, release_space, reserve_space, write_run
-from profkit.core.signals import hurried, interruptible
+from profkit.core.signals import defer_interrupts, raise_on_signals
 from profkit.core.types import Depth, PassName, Plan, RunDocument, RunState, Workload
 from profkit.hardware.machine import read_machine
 from profkit.profiling.evaluate_targets import judge_document, targets_for
@@ -71,8 +71,8 @@ def profile_workload(request: Request, progress: Progress) -> tuple[RunDocument,
         progress.note(choice.reason)
     targets = targets_for(backend.name, request.targets, workload.name)  # before an hour is spent
     state: RunState = "complete"
-    with interruptible(), contextlib.ExitStack() as last:
-        with hurried() as hurry:  # there is no folder without a run.json
+    with raise_on_signals(), contextlib.ExitStack() as last:
+        with defer_interrupts() as hurry:  # there is no folder without a run.json
             folder = create_run_folder(request.output, workload.name, backend.name, datetime.now()).resolve()
             last.callback(hand_over, folder)
             context = replace(context, folder=folder)
@@ -98,7 +98,7 @@ def profile_workload(request: Request, progress: Progress) -> tuple[RunDocument,
             release_space(folder)
             _tell_failure(live, folder, targets, f"{type(error).__name__}: {error}")
             raise
-        with hurried() as hurry:  # all is measured: a Ctrl-C now must not cost the judgement
+        with defer_interrupts() as hurry:  # all is measured: a Ctrl-C now must not cost the judgement
             if state == "interrupted":
                 progress.end("interrupted; what was finished is kept")
             release_space(folder)
@@ -125,7 +125,7 @@ def _tell_failure(live: LiveRun, folder: Path, targets: Sequence[Target], failur
 
     The folder may be what failed, and a Ctrl-C must not cost the reason: what is on its way stays what is told.
     """
-    with hurried():
+    with defer_interrupts():
         with contextlib.suppress(Exception, KeyboardInterrupt):  # first what needs no judgement
             live.grow(state="failed", failure=failure)
         document = replace(live.document, state="failed", failure=failure)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from profkit.core.errors import Fault, MachineError, UsageError
 from profkit.core.process import describe_status
-from profkit.core.signals import hurried
+from profkit.core.signals import defer_interrupts
 from profkit.core.status import read_status
 from profkit.core.types import PassPlan, PassResult, Step
 from profkit.profilers.registry import explain
@@ -122,7 +122,7 @@ def _side_by_side(
             return [], Fault(error.message, error.fix)
         except BaseException:
             cancel.set()
-            with hurried():  # another Ctrl-C must not leave the threads with their processes behind
+            with defer_interrupts():  # another Ctrl-C must not leave the threads with their processes behind
                 wait(futures)
             raise
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from profkit.core.errors import UnreadableReport, WorkloadError
-from profkit.core.process import Outcome, describe_status
+from profkit.core.process import ProcessOutcome, describe_status
 from profkit.core.statistics import combine
 from profkit.core.types import PassPlan, PassResult, SampleSet, Step, Timing
 from profkit.profiling.recording.passes import Setting
@@ -35,7 +35,7 @@ class TimingRecord:
     result: PassResult
     timings: tuple[Timing, ...]
     plain_seconds: float
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[ProcessOutcome, ...]
     notes: tuple[str, ...] = ()
 
 
@@ -53,7 +53,7 @@ def record_timing(
     fails: there is nothing to profile then.
     """
     begin = time.monotonic()
-    outcomes: list[Outcome] = []
+    outcomes: list[ProcessOutcome] = []
     step = plan.steps[0]
     for step in plan.steps:
         outcomes.append(_timed(step, setting).outcome)
@@ -100,7 +100,7 @@ def _timed(step: Step, setting: Setting) -> Recorded:
     raise WorkloadError(f"the workload {describe_status(recorded.status)}{said}")
 
 
-def _timings(folder: Path, outcomes: list[Outcome], precision: float) -> tuple[Timing, ...]:
+def _timings(folder: Path, outcomes: list[ProcessOutcome], precision: float) -> tuple[Timing, ...]:
     """What is known so far: by the workload's own marks, else by whole processes."""
     marked = timings_of(_readable(folder)[0])
     if marked:

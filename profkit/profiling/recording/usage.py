@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from profkit.core.process import Outcome
+from profkit.core.process import ProcessOutcome
 from profkit.core.types import RUN, Reading, Source
 
 
-def usage_readings(outcomes: tuple[Outcome, ...], *, whole: bool) -> tuple[Reading, ...]:
+def usage_readings(outcomes: tuple[ProcessOutcome, ...], *, whole: bool) -> tuple[Reading, ...]:
     """Largest resident set (bytes) and cores kept busy (%) of the timing pass, over its processes.
 
     `whole`: the process is what counts, and not a region in it, of whose use of cores its process tells nothing.

@@ -16,7 +16,7 @@ from profkit.execution.job import Batch
 from profkit.execution.worker import Began
 from profkit.kernels.sweep import journal as journals
 from profkit.kernels.sweep import workers
-from profkit.kernels.sweep.request import Grid, SweepRequest, TimingOptions
+from profkit.kernels.sweep.request import SweepGrid, SweepRequest, TimingOptions
 
 CEILINGS = MeasuredCeilings(1e10, 1e11, "not measured")
 MISBEHAVING = """
@@ -56,7 +56,7 @@ def too_much(problem):
 
 def request_for(folder: Path, *names: str, files: tuple[Path, ...] = (), **more: object) -> SweepRequest:
     """A sweep of GELU over two shapes."""
-    grid = Grid(("GELU",), names, (2,), (3,), (8, 16))
+    grid = SweepGrid(("GELU",), names, (2,), (3,), (8, 16))
     defaults: dict[str, object] = {"timing": TimingOptions(0.5, 0.02, threads=1), "timeout": 60.0}
     return SweepRequest(
         grid=grid,

@@ -26,7 +26,7 @@ from profkit.kernels.sweep import run, workers
 from profkit.kernels.sweep.bench import make_problem
 from profkit.kernels.sweep.files import register
 from profkit.kernels.sweep.run import run_sweep
-from profkit.kernels.sweep.schedule import PointQueue, Precompile, batch_of, compile_workers, small_last
+from profkit.kernels.sweep.schedule import PointQueue, Precompile, batch_of, compile_worker_count, small_last
 
 ROOT = Path(__file__).resolve().parents[3]
 POINT = GridPoint("GELU", 2, 4, 8, "float32", "backward")
@@ -126,7 +126,7 @@ def test_what_is_compiled_ahead_has_the_shapes_of_what_is_timed(
 def test_helpers_are_as_many_as_pay(
     shapes: int, workers: int, cores: int, room: int | None, beside: bool, wanted: int
 ) -> None:
-    assert compile_workers(shapes, workers, cores, room, beside=beside) == wanted
+    assert compile_worker_count(shapes, workers, cores, room, beside=beside) == wanted
 
 
 def test_inductor_compiles_each_shape_ahead_and_our_kernels_serve_all_of_a_width() -> None:

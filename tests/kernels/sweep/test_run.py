@@ -27,7 +27,7 @@ from profkit.execution.pool import WorkerPool
 from profkit.kernels.operations import registry
 from profkit.kernels.sweep import journal as journals
 from profkit.kernels.sweep.files import register
-from profkit.kernels.sweep.journal import resumed
+from profkit.kernels.sweep.journal import read_request
 from profkit.kernels.sweep.request import TimingOptions
 from profkit.kernels.sweep.run import case_result, run_sweep
 
@@ -154,7 +154,7 @@ def test_an_interpreter_without_torch_is_told_with_its_fix(tmp_path: Path) -> No
 def test_a_file_that_is_no_journal_is_refused(tmp_path: Path, content: str) -> None:
     (tmp_path / journals.FILE).write_text(content)
     with pytest.raises(UnreadableReport, match="no journal of a sweep"):
-        resumed(tmp_path)
+        read_request(tmp_path)
 
 
 def test_a_line_that_is_damaged_costs_its_own_case_alone(tmp_path: Path) -> None:
@@ -205,7 +205,7 @@ def test_a_journal_that_says_what_no_sweep_does_is_refused_or_passed_over(
         assert journals.read(path).sessions == [1.0]
         return
     with pytest.raises(UnreadableReport):
-        resumed(tmp_path)
+        read_request(tmp_path)
 
 
 def test_a_users_file_that_cannot_be_run_is_told_before_anything_is_measured(tmp_path: Path) -> None:

@@ -272,9 +272,9 @@ def test_bytecode_of_torch_is_kept_where_nobody_has_it_and_none_may_be_written(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(workers, "find_spec", lambda _: SimpleNamespace(origin=str(origin)))
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
-    assert workers.bytecode() == {}  # Python keeps it by itself
+    assert workers.bytecode_environment() == {}  # Python keeps it by itself
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     own = str(tmp_path / "cache" / "profkit" / "bytecode")
-    assert workers.bytecode() == {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": own}
+    assert workers.bytecode_environment() == {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": own}
     (origin.parent / "__pycache__").mkdir()
-    assert workers.bytecode() == {}
+    assert workers.bytecode_environment() == {}
