@@ -75,12 +75,12 @@ def read_step(folder: Path, step: Step) -> Report:
     """
     exports = folder / step.artifacts[1]
     if not (exports / TOC).is_file():
-        raise _why_not(folder, step)
+        raise _explain_no_export(folder, step)
     records = read_records(sorted((folder / "artifacts").glob(f"{step.name}.region.*.json")))
     return read_exports(exports, [record for record in records if record.regions or record.benchmarks])
 
 
-def _why_not(folder: Path, step: Step) -> UnreadableReport:
+def _explain_no_export(folder: Path, step: Step) -> UnreadableReport:
     """By what the export said in our own words, else by what xctrace said while it recorded."""
     lines = [line.strip() for line in log_of(folder, f"{step.name}.after0.log").splitlines()]
     told = next((line.removeprefix("error: ") for line in lines if line.startswith("error: ")), None)

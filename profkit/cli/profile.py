@@ -81,9 +81,9 @@ def profile(
     """Run a workload under every instrument this machine has, and judge what they say."""
     from profkit.cli.progress import progress_for
     from profkit.core.signals import defer_interrupts
-    from profkit.profiling.profile import Request, make_plan, profile_workload
+    from profkit.profiling.profile import ProfileOptions, make_plan, profile_workload
 
-    request = Request(
+    options = ProfileOptions(
         command=tuple(command),
         backend=backend,
         passes=tuple(p.strip() for p in passes.split(",") if p.strip()) if passes is not None else None,
@@ -100,13 +100,13 @@ def profile(
         from profkit.reporting import json
         from profkit.reporting.views.plan import view
 
-        made = make_plan(request)
+        made = make_plan(options)
         if format is OutputFormat.json:
             put(json.plan(made))
         else:
             put_view(view(made), format)
         return
-    document, folder = profile_workload(request, progress_for(quiet=quiet))
+    document, folder = profile_workload(options, progress_for(quiet=quiet))
     if document.state == "interrupted":
         with defer_interrupts():  # a second Ctrl-C must not cost what the first one left
             print_document(document, format, folder)

@@ -72,11 +72,11 @@ def report(
 
     from profkit.cli import print_fault
     from profkit.cli.progress import progress_for
-    from profkit.profiling.export import Wish, export, may_write, write_whole
+    from profkit.profiling.export import ExportOptions, check_output, export, write_whole
 
-    wish = Wish(tuple(reports), format.value, targets, strict=strict, output=output)
-    may_write(wish, force=force, terminal=sys.stdout.isatty())
-    done = export(wish, progress_for(quiet=not sys.stderr.isatty()))
+    options = ExportOptions(tuple(reports), format.value, targets, strict=strict, output=output)
+    check_output(options, force=force, terminal=sys.stdout.isatty())
+    done = export(options, progress_for(quiet=not sys.stderr.isatty()))
     if output is None:
         put_pieces(done.pieces)
     else:

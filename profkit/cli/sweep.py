@@ -261,9 +261,9 @@ def _parse_choices(text: str) -> tuple[tuple[str, int], ...]:
     """What --profile chooses. What profiles is loaded for it alone: no worker starts before."""
     if not text:
         return ()
-    from profkit.profiling.profile_cases import choice
+    from profkit.profiling.profile_cases import parse_case_choice
 
-    return choice(text)
+    return parse_case_choice(text)
 
 
 def _check_resume(context: typer.Context) -> None:

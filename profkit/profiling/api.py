@@ -45,21 +45,25 @@ class Run:
 
         A reading that is unavailable has the value None, and its `reason`.
         """
-        return _ready([self._head() | _reading(reading) for reading in self.document.readings])
+        return _typed_first(
+            [self._run_columns() | _reading_row(reading) for reading in self.document.readings]
+        )
 
     def samples(self) -> list[Row]:
         """One row for each sample of the timing pass: `seconds` per iteration, in the order in which they were taken.
 
         `process` counts from 1; `warmup` marks what came before the samples that count.
         """
-        return _ready([self._head() | row for timing in self.document.timings for row in _samples(timing)])
+        return _typed_first(
+            [self._run_columns() | row for timing in self.document.timings for row in _sample_rows(timing)]
+        )
 
     def kernels(self) -> list[Row]:
         """One row for each launch configuration of a GPU's trace: launches, times, share, and what limits it.
 
         Of an Apple GPU one for each label of an encoder, which has no grid and no block.
         """
-        return _ready([self._head() | row for row in _kernels(self.document)])
+        return _typed_first([self._run_columns() | row for row in _kernel_rows(self.document)])
 
     def verdicts(self) -> list[Row]:
         """One row for each verdict, worst first; `advice` has a line for each thing to try."""
@@ -69,20 +73,20 @@ class Run:
                 "target": verdict.target,
                 "metric": verdict.metric,
                 "verdict": verdict.verdict,
-                "value": _number(verdict.value),
+                "value": _as_float(verdict.value),
                 "unit": verdict.unit,
                 "threshold": verdict.threshold,
                 "quality": verdict.quality,
-                **_scope(verdict.scope),
+                **_scope_columns(verdict.scope),
                 "reason": verdict.reason,
                 "weight": verdict.weight,
                 "gain": verdict.gain,
                 "advice": "\n".join(verdict.advice) or None,
             }
-            found.append(self._head() | told)
-        return _ready(found)
+            found.append(self._run_columns() | told)
+        return _typed_first(found)
 
-    def _head(self) -> Row:
+    def _run_columns(self) -> Row:
         """The columns that every row begins with: which run it is of."""
         revision = self.document.revision
         return {
@@ -98,17 +102,21 @@ class Run:
         """One line for a prompt; all of the document would be a page of a megabyte."""
         document = self.document
         told = [f"{self.name}: {document.name} on {document.backend}", document.state]
-        line = harmless(", ".join([*told, *self._sums()]))
+        line = harmless(", ".join([*told, *self._headline()]))
         return f"<Run {line}; rows(), samples(), kernels(), verdicts(), .document>"
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the time, the verdicts, and what to do first."""
         document = self.document
-        head = f"<b>{_html(self.name)}</b> ({document.backend}, {document.state})"
-        todo = "".join(f"<li><b>{_html(a.what)}</b><br>{_html(a.why)}</li>" for a in actions(document))
-        return "<br>".join([head, *map(_html, self._sums())]) + (f"<ol>{todo}</ol>" if todo else "")
+        head = f"<b>{_escape_html(self.name)}</b> ({document.backend}, {document.state})"
+        todo = "".join(
+            f"<li><b>{_escape_html(a.what)}</b><br>{_escape_html(a.why)}</li>" for a in actions(document)
+        )
+        return "<br>".join([head, *map(_escape_html, self._headline())]) + (
+            f"<ol>{todo}</ol>" if todo else ""
+        )
 
-    def _sums(self) -> list[str]:
+    def _headline(self) -> list[str]:
         """The time, and how many verdicts of the run there are of each word; what there is of both."""
         document = self.document
         counted = [
@@ -144,19 +152,19 @@ class Runs(Sequence[Run]):
 
     def rows(self) -> list[Row]:
         """The rows of `Run.rows` of all of them."""
-        return _ready([row for run in self._runs for row in run.rows()])
+        return _typed_first([row for run in self._runs for row in run.rows()])
 
     def samples(self) -> list[Row]:
         """The rows of `Run.samples` of all of them."""
-        return _ready([row for run in self._runs for row in run.samples()])
+        return _typed_first([row for run in self._runs for row in run.samples()])
 
     def kernels(self) -> list[Row]:
         """The rows of `Run.kernels` of all of them."""
-        return _ready([row for run in self._runs for row in run.kernels()])
+        return _typed_first([row for run in self._runs for row in run.kernels()])
 
     def verdicts(self) -> list[Row]:
         """The rows of `Run.verdicts` of all of them, each run's worst first."""
-        return _ready([row for run in self._runs for row in run.verdicts()])
+        return _typed_first([row for run in self._runs for row in run.verdicts()])
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
@@ -182,13 +190,13 @@ def load_all(sources: Iterable[str | os.PathLike[str]]) -> Runs:
     return Runs(load(source) for source in sources)
 
 
-def _reading(reading: Reading) -> Row:
+def _reading_row(reading: Reading) -> Row:
     return {
         "metric": reading.metric,
-        "value": _number(reading.value),
+        "value": _as_float(reading.value),
         "unit": reading.unit,
         "quality": reading.quality,
-        **_scope(reading.scope),
+        **_scope_columns(reading.scope),
         "tool": reading.source.tool,
         "counter": reading.source.counter,
         "formula": reading.source.formula,
@@ -200,11 +208,11 @@ def _reading(reading: Reading) -> Row:
     }
 
 
-def _scope(scope: Scope) -> Row:
+def _scope_columns(scope: Scope) -> Row:
     return {"scope_kind": scope.kind, "scope_name": scope.name, "scope_id": scope.id}
 
 
-def _samples(timing: Timing) -> Iterator[Row]:
+def _sample_rows(timing: Timing) -> Iterator[Row]:
     for number, process in enumerate(timing.processes, 1):
         taken = [(True, seconds) for seconds in process.warmup] + [(False, s) for s in process.seconds]
         for index, (warmup, seconds) in enumerate(taken):
@@ -222,7 +230,7 @@ def _samples(timing: Timing) -> Iterator[Row]:
             }
 
 
-def _kernels(document: RunDocument) -> Iterator[Row]:
+def _kernel_rows(document: RunDocument) -> Iterator[Row]:
     trace = document.trace
     classes = {one.scope: one for one in document.kernels}
     whole = sum(one.total for one in trace.kernels) if trace is not None else 0.0
@@ -234,14 +242,14 @@ def _kernels(document: RunDocument) -> Iterator[Row]:
             "grid": "x".join(map(str, one.kernel.grid)) or None,
             "block": "x".join(map(str, one.kernel.block)) or None,
             "launches": one.launches,
-            "seconds": _number(one.total),
-            "median": _number(one.median),
-            "least": _number(one.least),
-            "most": _number(one.most),
+            "seconds": _as_float(one.total),
+            "median": _as_float(one.median),
+            "least": _as_float(one.least),
+            "most": _as_float(one.most),
             "share": one.total / whole if whole > 0 else None,
             "bound": told.bound if told is not None else None,
             "bound_reason": told.reason if told is not None else None,
-            "nearest": _number(told.nearest) if told is not None else None,
+            "nearest": _as_float(told.nearest) if told is not None else None,
             "registers": one.kernel.registers,
             "shared": one.kernel.shared,
             "ranges": " > ".join(one.ranges) or None,
@@ -249,12 +257,12 @@ def _kernels(document: RunDocument) -> Iterator[Row]:
         }
 
 
-def _number(value: float | None) -> float | None:
+def _as_float(value: float | None) -> float | None:
     """As a float, whole numbers too: a column has one type."""
     return float(value) if value is not None else None
 
 
-def _ready(rows: list[Row]) -> list[Row]:
+def _typed_first(rows: list[Row]) -> list[Row]:
     """The rows, with those first that show the type of a column which would else be None as far as anybody looks.
 
     polars tells types from the first rows, and refuses a text in a column that began with nothing but None.
@@ -270,5 +278,5 @@ def _ready(rows: list[Row]) -> list[Row]:
     return [rows[index] for index in first] + [row for index, row in enumerate(rows) if index not in chosen]
 
 
-def _html(text: str) -> str:
+def _escape_html(text: str) -> str:
     return escape(harmless(text))

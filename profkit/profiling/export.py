@@ -22,7 +22,7 @@ OF_ONE = ("html", "perfetto", "speedscope")  # forms that have one run's page, o
 
 
 @dataclass(frozen=True)
-class Wish:
+class ExportOptions:
     """What is to be made of which runs or reports. `form` is a name that `--format` takes."""
 
     sources: tuple[Path, ...]
@@ -40,18 +40,18 @@ class Export:
     faults: list[ProfkitError] = field(default_factory=list)
 
 
-def may_write(wish: Wish, *, force: bool, terminal: bool) -> None:
+def check_output(options: ExportOptions, *, force: bool, terminal: bool) -> None:
     """Refuse by name, before anything is read, what could not be written in the end. Raises UsageError."""
-    if len(wish.sources) > 1 and wish.form in OF_ONE:
+    if len(options.sources) > 1 and options.form in OF_ONE:
         raise UsageError(
-            f"{wish.form} is of one run, and {len(wish.sources)} are given", "call it once for each"
+            f"{options.form} is of one run, and {len(options.sources)} are given", "call it once for each"
         )
-    output = wish.output
+    output = options.output
     if output is None:
-        if terminal and wish.form in FOR_VIEWERS:
-            name = wish.sources[0].resolve().name if wish.sources else "report"
-            line = f"--output {shlex.quote(Path(name).stem + FOR_VIEWERS[wish.form])}"
-            raise UsageError(f"{wish.form} is a file for a viewer, and this is a terminal", line)
+        if terminal and options.form in FOR_VIEWERS:
+            name = options.sources[0].resolve().name if options.sources else "report"
+            line = f"--output {shlex.quote(Path(name).stem + FOR_VIEWERS[options.form])}"
+            raise UsageError(f"{options.form} is a file for a viewer, and this is a terminal", line)
         return
     if output.is_dir():
         raise UsageError(f"{output} is a folder", f"--output {shlex.quote(str(output / 'report'))}")
@@ -64,27 +64,27 @@ def may_write(wish: Wish, *, force: bool, terminal: bool) -> None:
         )
 
 
-def export(wish: Wish, progress: Progress | None = None) -> Export:
+def export(options: ExportOptions, progress: Progress | None = None) -> Export:
     """The text that was wished for.
 
     Of one source its fault is raised (UnreadableReport, MachineError); of several the others are told all the same.
     Raises UsageError for a time line or stacks of what has none.
     """
-    if wish.form in ("perfetto", "speedscope"):
-        return Export(_for_viewer(wish, progress or Silent()))
-    swept = sweep_view(wish.sources[0], wish.form) if len(wish.sources) == 1 else None
+    if options.form in ("perfetto", "speedscope"):
+        return Export(_viewer_pieces(options, progress or Silent()))
+    swept = sweep_view(options.sources[0], options.form) if len(options.sources) == 1 else None
     if swept is not None:
         return Export(iter((swept,)))
     documents: list[RunDocument] = []
     faults: list[ProfkitError] = []
-    for source in wish.sources:
+    for source in options.sources:
         try:
-            documents.append(read_judged(source, wish.targets))
+            documents.append(read_judged(source, options.targets))
         except ProfkitError as fault:  # one that cannot be read does not keep the others from being told
-            if len(wish.sources) == 1:
+            if len(options.sources) == 1:
                 raise
             faults.append(fault)
-    return Export(_rendered(wish, documents, faults, progress or Silent()), faults)
+    return Export(_render_documents(options, documents, faults, progress or Silent()), faults)
 
 
 def sweep_in(folder: Path) -> SweepDocument | None:
@@ -120,60 +120,63 @@ def sweep_view(source: Path, form: str) -> str | None:
     return terminal(document, source)
 
 
-def _for_viewer(wish: Wish, progress: Progress) -> Iterator[str]:
-    if wish.form == "perfetto":
+def _viewer_pieces(options: ExportOptions, progress: Progress) -> Iterator[str]:
+    if options.form == "perfetto":
         from profkit.reporting.exports.perfetto import pieces
     else:
         from profkit.reporting.exports.speedscope import pieces
     from profkit.reporting.exports.sources import find_sources, is_document
 
-    source = wish.sources[0]
+    source = options.sources[0]
     if not is_document(source):
-        return pieces(find_sources(source), lambda: read_judged(source, wish.targets), progress)
+        return pieces(find_sources(source), lambda: read_judged(source, options.targets), progress)
 
     def of_document() -> Iterator[str]:
         with converted_report(source) as exports:
             sources = replace(find_sources(exports), name=source.name)
-            yield from pieces(sources, lambda: read_judged(exports, wish.targets), progress)
+            yield from pieces(sources, lambda: read_judged(exports, options.targets), progress)
 
     return of_document()
 
 
-def _rendered(
-    wish: Wish, documents: Sequence[RunDocument], faults: Sequence[ProfkitError], progress: Progress
+def _render_documents(
+    options: ExportOptions,
+    documents: Sequence[RunDocument],
+    faults: Sequence[ProfkitError],
+    progress: Progress,
 ) -> Iterator[str]:
-    match wish.form:
+    match options.form:
         case "json":
-            yield _json(documents, faults, alone=len(wish.sources) == 1)
+            yield _json_text(documents, faults, alone=len(options.sources) == 1)
         case "junit":
             from profkit.reporting.run_junit import render as junit
 
-            yield junit(documents, strict=wish.strict)
+            yield junit(documents, strict=options.strict)
         case "markdown":
             from profkit.reporting.markdown import STEP_SUMMARY
             from profkit.reporting.markdown_text import block
             from profkit.reporting.run_markdown import render as markdown
 
             for document in documents:
-                swept = _digest(document, color=False)
+                swept = _sweep_digest(document, color=False)
                 yield block(swept) if swept else markdown(document, STEP_SUMMARY // max(1, len(documents)))
         case "html":
-            yield _page(documents[0], wish, progress)
+            yield _html_page(documents[0], options, progress)
         case _:
             from profkit.reporting.run_terminal import render as terminal
 
             for number, document in enumerate(documents):
-                yield ("\n" if number else "") + (_digest(document) or terminal(document))
+                yield ("\n" if number else "") + (_sweep_digest(document) or terminal(document))
 
 
-def _digest(document: RunDocument, *, color: bool | None = None) -> str:
+def _sweep_digest(document: RunDocument, *, color: bool | None = None) -> str:
     """Of a sweep among others what fits a screen, and nothing of any other run: that is told whole."""
     from profkit.reporting import sweep_check
 
     return sweep_check.render(document, color=color) if sweep_check.applies(document) else ""
 
 
-def _page(document: RunDocument, wish: Wish, progress: Progress) -> str:
+def _html_page(document: RunDocument, options: ExportOptions, progress: Progress) -> str:
     """A page that will lie in the run's folder links the files beside it; elsewhere there are none.
 
     Of a report that sampled stacks it has the flame graph: a document holds sums alone, so they are read once more.
@@ -183,17 +186,17 @@ def _page(document: RunDocument, wish: Wish, progress: Progress) -> str:
     from profkit.reporting.html.collect import extras_of
     from profkit.reporting.html.run_page import render
 
-    source = wish.sources[0]
+    source = options.sources[0]
     folder = source.parent if source.name == FILE_NAME else source
     is_run = (folder / FILE_NAME).is_file()
     extras = extras_of(folder if is_run else None, document)
     if not is_run and not is_document(source):  # exporting one twice would take minutes
         extras = replace(extras, stacks=stacks_of(find_sources(source), progress))
-    beside = wish.output is not None and wish.output.absolute().parent == folder.absolute()
+    beside = options.output is not None and options.output.absolute().parent == folder.absolute()
     return render(document, extras if beside else replace(extras, files=()))
 
 
-def _json(documents: Sequence[RunDocument], faults: Sequence[ProfkitError], *, alone: bool) -> str:
+def _json_text(documents: Sequence[RunDocument], faults: Sequence[ProfkitError], *, alone: bool) -> str:
     if alone:
         from profkit.reporting.json import run
 

@@ -20,10 +20,10 @@ from profkit.core.run_folder import create_run_folder, hand_over, release_space,
 from profkit.core.signals import defer_interrupts, raise_on_signals
 from profkit.core.types import Depth, PassName, Plan, RunDocument, RunState, Workload
 from profkit.hardware.machine import read_machine
+from profkit.profiling.collect import RunCollector
 from profkit.profiling.evaluate_targets import judge_document, targets_for
-from profkit.profiling.live_run import LiveRun
-from profkit.profiling.recording.step import require_space
-from profkit.profiling.workload import describe, seems_marked
+from profkit.profiling.run_steps import require_space
+from profkit.profiling.workload import describe_workload, seems_marked
 from profkit.reporting.html.write import write_page
 from profkit.reporting.run_markdown import render as render_markdown
 
@@ -31,7 +31,7 @@ PASSES = get_args(PassName)
 
 
 @dataclass(frozen=True)
-class Request:
+class ProfileOptions:
     """What the user asked for. `precision` is a share (0.01 is ±1 %), `timeout` and `budget` wall seconds."""
 
     command: tuple[str, ...]
@@ -47,64 +47,64 @@ class Request:
     cold: bool = False  # on a device: time each call with its L2 flushed
 
 
-def make_plan(request: Request) -> Plan:
+def make_plan(options: ProfileOptions) -> Plan:
     """What a run would do, as far as can be known before anything ran. Runs nothing of the workload."""
-    _check(request)
-    workload = describe(request.command, request.name)
-    choice = choose_backend(request.backend, workload, cold=request.cold)
-    context = _context(request, request.output / "RUN", workload, choice.backend)
+    _check_options(options)
+    workload = describe_workload(options.command, options.name)
+    choice = choose_backend(options.backend, workload, cold=options.cold)
+    context = _run_context(options, options.output / "RUN", workload, choice.backend)
     return choice.backend.start(context, choice.gpus).plan(PlanState(marked=seems_marked(workload)))
 
 
-def profile_workload(request: Request, progress: Progress) -> tuple[RunDocument, Path]:
+def profile_workload(options: ProfileOptions, progress: Progress) -> tuple[RunDocument, Path]:
     """Carry the workload through every pass; the judged run and its folder.
 
     Raises UsageError and MachineError before anything ran, and WorkloadError when the workload fails by itself. What is
     raised later leaves a run that says so, and names it (`run`). An interrupted run is returned with that state.
     """
-    _check(request)
-    workload = describe(request.command, request.name)
-    choice = choose_backend(request.backend, workload, cold=request.cold)
+    _check_options(options)
+    workload = describe_workload(options.command, options.name)
+    choice = choose_backend(options.backend, workload, cold=options.cold)
     backend = choice.backend
-    context = _context(request, request.output, workload, backend)
+    context = _run_context(options, options.output, workload, backend)
     if choice.reason is not None:
         progress.note(choice.reason)
-    targets = targets_for(backend.name, request.targets, workload.name)  # before an hour is spent
+    targets = targets_for(backend.name, options.targets, workload.name)  # before an hour is spent
     state: RunState = "complete"
     with raise_on_signals(), contextlib.ExitStack() as last:
         with defer_interrupts() as hurry:  # there is no folder without a run.json
-            folder = create_run_folder(request.output, workload.name, backend.name, datetime.now()).resolve()
+            folder = create_run_folder(options.output, workload.name, backend.name, datetime.now()).resolve()
             last.callback(hand_over, folder)
             context = replace(context, folder=folder)
             run = backend.start(context, choice.gpus)
-            live = LiveRun(context, backend, run, progress, lambda d: judge_document(d, targets))
-            live.grow(notes=(choice.reason,) if choice.reason is not None else ())
+            collector = RunCollector(context, backend, run, progress, lambda d: judge_document(d, targets))
+            collector.update(notes=(choice.reason,) if choice.reason is not None else ())
         try:
             if hurry.is_set():
                 raise KeyboardInterrupt
             require_space(folder)
             reserve_space(folder)
-            live.carry_out()
+            collector.collect()
         except (KeyboardInterrupt, Interrupted):
             state = "interrupted"
         except ProfkitError as fault:
             progress.end("failed")
             release_space(folder)
-            _tell_failure(live, folder, targets, fault.message)
-            fault.message += f"\n(run: {_short(folder)})"
+            _write_failure(collector, folder, targets, fault.message)
+            fault.message += f"\n(run: {_short_path(folder)})"
             fault.run = folder
             raise
         except Exception as error:  # no folder stays "running" when nothing runs any more
             release_space(folder)
-            _tell_failure(live, folder, targets, f"{type(error).__name__}: {error}")
+            _write_failure(collector, folder, targets, f"{type(error).__name__}: {error}")
             raise
         with defer_interrupts() as hurry:  # all is measured: a Ctrl-C now must not cost the judgement
             if state == "interrupted":
                 progress.end("interrupted; what was finished is kept")
             release_space(folder)
-            document = replace(judge_document(live.document, targets), state=state)
-            folder = Path(_short(folder))
-            if (why := _tell(document, folder)) is not None:
+            document = replace(judge_document(collector.document, targets), state=state)
+            folder = Path(_short_path(folder))
+            if (why := _write_reports(document, folder)) is not None:
                 progress.note(f"no report.html: {why}")
     if hurry.is_set() and state == "complete":
         late = Interrupted(f"interrupted when all was measured\n(run: {folder})")
@@ -113,56 +113,56 @@ def profile_workload(request: Request, progress: Progress) -> tuple[RunDocument,
     return document, folder
 
 
-def _tell(document: RunDocument, folder: Path) -> str | None:
+def _write_reports(document: RunDocument, folder: Path) -> str | None:
     """Write run.json and the reports beside it; why there is no report.html, or None. Raises MachineError."""
     write_run(folder, document)
     _write_text(folder / "report.md", render_markdown(document))
     return write_page(folder, document)
 
 
-def _tell_failure(live: LiveRun, folder: Path, targets: Sequence[Target], failure: str) -> None:
+def _write_failure(collector: RunCollector, folder: Path, targets: Sequence[Target], failure: str) -> None:
     """Leave in the folder that the run failed, and what was finished before as reports. Raises nothing.
 
     The folder may be what failed, and a Ctrl-C must not cost the reason: what is on its way stays what is told.
     """
     with defer_interrupts():
         with contextlib.suppress(Exception, KeyboardInterrupt):  # first what needs no judgement
-            live.grow(state="failed", failure=failure)
-        document = replace(live.document, state="failed", failure=failure)
+            collector.update(state="failed", failure=failure)
+        document = replace(collector.document, state="failed", failure=failure)
         with contextlib.suppress(Exception):  # a report without verdicts is worth more than none
             document = judge_document(document, targets)
         with contextlib.suppress(Exception):
-            _tell(document, folder)
+            _write_reports(document, folder)
 
 
-def _check(request: Request) -> None:
+def _check_options(options: ProfileOptions) -> None:
     """Raise UsageError for options that make no sense, before anything is looked at."""
-    unknown = [name for name in request.passes or () if name not in PASSES]
+    unknown = [name for name in options.passes or () if name not in PASSES]
     if unknown:
         raise UsageError(f"there is no pass called {unknown[0]!r}", f"--passes {','.join(PASSES)}")
-    if request.passes is not None and not request.passes:
+    if options.passes is not None and not options.passes:
         raise UsageError("--passes names no pass", f"--passes {','.join(PASSES)}")
-    if not 0.0001 <= request.precision <= 0.5:
+    if not 0.0001 <= options.precision <= 0.5:
         raise UsageError(
-            f"a precision of {request.precision} is not between 0.0001 and 0.5", "--precision 0.01"
+            f"a precision of {options.precision} is not between 0.0001 and 0.5", "--precision 0.01"
         )
-    for option, value in (("--timeout", request.timeout), ("--budget", request.budget)):
+    for option, value in (("--timeout", options.timeout), ("--budget", options.budget)):
         if value is not None and not value > 0:
             raise UsageError(f"{option} {value} is not a time in seconds")
 
 
-def _context(request: Request, folder: Path, workload: Workload, backend: Backend) -> RunContext:
-    depth = cast(Depth, request.depth)
+def _run_context(options: ProfileOptions, folder: Path, workload: Workload, backend: Backend) -> RunContext:
+    depth = cast(Depth, options.depth)
     return RunContext(
         workload=workload,
         machine=read_machine(),
         folder=folder.absolute(),
         depth=depth,
-        wanted=request.passes,
-        precision=request.precision,
-        budget=request.budget if request.budget is not None else backend.budgets[depth],
-        cold=request.cold,
-        timeout=request.timeout,
+        wanted=options.passes,
+        precision=options.precision,
+        budget=options.budget if options.budget is not None else backend.budgets[depth],
+        cold=options.cold,
+        timeout=options.timeout,
     )
 
 
@@ -173,7 +173,7 @@ def _write_text(path: Path, text: str) -> None:
         raise MachineError(f"cannot write {path}: {error.strerror}", "--output FOLDER") from error
 
 
-def _short(path: Path) -> str:
+def _short_path(path: Path) -> str:
     try:
         return str(path.relative_to(Path.cwd()))
     except (ValueError, OSError):  # elsewhere, or in a folder that is gone by now

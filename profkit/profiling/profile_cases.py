@@ -13,7 +13,7 @@ from profkit.core.progress import Progress
 from profkit.core.types import CaseResult, SweepDocument
 from profkit.kernels.sweep.request import SweepRequest
 from profkit.kernels.sweep.run import update_case
-from profkit.profiling.profile import Request, profile_workload
+from profkit.profiling.profile import ProfileOptions, profile_workload
 from profkit.sweep.one_case import command
 
 FOLDER = "profiles"
@@ -23,7 +23,7 @@ _CHOICES: Mapping[str, Callable[[SweepDocument, int], tuple[CaseResult, ...]]] =
 }
 
 
-def choice(text: str) -> tuple[tuple[str, int], ...]:
+def parse_case_choice(text: str) -> tuple[tuple[str, int], ...]:
     """`slowest:2,farthest` as (("slowest", 2), ("farthest", 1)). Raises UsageError for what is none."""
     found = []
     for word in filter(None, (part.strip() for part in text.split(","))):
@@ -38,7 +38,7 @@ def choice(text: str) -> tuple[tuple[str, int], ...]:
     return tuple(found)
 
 
-def chosen(document: SweepDocument, choices: tuple[tuple[str, int], ...]) -> tuple[CaseResult, ...]:
+def chosen_cases(document: SweepDocument, choices: tuple[tuple[str, int], ...]) -> tuple[CaseResult, ...]:
     """The cases that are meant, each once: the slowest, or those with most time above their roofline."""
     found = [result for name, count in choices for result in _CHOICES[name](document, count)]
     return tuple({(result.point, result.implementation): result for result in found}.values())
@@ -55,16 +55,17 @@ def profile_cases(
 
     A case whose profile fails costs no other one. Raises Interrupted after a Ctrl-C: what is profiled stays linked.
     """
-    for result in chosen(document, choices):
+    for result in chosen_cases(document, choices):
         if result.profile is not None and (request.folder / result.profile).is_dir():
             continue
         progress.note(f"profile of {result.implementation}, {result.point.name}")
         try:
-            run, folder = profile_workload(_profile(request, result, depth), progress)
+            run, folder = profile_workload(_profile_options(request, result, depth), progress)
             if run.state == "interrupted":
                 raise Interrupted(
                     f"interrupted; the sweep is kept, and the profiles that were finished are linked\n(run: {folder})",
-                    f"profkit sweep --resume {request.folder} --profile {_told(choices)} --profile-depth {depth}",
+                    f"profkit sweep --resume {request.folder} --profile {_format_choices(choices)} "
+                    f"--profile-depth {depth}",
                 )
         except ProfkitError as fault:
             if fault.exit_code == 130:
@@ -78,13 +79,13 @@ def profile_cases(
     return document
 
 
-def _told(choices: tuple[tuple[str, int], ...]) -> str:
+def _format_choices(choices: tuple[tuple[str, int], ...]) -> str:
     return ",".join(f"{name}:{count}" for name, count in choices)
 
 
-def _profile(request: SweepRequest, result: CaseResult, depth: str) -> Request:
+def _profile_options(request: SweepRequest, result: CaseResult, depth: str) -> ProfileOptions:
     point = result.point
-    return Request(
+    return ProfileOptions(
         command=command(result, request.device, request.files, request.python),
         backend=request.device,
         depth=depth,

@@ -17,9 +17,8 @@ from profkit.core.status import read_status
 from profkit.hardware.machine import read_machine
 from profkit.profilers.profiler import Recorder, RecordRequest
 from profkit.profilers.registry import all_profilers, explain, find_profiler
-from profkit.profiling.recording.marks import entered_region
-from profkit.profiling.recording.step import Recorded, record_step
-from profkit.profiling.workload import describe, seems_marked
+from profkit.profiling.run_steps import StepOutcome, entered_region, run_step
+from profkit.profiling.workload import describe_workload, seems_marked
 from profkit.runtime.passes.command import python_version
 
 
@@ -47,7 +46,7 @@ def record_report(options: RecordOptions, progress: Progress) -> Path:
     refused) and WorkloadError (the workload failed; what the tool wrote all the same is kept).
     """
     tool, report = options.tool, options.report
-    workload = describe(options.command)
+    workload = describe_workload(options.command)
     recorder = find_recorder(tool)
     if options.kernel is not None and not recorder.picks_kernel:
         able = (p.name for p in all_profilers() if p.recorder is not None and p.recorder.picks_kernel)
@@ -101,11 +100,11 @@ def find_recorder(tool: str) -> Recorder:
     return profiler.recorder
 
 
-def _record(request: RecordRequest, recorder: Recorder, progress: Progress) -> Recorded:
+def _record(request: RecordRequest, recorder: Recorder, progress: Progress) -> StepOutcome:
     (request.scratch / "logs").mkdir(parents=True)
     step = recorder.step(request)
     try:
-        return record_step(
+        return run_step(
             step, request.scratch, timeout=request.timeout, tick=progress.tick, note=progress.note
         )
     except KeyboardInterrupt:
@@ -139,7 +138,7 @@ def _check_target(report: Path, force: bool, recorder: Recorder) -> None:
         )
 
 
-def _raise_faults(recorded: Recorded, tool: str, report: Path) -> None:
+def _raise_faults(recorded: StepOutcome, tool: str, report: Path) -> None:
     outcome = recorded.outcome
     fault = explain(tool, recorded.text(), outcome.returncode)
     there = report.is_dir() or (report.is_file() and report.stat().st_size > 0)

@@ -16,7 +16,7 @@ from profkit.core.types import Workload
 from profkit.runtime.passes.command import find_interpreter
 
 
-def describe(command: Sequence[str], name: str | None = None) -> Workload:
+def describe_workload(command: Sequence[str], name: str | None = None) -> Workload:
     """The workload that `command` is. Raises UsageError where it cannot be started at all."""
     if not command:
         raise UsageError(
@@ -43,10 +43,10 @@ def describe(command: Sequence[str], name: str | None = None) -> Workload:
         folder = os.getcwd()
     except OSError as error:
         raise UsageError("the folder you are in is gone", "cd to one that exists") from error
-    return Workload(tuple(command), name or _name(command), folder, find_interpreter(command))
+    return Workload(tuple(command), name or _default_name(command), folder, find_interpreter(command))
 
 
-def _name(command: Sequence[str]) -> str:
+def _default_name(command: Sequence[str]) -> str:
     """`python -O bench/x.py --n 3` is called `x`, `python -m pkg.mod` `mod`, `./prog --fast` `prog`."""
     if find_interpreter(command) is not None:
         for position, word in enumerate(command[1:], start=1):

@@ -18,7 +18,7 @@ from profkit.core.run_folder import read_run
 from profkit.core.types import Counter, Peaks, Reading, RunDocument
 from profkit.hardware.machine import read_machine
 from profkit.profilers.perf.probe import PerfAbility
-from profkit.profiling.profile import Request, profile_workload
+from profkit.profiling.profile import ProfileOptions, profile_workload
 
 TESTS = Path(__file__).resolve().parent.parent
 # 20 entries of 1 ms; the stand-in counts each as one window, so a scenario's counts are those of one iteration.
@@ -117,7 +117,7 @@ def maker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Run]
         monkeypatch.setattr(
             "profkit.profilers.perf.probe.read_paranoid", lambda: 2 if scenario.get("user") else 0
         )
-        monkeypatch.setattr("profkit.profiling.live_run.record_peaks", lambda *_: (PEAKS, None))
+        monkeypatch.setattr("profkit.profiling.collect.measure_peaks", lambda *_: (PEAKS, None))
         if not probe:  # trying all that perf can do is told true by one test, and takes a second
             monkeypatch.setattr("profkit.backends.cpu.linux.probe_perf", lambda: _ability(scenario))
             if not TELLING & set(scenario) and scenario.get("pmus"):
@@ -125,7 +125,7 @@ def maker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Run]
         (tmp_path / "steps.py").write_text(STEPS)
         workload = tmp_path / "workload.py"
         workload.write_text(script)
-        request = Request(
+        request = ProfileOptions(
             argv or (sys.executable, str(workload)),
             passes=tuple(passes.split(",")) if passes else None,
             depth=depth,

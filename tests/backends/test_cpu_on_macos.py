@@ -10,7 +10,7 @@ from profkit.core.progress import Silent
 from profkit.core.run_folder import read_run
 from profkit.core.types import Machine, Peaks
 from profkit.profilers.xctrace import find
-from profkit.profiling.profile import Request, profile_workload
+from profkit.profiling.profile import ProfileOptions, profile_workload
 
 STAND_IN = Path(__file__).resolve().parents[1] / "stand_ins" / "xctrace" / "xctrace"
 MAC = Machine(
@@ -54,11 +54,11 @@ def mac_run(tmp_path, monkeypatch):
         monkeypatch.setenv("PROFKIT_XCTRACE", str(STAND_IN))
         monkeypatch.setattr("profkit.profiling.profile.read_machine", lambda: MAC)
         monkeypatch.setattr(
-            "profkit.profiling.live_run.record_peaks", lambda *_: (Peaks(1e9, 2e9, 5e9, 1e10, 2, "set"), None)
+            "profkit.profiling.collect.measure_peaks", lambda *_: (Peaks(1e9, 2e9, 5e9, 1e10, 2, "set"), None)
         )
         workload = tmp_path / "workload.py"
         workload.write_text(script)
-        request = Request(
+        request = ProfileOptions(
             (sys.executable, str(workload)),
             passes=tuple(passes.split(",")),
             output=tmp_path / "runs",

@@ -15,7 +15,7 @@ import pytest
 from profkit.core.progress import Silent
 from profkit.core.types import Cache, Peaks, Reading, RunDocument
 from profkit.hardware.machine import read_machine
-from profkit.profiling.profile import Request, profile_workload
+from profkit.profiling.profile import ProfileOptions, profile_workload
 
 pytestmark = [pytest.mark.valgrind]
 
@@ -87,10 +87,10 @@ def judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Jud
     machine = replace(read_machine(), caches=CACHES, instruction_cache=CACHES[0])
     monkeypatch.setattr("profkit.profiling.profile.read_machine", lambda: machine)
     found = Peaks(10e9, 10e9, 50e9, 50e9, 1, "set by the test")
-    monkeypatch.setattr("profkit.profiling.live_run.record_peaks", lambda *_: (found, None))
+    monkeypatch.setattr("profkit.profiling.collect.measure_peaks", lambda *_: (found, None))
 
     def run(*command: str) -> Judged:
-        request = Request(command, depth="gate", output=tmp_path / "runs", precision=0.5, budget=0.1)
+        request = ProfileOptions(command, depth="gate", output=tmp_path / "runs", precision=0.5, budget=0.1)
         return Judged(profile_workload(request, Silent())[0])
 
     return run

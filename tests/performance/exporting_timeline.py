@@ -24,7 +24,7 @@ EXPORT = """
 import json, resource, sys, time
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
-from profkit.profiling.export import Wish, export
+from profkit.profiling.export import ExportOptions as Wish, export
 size = sum(len(piece) for piece in export(Wish((Path(sys.argv[1]),), "perfetto")).pieces)
 usage = resource.getrusage(resource.RUSAGE_SELF)
 print(json.dumps([usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, size / 1e6]))

@@ -99,7 +99,7 @@ def plan_counting(context: RunContext, perf: PerfAbility, state: PlanState, choi
         )
     table, groups = table_for(context.machine), choice.groups
     steps = tuple(
-        _step(context, perf, state, number, events) for number, events in enumerate(groups, start=1)
+        _counting_step(context, perf, state, number, events) for number, events in enumerate(groups, start=1)
     )
     notes = (
         [f"events of {table.title}"] if perf.hardware_ok else ["no PMU here: the kernel's own events only"]
@@ -121,7 +121,7 @@ def plan_counting(context: RunContext, perf: PerfAbility, state: PlanState, choi
     )
 
 
-def _step(
+def _counting_step(
     context: RunContext, perf: PerfAbility, state: PlanState, number: int, events: tuple[str, ...]
 ) -> Step:
     folder = context.folder / "artifacts"

@@ -87,7 +87,7 @@ def read_trace(context: RunContext, result: PassResult) -> PassFindings:
     The recording itself is removed: its copies of the stack hold the process's environment.
     """
     folder = context.folder / "artifacts"
-    _tidy(folder / _DATA, result.seconds)
+    _remove_leftovers(folder / _DATA, result.seconds)
     for name in (_DATA, _JIT):
         with contextlib.suppress(OSError):
             (folder / name).unlink()
@@ -109,7 +109,7 @@ def read_trace(context: RunContext, result: PassResult) -> PassFindings:
     )
 
 
-def _tidy(recording: Path, seconds: float) -> None:
+def _remove_leftovers(recording: Path, seconds: float) -> None:
     """Remove what CPython and perf left in the temporary folder for the recorded processes."""
     with contextlib.suppress(UnreadableReport):
         remove_leftovers(recorded_pids(recording), time.time() - seconds - 1)

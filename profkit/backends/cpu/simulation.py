@@ -44,7 +44,9 @@ def plan_simulation(context: RunContext, valgrind: ValgrindAbility, state: PlanS
         return PassPlan("counters", "valgrind", simulated=True, skipped=reason)
     inner = instruction_cache(context.machine)
     levels = [("simulate-l2", second)] + ([("simulate-l3", third)] if third is not None else [])
-    steps = tuple(_step(context, valgrind, state, name, inner, first, last) for name, last in levels)
+    steps = tuple(
+        _simulation_step(context, valgrind, state, name, inner, first, last) for name, last in levels
+    )
     return PassPlan(
         "counters",
         "valgrind",
@@ -66,7 +68,7 @@ def plan_simulation(context: RunContext, valgrind: ValgrindAbility, state: PlanS
     )
 
 
-def _step(
+def _simulation_step(
     context: RunContext,
     valgrind: ValgrindAbility,
     state: PlanState,
@@ -95,13 +97,13 @@ def _step(
             "counters",
             str(folder / f"{name}.region"),
             switch=Switch("valgrind") if state.marked else None,
-            iterations=_iterations(state.iteration_seconds) if state.marked else 1,
+            iterations=_simulated_iterations(state.iteration_seconds) if state.marked else 1,
         ),
         tool="valgrind",
     )
 
 
-def _iterations(seconds: float | None) -> int:
+def _simulated_iterations(seconds: float | None) -> int:
     """As many as fit into the native time that is worth simulating, at least one."""
     if seconds is None or seconds <= 0:
         return 1
@@ -117,7 +119,7 @@ def read_simulation(context: RunContext, plan: PassPlan) -> PassFindings:
         step.name: callgrind_outputs(context.folder / "artifacts" / f"{step.name}.callgrind")
         for step in plan.steps
     }
-    reports = {name: _read(name, paths) for name, paths in files.items()}
+    reports = {name: _read_report(name, paths) for name, paths in files.items()}
     done = read_region_work(context.folder, "simulate-l2")
     count, odd = done.iterations, done.odd
     levels = combine_levels(reports["simulate-l2"], reports.get("simulate-l3"))
@@ -145,7 +147,7 @@ def read_simulation(context: RunContext, plan: PassPlan) -> PassFindings:
     )
 
 
-def _read(name: str, paths: tuple[Path, ...]) -> Report:
+def _read_report(name: str, paths: tuple[Path, ...]) -> Report:
     if not paths:
         raise UnreadableReport(
             f"{name} left no callgrind file: the workload ended before valgrind could write"

@@ -101,7 +101,7 @@ _SECONDS = 120.0  # a first import from a slow disk
 
 def torch_checks() -> Iterator[Check]:
     """torch's CUDA build against the driver, where profkit's Python has a torch; a workload may use another one."""
-    if _version("torch") is None:
+    if _package_version("torch") is None:
         return
     trial = attempt([sys.executable, "-c", _ASK], seconds=_SECONDS)
     yield judge_torch(trial.output if trial.ok else "", trial.last_line)
@@ -109,9 +109,9 @@ def torch_checks() -> Iterator[Check]:
 
 def nvtx_checks() -> Iterator[Check]:
     """One line where profkit's Python has no nvtx; a workload may use another one."""
-    if _version("nvtx") is None:
+    if _package_version("nvtx") is None:
         detail = "not installed: a workload's regions are counted, but nsys and ncu do not show them by name"
-        yield Check("nvtx", "missing", detail, f"{_pip()} nvtx")
+        yield Check("nvtx", "missing", detail, f"{_pip_install()} nvtx")
 
 
 def judge_torch(answer: str, last_line: str = "") -> Check:
@@ -122,7 +122,7 @@ def judge_torch(answer: str, last_line: str = "") -> Check:
             "torch on CUDA",
             "refused",
             f"torch does not start: {last_line[:200]}",
-            f"{_pip()} --force-reinstall torch",
+            f"{_pip_install()} --force-reinstall torch",
         )
     data = json.loads(told)
     if data["cuda"] is None:
@@ -157,14 +157,14 @@ def judge_torch(answer: str, last_line: str = "") -> Check:
     )
 
 
-def _version(package: str) -> str | None:
+def _package_version(package: str) -> str | None:
     try:
         return version(package)
     except PackageNotFoundError:
         return None
 
 
-def _pip() -> str:
+def _pip_install() -> str:
     return f"{sys.executable} -m pip install"
 
 
@@ -179,7 +179,7 @@ def cuda_checks() -> Iterator[Check]:
     fault = driver_fault() if not gpus else None
     if not gpus:
         yield from device_missing(fault)
-        yield from _reader()
+        yield from _nsys_reader_check()
         return
     from profkit.profilers.ncu.probe import probe_ncu
     from profkit.profilers.nsys.probe import probe_nsys
@@ -195,7 +195,7 @@ def device_missing(fault: Fault | None) -> Iterator[Check]:
     yield Check("cuda backend", "missing", detail, fault.fix if fault is not None else "--backend cpu")
 
 
-def _reader() -> Iterator[Check]:
+def _nsys_reader_check() -> Iterator[Check]:
     from profkit.profilers.nsys.probe import find_nsys
 
     if (path := find_nsys()) is not None:
@@ -206,9 +206,9 @@ def judge_cuda(
     gpus: Sequence[Gpu], ncu: NcuAbility, nsys: NsysAbility, holders: Iterable[Check] = ()
 ) -> Iterator[Check]:
     """What devices and probes mean for a run, check by check."""
-    yield _backend(ncu, nsys)
+    yield _backend_check(ncu, nsys)
     for gpu in gpus:
-        yield _device(gpu)
+        yield _device_check(gpu)
     yield from sharing_checks(gpus)
     yield from judge_ncu(ncu)
     yield from sudo_checks()
@@ -218,7 +218,7 @@ def judge_cuda(
     yield from nvtx_checks()
 
 
-def _backend(ncu: NcuAbility, nsys: NsysAbility) -> Check:
+def _backend_check(ncu: NcuAbility, nsys: NsysAbility) -> Check:
     able = ["times", *(["traces"] if nsys.works else []), *(["counts"] if ncu.counters_ok else [])]
     detail = f"profkit {', '.join(able)} here"
     if ncu.counters_ok and nsys.works:
@@ -230,7 +230,7 @@ def _backend(ncu: NcuAbility, nsys: NsysAbility) -> Check:
     return Check("cuda backend", "limited", f"{detail}; {'; '.join(lacks)}")
 
 
-def _device(gpu: Gpu) -> Check:
+def _device_check(gpu: Gpu) -> Check:
     told = [
         gpu.chip,
         f"compute capability {gpu.capability}" if gpu.capability else None,

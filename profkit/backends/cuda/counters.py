@@ -137,23 +137,23 @@ def plan_counters(
     if not ncu.counters_ok:
         return PassPlan("counters", "ncu", counters=wanted.metrics, skipped=ncu.reason, fix=ncu.fix)
     traces = [result for result in state.passes if result.name == "trace"]
-    trace = _of_trace(state)
-    if trace is None and not traces and _traced(context):
-        return _undecided("counters", state, wanted, _BY_TRACE)
+    trace = _trace_of_nsys(state)
+    if trace is None and not traces and _is_traced(context):
+        return _undecided_pass("counters", state, wanted, _BY_TRACE)
     if trace is None:
-        return _blind(context, ncu, state, counter_set("gate", chip, ncu.version))
+        return _plan_without_trace(context, ncu, state, counter_set("gate", chip, ncu.version))
     if not trace.kernels:
-        reason, fix = _no_kernels(state, trace)
+        reason, fix = _explain_no_kernels(state, trace)
         return PassPlan("counters", "ncu", skipped=reason, fix=fix)
-    seen = choose_task(state, trace, _done(context))
-    if not seen.groups:
-        return PassPlan("counters", "ncu", skipped="; ".join(seen.notes) or "no kernel is worth counting")
-    return _plan(
-        context, ncu, state, "counters", wanted, seen, trace, "counters-gate" if again else "counters"
+    task = choose_task(state, trace, _traced_region_work(context))
+    if not task.groups:
+        return PassPlan("counters", "ncu", skipped="; ".join(task.notes) or "no kernel is worth counting")
+    return _plan_task(
+        context, ncu, state, "counters", wanted, task, trace, "counters-gate" if again else "counters"
     )
 
 
-def _no_kernels(state: PlanState, trace: GpuTrace) -> tuple[str, str]:
+def _explain_no_kernels(state: PlanState, trace: GpuTrace) -> tuple[str, str]:
     """Why a trace is empty. The last buffers of a process that does not end by its exit are lost."""
     launched = sum(call.calls for call in trace.api if "Launch" in call.name)
     if launched:
@@ -186,11 +186,11 @@ def plan_explain(context: RunContext, ncu: NcuAbility, state: PlanState, chip: s
         return PassPlan("explain", "ncu", counters=wanted.metrics, skipped=ncu.reason, fix=ncu.fix)
     whom = "every kernel that was counted" if context.depth == "full" else "only kernels that missed a target"
     counted = [result for result in state.passes if result.name == "counters"]
-    if state.verdicts is None or (not counted and _traced(context)):
-        return _undecided("explain", state, wanted, whom)
+    if state.verdicts is None or (not counted and _is_traced(context)):
+        return _undecided_pass("explain", state, wanted, whom)
     if not any(result.state == "finished" for result in counted):
         return PassPlan("explain", "ncu", skipped="nothing was counted that could be explained")
-    trace = _of_trace(state)
+    trace = _trace_of_nsys(state)
     if trace is None:
         return PassPlan("explain", "ncu", skipped="there is no trace that tells its kernels")
     failed = {verdict.scope for verdict in state.verdicts if _is_open(verdict)}
@@ -199,13 +199,13 @@ def plan_explain(context: RunContext, ncu: NcuAbility, state: PlanState, chip: s
     )
     if not only:
         return PassPlan("explain", "ncu", skipped="no kernel missed a target", fix="--depth full")
-    return _plan(
+    return _plan_task(
         context,
         ncu,
         state,
         "explain",
         wanted,
-        choose_task(state, trace, _done(context), only=only),
+        choose_task(state, trace, _traced_region_work(context), only=only),
         trace,
         "explain",
     )
@@ -216,34 +216,34 @@ def _is_open(verdict: Verdict) -> bool:
     return verdict.verdict == "fail" or (verdict.verdict == "unknown" and verdict.value is not None)
 
 
-def _plan(
+def _plan_task(
     context: RunContext,
     ncu: NcuAbility,
     state: PlanState,
     name: Pass,
     wanted: CounterSet,
-    seen: CountingTask,
+    task: CountingTask,
     trace: GpuTrace,
     step: str,
 ) -> PassPlan:
-    runs = [_kernels(seen.chosen, one, wanted.replays) for one in seen.groups]
+    runs = [_kernel_plans(task.chosen, one, wanted.replays) for one in task.groups]
     kernels = tuple(sorted((k for run in runs for k in run), key=lambda k: -k.share))
     steps = tuple(
-        _step(
+        _counting_step(
             context,
             ncu,
             state,
             step if number == 0 else f"{step}-{number + 1}",
             wanted,
             run if one.window is None else kernels,  # a window is counted over the names of all
-            seen,
+            task,
             one.window,
             marked=trace.marked,
         )
-        for number, (one, run) in enumerate(zip(seen.groups, runs, strict=True))
+        for number, (one, run) in enumerate(zip(task.groups, runs, strict=True))
     )
-    counting = sum(group_seconds(one, wanted.replays) for one in seen.groups)
-    once = start_seconds(state) + region_seconds(state, seen.iterations) + NCU_SECONDS
+    counting = sum(group_seconds(one, wanted.replays) for one in task.groups)
+    once = start_seconds(state) + region_seconds(state, task.iterations) + NCU_SECONDS
     seconds = once * len(steps) + counting
     return PassPlan(
         name,
@@ -258,14 +258,16 @@ def _plan(
         ),
         limit=max(LEAST_LIMIT, PATIENCE * seconds / len(steps)),
         kernels=kernels,
-        notes=(*seen.notes, *ncu.notes),
+        notes=(*task.notes, *ncu.notes),
     )
 
 
-def _blind(context: RunContext, ncu: NcuAbility, state: PlanState, wanted: CounterSet) -> PassPlan:
+def _plan_without_trace(
+    context: RunContext, ncu: NcuAbility, state: PlanState, wanted: CounterSet
+) -> PassPlan:
     """Without a trace: every launch configuration once, in the region where one is marked."""
-    seen = CountingTask(ChosenKernels((), 0.0), (), WARMUP, None, ())
-    step = _step(context, ncu, state, "counters", wanted, (), seen, None, marked=state.marked)
+    task = CountingTask(ChosenKernels((), 0.0), (), WARMUP, None, ())
+    step = _counting_step(context, ncu, state, "counters", wanted, (), task, None, marked=state.marked)
     return PassPlan(
         "counters",
         "ncu",
@@ -280,7 +282,7 @@ def _blind(context: RunContext, ncu: NcuAbility, state: PlanState, wanted: Count
     )
 
 
-def _kernels(chosen: ChosenKernels, one: LaunchGroup, replays: int | None) -> tuple[KernelPlan, ...]:
+def _kernel_plans(chosen: ChosenKernels, one: LaunchGroup, replays: int | None) -> tuple[KernelPlan, ...]:
     return tuple(
         KernelPlan(
             k.kernel,
@@ -293,14 +295,14 @@ def _kernels(chosen: ChosenKernels, one: LaunchGroup, replays: int | None) -> tu
     )
 
 
-def _step(
+def _counting_step(
     context: RunContext,
     ncu: NcuAbility,
     state: PlanState,
     name: str,
     wanted: CounterSet,
     kernels: tuple[KernelPlan, ...],
-    seen: CountingTask,
+    task: CountingTask,
     window: tuple[int, int] | None,
     *,
     marked: bool,
@@ -326,9 +328,9 @@ def _step(
             "explain" if name.startswith("explain") else "counters",
             str(folder / f"{name}.region"),
             switch=Switch("cuda") if state.marked else None,
-            iterations=seen.iterations,
+            iterations=task.iterations,
             warmup=WARMUP,
-            entries=seen.entries,
+            entries=task.entries,
         ),
         tool="ncu",
         workload_status=str(status),
@@ -339,7 +341,7 @@ def _set_note(wanted: CounterSet) -> str:
     return f"set {wanted.name!r}: {wanted.note}"
 
 
-def _undecided(name: Pass, state: PlanState, wanted: CounterSet, note: str) -> PassPlan:
+def _undecided_pass(name: Pass, state: PlanState, wanted: CounterSet, note: str) -> PassPlan:
     """A pass of which only the passes before it can say what it looks at."""
     seconds = start_seconds(state) + NCU_SECONDS
     return PassPlan(
@@ -353,7 +355,7 @@ def _undecided(name: Pass, state: PlanState, wanted: CounterSet, note: str) -> P
     )
 
 
-def _done(context: RunContext) -> RegionWork:
+def _traced_region_work(context: RunContext) -> RegionWork:
     """What the regions of the traced run recorded."""
     for name in ("trace-torch", "trace"):
         with contextlib.suppress(UnreadableReport):
@@ -363,10 +365,10 @@ def _done(context: RunContext) -> RegionWork:
     return RegionWork()
 
 
-def _of_trace(state: PlanState) -> GpuTrace | None:
+def _trace_of_nsys(state: PlanState) -> GpuTrace | None:
     """The trace that tells which kernels there are; what ncu itself told of times is none."""
     return state.trace if state.trace is not None and state.trace.tool != "ncu" else None
 
 
-def _traced(context: RunContext) -> bool:
+def _is_traced(context: RunContext) -> bool:
     return context.wanted is None or "trace" in context.wanted

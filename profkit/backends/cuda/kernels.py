@@ -51,13 +51,13 @@ def choose_kernels(trace: GpuTrace, most: int = MOST_KERNELS) -> ChosenKernels:
     seconds = sum(kernel.total for kernel in trace.kernels)
     notes: list[str] = []
     candidates = list(trace.kernels)
-    for what, pattern in _unwanted(trace):
+    for what, pattern in _unwanted_kernels(trace):
         dropped = [k for k in candidates if pattern.search(k.kernel.name)]
         kept = [k for k in candidates if not pattern.search(k.kernel.name)]
         if not dropped or (not kept and pattern is _INITIALISER):
             continue  # a workload that only draws random numbers is one
         candidates = kept
-        notes.append(f"not counted, {_part(dropped, seconds)}: {what}")
+        notes.append(f"not counted, {_share_text(dropped, seconds)}: {what}")
     candidates.sort(key=lambda kernel: -kernel.total)
     wanted = COVERED * sum(kernel.total for kernel in candidates)
     chosen: list[KernelTime] = []
@@ -68,19 +68,19 @@ def choose_kernels(trace: GpuTrace, most: int = MOST_KERNELS) -> ChosenKernels:
     if len(chosen) > most:
         notes.append(
             f"{len(chosen)} launch configurations make up {percent(100 * COVERED)} % of the GPU time; "
-            f"the {most} largest are counted, {_part(chosen[:most], seconds)}"
+            f"the {most} largest are counted, {_share_text(chosen[:most], seconds)}"
         )
     return ChosenKernels(tuple(chosen[:most]), seconds, tuple(notes))
 
 
-def _unwanted(trace: GpuTrace) -> list[tuple[str, re.Pattern[str]]]:
+def _unwanted_kernels(trace: GpuTrace) -> list[tuple[str, re.Pattern[str]]]:
     found = [("collectives, which hang when they are replayed alone", _COLLECTIVE)]
     if not trace.marked:
         found.append(("initialisers, which fill tensors before the work", _INITIALISER))
     return found
 
 
-def _part(kernels: list[KernelTime], seconds: float) -> str:
+def _share_text(kernels: list[KernelTime], seconds: float) -> str:
     share = percent(100 * sum(k.total for k in kernels) / seconds) if seconds > 0 else "0"
     return f"{share} % of the GPU time in {plural(len(kernels), 'configuration')}"
 
@@ -149,12 +149,12 @@ def entries_needed(kernels: Sequence[KernelTime], entries: int, processes: int) 
 
 def group_launches(steady: Sequence[WarmLaunches]) -> tuple[LaunchGroup, ...]:
     """As few groups as the steady parts allow, each with a launch number that lies in all of its parts."""
-    late = _stab([(s.best, s.high, s) for s in steady])
-    whole = _stab([(s.low, s.high, s) for s in steady])
+    late = _group_by_number([(s.best, s.high, s) for s in steady])
+    whole = _group_by_number([(s.low, s.high, s) for s in steady])
     return late if len(late) <= len(whole) else whole
 
 
-def _stab(parts: Sequence[tuple[int, int, WarmLaunches]]) -> tuple[LaunchGroup, ...]:
+def _group_by_number(parts: Sequence[tuple[int, int, WarmLaunches]]) -> tuple[LaunchGroup, ...]:
     """The fewest numbers that hit every part: always the next one that ends (interval stabbing)."""
     waiting = sorted(parts, key=lambda part: part[1])
     groups: list[LaunchGroup] = []
@@ -188,7 +188,7 @@ def find_windows(
     places = _warm_places(order, wanted)
     found: list[LaunchGroup] = []
     while wanted:
-        begin, end, there = _best(places, wanted, trace)
+        begin, end, there = _cheapest_window(places, wanted, trace)
         counted = tuple(sorted((trace.kernels[n] for n in there), key=lambda k: -k.total))
         found.append(LaunchGroup(counted, 0, (before + begin, end - begin), before + begin))
         wanted = wanted - there
@@ -209,7 +209,9 @@ def _warm_places(order: Sequence[int], wanted: set[int]) -> list[tuple[int, int]
     return places
 
 
-def _best(places: Sequence[tuple[int, int]], wanted: set[int], trace: GpuTrace) -> tuple[int, int, set[int]]:
+def _cheapest_window(
+    places: Sequence[tuple[int, int]], wanted: set[int], trace: GpuTrace
+) -> tuple[int, int, set[int]]:
     """The cheapest stretch that has all of `wanted`; where none of the allowed width has, that with most GPU time."""
     mine = [place for place in places if place[1] in wanted]
     best: tuple[float, float, int, int, set[int]] | None = None

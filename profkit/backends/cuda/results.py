@@ -34,13 +34,13 @@ def match_kernels(traced: Sequence[Kernel], counted: Sequence[Kernel]) -> dict[S
     """
     found: dict[Scope, Scope] = {}
     free, left = list(dict.fromkeys(traced)), list(dict.fromkeys(counted))
-    for key in (_mangled, _spelled, _word):
+    for key in (_mangled_name, _normal_name, _last_word):
         pairs: list[tuple[Kernel, Kernel]] = []
         for kernel in left:
             alike = [k for k in free if _may_be(k, kernel) and key(k) is not None and key(k) == key(kernel)]
             if len({k.scope for k in alike}) == 1:
                 pairs.append((kernel, alike[0]))
-        if key is _word:  # it tells instances of a template apart no more
+        if key is _last_word:  # it tells instances of a template apart no more
             pairs = [one for one in pairs if sum(other[1] == one[1] for other in pairs) == 1]
         found |= {kernel.scope: match.scope for kernel, match in pairs}
         left = [kernel for kernel in left if kernel.scope not in found]
@@ -56,15 +56,15 @@ def _may_be(traced: Kernel, counted: Kernel) -> bool:
     return traced.mangled is None or counted.mangled is None or traced.mangled == counted.mangled
 
 
-def _mangled(kernel: Kernel) -> str | None:
+def _mangled_name(kernel: Kernel) -> str | None:
     return kernel.mangled
 
 
-def _spelled(kernel: Kernel) -> str | None:
+def _normal_name(kernel: Kernel) -> str | None:
     return same_name(kernel.name)
 
 
-def _word(kernel: Kernel) -> str | None:
+def _last_word(kernel: Kernel) -> str | None:
     """`softmax_warp_forward` of everything around it."""
     name = kernel.name[:_LONGEST].replace("(anonymous namespace)::", "").replace("<unnamed>::", "")
     match = _WORD.match(name)
@@ -82,12 +82,14 @@ def read_counters(context: RunContext, plan: PassPlan) -> PassFindings:
     The pass that explains reads what was counted before as well, since some formulas take counters of both.
     Raises UnreadableReport where no run left a report.
     """
-    reports, notes = _reports(context, plan)
-    before = [] if plan.name == "counters" else _earlier(context, plan)
-    fresh = _union([counter for _, report in reports for counter in report.counters])
+    reports, notes = _read_reports(context, plan)
+    before = [] if plan.name == "counters" else _earlier_reports(context, plan)
+    fresh = _merge_counters([counter for _, report in reports for counter in report.counters])
     here = {counter.scope for counter in fresh}
-    known = _union([*fresh, *(c for _, report in before for c in report.counters if c.scope in here)])
-    readings = _readings(known, [*reports, *before])
+    known = _merge_counters(
+        [*fresh, *(c for _, report in before for c in report.counters if c.scope in here)]
+    )
+    readings = _derive_readings(known, [*reports, *before])
     first = reports[0][1]
     facts: dict[str, str] = {}
     for _, report in reversed(reports):
@@ -95,7 +97,7 @@ def read_counters(context: RunContext, plan: PassPlan) -> PassFindings:
     if plan.name == "explain":
         facts = {f"{name} (explain)": value for name, value in facts.items() if name in _OF_PASS}
     _require_planned(plan, fresh)
-    gone = _missing(plan, fresh)
+    gone = _missing_note(plan, fresh)
     if gone:
         notes.append(gone)
     if plan.name == "counters" and not plan.kernels:
@@ -112,7 +114,7 @@ def read_counters(context: RunContext, plan: PassPlan) -> PassFindings:
     )
 
 
-def _reports(context: RunContext, plan: PassPlan) -> tuple[list[tuple[str, Report]], list[str]]:
+def _read_reports(context: RunContext, plan: PassPlan) -> tuple[list[tuple[str, Report]], list[str]]:
     """What the runs of a pass left, and what is to be said of it. Raises UnreadableReport where none left anything."""
     found: list[tuple[str, Report]] = []
     notes: list[str] = []
@@ -120,7 +122,7 @@ def _reports(context: RunContext, plan: PassPlan) -> tuple[list[tuple[str, Repor
     for step in plan.steps:
         path = context.folder / step.artifacts[0]
         try:
-            report = _named(_read(path), plan)
+            report = _with_traced_names(_read_report(path), plan)
         except UnreadableReport as error:
             fault = error
             continue
@@ -131,7 +133,7 @@ def _reports(context: RunContext, plan: PassPlan) -> tuple[list[tuple[str, Repor
     return found, notes
 
 
-def _read(path: Path) -> Report:
+def _read_report(path: Path) -> Report:
     if not path.is_file():
         raise UnreadableReport(f"ncu left no report: no launch of a planned kernel was seen ({path.name})")
     report = recognise_format(path).read(path)
@@ -140,7 +142,7 @@ def _read(path: Path) -> Report:
     return report
 
 
-def _named(report: Report, plan: PassPlan) -> Report:
+def _with_traced_names(report: Report, plan: PassPlan) -> Report:
     """The report under the names of the plan, which are the trace's."""
     told = [k.kernel for k in report.trace.kernels] if report.trace is not None else []
     same = match_kernels([planned.kernel for planned in plan.kernels], told)
@@ -148,18 +150,18 @@ def _named(report: Report, plan: PassPlan) -> Report:
     return replace(report, counters=counters)
 
 
-def _earlier(context: RunContext, plan: PassPlan) -> list[tuple[str, Report]]:
+def _earlier_reports(context: RunContext, plan: PassPlan) -> list[tuple[str, Report]]:
     """The reports of the counters pass of this run, as far as they can be read."""
     found = []
     for path in sorted((context.folder / "artifacts").glob("counters*.ncu-rep")):
         try:
-            found.append((f"artifacts/{path.name}", _named(_read(path), plan)))
+            found.append((f"artifacts/{path.name}", _with_traced_names(_read_report(path), plan)))
         except UnreadableReport:
             continue
     return found
 
 
-def _union(counters: list[Counter]) -> tuple[Counter, ...]:
+def _merge_counters(counters: list[Counter]) -> tuple[Counter, ...]:
     """Each counter of a kernel once: with a value where any report has one, else as the first says."""
     kept: dict[tuple[object, str], Counter] = {}
     for counter in counters:
@@ -170,7 +172,7 @@ def _union(counters: list[Counter]) -> tuple[Counter, ...]:
     return tuple(kept.values())
 
 
-def _readings(counters: tuple[Counter, ...], reports: list[tuple[str, Report]]) -> tuple[Reading, ...]:
+def _derive_readings(counters: tuple[Counter, ...], reports: list[tuple[str, Report]]) -> tuple[Reading, ...]:
     """The readings, each with the report that its counters stand in."""
     table = formula_table("ncu")
     places = {(c.scope, c.name): artifact for artifact, r in reversed(reports) for c in r.counters}
@@ -195,7 +197,7 @@ def _require_planned(plan: PassPlan, counters: tuple[Counter, ...]) -> None:
         )
 
 
-def _missing(plan: PassPlan, counters: tuple[Counter, ...]) -> str | None:
+def _missing_note(plan: PassPlan, counters: tuple[Counter, ...]) -> str | None:
     """Which of the planned kernels no report has."""
     there = {counter.scope for counter in counters}
     gone = [planned for planned in plan.kernels if planned.kernel.scope not in there]

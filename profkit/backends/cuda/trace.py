@@ -106,12 +106,12 @@ def plan_trace(context: RunContext, nsys: NsysAbility, state: PlanState, *, rang
             nsys=str(nsys.path),
         ),
         ("artifacts/trace.nsys-rep", "artifacts/trace.sqlite"),
-        directive=_directive(context, state, Switch("cuda") if state.marked else None),
+        directive=_trace_directive(context, state, Switch("cuda") if state.marked else None),
         tool="nsys",
         workload_status=str(status),
         after=(export_argv(report, sqlite, nsys=str(nsys.path)),),
     )
-    return _plan("nsys", step, state, NSYS_SECONDS + EXPORT_SECONDS, (_CHOICE,))
+    return _trace_plan("nsys", step, state, NSYS_SECONDS + EXPORT_SECONDS, (_CHOICE,))
 
 
 def plan_torch(
@@ -126,19 +126,21 @@ def plan_torch(
     if argv is None:
         return PassPlan("trace", "nsys", skipped=f"{why}; and torch's profiler: {reason}", fix=fix)
     switch = Switch("torch-profiler", output=prefix) if state.marked else None
-    step = Step(name, tuple(argv), directive=_directive(context, state, switch, name))
-    planned = _plan(TORCH, step, state, TORCH_SECONDS, (f"by torch's own profiler, since {why}", _CHOICE))
+    step = Step(name, tuple(argv), directive=_trace_directive(context, state, switch, name))
+    planned = _trace_plan(
+        TORCH, step, state, TORCH_SECONDS, (f"by torch's own profiler, since {why}", _CHOICE)
+    )
     return replace(planned, fix=fix)
 
 
-def _directive(
+def _trace_directive(
     context: RunContext, state: PlanState, switch: Switch | None, name: str = "trace"
 ) -> Directive:
     record = str(context.folder / "artifacts" / f"{name}.region")
     return Directive("trace", record, switch=switch, iterations=traced_iterations(state), warmup=WARMUP)
 
 
-def _plan(tool: str, step: Step, state: PlanState, more: float, notes: tuple[str, ...]) -> PassPlan:
+def _trace_plan(tool: str, step: Step, state: PlanState, more: float, notes: tuple[str, ...]) -> PassPlan:
     seconds = start_seconds(state) + region_seconds(state, traced_iterations(state)) + more
     return PassPlan(
         "trace",
@@ -165,10 +167,10 @@ def read_trace(context: RunContext, plan: PassPlan) -> PassFindings:
                 f"torch's profiler left no trace: the workload did not end by itself, or uses no torch{asked}",
                 plan.fix,
             )
-        report, others = _busiest(paths)
+        report, others = _busiest_report(paths)
         artifacts = tuple(f"artifacts/{path.name}" for path in paths)
     else:
-        report, others = _exported(folder), 0
+        report, others = _read_export(folder), 0
     trace = report.trace
     notes = [*report.warnings, *read_region_work(context.folder, plan.steps[0].name).notes]
     if others:
@@ -185,11 +187,11 @@ def read_trace(context: RunContext, plan: PassPlan) -> PassFindings:
     )
 
 
-def _exported(folder: Path) -> Report:
+def _read_export(folder: Path) -> Report:
     """What nsys recorded, as it exported it."""
     sqlite = folder / "trace.sqlite"
     if sqlite.is_file():
-        return _read(sqlite)
+        return _read_report(sqlite)
     if not (folder / "trace.nsys-rep").is_file():
         raise UnreadableReport("nsys left no report")
     raise UnreadableReport(
@@ -198,17 +200,17 @@ def _exported(folder: Path) -> Report:
     )
 
 
-def _read(path: Path) -> Report:
+def _read_report(path: Path) -> Report:
     return recognise_format(path).read(path)
 
 
-def _busiest(paths: Sequence[Path]) -> tuple[Report, int]:
+def _busiest_report(paths: Sequence[Path]) -> tuple[Report, int]:
     """Of several processes the one whose kernels took longest, and how many others there are."""
     reports: list[Report] = []
     fault: UnreadableReport | None = None
     for path in paths:
         try:
-            reports.append(_read(path))
+            reports.append(_read_report(path))
         except UnreadableReport as error:
             fault = error
     if not reports:

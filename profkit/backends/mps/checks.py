@@ -109,11 +109,11 @@ def judge_mps(
     gpus: Sequence[Gpu], xctrace: XctraceAbility, system: str, translated: bool = False
 ) -> Iterator[Check]:
     """What devices and the probe mean for a run. `system`: the version of macOS; `translated`: under Rosetta."""
-    yield _backend(gpus, xctrace)
+    yield _backend_check(gpus, xctrace)
     for gpu in gpus:
-        yield _device(gpu)
-        yield from _virtual(gpu)
-    yield _macos(system)
+        yield _device_check(gpu)
+        yield from _virtual_check(gpu)
+    yield _macos_check(system)
     if translated:
         detail = (
             "Rosetta translates this Python: it is built for Intel, where torch has no MPS for an Apple GPU"
@@ -125,10 +125,10 @@ def judge_mps(
             "use a Python built for arm64 (python.org, Homebrew in /opt/homebrew)",
         )
     if gpus and xctrace.works:
-        yield _counters(gpus[0], xctrace)
+        yield _counters_check(gpus[0], xctrace)
 
 
-def _backend(gpus: Sequence[Gpu], xctrace: XctraceAbility) -> Check:
+def _backend_check(gpus: Sequence[Gpu], xctrace: XctraceAbility) -> Check:
     if not gpus:
         detail = "no GPU is listed: neither ioreg nor system_profiler names one"
         return Check("mps backend", "missing", detail, "--backend cpu")
@@ -140,7 +140,7 @@ def _backend(gpus: Sequence[Gpu], xctrace: XctraceAbility) -> Check:
     return Check("mps backend", "limited", detail, xctrace.fix)
 
 
-def _device(gpu: Gpu) -> Check:
+def _device_check(gpu: Gpu) -> Check:
     peaks = [
         f"{gpu.cores} GPU cores" if gpu.cores else None,
         f"{gpu.bandwidth / 1e9:.0f} GB/s" if gpu.bandwidth else None,
@@ -154,7 +154,7 @@ def _device(gpu: Gpu) -> Check:
     return Check(f"GPU {gpu.index}", "limited", f"{detail}: {fault.reason}", fault.fix)
 
 
-def _virtual(gpu: Gpu) -> Iterator[Check]:
+def _virtual_check(gpu: Gpu) -> Iterator[Check]:
     if gpu.virtual is not None:
         detail = (
             "the GPU is the host's behind a paravirtual device: its times are shared, and it has no counters"
@@ -162,7 +162,7 @@ def _virtual(gpu: Gpu) -> Iterator[Check]:
         yield Check("virtual machine", "limited", detail, "measure on the Mac itself")
 
 
-def _macos(system: str) -> Check:
+def _macos_check(system: str) -> Check:
     numbers = [int(part) for part in system.split(".")[:2] if part.isdecimal()]
     if not numbers:
         return Check("macOS", "limited", "its version is not told", "sw_vers -productVersion")
@@ -174,7 +174,7 @@ def _macos(system: str) -> Check:
     return Check("macOS", "ok", "has Metal Performance Shaders", version=system)
 
 
-def _counters(gpu: Gpu, ability: XctraceAbility) -> Check:
+def _counters_check(gpu: Gpu, ability: XctraceAbility) -> Check:
     name = "GPU counters"
     if gpu.virtual is not None:
         return Check(name, "missing", "a virtual machine has none", "measure on the Mac itself")
@@ -183,13 +183,13 @@ def _counters(gpu: Gpu, ability: XctraceAbility) -> Check:
         return Check(name, "missing", f"{lacks}: no bandwidth, no occupancy", "install a newer Xcode")
     if gpu.name in _REFUSED:
         detail = f"on {gpu.name} xctrace was reported to record none from a command line: no bandwidth, no occupancy"
-        return Check(name, "limited", detail, _own_template())
+        return Check(name, "limited", detail, _counters_fix())
     known = f"xctrace was reported to count on {gpu.name}"
     told = known if gpu.name in _COUNTED else f"whether xctrace counts on {gpu.name} is not known"
-    return Check(name, "limited", f"{told}: only the rows of a recording show it", _own_template())
+    return Check(name, "limited", f"{told}: only the rows of a recording show it", _counters_fix())
 
 
-def _own_template() -> str:
+def _counters_fix() -> str:
     from profkit.profilers.xctrace.command import COUNTERS_FIX
 
     return COUNTERS_FIX

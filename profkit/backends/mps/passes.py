@@ -92,7 +92,7 @@ def plan_trace(context: RunContext, xctrace: XctraceAbility, state: PlanState) -
     step = instruments_step(
         context,
         xctrace,
-        directive(context, state, "trace", TRACED_SECONDS),
+        recording_directive(context, state, "trace", TRACED_SECONDS),
         "trace",
         schemas,
         template=METAL,
@@ -110,7 +110,7 @@ def plan_trace(context: RunContext, xctrace: XctraceAbility, state: PlanState) -
     )
 
 
-def directive(context: RunContext, state: PlanState, name: str, seconds: float) -> Directive:
+def recording_directive(context: RunContext, state: PlanState, name: str, seconds: float) -> Directive:
     """What the workload's process is told in a pass under Instruments."""
     return Directive(
         "trace" if name == "trace" else "counters",
@@ -171,7 +171,7 @@ def plan_counters(context: RunContext, xctrace: XctraceAbility, state: PlanState
     step = instruments_step(
         context,
         xctrace,
-        directive(context, state, "counters", COUNTED_SECONDS),
+        recording_directive(context, state, "counters", COUNTED_SECONDS),
         "counters",
         wanted_schemas(),
         instruments=instruments,
@@ -196,7 +196,7 @@ def read_counters(context: RunContext, plan: PassPlan) -> PassFindings:
     report = read_step(context.folder, plan.steps[0])
     metal = report.metal if report.metal is not None else MetalTrace()
     if not metal.counters:
-        metal = replace(metal, absent=_why_none(context, metal))
+        metal = replace(metal, absent=_explain_no_counters(context, metal))
     return PassFindings(
         gpus=report.gpus,
         metal=metal,
@@ -205,7 +205,7 @@ def read_counters(context: RunContext, plan: PassPlan) -> PassFindings:
     )
 
 
-def _why_none(context: RunContext, metal: MetalTrace) -> tuple[MetalAbsent, ...]:
+def _explain_no_counters(context: RunContext, metal: MetalTrace) -> tuple[MetalAbsent, ...]:
     """What is absent, the counters with xctrace's own reason where it told one."""
     fault = explain(log_of(context.folder, "counters.log"), 0)
     others = tuple(absent for absent in metal.absent if COUNTED not in absent.what)

@@ -29,7 +29,7 @@ def diagnose(backend: str = "all", progress: Progress | None = None) -> tuple[Ch
         shown.begin(group.title)
         group_checks = _run_group(group)
         checks.extend(group_checks)
-        shown.end(f"{_summary(group_checks)} ({time.monotonic() - start:.1f} s)")
+        shown.end(f"{_summarize_checks(group_checks)} ({time.monotonic() - start:.1f} s)")
     return tuple(checks)
 
 
@@ -81,6 +81,6 @@ def _run_group(group: CheckGroup) -> tuple[Check, ...]:
         return (Check(group.title, "refused", f"this look failed: {type(error).__name__}: {error}"),)
 
 
-def _summary(checks: Sequence[Check]) -> str:
+def _summarize_checks(checks: Sequence[Check]) -> str:
     wrong = [check for check in checks if check.state != "ok"]
     return "good" if not wrong else ", ".join(f"{check.name}: {check.state}" for check in wrong)

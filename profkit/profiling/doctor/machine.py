@@ -73,8 +73,8 @@ def machine_checks(root: Path = Path("/")) -> Iterator[Check]:
     simulated = machine.system != "Darwin"  # valgrind is not for macOS: there nothing depends on the ways
     told = ", ".join(
         [
-            f"I1 {_words(instruction_cache(machine))}",
-            *(f"{'D1' if c.level == 1 else f'L{c.level}'} {_words(c)}" for c in data_caches(machine)),
+            f"I1 {_format_cache(instruction_cache(machine))}",
+            *(f"{'D1' if c.level == 1 else f'L{c.level}'} {_format_cache(c)}" for c in data_caches(machine)),
         ]
     )
     yield Check(
@@ -87,7 +87,7 @@ def machine_checks(root: Path = Path("/")) -> Iterator[Check]:
     )
 
 
-def _words(cache: Cache) -> str:
+def _format_cache(cache: Cache) -> str:
     size = f"{cache.size // MIB} MiB" if cache.size % MIB == 0 else f"{cache.size // KIB} KiB"
     return f"{size} {cache.ways}-way{' (assumed)' if cache.source == 'assumed' else ''}"
 
@@ -113,8 +113,8 @@ _IMPORT = (
 
 def python_checks() -> Iterator[Check]:
     """The interpreter, its frames under perf, and each package by importing it in a process of its own."""
-    yield _interpreter()
-    other = _workload_python()
+    yield _interpreter_check()
+    other = _workload_python_check()
     theirs, version = sys.executable, sys.version_info[:2]
     if other is not None:
         yield other
@@ -154,7 +154,7 @@ def signed_checks(python: str) -> Iterator[Check]:
         )
 
 
-def _interpreter() -> Check:
+def _interpreter_check() -> Check:
     version = platform.python_version()
     if sys.version_info < OLDEST:
         fix = "use Python 3.10 or newer"
@@ -183,7 +183,7 @@ def frames_check(version: tuple[int, int]) -> Check:
     )
 
 
-def _workload_python() -> Check | None:
+def _workload_python_check() -> Check | None:
     """A workload typed as `python x.py` runs in whatever PATH finds first; None where that is profkit's own."""
     path = shutil.which("python") or shutil.which("python3")
     if path is None:

@@ -17,7 +17,7 @@ from profkit.hardware import gpu as hardware_gpu
 from profkit.profilers.ncu import probe as ncu_probe
 from profkit.profilers.ncu.probe import probe_ncu
 from profkit.profilers.nsys.probe import probe_nsys
-from profkit.profiling.profile import Request, profile_workload
+from profkit.profiling.profile import ProfileOptions, profile_workload
 from tests.conftest import ROOT
 
 H200 = Gpu("NVIDIA H200", 0, "9.0", "GH100", 132, 150_109_880_320, driver="580.159")
@@ -68,7 +68,7 @@ class Machine:
         """Profile a Python program on the GPU, with little spent on timing."""
         script = self.folder / "workload.py"
         script.write_text(program)
-        request = Request(
+        request = ProfileOptions(
             (sys.executable, str(script)),
             **{"backend": "cuda", "output": self.folder / "runs", "budget": 0.2, "precision": 0.2, **asked},
         )

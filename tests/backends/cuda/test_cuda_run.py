@@ -11,7 +11,7 @@ import pytest
 
 from profkit.core.errors import MachineError, UsageError, WorkloadError
 from profkit.core.types import PassResult, RunDocument
-from profkit.profiling.profile import Request, make_plan
+from profkit.profiling.profile import ProfileOptions, make_plan
 from tests.backends.cuda.conftest import H200, MARKED, TRACE, Machine
 
 UNMARKED = "sum(range(1000))\n"
@@ -99,7 +99,7 @@ def test_a_plan_that_is_only_printed_has_the_trace_and_says_that_it_chooses_the_
 ) -> None:
     script = tmp_path / "train.py"
     script.write_text(MARKED)
-    plan = make_plan(Request(("python3", str(script)), backend="cuda"))
+    plan = make_plan(ProfileOptions(("python3", str(script)), backend="cuda"))
     passes = {planned.name: planned for planned in plan.passes}
     assert plan.backend == "cuda"
     assert "profile" in passes["trace"].steps[0].argv
@@ -315,7 +315,7 @@ def test_triton_tunes_in_the_first_pass_alone_unless_the_user_says_otherwise(
 
 @pytest.mark.parametrize(("asked", "refused"), [({"backend": "cpu"}, True), ({"backend": "cuda"}, False)])
 def test_cold_is_for_a_gpu(machine: Machine, asked: dict[str, str], refused: bool) -> None:
-    request = Request(("python3", "-c", "1"), cold=True, **asked)
+    request = ProfileOptions(("python3", "-c", "1"), cold=True, **asked)
     if refused:
         with pytest.raises(UsageError, match="--cold"):
             make_plan(request)

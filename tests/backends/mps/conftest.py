@@ -15,7 +15,7 @@ from profkit.core.progress import Silent
 from profkit.core.run_folder import read_run
 from profkit.core.types import Gpu, MetalTrace, PassResult, RunDocument
 from profkit.profilers.xctrace import find
-from profkit.profiling.profile import Request, profile_workload
+from profkit.profiling.profile import ProfileOptions, profile_workload
 from tests.xctrace_stand_in import Instruments, instruments
 
 MARKED = """
@@ -79,7 +79,7 @@ def mac_run(tmp_path: Path, mac: None, monkeypatch: pytest.MonkeyPatch) -> Calla
             monkeypatch.setenv(name, value)
         file = tmp_path / "workload.py"
         file.write_text(script)
-        request = Request(
+        request = ProfileOptions(
             (sys.executable, str(file)),
             backend="mps",
             passes=tuple(passes.split(",")) if passes else None,

@@ -12,14 +12,14 @@ from profkit.analysis.summaries.metal import merge_metal_traces
 from profkit.backends.mps import mps_evidence
 from profkit.core.errors import MachineError
 from profkit.core.types import Gpu, MetalAbsent, MetalCounter, MetalState, MetalTrace
-from profkit.profiling.profile import Request, make_plan
-from profkit.profiling.workload import describe
+from profkit.profiling.profile import ProfileOptions, make_plan
+from profkit.profiling.workload import describe_workload
 from tests.xctrace_stand_in import instruments
 
 
 def test_mps_elsewhere_is_a_fault_of_the_machine_with_a_way_out() -> None:
     with pytest.raises(MachineError, match="Metal exists only on macOS") as caught:
-        make_plan(Request((sys.executable, "-c", "pass"), backend="mps"))
+        make_plan(ProfileOptions((sys.executable, "-c", "pass"), backend="mps"))
     assert caught.value.fix is not None
     assert "profkit summarize" in caught.value.fix
 
@@ -43,8 +43,8 @@ def test_auto_takes_the_gpu_of_a_mac_where_the_workload_names_it(
     for name, value in instruments(tmp_path).env.items():
         monkeypatch.setenv(name, value)
     command = (sys.executable, *words)
-    assert (mps_evidence(describe(command, None)) is not None) == uses
-    plan = make_plan(Request(command, backend="auto", passes=("timing", "trace")))
+    assert (mps_evidence(describe_workload(command, None)) is not None) == uses
+    plan = make_plan(ProfileOptions(command, backend="auto", passes=("timing", "trace")))
     assert plan.backend == ("mps" if uses else "cpu")
 
 
@@ -53,14 +53,14 @@ def test_auto_on_a_mac_with_another_gpu_is_the_cpu(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(
         "profkit.hardware.apple_gpu.read_apple_gpus", lambda: (Gpu(name="AMD Radeon Pro 560"),)
     )
-    plan = make_plan(Request((sys.executable, "-c", "'mps'"), backend="auto", passes=("timing",)))
+    plan = make_plan(ProfileOptions((sys.executable, "-c", "'mps'"), backend="auto", passes=("timing",)))
     assert plan.backend == "cpu"
 
 
 @pytest.mark.usefixtures("mac")
 def test_a_mac_without_xcode_still_times_and_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PROFKIT_XCTRACE", "/absent/xctrace")
-    plan = make_plan(Request((sys.executable, "-c", "pass"), backend="mps"))
+    plan = make_plan(ProfileOptions((sys.executable, "-c", "pass"), backend="mps"))
     by_name = {planned.name: planned for planned in plan.passes}
     assert list(by_name) == ["timing", "cprofile", "tracemalloc", "trace", "counters"]
     assert by_name["timing"].skipped is None
@@ -76,9 +76,9 @@ def test_the_gate_is_timing_and_trace_and_explain_says_why_not(
     for name, value in instruments(tmp_path).env.items():
         monkeypatch.setenv(name, value)
     command = (sys.executable, "-c", "pass")
-    gate = make_plan(Request(command, backend="mps", depth="gate"))
+    gate = make_plan(ProfileOptions(command, backend="mps", depth="gate"))
     assert [planned.name for planned in gate.passes] == ["timing", "trace"]
-    (explain,) = make_plan(Request(command, backend="mps", passes=("explain",))).passes
+    (explain,) = make_plan(ProfileOptions(command, backend="mps", passes=("explain",))).passes
     assert "no counters of single launches" in str(explain.skipped)
     assert platform.system() == "Darwin"
 

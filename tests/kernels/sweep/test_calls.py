@@ -28,7 +28,7 @@ from profkit.kernels.sweep.plan import plan_of, planned_seconds, seconds_left
 from profkit.kernels.sweep.request import SweepGrid, TimingOptions
 from profkit.kernels.sweep.run import run_sweep
 from profkit.profiling import profile_cases as drill
-from profkit.profiling.profile import Request
+from profkit.profiling.profile import ProfileOptions
 from profkit.regression.compare import compare
 from profkit.regression.history import open_history
 from profkit.regression.store import add_paths
@@ -202,9 +202,9 @@ def test_cases_that_are_profiled_are_linked_and_one_that_fails_costs_no_other(
     request = request_for(tmp_path / "out", "PyTorch")
     settled(request)
     document = run_sweep(request, Silent())  # nothing is left
-    asked: list[Request] = []
+    asked: list[ProfileOptions] = []
 
-    def profile(wanted: Request, progress: object) -> tuple[RunDocument, Path]:
+    def profile(wanted: ProfileOptions, progress: object) -> tuple[RunDocument, Path]:
         asked.append(wanted)
         if len(asked) == 1:
             raise WorkloadError("it failed by itself")
@@ -213,7 +213,7 @@ def test_cases_that_are_profiled_are_linked_and_one_that_fails_costs_no_other(
         return RUN, folder
 
     monkeypatch.setattr(drill, "profile_workload", profile)
-    choices = drill.choice("slowest:2,farthest")
+    choices = drill.parse_case_choice("slowest:2,farthest")
     found = drill.profile_cases(request, document, choices, "gate", Silent())
     assert len(asked) == 2
     assert "profkit.sweep.one_case" in asked[0].command
@@ -230,15 +230,15 @@ def test_a_ctrl_c_ends_the_profiles_and_not_the_present_one_alone(
     request = request_for(tmp_path / "out", "PyTorch")
     settled(request)
     document = run_sweep(request, Silent())
-    asked: list[Request] = []
+    asked: list[ProfileOptions] = []
 
-    def profile(wanted: Request, progress: object) -> tuple[RunDocument, Path]:
+    def profile(wanted: ProfileOptions, progress: object) -> tuple[RunDocument, Path]:
         asked.append(wanted)
         return replace(RUN, state="interrupted"), tmp_path
 
     monkeypatch.setattr(drill, "profile_workload", profile)
     with pytest.raises(Interrupted) as found:
-        drill.profile_cases(request, document, drill.choice("slowest:2"), "gate", Silent())
+        drill.profile_cases(request, document, drill.parse_case_choice("slowest:2"), "gate", Silent())
     assert len(asked) == 1
     wanted = f"profkit sweep --resume {request.folder} --profile slowest:2 --profile-depth gate"
     assert found.value.fix == wanted
@@ -249,7 +249,7 @@ def test_a_ctrl_c_ends_the_profiles_and_not_the_present_one_alone(
 @pytest.mark.parametrize("text", ["", "fastest", "slowest:0", "slowest:x", ","])
 def test_a_choice_of_no_cases_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="chooses no cases"):
-        drill.choice(text)
+        drill.parse_case_choice(text)
 
 
 def test_one_case_runs_by_itself_and_under_torchs_profiler(

@@ -15,7 +15,7 @@ from profkit.kernels.sweep import journal
 from profkit.kernels.sweep.journal import read_sweep
 from profkit.kernels.sweep.outputs import write_results
 from profkit.kernels.sweep.request import SweepGrid
-from profkit.profiling.export import Wish, export
+from profkit.profiling.export import ExportOptions, export
 from tests import sweep_documents as sweeps
 
 
@@ -40,7 +40,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("form", "begins"), [("terminal", "NVIDIA H200: 47 of 48 cases"), ("markdown", "## Sweep on")]
 )
 def test_people_get_the_views_of_a_sweep(folder: Path, form: str, begins: str) -> None:
-    told = "".join(export(Wish((folder,), form)).pieces)
+    told = "".join(export(ExportOptions((folder,), form)).pieces)
     assert told.startswith(begins)
     assert "CUDA, 2.50 x PyTorch" in told
 
@@ -55,11 +55,11 @@ def test_its_page_is_that_of_the_sweep(folder: Path, tmp_path: Path) -> None:
 
 
 def test_machines_get_a_run_as_any_other(folder: Path) -> None:
-    assert '"profkit.run/1"' in "".join(export(Wish((folder,), "json")).pieces)
+    assert '"profkit.run/1"' in "".join(export(ExportOptions((folder,), "json")).pieces)
 
 
 def test_several_are_told_as_runs(folder: Path) -> None:
-    told = "".join(export(Wish((folder, folder), "terminal")).pieces)
+    told = "".join(export(ExportOptions((folder, folder), "terminal")).pieces)
     assert "by the geometric mean" not in told
 
 

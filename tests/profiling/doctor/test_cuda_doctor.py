@@ -203,7 +203,7 @@ def test_torch_is_held_against_the_driver(answer: dict[str, object] | None, stat
 def test_a_python_without_nvtx_is_told_what_its_regions_lack(
     monkeypatch: pytest.MonkeyPatch, installed: str | None, told: list[str]
 ) -> None:
-    monkeypatch.setattr("profkit.backends.cuda.checks._version", lambda _: installed)
+    monkeypatch.setattr("profkit.backends.cuda.checks._package_version", lambda _: installed)
     found = list(nvtx_checks())
     assert [check.name for check in found] == told
     assert all(check.fix is not None and check.fix.endswith("pip install nvtx") for check in found)

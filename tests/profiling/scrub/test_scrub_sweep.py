@@ -19,7 +19,7 @@ from profkit.kernels.sweep import journal
 from profkit.kernels.sweep.journal import read_sweep
 from profkit.kernels.sweep.outputs import write_results
 from profkit.kernels.sweep.request import SweepGrid
-from profkit.profiling.export import Wish, export
+from profkit.profiling.export import ExportOptions, export
 from profkit.profiling.scrub import scrub
 from tests import sweep_documents as sweeps
 from tests.documents import document
@@ -93,7 +93,7 @@ def test_the_copy_is_the_same_sweep(folder: Path) -> None:
     assert [r["time_ms"] for r in records] == [
         r["time_ms"] for r in json.loads((folder / RESULTS).read_text())
     ]
-    told = "".join(export(Wish((copy,), "terminal")).pieces)
+    told = "".join(export(ExportOptions((copy,), "terminal")).pieces)
     assert "PyTorch by the geometric mean" in told
     assert (copy / "report.md").read_text().startswith("## Sweep on")
     assert (copy / PROFILE / "report.html").is_file()

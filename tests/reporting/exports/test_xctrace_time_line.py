@@ -125,7 +125,7 @@ def test_stacks_of_instruments_are_a_file_for_speedscope() -> None:
 
 
 def test_a_document_is_exported_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from profkit.profiling.export import Wish
+    from profkit.profiling.export import ExportOptions
     from profkit.profiling.export import export as made
 
     stand_in = ROOT / "tests" / "stand_ins" / "xctrace" / "xctrace"
@@ -142,9 +142,9 @@ def test_a_document_is_exported_first(tmp_path: Path, monkeypatch: pytest.Monkey
         "0",
     )
     subprocess.run([str(stand_in), "record", *words], check=True, capture_output=True)
-    told = "".join(made(Wish((document,), "perfetto")).pieces)
+    told = "".join(made(ExportOptions((document,), "perfetto")).pieces)
     assert Counter(one["cat"] for one in check_events(json.loads(told, parse_float=Decimal)))["encoder"] > 10
-    assert "CPU" in "".join(made(Wish((document,), "speedscope")).pieces)
+    assert "CPU" in "".join(made(ExportOptions((document,), "speedscope")).pieces)
 
 
 def test_the_region_that_counts_stands_where_the_clock_of_the_recording_puts_it(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Runs one Step of a plan into a run's folder: fifos, directive, log, deadline, conversions. Parses nothing."""
+"""Runs one Step of a plan into a run's folder: pipes, directive, log, deadline, conversions. Parses nothing."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import contextlib
 import glob
 import json
 import os
+import re
 import shutil
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -18,13 +19,41 @@ from profkit.core import process
 from profkit.core.errors import MachineError, UsageError
 from profkit.core.status import read_status
 from profkit.core.types import Directive, Step
-from profkit.profiling.recording.tell import told_argv
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_OF_SESSION = re.compile(
+    r"(?:_|SHLVL|PWD|OLDPWD|PS1|LINES|COLUMNS|BASH_FUNC_.*|XPC_.*|__CF.*|TERM_.*|SSH_.*)\Z"
+)
+_SECRET = re.compile(
+    r"TOKEN|SECRET|PASSW|PASSPHRASE|_KEY|APIKEY|CRED|AUTH|COOKIE|SESSION|PRIVATE|WEBHOOK|DSN", re.IGNORECASE
+)
+_LONGEST = 32 * 1024  # characters of a value: the command line has room for a megabyte
+
+
+def argv_with_environment(step: Step, env: Mapping[str, str]) -> tuple[str, ...]:
+    """The command line of a step, with every variable that its tool has to be told (`step.tells`).
+
+    Those are `env`, which is set for the step, and what the workload would inherit. Left out are names that look like
+    secrets, since other users of a machine can read command lines, and what belongs to the terminal's own session.
+    """
+    if step.tells is None:
+        return step.argv
+    wanted = {name: value for name, value in os.environ.items() if _may_be_passed_on(name, value)} | dict(env)
+    pairs = [part for name in sorted(wanted) for part in (step.tells, f"{name}={wanted[name]}")]
+    return (*step.argv[:2], *pairs, *step.argv[2:])  # after the program and its verb
+
+
+def _may_be_passed_on(name: str, value: str) -> bool:
+    if _NAME.fullmatch(name) is None or _OF_SESSION.match(name) or _SECRET.search(name):
+        return False
+    return len(value) <= _LONGEST
+
 
 DIRECTIVE = "PROFKIT_DIRECTIVE"
 
 
 @dataclass(frozen=True)
-class Recorded:
+class StepOutcome:
     """How a step went. `status` is the workload's own wait status where a wrapper kept it, else the child's.
 
     `limit` is the time in seconds that the workload had, None where it had as much as it needed.
@@ -60,7 +89,7 @@ class Recorded:
         return self.outcome.output_tail
 
 
-def record_step(
+def run_step(
     step: Step,
     folder: Path,
     *,
@@ -69,21 +98,21 @@ def record_step(
     tick: Callable[[float], None] | None = None,
     note: Callable[[str], None] | None = None,
     cancel: threading.Event | None = None,
-) -> Recorded:
+) -> StepOutcome:
     """Run `step`; its log goes to `folder/logs`. Conversions in `step.after` run only after a step that ended in time.
 
     A tool with a time limit of its own has `step.finish` on top of `timeout` for its report; after a Ctrl-C it has that
     too, and `note` is told that it is waited for. Raises UsageError when the command cannot be started, MachineError
     when the folder cannot be written.
     """
-    _make_ready(step, folder)
+    _prepare_folder(step, folder)
     log = folder / "logs" / f"{step.name}.log"
-    env = environment(step)
+    env = step_environment(step)
     deadline = timeout + step.finish if timeout is not None else None
     begin = time.monotonic()
     try:
         outcome = process.run(
-            told_argv(step, env),
+            argv_with_environment(step, env),
             env=env,
             cwd=cwd,
             log=log,
@@ -91,10 +120,10 @@ def record_step(
             tick=tick,
             cancel=cancel,
             finish=step.finish,
-            waits=(lambda: note(_waiting(step))) if note is not None else None,
+            waits=(lambda: note(_waiting_text(step))) if note is not None else None,
         )
     finally:
-        _clear(step)
+        _remove_pipes(step)
     for number, argv in enumerate(step.after):
         if outcome.timed_out:
             break
@@ -106,15 +135,15 @@ def record_step(
                 tick=(lambda _: tick(time.monotonic() - begin)) if tick is not None else None,
                 cancel=cancel,
             )
-    status = _status(step, outcome)  # last: a conversion may be what brings it
-    return Recorded(step, outcome, status, log, timeout)
+    status = _workload_status(step, outcome)  # last: a conversion may be what brings it
+    return StepOutcome(step, outcome, status, log, timeout)
 
 
-def _waiting(step: Step) -> str:
+def _waiting_text(step: Step) -> str:
     return f"{step.tool or step.name} saves what it recorded; a second Ctrl-C ends the wait and loses it"
 
 
-def environment(step: Step) -> dict[str, str]:
+def step_environment(step: Step) -> dict[str, str]:
     """The variables a step sets on top of the caller's environment."""
     env = dict(step.env)
     if step.directive is not None:
@@ -137,7 +166,7 @@ def require_space(folder: Path, needed: int = 64 * 1024 * 1024) -> None:
         )
 
 
-def _status(step: Step, outcome: process.ProcessOutcome) -> int:
+def _workload_status(step: Step, outcome: process.ProcessOutcome) -> int:
     """The workload's own status: profilers hide it (perf returns 0 when its child was killed)."""
     told = read_status(step.workload_status) if step.workload_status is not None else None
     if told is not None:
@@ -145,7 +174,7 @@ def _status(step: Step, outcome: process.ProcessOutcome) -> int:
     return 0 if outcome.returncode in step.fine else outcome.returncode
 
 
-def _make_ready(step: Step, folder: Path) -> None:
+def _prepare_folder(step: Step, folder: Path) -> None:
     """The folders, which an earlier step of the workload may have removed, the files of options, and the pipes."""
     try:
         for name in ("logs", "artifacts"):
@@ -157,16 +186,35 @@ def _make_ready(step: Step, folder: Path) -> None:
                 os.unlink(path)
             os.mkfifo(path, 0o600)
     except OSError as error:
-        _clear(step)
+        _remove_pipes(step)
         raise MachineError(
             f"the run's folder cannot be written: {error.strerror} ({folder})", "--output FOLDER"
         ) from error
 
 
-def _clear(step: Step) -> None:
+def _remove_pipes(step: Step) -> None:
     """Remove the pipes, and the halves of records that a process left when it was killed while it wrote."""
     record = Path(step.directive.record) if step.directive is not None else None
     halves = record.parent.glob(f"{glob.escape(record.name)}.*.json.tmp") if record is not None else ()
     for path in (*step.fifos, *halves):
         with contextlib.suppress(OSError):
             os.unlink(path)
+
+
+def entered_region(steps: Iterable[Step]) -> bool:
+    """Whether any process of these steps entered a region: each that does leaves a record."""
+    return any(_region_records(step) for step in steps)
+
+
+def remove_outputs(steps: Iterable[Step], folder: Path) -> None:
+    """Remove what the steps left in `folder/artifacts`, before they are carried out once more."""
+    for step in steps:
+        for path in (folder / "artifacts").glob(f"{step.name}.*"):
+            path.unlink(missing_ok=True)
+
+
+def _region_records(step: Step) -> list[Path]:
+    if step.directive is None:
+        return []
+    record = Path(step.directive.record)
+    return list(record.parent.glob(f"{record.name}.*.json"))

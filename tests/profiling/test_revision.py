@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from profkit.core.types import Revision, Workload
-from profkit.profiling.recording.revision import revision_of
+from profkit.profiling.revision import read_revision
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not here")
 NOBODY = ("-c", "user.name=A Person", "-c", "user.email=person@example.org", "-c", "commit.gpgsign=false")
@@ -39,7 +39,7 @@ def repository(tmp_path: Path) -> Path:
 
 
 def of(folder: Path, *command: str) -> Revision:
-    return revision_of(Workload(command or ("python", "bench.py"), "bench", str(folder)))
+    return read_revision(Workload(command or ("python", "bench.py"), "bench", str(folder)))
 
 
 def test_a_clean_repository_is_told_by_commit_and_branch(repository: Path) -> None:
@@ -103,7 +103,7 @@ def test_a_git_that_does_not_answer_is_not_waited_for(
     slow.chmod(0o755)
     monkeypatch.setenv("PATH", f"{slow.parent}{os.pathsep}{os.environ['PATH']}")
     begin = time.monotonic()
-    found = revision_of(Workload(("python", "bench.py"), "bench", str(repository)), seconds=0.2)
+    found = read_revision(Workload(("python", "bench.py"), "bench", str(repository)), seconds=0.2)
     assert found == Revision(reason="git did not answer in time")
     assert time.monotonic() - begin < 10
 

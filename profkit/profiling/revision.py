@@ -26,7 +26,7 @@ _STRAY = (
 )
 
 
-def revision_of(workload: Workload, seconds: float = SECONDS) -> Revision:
+def read_revision(workload: Workload, seconds: float = SECONDS) -> Revision:
     """The commit, branch and state of the repository that the workload's script lies in, else its working folder.
 
     `reason` says why there is none. Takes `seconds` at most; what is not known by then is None. Never raises.
@@ -36,15 +36,15 @@ def revision_of(workload: Workload, seconds: float = SECONDS) -> Revision:
         return Revision(reason="git is not here")
     asked = _Git(git, time.monotonic() + seconds)
     reason = "no folder"
-    for folder in _folders(workload):
+    for folder in _script_folders(workload):
         code, said = asked(folder, "rev-parse", "--is-inside-work-tree")
         if code == 0 and said == "true":
-            return _told(asked, folder)
-        reason = _why(code, said)
+            return _revision_in(asked, folder)
+        reason = _refusal_reason(code, said)
     return Revision(reason=reason)
 
 
-def _folders(workload: Workload) -> list[Path]:
+def _script_folders(workload: Workload) -> list[Path]:
     """Where the script lies, where the command names one that is there; then where it runs."""
     working = Path(workload.folder)
     found = []
@@ -58,7 +58,7 @@ def _folders(workload: Workload) -> list[Path]:
     return list(dict.fromkeys([*found[:1], working]))
 
 
-def _told(asked: _Git, folder: Path) -> Revision:
+def _revision_in(asked: _Git, folder: Path) -> Revision:
     code, commit = asked(folder, "rev-parse", "--verify", "--quiet", "HEAD")
     known = code == 0 and _COMMIT.fullmatch(commit) is not None
     code, branch = asked(folder, "symbolic-ref", "--quiet", "--short", "HEAD")
@@ -70,7 +70,7 @@ def _told(asked: _Git, folder: Path) -> Revision:
     return Revision(commit, name, bool(changed) if code == 0 else None, late)
 
 
-def _why(code: int | None, said: str) -> str:
+def _refusal_reason(code: int | None, said: str) -> str:
     if code is None:
         return "git did not answer in time"
     if "dubious ownership" in said:

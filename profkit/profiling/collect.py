@@ -18,12 +18,17 @@ from profkit.core.run_folder import write_run
 from profkit.core.signals import defer_interrupts
 from profkit.core.types import Gpu, PassPlan, PassResult, Plan, Reading, RunDocument, Scope, Summary, Timing
 from profkit.hardware.conditions import read_moment
-from profkit.profiling.recording.marks import entered_region, forget
-from profkit.profiling.recording.passes import Setting, record_pass, skipped
-from profkit.profiling.recording.peaks import record_peaks
-from profkit.profiling.recording.revision import revision_of
-from profkit.profiling.recording.timing import TimingRecord, record_timing
-from profkit.profiling.recording.usage import usage_readings
+from profkit.profiling.revision import read_revision
+from profkit.profiling.run_passes import (
+    RunSettings,
+    TimingRecord,
+    measure_peaks,
+    run_pass,
+    run_timing,
+    skipped_result,
+    usage_readings,
+)
+from profkit.profiling.run_steps import entered_region, remove_outputs
 from profkit.profiling.workload import seems_marked
 from profkit.runtime.passes.read_records import read_packages, read_triton
 
@@ -31,7 +36,7 @@ from profkit.runtime.passes.read_records import read_packages, read_triton
 Judge = Callable[[RunDocument], RunDocument]
 
 
-class LiveRun:
+class RunCollector:
     """One run under way. Everything that is known so far stands in `document` and on disk."""
 
     def __init__(
@@ -44,7 +49,7 @@ class LiveRun:
             progress,
             judge,
         )
-        self._setting = Setting(
+        self._settings = RunSettings(
             context.folder, context.workload.folder, context.timeout, progress.tick, progress.note
         )
         self.document = RunDocument(
@@ -56,7 +61,7 @@ class LiveRun:
             machine=context.machine,
         )
 
-    def grow(self, **changes: object) -> None:
+    def update(self, **changes: object) -> None:
         """Add to the document and write it."""
         with defer_interrupts() as hurry:
             self.document = replace(self.document, **changes)  # type: ignore[arg-type]
@@ -64,74 +69,74 @@ class LiveRun:
         if hurry.is_set():
             raise KeyboardInterrupt
 
-    def carry_out(self) -> None:
+    def collect(self) -> None:
         """Every pass of the plan in turn; the backend is asked once more whenever one told something new.
 
         Raises WorkloadError when the workload fails by itself, and passes KeyboardInterrupt on once what was
         finished is written.
         """
-        revision = revision_of(self._context.workload)
-        self.grow(tools=self._run.tools, gpus=self._run.gpus, revision=revision)
+        revision = read_revision(self._context.workload)
+        self.update(tools=self._run.tools, gpus=self._run.gpus, revision=revision)
         known = PlanState(marked=seems_marked(self._context.workload))
-        plan = self._plan(known)
+        plan = self._update_plan(known)
         guess = plan.passes[0].name != "timing"
         number = 0
         while number < len(plan.passes):
             if plan.passes[number].name == "explain":  # it is about what the judge says of the passes before
                 known = replace(known, verdicts=self._judge(self.document).verdicts)
-                plan = self._plan(known)
+                plan = self._update_plan(known)
             planned = plan.passes[number]
             if planned.name == "timing":
-                known = self._time(planned, known)
+                known = self._collect_timing(planned, known)
             elif planned.skipped is not None or not planned.steps:
-                self._skip(planned)
+                self._skip_pass(planned)
             else:
-                result = self._record(planned, known)
+                result = self._collect_pass(planned, known)
                 if guess and result.state == "finished":
                     guess = False
-                    plan, known, result = self._guessed(plan, number, known, result)
-                self._add(plan.passes[number], result, known.plain_seconds)
+                    plan, known, result = self._repeat_if_misguessed(plan, number, known, result)
+                self._add_findings(plan.passes[number], result, known.plain_seconds)
             known = replace(known, passes=self.document.passes, trace=self.document.trace)
-            plan = self._plan(known)
+            plan = self._update_plan(known)
             number += 1
         if self._backend.host_peaks and any(planned.name == "counters" for planned in plan.passes):
             self._measure_peaks()
 
-    def _plan(self, known: PlanState) -> Plan:
+    def _update_plan(self, known: PlanState) -> Plan:
         """What the backend plans now; written where it differs from what was written."""
         plan, before = self._run.plan(known), self.document.plan
         if before is not None:  # what was carried out stays as it was planned
             done = before.passes[: len(self.document.passes)]
             plan = replace(plan, passes=(*done, *plan.passes[len(done) :]))
         if plan != before:
-            self.grow(plan=plan)
+            self.update(plan=plan)
         return plan
 
-    def _time(self, plan: PassPlan, known: PlanState) -> PlanState:
+    def _collect_timing(self, plan: PassPlan, known: PlanState) -> PlanState:
         """The timing pass; what the next plan may build on."""
         self._progress.begin("timing", f"{plural(len(plan.steps), 'process', 'processes')}, alone")
         try:
-            record = self._timing(plan)
+            record = self._measure_timing(plan)
         except WorkloadError as error:
             known = replace(known, failed=error.message)
-            again = next(planned for planned in self._plan(known).passes if planned.name == "timing")
+            again = next(planned for planned in self._update_plan(known).passes if planned.name == "timing")
             if again.steps == plan.steps:
                 raise
             self._progress.end(
                 "the workload failed: once more, in the environment that it has without profkit"
             )
-            forget(plan.steps, self._context.folder)
+            remove_outputs(plan.steps, self._context.folder)
             self._progress.begin("timing", "alone")
-            record = self._timing(again)
+            record = self._measure_timing(again)
             names = ", ".join(sorted({*plan.steps[0].env} - {*again.steps[0].env}))
-            self.grow(
+            self.update(
                 notes=(*self.document.notes, f"The workload failed with {names} set, and ran without it.")
             )
         main = record.timings[0]
         seconds = [sample for process in main.processes for sample in process.seconds]
         result = replace(record.result, cost=record.result.seconds / record.plain_seconds)
         usage = usage_readings(record.outcomes, whole=main.kind == "process")
-        self.grow(
+        self.update(
             passes=(*self.document.passes, result),
             readings=(*self.document.readings, *usage),
             triton=read_triton(plan),
@@ -146,28 +151,28 @@ class LiveRun:
             iteration_seconds=sum(seconds) / len(seconds),
             benchmark=main.kind == "benchmark",
             plain_seconds=record.plain_seconds,
-            start_seconds=max(0.0, record.plain_seconds - _sampling(main)),
+            start_seconds=max(0.0, record.plain_seconds - _sampling_seconds(main)),
         )
 
-    def _timing(self, plan: PassPlan) -> TimingRecord:
+    def _measure_timing(self, plan: PassPlan) -> TimingRecord:
         budget = self._context.budget * len(plan.steps)
         before = read_moment("before timing", devices=bool(self._run.gpus))
-        self.grow(moments=(before,))
+        self.update(moments=(before,))
         try:
-            record = record_timing(
+            record = run_timing(
                 plan,
-                self._setting,
+                self._settings,
                 self._context.precision,
                 budget,
-                lambda timings: self.grow(timings=timings),
+                lambda timings: self.update(timings=timings),
             )
-            self.grow(moments=(before, read_moment("after timing", devices=bool(self._run.gpus))))
+            self.update(moments=(before, read_moment("after timing", devices=bool(self._run.gpus))))
             return record
         except (KeyboardInterrupt, Interrupted):
-            self._cut(plan)
+            self._note_interruption(plan)
             raise
 
-    def _guessed(
+    def _repeat_if_misguessed(
         self, plan: Plan, number: int, known: PlanState, result: PassResult
     ) -> tuple[Plan, PlanState, PassResult]:
         """What the first pass showed of the workload's marks; where the guess was wrong, it runs once more."""
@@ -176,48 +181,48 @@ class LiveRun:
         if marked == known.marked:
             return plan, known, result
         known = replace(known, marked=marked)
-        plan = self._plan(known)
+        plan = self._update_plan(known)
         if plan.passes[number].steps == planned.steps:
             return plan, known, result
         word = "it marks a region" if marked else "no region was entered, so the whole process counts"
         self._progress.end(f"{word}: once more")
-        forget(planned.steps, self._context.folder)
-        return plan, known, self._record(plan.passes[number], known)
+        remove_outputs(planned.steps, self._context.folder)
+        return plan, known, self._collect_pass(plan.passes[number], known)
 
-    def _record(self, plan: PassPlan, known: PlanState) -> PassResult:
+    def _collect_pass(self, plan: PassPlan, known: PlanState) -> PassResult:
         """One pass under an instrument; what it looks at is said before it runs."""
         for line in kernel_lines(plan):
             self._progress.note(line)
-        expected = _expected(plan, known.plain_seconds)
+        expected = _expected_text(plan, known.plain_seconds)
         self._progress.begin(plan.name, ", ".join(part for part in (plan.tool, expected) if part))
         try:
-            return record_pass(plan, self._setting)
+            return run_pass(plan, self._settings)
         except (KeyboardInterrupt, Interrupted):
-            self._cut(plan)
+            self._note_interruption(plan)
             raise
 
-    def _add(self, plan: PassPlan, result: PassResult, plain: float | None) -> None:
+    def _add_findings(self, plan: PassPlan, result: PassResult, plain: float | None) -> None:
         """What the pass found, read and added to the document."""
-        findings, result = self._read(plan, result)
+        findings, result = self._read_findings(plan, result)
         if plain is not None:
             result = replace(result, cost=result.seconds / plain)
         known = self.document
-        self.grow(
+        self.update(
             passes=(*known.passes, replace(result, artifacts=(*result.artifacts, *findings.artifacts))),
-            gpus=_same_devices(known.gpus, findings.gpus),
+            gpus=_merge_devices(known.gpus, findings.gpus),
             trace=known.trace or findings.trace,
             metal=merge_metal_traces(known.metal, findings.metal),
             triton=(*known.triton, *read_triton(plan)),
-            facts=_facts(known.facts, findings.facts, plan.tool),
+            facts=_merge_facts(known.facts, findings.facts, plan.tool),
             counters=(*known.counters, *findings.counters),
-            readings=_told_again(known.readings, findings.readings),
+            readings=_merge_readings(known.readings, findings.readings),
             profiles=(*known.profiles, *findings.profiles),
-            summaries=(*known.summaries, *_summaries(findings)),
+            summaries=(*known.summaries, *_pass_summaries(findings)),
             notes=tuple(dict.fromkeys((*known.notes, *findings.notes))),
         )
-        self._progress.end(_ending(result))
+        self._progress.end(_ending_text(result))
 
-    def _read(self, plan: PassPlan, result: PassResult) -> tuple[PassFindings, PassResult]:
+    def _read_findings(self, plan: PassPlan, result: PassResult) -> tuple[PassFindings, PassResult]:
         """What the pass left. A failed pass may have left half a file: what cannot be read is not added."""
         try:
             return self._run.findings(plan, result), result
@@ -232,35 +237,35 @@ class LiveRun:
             result = replace(result, state="failed", reason=reason, fix=fix)
         return PassFindings(), result
 
-    def _skip(self, plan: PassPlan) -> None:
+    def _skip_pass(self, plan: PassPlan) -> None:
         plan = (
             plan
             if plan.skipped is not None
             else replace(plan, skipped="there is nothing that it could look at")
         )
         self._progress.note(f"{plan.name}: skipped, {plan.skipped}")
-        self.grow(passes=(*self.document.passes, skipped(plan)))
+        self.update(passes=(*self.document.passes, skipped_result(plan)))
 
-    def _cut(self, plan: PassPlan) -> None:
+    def _note_interruption(self, plan: PassPlan) -> None:
         cut = PassResult(plan.name, plan.tool, "interrupted", reason="ended before it was finished")
-        self.grow(passes=(*self.document.passes, cut))
+        self.update(passes=(*self.document.passes, cut))
 
     def _measure_peaks(self) -> None:
         """What this machine can do at best: what bandwidth and arithmetic are held against."""
         self._progress.begin("peaks", "what this machine can do at best")
         log = self._context.folder / "logs" / "peaks.log"
-        peaks, reason = record_peaks(self._context.machine, log, self._progress.tick)
+        peaks, reason = measure_peaks(self._context.machine, log, self._progress.tick)
         notes = (*self.document.notes, reason) if reason is not None else self.document.notes
-        self.grow(peaks=peaks, notes=notes)
+        self.update(peaks=peaks, notes=notes)
         self._progress.end("measured" if peaks is not None else str(reason))
 
 
-def _summaries(findings: PassFindings) -> tuple[Summary, ...]:
+def _pass_summaries(findings: PassFindings) -> tuple[Summary, ...]:
     """What only its own pass can say; every other summary is made of readings when all are there."""
     return (summarize_allocations(findings.allocations),) if findings.allocations is not None else ()
 
 
-def _sampling(timing: Timing) -> float:
+def _sampling_seconds(timing: Timing) -> float:
     """Wall seconds that one process of a benchmark spent on samples; none where the workload is timed as it is."""
     if timing.kind != "benchmark":
         return 0.0
@@ -268,7 +273,7 @@ def _sampling(timing: Timing) -> float:
     return spent[len(spent) // 2]
 
 
-def _same_devices(known: tuple[Gpu, ...], told: tuple[Gpu, ...]) -> tuple[Gpu, ...]:
+def _merge_devices(known: tuple[Gpu, ...], told: tuple[Gpu, ...]) -> tuple[Gpu, ...]:
     """What the driver says of each device, with what only a report told; and devices that only a report knows."""
     places = {gpu.index: gpu for gpu in known}
     for gpu in told:
@@ -281,7 +286,7 @@ def _same_devices(known: tuple[Gpu, ...], told: tuple[Gpu, ...]) -> tuple[Gpu, .
     return tuple(places[index] for index in sorted(places))
 
 
-def _facts(known: Mapping[str, str], told: Mapping[str, str], tool: str | None) -> dict[str, str]:
+def _merge_facts(known: Mapping[str, str], told: Mapping[str, str], tool: str | None) -> dict[str, str]:
     """Facts of all passes; what two tools say differently stands under both names. The command is the run's own."""
     facts = dict(known)
     for name, value in told.items():
@@ -293,7 +298,7 @@ def _facts(known: Mapping[str, str], told: Mapping[str, str], tool: str | None) 
     return facts
 
 
-def _told_again(known: tuple[Reading, ...], told: tuple[Reading, ...]) -> tuple[Reading, ...]:
+def _merge_readings(known: tuple[Reading, ...], told: tuple[Reading, ...]) -> tuple[Reading, ...]:
     """All readings; where the same tool tells a metric of a scope once more, with a value, the later one counts."""
 
     def place(reading: Reading) -> tuple[str, Scope, str]:
@@ -324,13 +329,13 @@ def kernel_lines(plan: PassPlan) -> list[str]:
     return [*lines, *(f"  {note}" for note in plan.notes)]
 
 
-def _expected(plan: PassPlan, plain: float | None) -> str:
+def _expected_text(plan: PassPlan, plain: float | None) -> str:
     if plan.seconds is not None:
         return f"about {plan.seconds:.0f} s"
     return f"about {plan.cost * plain:.0f} s" if plan.cost is not None and plain is not None else ""
 
 
-def _ending(result: PassResult) -> str:
+def _ending_text(result: PassResult) -> str:
     cost = f", {result.cost:.1f} plain runs" if result.cost is not None else ""
     word = "done" if result.state == "finished" else f"{result.state}: {result.reason}"
     return f"{word} in {result.seconds:.0f} s{cost}"

@@ -1,0 +1,351 @@
+"""Runs the passes of a plan: timing alone and until the median is known, all others step by step; and the peaks."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from profkit.core import process
+from profkit.core.errors import Fault, MachineError, ProfkitError, UnreadableReport, UsageError, WorkloadError
+from profkit.core.process import ProcessOutcome, describe_status
+from profkit.core.signals import defer_interrupts
+from profkit.core.statistics import combine
+from profkit.core.status import read_status
+from profkit.core.types import (
+    RUN,
+    Machine,
+    PassPlan,
+    PassResult,
+    Peaks,
+    Reading,
+    SampleSet,
+    Source,
+    Step,
+    Timing,
+)
+from profkit.hardware.peaks import combine_peaks, peaks_argv, peaks_environment, read_peaks
+from profkit.profilers.registry import explain
+from profkit.profiling.run_steps import StepOutcome, run_step
+from profkit.runtime.passes.read_records import read_record
+from profkit.runtime.passes.read_records import timings as timings_of
+from profkit.runtime.passes.sampling import is_enough
+from profkit.runtime.region.record import RegionRecord
+
+
+def usage_readings(outcomes: tuple[ProcessOutcome, ...], *, whole: bool) -> tuple[Reading, ...]:
+    """Largest resident set (bytes) and cores kept busy (%) of the timing pass, over its processes.
+
+    `whole`: the process is what counts, and not a region in it, of whose use of cores its process tells nothing.
+    The resident set is the sum over the process tree, or getrusage's own maximum of one process, whichever is larger.
+    """
+    if not outcomes:
+        return ()
+    peak = max(outcome.peak_rss for outcome in outcomes)
+    wall = sum(outcome.seconds for outcome in outcomes)
+    cpu = sum(outcome.cpu_seconds for outcome in outcomes)
+    busy = 100.0 * cpu / wall if wall > 0 else None
+    readings = [Reading("memory.rss_peak", float(peak), "B", "measured", RUN, Source("psutil", "rss"))]
+    if whole and busy is not None:
+        formula = "100 * (user + system CPU seconds) / wall seconds, start-up included"
+        readings.append(
+            Reading("cpu.utilization", busy, "%", "measured", RUN, Source("getrusage", formula=formula))
+        )
+    return tuple(readings)
+
+
+PEAK_SECONDS = 1.0  # for each kind of measurement; the best of many passes over the arrays
+DEADLINE = 60.0
+
+
+def measure_peaks(
+    machine: Machine, log: Path, tick: Callable[[float], None] | None = None
+) -> tuple[Peaks | None, str | None]:
+    """The machine's measured peaks on one core and on all; or None and the reason."""
+    found: list[Peaks] = []
+    for threads in sorted({1, machine.cores}):
+        argv = peaks_argv(threads, PEAK_SECONDS)
+        try:
+            outcome = process.run(argv, env=peaks_environment(threads), log=log, timeout=DEADLINE, tick=tick)
+            if outcome.timed_out:
+                return None, f"the peaks could not be measured: the measurement {outcome.ending()}"
+            found.append(
+                read_peaks(outcome.output_tail)
+            )  # says itself what is missing where it could not measure
+        except ProfkitError as error:
+            return None, f"the peaks could not be measured: {error.message}"
+    return combine_peaks(found[0], found[-1]), None
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """What holds for every step of a run."""
+
+    folder: Path
+    cwd: str
+    timeout: float | None = None
+    tick: Callable[[float], None] | None = None
+    note: Callable[[str], None] | None = None
+
+
+def skipped_result(plan: PassPlan) -> PassResult:
+    """The result of a pass that the plan leaves out."""
+    return PassResult(plan.name, plan.tool, "skipped", reason=plan.skipped, fix=plan.fix)
+
+
+def run_pass(plan: PassPlan, settings: RunSettings) -> PassResult:
+    """Run the steps of `plan`. What one step left stays, whatever becomes of the next.
+
+    Never raises for a tool or a workload that failed: that is a result. KeyboardInterrupt passes through.
+    """
+    if plan.skipped is not None:
+        return skipped_result(plan)
+    begin = time.monotonic()
+    limit = _shorter_limit(settings.timeout, plan.limit)
+    if plan.parallel and len(plan.steps) > 1:
+        recorded, problem = _run_side_by_side(plan.steps, settings, limit)
+    else:
+        recorded, problem = _run_in_order(plan.steps, settings, limit)
+    artifacts = tuple(a for s in plan.steps for a in s.artifacts if (settings.folder / a).exists())
+    faults = {
+        one.step.name: fault for one in recorded if (fault := _find_fault(one, settings.folder)) is not None
+    }
+    fault = problem or next(iter(faults.values()), None)
+    reason = fault.reason if fault else None
+    if reason is not None and not plan.parallel and 0 < len(faults) < len(recorded):
+        kept = len(recorded) - len(faults)
+        reason = f"{reason} (in {', '.join(faults)}; what {kept} of {len(plan.steps)} runs counted is kept)"
+    return PassResult(
+        plan.name,
+        plan.tool,
+        "finished" if fault is None else "failed",
+        reason=reason,
+        fix=fault.fix if fault else None,
+        seconds=time.monotonic() - begin,
+        artifacts=artifacts,
+        log=f"logs/{plan.steps[-1].name}.log" if plan.steps else None,
+    )
+
+
+def _run_in_order(
+    steps: tuple[Step, ...], settings: RunSettings, limit: float | None
+) -> tuple[list[StepOutcome], Fault | None]:
+    done: list[StepOutcome] = []
+    for step in steps:
+        try:
+            one = run_step(
+                step,
+                settings.folder,
+                cwd=settings.cwd,
+                timeout=limit,
+                tick=settings.tick,
+                note=settings.note,
+            )
+        except (UsageError, MachineError) as error:
+            return done, Fault(error.message, error.fix)
+        done.append(one)
+        if _find_fault(one, settings.folder) is not None and not _only_tool_ended(one):
+            break  # the next step would meet the same fault
+    return done, None
+
+
+def _only_tool_ended(recorded: StepOutcome) -> bool:
+    """Whether the tool ended and not the workload: another step's events, or its luck, may differ.
+
+    A tool that was itself killed takes the workload with it, whose status then says nothing about it.
+    """
+    file, outcome = recorded.step.workload_status, recorded.outcome
+    if file is None or outcome.timed_out:
+        return False
+    return outcome.returncode < 0 or read_status(file) in (None, 0)
+
+
+def _run_side_by_side(
+    steps: tuple[Step, ...], settings: RunSettings, limit: float | None
+) -> tuple[list[StepOutcome], Fault | None]:
+    cancel = threading.Event()  # a Ctrl-C reaches only the main thread
+    with ThreadPoolExecutor(max_workers=len(steps)) as pool:
+        futures = [
+            pool.submit(
+                run_step,
+                step,
+                settings.folder,
+                cwd=settings.cwd,
+                timeout=limit,
+                tick=settings.tick if number == 0 else None,
+                cancel=cancel,
+            )
+            for number, step in enumerate(steps)
+        ]
+        try:
+            return [future.result() for future in futures], None
+        except (UsageError, MachineError) as error:
+            return [], Fault(error.message, error.fix)
+        except BaseException:
+            cancel.set()
+            with defer_interrupts():  # another Ctrl-C must not leave the threads with their processes behind
+                wait(futures)
+            raise
+
+
+def _find_fault(recorded: StepOutcome, folder: Path) -> Fault | None:
+    """Why this step cannot be used; None when it can."""
+    outcome, step = recorded.outcome, recorded.step
+    if recorded.ran_out:
+        return Fault(
+            f"{step.name} {recorded.ending()}; what it had written is kept",
+            "give it more time (--timeout SECONDS) or a smaller input",
+        )
+    told = read_status(step.workload_status) if step.workload_status is not None else None
+    # ncu and nsys end as the workload did: a signal that it sent to itself did not kill the tool
+    code = 0 if told and _signal_of(outcome.returncode) == _signal_of(told) else outcome.returncode
+    known = explain(step.tool, recorded.text(), code) if step.tool is not None else None
+    if not recorded.workload_ok:
+        if known is not None:
+            return known
+        if step.workload_status is not None and told is None:
+            ended = f"{step.tool or step.name} {outcome.ending()}, and how the workload ended is not known"
+            return Fault(ended, f"see {recorded.log.name}")
+        return Fault(
+            f"the workload {describe_status(recorded.status)} in {step.name}", f"see {recorded.log.name}"
+        )
+    if outcome.returncode != 0 and outcome.returncode not in step.fine:
+        return known or Fault(f"{step.tool or step.name} {outcome.ending()}", f"see {recorded.log.name}")
+    if known is not None and step.artifacts and not any((folder / path).exists() for path in step.artifacts):
+        return known  # nsys and ncu end with 0 where they left nothing
+    return None
+
+
+def _signal_of(status: int) -> int:
+    """The signal behind a status, however it is written: -9, 128 + 9, or 9 as ncu has it; else the status itself."""
+    return -status if status < 0 else status - 128 if status > 128 else status
+
+
+def _shorter_limit(one: float | None, other: float | None) -> float | None:
+    limits = [limit for limit in (one, other) if limit is not None]
+    return min(limits) if limits else None
+
+
+MOST_PROCESSES = 200  # a 20 ms program reaches ±1 % long before
+
+
+@dataclass(frozen=True)
+class TimingRecord:
+    """What the timing pass found. `plain_seconds` is the wall time of one process: what the other passes are held
+    against. `outcomes` carry what the operating system counted (CPU seconds, largest resident set).
+    """
+
+    result: PassResult
+    timings: tuple[Timing, ...]
+    plain_seconds: float
+    outcomes: tuple[ProcessOutcome, ...]
+    notes: tuple[str, ...] = ()
+
+
+def run_timing(
+    plan: PassPlan,
+    settings: RunSettings,
+    precision: float,
+    budget: float,
+    seen: Callable[[tuple[Timing, ...]], None],
+) -> TimingRecord:
+    """Time the workload.
+
+    `budget` is the wall seconds for processes beyond the planned ones. `seen` is told what is known after each
+    process, so that a run which dies here keeps it. Raises WorkloadError when the workload itself
+    fails: there is nothing to profile then.
+    """
+    begin = time.monotonic()
+    outcomes: list[ProcessOutcome] = []
+    step = plan.steps[0]
+    for step in plan.steps:
+        outcomes.append(_time_process(step, settings).outcome)
+        timings = _read_timings(settings.folder, outcomes, precision)
+        seen(timings)
+        if timings[0].kind == "process" and _is_known(timings[0], begin, precision, budget):
+            break  # a program of several minutes is not run three times to learn what one more run cannot say
+    alone = len(plan.steps) == 1 and timings[0].kind == "benchmark"  # it samples until it knows, by itself
+    while not alone and not _is_known(timings[0], begin, precision, budget):
+        if len(outcomes) >= MOST_PROCESSES:
+            break
+        outcomes.append(_time_process(_repeated_step(step, len(outcomes) + 1), settings).outcome)
+        timings = _read_timings(settings.folder, outcomes, precision)
+        seen(timings)
+    seconds = time.monotonic() - begin
+    artifacts = tuple(sorted(str(p.relative_to(settings.folder)) for p in _record_files(settings.folder)))
+    result = PassResult(
+        plan.name,
+        None,
+        "finished",
+        seconds=seconds,
+        artifacts=artifacts,
+        log=f"logs/{plan.steps[0].name}.log",
+    )
+    return TimingRecord(
+        result,
+        timings,
+        sorted(o.seconds for o in outcomes)[len(outcomes) // 2],
+        tuple(outcomes),
+        _readable_records(settings.folder)[1],
+    )
+
+
+def _time_process(step: Step, settings: RunSettings) -> StepOutcome:
+    recorded = run_step(step, settings.folder, cwd=settings.cwd, timeout=settings.timeout, tick=settings.tick)
+    if recorded.workload_ok:
+        return recorded
+    if recorded.outcome.timed_out:
+        raise WorkloadError(
+            f"the workload {recorded.outcome.ending()}", "give it more time: --timeout SECONDS"
+        )
+    last = "\n".join(recorded.text().strip().splitlines()[-12:])
+    said = f"; it said:\n{last}" if last else "; it printed nothing"
+    raise WorkloadError(f"the workload {describe_status(recorded.status)}{said}")
+
+
+def _read_timings(folder: Path, outcomes: list[ProcessOutcome], precision: float) -> tuple[Timing, ...]:
+    """What is known so far: by the workload's own marks, else by whole processes."""
+    marked = timings_of(_readable_records(folder)[0])
+    if marked:
+        return marked
+    whole = SampleSet(
+        tuple(o.seconds for o in outcomes), spent=sum(o.seconds for o in outcomes), warm=len(outcomes) > 1
+    )
+    return (Timing("process", "process", (whole,), precision),)
+
+
+def _is_known(timing: Timing, begin: float, precision: float, budget: float) -> bool:
+    gone = time.monotonic() - begin
+    if timing.kind == "process":
+        return is_enough(timing.processes[0].seconds, precision, gone, budget)
+    centre = combine([process.seconds for process in timing.processes])
+    if centre is None or centre.low is None or centre.high is None:
+        return gone >= budget
+    return gone >= budget or (centre.high - centre.low) / 2 <= precision * centre.median
+
+
+def _readable_records(folder: Path) -> tuple[list[RegionRecord], tuple[str, ...]]:
+    """The records of the workload's processes, and a remark on each that is none: a workload may write there, too."""
+    records, remarks = [], []
+    for path in _record_files(folder):
+        try:
+            records.append(read_record(path))
+        except UnreadableReport as error:
+            remarks.append(f"passed over: {error.message}")
+    return records, tuple(remarks)
+
+
+def _record_files(folder: Path) -> tuple[Path, ...]:
+    return tuple(sorted((folder / "artifacts").glob("timing*.json")))
+
+
+def _repeated_step(step: Step, number: int) -> Step:
+    """The same step once more, under its own name."""
+    name = f"timing-{number}"
+    directive = step.directive
+    if directive is not None:
+        directive = replace(directive, record=str(Path(directive.record).with_name(name)))
+    return replace(step, name=name, directive=directive)
