@@ -24,8 +24,9 @@ from profkit.profiling.collect import RunCollector
 from profkit.profiling.evaluate_targets import judge_document, targets_for
 from profkit.profiling.run_steps import require_space
 from profkit.profiling.workload import describe_workload, seems_marked
+from profkit.reporting import markdown
 from profkit.reporting.html.write import write_page
-from profkit.reporting.run_markdown import render as render_markdown
+from profkit.reporting.views import run as run_view
 
 PASSES = get_args(PassName)
 
@@ -116,7 +117,7 @@ def profile_workload(options: ProfileOptions, progress: Progress) -> tuple[RunDo
 def _write_reports(document: RunDocument, folder: Path) -> str | None:
     """Write run.json and the reports beside it; why there is no report.html, or None. Raises MachineError."""
     write_run(folder, document)
-    _write_text(folder / "report.md", render_markdown(document))
+    _write_text(folder / "report.md", markdown.render(run_view.view(document)))
     return write_page(folder, document)
 
 

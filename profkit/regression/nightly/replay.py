@@ -182,10 +182,10 @@ def _replay_night(
     write_state(folder, state)
     from profkit.core.progress import Silent
 
-    sitting = NightSession(config, folder, state, history, Silent(), time.monotonic(), list(notes))
+    session = NightSession(config, folder, state, history, Silent(), time.monotonic(), list(notes))
     specs = choose_workloads(config, options.only)
-    night = decide_night(sitting, specs, {}, interrupted=False, strict=options.strict)
-    return finish_night(sitting, night, strict=options.strict), folder
+    night = decide_night(session, specs, {}, interrupted=False, strict=options.strict)
+    return finish_night(session, night, strict=options.strict), folder
 
 
 def _state_of_run(one: RecordedRun, entry: Entry) -> WorkloadState:
