@@ -27,7 +27,7 @@ DIGITS = 6  # of a time; what is behind them is of the events' single precision,
 
 
 @dataclass(frozen=True)
-class Timed:
+class ColdTiming:
     """Samples in seconds per call, each of that many `calls`, and what must be known to believe them."""
 
     seconds: tuple[float, ...]
@@ -46,7 +46,7 @@ def time_cold(
     precision: float,
     budget: float,
     cold: bool = True,
-) -> Timed:
+) -> ColdTiming:
     """Samples until the median's 95 % interval is ±`precision` (a share) or `budget` seconds are gone.
 
     Sixteen at least where the budget allows; of calls that take so long that eight of them make no block, forty of
@@ -65,7 +65,7 @@ def time_cold(
     reasons: dict[str, None] = {}
     ask = sampling.LEAST_SAMPLES if each > 1 else sampling.FEW_SAMPLES
     while True:
-        seconds += together(blocks.next_block((ask - len(seconds)) * each), each)
+        seconds += group_means(blocks.next_block((ask - len(seconds)) * each), each)
         state = watch.look()
         if state.clock is not None:
             clocks.append(state.clock)
@@ -77,7 +77,7 @@ def time_cold(
         if seen.done or over:
             break
         ask = sampling.next_assessment(len(seconds))
-    if rest := together(blocks.last_block(), each):
+    if rest := group_means(blocks.last_block(), each):
         seconds += rest
         seen = _look(seconds, each, precision)
     remarks = (
@@ -86,7 +86,7 @@ def time_cold(
         else ()
     )
     kept = tuple(seconds[seen.warmup :])
-    return Timed(kept, seen.precise, each, tuple(clocks), tuple(reasons), remarks)
+    return ColdTiming(kept, seen.precise, each, tuple(clocks), tuple(reasons), remarks)
 
 
 def _ask_for_all(probes: Sequence[DeviceSample]) -> None:
@@ -99,7 +99,7 @@ def _ask_for_all(probes: Sequence[DeviceSample]) -> None:
         )
 
 
-def together(block: Sequence[float], each: int) -> list[float]:
+def group_means(block: Sequence[float], each: int) -> list[float]:
     """Means of `each` calls that followed one another; of a block that is shorter, its own."""
     parts = [block[first : first + each] for first in range(0, max(1, len(block) - each + 1), each)]
     return [float(f"{sum(part) / len(part):.{DIGITS}g}") for part in parts if part]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from profkit.core.errors import Fault, UnreadableReport, UsageError
-from profkit.core.process import Outcome, run
+from profkit.core.process import ProcessOutcome, run
 from profkit.core.types import Counter
 from profkit.profilers import programs
 from profkit.profilers.perf.command import STAT_ENV, record_argv, stat_argv
@@ -227,7 +227,7 @@ def _take_census(perf: str, folder: Path) -> tuple[tuple[Counter, ...], bool]:
 
 def _count(
     perf: str, folder: Path, events: Sequence[str], system_wide: bool = False
-) -> tuple[tuple[Counter, ...], Outcome | None]:
+) -> tuple[tuple[Counter, ...], ProcessOutcome | None]:
     output = folder / "count"
     output.unlink(missing_ok=True)
     outcome = _run(stat_argv(_BUSY, output, events, perf=perf, system_wide=system_wide))
@@ -267,14 +267,14 @@ def _obeys_control(perf: str, folder: Path) -> bool:
     return any(counter.value for counter in _read_counts(output))
 
 
-def _run(argv: Sequence[str]) -> Outcome | None:
+def _run(argv: Sequence[str]) -> ProcessOutcome | None:
     try:
         return run(argv, env=STAT_ENV, timeout=_TIMEOUT)
     except UsageError:
         return None
 
 
-def _make_fault(outcome: Outcome | None, otherwise: str) -> Fault:
+def _make_fault(outcome: ProcessOutcome | None, otherwise: str) -> Fault:
     if outcome is None:
         return Fault("perf could not be started")
     known = explain(outcome.output_tail, outcome.returncode)
