@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from profkit.core.errors import Fault
+from profkit.profilers.trial import attempt
 
 # setup.sh puts what it fetched without root into the environment's own folder; `.venv/bin/profkit` then finds it
 # in a shell in which the environment is not active.
@@ -58,17 +57,10 @@ def version_key(path: Path) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", str(path)))
 
 
-def ask_tool(argv: tuple[str, ...], seconds: float) -> tuple[int, str]:
-    """The exit code and what was printed, standard output first.
-
-    127 and a sentence where it could not be run, or did not end within `seconds`.
-    """
-    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-        done = subprocess.run(
-            argv, capture_output=True, text=True, errors="replace", timeout=seconds, stdin=subprocess.DEVNULL
-        )
-        return done.returncode, done.stdout + done.stderr
-    return 127, f"{argv[0]} could not be run, or did not end within {seconds:.0f} s"
+def ask_tool(argv: Sequence[str], seconds: float) -> tuple[int, str]:
+    """The exit code and what was printed; 127 and a sentence where it could not be started."""
+    trial = attempt(argv, seconds=seconds)
+    return trial.returncode, trial.output
 
 
 def last_line(text: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -38,9 +37,3 @@ def attempt(argv: Sequence[str], env: Mapping[str, str] | None = None, seconds: 
     except UsageError as error:
         return Trial(False, error.message, error.message, 127)
     return Trial(outcome.ok, outcome.output_tail, outcome.ending(), outcome.returncode)
-
-
-def version_of(tool: str, *flags: str) -> tuple[str | None, Trial | None]:
-    """Where `tool` is on PATH and what it answers to `--version` (or `flags`); (None, None) where absent."""
-    path = shutil.which(tool)
-    return (path, attempt([path, *(flags or ("--version",))])) if path else (None, None)
