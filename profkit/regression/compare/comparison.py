@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from profkit.analysis.comparability import all_fields, fingerprint_differences, fingerprint_of
 from profkit.core.types import Comparison, Difference, KernelChange, RunDocument, Side
 from profkit.regression.compare.causes import causes_of
-from profkit.regression.compare.causes.evidence import gather_evidence
+from profkit.regression.compare.causes.evidence import Evidence
 from profkit.regression.compare.causes.machine_state import without_machine_effects, without_state_effects
 from profkit.regression.compare.decisions import decide_pairs, tested_count
 from profkit.regression.compare.kernels import (
@@ -73,7 +73,7 @@ def compare(
     traced = not whole & _tracers(baseline, candidate)
     matched = match_kernels(baseline, candidate) if traced else MatchedKernels((), (), ())
     kernels = kernel_changes(baseline, candidate, matched, floor) if not metrics else ()
-    kernels = without_state_effects(kernels, baseline, candidate)
+    kernels, kernel_doubts = without_state_effects(kernels, baseline, candidate)
     swept = is_sweep(baseline) and is_sweep(candidate)
     wanted = {*metrics, "time.median"} if swept and MEAN_METRIC in metrics else metrics
     pairs = pairs_of(baseline, candidate, _main_kernels(matched, kernels), wanted, barred)
@@ -95,8 +95,8 @@ def compare(
             fix="--force compares them all the same" if barred else None,
         )
     functions = () if metrics or whole & {"valgrind", "perf"} else function_changes(baseline, candidate)
-    causes = causes_of(gather_evidence(baseline, candidate, changes, matched, kernels, functions))
-    outcome, reason, fix = outcome_of(changes, kernels, asked=bool(metrics))
+    causes = causes_of(Evidence(baseline, candidate, changes, matched, kernels, functions))
+    outcome, reason, fix = outcome_of(changes, kernels, kernel_doubts, asked=bool(metrics))
     if not metrics or {MEAN_METRIC, "time.median"} & set(metrics):
         outcome, reason, fix = outcome_of_sweep((outcome, reason, fix), grouped, changes)
     if baseline == candidate:

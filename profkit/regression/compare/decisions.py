@@ -2,8 +2,6 @@
 
 DIFFERENT: the whole interval lies beyond the floor. SAME: the whole interval lies within it. AMBIGUOUS: neither. That
 no difference was found is never taken for sameness.
-
-Every metric that both runs have, decided, with a correction for how many were looked at.
 """
 
 from __future__ import annotations
@@ -23,9 +21,7 @@ FIX_AUTOCORRELATED = (
     "profile both again with --depth full, which runs several processes; a GPU at its power limit also with its clock "
     "locked below that: nvidia-smi --lock-gpu-clocks"
 )
-LEAST_SAMPLES = (
-    6  # independent samples of one process: fewer have no interval of 95 % (statistics.median_rank)
-)
+LEAST_SAMPLES = 6  # independent ones of one process: fewer have no interval of 95 % (statistics.median_rank)
 USELESS_RATIO = 10.0  # an interval from a tenth to ten times says nothing but that nothing is known
 
 
@@ -201,38 +197,39 @@ def _noise_text(rule: ChangeRule, unit: str) -> str:
     return difference_text(rule.spread, unit) if rule.spread else percent_text(rule.repeat or 0.0)
 
 
+# ---------------------------------------------------------------- many together
+
 FALSE_SHARE = 0.05  # of what is called different, on average
 
 
 def decide_pairs(pairs: Sequence[MetricPair], floor: float | None = None) -> tuple[Change, ...]:
-    """One change for each pair, in their order.
+    """One change for each pair, in their order. `floor` takes the place of every metric's own relative floor."""
+    ratios = [
+        ratio_of(p.baseline.groups, p.candidate.groups, p.between) if p.sampled else None for p in pairs
+    ]
+    sampled = [(pair, ratio) for pair, ratio in zip(pairs, ratios, strict=True) if pair.sampled]
+    changes = iter(decide_ratios(sampled, floor))
+    return tuple(next(changes) if pair.sampled else decide_single(pair, floor) for pair in pairs)
 
-    Those with samples are tested together: p is Benjamini and Hochberg's, and the intervals of those that it picks out
-    are as much wider as the picking asks for. `floor` takes the place of every metric's own relative floor.
+
+def decide_ratios(sampled: Sequence[tuple[MetricPair, Ratio | None]], floor: float | None) -> list[Change]:
+    """The changes of sampled pairs, tested together: p is Benjamini and Hochberg's.
+
+    The intervals of those that it picks out are as much wider as the picking asks for. What is DIFFERENT by itself and
+    was not picked out is chance among so many.
     """
-    ratios = {
-        place: ratio_of(pair.baseline.groups, pair.candidate.groups, pair.between)
-        for place, pair in enumerate(pairs)
-        if pair.sampled
-    }
-    places = [place for place, ratio in ratios.items() if ratio is not None]
-    p = benjamini_hochberg([ratio.p for ratio in ratios.values() if ratio is not None])
-    adjusted = dict(zip(places, p, strict=True))
-    picked = {place for place in places if adjusted[place] <= FALSE_SHARE}
-    narrow, wide = 1 - FALSE_SHARE, coverage_of_selected(len(picked), len(places), FALSE_SHARE)
+    adjusted = iter(benjamini_hochberg([ratio.p for _, ratio in sampled if ratio is not None]))
+    ps = [None if ratio is None else next(adjusted) for _, ratio in sampled]
+    tested = [p for p in ps if p is not None]
+    wide = coverage_of_selected(sum(p <= FALSE_SHARE for p in tested), len(tested), FALSE_SHARE)
     changes = []
-    for place, pair in enumerate(pairs):
-        if place not in ratios:
-            changes.append(decide_single(pair, floor))
-            continue
-        found, own = ratios[place], adjusted.get(place)
-        change = decide_sampled(pair, found, wide if place in picked else narrow, own, floor)
-        if change.word == "different" and place not in picked:
-            change = decide_sampled(
-                pair, found, wide, own, floor
-            )  # by itself it would be; of so many it is chance
+    for (pair, ratio), p in zip(sampled, ps, strict=True):
+        picked = p is not None and p <= FALSE_SHARE
+        change = decide_sampled(pair, ratio, wide if picked else 1 - FALSE_SHARE, p, floor)
+        if change.word == "different" and not picked:
+            change = decide_sampled(pair, ratio, wide, p, floor)
         changes.append(change)
-    return tuple(changes)
+    return changes
 
 
 def tested_count(changes: Sequence[Change]) -> int:

@@ -30,9 +30,10 @@ from profkit.core.types import Calibration, Direction, Entry, RunDocument, Scope
 from profkit.regression.detection.confirm import Confirmation, confirm
 from profkit.regression.detection.rules import NightRule
 from profkit.regression.history import History, HistoryFilter
+from profkit.regression.nightly import profile_process
 from profkit.regression.nightly.checkout import NoCheckout, checked_out
 from profkit.regression.nightly.config import WorkloadSpec
-from profkit.regression.nightly.profile_process import ProfileResult, profile_once
+from profkit.regression.nightly.profile_process import ProfileResult
 from profkit.regression.nightly.session import NightSession
 
 # Seconds of sampling in one process of a round: a round is cheap and there are many. A spec that asks for less gets it.
@@ -109,16 +110,17 @@ class Rounds:
     def _run(self, arm: RoundSide, budget: float) -> ProfileResult:
         into = self.folder / f"{self.made:03d}-{clean_name(arm.name)}"
         timing = ROUND_TIMING if self.spec.timing is None else min(self.spec.timing, ROUND_TIMING)
-        ran = profile_once(
-            replace(self.spec, depth="gate", timing=timing),
-            into,
+        spec = replace(
+            self.spec,
+            depth="gate",
+            timing=timing,
             cwd=arm.cwd,
             command=arm.command,
-            passes=self.passes,
+            passes=self.passes if self.passes is not None else self.spec.passes,
             budget=min(budget, self.spec.budget),
-            targets=False,
-            tick=self.tick,
+            targets=None,
         )
+        ran = profile_process.profile_once(spec, into, self.tick)
         if ran.ok:  # its values are kept, and twenty rounds of folders are none that anybody reads
             shutil.rmtree(into, ignore_errors=True)
             with contextlib.suppress(OSError):  # a round that failed is still in it
@@ -275,53 +277,53 @@ def rerun_obstacle(good: Entry | None, tonight: Entry) -> NoCheckout | None:
 
 
 def rerun(
-    sitting: NightSession,
+    session: NightSession,
     spec: WorkloadSpec,
     tonight: Entry,
     good: Entry | None,
     suspects: Sequence[CandidateRegression],
 ) -> RerunResult:
     """Candidate and last good in turn; never raises for what is in the way of it."""
-    limits = sitting.config.confirm
+    limits = session.config.confirm
     hindered = rerun_obstacle(good, tonight)
     if hindered is not None or good is None or good.commit is None:
         return RerunResult({}, hindered.reason if hindered else None, hindered.fix if hindered else None)
-    deadline = sitting.deadline(limits.budget)
+    deadline = session.deadline(limits.budget)
     if deadline <= time.monotonic():
         return RerunResult({}, "the night's budget was spent", "budget: SECONDS")
-    folder = sitting.folder / RERUN_FOLDERS[0] / clean_name(spec.name)
+    folder = session.folder / RERUN_FOLDERS[0] / clean_name(spec.name)
     try:
-        with checked_out(spec.cwd, good.commit, limits, folder, sitting.progress.tick) as there:
+        with checked_out(spec.cwd, good.commit, limits, folder, session.progress.tick) as there:
             arms = (
                 RoundSide(CANDIDATE_SIDE, spec.cwd, spec.command),
                 RoundSide(LAST_GOOD_SIDE, there.moved(spec.cwd), there.words(spec.command, spec.cwd)),
             )
-            answer = _run_rounds(sitting, spec, arms, suspects, folder, deadline, limits.rounds)
+            answer = _run_rounds(session, spec, arms, suspects, folder, deadline, limits.rounds)
     except NoCheckout as reason:
         return RerunResult({}, reason.reason, reason.fix)
     for (metric, scope), word in answer.words.items():
         key = SeriesKey(tonight.workload, tonight.backend, metric, scope)
-        sitting.history.confirm(tonight.id, key, word.word)
+        session.history.confirm(tonight.id, key, word.word)
     return answer
 
 
 def calibrate(
-    sitting: NightSession, spec: WorkloadSpec, tonight: Entry, metrics: Sequence[CandidateRegression]
+    session: NightSession, spec: WorkloadSpec, tonight: Entry, metrics: Sequence[CandidateRegression]
 ) -> RerunResult:
     """The same checkout against itself, by the same rounds and the same rule as a re-run."""
-    limits = sitting.config.calibrate
-    deadline = sitting.deadline(limits.budget)
-    folder = sitting.folder / RERUN_FOLDERS[1] / clean_name(spec.name)
+    limits = session.config.calibrate
+    deadline = session.deadline(limits.budget)
+    folder = session.folder / RERUN_FOLDERS[1] / clean_name(spec.name)
     arms = (RoundSide("first", spec.cwd, spec.command), RoundSide("second", spec.cwd, spec.command))
-    answer = _run_rounds(sitting, spec, arms, metrics, folder, deadline, limits.rounds)
+    answer = _run_rounds(session, spec, arms, metrics, folder, deadline, limits.rounds)
     finished = {want: word for want, word in answer.words.items() if word.change is not None}
     if finished:  # one that had no time for four rounds was no trial
-        store_trial(sitting.history, tonight, finished)
+        store_trial(session.history, tonight, finished)
     return answer
 
 
 def _run_rounds(
-    sitting: NightSession,
+    session: NightSession,
     spec: WorkloadSpec,
     arms: tuple[RoundSide, RoundSide],
     suspects: Sequence[CandidateRegression],
@@ -332,7 +334,7 @@ def _run_rounds(
     """Rounds until every suspect is decided, none are left, or they cannot be made."""
     wanted = [one.wanted for one in suspects]
     passes = passes_for(spec, wanted)
-    rounds = Rounds(spec, arms, wanted, folder, deadline, passes, sitting.progress.tick)
+    rounds = Rounds(spec, arms, wanted, folder, deadline, passes, session.progress.tick)
     words: dict[MetricScope, Confirmation] = {}
     open_ = list(suspects)
     while open_:
