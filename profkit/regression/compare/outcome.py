@@ -15,15 +15,9 @@ _COURSES = {"worse": 0, "neither": 1, "better": 2}
 _WORDS = {"different": 0, "ambiguous": 1, "same": 2}
 # The kinds of time and of work, the best first: the first that there is may leave the outcome open.
 _PRIMARY = (
-    "time.median",
-    "time.geometric_mean",
-    "time.total",
-    "time.gpu",
-    "time.kernel",
-    "time.cpu",
-    "cycles",
+    "time.median", "time.geometric_mean", "time.total", "time.gpu", "time.kernel", "time.cpu", "cycles",
     "instructions",
-)
+)  # fmt: skip
 
 
 def deciding_changes(changes: Sequence[Change]) -> tuple[Change, ...]:

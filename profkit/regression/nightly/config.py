@@ -130,35 +130,13 @@ class NightConfig:
 VERSION = 1
 EXAMPLE = Path(__file__).with_name("example.yaml")
 _TOP = (
-    "version",
-    "name",
-    "history",
-    "output",
-    "budget",
-    "defaults",
-    "workloads",
-    "confirm",
-    "calibrate",
-    "anchor",
-    "accepted",
-    "notify",
-)
+    "version", "name", "history", "output", "budget", "defaults", "workloads", "confirm", "calibrate",
+    "anchor", "accepted", "notify",
+)  # fmt: skip
 _SHARED = (
-    "backend",
-    "depth",
-    "passes",
-    "targets",
-    "env",
-    "cwd",
-    "timeout",
-    "budget",
-    "timing",
-    "precision",
-    "cold",
-    "gates",
-    "watches",
-    "floors",
-)
+    "backend", "depth", "passes", "targets", "env", "cwd", "timeout", "budget", "timing", "precision",
+    "cold", "gates", "watches", "floors",
+)  # fmt: skip
 _CONFIRM = ("enabled", "checkout", "setup", "setup_timeout", "rounds", "budget")
 
 
