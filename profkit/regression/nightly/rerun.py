@@ -84,7 +84,11 @@ def rerun(
         with checked_out(spec.cwd, commit, limits, folder, session.progress.tick) as there:
             sides = (
                 RoundSide("tonight's checkout", spec.cwd, spec.command),
-                RoundSide("the last good commit", there.moved(spec.cwd), there.words(spec.command, spec.cwd)),
+                RoundSide(
+                    "the last good commit",
+                    there.path_inside(spec.cwd),
+                    there.command_inside(spec.command, spec.cwd),
+                ),
             )
             result = _run_rounds(session, spec, sides, candidates, folder, deadline, limits.rounds)
     except NoCheckout as fault:

@@ -140,14 +140,16 @@ def confirm_candidates(
         past = _past(session, spec)
         if past is None or spec.name in session.state.rerun:
             continue
-        found = [m for m in past.outcomes(session.config.anchor) if m.gates and is_candidate(m)]
+        found = [m for m in past.decide_metrics(session.config.anchor) if m.gates and is_candidate(m)]
         if not found:
             continue
         if not session.config.confirm.enabled:
             session.save(session.state.with_rerun(spec.name, "re-runs are turned off (confirm: enabled)"))
             continue
         session.progress.begin(f"{spec.name} again", "tonight's checkout and the last good commit in turn")
-        result = rerun(session, spec, past.entry, past.good(found[0]), [_candidate(spec, m) for m in found])
+        result = rerun(
+            session, spec, past.entry, past.last_good(found[0]), [_candidate(spec, m) for m in found]
+        )
         results[spec.name] = dict(result.words)
         session.progress.end(_summary(result))
         why = ""
@@ -167,7 +169,7 @@ def calibrate_some(session: NightSession, specs: Sequence[WorkloadSpec]) -> None
         past = _past(session, spec)
         if past is None or spec.name in session.state.calibrated:
             continue
-        gating = [m for m in past.outcomes(session.config.anchor) if m.gates]
+        gating = [m for m in past.decide_metrics(session.config.anchor) if m.gates]
         timed = [m for m in gating if m.metric.startswith("time.")]
         if not timed:
             continue
@@ -228,7 +230,7 @@ def _decide_workload(
     past = past_of(session.history, spec, done.entry)
     if past is None:
         return judge_workload(spec, done, None, [], session.folder)
-    outcomes = past.outcomes(session.config.anchor, answers)
+    outcomes = past.decide_metrics(session.config.anchor, answers)
     whole = judge_workload(spec, done, past.entry, outcomes, session.folder)
     why = session.state.rerun.get(spec.name)
     if why:
