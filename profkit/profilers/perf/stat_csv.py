@@ -12,7 +12,7 @@ from typing import NamedTuple
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import CounterState, Report
 from profkit.profilers.perf.faults import explain
-from profkit.profilers.perf.stat_counters import CounterSums, Row
+from profkit.profilers.perf.stat_counters import CounterSums, StatRow
 
 # perf prints intervals as seconds with nine decimals and nothing else so.
 _INTERVAL = re.compile(r"\s*\d+[.,]\d{9}\Z")
@@ -42,7 +42,7 @@ class RowParser:
         self._before: list[str] = []
         self._prefix: tuple[str | None, str | None] = (None, None)
 
-    def parse(self, line: str) -> Row | None:
+    def parse(self, line: str) -> StatRow | None:
         """The row of `line`; None where it is a comment, a metric's continuation or no row at all.
 
         Raises DecimalComma.
@@ -81,7 +81,7 @@ class RowParser:
                     return value, run
         return None
 
-    def _row(self, fields: list[str], value_at: int, run_at: int) -> Row | None:
+    def _row(self, fields: list[str], value_at: int, run_at: int) -> StatRow | None:
         """The row at a layout, or None where this line does not fit it."""
         run_text = fields[run_at]
         percent = _percent(fields[run_at + 1])
@@ -110,9 +110,9 @@ class RowParser:
             value, state = None, "not-counted"  # a count of 0 of an event that never ran
         before = fields[:value_at]
         if before != self._before:  # the same for all rows of an interval
-            self._before, self._prefix = before, _prefix(before, self.separator)
+            self._before, self._prefix = before, _parse_prefix(before, self.separator)
         interval, aggregate = self._prefix
-        return Row(event, value, state, unit, runtime, percent, interval, aggregate, cgroup)
+        return StatRow(event, value, state, unit, runtime, percent, interval, aggregate, cgroup)
 
     def _event(self, parts: list[str]) -> tuple[str, str | None]:
         """The event's name and its cgroup; a raw event may hold the separator: cpu/event=0x29,umask=0x7/."""
@@ -152,7 +152,7 @@ def _is_value(text: str) -> bool:
     return stripped in _STATES or _NUMBER.match(stripped) is not None
 
 
-def _prefix(parts: list[str], separator: str) -> tuple[str | None, str | None]:
+def _parse_prefix(parts: list[str], separator: str) -> tuple[str | None, str | None]:
     """Interval and aggregation id before the value; the count of CPUs after the id is not kept."""
     interval: str | None = None
     if parts and _INTERVAL.match(parts[0]):
@@ -181,14 +181,14 @@ LONGEST_LINE = 64 * 1024
 _BLOCK = 64 * 1024  # decoded and split at once, which is five times faster than line by line
 
 
-class Line(NamedTuple):
+class TextLine(NamedTuple):
     """One line without its end. `whole` is False for a last line that has no newline."""
 
     text: str
     whole: bool
 
 
-def iter_lines(path: Path) -> Iterator[Line]:
+def iter_lines(path: Path) -> Iterator[TextLine]:
     """The lines of `path`. Raises UnreadableReport: it cannot be read, is binary, or a line has no end."""
     rest = b""
     try:
@@ -198,24 +198,24 @@ def iter_lines(path: Path) -> Iterator[Line]:
                     raise UnreadableReport(f"{path.name} is binary, not a text report of perf stat")
                 whole, newline, rest = (rest + block).rpartition(b"\n")
                 if newline:
-                    for text in _decode(whole):
+                    for text in _decode_lines(whole):
                         if len(text) > LONGEST_LINE:
-                            raise _endless(path)
-                        yield Line(text, True)
+                            raise _endless_line(path)
+                        yield TextLine(text, True)
                 if len(rest) > LONGEST_LINE:
-                    raise _endless(path)
+                    raise _endless_line(path)
     except (OSError, ValueError) as error:  # ValueError: a null byte in the name
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise UnreadableReport(f"{path} cannot be read: {reason}") from error
     if rest:
-        yield Line(_decode(rest)[0], False)
+        yield TextLine(_decode_lines(rest)[0], False)
 
 
-def _decode(block: bytes) -> list[str]:
+def _decode_lines(block: bytes) -> list[str]:
     return block.decode("utf-8", "replace").replace("\r\n", "\n").lstrip("\ufeff").rstrip("\r").split("\n")
 
 
-def _endless(path: Path) -> UnreadableReport:
+def _endless_line(path: Path) -> UnreadableReport:
     return UnreadableReport(f"{path.name}: a line is longer than {LONGEST_LINE // 1024} KiB")
 
 

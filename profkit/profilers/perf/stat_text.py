@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from profkit.core.types import CounterState, Report
-from profkit.profilers.perf.stat_counters import Row
+from profkit.profilers.perf.stat_counters import StatRow
 from profkit.profilers.perf.stat_csv import StatReader, head_lines, iter_lines, parse_number
 
 TEXT_FORMAT = "perf-stat-text"
@@ -56,15 +56,15 @@ def read_stat_text(path: Path) -> Report:
     return gathering.report(first)
 
 
-def _row(text: str) -> Row | None:
+def _row(text: str) -> StatRow | None:
     if (clock := _CLOCK.match(text)) is not None:
         nanoseconds = float(clock["value"].replace(",", ".")) * 1e9
-        return Row(_CLOCKS[clock["what"]], nanoseconds, "measured", "ns", None, 100.0)
+        return StatRow(_CLOCKS[clock["what"]], nanoseconds, "measured", "ns", None, 100.0)
     match = _COUNT.match(text)
     if match is None:
         return None
     state: CounterState = "measured"
-    value = _grouped(match["value"])
+    value = _parse_grouped(match["value"])
     if match["value"].startswith("<"):
         state = "not-supported" if "supported" in match["value"] else "not-counted"
     elif value is None:
@@ -72,7 +72,7 @@ def _row(text: str) -> Row | None:
     share = _SHARE.search(match["rest"] or "")
     percent = float(share[1].replace(",", ".")) if share else 100.0
     before = _AGGREGATE.match(match["before"].strip())
-    return Row(
+    return StatRow(
         event=match["event"],
         value=value,
         state=state,
@@ -84,7 +84,7 @@ def _row(text: str) -> Row | None:
     )
 
 
-def _grouped(text: str) -> float | None:
+def _parse_grouped(text: str) -> float | None:
     """A number that may have its thousands grouped as the user's locale does; None where it is a state.
 
     Counts have no decimals, msec two and seconds nine: so three digits after every sign are groups.
@@ -138,7 +138,7 @@ def read_stat_json(path: Path) -> Report:
             continue
         found = _object(text)
         if found is not None:
-            row = _row_stat_json(found)
+            row = _json_row(found)
             if row is not None:
                 gathering.tally.add(row)
             elif not (found.keys() & {"metric-value", "metricgroup", "event-runtime"}):
@@ -152,7 +152,7 @@ def read_stat_json(path: Path) -> Report:
 
 def _object(text: str) -> dict[str, Any] | None:
     """The object of one line, mended where perf wrote invalid JSON; None where it is none."""
-    for mended in (text, _mend(text)):
+    for mended in (text, _mend_json(text)):
         try:
             found = json.loads(mended)
         except (ValueError, RecursionError):  # RecursionError: a line of ten thousand brackets
@@ -162,13 +162,13 @@ def _object(text: str) -> dict[str, Any] | None:
     return None
 
 
-def _mend(text: str) -> str:
+def _mend_json(text: str) -> str:
     """Without the brackets of an array around the lines, and with perf's own slips put right."""
     bare = text.lstrip("[").rstrip("]").rstrip().rstrip(",")
     return _DECIMAL_COMMA.sub(r"\1.\2", _LOOSE_COMMA.sub("}", bare))
 
 
-def _row_stat_json(found: dict[str, Any]) -> Row | None:
+def _json_row(found: dict[str, Any]) -> StatRow | None:
     """The row of one object; None where it speaks of a metric and not of an event."""
     event, printed = found.get("event"), found.get("counter-value")
     if not isinstance(event, str) or not event.strip() or printed is None or isinstance(printed, bool):
@@ -188,7 +188,7 @@ def _row_stat_json(found: dict[str, Any]) -> Row | None:
     unit = found.get("unit")
     aggregate = next((str(found[key]) for key in _AGGREGATES if key in found), None)
     interval, cgroup = found.get("interval"), found.get("cgroup")
-    return Row(
+    return StatRow(
         event=event,
         value=value,
         state=state,

@@ -80,7 +80,7 @@ class Events:
         self, kind: str, event: Mapping[str, Any], start: int, end: int, args: Mapping[str, Any]
     ) -> None:
         name = str(event.get("name"))[:LONGEST_NAME]
-        key, device = _whole(args.get("correlation"), -1), _whole(args.get("device"), 0)
+        key, device = _whole_number(args.get("correlation"), -1), _whole_number(args.get("device"), 0)
         if kind in _RANGE:
             self._range(name, event, start, end, args.get("domain"))
         elif kind in _CALL:
@@ -93,7 +93,7 @@ class Events:
             direction = next((words for sign, words in _DIRECTIONS.items() if sign in name), "copy")
             what = "memset" if kind in _FILL else direction
             self.collected.transfer(
-                what, start, end, max(_whole(args.get("bytes"), 0), 0), key=key, device=device
+                what, start, end, max(_whole_number(args.get("bytes"), 0), 0), key=key, device=device
             )
 
     def _range(self, name: str, event: Mapping[str, Any], start: int, end: int, domain: object) -> None:
@@ -116,11 +116,14 @@ class Events:
 
 
 def _configuration(name: str, args: Mapping[str, Any]) -> Configuration:
-    registers, shared = _whole(args.get("registers per thread"), -1), _whole(args.get("shared memory"), -1)
+    registers, shared = (
+        _whole_number(args.get("registers per thread"), -1),
+        _whole_number(args.get("shared memory"), -1),
+    )
     return Configuration(
         name,
-        _triple(args.get("grid")),
-        _triple(args.get("block")),
+        _parse_triple(args.get("grid")),
+        _parse_triple(args.get("block")),
         None,
         registers if registers >= 0 else None,
         shared if shared >= 0 else None,
@@ -137,7 +140,7 @@ def _nanoseconds(microseconds: object) -> int | None:
     return whole * 1000 + round((microseconds - whole) * 1000)
 
 
-def _whole(value: object, default: int) -> int:
+def _whole_number(value: object, default: int) -> int:
     if isinstance(value, float) and value == value and abs(value) < 1 << 53:
         value = int(value)
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 62:
@@ -145,10 +148,10 @@ def _whole(value: object, default: int) -> int:
     return default
 
 
-def _triple(value: object) -> tuple[int, int, int]:
+def _parse_triple(value: object) -> tuple[int, int, int]:
     """Grid or block as three numbers; zeros where it was not told."""
     if isinstance(value, list) and value:
-        numbers = [min(max(_whole(item, 0), 0), 1 << 31) for item in value[:3]]
+        numbers = [min(max(_whole_number(item, 0), 0), 1 << 31) for item in value[:3]]
         x, y, z = (*numbers, 1, 1)[:3]
         return x, y, z
     return 0, 0, 0
@@ -316,12 +319,12 @@ class _Reader:
                 f"{major}.{minor}"
                 if isinstance(major, int) and isinstance(minor, int) and not self._events.other
                 else None,  # AMD's gfx90a says 9.0, and is no Hopper
-                multiprocessors=_count(device.get("numSms")),
-                memory_bytes=_count(device.get("totalGlobalMem")),
+                multiprocessors=_positive_count(device.get("numSms")),
+                memory_bytes=_positive_count(device.get("totalGlobalMem")),
             )
 
 
-def _count(value: object) -> int | None:
+def _positive_count(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
 

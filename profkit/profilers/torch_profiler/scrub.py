@@ -32,23 +32,23 @@ def scrub(source: Path, output: Path, redactor: Redactor) -> None:
     with source.open("rb") as file:
         packed = file.read(2) == b"\x1f\x8b"
     try:
-        with source.open("rb") as raw, _read(raw, packed) as lines, _opened(output, packed) as copy:
+        with source.open("rb") as raw, _open_lines(raw, packed) as lines, _open_copy(output, packed) as copy:
             unpacked = 0
             for batch in _batches(lines):
                 unpacked += len(batch)
                 if packed:
                     check_unpacked(unpacked, raw)
-                copy.write(_cleaned(batch, redactor))
+                copy.write(_clean(batch, redactor))
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise UnreadableReport(f"{source} is damaged, so nothing can be taken out of it: {error}") from error
 
 
-def _read(raw: BinaryIO, packed: bool) -> TextIO:
+def _open_lines(raw: BinaryIO, packed: bool) -> TextIO:
     content = cast("BinaryIO", gzip.GzipFile(fileobj=raw)) if packed else raw
     return io.TextIOWrapper(content, encoding="utf-8", errors="surrogateescape", newline="")
 
 
-def _opened(path: Path, packed: bool) -> TextIO:
+def _open_copy(path: Path, packed: bool) -> TextIO:
     if packed:
         return cast("TextIO", gzip.open(path, "xt", encoding="utf-8", errors="surrogateescape", newline=""))
     return path.open("x", encoding="utf-8", errors="surrogateescape", newline="")
@@ -66,7 +66,7 @@ def _batches(lines: TextIO) -> Iterator[str]:
     yield "".join(batch)
 
 
-def _cleaned(text: str, redactor: Redactor) -> str:
+def _clean(text: str, redactor: Redactor) -> str:
     text = re.sub(r"(?<!\\)\\/", "/", text)  # the same in JSON, and a path is then seen
 
     def process(found: re.Match[str]) -> str:

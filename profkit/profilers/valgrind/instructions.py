@@ -103,7 +103,7 @@ _MOST_HEADERS = 1024  # a real file has a dozen
 
 
 @dataclass(frozen=True)
-class Segment:
+class ElfSegment:
     """One loaded piece of the file: `size` bytes at `offset` appear at `address`."""
 
     address: int
@@ -117,7 +117,7 @@ class Elf:
 
     path: Path
     architecture: Architecture
-    segments: tuple[Segment, ...]
+    segments: tuple[ElfSegment, ...]
 
     def read(self, address: int, size: int) -> bytes:
         """Up to `size` bytes at `address`; fewer at a segment's end, none outside of every segment."""
@@ -155,7 +155,7 @@ def read_elf(path: Path) -> Elf | None:
     for start in range(0, len(headers) - 55, size):
         kind, _, offset, address, _, in_file = struct.unpack_from("<IIQQQQ", headers, start)
         if kind == _PT_LOAD:
-            segments.append(Segment(address, offset, in_file))
+            segments.append(ElfSegment(address, offset, in_file))
     return Elf(path, _MACHINES[machine], tuple(segments))
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from profkit.core import process
 from profkit.core.errors import UsageError
-from profkit.core.signals import hurried
+from profkit.core.signals import defer_interrupts
 from profkit.regression.nightly.config import ConfirmSpec
 
 GIT_SECONDS = 300.0  # a large tree from a cold disk takes a minute; a wait for a password never ends
@@ -127,7 +127,7 @@ def checked_out(
             _run_step("the setup command", spec.setup, target, log / "setup.log", spec.setup_timeout, tick)
         yield Checkout(root, target, commit)
     finally:
-        with hurried():  # an impatient second Ctrl-C must not leave it lying about
+        with defer_interrupts():  # an impatient second Ctrl-C must not leave it lying about
             if not spec.checkout:
                 _git(root, "worktree", "remove", "--force", "--force", str(target))
             shutil.rmtree(place, ignore_errors=True)
@@ -210,7 +210,7 @@ def _run_step(
         raise NoCheckout(f"{what} {done.ending()}{said}", f"cat {log}")
 
 
-def _git(folder: Path, *words: str) -> process.Outcome | None:
+def _git(folder: Path, *words: str) -> process.ProcessOutcome | None:
     """A short git command; None where it cannot be run at all."""
     try:
         return process.run(["git", "-C", str(folder), *words], env=_QUIET, timeout=GIT_SECONDS)

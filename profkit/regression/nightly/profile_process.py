@@ -123,7 +123,7 @@ def _new_run(into: Path, before: set[str]) -> Path | None:
 
 
 def _ending_of(
-    outcome: process.Outcome, limit: float, document: RunDocument | None
+    outcome: process.ProcessOutcome, limit: float, document: RunDocument | None
 ) -> tuple[Ending, str, str | None]:
     """What the child's end means, with the words it left."""
     said, fix = _reported_fault(outcome.output_tail)

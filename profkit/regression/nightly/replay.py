@@ -15,7 +15,7 @@ from pathlib import Path
 from profkit.core.errors import Interrupted, ProfkitError, UnreadableReport, UsageError
 from profkit.core.progress import Progress
 from profkit.core.run_folder import FILE_NAME, clean_name, is_run, read_run
-from profkit.core.signals import interruptible
+from profkit.core.signals import raise_on_signals
 from profkit.core.types import Entry, Night
 from profkit.regression.history import History, entry_of, open_history
 from profkit.regression.nightly.config import NightConfig
@@ -85,7 +85,7 @@ def replay_nights(config: NightConfig, options: NightOptions, progress: Progress
     without = {} if options.night else _missing_days(list(by_night))
     nights: list[Night] = []
     folder = config.output
-    with interruptible(), nightly_lock(config.output), open_history(config.history) as history:
+    with raise_on_signals(), nightly_lock(config.output), open_history(config.history) as history:
         for change in config.accepted:
             history.accept(change)
         for number, (id, runs) in enumerate(by_night.items(), 1):

@@ -14,7 +14,7 @@ from pathlib import Path
 from profkit.core.errors import ProfkitError, UsageError
 from profkit.core.progress import Progress
 from profkit.core.run_folder import clean_name, hand_over, release_space
-from profkit.core.signals import hurried, interruptible
+from profkit.core.signals import defer_interrupts, raise_on_signals
 from profkit.core.types import MetricOutcome, Night, WorkloadOutcome
 from profkit.regression.detection.confirm import ALPHA, Confirmation
 from profkit.regression.detection.decide import is_candidate
@@ -63,7 +63,7 @@ def run_night(config: NightConfig, options: NightOptions, progress: Progress) ->
     An interrupted night is returned as such.
     """
     specs = choose_workloads(config, options.only)
-    with interruptible(), nightly_lock(config.output), open_night_history(config) as history:
+    with raise_on_signals(), nightly_lock(config.output), open_night_history(config) as history:
         folder, state = begin_night(config, options.night)
         session = NightSession(config, folder, state, history, progress, time.monotonic(), [])
         interrupted = False
@@ -77,7 +77,7 @@ def run_night(config: NightConfig, options: NightOptions, progress: Progress) ->
             interrupted = True
             progress.end("interrupted; what was finished is kept")
             reruns = {}
-        with hurried():  # all is measured: a Ctrl-C now must not cost the report
+        with defer_interrupts():  # all is measured: a Ctrl-C now must not cost the report
             release_space(folder)
             night = decide_night(session, specs, reruns, interrupted=interrupted, strict=options.strict)
             night = finish_night(session, night, strict=options.strict)
