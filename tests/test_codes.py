@@ -22,8 +22,7 @@ ALLOWED = {
     "profilers/xctrace/metal/counters.py": "a note of Instruments, which names the limiter",
     "reporting/sweep_html_cases.py": "columns of its own table, by their titles",
     "core/older_runs.py": "runs that were written before there were codes",
-    "reporting/run_terminal.py": "a cause that stands in a headline is not said again",
-    "reporting/terminal_verdicts.py": "the reason of a kernel that stands in that of the run is not said again",
+    "reporting/views/run.py": "a reason or cause that stands in a text above is not said again",
     "reporting/views/checks.py": "a version that stands in the detail is not said again",
     "regression/history/imports/__init__.py": "a path that stands in the message is not said again",
 }

@@ -20,6 +20,7 @@ from profkit.reporting.view import (
     Style,
     Text,
     View,
+    has_content,
     joined,
     plain_text,
     spans,
@@ -66,7 +67,7 @@ def _blocks(blocks: Sequence[Block], level: int) -> list[str]:
 def _block(block: Block, level: int) -> list[str]:
     match block:
         case Section():
-            return [_section(block, level)]
+            return _section(block, level) if has_content(block) else []
         case Paragraph(pre=True):
             return [fenced(plain_text(block.text)).rstrip()]
         case Paragraph():
@@ -93,14 +94,15 @@ def _strong(text: Text) -> str:
     return inline(tuple(Span(one.text) if one.style is Style.STRONG else one for one in spans(text)))
 
 
-def _section(section: Section, level: int) -> str:
+def _section(section: Section, level: int) -> list[str]:
+    """A heading with what stands below it as pieces, so that a text that is too long ends where one does."""
     body = [inline(section.headline)] if section.headline else []
     body += _blocks(section.blocks, min(6, level + 1))
     title = escaped(plain_text(section.title))
-    inside = "\n\n".join(part for part in body if part)
     if section.fold is not Fold.OPEN:
-        return folded(title, inside)
-    return f"{'#' * level} {title}\n\n{inside}".rstrip()
+        return [folded(title, "\n\n".join(filter(None, body)))]
+    first = "\n\n".join([f"{'#' * level} {title}", *body[:1]])
+    return [first, *filter(None, body[1:])]
 
 
 def _items(items: Items) -> str:

@@ -78,13 +78,14 @@ def fitted(parts: Sequence[str], limit: int | None = None) -> str:
 
 _SAID_ROOM = 200  # bytes for what is said of a cut, and
 _CLOSING = "\n\n</details>"
+_DEEPEST = 3  # sections that are folded inside of each other
 _FENCE = re.compile(r"^`{3,}", re.MULTILINE)
 
 
 def _first_lines(part: str, room: int) -> str:
     """As many whole lines as fit; what they open is closed again. Nothing where that would be a title alone."""
-    opened = part.startswith("<details>")
-    room -= len(_CLOSING) if opened else 0
+    depth = max(0, part.count("<details>"))
+    room -= min(depth, _DEEPEST) * len(_CLOSING)
     room -= max((len(fence) + 1 for fence in _FENCE.findall(part)), default=0)
     kept: list[str] = []
     for line in part.split("\n"):
@@ -94,6 +95,8 @@ def _first_lines(part: str, room: int) -> str:
         kept.append(line)
     if sum(bool(line) for line in kept) < 5:  # title, head and rule of a table, and a row or two
         return ""
-    fences = _FENCE.findall("\n".join(kept))
-    kept += fences[-1:] if len(fences) % 2 else []
-    return "\n".join(kept) + (_CLOSING if opened else "")
+    text = "\n".join(kept)
+    fences = _FENCE.findall(text)
+    if len(fences) % 2:
+        text += "\n" + fences[-1]
+    return text + _CLOSING * (text.count("<details>") - text.count("</details>"))

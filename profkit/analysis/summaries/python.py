@@ -31,7 +31,7 @@ from profkit.core.types import (
 )
 
 if TYPE_CHECKING:
-    from profkit.runtime.passes.read_tracemalloc import Allocations, Line
+    from profkit.runtime.passes.read_tracemalloc import AllocationLine, Allocations
 
 
 # What the cProfile reader tells; times in seconds.
@@ -207,7 +207,7 @@ def summarize_allocations(allocations: Allocations) -> Summary:
     )
 
 
-def _line_table(title: str, lines: Sequence[Line]) -> Table:
+def _line_table(title: str, lines: Sequence[AllocationLine]) -> Table:
     rows = tuple(
         (_line_place(line), quantity(float(line.size), "B"), quantity(float(line.count), "count"))
         for line in lines[:ROWS]
@@ -215,7 +215,7 @@ def _line_table(title: str, lines: Sequence[Line]) -> Table:
     return Table(title, LINE_COLUMNS, rows)
 
 
-def _line_place(line: Line) -> str:
+def _line_place(line: AllocationLine) -> str:
     parts = line.file.replace("\\", "/").split("/")
     return shortened("/".join(parts[-2:]), 48) + f":{line.line}"
 

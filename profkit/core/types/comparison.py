@@ -110,7 +110,6 @@ class KernelChange:
     candidate_calls: float | None = None
     launch: str | None = None  # grid and block, as the candidate has them where it has the kernel
     share: float = 0.0  # of the GPU time, 0..1, in the run in which it has more
-    doubt: str | None = None  # why a difference may be the machine's
 
 
 @dataclass(frozen=True)

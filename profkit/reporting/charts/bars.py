@@ -6,48 +6,25 @@ The words stand above the bar and not beside it, so names have the whole width, 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
 
-from profkit.reporting.charts.svg import WIDTH, frame, line, linked, rect, text
+from profkit.reporting.chart_blocks import Bar
+from profkit.reporting.charts.svg import WIDTH, Number, frame, line, linked, no_footnote, rect, text
 from profkit.reporting.charts.text import FONT, LINE, fitted, width, wrapped
 
-MarkKind = Literal["peak", "target", "median"]
 ROW = LINE + 18  # a line of text, the bar, and air
 THICK = 9.0
 LEFT, RIGHT = 2.0, WIDTH - 2
 LEAST_SHARE = 0.45  # of the width that a name keeps, however long the value is in words
 
 
-@dataclass(frozen=True)
-class Mark:
-    """A line across a bar: what it is to be held against."""
-
-    value: float
-    kind: MarkKind
-    told: str
-
-
-@dataclass(frozen=True)
-class Bar:
-    """One bar. `value` None: there is none, and `words` say why. `outer` is a wider bar behind it, the whole of it.
-
-    `doubtful` ones (estimated, or contradicted by another reading) are drawn as an outline.
-    """
-
-    label: str
-    value: float | None
-    words: str
-    told: str
-    outer: float | None = None
-    marks: tuple[Mark, ...] = ()
-    doubtful: bool = False
-    note: str = ""  # small print below
-    source: int = 0  # the footnote that the value leads to; 0 is none
-
-
 def bar_chart(
-    kind: str, title: str, description: str, bars: Sequence[Bar], most: float | None = None, legend: str = ""
+    kind: str,
+    title: str,
+    description: str,
+    bars: Sequence[Bar],
+    most: float | None = None,
+    legend: str = "",
+    number: Number = no_footnote,
 ) -> str:
     """Bars from 0 to `most` (the largest of all, where it is None). What is longer ends in an arrow at the edge."""
     ends = [
@@ -60,7 +37,7 @@ def bar_chart(
     drawn = [text((LEFT, FONT), fitted(title, WIDTH - 4), "t")]
     y = LINE + 8
     for bar in bars:
-        drawn += _bar(bar, y, full if full > 0 else 1.0)
+        drawn += _bar(bar, y, full if full > 0 else 1.0, number(bar.source))
         y += ROW
         if bar.note:
             drawn.append(text((LEFT, y + FONT - 3), fitted(bar.note, WIDTH - 4), "note"))
@@ -71,12 +48,12 @@ def bar_chart(
     return frame(f"bars {kind}", y + 4, title, description, drawn)
 
 
-def _bar(bar: Bar, y: float, full: float) -> list[str]:
+def _bar(bar: Bar, y: float, full: float, source: int) -> list[str]:
     value = fitted(bar.words, (1 - LEAST_SHARE) * WIDTH)
     name = fitted(bar.label, RIGHT - LEFT - width(value) - 10)
     drawn = [
         text((LEFT, y + FONT), name, None, bar.told if name != bar.label else None),
-        linked(text((RIGHT, y + FONT), value, "e", bar.words if value != bar.words else None), bar.source),
+        linked(text((RIGHT, y + FONT), value, "e", bar.words if value != bar.words else None), source),
         rect(LEFT, y + LINE + 2, RIGHT - LEFT, THICK, "track"),
     ]
     room = RIGHT - LEFT

@@ -1,4 +1,4 @@
-"""A flame graph for a page: its boxes as compact data for the script that draws them, and the hottest as a table.
+"""A flame graph for a page: its boxes as compact data for the script that draws them.
 
 A box needs three numbers: its name's place in a list, its depth, and its value in millionths of the whole. The script
 makes elements of them, so the page holds no megabyte of markup, and boxes are as wide as the screen allows.
@@ -9,12 +9,11 @@ from __future__ import annotations
 from typing import cast
 
 from profkit.analysis.stacks.files import Flame
-from profkit.core.formatting import percent, quantity
+from profkit.core.formatting import quantity
 from profkit.core.types import Json
 from profkit.reporting.plain_text import harmless
 
 PARTS = 1_000_000  # values are whole numbers of these parts: six digits are more than a screen has pixels
-HOTTEST = 15
 KINDS = ("python", "native", "kernel")
 
 
@@ -33,22 +32,3 @@ def flame_data(flame: Flame) -> Json:
         "kinds": "".join(str(KINDS.index(kind)) for _, kind in names),
         "boxes": cast(Json, numbers),
     }
-
-
-def hottest(flame: Flame) -> list[tuple[str, str, str]]:
-    """The functions with most own weight: name, own and total share, each counted once however often it recurs."""
-    own: dict[str, float] = {}
-    total: dict[str, float] = {}
-    path: list[str] = []
-    for box in flame.boxes:
-        del path[box.depth :]
-        own[box.name] = own.get(box.name, 0.0) + box.own
-        if box.name not in path:
-            total[box.name] = total.get(box.name, 0.0) + box.value
-        path.append(box.name)
-    first = sorted(own, key=lambda name: -own[name])[:HOTTEST]
-    return [(name, _share(own[name], flame), _share(total[name], flame)) for name in first if own[name] > 0]
-
-
-def _share(value: float, flame: Flame) -> str:
-    return f"{percent(100 * value / flame.total)} %"

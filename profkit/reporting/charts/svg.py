@@ -5,15 +5,24 @@ What is drawn has classes and no colours: `style.css` knows them for a light pag
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import isfinite
 from zlib import crc32
 
 from profkit.core.formatting import shortened
 from profkit.reporting.charts.text import LONGEST, escaped
+from profkit.reporting.view import Footnote
 
 WIDTH = 400.0  # of every chart, in its own units
 LONGEST_TEXT = 1500  # characters of a chart's text alternative
+
+
+Number = Callable[[Footnote | None], int]  # the place of a footnote on the page, counted from 1; 0 is none
+
+
+def no_footnote(_note: Footnote | None) -> int:
+    """Of a chart that stands alone: no number leads anywhere."""
+    return 0
 
 
 def number(value: float) -> str:

@@ -190,7 +190,9 @@ def _status(workload: str, metric: MetricOutcome) -> StatusRow:
 
 
 def _statuses(rows: Sequence[StatusRow]) -> Statuses:
-    return Statuses(tuple(rows), ("metric", "could show", "", "workload"), "outcome", below_title="")
+    return Statuses(
+        tuple(rows), ("metric", "could show", "", "workload"), "outcome", below_title="", below_word=""
+    )
 
 
 def _passed(workloads: Sequence[WorkloadOutcome], *, watched: bool) -> Block:
