@@ -288,7 +288,7 @@ def _read_floors(fields: Fields) -> Mapping[str, Mapping[str, float | str]]:
 
 
 def _floor_value(value: YamlValue, key: str) -> float | str:
-    """A floor's number or text. `gates` is refused: what gates is told in one place."""
+    """A floor's number or text. `gates` is refused: it has a place of its own."""
     content = value.content
     if key == "gates":
         value.refuse("what decides the night stands under gates", "gates: [time.median]")
