@@ -59,7 +59,8 @@ class Checkout:
         """The command as it runs in the checkout, where the workload ran in `cwd`.
 
         A path into the repository becomes one into the checkout. What the commit does not hold, an interpreter in
-        `.venv` or data that nobody committed, is taken from the repository: it belongs to the machine, and is the same for both.
+        `.venv` or data that nobody committed, is taken from the repository: it belongs to the machine, and is the same
+        for both.
         """
         return tuple(self._word_inside(word, cwd) for word in command)
 
