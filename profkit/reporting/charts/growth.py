@@ -9,8 +9,8 @@ from profkit.reporting.charts.scale import Scale, linear, ticks
 from profkit.reporting.charts.svg import curve, frame, tag
 from profkit.reporting.charts.text import LINE
 
-HEIGHT = 170.0
-MOST = 300  # points that are drawn; of more every so many
+GROWTH_HEIGHT = 170.0
+MOST_POINTS = 300  # points that are drawn; of more every so many
 
 
 def growth_chart(
@@ -19,11 +19,11 @@ def growth_chart(
     """A line through (iteration, value); None of fewer than two points."""
     if len(points) < 2:
         return None
-    stride = -(-len(points) // MOST)
+    stride = -(-len(points) // MOST_POINTS)
     kept = [*points[::stride], *([points[-1]] if (len(points) - 1) % stride else [])]
     values = [value for _, value in kept]
     fine, named = ticks(linear(values, 1.0, 0.0), unit, 4)
-    box = box_for(fine, HEIGHT, below=2 * LINE + 10)
+    box = box_for(fine, GROWTH_HEIGHT, below=2 * LINE + 10)
     y = linear(values, box.bottom, box.top)
     first, last = min(x for x, _ in kept), max(x for x, _ in kept)
     if last <= first:
@@ -35,4 +35,4 @@ def growth_chart(
     drawn.append(curve([(x(at), y(value)) for at, value in kept], "line"))
     end_x, end_y = kept[-1]
     drawn.append(tag("circle", cx=x(end_x), cy=y(end_y), r=2.4, class_="dot"))
-    return frame("growth", HEIGHT, title, description, drawn)
+    return frame("growth", GROWTH_HEIGHT, title, description, drawn)

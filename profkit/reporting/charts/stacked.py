@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from profkit.core.formatting import percent
 from profkit.reporting.chart_blocks import Piece
+from profkit.reporting.charts.bars import LEFT, RIGHT
 from profkit.reporting.charts.svg import WIDTH, Number, focusable, frame, linked, no_footnote, rect, text
 from profkit.reporting.charts.text import FONT, LINE, fitted, width
 
 COLOURS = 6  # of which parts are told apart; numbers tell them apart where there is no colour
-THICK = 26.0
-LEFT, RIGHT = 2.0, WIDTH - 2
+WHOLE_THICK = 26.0
 
 
 def stacked_bar(
@@ -22,14 +22,14 @@ def stacked_bar(
     whole = max(1.0, sum(piece.share for piece in shown))
     drawn = [text((LEFT, FONT), fitted(title, WIDTH - 4), "t")]
     x, y = LEFT, LINE + 6
-    below = y + THICK + 6
+    below = y + WHOLE_THICK + 6
     for place, piece in enumerate(shown, 1):
         wide = (RIGHT - LEFT) * piece.share / whole
         colour = "s0" if piece.idle else f"s{(place - 1) % COLOURS + 1} cut"
-        mark = rect(x, y, wide, THICK, colour)
+        mark = rect(x, y, wide, WHOLE_THICK, colour)
         if wide > width(str(place)) + 6:
             mark += text(
-                (x + wide / 2, y + THICK / 2 + 0.35 * FONT), str(place), "m" if piece.idle else "m on"
+                (x + wide / 2, y + WHOLE_THICK / 2 + 0.35 * FONT), str(place), "m" if piece.idle else "m on"
             )
         drawn.append(focusable(mark, piece.told, number(piece.source)))
         x += wide
