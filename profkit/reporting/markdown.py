@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from profkit.reporting.markdown_text import block as fenced
-from profkit.reporting.markdown_text import code, escaped, fitted, folded, grid_of
+from profkit.reporting.markdown_text import code, escaped, fenced_block, fitted, folded, grid_of
 from profkit.reporting.view import (
     Block,
     DataTable,
@@ -69,7 +68,7 @@ def _block(block: Block, level: int) -> list[str]:
         case Section():
             return _section(block, level) if has_content(block) else []
         case Paragraph(pre=True):
-            return [fenced(plain_text(block.text)).rstrip()]
+            return [fenced_block(plain_text(block.text)).rstrip()]
         case Paragraph():
             return [inline(block.text)]
         case Items():

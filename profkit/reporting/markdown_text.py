@@ -32,7 +32,7 @@ def code(text: str) -> str:
     return f"{fence}{pad}{text}{pad}{fence}"
 
 
-def block(text: str) -> str:
+def fenced_block(text: str) -> str:
     """Lines as they are, tables and plots for a terminal, in a block that is fenced by more backticks than it holds."""
     fence = "`" * max(3, max((len(run) for run in re.findall(r"`+", text)), default=0) + 1)
     return f"{fence}text\n{text.rstrip()}\n{fence}\n"
