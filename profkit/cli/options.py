@@ -164,7 +164,7 @@ def put_view(view: View, output: OutputFormat, *, details: bool = True) -> None:
 def put_lines(text: str) -> None:
     """Write what is made of lines for a terminal; as Markdown it is a block of them, without colour."""
     if _asked is OutputFormat.markdown:
-        from profkit.reporting.markdown_text import fenced_block
+        from profkit.reporting.markdown import fenced_block
 
         text = fenced_block(_COLOUR.sub("", text))
     put(text)

@@ -155,7 +155,7 @@ def _render_documents(
             yield junit.render(list(map(view, documents)), strict=options.strict)
         case "markdown":
             from profkit.reporting import markdown
-            from profkit.reporting.markdown_text import fenced_block
+            from profkit.reporting.markdown import fenced_block
             from profkit.reporting.views.run import view
 
             limit = markdown.STEP_SUMMARY // max(1, len(documents))
