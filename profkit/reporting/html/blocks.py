@@ -10,10 +10,9 @@ from profkit.reporting.chart_blocks import Charts, FlameGraph, NoChart, Sortable
 from profkit.reporting.html.drawings import svg_of
 from profkit.reporting.html.escape import Html, element, link, prose, text, together
 from profkit.reporting.html.graphs import flame_data, flame_html, table_data, table_html
+from profkit.reporting.machine_blocks import Annotations, Cases
 from profkit.reporting.view import (
-    Annotations,
     Block,
-    Cases,
     Commands,
     DataTable,
     Facts,
