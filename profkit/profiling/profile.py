@@ -17,7 +17,7 @@ from profkit.backends import Backend, PlanState, RunContext, choose_backend
 from profkit.core.errors import Interrupted, MachineError, ProfkitError, UsageError
 from profkit.core.progress import Progress
 from profkit.core.run_folder import create_run_folder, hand_over, release_space, reserve_space, write_run
-from profkit.core.signals import hurried, interruptible
+from profkit.core.signals import defer_interrupts, raise_on_signals
 from profkit.core.types import Depth, PassName, Plan, RunDocument, RunState, Workload
 from profkit.hardware.machine import read_machine
 from profkit.profiling.collect import RunCollector
@@ -72,8 +72,8 @@ def profile_workload(options: ProfileOptions, progress: Progress) -> tuple[RunDo
         progress.note(choice.reason)
     targets = targets_for(backend.name, options.targets, workload.name)  # before an hour is spent
     state: RunState = "complete"
-    with interruptible(), contextlib.ExitStack() as last:
-        with hurried() as hurry:  # there is no folder without a run.json
+    with raise_on_signals(), contextlib.ExitStack() as last:
+        with defer_interrupts() as hurry:  # there is no folder without a run.json
             folder = create_run_folder(options.output, workload.name, backend.name, datetime.now()).resolve()
             last.callback(hand_over, folder)
             context = replace(context, folder=folder)
@@ -99,7 +99,7 @@ def profile_workload(options: ProfileOptions, progress: Progress) -> tuple[RunDo
             release_space(folder)
             _write_failure(collector, folder, targets, f"{type(error).__name__}: {error}")
             raise
-        with hurried() as hurry:  # all is measured: a Ctrl-C now must not cost the judgement
+        with defer_interrupts() as hurry:  # all is measured: a Ctrl-C now must not cost the judgement
             if state == "interrupted":
                 progress.end("interrupted; what was finished is kept")
             release_space(folder)
@@ -126,7 +126,7 @@ def _write_failure(collector: RunCollector, folder: Path, targets: Sequence[Targ
 
     The folder may be what failed, and a Ctrl-C must not cost the reason: what is on its way stays what is told.
     """
-    with hurried():
+    with defer_interrupts():
         with contextlib.suppress(Exception, KeyboardInterrupt):  # first what needs no judgement
             collector.update(state="failed", failure=failure)
         document = replace(collector.document, state="failed", failure=failure)

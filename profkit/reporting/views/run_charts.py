@@ -40,7 +40,7 @@ from profkit.reporting.footnotes import footnote_of
 from profkit.reporting.view import Block, Section
 
 if TYPE_CHECKING:
-    from profkit.runtime.passes.read_tracemalloc import Line
+    from profkit.runtime.passes.read_tracemalloc import AllocationLine
 
 _NUMBER = re.compile(r"^[<>]=?\s*([0-9]+(?:\.[0-9]+)?)(?:\s|$)")
 _MUCH = 0.05  # of the time: kernels with less need no line
@@ -437,7 +437,7 @@ def _allocated(extras: Extras) -> list[Block]:
     ]
 
 
-def _source_lines(title: str, lines: Sequence[Line]) -> list[Block]:
+def _source_lines(title: str, lines: Sequence[AllocationLine]) -> list[Block]:
     bars = tuple(
         Bar(
             f"{'/'.join(line.file.replace(chr(92), '/').split('/')[-2:])}:{line.line}",
