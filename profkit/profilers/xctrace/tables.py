@@ -1,6 +1,6 @@
 """The tables of an export of xctrace, row by row, in memory that does not grow with the file.
 
-An export is `<trace-query-result><node xpath=".."><schema name=".."><col>..</col></schema><row>..</row>...</node>`. Each
+An export is `<trace-query-result><node xpath=".."><schema name=".."><col>..</col></schema><row>..</row></node>`. Each
 cell is called by the engineering type of its column; a `<sentinel/>` has no value. What is said for the first time has
 an `id`, what is said again is a `ref` to that. A small piece of the file is parsed at a time; the wanted columns of its
 whole rows are taken, and the elements dropped. A value that was forgotten is found again in the file by its id.
