@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from profkit.analysis.metrics import metric
+from profkit.backends import backend_named
 from profkit.core.formatting import plural
 from profkit.core.types import Reading, RunDocument, Scope
 from profkit.reporting.markdown_text import code, escaped, folded, grid_of
@@ -18,7 +19,7 @@ def kernel_details(document: RunDocument) -> list[str]:
 
 
 def _names(document: RunDocument) -> str:
-    if document.backend == "mps":
+    if backend_named(document.backend).work == "encoder":
         return ""  # encoders have a table of their own, and no grid
     scopes = [one.kernel.scope for one in document.trace.kernels] if document.trace is not None else []
     scopes += [reading.scope for reading in document.readings if reading.scope.kind == "kernel"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
+from profkit.backends import backend_named
 from profkit.core.types import RunDocument, Summary
 from profkit.reporting.order import (
     FIRST,
@@ -111,12 +112,16 @@ def _counted(document: RunDocument) -> list[str | tuple[str, str]]:
         number = sum(verdict.verdict == word for verdict in whole)
         if number:
             parts += [", " if parts else "", (f"{SIGNS[word]} {number} {WORDS[word]}", style)]
-    failed = {v.target for v in whole if v.verdict == "fail"} if document.backend == "cuda" else set()
+    failed = (
+        {v.target for v in whole if v.verdict == "fail"}
+        if backend_named(document.backend).per_kernel
+        else set()
+    )
     inner = [
         v for v in document.verdicts if v.verdict == "fail" and v not in whole and v.target not in failed
     ]
     if inner:
-        kind = "kernels alone" if document.backend == "cuda" else "functions"
+        kind = "kernels alone" if backend_named(document.backend).per_kernel else "functions"
         parts.append(f"{'; ' if parts else ''}{len(inner)} FAIL in single {kind}")
     return parts
 
@@ -141,7 +146,7 @@ def _headlines(screen: Screen, document: RunDocument) -> None:
         summary
         for summary in document.summaries
         if summary.concern not in ("time", *FIRST, *LAST)  # the head has it, or it stands by itself
-        and not (document.backend == "cuda" and summary.concern in IN_KERNELS)
+        and not (backend_named(document.backend).per_kernel and summary.concern in IN_KERNELS)
         and not any(cause in summary.headline for cause in causes)  # said once, at the verdicts
     ]
     if not told:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from profkit.backends import backend_named
 from profkit.core.formatting import percent
 from profkit.core.types import RunDocument, Scope, Verdict, VerdictWord
 from profkit.reporting.order import (
@@ -41,7 +42,9 @@ def show_verdicts(screen: Screen, document: RunDocument, *, details: bool) -> No
     if whole or (inner and (details or kernels)):
         screen.heading("Verdicts")
     regions = {v.scope.name for v in whole if v.scope.kind == "region"}
-    common = common_causes(whole) if kernels or not details or document.backend == "cuda" else {}
+    common = (
+        common_causes(whole) if kernels or not details or backend_named(document.backend).per_kernel else {}
+    )
     told_together = [verdict for same in common.values() for verdict in same]
     shown_above = [action.about for action in actions(document)]
     above = [v for v in whole if v in shown_above] if kernels and not details else []

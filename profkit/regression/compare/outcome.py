@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from profkit.analysis.kernel_names import short_name
-from profkit.core.formatting import figures, plural, quantity, work_word
+from profkit.core.formatting import figures, plural, quantity
 from profkit.core.types import Change, ComparisonOutcome, KernelChange
 from profkit.regression.compare.decisions import FIX_LONGER, percent_text, signed_percent
 
@@ -152,7 +152,7 @@ def _primary(decisive: Sequence[Change]) -> list[Change]:
 
 def _by_kernels(kernels: Sequence[KernelChange]) -> tuple[ComparisonOutcome, str]:
     # What has no shape is an encoder of Metal.
-    what = work_word("mps" if kernels and not any(k.launch for k in kernels) else "cuda")
+    what = "encoder" if kernels and not any(k.launch for k in kernels) else "kernel"
     slower = [k for k in kernels if k.word == "slower" and k.share >= _SHARE]
     faster = [k for k in kernels if k.word == "faster" and k.share >= _SHARE]
     other = [k for k in kernels if k.word in ("appeared", "vanished") and k.share >= _SHARE]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from profkit.analysis.stacks.files import Flame, flame_of
 from profkit.analysis.summaries.cpu import is_sampled
+from profkit.backends import backend_named
 from profkit.core.formatting import percent
 from profkit.core.types import RunDocument
 from profkit.reporting.charts.flame import flame_data, hottest
@@ -31,7 +32,7 @@ def part(document: RunDocument, extras: Extras) -> Part | None:
     timed = document.trace is not None and document.trace.span is not None
     if extras.of_metal(document) and any(is_sampled(profile) for profile in document.profiles):
         return None  # it was sampled, and the page of a run folder without its stacks has its hot spots alone
-    if document.backend != "cpu" and (document.plan is not None or timed):
+    if backend_named(document.backend).has_device and (document.plan is not None or timed):
         why = "Stacks are sampled of a program on the CPU, and this run was on the GPU."
         return Part("flame-graph", TITLE, sentence("Where its host spends the time is not known.", HOST), why)
     trace = summary_of(document, "trace")

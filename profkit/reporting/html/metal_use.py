@@ -23,7 +23,7 @@ def part(document: RunDocument, extras: Extras) -> Part | None:
     summary = summary_of(document, "gpu")
     headline = summary.headline if summary is not None else None
     if trace is None:
-        if document.backend != "mps" or summary is None:
+        if summary is None or not extras.of_metal(document):
             return None
         fix = next((reading.fix for reading in summary.readings if reading.fix), None)
         return Part("gpu-use", TITLE, sentence("", fix) if fix else "", headline)

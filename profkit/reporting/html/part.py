@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from profkit.analysis.summaries.kernels import KernelRow, kernel_rows
+from profkit.backends import backend_named
 from profkit.core.types import Json, RunDocument, Stacks
 from profkit.reporting.html.sources import Sources
 from profkit.runtime.passes.read_tracemalloc import Allocations
@@ -42,7 +43,7 @@ class Extras:
 
     def of_metal(self, document: RunDocument) -> bool:
         """Whether this is the page of an Apple GPU, whose counters and encoders have parts of their own."""
-        return document.metal is not None or document.backend == "mps"
+        return document.metal is not None or backend_named(document.backend).work == "encoder"
 
     @property
     def paths(self) -> frozenset[str]:

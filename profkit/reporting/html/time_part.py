@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from profkit.analysis.summaries.gpu_time import TimeBreakdown, time_breakdowns
 from profkit.analysis.summaries.metal_time import metal_time_breakdowns
+from profkit.backends import backend_named
 from profkit.core.formatting import percent, quantity
 from profkit.core.types import RunDocument
 from profkit.reporting.charts.bars import Bar, bar_chart
@@ -22,11 +23,11 @@ def part(document: RunDocument, extras: Extras) -> Part | None:
     charts = [_bar(whole, extras.sources) for whole in wholes]
     if document.trace is not None and document.trace.device_busy:
         charts.append(_devices(document.trace.device_busy))
-    summary = summary_of(document, "trace" if document.backend == "cpu" else "gpu")
+    summary = summary_of(document, backend_named(document.backend).time_concern)
     headline = summary.headline if summary is not None and document.metal is None else None  # told above it
     if charts:
         return Part("where-time", TITLE, figures(charts), headline)
-    if summary is None or document.backend == "mps":
+    if summary is None or extras.of_metal(document):
         return None
     fix = next(
         (note.removeprefix("To have it: ") for note in summary.notes if note.startswith("To have it")), None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from profkit.backends import backend_named
 from profkit.core.types import Reading, RunDocument, Scope, Verdict
 from profkit.reporting.html.part import Extras, Part
 from profkit.reporting.html.templates import filled
@@ -41,7 +42,7 @@ def part(document: RunDocument, extras: Extras) -> Part | None:
         actions=[(a, SIGNS[a.verdict], WORDS[a.verdict]) for a in actions(document)],
         rows=_rows(whole, known, extras),
         inner=[_row(v, known, extras) for v in worst_first(inner)[:MOST]],
-        kind={"cuda": "kernels", "mps": "encoders"}.get(document.backend, "functions"),
+        kind=f"{backend_named(document.backend).work}s",
         counted=counts(inner),
         left=max(0, len(inner) - MOST),
     )

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from profkit.analysis.kernel_names import short_name
-from profkit.core.formatting import figures, quantity, work_word
+from profkit.backends import kernel_word
+from profkit.core.formatting import figures, quantity
 from profkit.core.types import RUN, Change, FunctionChange, KernelChange, RunDocument, Scope
 from profkit.regression.compare.kernels import KernelPair, MatchedKernels
 from profkit.regression.compare.pairs import readings_of
@@ -105,7 +106,7 @@ def relative_change(before: float, after: float) -> str:
 
 def work_units(view: Evidence) -> str:
     """What the work of the device is called: `kernels`, on Metal `encoders`."""
-    return f"{work_word(view.candidate.backend)}s"
+    return f"{kernel_word(view.candidate.backend)}s"
 
 
 def kernel_label(name: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from profkit.analysis.comparability import all_fields, fingerprint_differences, fingerprint_of
+from profkit.backends import kernel_word
 from profkit.core.formatting import figures, percent, quantity
 from profkit.core.types import Cause, Change, FunctionChange, Kernel, RunDocument, Scope
 from profkit.regression.compare.causes.evidence import (
@@ -231,7 +232,7 @@ _NAMED_ENCODERS = 3
 
 def find_slower_encoders(view: Evidence) -> Iterator[Cause]:
     """The encoders with most of the time that was added, each with its part of it; nothing where the sum fell."""
-    if view.candidate.backend != "mps":
+    if kernel_word(view.candidate.backend) != "encoder":
         return
     added = sum(added_seconds(one) for one in view.kernels)
     if added <= 0:
