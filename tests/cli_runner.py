@@ -56,11 +56,13 @@ def profkit(
     cwd: Path,
     env: dict[str, str] | None = None,
     timeout: float = 120,
-    process: bool = False,
+    process: bool | None = None,
 ) -> Said:
-    """Call `profkit` with `arguments` in `cwd`; in a process of its own where `process` says so."""
+    """Call `profkit` with `arguments` in `cwd`; in a process of its own where `process` or else the verb says so."""
     words = [str(argument) for argument in arguments]
-    if words and words[0] in STARTS_NOTHING and not process:
+    if process is None:
+        process = not words or words[0] not in STARTS_NOTHING
+    if not process:
         return call_in_process(words, cwd, {**ENVIRONMENT, **(env or {})})
     done = subprocess.run(
         [*PROFKIT, *words],

@@ -103,12 +103,12 @@ def _plan(config: NightConfig, options: NightOptions, output: OutputFormat) -> N
 
 
 def _tonight(config: NightConfig, options: NightOptions, progress: Progress, output: OutputFormat) -> int:
-    from profkit.core.signals import hurried
+    from profkit.core.signals import defer_interrupts
     from profkit.regression.nightly.reports import annotations_of
     from profkit.regression.nightly.workflow import run_night
 
     night, folder = run_night(config, options, progress)
-    with hurried():  # a second Ctrl-C must not cost what the first one left
+    with defer_interrupts():  # a second Ctrl-C must not cost what the first one left
         _print(night, folder, output)
         sys.stderr.write(annotations_of(config.notify, night))
     return night.exit_code

@@ -113,17 +113,11 @@ def print_document(
     if output is OutputFormat.json:
         from profkit.reporting import json
 
-        text = json.run(document)
-    elif output is OutputFormat.markdown:
-        from profkit.reporting.markdown import STEP_SUMMARY
-        from profkit.reporting.run_markdown import render as render_markdown
+        put(json.run(document))
+        return
+    from profkit.reporting.views.run import view
 
-        text = render_markdown(document, STEP_SUMMARY)
-    else:
-        from profkit.reporting.run_terminal import render as render_terminal
-
-        text = render_terminal(document, folder, details=details)
-    put(text)
+    put_view(view(document, None if output is OutputFormat.markdown else folder), output, details=details)
 
 
 def digest_of_sweep(path: Path, document: RunDocument, output: OutputFormat) -> bool:
@@ -170,9 +164,9 @@ def put_view(view: View, output: OutputFormat, *, details: bool = True) -> None:
 def put_lines(text: str) -> None:
     """Write what is made of lines for a terminal; as Markdown it is a block of them, without colour."""
     if _asked is OutputFormat.markdown:
-        from profkit.reporting.markdown_text import block
+        from profkit.reporting.markdown import fenced_block
 
-        text = block(_COLOUR.sub("", text))
+        text = fenced_block(_COLOUR.sub("", text))
     put(text)
 
 

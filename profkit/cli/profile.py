@@ -80,7 +80,7 @@ def profile(
 ) -> None:
     """Run a workload under every instrument this machine has, and judge what they say."""
     from profkit.cli.progress import progress_for
-    from profkit.core.signals import hurried
+    from profkit.core.signals import defer_interrupts
     from profkit.profiling.profile import ProfileOptions, make_plan, profile_workload
 
     options = ProfileOptions(
@@ -108,7 +108,7 @@ def profile(
         return
     document, folder = profile_workload(options, progress_for(quiet=quiet))
     if document.state == "interrupted":
-        with hurried():  # a second Ctrl-C must not cost what the first one left
+        with defer_interrupts():  # a second Ctrl-C must not cost what the first one left
             print_document(document, format, folder)
         raise typer.Exit(130)
     print_document(document, format, folder)

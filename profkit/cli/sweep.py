@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from profkit.cli.options import FormatOption, OutputFormat, put
+from profkit.cli.profile import DepthName
 
 if TYPE_CHECKING:
     from profkit.core.types import SweepDocument
@@ -43,14 +44,6 @@ class DeviceName(str, Enum):
     auto = "auto"
     cuda = "cuda"
     cpu = "cpu"
-
-
-class DepthName(str, Enum):
-    """What a profile of a case may spend."""
-
-    gate = "gate"
-    standard = "standard"
-    full = "full"
 
 
 def add_to(app: typer.Typer) -> None:
@@ -206,30 +199,30 @@ def sweep(
     """Check and time operations over a grid of shapes, in every implementation, and show who wins where."""
     from profkit.analysis.ranking.ranking import faulty_cases
     from profkit.cli.progress import progress_for
-    from profkit.kernels.sweep.journal import resumed
+    from profkit.kernels.sweep.journal import read_request
     from profkit.kernels.sweep.request import SweepOptions, TimingOptions, make_request
 
     choices = _parse_choices(profile)
     _check_results(results, again=again and resume is None)
     if resume is not None:
         _check_resume(context)
-        request = resumed(resume, again=again)
+        request = read_request(resume, again=again)
     else:
         options = SweepOptions(
-            operations,
-            implementations,
-            batch,
-            sequence,
-            dimension,
-            dtype,
-            direction,
-            device.value,
-            gpus,
-            tuple(with_file or ()),
-            TimingOptions(precision, budget, not warm, threads),
-            timeout,
-            output,
-            name,
+            operations=operations,
+            implementations=implementations,
+            batch=batch,
+            sequence=sequence,
+            dimension=dimension,
+            dtype=dtype,
+            direction=direction,
+            device=device.value,
+            gpus=gpus,
+            files=tuple(with_file or ()),
+            timing=TimingOptions(precision, budget, not warm, threads),
+            timeout=timeout,
+            output=output,
+            name=name,
         )
         request = make_request(options, make_folder=not plan)
     if plan:

@@ -1,7 +1,7 @@
-"""Runs a child: deadline, its whole process tree, output to a log, signals, and what it cost.
+"""Runs a child process to its end: time limit, its process tree, output to a log, signals, and what it cost.
 
-A child gets a session of its own, so that a Ctrl-C on the terminal reaches profkit first and profkit decides:
-it asks the tree to end, waits a moment so that a profiler can finish its file, then kills what is left.
+A child gets a session of its own. So a Ctrl-C on the terminal reaches profkit first: it asks the tree to end, waits a
+moment so that a profiler can finish its file, and kills what is left.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from profkit.core.errors import Interrupted, UsageError
-from profkit.core.signals import hurried
+from profkit.core.signals import defer_interrupts
 
 if TYPE_CHECKING:
-    from profkit.core.process_tree import Tree
+    from profkit.core.process_tree import ProcessTree
 
 LOG_LIMIT = 4 * 1024 * 1024  # a log keeps its first 4 MiB; a workload that prints gigabytes fills no disk
-LAST_SECONDS = 10.0  # what a tool gets for its files that had a time limit of its own, and did not end by it
+LAST_SECONDS = 10.0  # for the files of a tool that ran past its time limit
 TAIL_BYTES = 64 * 1024  # and always the last 64 KiB, where the error stands
 _PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ProcessOutcome:
     """How a child ended. Times in seconds, memory in bytes; `peak_rss` is the largest process of the tree."""
 
     argv: tuple[str, ...]
@@ -59,7 +59,7 @@ class Outcome:
 
 
 def describe_status(returncode: int) -> str:
-    """Words for a wait status: a negative number is a signal, above 128 is what a shell says of one."""
+    """A wait status as text: a negative number is a signal, above 128 is what a shell says of one."""
     number = -returncode if returncode < 0 else returncode - 128
     if returncode < 0 or returncode > 128:
         with contextlib.suppress(ValueError):
@@ -79,7 +79,7 @@ def run(
     cancel: threading.Event | None = None,
     finish: float = 0.0,
     waits: Callable[[], None] | None = None,
-) -> Outcome:
+) -> ProcessOutcome:
     """Run `argv` to its end and say how it went.
 
     `env` is set on top of the caller's environment. `log` takes stdout and stderr together (first 4 MiB; the
@@ -91,17 +91,19 @@ def run(
     stdin is empty: a workload runs several times and a pipe can be read only once.
     Raises UsageError when `argv[0]` cannot be started; KeyboardInterrupt passes through after the tree is ended.
     """
-    from profkit.core.process_tree import Tree  # here: psutil costs 20 ms that `profkit --help` need not pay
+    from profkit.core.process_tree import (
+        ProcessTree,  # here: psutil costs 20 ms that `profkit --help` need not pay
+    )
 
     _adopt_orphans()
-    Tree.prepare()
+    ProcessTree.prepare()
     children_before = _own_children_times()
     with (
-        hurried() as hurry
+        defer_interrupts() as hurry
     ):  # a Ctrl-C between the start of the child and the care for it would leave it alone
         start = time.monotonic()
         child = _start(argv, env, cwd)
-        tree, drain = Tree(child.pid), _Drain(child, log)
+        tree, output = ProcessTree(child.pid), _OutputReader(child, log)
     timed_out = False
     try:
         if hurry.is_set():
@@ -117,21 +119,21 @@ def run(
             _end(child, tree, finish, start, tick, waits)
         finally:
             child.wait()
-            drain.finish()
+            output.finish()
         raise
     finally:
         tree.forget()
-    drain.finish()
+    output.finish()
     cpu, peak = _own_children_times()
-    return Outcome(
+    return ProcessOutcome(
         argv=tuple(argv),
         returncode=child.returncode,
         timed_out=timed_out,
         seconds=seconds,
         cpu_seconds=max(0.0, cpu - children_before[0]),
         peak_rss=max(tree.peak_rss, peak if peak > children_before[1] else 0),
-        output_tail=drain.tail(),
-        output_bytes=drain.total,
+        output_tail=output.tail(),
+        output_bytes=output.total,
         left_behind=left,
     )
 
@@ -167,7 +169,7 @@ def _start(
 
 def _wait(
     child: subprocess.Popen[bytes],
-    tree: Tree,
+    tree: ProcessTree,
     start: float,
     timeout: float | None,
     tick: Callable[[float], None] | None,
@@ -193,7 +195,7 @@ def _wait(
 
 def _end(
     child: subprocess.Popen[bytes],
-    tree: Tree,
+    tree: ProcessTree,
     finish: float,
     start: float,
     tick: Callable[[float], None] | None,
@@ -202,7 +204,7 @@ def _end(
     """End the tree; first ask the child alone and give it `finish` seconds, unless a Ctrl-C ends that patience."""
     hurried_on = False
     if finish > 0 and child.poll() is None:
-        with hurried() as hurry:
+        with defer_interrupts() as hurry:
             deadline = time.monotonic() + finish
             with contextlib.suppress(OSError):
                 child.send_signal(signal.SIGINT)
@@ -220,7 +222,7 @@ def _end(
     tree.end()
 
 
-class _Drain(threading.Thread):
+class _OutputReader(threading.Thread):
     """Reads the child's output so that it never blocks, keeps its beginning on disk and its end in memory."""
 
     def __init__(self, child: subprocess.Popen[bytes], log: Path | None) -> None:

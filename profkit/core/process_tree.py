@@ -22,15 +22,15 @@ from collections.abc import Iterator
 
 import psutil
 
-from profkit.core.signals import hurried
+from profkit.core.signals import defer_interrupts
 
 GRACE_SECONDS = 3.0  # what a profiler gets to finish its file after SIGINT
 KILL_SECONDS = 3.0  # how long a tree that forks faster than it is killed is chased
 
-_running: dict[int, Tree] = {}  # every child under way, since several may run side by side
+_running: dict[int, ProcessTree] = {}  # every child under way, since several may run side by side
 
 
-class Tree:
+class ProcessTree:
     """The child `pid`, which leads a session of its own, and everything that it started."""
 
     def __init__(self, pid: int) -> None:
@@ -41,12 +41,12 @@ class Tree:
             self._born = psutil.Process(pid).create_time()
         self.peak_rss = 0
         _running[pid] = self
-        _Keeper.watch(pid)
+        _Watchdog.watch(pid)
 
     @staticmethod
     def prepare() -> None:
-        """Start what keeps watch: before a child's time runs."""
-        _Keeper.start()
+        """Start the watchdog: before a child's time runs."""
+        _Watchdog.start()
 
     def look(self) -> None:
         """Note the present members and their memory."""
@@ -64,7 +64,7 @@ class Tree:
 
         A Ctrl-C meanwhile ends the patience and is raised once nothing is left.
         """
-        with hurried() as hurry:
+        with defer_interrupts() as hurry:
             try:
                 alive = self._alive()
             except psutil.Error:  # no /proc: its session is all that can be reached
@@ -98,7 +98,7 @@ class Tree:
     def forget(self) -> None:
         """The child has ended, and all that it started."""
         _running.pop(self._pid, None)
-        _Keeper.forget(self._pid)
+        _Watchdog.forget(self._pid)
 
     def _alive(self) -> list[psutil.Process]:
         below = {process.pid: process for process in psutil.Process().children(recursive=True)}
@@ -126,7 +126,7 @@ class Tree:
             return session == self._pid
         if self._seen.get(process.pid) == process.create_time():
             return True
-        if session == os.getsid(0) or process.pid == _Keeper.pid():
+        if session == os.getsid(0) or process.pid == _Watchdog.pid():
             return False  # what profkit started itself
         above: psutil.Process | None = process
         while above is not None:
@@ -169,7 +169,7 @@ def _wait(processes: list[psutil.Process], seconds: float, hurry: threading.Even
         _, alive = psutil.wait_procs(alive, timeout=min(left, 0.2))
 
 
-class _Keeper:
+class _Watchdog:
     """A shell that outlives profkit when it is killed without a word (`kill -9`, out of memory) and ends its children.
 
     It waits on a pipe that closes with profkit, and knows the sessions that are under way.
@@ -221,5 +221,5 @@ class _Keeper:
     @classmethod
     def _tell(cls, line: bytes) -> None:
         if cls._process is not None and cls._process.stdin is not None:
-            with contextlib.suppress(OSError):  # somebody killed it: then nobody keeps
+            with contextlib.suppress(OSError):  # somebody killed the watchdog
                 os.write(cls._process.stdin.fileno(), line)

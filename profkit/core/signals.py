@@ -5,51 +5,50 @@ from __future__ import annotations
 import contextlib
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
+from typing import Any
 
 _ENDINGS = ("SIGTERM", "SIGHUP")
 
 
 @contextlib.contextmanager
-def interruptible() -> Iterator[None]:
+def raise_on_signals() -> Iterator[None]:
     """Turn SIGTERM and SIGHUP into KeyboardInterrupt inside the block (main thread only; elsewhere: as before)."""
-    if threading.current_thread() is not threading.main_thread():
+    with _handled_by(_interrupt, _ENDINGS, lambda former: former is not signal.SIG_IGN):  # nohup stays nohup
         yield
-        return
-    former = {}
-    for name in _ENDINGS:
-        number = getattr(signal, name, None)
-        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:  # nohup stays nohup
-            former[number] = signal.signal(number, _interrupt)
-    try:
-        yield
-    finally:
-        for number, handler in former.items():
-            signal.signal(number, handler)
-
-
-def _interrupt(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
-    raise KeyboardInterrupt
 
 
 @contextlib.contextmanager
-def hurried() -> Iterator[threading.Event]:
+def defer_interrupts() -> Iterator[threading.Event]:
     """Inside the block Ctrl-C, SIGTERM and SIGHUP only set the event: for what must be brought to its end.
 
     Main thread only; elsewhere no signal arrives and the event stays unset.
     """
-    hurry = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield hurry
-        return
+    arrived = threading.Event()
+    with _handled_by(
+        lambda *_: arrived.set(), ("SIGINT", *_ENDINGS), callable
+    ):  # only what would end the process
+        yield arrived
+
+
+@contextlib.contextmanager
+def _handled_by(
+    handler: Callable[[int, FrameType | None], None], names: tuple[str, ...], replaces: Callable[[Any], bool]
+) -> Iterator[None]:
+    """The handler in place of those that it `replaces`, in the main thread."""
     former = {}
-    for name in ("SIGINT", *_ENDINGS):
-        number = getattr(signal, name, None)
-        if number is not None and callable(signal.getsignal(number)):  # what would end it as it should
-            former[number] = signal.signal(number, lambda *_: hurry.set())
+    if threading.current_thread() is threading.main_thread():
+        for name in names:
+            number = getattr(signal, name, None)
+            if number is not None and replaces(signal.getsignal(number)):
+                former[number] = signal.signal(number, handler)
     try:
-        yield hurry
+        yield
     finally:
-        for number, handler in former.items():
-            signal.signal(number, handler)
+        for number, before in former.items():
+            signal.signal(number, before)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+    raise KeyboardInterrupt

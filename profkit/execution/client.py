@@ -21,7 +21,7 @@ from profkit.execution.job import Batch, JobStatus
 from profkit.execution.limits import kills_for_memory
 
 if TYPE_CHECKING:
-    from profkit.core.process_tree import Tree
+    from profkit.core.process_tree import ProcessTree
 
 LAST_BYTES = 4096  # of the log, in which the last words of a worker are looked for
 LOG_LIMIT = 4 << 20  # bytes
@@ -75,7 +75,7 @@ class WorkerClient:
         self._argv = [command.python, "-c", _BOOT, _ROOT, str(os.getpid()), command.factory]
         self._argv.append(json.dumps(command.arguments))
         self._child: subprocess.Popen[bytes] | None = None
-        self._tree: Tree | None = None
+        self._tree: ProcessTree | None = None
         self._unread = b""
         self._kills: int | None = None
         self._log_start = 0  # bytes of the log from workers before
@@ -141,7 +141,7 @@ class WorkerClient:
                     pipe.close()
 
     def _spawn(self) -> None:
-        from profkit.core.process_tree import Tree  # here: psutil costs 20 ms
+        from profkit.core.process_tree import ProcessTree  # here: psutil costs 20 ms
 
         self.kill()
         self._unread = b""
@@ -161,7 +161,7 @@ class WorkerClient:
         except OSError as error:
             reason = f"{self._argv[0]} cannot be started: {error.strerror}"
             raise WorkerEnded(JobStatus.crash, reason) from error
-        self._tree, self._child = Tree(child.pid), child
+        self._tree, self._child = ProcessTree(child.pid), child
         if self._closed:  # meanwhile another thread closed it
             self.kill()
             raise _closed()

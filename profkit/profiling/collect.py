@@ -15,7 +15,7 @@ from profkit.core.errors import Interrupted, UnreadableReport, WorkloadError
 from profkit.core.formatting import percent, plural
 from profkit.core.progress import Progress
 from profkit.core.run_folder import write_run
-from profkit.core.signals import hurried
+from profkit.core.signals import defer_interrupts
 from profkit.core.types import Gpu, PassPlan, PassResult, Plan, Reading, RunDocument, Scope, Summary, Timing
 from profkit.hardware.conditions import read_moment
 from profkit.profiling.revision import read_revision
@@ -63,7 +63,7 @@ class RunCollector:
 
     def update(self, **changes: object) -> None:
         """Add to the document and write it."""
-        with hurried() as hurry:
+        with defer_interrupts() as hurry:
             self.document = replace(self.document, **changes)  # type: ignore[arg-type]
             write_run(self._context.folder, self.document, final=False)
         if hurry.is_set():

@@ -149,24 +149,27 @@ def _render_documents(
         case "json":
             yield _json_text(documents, faults, alone=len(options.sources) == 1)
         case "junit":
-            from profkit.reporting.run_junit import render as junit
+            from profkit.reporting import junit
+            from profkit.reporting.views.run import view
 
-            yield junit(documents, strict=options.strict)
+            yield junit.render(list(map(view, documents)), strict=options.strict)
         case "markdown":
-            from profkit.reporting.markdown import STEP_SUMMARY
-            from profkit.reporting.markdown_text import block
-            from profkit.reporting.run_markdown import render as markdown
+            from profkit.reporting import markdown
+            from profkit.reporting.markdown import fenced_block
+            from profkit.reporting.views.run import view
 
+            limit = markdown.STEP_SUMMARY // max(1, len(documents))
             for document in documents:
                 swept = _sweep_digest(document, color=False)
-                yield block(swept) if swept else markdown(document, STEP_SUMMARY // max(1, len(documents)))
+                yield fenced_block(swept) if swept else markdown.render(view(document), limit)
         case "html":
             yield _html_page(documents[0], options, progress)
         case _:
-            from profkit.reporting.run_terminal import render as terminal
+            from profkit.reporting import terminal
+            from profkit.reporting.views.run import view
 
             for number, document in enumerate(documents):
-                yield ("\n" if number else "") + (_sweep_digest(document) or terminal(document))
+                yield ("\n" if number else "") + (_sweep_digest(document) or terminal.render(view(document)))
 
 
 def _sweep_digest(document: RunDocument, *, color: bool | None = None) -> str:
@@ -183,17 +186,18 @@ def _html_page(document: RunDocument, options: ExportOptions, progress: Progress
     """
     from profkit.reporting.exports.sources import find_sources, is_document
     from profkit.reporting.exports.speedscope import stacks_of
-    from profkit.reporting.html.collect import extras_of
-    from profkit.reporting.html.run_page import render
+    from profkit.reporting.extras import extras_of
+    from profkit.reporting.html.page import render
+    from profkit.reporting.views.run import view
 
     source = options.sources[0]
     folder = source.parent if source.name == FILE_NAME else source
     is_run = (folder / FILE_NAME).is_file()
-    extras = extras_of(folder if is_run else None, document)
+    extras = extras_of(folder if is_run else None)
     if not is_run and not is_document(source):  # exporting one twice would take minutes
         extras = replace(extras, stacks=stacks_of(find_sources(source), progress))
     beside = options.output is not None and options.output.absolute().parent == folder.absolute()
-    return render(document, extras if beside else replace(extras, files=()))
+    return render(view(document, extras=extras if beside else replace(extras, files=())))
 
 
 def _json_text(documents: Sequence[RunDocument], faults: Sequence[ProfkitError], *, alone: bool) -> str:

@@ -17,15 +17,16 @@ from profkit.backends import Backend, PlanState, RunContext, choose_backend
 from profkit.core.errors import Interrupted, MachineError, ProfkitError, UsageError
 from profkit.core.progress import Progress
 from profkit.core.run_folder import create_run_folder, hand_over, release_space, reserve_space, write_run
-from profkit.core.signals import hurried, interruptible
+from profkit.core.signals import defer_interrupts, raise_on_signals
 from profkit.core.types import Depth, PassName, Plan, RunDocument, RunState, Workload
 from profkit.hardware.machine import read_machine
 from profkit.profiling.collect import RunCollector
 from profkit.profiling.evaluate_targets import judge_document, targets_for
 from profkit.profiling.run_steps import require_space
 from profkit.profiling.workload import describe_workload, seems_marked
+from profkit.reporting import markdown
 from profkit.reporting.html.write import write_page
-from profkit.reporting.run_markdown import render as render_markdown
+from profkit.reporting.views import run as run_view
 
 PASSES = get_args(PassName)
 
@@ -71,8 +72,8 @@ def profile_workload(options: ProfileOptions, progress: Progress) -> tuple[RunDo
         progress.note(choice.reason)
     targets = targets_for(backend.name, options.targets, workload.name)  # before an hour is spent
     state: RunState = "complete"
-    with interruptible(), contextlib.ExitStack() as last:
-        with hurried() as hurry:  # there is no folder without a run.json
+    with raise_on_signals(), contextlib.ExitStack() as last:
+        with defer_interrupts() as hurry:  # there is no folder without a run.json
             folder = create_run_folder(options.output, workload.name, backend.name, datetime.now()).resolve()
             last.callback(hand_over, folder)
             context = replace(context, folder=folder)
@@ -98,7 +99,7 @@ def profile_workload(options: ProfileOptions, progress: Progress) -> tuple[RunDo
             release_space(folder)
             _write_failure(collector, folder, targets, f"{type(error).__name__}: {error}")
             raise
-        with hurried() as hurry:  # all is measured: a Ctrl-C now must not cost the judgement
+        with defer_interrupts() as hurry:  # all is measured: a Ctrl-C now must not cost the judgement
             if state == "interrupted":
                 progress.end("interrupted; what was finished is kept")
             release_space(folder)
@@ -116,7 +117,7 @@ def profile_workload(options: ProfileOptions, progress: Progress) -> tuple[RunDo
 def _write_reports(document: RunDocument, folder: Path) -> str | None:
     """Write run.json and the reports beside it; why there is no report.html, or None. Raises MachineError."""
     write_run(folder, document)
-    _write_text(folder / "report.md", render_markdown(document))
+    _write_text(folder / "report.md", markdown.render(run_view.view(document)))
     return write_page(folder, document)
 
 
@@ -125,7 +126,7 @@ def _write_failure(collector: RunCollector, folder: Path, targets: Sequence[Targ
 
     The folder may be what failed, and a Ctrl-C must not cost the reason: what is on its way stays what is told.
     """
-    with hurried():
+    with defer_interrupts():
         with contextlib.suppress(Exception, KeyboardInterrupt):  # first what needs no judgement
             collector.update(state="failed", failure=failure)
         document = replace(collector.document, state="failed", failure=failure)

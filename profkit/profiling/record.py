@@ -12,7 +12,7 @@ from profkit.core.errors import Interrupted, MachineError, UsageError, WorkloadE
 from profkit.core.process import describe_status
 from profkit.core.progress import Progress
 from profkit.core.run_folder import hand_over
-from profkit.core.signals import hurried, interruptible
+from profkit.core.signals import defer_interrupts, raise_on_signals
 from profkit.core.status import read_status
 from profkit.hardware.machine import read_machine
 from profkit.profilers.profiler import Recorder, RecordRequest
@@ -59,7 +59,7 @@ def record_report(options: RecordOptions, progress: Progress) -> Path:
     version = python_version(workload.python) if workload.python is not None else None
     machine = read_machine()
     progress.begin(f"record with {tool}", " ".join(options.command))
-    with tempfile.TemporaryDirectory(prefix="profkit-") as folder, interruptible():
+    with tempfile.TemporaryDirectory(prefix="profkit-") as folder, raise_on_signals():
         request = RecordRequest(
             options.what,
             options.command,
@@ -116,7 +116,7 @@ def _rescue(request: RecordRequest, recorder: Recorder) -> str:
     """After a Ctrl-C: bring what the tool has finished to where it was asked for, and say what there is."""
     if recorder.rescue is None:
         return "interrupted; the report may be incomplete"
-    with hurried():
+    with defer_interrupts():
         rescued = recorder.rescue(request)
         if rescued is None:
             return "interrupted; there is no report"

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from profkit.core import process
 from profkit.core.errors import Fault, MachineError, ProfkitError, UnreadableReport, UsageError, WorkloadError
-from profkit.core.process import Outcome, describe_status
-from profkit.core.signals import hurried
+from profkit.core.process import ProcessOutcome, describe_status
+from profkit.core.signals import defer_interrupts
 from profkit.core.statistics import combine
 from profkit.core.status import read_status
 from profkit.core.types import (
@@ -36,7 +36,7 @@ from profkit.runtime.passes.sampling import is_enough
 from profkit.runtime.region.record import RegionRecord
 
 
-def usage_readings(outcomes: tuple[Outcome, ...], *, whole: bool) -> tuple[Reading, ...]:
+def usage_readings(outcomes: tuple[ProcessOutcome, ...], *, whole: bool) -> tuple[Reading, ...]:
     """Largest resident set (bytes) and cores kept busy (%) of the timing pass, over its processes.
 
     `whole`: the process is what counts, and not a region in it, of whose use of cores its process tells nothing.
@@ -186,7 +186,7 @@ def _run_side_by_side(
             return [], Fault(error.message, error.fix)
         except BaseException:
             cancel.set()
-            with hurried():  # another Ctrl-C must not leave the threads with their processes behind
+            with defer_interrupts():  # another Ctrl-C must not leave the threads with their processes behind
                 wait(futures)
             raise
 
@@ -241,7 +241,7 @@ class TimingRecord:
     result: PassResult
     timings: tuple[Timing, ...]
     plain_seconds: float
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[ProcessOutcome, ...]
     notes: tuple[str, ...] = ()
 
 
@@ -259,7 +259,7 @@ def run_timing(
     fails: there is nothing to profile then.
     """
     begin = time.monotonic()
-    outcomes: list[Outcome] = []
+    outcomes: list[ProcessOutcome] = []
     step = plan.steps[0]
     for step in plan.steps:
         outcomes.append(_time_process(step, settings).outcome)
@@ -306,7 +306,7 @@ def _time_process(step: Step, settings: RunSettings) -> StepOutcome:
     raise WorkloadError(f"the workload {describe_status(recorded.status)}{said}")
 
 
-def _read_timings(folder: Path, outcomes: list[Outcome], precision: float) -> tuple[Timing, ...]:
+def _read_timings(folder: Path, outcomes: list[ProcessOutcome], precision: float) -> tuple[Timing, ...]:
     """What is known so far: by the workload's own marks, else by whole processes."""
     marked = timings_of(_readable_records(folder)[0])
     if marked:

@@ -60,7 +60,7 @@ class StepOutcome:
     """
 
     step: Step
-    outcome: process.Outcome
+    outcome: process.ProcessOutcome
     status: int
     log: Path
     limit: float | None = None
@@ -166,7 +166,7 @@ def require_space(folder: Path, needed: int = 64 * 1024 * 1024) -> None:
         )
 
 
-def _workload_status(step: Step, outcome: process.Outcome) -> int:
+def _workload_status(step: Step, outcome: process.ProcessOutcome) -> int:
     """The workload's own status: profilers hide it (perf returns 0 when its child was killed)."""
     told = read_status(step.workload_status) if step.workload_status is not None else None
     if told is not None:

@@ -20,9 +20,10 @@ from profkit.kernels.sweep.workers import LOG
 from profkit.profilers.redact import COMMAND, FOLDER, HOST, OUTPUT, PATH, PROCESS, Redactor, Removed
 from profkit.profilers.registry import folder_format
 from profkit.profilers.scrub import is_text, scrub_report, scrub_text
+from profkit.reporting import markdown
 from profkit.reporting.html.write import write_page
-from profkit.reporting.run_markdown import render as render_markdown
 from profkit.reporting.sweep_files import write_reports
+from profkit.reporting.views import run as run_view
 
 # What profkit itself leaves beside the tools' reports: its own records, and the two forms of a flame graph.
 _OWN_FILES = re.compile(
@@ -135,7 +136,7 @@ def _copy_run(folder: Path, output: Path, redactor: Redactor) -> list[FileLeftOu
         write_reports(output, read_sweep(output))
     else:
         scrubbed = from_json(document)
-        (output / "report.md").write_text(render_markdown(scrubbed), encoding="utf-8")
+        (output / "report.md").write_text(markdown.render(run_view.view(scrubbed)), encoding="utf-8")
         write_page(output, scrubbed)
     return left_out
 

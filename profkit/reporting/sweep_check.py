@@ -15,12 +15,18 @@ from profkit.reporting.plain_text import harmless
 from profkit.reporting.screen import Screen
 from profkit.reporting.sweep_conclusions import conclusions
 from profkit.reporting.sweep_words import case_line, head_line, missing, told_share
-from profkit.reporting.terminal_verdicts import STYLES
 
 COLUMNS = ("", "cases", "fail", "unknown", "pass", "the worst")
 FARTHEST = ("", "time", "roof", "above it")
 SHOWN = 5  # reasons why some are not right
 ROWS = 24  # of a table of verdicts
+
+STYLES: dict[VerdictWord, str] = {
+    "fail": "bold red",
+    "unknown": "yellow",
+    "pass": "green",
+    "not-applicable": "dim",
+}
 
 
 def applies(document: RunDocument) -> bool:

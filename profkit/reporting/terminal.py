@@ -17,6 +17,7 @@ from profkit.reporting.view import (
     Fold,
     Item,
     Items,
+    OnScreen,
     Paragraph,
     Section,
     Status,
@@ -24,6 +25,7 @@ from profkit.reporting.view import (
     Style,
     Text,
     View,
+    has_content,
     plain_text,
     spans,
 )
@@ -103,6 +105,9 @@ class _Terminal:
         match block:
             case Section():
                 self.section(block)
+            case OnScreen():
+                for part in block.blocks:
+                    self.block(part)
             case Detail():
                 for part in block.blocks if self.details else block.brief:
                     self.block(part)
@@ -123,7 +128,7 @@ class _Terminal:
                 self.statuses(block)
             case Commands():
                 for text in block.lines:
-                    self.screen.typed(text, indent=self.indent)
+                    self.screen.line(text, indent=self.indent, hang=2)
             case TrendChart():
                 for text in trend_plot(block.trend, min(self.screen.console.width, _PLOT)):
                     self.screen.typed(text, indent=self.indent)
@@ -131,8 +136,22 @@ class _Terminal:
                 for part in block.plain():
                     self.block(part)
 
+    def shows(self, block: Block) -> bool:
+        """Whether anything of the block is on this screen."""
+        match block:
+            case Section(fold=Fold.REFERENCE):
+                return False
+            case Section():
+                said = bool(block.headline and not block.repeats)
+                return said or any(map(self.shows, block.blocks))
+            case Detail():
+                return any(map(self.shows, block.blocks if self.details else block.brief))
+            case OnScreen():
+                return any(map(self.shows, block.blocks))
+        return has_content(block)
+
     def section(self, section: Section) -> None:
-        if section.fold is Fold.REFERENCE:
+        if not self.shows(section):
             return
         if section.fold is Fold.FOLDED and not self.details:
             self._folded += [section] if section.headline else []
@@ -153,8 +172,10 @@ class _Terminal:
         """The headlines of the folded sections that stand beside each other."""
         sections, self._folded = self._folded, []
         if sections:
-            self.screen.heading("In short")
-            self.facts(Facts(tuple((plain_text(one.title), one.headline) for one in sections)), indent=2)
+            if not self.indent:
+                self.screen.heading("In short")
+            facts = Facts(tuple((plain_text(one.title), one.headline) for one in sections))
+            self.facts(facts, indent=0 if self.indent else 2)
 
     def line(self, text: Text, weight: str = "", *, first: str = "", indent: int = 0, hang: int = 2) -> None:
         """A sentence; a line to type at its end stands below it, in one piece."""
@@ -209,7 +230,7 @@ class _Terminal:
 
     def statuses(self, statuses: Statuses) -> None:
         """A label and a name in their columns, beside them the reason, and below it what else is said."""
-        width = max((len(row.label.span.text) for row in statuses.rows), default=0) + 1
+        width = max((len(row.label.span.text) for row in statuses.rows), default=0)
         for row in statuses.rows:
             place = f"{row.place}: " if row.place else ""
             self.screen.labelled(
@@ -222,4 +243,4 @@ class _Terminal:
                 indent=self.indent,
             )
             for text in row.below:
-                self.line(text, "dim", indent=width + 1)
+                self.line(text, "dim", first=statuses.below_word, indent=width + 1)

@@ -10,10 +10,10 @@ escapes every character that it writes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 
 class Status(Enum):
@@ -112,6 +112,11 @@ def plain_text(text: Text) -> str:
 def joined(*texts: Text) -> tuple[Span, ...]:
     """Several texts as one."""
     return tuple(span for text in texts for span in spans(text))
+
+
+def between(separator: str, parts: Iterable[Text]) -> list[Text]:
+    """The parts with a separator between each two."""
+    return [piece for part in parts for piece in (separator, part)][1:]
 
 
 def strong(text: str, status: Status | None = None) -> Span:
@@ -228,13 +233,17 @@ class Fold(Enum):
 
 @dataclass(frozen=True)
 class Section(Block):
-    """Blocks below a heading. `headline` says the most important of them in one sentence; `anchor` is for links."""
+    """Blocks below a heading. `headline` says the most important of them in one sentence; `anchor` is for links.
+
+    `repeats`: other blocks of the view say the same, so a format that can show nothing of its blocks leaves it out.
+    """
 
     title: Text
     blocks: tuple[Block, ...]
     headline: Text = ""
     fold: Fold = Fold.OPEN
     anchor: str = ""
+    repeats: bool = False
 
 
 # ---------------------------------------------------------------- blocks that know what they are in basic ones
@@ -250,6 +259,30 @@ class Detail(Block):
     def plain(self) -> Sequence[Block]:
         """All of them."""
         return self.blocks
+
+
+@dataclass(frozen=True)
+class OnScreen(Block):
+    """Blocks for a terminal, where others have more space for the same: those show `otherwise`."""
+
+    blocks: tuple[Block, ...]
+    otherwise: tuple[Block, ...]
+
+    def plain(self) -> Sequence[Block]:
+        """What all others show."""
+        return self.otherwise
+
+
+@dataclass(frozen=True)
+class Sourced(Block):
+    """Blocks whose numbers have footnotes, for a format that shows these; others show `otherwise`."""
+
+    blocks: tuple[Block, ...]
+    otherwise: tuple[Block, ...] = ()
+
+    def plain(self) -> Sequence[Block]:
+        """What formats without footnotes show."""
+        return self.otherwise
 
 
 @dataclass(frozen=True)
@@ -301,6 +334,7 @@ class Statuses(Block):
     titles: tuple[str, str, str, str] = ("target", "threshold", "value", "in")
     label: str = "verdict"
     below_title: str = "What to try"  # of what stands below the rows
+    below_word: str = "try: "  # before each of these lines, where they have no title
 
     def plain(self) -> Sequence[Block]:
         """A table with the columns that hold anything, and below it what to try."""
@@ -308,7 +342,7 @@ class Statuses(Block):
         columns: list[tuple[str, Callable[[StatusRow], Text]]] = [
             (self.label, lambda row: row.label.span),
             (place, lambda row: row.place),
-            (name, lambda row: joined(*_between(", ", [code(one) for one in row.names]))),
+            (name, lambda row: joined(*between(", ", map(code, row.names)))),
             (limit, lambda row: row.limit),
             (value, lambda row: row.value),
             ("why", lambda row: row.reason),
@@ -316,7 +350,11 @@ class Statuses(Block):
         used = [(title, cell) for title, cell in columns if any(plain_text(cell(row)) for row in self.rows)]
         rows = tuple(tuple(cell(row) for _, cell in used) for row in self.rows)
         table = DataTable(tuple(TableColumn(title) for title, _ in used), rows)
-        tries = tuple(Item(", ".join(row.names), row.below) for row in self.rows if row.below)
+        lines: dict[tuple[str, ...], dict[Text, None]] = {}
+        for row in self.rows:
+            if row.below:
+                lines.setdefault(row.names, {}).update(dict.fromkeys(row.below))
+        tries = tuple(Item(", ".join(names), tuple(below)) for names, below in lines.items())
         if not tries:
             return (table,)
         if not self.below_title:
@@ -333,44 +371,6 @@ class Commands(Block):
     def plain(self) -> Sequence[Block]:
         """A list of them."""
         return (Items(tuple(command(line) for line in self.lines)),)
-
-
-CaseState: TypeAlias = Literal["passed", "failure", "error", "skipped", "unknown"]
-
-
-@dataclass(frozen=True)
-class Case:
-    """One test case. `message` says why it did not pass, `detail` is the longer text below it.
-
-    What is `unknown` is skipped, and an error where unknown verdicts fail.
-    """
-
-    group: str  # readers make a tree of its dots
-    name: str
-    state: CaseState = "passed"
-    message: str = ""
-    detail: str = ""
-    seconds: float = 0.0
-    kind: str = ""  # a short fixed word: the type of a failure
-
-
-@dataclass(frozen=True)
-class Cases(Block):
-    """The result as tests, for machines: one suite. It repeats what other blocks tell people."""
-
-    name: str
-    cases: tuple[Case, ...]
-    started: str = ""  # ISO 8601
-    seconds: float = 0.0
-    properties: tuple[tuple[str, str], ...] = ()
-    output: str = ""
-
-
-@dataclass(frozen=True)
-class Annotations(Block):
-    """Messages for a CI system that shows them beside the run, the worst first; people read the same elsewhere."""
-
-    rows: tuple[tuple[Literal["error", "warning", "notice"], str, str], ...]  # level, title, message
 
 
 # ---------------------------------------------------------------- the whole
@@ -396,7 +396,7 @@ def walk(blocks: Sequence[Block]) -> Iterator[Block]:
     """The blocks and all inside of them."""
     for block in blocks:
         yield block
-        if isinstance(block, Section | Detail):
+        if isinstance(block, Section | Detail | OnScreen | Sourced):
             yield from walk(block.blocks)
 
 
@@ -418,20 +418,15 @@ def table(
     return DataTable(columns, tuple(map(tuple, rows)), title, note, brief, left)
 
 
+def has_content(block: Block) -> bool:
+    """Whether a format that knows the basic blocks alone shows anything of it: a drawing alone needs no heading."""
+    if isinstance(block, Section):
+        return bool(block.headline and not block.repeats) or any(map(has_content, block.blocks))
+    if isinstance(block, Paragraph | Items | Facts | DataTable):
+        return True
+    return any(map(has_content, block.plain()))
+
+
 def notes(lines: Sequence[Text], title: str = "Notes", *, brief: int | None = None) -> tuple[Block, ...]:
     """A section of remarks; nothing where there are none."""
     return (Section(title, (Items(tuple(lines), brief=brief),)),) if lines else ()
-
-
-def handled(block: Block, handlers: Mapping[type[Block], Callable[[Block], None]]) -> None:
-    """Call the handler of the block's type, or those of what it is in simpler blocks."""
-    handler = handlers.get(type(block))
-    if handler is not None:
-        handler(block)
-        return
-    for part in block.plain():
-        handled(part, handlers)
-
-
-def _between(separator: str, parts: Sequence[Span]) -> list[str | Span]:
-    return [piece for part in parts for piece in (separator, part)][1:]

@@ -15,7 +15,7 @@ from profkit.core.errors import ProfkitError
 from profkit.core.progress import Progress
 from profkit.kernels.operations.registry import OPERATIONS
 from profkit.kernels.sweep import journal as journals
-from profkit.kernels.sweep.journal import read_sweep, unfinished
+from profkit.kernels.sweep.journal import find_unfinished, read_sweep
 from profkit.kernels.sweep.outputs import check_writable, write_records
 from profkit.kernels.sweep.request import (
     BATCHES,
@@ -84,7 +84,7 @@ def run_comprehensive_benchmark(
         output=Path(folder),
     )
     request = make_request(options, make_folder=False)
-    before = unfinished(request)
+    before = find_unfinished(request)
     request = replace(request, folder=before) if before is not None else in_new_folder(request)
     try:
         document = run_sweep(request, progress if progress is not None else _Lines())

@@ -176,7 +176,7 @@ def test_a_stranger_that_got_the_pid_of_a_member_is_left_alone(mac: Mapping[str,
     stranger = subprocess.Popen(["sleep", "60"], start_new_session=True)
     try:
         code = (
-            "import subprocess; from profkit.core.process_tree import Tree\n"
+            "import subprocess; from profkit.core.process_tree import ProcessTree as Tree\n"
             "child = subprocess.Popen(['true'], start_new_session=True)\n"
             f"tree = Tree(child.pid); tree._seen[{stranger.pid}] = 1.0; child.wait()\n"
             "tree._born = 0.0\n"

@@ -25,7 +25,7 @@ from profkit.core.statistics import median
 from profkit.core.types import GridPoint
 from profkit.kernels.operations.registry import build
 from profkit.kernels.sweep.bench import make_problem
-from profkit.kernels.sweep.device_loop import together
+from profkit.kernels.sweep.device_loop import group_means
 from profkit.runtime.passes.device_clock import DeviceClock, open_clock
 from profkit.runtime.passes.device_samples import PIECES, DeviceCalls, PipelinedBlocks
 from profkit.runtime.region.cuda_driver import driver_in_use
@@ -53,11 +53,11 @@ class Padded(DeviceCalls):
 def seconds(timed: DeviceCalls, count: int) -> list[float]:
     """So many single calls, one block after the other."""
     probes = [timed.back_to_back(1) for _ in range(3)]
-    timed.expect(min(probes, key=lambda sample: sample.wall))
-    flight, found = PipelinedBlocks(timed), list[float]()
+    timed.fit_blocks(min(probes, key=lambda sample: sample.wall))
+    blocks, found = PipelinedBlocks(timed), list[float]()
     while len(found) < count:
-        found += timed.singly() if timed.setup is not None else flight.block(count - len(found))
-    return found + flight.rest()
+        found += timed.time_singly() if timed.setup is not None else blocks.next_block(count - len(found))
+    return found + blocks.last_block()
 
 
 def main() -> None:
@@ -78,7 +78,7 @@ def main() -> None:
             told = " ".join(f"{state:6.2f}" for state in states)
             print(f"  {kernels} kernels more: median {median(taken) * 1e6:6.2f}, at every fourth call {told}")
         means = [
-            median(together(seconds(DeviceCalls(call, clock, cold=True), CALLS), len(PIECES)))
+            median(group_means(seconds(DeviceCalls(call, clock, cold=True), CALLS), len(PIECES)))
             for _ in range(TRIES)
         ]
         print("  as a sweep does:  " + ", ".join(f"{mean * 1e6:.2f}" for mean in means), flush=True)

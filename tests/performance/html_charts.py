@@ -17,13 +17,12 @@ from pathlib import Path
 from profkit.analysis.stacks.files import flame_of
 from profkit.core.types import ChangePoint, Frame, Point, Segment, Series, SeriesKey, Stacks, Trend
 from profkit.profiling.summarize import summarize_report
-from profkit.reporting.charts.flame import flame_data
-from profkit.reporting.charts.trend import trend_chart
-from profkit.reporting.html.chart_figures import figures
+from profkit.reporting.chart_blocks import Charts, TrendChart
+from profkit.reporting.html import page
 from profkit.reporting.html.escape import island
-from profkit.reporting.html.frame import page
-from profkit.reporting.html.part import Part
-from profkit.reporting.html.run_page import render
+from profkit.reporting.html.graphs import flame_data
+from profkit.reporting.view import Section, View
+from tests.reporting.shown import run_page as render
 
 ROOT = Path(__file__).parents[2]
 REPORT = ROOT / "tests" / "data" / "cuda" / "ncu" / "truths.full.ncu-rep"
@@ -57,8 +56,8 @@ def stacks() -> Stacks:
 
 def trends() -> str:
     """A page of 20 trends."""
-    part = Part("trends", "Trends", figures([trend_chart(trend(number)) for number in range(TRENDS)]))
-    return page("trends", [part], styles=("charts.css",), scripts=("charts.js",))
+    charts = Charts(tuple(TrendChart(trend(number)) for number in range(TRENDS)))
+    return page.render(View("trends", (Section("Trends", (charts,)),)))
 
 
 def flame() -> str:

@@ -20,10 +20,10 @@ from typing import Any
 
 from profkit.analysis.summaries.kernels import kernel_rows
 from profkit.core.formatting import quantity
-from profkit.reporting.html.kernel_columns import columns
-from profkit.reporting.html.run_page import render
+from profkit.reporting.views.run_kernels import kernel_columns
 from tests import page_documents
 from tests.browser import started, why_not
+from tests.reporting.shown import run_page as render
 
 ROUNDS = 5
 # Gaps between ticks of a message channel: unlike timers these are not slowed down when nested. A frame that follows is
@@ -84,7 +84,7 @@ document.getElementById('filter').addEventListener('input', event => {
 def peer(document: Any) -> str:
     """The same rows and columns as one plain table."""
     rows = kernel_rows(document)
-    shown = [c for c in columns(document) if any(c.value(row) is not None for row in rows)]
+    shown = [c for c in kernel_columns(document) if any(c.value(row) is not None for row in rows)]
     units = [c.unit or "%" for c in shown]
 
     def cell(value: object, unit: str) -> str:

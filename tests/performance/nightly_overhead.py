@@ -105,8 +105,8 @@ def _night(folder: Path, specs: tuple[WorkloadSpec, ...], last: dict[str, str]) 
         state = NightState(
             "n", FIRST.isoformat(), done={name: WorkloadState("done", entry=id) for name, id in last.items()}
         )
-        sitting = NightSession(config, folder / "n", state, history, Silent(), time.monotonic(), [])
-        finish_night(sitting, decide_night(sitting, specs, {}, interrupted=False, strict=False), strict=False)
+        session = NightSession(config, folder / "n", state, history, Silent(), time.monotonic(), [])
+        finish_night(session, decide_night(session, specs, {}, interrupted=False, strict=False), strict=False)
     return time.process_time() - start
 
 

@@ -36,7 +36,7 @@ sys.path.insert(0, str(ROOT))
 from profkit.core import codec, statistics
 from profkit.core.types import SweepDocument
 from profkit.kernels.sweep.journal import read_sweep
-from profkit.kernels.sweep.request import Grid
+from profkit.kernels.sweep.request import SweepGrid
 
 LARGEST_SCALE = 10.0
 # Where compiled things are kept. XDG_CACHE_HOME is profkit's.
@@ -52,7 +52,7 @@ class Loop:
     taken: dict[str, float] = field(default_factory=dict)
 
 
-def plain_loop(grid: Grid, device: str) -> Loop:
+def plain_loop(grid: SweepGrid, device: str) -> Loop:
     """The cases of the grid in a loop; what cannot be had is left out."""
     import torch
 
@@ -103,7 +103,7 @@ def main() -> None:
     parser.add_argument("--as-loop", metavar="GRID", help="be the loop: a grid as JSON; the result as JSON")
     asked = parser.parse_args()
     if asked.as_loop:
-        grid = codec.build(Grid, json.loads(asked.as_loop))
+        grid = codec.build(SweepGrid, json.loads(asked.as_loop))
         print(json.dumps(asdict(plain_loop(grid, asked.device))))
         return
     grid = _grid(asked)
@@ -120,14 +120,14 @@ def _has_gpu() -> bool:
     return any(Path(device).exists() for device in ("/dev/nvidiactl", "/dev/dxg"))
 
 
-def _grid(asked: argparse.Namespace) -> Grid:
+def _grid(asked: argparse.Namespace) -> SweepGrid:
     names = tuple(filter(None, asked.implementations.split(","))) or (
         ("PyTorch", "torch.compile", "Triton", "CUDA") if asked.device == "cuda" else ("PyTorch",)
     )
-    whole = Grid(implementations=names)
+    whole = SweepGrid(implementations=names)
     step = max(1, asked.every)
     small = asked.device == "cpu" and step == 1
-    return Grid(
+    return SweepGrid(
         implementations=names,
         batches=(16,) if small else whole.batches[::step],
         sequences=(256,) if small else whole.sequences[::step],
@@ -135,7 +135,9 @@ def _grid(asked: argparse.Namespace) -> Grid:
     )
 
 
-def _sweep(grid: Grid, device: str, precision: float, home: Mapping[str, str]) -> tuple[float, SweepDocument]:
+def _sweep(
+    grid: SweepGrid, device: str, precision: float, home: Mapping[str, str]
+) -> tuple[float, SweepDocument]:
     with tempfile.TemporaryDirectory() as folder:
         argv = [sys.executable, "-m", "profkit", "sweep", *grid.words(), "--device", device]
         argv += ["--threads", "1"] if device == "cpu" else []
@@ -148,7 +150,7 @@ def _sweep(grid: Grid, device: str, precision: float, home: Mapping[str, str]) -
         return seconds, read_sweep(Path(json.loads(done.stdout)["folder"]))
 
 
-def _loop(grid: Grid, device: str, home: Mapping[str, str]) -> tuple[float, Loop]:
+def _loop(grid: SweepGrid, device: str, home: Mapping[str, str]) -> tuple[float, Loop]:
     argv = [sys.executable, __file__, "--device", device, "--as-loop", json.dumps(codec.plain(grid))]
     begin = time.perf_counter()
     done = subprocess.run(argv, cwd=ROOT, stdout=subprocess.PIPE, env={**os.environ, **home}, check=True)

@@ -127,16 +127,15 @@ TRUTHS = {
 def test_a_recorded_report_is_shown_with_what_is_true_of_it(
     name: str, words: tuple[str, ...], fixtures: Path
 ) -> None:
-    from profkit.reporting import run_markdown as markdown
-    from profkit.reporting import run_terminal as terminal
+    from tests.reporting.shown import run_markdown, run_text
 
     document = examine.summarize_report(fixtures / "cuda" / name)
     assert document.backend == "cuda"
-    text = terminal.render(document, width=80, color=False)
+    text = run_text(document, width=80, color=False)
     assert [one for one in words if one not in " ".join(text.split())] == []
     assert "nvjet_sm90_hsh_256x128_64x4_1x2_h_bz_coopA_NNT" in text
     assert max(len(line) for line in text.split("\n")) <= 80
-    assert markdown.render(document).count("silu\\_mul") >= 2
+    assert run_markdown(document).count("silu\\_mul") >= 2
     assert examine.judge_document(document, ()).readings == document.readings
 
 
@@ -150,22 +149,21 @@ RECORDED = sorted(
 @pytest.mark.parametrize("file", RECORDED, ids=lambda file: file.name)
 def test_every_report_that_we_recorded_has_a_screen_a_page_and_a_document(file: Path) -> None:
     from profkit.reporting import json as json_report
-    from profkit.reporting import run_markdown as markdown
-    from profkit.reporting import run_terminal as terminal
+    from tests.reporting.shown import run_markdown, run_text
 
     document = examine.summarize_report(file)
     for width in (40, 80, 200):
-        text = terminal.render(document, width=width, color=False)
+        text = run_text(document, width=width, color=False)
         assert max(len(line) for line in text.split("\n")) <= width
-    assert markdown.render(document)
+    assert run_markdown(document)
     assert json_report.run(document)
     assert examine.judge_document(document, ()).summaries == document.summaries
 
 
 def test_a_report_of_nothing_keeps_no_target_and_says_why(tmp_path: Path) -> None:
     from profkit.cli.options import verdict_exit
-    from profkit.reporting import run_terminal as terminal
     from tests.profilers.ncu import writer
+    from tests.reporting.shown import run_text
 
     empty = writer.write(tmp_path / "empty.ncu-rep", writer.simple([]))
     for file, why in (
@@ -177,4 +175,4 @@ def test_a_report_of_nothing_keeps_no_target_and_says_why(tmp_path: Path) -> Non
         assert {"occupancy", "memory-bandwidth"} <= {v.target for v in document.verdicts}
         assert verdict_exit(document, judged=True, strict=True) == 5
         assert verdict_exit(document, judged=True, strict=False) == 0
-        assert why in " ".join(terminal.render(document, color=False, details=False).split())
+        assert why in " ".join(run_text(document, color=False, details=False).split())

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from profkit.profiling import summarize as examine
-from profkit.reporting import run_terminal as terminal
 from tests.profilers.ncu.test_nvidia_samples import sample
+from tests.reporting.shown import run_text
 
 TARGETS = ("occupancy", "memory-bandwidth", "bank-conflicts", "warp-efficiency", "coalescing")
 VERDICTS = {
@@ -58,7 +58,7 @@ def test_a_sample_is_judged_as_an_engineer_would(name: str, fixtures: Path) -> N
 @pytest.mark.parametrize("name", VERDICTS)
 def test_the_screen_has_the_numbers_that_are_known(name: str, fixtures: Path) -> None:
     text = " ".join(
-        terminal.render(examine.summarize_report(sample(name, fixtures)), width=120, color=False).split()
+        run_text(examine.summarize_report(sample(name, fixtures)), width=120, color=False).split()
     )
     assert [words for words in WORDS[name] if words not in text] == []
 

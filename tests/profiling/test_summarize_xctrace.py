@@ -9,11 +9,11 @@ from pathlib import Path
 from profkit.analysis.comparability import fingerprint_of
 from profkit.profiling.summarize import summarize_report
 from profkit.regression.compare import compare
-from profkit.reporting.html.run_page import render
-from profkit.reporting.run_junit import render as junit
-from profkit.reporting.run_markdown import render as markdown
-from profkit.reporting.run_terminal import render as terminal
 from tests.conftest import ROOT
+from tests.reporting.shown import run_junit as junit
+from tests.reporting.shown import run_markdown as markdown
+from tests.reporting.shown import run_page as render
+from tests.reporting.shown import run_text as terminal
 
 M1 = ROOT / "tests" / "data" / "xctrace" / "m1"
 FOREIGN = re.compile(

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
-from profkit.core.types import Comparison, Night
+from profkit.core.types import Comparison, Night, RunDocument
 from profkit.reporting import annotations as github
 from profkit.reporting import junit, markdown, terminal
+from profkit.reporting.extras import Extras
 from profkit.reporting.html import page
 from profkit.reporting.view import View
-from profkit.reporting.views import comparison, night
+from profkit.reporting.views import comparison, night, run
 
 
 def text_of(view: View, *, details: bool = True, color: bool | None = False, width: int | None = None) -> str:
@@ -50,3 +52,30 @@ def night_junit(one: Night, *, strict: bool = False) -> str:
 def night_annotations(one: Night) -> str:
     """A night as GitHub's runner is told it."""
     return github.render(night.view(one))
+
+
+def run_text(
+    document: RunDocument,
+    folder: Path | None = None,
+    *,
+    details: bool = True,
+    color: bool | None = None,
+    width: int | None = None,
+) -> str:
+    """A run as `profkit profile` (short) or `profkit report` prints it."""
+    return text_of(run.view(document, folder), details=details, color=color, width=width)
+
+
+def run_markdown(document: RunDocument, limit: int | None = None) -> str:
+    """A run as report.md."""
+    return markdown.render(run.view(document), limit)
+
+
+def run_junit(documents: Sequence[RunDocument], *, strict: bool = False) -> str:
+    """Runs as JUnit XML."""
+    return junit.render(list(map(run.view, documents)), strict=strict)
+
+
+def run_page(document: RunDocument, extras: Extras | None = None) -> str:
+    """A run as report.html."""
+    return page.render(run.view(document, extras=extras))

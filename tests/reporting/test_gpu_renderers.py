@@ -14,12 +14,11 @@ from profkit.core.types import RUN, KernelTime, Plan, RunDocument, Scope, Verdic
 from profkit.profiling.evaluate_targets import judge_document, targets_for
 from profkit.reporting import json as json_report
 from profkit.reporting import order
-from profkit.reporting import run_markdown as markdown
-from profkit.reporting import run_terminal as terminal
+from profkit.reporting.markdown import escaped
 from profkit.reporting.views import plan as plan_view
 from tests import gpu_documents as gpu
 from tests import run_schema
-from tests.reporting.shown import text_of
+from tests.reporting.shown import run_markdown, run_text, text_of
 
 FOLDER = Path("reports/20261120-054700-gated_mlp-cuda")
 HOSTILE = (
@@ -63,7 +62,7 @@ every_document = pytest.mark.parametrize("document", DOCUMENTS.values(), ids=DOC
 @pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
 @pytest.mark.parametrize("details", [True, False])
 def test_no_line_is_wider_than_the_screen(document: RunDocument, width: int, details: bool) -> None:
-    lines = terminal.render(document, FOLDER, color=False, width=width, details=details).split("\n")
+    lines = run_text(document, FOLDER, color=False, width=width, details=details).split("\n")
     assert max(len(line) for line in lines) <= width
 
 
@@ -71,13 +70,14 @@ def test_no_line_is_wider_than_the_screen(document: RunDocument, width: int, det
 def test_time_and_gpu_then_what_to_do_then_kernels_then_timeline_then_verdicts_then_what_is_not_known(
     details: bool,
 ) -> None:
-    text = terminal.render(DOCUMENTS["run"], FOLDER, color=False, details=details)
+    text = run_text(DOCUMENTS["run"], FOLDER, color=False, details=details)
     assert text.startswith(
-        "gated_mlp on cuda\n$ python x.py\nNVIDIA H200 (GH100, compute capability 9.0), 132 SMs,"
+        "✗ 1 target missed  coalescing; 1 not known, 7 met\ngated_mlp on cuda\n$ python x.py\n"
     )
     order_ = [
-        "Time      134 µs",
-        "GPU       The GPU is busy 90.0 % of 10.0 ms.",
+        "Time     134 µs",
+        "GPU      The GPU is busy 90.0 % of 10.0 ms.",
+        "Device   NVIDIA H200 (GH100, compute capability 9.0), 132 SMs,",
         "\nWhat to do",
         "\nKernels\n",
         "  Kernels by GPU time",
@@ -94,7 +94,7 @@ def test_time_and_gpu_then_what_to_do_then_kernels_then_timeline_then_verdicts_t
 
 
 def test_the_first_columns_of_80_say_which_kernel_how_long_and_what_limits_it() -> None:
-    text = terminal.render(DOCUMENTS["run"], color=False)
+    text = run_text(DOCUMENTS["run"], color=False)
     head = next(line for line in text.split("\n") if line.startswith("  kernel  "))
     assert head.split() == ["kernel", "launches", "GPU", "time", "median", "limited", "by"]
     row = next(line for line in text.split("\n") if line.startswith("  nvjet"))
@@ -104,12 +104,12 @@ def test_the_first_columns_of_80_say_which_kernel_how_long_and_what_limits_it() 
 def test_a_table_that_is_too_wide_goes_on_below_and_loses_nothing() -> None:
     kernels = next(s for s in DOCUMENTS["run"].summaries if s.concern == "kernels").tables[0]
     for width in (60, 80, 120):
-        text = terminal.render(DOCUMENTS["run"], color=False, width=width)
+        text = run_text(DOCUMENTS["run"], color=False, width=width)
         section = text[text.index("Kernels by GPU time") : text.index("\nGPU\n")]
         for title, cell in zip(kernels.columns[1:], kernels.rows[0][1:], strict=True):
             assert title in section
             assert cell.strip() in section
-    wide = terminal.render(DOCUMENTS["run"], color=False, width=240)
+    wide = run_text(DOCUMENTS["run"], color=False, width=240)
     assert gpu.GEMM.name + "  " in wide
     assert sum(line.startswith("  kernel  ") for line in wide[: wide.index("\nGPU\n")].split("\n")) == 1
 
@@ -127,7 +127,7 @@ def test_names_that_a_narrow_screen_shortens_stay_different() -> None:
     )
     document = judged(gpu.report(trace=replace(gpu.trace(), kernels=times)))
     for width in (40, 60, 80):
-        text = terminal.render(document, color=False, width=width)
+        text = run_text(document, color=False, width=width)
         section = text[text.index("Kernels by GPU time") : text.index("\nGPU\n")]
         names = re.findall(r"^  (sm80\S*)", section, re.M)
         assert len(set(names)) >= min(9, len(names))
@@ -136,9 +136,7 @@ def test_names_that_a_narrow_screen_shortens_stay_different() -> None:
 def test_a_range_is_called_as_whoever_marked_it_called_it() -> None:
     names = ("aten::_local_scalar_dense", "Stage::ExecutorOfPredictions-run-merge.forward", "f<int>(x)")
     ranges = tuple(replace(gpu.trace().ranges[0], name=name, domain=None) for name in names)
-    text = terminal.render(
-        judged(gpu.report(trace=replace(gpu.trace(), ranges=ranges))), color=False, width=80
-    )
+    text = run_text(judged(gpu.report(trace=replace(gpu.trace(), ranges=ranges))), color=False, width=80)
     section = text[text.index("Ranges (NVTX)") : text.index("The host's calls")]
     assert re.findall(r"^  (\S+) +1 ", section, re.M) == [
         "aten::_local_scalar_dense",
@@ -163,7 +161,7 @@ def failed(
 def test_a_failure_says_what_could_be_won_and_failures_stand_by_what_they_could_win() -> None:
     document = gpu.report(verdicts=(failed("little", 0.01), failed("none", None), failed("much", 0.4)))
     assert [action.what for action in order.actions(document)] == ["much", "little", "none"]
-    text = " ".join(terminal.render(document, color=False).split())
+    text = " ".join(run_text(document, color=False).split())
     assert "because much; at most 40.0 % of the run's time could be won" in text
     assert "because none; at most" not in text
     name = "vectorized_elementwise_kernel<…, CUDAFunctor_add<…>>"
@@ -201,7 +199,7 @@ def test_what_is_hardly_worth_it_or_was_left_out_on_purpose_is_nothing_to_do_fir
 
 @pytest.mark.parametrize("name", ["run", "counters", "trace"])
 def test_the_first_screen_of_24_lines_says_what_to_do(name: str) -> None:
-    text = terminal.render(DOCUMENTS[name], FOLDER, color=False, details=False)
+    text = run_text(DOCUMENTS[name], FOLDER, color=False, details=False)
     at = next(n for n, line in enumerate(text.split("\n")) if line.startswith("What to do"))
     assert at <= 12
     kernels = text.split("\n").index("Kernels")
@@ -210,10 +208,10 @@ def test_the_first_screen_of_24_lines_says_what_to_do(name: str) -> None:
 
 def test_without_details_no_failure_is_told_twice() -> None:
     document = DOCUMENTS["run"]
-    text = " ".join(terminal.render(document, color=False, details=False).split())
+    text = " ".join(run_text(document, color=False, details=False).split())
     for action in order.actions(document):
         assert text.count(" ".join(action.why.split())) == 1
-    assert "as told above" in text
+    assert "see above" in text
 
 
 def test_a_trace_says_in_one_line_that_its_kernels_could_be_counted() -> None:
@@ -225,7 +223,7 @@ def test_a_trace_says_in_one_line_that_its_kernels_could_be_counted() -> None:
 
 def test_without_details_what_is_as_it_should_be_takes_a_line_and_every_verdict_is_there() -> None:
     document = DOCUMENTS["run"]
-    text = terminal.render(document, FOLDER, color=False, details=False)
+    text = run_text(document, FOLDER, color=False, details=False)
     assert len(text.split("\n")) <= 120
     assert [v.target for v in document.verdicts if v.scope.kind != "kernel" and v.target not in text] == []
     assert sum(line.startswith("  ✓ PASS") for line in text.split("\n")) == 1
@@ -257,7 +255,7 @@ def test_two_devices_of_a_kind_are_one_line() -> None:
 
 
 def test_unknown_verdicts_of_one_cause_are_one_line() -> None:
-    text = terminal.render(DOCUMENTS["without counters"], color=False)
+    text = run_text(DOCUMENTS["without counters"], color=False)
     unknown = [line for line in text.split("\n") if line.startswith("  ? UNKNOWN")]
     assert len(unknown) <= 3
     assert "NVreg_RestrictProfilingToAdminUsers=0" in text
@@ -265,11 +263,11 @@ def test_unknown_verdicts_of_one_cause_are_one_line() -> None:
 
 def test_a_hostile_name_is_shown_and_not_obeyed() -> None:
     for color in (True, False):
-        text = re.sub(r"\x1b\[[0-9;]*m", "", terminal.render(DOCUMENTS["hostile"], color=color))
+        text = re.sub(r"\x1b\[[0-9;]*m", "", run_text(DOCUMENTS["hostile"], color=color))
         assert "\x1b" not in text
         assert "\x07" not in text
         assert "\u202e" not in text
-    page = markdown.render(DOCUMENTS["hostile"])
+    page = run_markdown(DOCUMENTS["hostile"])
     outside_code = re.sub(r"(`+).*?\1", "", page)
     assert "<script>" not in outside_code
     assert "\x1b" not in page
@@ -282,7 +280,7 @@ def test_a_hostile_name_is_shown_and_not_obeyed() -> None:
 @every_document
 def test_every_row_of_a_table_has_as_many_cells_as_its_head(document: RunDocument) -> None:
     columns = 0
-    for line in markdown.render(document).split("\n"):
+    for line in run_markdown(document).split("\n"):
         if not line.startswith("|"):
             columns = 0
             continue
@@ -292,27 +290,27 @@ def test_every_row_of_a_table_has_as_many_cells_as_its_head(document: RunDocumen
 
 
 def test_markdown_has_the_same_order_with_all_columns_whole_names_conditions_and_counters() -> None:
-    text = markdown.render(DOCUMENTS["run"])
+    text = run_markdown(DOCUMENTS["run"])
     order_ = [
         "**Time:**",
         "**GPU:**",
-        "### What to do first",
+        "### What to do",
         "### Kernels",
         "| kernel | launches | GPU time | median | limited by | occupancy |",
         "### GPU",
         "### Verdicts",
-        "<summary>Verdicts on each kernel</summary>",
+        "<summary>In single kernels</summary>",
         "<summary>Occupancy</summary>",
-        "<summary>What is not known</summary>",
-        "<summary>Whole names of the kernels</summary>",
-        "<summary>Measured under</summary>",
-        "<summary>Where each number of a kernel comes from</summary>",
+        "### What is not known",
+        "### Measured under",
     ]
     places = [text.index(words) for words in order_]
     assert places == sorted(places)
+    assert "<summary>Whole names of the kernels</summary>" in text
+    assert "<summary>Where each number of a kernel comes from</summary>" in text
     assert text.count("<details>") == text.count("</details>")
-    assert markdown.escaped(gpu.ADD.name) in text
-    assert "| cache control | all |" in text
+    assert escaped(gpu.ADD.name) in text
+    assert "cache control: all" in text
     assert "`memory.coalescing.counter` | `counters.ncu-rep` |" in text
 
 

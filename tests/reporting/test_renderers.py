@@ -30,14 +30,13 @@ from profkit.core.types import (
 from profkit.profiling.evaluate_targets import judge_document, targets_for
 from profkit.reporting import json as json_report
 from profkit.reporting import order
-from profkit.reporting import run_markdown as markdown
-from profkit.reporting import run_terminal as terminal
+from profkit.reporting.markdown import code, escaped
 from profkit.reporting.plain_text import harmless
 from profkit.reporting.views import checks as checks_view
 from profkit.reporting.views import plan as plan_view
 from tests import documents, run_schema
 from tests.documents import reading
-from tests.reporting.shown import text_of
+from tests.reporting.shown import run_markdown, run_text, text_of
 
 FOLDER = Path("reports/20261120-054700-gated_mlp-cpu")
 HOSTILE = (
@@ -91,55 +90,56 @@ def hostile() -> RunDocument:
 @pytest.mark.parametrize("width", [80, 60, 120])
 def test_no_line_is_wider_than_the_screen(width: int) -> None:
     for document in (judged(), hostile(), documents.empty()):
-        lines = terminal.render(document, FOLDER, color=False, width=width).split("\n")
+        lines = run_text(document, FOLDER, color=False, width=width).split("\n")
         assert max(len(line) for line in lines) <= width
 
 
 def test_the_first_screen_says_what_how_long_verdicts_and_what_to_do() -> None:
-    lines = terminal.render(judged(), FOLDER, color=False).split("\n")
+    lines = run_text(judged(), FOLDER, color=False).split("\n")
     head = lines[:24]
-    assert head[0] == "gated_mlp on cpu"
-    assert head[1] == "$ python benchmark/gated_mlp.py --backend cpu -b 8"
-    assert "Time      4.10 ms ±2.2 % per iteration" in head
-    verdicts = next(line for line in head if line.startswith("Verdicts"))
-    assert re.fullmatch(r"Verdicts  ✗ \d FAIL, \? \d UNKNOWN, ✓ \d PASS, - \d N/A", verdicts)
+    counts = "; 3 not known, 3 met, 1 not applicable"
+    assert " ".join(head[:2]).replace("  ", " ").startswith("✗ 3 targets missed l1-miss-rate, l2-miss-rate,")
+    assert counts in " ".join(line.strip() for line in head[:2])
+    assert head[2] == "gated_mlp on cpu"
+    assert head[3] == "$ python benchmark/gated_mlp.py --backend cpu -b 8"
+    assert any(re.fullmatch(r"Time +4\.10 ms ±2\.2 % per iteration", line) for line in head)
     assert [line[2:4] for line in head if re.match(r"  \d\. ", line)] == ["1.", "2.", "3."]
 
 
 def test_failures_stand_before_doubts_before_passes() -> None:
-    words = re.findall(r"^  . (FAIL|UNKNOWN|PASS|N/A) ", terminal.render(judged(), color=False), re.M)
+    words = re.findall(r"^  . (FAIL|UNKNOWN|PASS|N/A) ", run_text(judged(), color=False), re.M)
     assert words == sorted(words, key=["FAIL", "UNKNOWN", "PASS", "N/A"].index)
     assert set(words) == {"FAIL", "UNKNOWN", "PASS", "N/A"}
 
 
 def test_the_word_and_its_sign_carry_the_verdict_without_colour() -> None:
-    text = terminal.render(judged(), color=False)
+    text = run_text(judged(), color=False)
     assert "\x1b" not in text
     for sign in ("✗ FAIL", "? UNKNOWN", "✓ PASS", "- N/A"):
         assert sign in text
 
 
 def test_colour_only_where_it_is_asked_for_or_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "\x1b[" in terminal.render(judged(), color=True)
-    assert "\x1b" not in terminal.render(judged())  # standard output is no terminal here
+    assert "\x1b[" in run_text(judged(), color=True)
+    assert "\x1b" not in run_text(judged())  # standard output is no terminal here
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    assert "\x1b[" in terminal.render(judged())
+    assert "\x1b[" in run_text(judged())
     monkeypatch.setenv("NO_COLOR", "1")
-    assert "\x1b" not in terminal.render(judged())
+    assert "\x1b" not in run_text(judged())
 
 
 def test_colour_changes_no_character() -> None:
-    colored = re.sub(r"\x1b\[[0-9;]*m", "", terminal.render(judged(), FOLDER, color=True))
-    assert [line.rstrip() for line in colored.split("\n")] == terminal.render(
-        judged(), FOLDER, color=False
-    ).split("\n")
+    colored = re.sub(r"\x1b\[[0-9;]*m", "", run_text(judged(), FOLDER, color=True))
+    assert [line.rstrip() for line in colored.split("\n")] == run_text(judged(), FOLDER, color=False).split(
+        "\n"
+    )
 
 
 def test_a_number_and_its_unit_stand_on_one_line() -> None:
     for width in range(60, 100):
-        text = terminal.render(judged(), FOLDER, color=False, width=width)
+        text = run_text(judged(), FOLDER, color=False, width=width)
         assert not re.search(r"\d\n\s*%", text)
         assert not re.search(r"[<>]\n\s*\d", text)
         assert "\ue000" not in text
@@ -149,23 +149,23 @@ def test_a_time_that_is_mostly_noise_is_not_shown_as_known() -> None:
     noisy = replace(
         documents.timing(), processes=tuple(SampleSet(documents.noise(40, 1e-3 * k)) for k in (1, 9, 3))
     )
-    text = terminal.render(judged(replace(documents.document(), timings=(noisy,))), color=False)
-    assert "Time      about 3.00 ms per iteration, too noisy to say more (±" in text
+    text = run_text(judged(replace(documents.document(), timings=(noisy,))), color=False)
+    assert re.search(r"Time +about 3\.00 ms per iteration, too noisy to say more \(±", text)
     assert not re.search("✗ FAIL +roofline", text)
 
 
 def test_what_to_try_is_said_once_for_the_run_and_not_again_for_each_function() -> None:
     fail = verdict("fail", "l1", "walk in order")
     document = replace(documents.empty(), verdicts=(fail, verdict("fail", "l1", "walk in order", "function")))
-    text = terminal.render(document, color=False)
+    text = run_text(document, color=False)
     assert text.count("try: walk in order") == 1
-    assert "Verdicts  ✗ 1 FAIL; 1 FAIL in single functions" in text
+    assert "✗ 1 target missed  l1" in text
     assert "in f: 1 FAIL" in text
 
 
 def test_a_failed_pass_has_its_reason_its_fix_and_its_log() -> None:
-    text = terminal.render(judged(), color=False)
-    assert "Passes    4 of 5 finished" in text
+    text = run_text(judged(), color=False)
+    assert re.search("Passes +4 of 5 finished", text)
     assert "- tracemalloc failed: the workload died by SIGKILL" in text
     assert "fix: use a smaller batch" in text
     assert "log: logs/tracemalloc.log" in text
@@ -173,16 +173,16 @@ def test_a_failed_pass_has_its_reason_its_fix_and_its_log() -> None:
 
 def test_a_failed_run_says_so_at_the_top() -> None:
     document = replace(documents.document(), state="failed", failure="the workload exited with 3")
-    head = terminal.render(document, color=False).split("\n")[:5]
-    assert head[0] == "gated_mlp on cpu  [failed]"
-    assert "FAILED: the workload exited with 3" in head
+    head = run_text(document, color=False).split("\n")[:5]
+    assert head[0] == "✗ Failed: the workload exited with 3"
+    assert "gated_mlp on cpu (failed)" in head
 
 
 def test_a_headline_uses_the_width_beside_its_label() -> None:
     summaries = (Summary("instructions", " ".join(["seven77"] * 30)), Summary("cache", "short"))
-    text = terminal.render(replace(documents.document(), summaries=summaries), details=False, width=80)
+    text = run_text(replace(documents.document(), summaries=summaries), details=False, width=80)
     lines = [line for line in text.splitlines() if "seven77" in line]
-    assert lines[0].startswith("  instructions  seven77")
+    assert lines[0].startswith("  Instructions  seven77")
     assert all(len(line) > 80 - len(" seven77") for line in lines[:-1])
     assert len({line.index("seven77") for line in lines}) == 1
 
@@ -207,7 +207,7 @@ def test_a_paragraph_uses_its_first_line_up_to_the_edge_and_hangs_from_the_secon
 
 def test_without_details_a_run_fits_two_screens_and_has_every_verdict_and_headline() -> None:
     document = judged()
-    text = terminal.render(document, FOLDER, details=False, color=False)
+    text = run_text(document, FOLDER, details=False, color=False)
     assert len(text.splitlines()) <= 96
     plain = " ".join(text.split())
     assert [v.target for v in document.verdicts if v.target not in plain] == []
@@ -218,16 +218,16 @@ def test_without_details_a_run_fits_two_screens_and_has_every_verdict_and_headli
 
 
 def test_where_the_files_are_and_what_to_type_next_stand_at_the_end() -> None:
-    tail = terminal.render(judged(), FOLDER, color=False).split("\n")[-9:]
+    tail = run_text(judged(), FOLDER, color=False).split("\n")[-9:]
     assert f"  profkit summarize {FOLDER}" in "\n".join(tail)
     assert f"  profkit compare {FOLDER} LATER_RUN" in "\n".join(tail)
     assert any("run.json" in line for line in tail)
-    assert "profkit check" not in terminal.render(judged(), color=False)
+    assert "profkit check" not in run_text(judged(), color=False)
 
 
 @pytest.mark.parametrize("color", [True, False])
 def test_a_hostile_name_is_shown_and_not_obeyed(color: bool) -> None:
-    text = terminal.render(hostile(), Path(HOSTILE), color=color)
+    text = run_text(hostile(), Path(HOSTILE), color=color)
     shown = re.sub(r"\x1b\[[0-9;]*m", "", text)
     assert "\x1b" not in shown
     assert "\x07" not in text
@@ -290,27 +290,27 @@ def test_a_time_without_a_centre_is_the_first_thing_to_do() -> None:
 
 def test_nothing_to_do_is_not_spoken_of() -> None:
     document = replace(documents.document(), verdicts=(verdict("pass", "a", None),))
-    assert "What to do" not in terminal.render(document, color=False)
-    assert "What to do" not in markdown.render(document)
+    assert "What to do" not in run_text(document, color=False)
+    assert "What to do" not in run_markdown(document)
 
 
 # ---------------------------------------------------------------- markdown
 
 
 def test_markdown_has_head_actions_verdicts_and_folded_concerns() -> None:
-    text = markdown.render(judged())
-    assert text.startswith("## gated\\_mlp on cpu\n\n**✗ 3 targets missed**: `l1-miss-rate`, ")
+    text = run_markdown(judged())
+    assert text.startswith("## ✗ 3 targets missed: gated\\_mlp on cpu\n\n`l1-miss-rate`, ")
     assert "\n\n`python benchmark/gated_mlp.py --backend cpu -b 8`\n\n" in text
     assert text.index("### What to do first") < text.index("### Verdicts") < text.index("<details>")
-    assert "| ✗ FAIL | `l1-miss-rate` | &lt; 5 % | 9.0 % of the data accesses missed" in text
-    assert text.count("<details>") == text.count("</details>") == 11
-    assert "- tracemalloc failed: the workload died by SIGKILL" in text
+    assert "| **✗ FAIL** | `l1-miss-rate` | &lt; 5 % | 9.0 % (sim) | 9.0 % of the data accesses" in text
+    assert text.count("<details>") == text.count("</details>") >= 11
+    assert "- **tracemalloc failed**: the workload died by SIGKILL" in text
 
 
 def test_every_row_of_a_table_has_as_many_cells_as_its_head() -> None:
     for document in (judged(), hostile()):
         columns = 0
-        for line in markdown.render(document).split("\n"):
+        for line in run_markdown(document).split("\n"):
             if not line.startswith("|"):
                 columns = 0
                 continue
@@ -320,13 +320,13 @@ def test_every_row_of_a_table_has_as_many_cells_as_its_head() -> None:
 
 
 def test_markdown_from_outside_is_no_html_no_link_and_no_mention() -> None:
-    text = markdown.render(hostile())
+    text = run_markdown(hostile())
     outside_code = re.sub(r"(`+).*?\1", "", text)
     assert "<script>" not in outside_code
     assert "\x1b" not in text
     assert "\u202e" not in text
     assert "@everyone" not in outside_code
-    assert markdown.escaped("see https://evil.example [x](y) **z**") == (
+    assert escaped("see https://evil.example [x](y) **z**") == (
         "see https&#8203;://evil.example \\[x\\](y) \\*\\*z\\*\\*"
     )
 
@@ -335,7 +335,7 @@ def test_markdown_from_outside_is_no_html_no_link_and_no_mention() -> None:
     ("text", "span"), [("a", "`a`"), ("a`b", "``a`b``"), ("`a", "`` `a ``"), ("a``b`c", "```a``b`c```")]
 )
 def test_a_code_span_cannot_be_closed_from_inside(text: str, span: str) -> None:
-    assert markdown.code(text) == span
+    assert code(text) == span
 
 
 # ---------------------------------------------------------------- json
@@ -419,9 +419,9 @@ def test_any_text_renders_and_stays_within_the_screen(text: str) -> None:
         summaries=(Summary("time", text, (), (table,), (text,)),),
         notes=(text,),
     )
-    for line in terminal.render(document, color=False).split("\n"):
+    for line in run_text(document, color=False).split("\n"):
         assert cell_len(line) <= 80
-    markdown.render(document)
+    run_markdown(document)
     json.loads(json_report.run(document))
 
 
@@ -434,7 +434,7 @@ def test_unknown_verdicts_of_one_cause_are_told_in_one_line_without_details() ->
     other = Verdict(
         "no-leak", "ipc", "unknown", "growth not known: too few", "< 8", None, "", RUN, "unavailable"
     )
-    text = terminal.render(replace(judged(), verdicts=(*verdicts, other)), details=False, color=False)
+    text = run_text(replace(judged(), verdicts=(*verdicts, other)), details=False, color=False)
     assert text.count(cause) == 1
     assert "ipc, l1-miss-rate, roofline" in text
     assert "too few" in text

@@ -15,7 +15,7 @@ from profkit.core import codec
 from profkit.core.types import RunDocument, SweepDocument
 from profkit.kernels.sweep import journal
 from profkit.kernels.sweep.outputs import run_of, write_results
-from profkit.kernels.sweep.request import Grid
+from profkit.kernels.sweep.request import SweepGrid
 from profkit.profiling.evaluate_targets import judge_document, targets_for
 from profkit.reporting.sweep_check import render
 from tests import sweep_documents as sweeps
@@ -134,7 +134,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What a sweep leaves in which a case of CUDA is wrong."""
     made = tmp_path_factory.mktemp("runs") / "20260101-000000-sweep-cuda"
     whole = sweeps.without(sweeps.sweep(), "wrong", "CUDA", "half of it is 0", among=(7,))
-    grid = Grid(("GELU",), tuple(sweeps.FACTORS), (16, 32), (256, 512), (8, 64, 512))
+    grid = SweepGrid(("GELU",), tuple(sweeps.FACTORS), (16, 32), (256, 512), (8, 64, 512))
     header = {"started": whole.started, "grid": asdict(grid), "gpus": [], "rules": {}}
     kept = journal.begin(made / journal.FILE, header)
     kept.note(about={"device": whole.device, "versions": whole.versions, "roofs": codec.plain(whole.roofs)})

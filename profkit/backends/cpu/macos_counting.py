@@ -61,7 +61,7 @@ def choose_counting(machine: Machine, xctrace: XctraceAbility) -> CountingChoice
     made = tuple(text for text in options if text is not None)
     if len(made) < len(groups):
         return CountingChoice(chip, reason=_NO_LIST, fix=_FIX_LIST)
-    return CountingChoice(chip, groups, made, events.told)
+    return CountingChoice(chip, groups, made, events.from_macos)
 
 
 def plan_counting(

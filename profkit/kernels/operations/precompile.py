@@ -94,9 +94,9 @@ def without_launches() -> Iterator[None]:
     """Within it Triton's kernels are compiled, all that an autotuner would try; none is launched, nor one of CUDA."""
     import torch
 
-    from profkit.kernels.operations.cuda.launch import Kernel
+    from profkit.kernels.operations.cuda.launch import CudaKernel
 
-    with _instead(torch, "zeros", torch.empty), _instead(Kernel, "__call__", _ignored):
+    with _instead(torch, "zeros", torch.empty), _instead(CudaKernel, "__call__", _ignored):
         try:
             from triton.runtime.autotuner import Autotuner
             from triton.runtime.jit import JITFunction

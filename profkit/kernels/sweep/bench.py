@@ -34,7 +34,7 @@ from profkit.kernels.operations.registry import OPERATIONS, Unavailable, build
 from profkit.kernels.sweep.device import call_memory, free_memory
 from profkit.kernels.sweep.plan import too_large
 from profkit.kernels.sweep.request import TimingOptions
-from profkit.kernels.sweep.settings import Settings
+from profkit.kernels.sweep.settings import TorchState
 from profkit.runtime.passes.device_timing import NotByEvents
 
 MOST_SAMPLES = 100  # of a case that are stored: a thousand cases with all of them would be 10 MB and more
@@ -52,7 +52,7 @@ class Bench:
         if self.device.type == "cuda":
             torch.zeros(1, device=self.device)  # the context is made before anything is timed
             torch.cuda.set_device(self.device)
-        self._settings = Settings()
+        self._settings = TorchState()
 
     def run(
         self, point: GridPoint, implementations: Sequence[str]

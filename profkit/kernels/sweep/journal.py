@@ -17,7 +17,7 @@ from profkit.core.run_folder import clean_name
 from profkit.core.types import CaseResult, GridPoint, MeasuredCeilings, SweepDocument
 from profkit.execution import journal as files
 from profkit.kernels.sweep.files import look_into
-from profkit.kernels.sweep.request import Grid, SweepRequest, TimingOptions
+from profkit.kernels.sweep.request import SweepGrid, SweepRequest, TimingOptions
 
 FORMAT = files.JournalFormat("profkit.sweep-journal/1", "sweep", "profkit sweep")
 FILE = "cases.jsonl"
@@ -106,14 +106,14 @@ def read_sweep(folder: Path) -> SweepDocument:
     return document_of(contents.header, contents.results, contents.about, sum(contents.sessions))
 
 
-def resumed(folder: Path, *, again: bool = False) -> SweepRequest:
+def read_request(folder: Path, *, again: bool = False) -> SweepRequest:
     """The sweep that `folder` holds, as it was asked for; `again`: what has no time is tried once more.
 
     Raises UnreadableReport where it holds none, UsageError where a file of the user's cannot be run any more.
     """
     contents = read(folder / FILE)
     header = contents.header
-    grid = codec.build(Grid, header.get("grid"), "grid")
+    grid = codec.build(SweepGrid, header.get("grid"), "grid")
     paths = tuple(str(file) for file in header.get("files", ()))
     settled = sum(result.state == "measured" or not again for result in contents.results)
     planned, timeout = header.get("planned"), codec.build(float, header.get("timeout", 300.0), "timeout")
@@ -134,7 +134,7 @@ def resumed(folder: Path, *, again: bool = False) -> SweepRequest:
     )
 
 
-def unfinished(request: SweepRequest) -> Path | None:
+def find_unfinished(request: SweepRequest) -> Path | None:
     """The folder of the last sweep of this request beside its own, where that one was not finished."""
     name = escape(clean_name(request.name))
     journals = request.folder.parent.glob(f"*-{name}-{request.device}*/{FILE}")
@@ -150,7 +150,7 @@ def document_of(
     header: Mapping[str, Any], results: Sequence[CaseResult], about: Mapping[str, Any], seconds: float
 ) -> SweepDocument:
     """All that a journal knows, in the order of its grid."""
-    grid = codec.build(Grid, header["grid"])
+    grid = codec.build(SweepGrid, header["grid"])
     order = {point: number for number, point in enumerate(grid.points())}
     names = {name: number for number, name in enumerate(grid.implementations)}
     known = sorted(

@@ -32,12 +32,12 @@ from profkit.core.types import (
     Workload,
 )
 from profkit.hardware.machine import read_machine
-from profkit.kernels.sweep.request import Grid
+from profkit.kernels.sweep.request import SweepGrid
 from profkit.reporting.sweep_files import write_reports
 
 
 def write_results(
-    folder: Path, document: SweepDocument, grid: Grid, precision: float, name: str
+    folder: Path, document: SweepDocument, grid: SweepGrid, precision: float, name: str
 ) -> tuple[str, ...]:
     """Write benchmark_results.json, run.json and the reports, each whole or not at all; why a report is missing.
 

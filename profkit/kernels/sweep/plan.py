@@ -11,7 +11,7 @@ from profkit.core.types import CaseResult, GridPoint
 from profkit.kernels.operations.check import CHUNK
 from profkit.kernels.operations.operation import DTYPES
 from profkit.kernels.operations.registry import OPERATIONS
-from profkit.kernels.sweep.request import Grid, SweepRequest, TimingOptions
+from profkit.kernels.sweep.request import SweepGrid, SweepRequest, TimingOptions
 
 SCHEMA = "profkit.sweep-plan/1"
 SPARE = 0.9  # of the free memory that a point may take
@@ -132,31 +132,31 @@ def seconds_left(
     """
     taken: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for result in done:
-        taken[result.implementation].append((work(result.point), result.spent))
+        taken[result.implementation].append((work_of(result.point), result.spent))
     ahead: dict[str, float] = defaultdict(float)
     for point, name in left:
-        ahead[name] += work(point)
+        ahead[name] += work_of(point)
     lines = {
-        name: _line(pairs[1:], PRIOR_SHARE * ahead[name], prior(name, device, timing)[1])
+        name: _line(pairs[1:], PRIOR_SHARE * ahead[name], prior_cost(name, device, timing)[1])
         for name, pairs in taken.items()
         if len(pairs) > ENOUGH
     }
     total = 0.0
     for point, name in left:
-        fixed, slope = lines.get(name) or prior(name, device, timing)
-        total += max(0.0, fixed + slope * work(point))
+        fixed, slope = lines.get(name) or prior_cost(name, device, timing)
+        total += max(0.0, fixed + slope * work_of(point))
     for name in {name for _, name in left}.difference(taken):
         total += FIRST_SECONDS.get(name, 0.0)
     return total
 
 
-def planned_seconds(grid: Grid, device: str, timing: TimingOptions, workers: int = 1) -> float:
+def planned_seconds(grid: SweepGrid, device: str, timing: TimingOptions, workers: int = 1) -> float:
     """Seconds that a whole sweep may take, before anything of it is known."""
     cases = [(point, name) for point in grid.points() for name in grid.implementations_of(point.operation)]
     return WORKER_SECONDS[device] + seconds_left((), cases, device, timing) / max(1, workers)
 
 
-def prior(name: str, device: str, timing: TimingOptions) -> Line:
+def prior_cost(name: str, device: str, timing: TimingOptions) -> Line:
     """What a case of that implementation takes as far as can be said before: fixed seconds, and seconds per element."""
     known: Mapping[str, Line] = _CUDA if device == "cuda" else _CPU
     fixed, slope = known.get(name, known[""])
@@ -165,7 +165,7 @@ def prior(name: str, device: str, timing: TimingOptions) -> Line:
     return fixed, slope
 
 
-def work(point: GridPoint) -> float:
+def work_of(point: GridPoint) -> float:
     """Elements of x, each counted as what it costs."""
     weight = WEIGHTS.get(point.operation, 1.0)
     if point.direction == "backward":

@@ -74,7 +74,7 @@ class SweepOptions:
 
 
 @dataclass(frozen=True)
-class Grid:
+class SweepGrid:
     """The axes. Sizes of x are batch x sequence x dimension.
 
     All implementations of a point follow each other: they share the inputs and the float64 reference, and what drifts
@@ -137,7 +137,7 @@ class SweepRequest:
     `again`: cases that were settled without a time before are tried once more.
     """
 
-    grid: Grid
+    grid: SweepGrid
     folder: Path
     device: str  # "cuda" or "cpu"
     gpus: tuple[str, ...] = ()
@@ -178,7 +178,7 @@ def make_grid(
     dimensions: Sequence[int] = DIMENSIONS,
     dtypes: Sequence[str] = ("float32",),
     directions: Sequence[str] = ("forward",),
-) -> Grid:
+) -> SweepGrid:
     """The grid of these values, each once. Raises UsageError for what makes none."""
     names = [name for asked in operations or tuple(OPERATIONS) for name in canonical_operation(asked)]
     builders = [canonical_implementation(asked) for asked in implementations_ or implementations()]
@@ -201,7 +201,7 @@ def make_grid(
             f"there is no direction called {min(others) if chosen else (directions or ('',))[0]!r}",
             "--direction forward,backward",
         )
-    return Grid(
+    return SweepGrid(
         operations=_unique(names),
         implementations=_unique(builders),
         batches=_unique(batches),
@@ -224,18 +224,19 @@ def make_request(options: SweepOptions, *, make_folder: bool = True) -> SweepReq
     _check_timing(options)
     files = tuple({file.resolve(): file for file in options.files}.values())
     own = look_into(files, options.timeout)
-    device, numbers = _device(options.device, split(options.gpus))
-    operations = split(options.operations)
+    device, numbers = _device(options.device, split_list(options.gpus))
+    operations = split_list(options.operations)
     if own and not operations:
         operations = tuple(dict.fromkeys(operation for operation, _ in registrations()))
     grid = make_grid(
         operations=operations,
-        implementations_=split(options.implementations) or (*(ON_GPU if device == "cuda" else ON_CPU), *own),
+        implementations_=split_list(options.implementations)
+        or (*(ON_GPU if device == "cuda" else ON_CPU), *own),
         batches=_sizes("batch", options.batch),
         sequences=_sizes("sequence", options.sequence),
         dimensions=_sizes("dimension", options.dimension),
-        dtypes=split(options.dtype),
-        directions=split(options.direction),
+        dtypes=split_list(options.dtype),
+        directions=split_list(options.direction),
     )
     paths = tuple(str(file.resolve()) for file in files)
     request = SweepRequest(
@@ -258,7 +259,7 @@ def in_new_folder(request: SweepRequest) -> SweepRequest:
     return replace(request, folder=folder)
 
 
-def split(text: str) -> tuple[str, ...]:
+def split_list(text: str) -> tuple[str, ...]:
     """What stands between commas."""
     return tuple(word.strip() for word in text.split(",") if word.strip())
 
@@ -278,7 +279,7 @@ def _check_timing(options: SweepOptions) -> None:
 
 def _sizes(axis: str, text: str) -> tuple[int, ...]:
     with suppress(ValueError):
-        return tuple(int(word) for word in split(text))
+        return tuple(int(word) for word in split_list(text))
     raise UsageError(f"--{axis} {text} is no list of numbers", f"--{axis} 64,128")
 
 

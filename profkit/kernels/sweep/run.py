@@ -13,7 +13,7 @@ from profkit.core import codec
 from profkit.core.errors import Interrupted, MachineError, ProfkitError, UnreadableReport, UsageError
 from profkit.core.formatting import plural
 from profkit.core.progress import Progress
-from profkit.core.signals import hurried, interruptible
+from profkit.core.signals import defer_interrupts, raise_on_signals
 from profkit.core.types import CaseResult, CaseState, GridPoint, MeasuredCeilings, SweepDocument
 from profkit.execution.job import JobOutcome, JobStatus
 from profkit.execution.pool import TICK_SECONDS, WorkerPool
@@ -59,7 +59,7 @@ def run_sweep(request: SweepRequest, progress: Progress) -> SweepDocument:
     Raises MachineError where nothing can be measured or written, UsageError where the folder holds a sweep by other
     rules, and Interrupted after a Ctrl-C: what was measured is kept, and the same call goes on.
     """
-    with contextlib.ExitStack() as cleanup, interruptible():
+    with contextlib.ExitStack() as cleanup, raise_on_signals():
         session = _open_session(request)
         cleanup.callback(session.journal.close)
         settled: list[CaseResult] = []
@@ -71,7 +71,7 @@ def run_sweep(request: SweepRequest, progress: Progress) -> SweepDocument:
 
         work = _left(request, session.journal)
         cases = sum(len(names) for _, names in work)
-        precompile = workers.precompile(request, work)
+        precompile = workers.compile_workers(request, work)
         clients = workers.measuring_workers(request)
         pool = WorkerPool(
             clients,
@@ -100,11 +100,11 @@ def run_sweep(request: SweepRequest, progress: Progress) -> SweepDocument:
                 pool.run(queue, report.tick)
                 if pool.fault is not None and len(settled) < cases:
                     raise pool.fault
-            with hurried():
+            with defer_interrupts():
                 document = _finish(session, progress, complete=True)
         except (KeyboardInterrupt, Interrupted):
             close()
-            with hurried():  # a second Ctrl-C must not cost what the first one left
+            with defer_interrupts():  # a second Ctrl-C must not cost what the first one left
                 _finish(session, progress, complete=False)
             progress.end(f"interrupted after {len(settled)} of {cases} cases; they are kept")
             raise Interrupted(
@@ -113,7 +113,7 @@ def run_sweep(request: SweepRequest, progress: Progress) -> SweepDocument:
             ) from None
         except ProfkitError as fault:
             close()
-            with hurried(), contextlib.suppress(ProfkitError):
+            with defer_interrupts(), contextlib.suppress(ProfkitError):
                 if settled:
                     _finish(session, progress, complete=False)
             fault.run = request.folder if session.journal.results else None
@@ -124,7 +124,7 @@ def run_sweep(request: SweepRequest, progress: Progress) -> SweepDocument:
 
 def update_case(request: SweepRequest, result: CaseResult, progress: Progress) -> SweepDocument:
     """Store a case anew, with a link to its profile for one, and write the results once more."""
-    with hurried():
+    with defer_interrupts():
         session = _open_session(request)
         try:
             session.journal.add(result, session.seconds)

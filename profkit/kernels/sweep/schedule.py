@@ -17,7 +17,7 @@ from profkit.core.types import GridPoint
 from profkit.execution.client import WorkerClient, WorkerEnded
 from profkit.execution.job import Batch, Job
 from profkit.kernels.operations.pytorch import COMPILED
-from profkit.kernels.sweep.plan import work as work_of
+from profkit.kernels.sweep.plan import work_of
 
 Work: TypeAlias = tuple[GridPoint, tuple[str, ...]]  # a point, and the implementations that are left of it
 TAIL = 8  # points for each of several workers that come last, the largest of them first
@@ -35,7 +35,7 @@ def batch_of(point: GridPoint, names: Sequence[str]) -> Batch:
     return Batch(tuple(Job(name) for name in names), codec.plain(point))
 
 
-def compile_workers(shapes: int, workers: int, cores: int, most: int | None, *, beside: bool) -> int:
+def compile_worker_count(shapes: int, workers: int, cores: int, most: int | None, *, beside: bool) -> int:
     """How many compile workers pay for so many shapes that will be compiled.
 
     `beside`: the workers measure meanwhile, and each keeps two cores to itself, one for its host code and one for the

@@ -19,7 +19,7 @@ import torch
 Knob = tuple[Callable[[], Any], Callable[[Any], object]]
 
 
-class Settings:
+class TorchState:
     """What they are now."""
 
     def __init__(self) -> None:

@@ -25,9 +25,9 @@ class MeasuringWorker:
     """Measures implementations on `device`, after it has run the `files` of users."""
 
     def __init__(self, device: str, *files: str) -> None:
-        from profkit.kernels.sweep.settings import Settings
+        from profkit.kernels.sweep.settings import TorchState
 
-        settings = Settings()  # before anybody's file has run: what one replaces is put back
+        settings = TorchState()  # before anybody's file has run: what one replaces is put back
         for file in files:
             run_file(Path(file))
         self._device, self._changed = device, settings.put_back()

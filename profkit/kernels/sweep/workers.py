@@ -17,7 +17,7 @@ from profkit.hardware.gpu import read_gpus
 from profkit.kernels.operations.cuda import compiler
 from profkit.kernels.operations.pytorch import COMPILED
 from profkit.kernels.sweep.request import SweepRequest
-from profkit.kernels.sweep.schedule import Precompile, Work, compile_workers
+from profkit.kernels.sweep.schedule import Precompile, Work, compile_worker_count
 
 LOG = "worker.log"
 MEASURES = "profkit.kernels.sweep.worker:MeasuringWorker"
@@ -41,16 +41,23 @@ def standby_workers(request: SweepRequest, work: Sequence[Work]) -> list[Standby
     """One for each worker where something is compiled on a GPU; none where cores are few, and none under a tracer."""
     commands = _commands(request)
     compiles = any(COMPILED in names for _, names in work)
-    if request.device == "cpu" or not compiles or cores() < 3 * len(commands) or is_traced(os.environ):
+    if (
+        request.device == "cpu"
+        or not compiles
+        or available_cores() < 3 * len(commands)
+        or is_traced(os.environ)
+    ):
         return []
     return [StandbyWorker(WorkerClient(command)) for command in commands]
 
 
-def precompile(request: SweepRequest, work: Sequence[Work]) -> Precompile:
+def compile_workers(request: SweepRequest, work: Sequence[Work]) -> Precompile:
     """Compile workers for what will be compiled, as many as fit into the memory."""
     beside, commands = request.device != "cpu", _commands(request)
     tasks = tasks_of(work, kernels=beside)
-    count = compile_workers(len(tasks), len(commands), cores(), _most_by_memory(beside), beside=beside)
+    count = compile_worker_count(
+        len(tasks), len(commands), available_cores(), _most_by_memory(beside), beside=beside
+    )
     if is_traced(os.environ):
         count = 0
     clients = [
@@ -123,7 +130,7 @@ def device_names(gpus: Sequence[str], visible: str | None) -> tuple[str, ...]:
     return tuple(names[int(gpu)] for gpu in gpus)
 
 
-def cores() -> int:
+def available_cores() -> int:
     """Processors that this sweep may use: by its affinity and the limit of its container."""
     count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     limit = read_limits().cpus
@@ -134,7 +141,7 @@ def _device(request: SweepRequest) -> str:
     return "cpu" if request.device == "cpu" else "cuda:0"
 
 
-def bytecode() -> dict[str, str]:
+def bytecode_environment() -> dict[str, str]:
     """What lets processes keep torch's bytecode in profkit's own cache, where nobody has it and none may be written.
 
     So it is in many containers. Each process would compile all of torch's source then: 4 s, and 9 s more for Inductor.
@@ -152,7 +159,7 @@ def _environments(request: SweepRequest) -> list[Mapping[str, str]]:
 
     A process in which Inductor has run would keep them in Inductor's folder, and not find what others compiled.
     """
-    kept = bytecode()
+    kept = bytecode_environment()
     if request.device == "cpu":
         return [{"CUDA_VISIBLE_DEVICES": "", **kept} for _ in request.gpus or ("",)]
     home = Path(os.environ.get("TRITON_HOME") or "~").expanduser()

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from profkit.core.errors import Fault, UnreadableReport, UsageError
-from profkit.core.process import Outcome, run
+from profkit.core.process import ProcessOutcome, run
 from profkit.core.types import Counter
 from profkit.profilers import programs
 from profkit.profilers.perf.command import STAT_ENV, record_argv, stat_argv
@@ -48,7 +48,7 @@ def find_perf(root: Path = Path("/")) -> FoundPerf:
     if sys.platform == "darwin":
         return FoundPerf(None, None, "perf exists only on Linux", MAC_FIX)
     named = [shutil.which("perf"), shutil.which("perf", path=str(programs.BESIDE_PYTHON))]
-    installed = sorted(_installed(root), key=programs.version_key, reverse=True)
+    installed = sorted(_installed_perfs(root), key=programs.version_key, reverse=True)
     reason = None
     for candidate in dict.fromkeys(path for path in (*named, *map(str, installed)) if path is not None):
         version, fault = _version(candidate)
@@ -58,7 +58,7 @@ def find_perf(root: Path = Path("/")) -> FoundPerf:
     return FoundPerf(None, None, reason or "perf is not installed", INSTALL_FIX)
 
 
-def _installed(root: Path) -> list[Path]:
+def _installed_perfs(root: Path) -> list[Path]:
     return [path for pattern in _PLACES for path in root.glob(pattern)]
 
 
@@ -134,7 +134,7 @@ def probe_perf() -> PerfAbility:
         folder = Path(name)
         clock, outcome = _count(found.path, folder, ("task-clock", "page-faults"))
         if all(counter.value is None for counter in clock):
-            fault = _fault(outcome, "perf stat counted nothing")
+            fault = _make_fault(outcome, "perf stat counted nothing")
             return PerfAbility(found.path, found.version, paranoid=paranoid, fault=fault, record_fault=fault)
         census, user_only = _take_census(found.path, folder)
         record_fault = _try_record(found.path, folder)
@@ -207,7 +207,7 @@ def _count_alone(perf: str, folder: Path, event: str) -> Counter:
     counters, outcome = _count(perf, folder, (event,))
     if counters:
         return counters[0]
-    return Counter(event, None, "not-supported", reason=_fault(outcome, "perf refused it").reason)
+    return Counter(event, None, "not-supported", reason=_make_fault(outcome, "perf refused it").reason)
 
 
 def _take_census(perf: str, folder: Path) -> tuple[tuple[Counter, ...], bool]:
@@ -216,7 +216,7 @@ def _take_census(perf: str, folder: Path) -> tuple[tuple[Counter, ...], bool]:
     for events in _CENSUS:
         counters, outcome = _count(perf, folder, events)
         if not counters:
-            reason = _fault(outcome, "perf refused it").reason
+            reason = _make_fault(outcome, "perf refused it").reason
             counters = tuple(Counter(event, None, "not-supported", reason=reason) for event in events)
         user_only = user_only or ":u" in _text(folder / "count")
         census += counters
@@ -227,7 +227,7 @@ def _take_census(perf: str, folder: Path) -> tuple[tuple[Counter, ...], bool]:
 
 def _count(
     perf: str, folder: Path, events: Sequence[str], system_wide: bool = False
-) -> tuple[tuple[Counter, ...], Outcome | None]:
+) -> tuple[tuple[Counter, ...], ProcessOutcome | None]:
     output = folder / "count"
     output.unlink(missing_ok=True)
     outcome = _run(stat_argv(_BUSY, output, events, perf=perf, system_wide=system_wide))
@@ -248,7 +248,7 @@ def _try_record(perf: str, folder: Path) -> Fault | None:
     with contextlib.suppress(OSError):
         if outcome is not None and outcome.ok and output.stat().st_size > 0:
             return None
-    return _fault(outcome, "perf record made no recording")
+    return _make_fault(outcome, "perf record made no recording")
 
 
 def _obeys_control(perf: str, folder: Path) -> bool:
@@ -267,14 +267,14 @@ def _obeys_control(perf: str, folder: Path) -> bool:
     return any(counter.value for counter in _read_counts(output))
 
 
-def _run(argv: Sequence[str]) -> Outcome | None:
+def _run(argv: Sequence[str]) -> ProcessOutcome | None:
     try:
         return run(argv, env=STAT_ENV, timeout=_TIMEOUT)
     except UsageError:
         return None
 
 
-def _fault(outcome: Outcome | None, otherwise: str) -> Fault:
+def _make_fault(outcome: ProcessOutcome | None, otherwise: str) -> Fault:
     if outcome is None:
         return Fault("perf could not be started")
     known = explain(outcome.output_tail, outcome.returncode)

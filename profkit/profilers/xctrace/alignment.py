@@ -76,12 +76,12 @@ class Alignment:
     notes: tuple[str, ...] = ()
 
     @property
-    def marked(self) -> bool:
+    def is_marked(self) -> bool:
         """Whether only a part of the trace counts."""
         return bool(self.windows)
 
     @property
-    def lost(self) -> str | None:
+    def loss(self) -> str | None:
         """Why all of the trace counts although a region was entered; None where none was, or it was found."""
         return self.notes[0] if self.source == "whole" and self.notes else None
 
@@ -183,7 +183,7 @@ def align(
 
 
 def _clip_to_trace(windows: Sequence[Window], length: int | None) -> tuple[list[Window], str | None]:
-    """The windows as far as they lie in the trace, and what is to be told of those that do not."""
+    """The windows as far as they lie in the trace, and what is to be said of those that do not."""
     end = LARGEST if length is None else length
     found = [(max(0, a), min(end, b)) for a, b in windows if b >= 0 and a <= end]
     outside = len(windows) - len(found)
@@ -196,11 +196,16 @@ def _clip_to_trace(windows: Sequence[Window], length: int | None) -> tuple[list[
     before = sum(b < 0 for a, b in windows)
     where = [f"{before} before its begin"] if before else []
     where += [f"{outside - before} after its end"] if outside > before else []
-    told = f"{outside} of {plural(len(windows), 'entry', 'entries')} of the region lie outside of the trace"
+    outside_text = (
+        f"{outside} of {plural(len(windows), 'entry', 'entries')} of the region lie outside of the trace"
+    )
     if not found:
         nearest = quantity(min(-b if b < 0 else a - end for a, b in windows) / 1e9, "s")
-        return [], f"{told}, the nearest by {nearest}: it is of another recording, or of another clock"
-    return found, f"{told} ({', '.join(where)})"
+        return (
+            [],
+            f"{outside_text}, the nearest by {nearest}: it is of another recording, or of another clock",
+        )
+    return found, f"{outside_text} ({', '.join(where)})"
 
 
 def _worst_distance(windows: Sequence[Window], signposts: Sequence[Window]) -> int:
@@ -268,7 +273,7 @@ class TraceRecording:
 
     @property
     def latest(self) -> int | None:
-        """The ns in which no row of it can lie any more, nor before as many below 0; None where that is not told.
+        """The ns in which no row of it can lie any more, nor before as many below 0; None where that is not known.
 
         In recordings of an M1 no row lies behind the duration in the table of contents. Twice that and 10 s leave room
         for clocks; where only the last seconds were kept ("Windowed") the duration says nothing of the times.

@@ -153,7 +153,7 @@ Parts: TypeAlias = "Sequence[tuple[str, Value]]"  # tag and value of each elemen
 class Decoder:
     """Makes values of elements. Equal structures (a process, a frame) become one object.
 
-    `look` gives the value of an id, for the tag of the element that refers to it; `keep` is told of every id within a
+    `look` gives the value of an id, for the tag of the element that refers to it; `keep` gets every id within a
     structure.
     """
 

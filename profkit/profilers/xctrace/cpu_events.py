@@ -53,11 +53,11 @@ class CounterEvent:
 
 @dataclass(frozen=True)
 class ChipEvents:
-    """The events of one kind of core. `told`: macOS's own table was read; else it is what all Apple silicon has."""
+    """The events of one kind of core: from macOS's own table, or else what all Apple silicon has."""
 
     chip: str  # apple, intel
     events: tuple[CounterEvent, ...]
-    told: bool
+    from_macos: bool
 
 
 _ALL_APPLE = ChipEvents(
@@ -74,7 +74,7 @@ _ALL_APPLE = ChipEvents(
         CounterEvent("L1D_TLB_MISS", ANY_COUNTER),
         CounterEvent("L1I_CACHE_MISS_DEMAND", ANY_COUNTER),
     ),
-    told=False,
+    from_macos=False,
 )
 
 
@@ -89,7 +89,7 @@ def read_events(
         name = f"cpu_{cputype & 0xFFFFFFFF:x}_{subtype & 0xFFFFFFFF:x}_{family & 0xFFFFFFFF:x}.plist"
         found = _read_table(folder / name)
         if found:
-            return ChipEvents(chip, found, told=True)
+            return ChipEvents(chip, found, from_macos=True)
     return _ALL_APPLE if chip == "apple" else None
 
 

@@ -42,7 +42,7 @@ from profkit.profilers.xctrace.cpu_samples import (
 )
 from profkit.profilers.xctrace.tables import ExportTable
 
-MOST_PROCESSES = 1_000  # that are told apart
+MOST_PROCESSES = 1_000  # that are kept apart
 # A share of n samples is known to about sqrt(p * (1 - p) / n): with fewer than these, 10 % may be 4 or 16.
 ENOUGH_SAMPLES = 100
 _NAMED = 3  # other processes that a sentence names
@@ -61,7 +61,7 @@ class CpuNotes:
         self.weightless = 0
 
     def counts(self, process: Process | None, weight: float | None, unit: WeightUnit) -> bool:
-        """Note a sample of `process`; whether it counts. One of which no process is told counts."""
+        """Note a sample of `process`; whether it counts. One whose process is not known counts."""
         self._unit = unit
         target = self._target
         if process is None:
@@ -91,9 +91,9 @@ class CpuNotes:
     def warnings(self, tally: SampleTally, *, restricted: bool) -> list[str]:
         """Sentences about what does not count, and what is not known."""
         schema = self._table.schema
-        found = [*self._others(schema)]
+        found = [*self._note_others(schema)]
         if not tally.samples:
-            found.append(self._nothing(schema, restricted=restricted))
+            found.append(self._explain_no_sample(schema, restricted=restricted))
         if tally.waiting:
             found.append(
                 f"{schema}: {plural(tally.waiting, 'sample')} of threads that waited "
@@ -108,7 +108,7 @@ class CpuNotes:
             named = self._table.attributes.get("pmc-events")
             found.append(
                 f"{schema}: the counts of {plural(tally.uneven, 'sample')} do not fit the events that the table of "
-                f"contents names ({named}), so none is told"
+                f"contents names ({named}), so none is shown"
                 if named
                 else f"{schema}: it has counts, and which events they are of stands in the table of contents only "
                 "(xctrace export --input DOCUMENT --toc --output toc.xml, beside it)"
@@ -128,13 +128,13 @@ class CpuNotes:
             found.append(f"{schema}: only {plural(tally.samples, 'sample')}, so shares are rough")
         return found
 
-    def _nothing(self, schema: str, *, restricted: bool) -> str:
+    def _explain_no_sample(self, schema: str, *, restricted: bool) -> str:
         where = " in the marked region" if restricted else ""
         if self._target is not None and self._seen:
             return f"{schema}: no sample of {process_label(self._target)}{where}"
         return f"{schema}: it holds no sample{where}"
 
-    def _others(self, schema: str) -> list[str]:
+    def _note_others(self, schema: str) -> list[str]:
         if not self._seen or self._unit is None:
             return []
         ordered = sorted(self._seen.items(), key=lambda one: (-one[1][1], one[0]))
@@ -300,7 +300,7 @@ class CpuPiece:
     def finish(self, report: Report) -> Report:
         """The report with the samples' profiles and stacks, the counts, and what is to be said of both.
 
-        Of several tables of one kind the one with most samples is told: they hold the same.
+        Of several tables of one kind the one with most samples counts: they hold the same.
         """
         chosen: dict[str, tuple[SampleTally, CpuNotes]] = {}
         repeated: dict[str, int] = {}
@@ -308,28 +308,31 @@ class CpuPiece:
             repeated[schema] = repeated.get(schema, 0) + 1
             if schema not in chosen or tally.samples > chosen[schema][0].samples:
                 chosen[schema] = tally, notes
-        told = [(schema, *chosen[schema]) for schema in SCHEMAS if schema in chosen]
+        selected = [(schema, *chosen[schema]) for schema in SCHEMAS if schema in chosen]
         warnings: list[str] = []
-        for schema, tally, notes in told:
+        for schema, tally, notes in selected:
             warnings += notes.warnings(tally, restricted=bool(self._entries))
             if repeated[schema] > 1:
                 warnings.append(
-                    f"there are {repeated[schema]} tables of {schema}: the one with most samples is told"
+                    f"there are {repeated[schema]} tables of {schema}: the one with most samples counts"
                 )
         if self._frames.full:
-            warnings.append("too many different functions: the later ones are not told apart")
+            warnings.append("too many different functions: the later ones are not kept apart")
         guided = self._guided.counters()
-        samples = max((tally.samples for _, tally, _ in told), default=0)
+        samples = max((tally.samples for _, tally, _ in selected), default=0)
         facts = {"samples": str(samples)} if samples else {}
-        if (told or guided) and self._entries:
+        if (selected or guided) and self._entries:
             facts["region"] = f"counted in {plural(self._entries, 'entry', 'entries')}"
         return replace(
             report,
-            profiles=(*report.profiles, *(profile for _, tally, _ in told for profile in tally.profiles())),
-            stacks=(*report.stacks, *(stacks for _, tally, _ in told for stacks in tally.stacks())),
+            profiles=(
+                *report.profiles,
+                *(profile for _, tally, _ in selected for profile in tally.profiles()),
+            ),
+            stacks=(*report.stacks, *(stacks for _, tally, _ in selected for stacks in tally.stacks())),
             counters=(
                 *report.counters,
-                *(counter for _, tally, _ in told for counter in _counters(tally)),
+                *(counter for _, tally, _ in selected for counter in _counters(tally)),
                 *guided,
             ),
             facts={**report.facts, **facts},
@@ -373,7 +376,7 @@ _NEVER_ZERO = re.compile(
 def _counters(tally: SampleTally) -> Iterator[Counter]:
     """What was counted over all samples, and the event that took them, where it was one.
 
-    Kinds of cores are told apart, as perf does: a cycle of one is no cycle of another.
+    Kinds of cores are kept apart, as perf does: a cycle of one is no cycle of another.
     """
     counts: dict[tuple[str, str | None], float] = dict(tally.counts())
     if tally.unit.unit not in ("s", "cycles", "samples", "events") and tally.samples:

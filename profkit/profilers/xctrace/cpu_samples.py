@@ -291,5 +291,5 @@ def _whose(
 
 def _core_kind(shown: object) -> str | None:
     """The kind of a core as Instruments shows it, "CPU 4 (P Core)"; an SMT core is half of one, and no kind."""
-    told = _KIND.search(shown) if isinstance(shown, str) else None
-    return told[1] if told is not None and told[1] != "SMT Core" else None
+    match = _KIND.search(shown) if isinstance(shown, str) else None
+    return match[1] if match is not None and match[1] != "SMT Core" else None

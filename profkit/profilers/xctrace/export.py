@@ -194,15 +194,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--may-be-cut", action="store_true", help="the time limit is the plan's own, and no failure"
     )
     parser.add_argument("--most", type=int, default=MOST_BYTES, help="bytes of one table")
-    told = parser.parse_args(arguments)
-    schemas = [name for name in told.schemas.split(",") if name]
+    options = parser.parse_args(arguments)
+    schemas = [name for name in options.schemas.split(",") if name]
     try:
         exported = export_document(
-            told.document,
-            told.folder,
+            options.document,
+            options.folder,
             schemas,
-            xctrace=told.xctrace,
-            most=told.most,
+            xctrace=options.xctrace,
+            most=options.most,
             tell=lambda line: print(line, flush=True),
         )
     except ProfkitError as error:
@@ -210,13 +210,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if error.fix:
             print(f"  fix: {error.fix}", file=sys.stderr)
         return error.exit_code
-    if told.status is not None:
-        _write_status(exported.run, told.status, may_be_cut=told.may_be_cut)
+    if options.status is not None:
+        _write_status(exported.run, options.status, may_be_cut=options.may_be_cut)
     return 0
 
 
 def _write_status(run: RecordedRun, path: Path, *, may_be_cut: bool) -> None:
-    """How the workload ended; nothing where that is not told, or where the plan itself ended it."""
+    """How the workload ended; nothing where that is not known, or where the plan itself ended it."""
     status = exit_status(run)
     if status is None or (was_cut(run) and may_be_cut):
         return

@@ -175,9 +175,9 @@ def leftover_note(since: float) -> str | None:
     sizes = []
     for path in folder.glob(RAW_TRACES):
         with suppress(OSError):
-            told = path.stat()
-            if told.st_mtime >= since:
-                sizes.append(told.st_size)
+            status = path.stat()
+            if status.st_mtime >= since:
+                sizes.append(status.st_size)
     if sum(sizes) < WORTH:
         return None
     what = f"{plural(len(sizes), 'raw trace')} of {quantity(sum(sizes), 'B')}"

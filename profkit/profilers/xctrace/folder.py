@@ -53,12 +53,12 @@ def read_unexported(folder: Path) -> tuple[UnexportedTable, ...]:
     """What an export into `folder` left out; nothing where there is no such note, or none that can be read."""
     try:
         with (folder / UNEXPORTED).open(encoding="utf-8") as file:
-            told = json.loads(file.read(_MOST_BYTES))
+            content = json.loads(file.read(_MOST_BYTES))
         return tuple(
             UnexportedTable(
                 str(one["schema"]), str(one["reason"]), str(one["fix"]) if one.get("fix") else None
             )
-            for one in told
+            for one in content
         )
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return ()
@@ -111,7 +111,7 @@ class DamagedTable:
     schema: str
     error: DamagedExport
 
-    def told(self) -> str:
+    def describe(self) -> str:
         """One sentence."""
         return f"{self.path.name} ({self.schema}) is damaged and not read: {self.error.reason}"
 
@@ -149,7 +149,7 @@ class TableFile:
 
 @dataclass(frozen=True)
 class Exports:
-    """The exports of one recording. `run` is the run that is read (None: not told), the last of several.
+    """The exports of one recording. `run` is the run that is read (None: not known), the last of several.
 
     `broken` are files of it that are damaged, and are not read.
     """
@@ -160,7 +160,7 @@ class Exports:
     notes: tuple[str, ...]
     broken: tuple[DamagedTable, ...] = ()
 
-    def without(self, error: DamagedExport) -> Exports:
+    def without_file(self, error: DamagedExport) -> Exports:
         """The same without the file of `error`. Raises that where the rest would not say what the whole did."""
         lost = [entry for entry in self.entries if entry.path == error.path]
         rest = replace(self, entries=tuple(entry for entry in self.entries if entry.path != error.path))
@@ -287,8 +287,10 @@ def _select_run(
     if run is None and runs:
         run = runs[-1].number
     if len(tables_of) > 1:
-        told = Counter(entry.run for entry in entries if entry.run is not None and entry.schema in wanted)
-        run = max(tables_of, key=lambda number: (told[number], tables_of[number], number))
+        wanted_of = Counter(
+            entry.run for entry in entries if entry.run is not None and entry.schema in wanted
+        )
+        run = max(tables_of, key=lambda number: (wanted_of[number], tables_of[number], number))
         all_of_them = ", ".join(map(str, sorted(tables_of)))
         notes.append(
             f"of the runs {all_of_them} of this recording, {run} is read: the last of those with most tables"

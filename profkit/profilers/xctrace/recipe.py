@@ -149,10 +149,10 @@ def _move(left: Path, report: Path) -> None:
     except OSError as error:
         if report.is_dir() and not report.is_symlink():
             shutil.rmtree(report, ignore_errors=True)  # half of a recording is none
-        told: object = error.strerror or error
+        reason: object = error.strerror or error
         if isinstance(error, shutil.Error) and error.args and error.args[0]:
-            told = error.args[0][0][-1]  # of a list of all files that could not be copied
-        raise MachineError(f"cannot write {report}: {told}", "df -h   (or choose another place)") from error
+            reason = error.args[0][0][-1]  # of a list of all files that could not be copied
+        raise MachineError(f"cannot write {report}: {reason}", "df -h   (or choose another place)") from error
 
 
 def _text(path: Path) -> str:

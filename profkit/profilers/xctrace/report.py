@@ -42,7 +42,7 @@ def read_exports(path: Path, records: Iterable[RegionRecord] = ()) -> Report:
 
     `records` (else what lies beside the tables) are what processes noted of the region that counts: only what lies in
     it is counted, where the recording has the table `time-info` to find it by. A file of a folder that is cut off or
-    damaged is told and not read, where the numbers are not made of it. Raises UnreadableReport for what is empty, cut
+    damaged is named and not read, where the numbers are not made of it. Raises UnreadableReport for what is empty, cut
     off, damaged, hostile, of several recordings, or nothing of xctrace's.
     """
     exports = find_exports(path, wanted_schemas())
@@ -51,7 +51,7 @@ def read_exports(path: Path, records: Iterable[RegionRecord] = ()) -> Report:
         try:
             return _report(path, exports, records)
         except DamagedExport as error:  # once more without it: some of its rows were taken already
-            exports = exports.without(error)
+            exports = exports.without_file(error)
 
 
 def _report(path: Path, exports: Exports, records: tuple[RegionRecord, ...]) -> Report:
@@ -73,7 +73,7 @@ def _report(path: Path, exports: Exports, records: tuple[RegionRecord, ...]) -> 
         for table in exports.tables(piece.schemas):
             piece.read(table)
         report = piece.finish(report)
-    damaged = (f"{one.told()}; again: {export_line(one.schema, number)}" for one in exports.broken)
+    damaged = (f"{one.describe()}; again: {export_line(one.schema, number)}" for one in exports.broken)
     notes = (*exports.notes, *recording.alignment.notes, *_note_unread(exports))
     return replace(report, warnings=(*damaged, *report.warnings, *notes))
 

@@ -71,8 +71,8 @@ def _learn_names(files: tuple[Path, ...] | list[Path], redactor: Redactor) -> Na
 
     def start(tag: str, attributes: Mapping[str, str]) -> None:
         if tag == "process":
-            told = _PROCESS.fullmatch(attributes.get("fmt", ""))
-            name, number = (told[1], told[2]) if told else (attributes.get("name"), attributes.get("pid"))
+            match = _PROCESS.fullmatch(attributes.get("fmt", ""))
+            name, number = (match[1], match[2]) if match else (attributes.get("name"), attributes.get("pid"))
             if name and number:
                 names.setdefault(number, set()).add(name)
         elif tag == "device" and attributes.get("name") not in (None, attributes.get("model")):
@@ -123,14 +123,14 @@ class _Copy:
         self._numbers = {name: number for number, called in names.items() for name in called}
         self._tags: list[str] = []
         self._known = False  # the table that is being read is one whose words are known to be harmless
-        self._words: Callable[[str], str] = lru_cache(maxsize=65536)(self._told)
+        self._words: Callable[[str], str] = lru_cache(maxsize=65536)(self._redact)
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
         self._tags.append(tag)
         if tag == "schema":
             self._known = _is_wanted(attributes.get("name", ""))
-        told = self._of_toc(tag, attributes) if self._toc else self._of_table(tag, attributes)
-        pairs = "".join(f' {name}="{_quoted(value)}"' for name, value in told.items())
+        changed = self._of_toc(tag, attributes) if self._toc else self._of_table(tag, attributes)
+        pairs = "".join(f' {name}="{_quoted(value)}"' for name, value in changed.items())
         self._write(f"<{tag}{pairs}>")
 
     def end(self, tag: str) -> None:
@@ -148,44 +148,46 @@ class _Copy:
             self._write("removed")
 
     def _of_table(self, tag: str, attributes: Mapping[str, str]) -> dict[str, str]:
-        told = dict(attributes)
+        changed = dict(attributes)
         for name in _UUIDS:
-            if name in told:
-                told[name] = _ZERO
+            if name in changed:
+                changed[name] = _ZERO
         if tag in ("node", "schema", "row", "sentinel"):
-            return told
-        if tag == "binary" and told.get("name") in self._numbers:
-            told["name"] = self._process(self._numbers[told["name"]])
+            return changed
+        if tag == "binary" and changed.get("name") in self._numbers:
+            changed["name"] = self._process(self._numbers[changed["name"]])
         words = self._known or _HARMLESS.fullmatch(tag) is not None
         for name in ("fmt", "name", "path"):
-            if name in told and (words or name != "fmt"):
-                told[name] = self._words(told[name])
-            elif name in told:
+            if name in changed and (words or name != "fmt"):
+                changed[name] = self._words(changed[name])
+            elif name in changed:
                 self._redactor.note(MESSAGE)
-                told[name] = "removed"
-        return told
+                changed[name] = "removed"
+        return changed
 
     def _of_toc(self, tag: str, attributes: Mapping[str, str]) -> dict[str, str]:
-        told = {name: self._words(value) if tag in _OF_TOC else value for name, value in attributes.items()}
+        changed = {
+            name: self._words(value) if tag in _OF_TOC else value for name, value in attributes.items()
+        }
         if tag == "device":
-            self._redactor.note(DEVICE, int("uuid" in told))
-            told |= {name: by for name, by in (("uuid", _ZERO), ("name", "Mac")) if name in told}
+            self._redactor.note(DEVICE, int("uuid" in changed))
+            changed |= {name: by for name, by in (("uuid", _ZERO), ("name", "Mac")) if name in changed}
         elif tag == "process":
-            if told.get("arguments"):
+            if changed.get("arguments"):
                 self._redactor.note(COMMAND)
-                told["arguments"] = ""
-            if "path" in told:
+                changed["arguments"] = ""
+            if "path" in changed:
                 self._redactor.note(PATH)
-                told["path"] = f"/process-{told.get('pid', '')}"
-            if "name" in told:
-                told["name"] = self._process(told.get("pid", ""))
-        return told
+                changed["path"] = f"/process-{changed.get('pid', '')}"
+            if "name" in changed:
+                changed["name"] = self._process(changed.get("pid", ""))
+        return changed
 
     def _process(self, number: str) -> str:
         self._redactor.note(PROCESS, 1, f"process-{number}")
         return f"process-{number}"
 
-    def _told(self, text: str) -> str:
+    def _redact(self, text: str) -> str:
         """A text in which each process goes by its number, without paths and what else is known to be private."""
         for found in _NUMBER.finditer(text):
             number = found[1] or found[2]

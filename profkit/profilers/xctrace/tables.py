@@ -60,7 +60,7 @@ class ExportColumn:
 class ExportTable:
     """One table of an export, read as far as its schema.
 
-    `run` and `position` say where it stood in the recording (both count from 1, None where not told); `attributes`
+    `run` and `position` say where it stood in the recording (both count from 1, None where not known); `attributes`
     are those of its entry in the table of contents ("target-pid", "pmc-events"), empty where that is not at hand.
     """
 

@@ -33,7 +33,7 @@ from profkit.profilers.xctrace.tables import Row
 from profkit.runtime.region.record import RegionRecord
 
 KEPT = 1 << 20  # encoders and command buffers whose labels and begins are remembered
-DEEP = 60  # frames of a stack that are told
+DEEP = 60  # frames of a stack that are shown
 SAMPLE = 1_000_000  # ns that a sample stands for where its table does not say
 
 DRIVER = "metal-driver-intervals"
@@ -61,16 +61,16 @@ class TimeLine:
         sampled = next((one for one in SAMPLED if one in self._exports.schemas), SAMPLED[0])
         span = ("start", "duration")
         return {
-            SUBMISSIONS: ((*span, "process", "cmdbuffer-id"), self._submissions),
+            SUBMISSIONS: ((*span, "process", "cmdbuffer-id"), self._read_submissions),
             ENCODERS: (
                 (*span, "process", "thread", "cmdbuffer-label", "encoder-label", "cmdbuffer-id", "encoder-id"),
-                self._encoders,
+                self._encoder_marks,
             ),
-            COMPLETED: (("timestamp", "cmdbuffer-id"), self._completed),
+            COMPLETED: (("timestamp", "cmdbuffer-id"), self._buffer_marks),
             INTERVALS: (
                 (*span, "process", "gpu", "channel-name", "event-label", "state", "start-latency",
                  "frame-number", "cmdbuffer-id", "encoder-id"),
-                self._intervals,
+                self._work_marks,
             ),
             STATES: ((*span, "gpu", "state", "label/@fmt"), _active_marks),
             PERFORMANCE: ((*span, "gpu-performance-state", "track-label"), _state_marks("performance state")),
@@ -82,12 +82,12 @@ class TimeLine:
 
     def marks(self) -> Iterator[TraceMark]:
         """All of them, table by table; raises UnreadableReport where a table is cut off or damaged."""
-        yield from self._regions()
-        for schema, (columns, made) in self._readers.items():
+        yield from self._region_marks()
+        for schema, (columns, make_marks) in self._readers.items():
             for table in self._exports.tables((schema,)):
-                yield from made(table.rows(columns))
+                yield from make_marks(table.rows(columns))
 
-    def _regions(self) -> Iterator[TraceMark]:
+    def _region_marks(self) -> Iterator[TraceMark]:
         """The entries of the region that counts, where the recording tells its clock."""
         clock: TraceClock | None = None
         for table in self._exports.tables((CLOCK_TABLE,)) if self._records else ():
@@ -96,13 +96,13 @@ class TimeLine:
         for begin, end in align(self._records, clock, None).windows if clock is not None else ():
             yield from _mark(begin, end - begin, "the region that counts", "entries", "region", "region")
 
-    def _submissions(self, rows: Iterable[Row]) -> Iterator[TraceMark]:
+    def _read_submissions(self, rows: Iterable[Row]) -> Iterator[TraceMark]:
         for start, _, process, buffer in rows:
             if isinstance(start, int) and isinstance(buffer, int) and buffer:
                 self._remember(buffer, start, _group(process), "from its submission")
         return iter(())
 
-    def _encoders(self, rows: Iterable[Row]) -> Iterator[TraceMark]:
+    def _encoder_marks(self, rows: Iterable[Row]) -> Iterator[TraceMark]:
         """When the host encoded: what each encoder is called, and when a command buffer was begun."""
         for start, duration, process, thread, of, label, buffer, encoder in rows:
             name = encoder_name(_text(of), _text(label)) or "encoder without a label"
@@ -110,9 +110,9 @@ class TimeLine:
                 self._labels.setdefault(encoder, name)
             if isinstance(start, int) and isinstance(buffer, int) and buffer:
                 self._remember(buffer, start, _group(process), "from its first encoder")
-            told_ = {"command buffer": _text(of), "encoder id": _number(encoder)}
+            details = {"command buffer": _text(of), "encoder id": _number(encoder)}
             yield from _mark(
-                start, duration, _group(process), f"encoding, {_thread(thread)}", name, "encoder", told_
+                start, duration, _group(process), f"encoding, {_thread(thread)}", name, "encoder", details
             )
 
     def _remember(self, buffer: int, start: int, group: str, how: str) -> None:
@@ -123,7 +123,7 @@ class TimeLine:
         elif known[2] == how and start < known[0]:
             self._buffers[buffer] = (start, group, how)
 
-    def _completed(self, rows: Iterable[Row]) -> Iterator[TraceMark]:
+    def _buffer_marks(self, rows: Iterable[Row]) -> Iterator[TraceMark]:
         """Command buffers that the host is known to have begun, until they were completed."""
         for at, buffer in rows:
             known = self._buffers.get(buffer) if isinstance(buffer, int) else None
@@ -140,12 +140,12 @@ class TimeLine:
                 {"begins": how, "id": _number(buffer)},
             )
 
-    def _intervals(self, rows: Iterable[Row]) -> Iterator[TraceMark]:
+    def _work_marks(self, rows: Iterable[Row]) -> Iterator[TraceMark]:
         for start, duration, process, gpu, channel, label, state, latency, frame, buffer, encoder in rows:
             known = self._labels.get(encoder) if isinstance(encoder, int) else None
             owner = process if isinstance(process, Process) else None
             shown = known or label_of(_text(label), owner) or "GPU execution"
-            told_: dict[str, str | int | float | None] = {
+            details: dict[str, str | int | float | None] = {
                 "state": _text(state) or None,
                 "submission to begin, ns": latency if isinstance(latency, int) else None,
                 "frame": frame if isinstance(frame, int) and frame else None,
@@ -153,7 +153,7 @@ class TimeLine:
                 "encoder id": _number(encoder),
             }
             group = f"{_device(gpu)}: {process_label(owner)}"
-            yield from _mark(start, duration, group, _text(channel) or "GPU", shown, "gpu", told_)
+            yield from _mark(start, duration, group, _text(channel) or "GPU", shown, "gpu", details)
 
 
 def open_time_line(path: Path, records: Iterable[RegionRecord] = ()) -> Iterator[TraceMark]:
@@ -184,21 +184,21 @@ def _active_marks(rows: Iterable[Row]) -> Iterator[TraceMark]:
 
 
 def _state_marks(what: str) -> Callable[[Iterable[Row]], Iterator[TraceMark]]:
-    def made(rows: Iterable[Row]) -> Iterator[TraceMark]:
+    def marks(rows: Iterable[Row]) -> Iterator[TraceMark]:
         for start, duration, state, track in rows:
             if _text(state):
                 label = f"{what}, {_text(track)}" if _text(track) else what
                 yield from _mark(start, duration, MACHINE, label, _text(state), "state")
 
-    return made
+    return marks
 
 
 def _driver_marks(rows: Iterable[Row]) -> Iterator[TraceMark]:
     for start, duration, process, thread, kind, label in rows:
         name = " ".join(_text(label).split()) or _text(kind) or "driver"
-        told_ = {"event": _text(kind)} if _text(kind) else {}
+        details = {"event": _text(kind)} if _text(kind) else {}
         yield from _mark(
-            start, duration, _group(process), f"driver, {_thread(thread)}", name, "driver", told_
+            start, duration, _group(process), f"driver, {_thread(thread)}", name, "driver", details
         )
 
 
@@ -227,10 +227,12 @@ def _sample(thread: Value, sample: tuple[int, int, Value], until: int) -> Iterat
     at, length, stack = sample
     frames = stack.frames if isinstance(stack, Backtrace) else ()
     name = frames[0].name if frames else "[no stack]"
-    told_ = {"stack": "\n".join(frame.name for frame in frames[:DEEP])} if len(frames) > 1 else {}
+    details = {"stack": "\n".join(frame.name for frame in frames[:DEEP])} if len(frames) > 1 else {}
     process = thread.process if isinstance(thread, Thread) else None
     end = min(at + length, until) if until > at else at
-    yield from _mark(at, end - at, _group(process), f"CPU samples, {_thread(thread)}", name, "sample", told_)
+    yield from _mark(
+        at, end - at, _group(process), f"CPU samples, {_thread(thread)}", name, "sample", details
+    )
 
 
 def _mark(
@@ -240,11 +242,11 @@ def _mark(
     track: str,
     name: str,
     category: str,
-    told_: Mapping[str, str | int | float | None] | None = None,
+    details: Mapping[str, str | int | float | None] | None = None,
 ) -> Iterator[TraceMark]:
     """The mark; none of what has no time, or ends before it begins."""
     if isinstance(start, int) and isinstance(duration, int) and start >= 0 and duration >= 0:
-        kept = {key: value for key, value in (told_ or {}).items() if value is not None and value != ""}
+        kept = {key: value for key, value in (details or {}).items() if value is not None and value != ""}
         yield TraceMark(start, start + duration, group, track, name, category, kept)
 
 
@@ -266,6 +268,6 @@ def _device(gpu: object) -> str:
 
 def _thread(thread: object) -> str:
     if not isinstance(thread, Thread):
-        return "thread not told"
+        return "unknown thread"
     number = f" {hex(thread.tid)}" if thread.tid is not None else ""
     return f"{thread.name or 'thread'}{number}"

@@ -113,7 +113,7 @@ class RecordedRun:
 
     @property
     def length(self) -> int | None:
-        """How long was recorded, in ns; None where that is not told."""
+        """How long was recorded, in ns; None where that is not known."""
         try:
             seconds = float(self.summary.get("duration", ""))
         except ValueError:
@@ -188,17 +188,17 @@ def was_cut(run: RecordedRun) -> bool:
 
 
 def exit_status(run: RecordedRun) -> int | None:
-    """The program's exit status as a shell says it (128 + n for a signal); None where it is not told.
+    """The program's exit status as a shell says it (128 + n for a signal); None where it is not known.
 
-    Told as `return-exit-status` beside `termination-reason` ("exit(4)", "SIGKILL"), for a program that xctrace launched
+    `return-exit-status` and `termination-reason` ("exit(4)", "SIGKILL") stand there for a program that xctrace launched
     and that ended before the recording did.
     """
     reason = run.process.get("termination-reason", "").strip()
-    told = run.process.get("return-exit-status", "").strip()
+    status = run.process.get("return-exit-status", "").strip()
     if reason in signal.Signals.__members__:
         return 128 + signal.Signals[reason]
     if reason.startswith("exit(") and reason.endswith(")"):
-        told = reason[5:-1].strip()
-    if not (told.isascii() and told.isdigit() and len(told) < 4) or int(told) > 255:
+        status = reason[5:-1].strip()
+    if not (status.isascii() and status.isdigit() and len(status) < 4) or int(status) > 255:
         return None
-    return int(told)
+    return int(status)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from profkit.analysis.comparability import all_fields, fingerprint_differences, fingerprint_of
 from profkit.core.types import Comparison, Difference, KernelChange, RunDocument, Side
 from profkit.regression.compare.causes import causes_of
-from profkit.regression.compare.causes.evidence import gather_evidence
+from profkit.regression.compare.causes.evidence import Evidence
 from profkit.regression.compare.causes.machine_state import without_machine_effects, without_state_effects
 from profkit.regression.compare.decisions import decide_pairs, tested_count
 from profkit.regression.compare.kernels import (
@@ -58,7 +58,7 @@ def compare(
     grows with the number of readings and kernels.
     """
     metrics, floor, paths, force = options.metrics, options.floor, options.paths, options.force
-    sides = _side(baseline, paths[0]), _side(candidate, paths[1])
+    sides = _side_of(baseline, paths[0]), _side_of(candidate, paths[1])
     found = _with_intended(
         fingerprint_differences(fingerprint_of(baseline), fingerprint_of(candidate)), options.across
     )
@@ -70,10 +70,10 @@ def compare(
         return Comparison(*sides, "refused", said, differences=found, fix=_fix_for_refusal(refused, unfit))
     barred = [d for d in found if d.tier == "must" and d.tools] if not force else []
     whole = {tool for difference in barred if not difference.metrics for tool in difference.tools}
-    traced = not whole & _tracers(baseline, candidate)
+    traced = not whole & _tracing_tools(baseline, candidate)
     matched = match_kernels(baseline, candidate) if traced else MatchedKernels((), (), ())
     kernels = kernel_changes(baseline, candidate, matched, floor) if not metrics else ()
-    kernels = without_state_effects(kernels, baseline, candidate)
+    kernels, kernel_doubts = without_state_effects(kernels, baseline, candidate)
     swept = is_sweep(baseline) and is_sweep(candidate)
     wanted = {*metrics, "time.median"} if swept and MEAN_METRIC in metrics else metrics
     pairs = pairs_of(baseline, candidate, _main_kernels(matched, kernels), wanted, barred)
@@ -95,8 +95,8 @@ def compare(
             fix="--force compares them all the same" if barred else None,
         )
     functions = () if metrics or whole & {"valgrind", "perf"} else function_changes(baseline, candidate)
-    causes = causes_of(gather_evidence(baseline, candidate, changes, matched, kernels, functions))
-    outcome, reason, fix = outcome_of(changes, kernels, asked=bool(metrics))
+    causes = causes_of(Evidence(baseline, candidate, changes, matched, kernels, functions))
+    outcome, reason, fix = outcome_of(changes, kernels, kernel_doubts, asked=bool(metrics))
     if not metrics or {MEAN_METRIC, "time.median"} & set(metrics):
         outcome, reason, fix = outcome_of_sweep((outcome, reason, fix), grouped, changes)
     if baseline == candidate:
@@ -112,12 +112,15 @@ def compare(
         functions=functions,
         causes=causes,
         looked_at=tested_count(changes),
-        notes=(*_notes(baseline, candidate, pairs, found, force=force), *filter(None, [grouped.note])),
+        notes=(
+            *_collect_notes(baseline, candidate, pairs, found, force=force),
+            *filter(None, [grouped.note]),
+        ),
         fix=fix,
     )
 
 
-def _side(document: RunDocument, path: str) -> Side:
+def _side_of(document: RunDocument, path: str) -> Side:
     revision = document.revision
     return Side(
         document.name,
@@ -157,7 +160,7 @@ def _difference_text(difference: Difference) -> str:
     return f"{title} ({difference.baseline} against {difference.candidate})"
 
 
-def _tracers(baseline: RunDocument, candidate: RunDocument) -> set[str]:
+def _tracing_tools(baseline: RunDocument, candidate: RunDocument) -> set[str]:
     return {document.trace.tool for document in (baseline, candidate) if document.trace is not None}
 
 
@@ -184,7 +187,7 @@ def _nothing_in_common(
     return f"There is nothing to compare: {baseline.name} and {candidate.name} have no metric in common."
 
 
-def _notes(
+def _collect_notes(
     baseline: RunDocument,
     candidate: RunDocument,
     pairs: Sequence[MetricPair],

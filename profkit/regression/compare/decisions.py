@@ -2,8 +2,6 @@
 
 DIFFERENT: the whole interval lies beyond the floor. SAME: the whole interval lies within it. AMBIGUOUS: neither. That
 no difference was found is never taken for sameness.
-
-Every metric that both runs have, decided, with a correction for how many were looked at.
 """
 
 from __future__ import annotations
@@ -23,9 +21,7 @@ FIX_AUTOCORRELATED = (
     "profile both again with --depth full, which runs several processes; a GPU at its power limit also with its clock "
     "locked below that: nvidia-smi --lock-gpu-clocks"
 )
-LEAST_SAMPLES = (
-    6  # independent samples of one process: fewer have no interval of 95 % (statistics.median_rank)
-)
+LEAST_SAMPLES = 6  # independent ones of one process: fewer have no interval of 95 % (statistics.median_rank)
 USELESS_RATIO = 10.0  # an interval from a tenth to ten times says nothing but that nothing is known
 
 
@@ -35,9 +31,9 @@ def decide_sampled(
     """By the interval of the ratio of the medians at `confidence`; `p` is adjusted for how many were looked at."""
     counts = floor_of(pair, floor)
     if found is None:
-        return replace(_change(pair, "ambiguous", _no_interval_reason(pair), counts), fix=FIX_LONGER)
+        return replace(_build_change(pair, "ambiguous", _no_interval_reason(pair), counts), fix=FIX_LONGER)
     low, high = found.interval(confidence)
-    word = _word(low, high, counts)
+    word = _word_of_interval(low, high, counts)
     by = f"{signed_percent(low - 1)} to {signed_percent(high - 1)}"
     if high > USELESS_RATIO * low:
         by = "the processes of a run differ too much to tell"
@@ -51,8 +47,8 @@ def decide_sampled(
         reason += "; one process each, so how much processes differ is assumed"
     if found.independent is not None:
         reason += f"; the samples follow each other so closely that they are worth {found.independent:.0f}"
-    change = _change(pair, word, reason, counts, found.value, low, high, p, seen)
-    return replace(change, fix=_remedy(found)) if word == "ambiguous" else change
+    change = _build_change(pair, word, reason, counts, found.value, low, high, p, seen)
+    return replace(change, fix=_fix_of(found)) if word == "ambiguous" else change
 
 
 def _no_interval_reason(pair: MetricPair) -> str:
@@ -67,7 +63,7 @@ def _no_interval_reason(pair: MetricPair) -> str:
     return f"too few samples for an interval: one process needs {LEAST_SAMPLES} independent ones, and {has}"
 
 
-def _remedy(found: Ratio) -> str:
+def _fix_of(found: Ratio) -> str:
     """What would make the interval narrower: what it is widest by."""
     if found.independent is not None:
         return FIX_AUTOCORRELATED
@@ -80,12 +76,12 @@ def decide_single(pair: MetricPair, floor: float | None) -> Change:
     A value whose own noise no rule tells is AMBIGUOUS, however large the change; equal ones are, too.
     """
     rule, before, after = pair.rule, pair.baseline.value, pair.candidate.value
-    counts, ratio = floor_of(pair, floor), _ratio(before, after)
+    counts, ratio = floor_of(pair, floor), _ratio_of_values(before, after)
     if before == after and (rule.exact or before == 0):
         seen = counts if before else None  # of nothing no share says anything
-        return _change(pair, "same", "equal", counts, ratio, ratio, ratio, None, seen)
+        return _build_change(pair, "same", "equal", counts, ratio, ratio, ratio, None, seen)
     if rule.repeat is None and rule.spread is None:
-        return _change(
+        return _build_change(
             pair, "ambiguous", "one value each, and how far such values differ is not known", counts, ratio
         )
     noise = max((rule.repeat or 0.0) * max(abs(before), abs(after)), rule.spread or 0.0)
@@ -96,7 +92,7 @@ def decide_single(pair: MetricPair, floor: float | None) -> Change:
         word = "different"
     elif distance + noise <= limit:
         word = "same"
-    reason = f"{_difference(pair)}; less than {difference_text(limit, pair.unit)} does not count"
+    reason = f"{_difference_of(pair)}; less than {difference_text(limit, pair.unit)} does not count"
     reason += (
         ", and it is exact"
         if rule.exact
@@ -106,7 +102,7 @@ def decide_single(pair: MetricPair, floor: float | None) -> Change:
     if ratio is not None and before > 0:
         low, high = max(0.0, (after - noise) / before), (after + noise) / before
     seen = (limit + noise) / abs(before) if before else None
-    return _change(pair, word, reason, counts, ratio, low, high, None, seen)
+    return _build_change(pair, word, reason, counts, ratio, low, high, None, seen)
 
 
 def floor_of(pair: MetricPair, floor: float | None) -> float:
@@ -139,13 +135,13 @@ def percent_text(part: float) -> str:
     return f"{100 * part:.3g} %"
 
 
-def _word(low: float, high: float, floor: float) -> ChangeWord:
+def _word_of_interval(low: float, high: float, floor: float) -> ChangeWord:
     if low > 1 + floor or high < 1 / (1 + floor):
         return "different"
     return "same" if 1 / (1 + floor) <= low and high <= 1 + floor else "ambiguous"
 
 
-def _change(
+def _build_change(
     pair: MetricPair,
     word: ChangeWord,
     reason: str,
@@ -157,7 +153,7 @@ def _change(
     detectable: float | None = None,
 ) -> Change:
     if ratio is None:
-        ratio = _ratio(pair.baseline.value, pair.candidate.value)
+        ratio = _ratio_of_values(pair.baseline.value, pair.candidate.value)
     course = course_of(pair) if word == "different" else "neither"
     return Change(
         metric=pair.metric,
@@ -180,7 +176,7 @@ def _change(
     )
 
 
-def _ratio(before: float, after: float) -> float | None:
+def _ratio_of_values(before: float, after: float) -> float | None:
     """After over before; None where that is no number: before 0, or of another sign."""
     if before <= 0 or after < 0:
         return None
@@ -188,9 +184,9 @@ def _ratio(before: float, after: float) -> float | None:
     return ratio if ratio < inf else None
 
 
-def _difference(pair: MetricPair) -> str:
+def _difference_of(pair: MetricPair) -> str:
     before, after = pair.baseline.value, pair.candidate.value
-    ratio = _ratio(before, after)
+    ratio = _ratio_of_values(before, after)
     if ratio is not None and pair.unit != "%":
         return signed_percent(ratio - 1)
     sign = "+" if after >= before else "-"
@@ -201,38 +197,39 @@ def _noise_text(rule: ChangeRule, unit: str) -> str:
     return difference_text(rule.spread, unit) if rule.spread else percent_text(rule.repeat or 0.0)
 
 
+# ---------------------------------------------------------------- many together
+
 FALSE_SHARE = 0.05  # of what is called different, on average
 
 
 def decide_pairs(pairs: Sequence[MetricPair], floor: float | None = None) -> tuple[Change, ...]:
-    """One change for each pair, in their order.
+    """One change for each pair, in their order. `floor` takes the place of every metric's own relative floor."""
+    ratios = [
+        ratio_of(p.baseline.groups, p.candidate.groups, p.between) if p.sampled else None for p in pairs
+    ]
+    sampled = [(pair, ratio) for pair, ratio in zip(pairs, ratios, strict=True) if pair.sampled]
+    changes = iter(decide_ratios(sampled, floor))
+    return tuple(next(changes) if pair.sampled else decide_single(pair, floor) for pair in pairs)
 
-    Those with samples are tested together: p is Benjamini and Hochberg's, and the intervals of those that it picks out
-    are as much wider as the picking asks for. `floor` takes the place of every metric's own relative floor.
+
+def decide_ratios(sampled: Sequence[tuple[MetricPair, Ratio | None]], floor: float | None) -> list[Change]:
+    """The changes of sampled pairs, tested together: p is Benjamini and Hochberg's.
+
+    The intervals of those that it picks out are as much wider as the picking asks for. What is DIFFERENT by itself and
+    was not picked out is chance among so many.
     """
-    ratios = {
-        place: ratio_of(pair.baseline.groups, pair.candidate.groups, pair.between)
-        for place, pair in enumerate(pairs)
-        if pair.sampled
-    }
-    places = [place for place, ratio in ratios.items() if ratio is not None]
-    p = benjamini_hochberg([ratio.p for ratio in ratios.values() if ratio is not None])
-    adjusted = dict(zip(places, p, strict=True))
-    picked = {place for place in places if adjusted[place] <= FALSE_SHARE}
-    narrow, wide = 1 - FALSE_SHARE, coverage_of_selected(len(picked), len(places), FALSE_SHARE)
+    adjusted = iter(benjamini_hochberg([ratio.p for _, ratio in sampled if ratio is not None]))
+    ps = [None if ratio is None else next(adjusted) for _, ratio in sampled]
+    tested = [p for p in ps if p is not None]
+    wide = coverage_of_selected(sum(p <= FALSE_SHARE for p in tested), len(tested), FALSE_SHARE)
     changes = []
-    for place, pair in enumerate(pairs):
-        if place not in ratios:
-            changes.append(decide_single(pair, floor))
-            continue
-        found, own = ratios[place], adjusted.get(place)
-        change = decide_sampled(pair, found, wide if place in picked else narrow, own, floor)
-        if change.word == "different" and place not in picked:
-            change = decide_sampled(
-                pair, found, wide, own, floor
-            )  # by itself it would be; of so many it is chance
+    for (pair, ratio), p in zip(sampled, ps, strict=True):
+        picked = p is not None and p <= FALSE_SHARE
+        change = decide_sampled(pair, ratio, wide if picked else 1 - FALSE_SHARE, p, floor)
+        if change.word == "different" and not picked:
+            change = decide_sampled(pair, ratio, wide, p, floor)
         changes.append(change)
-    return tuple(changes)
+    return changes
 
 
 def tested_count(changes: Sequence[Change]) -> int:

@@ -1,10 +1,9 @@
-"""Two sweeps: what became of each implementation of each operation over all its shapes, and which cases stand out.
+"""Two sweeps: the change of each implementation of each operation over all its shapes, and which cases stand out.
 
 A case was timed in one process of each sweep, and one process does not show how far the next would lie from it. A
 thousand cases do: what they differ by from the one sweep to the other is that noise, but for those that changed. So
-an implementation over all shapes decides, by the geometric mean of its ratios, and single cases are told.
-
-The outcome of two sweeps: by the means over all shapes, with what must be known beside them.
+an implementation over all shapes decides, by the geometric mean of its ratios; single cases are shown and decide
+nothing.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ from math import exp, inf, log, sqrt
 
 from profkit.analysis.ranking.ranking import FRAMEWORK
 from profkit.core.formatting import plural
-from profkit.core.inference import Ratio, benjamini_hochberg, coverage_of_selected
+from profkit.core.inference import Ratio
 from profkit.core.inference.ratio import BETWEEN
 from profkit.core.statistics import mad_sigma, median
 from profkit.core.types import Change, ComparisonOutcome, RunDocument, Sample, Scope
-from profkit.regression.compare.decisions import FALSE_SHARE, decide_sampled, percent_text
+from profkit.regression.compare.decisions import decide_ratios, percent_text
 from profkit.regression.compare.pairs import MetricPair, rule_of
 
 MEAN_METRIC = "time.geometric_mean"
@@ -31,21 +30,17 @@ GROUP_SIGMA = 0.01
 # 0.68 % beside the framework's own, of which most move with them: the clock, the temperature, another chip of the kind.
 BESIDE_CONTROLS = 0.0075
 NOTABLE = 0.002
-LEAST_CONTROLS = 3  # groups of the framework: of fewer no middle is taken
+LEAST_CONTROLS = 3  # groups of the framework: of fewer no median is taken
 # What that experience weighs beside what this pair of sweeps shows, in observations: as few as make a spread.
 PRIOR_WEIGHT = 4
-# A single case from one sweep to the next, likewise: 1.5 % is the middle of 30 such spreads.
+# A single case from one sweep to the next, likewise: 1.5 % is the median of 30 such spreads.
 CASE_SIGMA = 0.015
-LEAST_SPREAD = (
-    0.003  # and never less, since two chips of one kind differ by as much where everything else is steady
-)
+LEAST_SPREAD = 0.003  # and never less: two steady chips of one kind differ by as much
 # The tails of single cases are far from normal (4 to 6 % at the 99th percentile where the robust spread is 1.2 %). By
 # Student's t with so few degrees of freedom nothing but another choice of a tuner stood out of those 10 pairs.
 TAILS = 4.0
 CASE_FLOOR = 0.05
-NEAR_CASES = (
-    50  # cases to each side, by time, that tell a case's spread: short calls vary more than long ones
-)
+NEAR_CASES = 50  # to each side, by time, for a case's spread: short calls vary more than long ones
 ENOUGH = 30  # cases in all: from these on they show their own spread
 FIX_SWEEP = (
     "sweep both again with a larger --budget, on a machine that nobody else uses;"
@@ -56,18 +51,13 @@ TAIL_FACTOR = 2.0  # standard deviations over robust spreads of such cases: 1.2 
 
 @dataclass(frozen=True)
 class SweepDecision:
-    """What is said of two sweeps. `controls` is why nothing is said of the code: what cannot have changed did."""
+    """The decisions on two sweeps. `controls`: why nothing can be said of the code, since unchanged code changed."""
 
     changes: tuple[Change, ...]  # of each group, then of single cases
     controls: str | None = None
     lost: tuple[str, ...] = ()  # cases that only the baseline has a time of
     nothing: bool = False  # no case has a time in both
-    note: str | None = None  # what was taken for the machine's doing
-
-    @property
-    def looked_at(self) -> int:
-        """How many were tested."""
-        return sum(change.p is not None for change in self.changes)
+    note: str | None = None  # which part was attributed to the machine
 
 
 def is_sweep(document: RunDocument) -> bool:
@@ -83,7 +73,7 @@ def decide_sweep(
     if not groups:
         return SweepDecision((), lost=_lost_cases(baseline, candidate), nothing=True)
     known = _control_groups(baseline, candidate, tuple(groups))
-    spreads = _spreads(groups)
+    spreads = _case_spreads(groups)
     means = {name: sum(map(_log_ratio, group)) / len(group) for name, group in groups.items()}
     shift = median([means[name] for name in known]) if len(known) >= LEAST_CONTROLS else 0.0
     shifts = {name: 0.0 if name in known else shift for name in groups}
@@ -101,26 +91,26 @@ def decide_sweep(
 def _pairs_by_group(
     baseline: RunDocument, candidate: RunDocument, pairs: Sequence[MetricPair]
 ) -> Mapping[str, tuple[MetricPair, ...]]:
-    of = [{timing.name: timing.group for timing in document.timings} for document in (baseline, candidate)]
+    groups = [{timing.name: timing.group for timing in run.timings} for run in (baseline, candidate)]
     found: dict[str, list[MetricPair]] = defaultdict(list)
     for pair in pairs:
-        name = of[0].get(pair.scope.name or "")
+        name = groups[0].get(pair.scope.name or "")
         timed = pair.metric == "time.median" and pair.baseline.value > 0 and pair.candidate.value > 0
-        if name is not None and name == of[1].get(pair.scope.name or "") and timed:
+        if name is not None and name == groups[1].get(pair.scope.name or "") and timed:
             found[name].append(pair)
     return {name: tuple(group) for name, group in found.items()}
 
 
-def _implementation(group: str) -> str:
+def _implementation_of(group: str) -> str:
     return group.rpartition(": ")[0]
 
 
 def _control_groups(baseline: RunDocument, candidate: RunDocument, names: Sequence[str]) -> frozenset[str]:
     """Groups that no change of the code can have touched: the framework's own, of the same versions, beside others."""
     alike = all(baseline.packages.get(word) == candidate.packages.get(word) for word in ("torch", "triton"))
-    own = frozenset(name for name in names if _implementation(name) in FRAMEWORK)
-    told = baseline.packages.get("torch") is not None
-    return own if alike and told and len(own) < len(names) else frozenset()
+    own = frozenset(name for name in names if _implementation_of(name) in FRAMEWORK)
+    known = baseline.packages.get("torch") is not None
+    return own if alike and known and len(own) < len(names) else frozenset()
 
 
 # ---------------------------------------------------------------- an implementation over all its shapes
@@ -138,9 +128,9 @@ def _group_changes(
     usual = GROUP_SIGMA if device else BETWEEN * sqrt(2)
     shift = next((value for name, value in shifts.items() if name not in controls), 0.0)
     beside = usual * BESIDE_CONTROLS / GROUP_SIGMA if len(controls) >= LEAST_CONTROLS else usual
-    seen = sum((means[name] - shift) ** 2 for name in controls)
+    seen = sum((means[name] - shift) ** 2 for name in sorted(controls))
     shown = sqrt((PRIOR_WEIGHT * beside**2 + seen) / (PRIOR_WEIGHT + len(controls)))
-    # A control is no witness of itself.
+    # A control does not tell its own error.
     errors = {
         name: sqrt(
             (usual if name in controls else shown) ** 2
@@ -150,7 +140,7 @@ def _group_changes(
     }
     rule = rule_of(MEAN_METRIC, "profkit")
     assert rule is not None
-    made = []
+    ratios = []
     for name, group in groups.items():
         scope = Scope("region", f"{name}, {plural(len(group), 'shape')}")
         sides = [
@@ -161,8 +151,8 @@ def _group_changes(
         pair = MetricPair(
             own, MEAN_METRIC, "s", "lower", scope, "profkit", Sample(sides[0]), Sample(sides[1])
         )
-        made.append((pair, Ratio(exp(means[name] - shifts[name]), 0.0, errors[name], inf, (), ())))
-    return _decide_together(made, floor, FIX_SWEEP)
+        ratios.append((pair, Ratio(exp(means[name] - shifts[name]), 0.0, errors[name], inf, (), ())))
+    return _decide_together(ratios, floor, FIX_SWEEP)
 
 
 def _error_of_mean(spreads: Sequence[float]) -> float:
@@ -197,10 +187,10 @@ def _shift_note(shift: float, controls: frozenset[str]) -> str | None:
     """What is taken out of the changes of all others; nothing where that is next to nothing."""
     if abs(shift) < NOTABLE:
         return None
-    names = " and ".join(sorted({_implementation(name) for name in controls}))
+    names = " and ".join(sorted({_implementation_of(name) for name in controls}))
     return (
-        f"{names}, of the same version in both, moved by {100 * (exp(shift) - 1):+.2g} % (the middle of "
-        f"{len(controls)} means): that is the machine's doing, and taken out of the changes of all others."
+        f"{names}, of the same version in both, moved by {100 * (exp(shift) - 1):+.2g} % (the median of "
+        f"{len(controls)} means): that is attributed to the machine, and taken out of the changes of all others."
     )
 
 
@@ -213,27 +203,27 @@ def _case_changes(
     shifts: Mapping[str, float],
     floor: float | None,
 ) -> tuple[Change, ...]:
-    made = [
+    ratios = [
         (
-            _supporting(pair),
+            _as_supporting(pair),
             Ratio(exp(_log_ratio(pair) - shifts[name]), 0.0, spreads[pair.scope], TAILS, (), ()),
         )
         for name, group in groups.items()
         for pair in group
     ]
-    return _decide_together(made, CASE_FLOOR if floor is None else floor, None)
+    return _decide_together(ratios, CASE_FLOOR if floor is None else floor, None)
 
 
-def _spreads(groups: Mapping[str, tuple[MetricPair, ...]]) -> Mapping[Scope, float]:
-    """Of each case how far cases of about its time lie from the middle of their own group, as a standard deviation."""
+def _case_spreads(groups: Mapping[str, tuple[MetricPair, ...]]) -> Mapping[Scope, float]:
+    """Of each case how far cases of about its time lie from the median of their own group, as a standard deviation."""
     cases = sorted((pair for group in groups.values() for pair in group), key=lambda p: p.baseline.value)
     if len(cases) < ENOUGH:
         return {pair.scope: max(CASE_SIGMA, _error_of_samples(pair)) for pair in cases}
-    middle = {}
+    medians = {}
     for group in groups.values():
         centre = median([_log_ratio(one) for one in group])
-        middle.update({pair.scope: centre for pair in group})
-    off = [_log_ratio(pair) - middle[pair.scope] for pair in cases]
+        medians.update({pair.scope: centre for pair in group})
+    off = [_log_ratio(pair) - medians[pair.scope] for pair in cases]
     found = {}
     for place, pair in enumerate(cases):
         first = max(0, min(place - NEAR_CASES, len(off) - 2 * NEAR_CASES - 1))
@@ -251,7 +241,7 @@ def _error_of_samples(pair: MetricPair) -> float:
     return sqrt(squares)
 
 
-def _supporting(pair: MetricPair) -> MetricPair:
+def _as_supporting(pair: MetricPair) -> MetricPair:
     return replace(pair, rule=replace(pair.rule, role="supports"))
 
 
@@ -263,19 +253,11 @@ def _log_ratio(pair: MetricPair) -> float:
 
 
 def _decide_together(
-    made: Sequence[tuple[MetricPair, Ratio]], floor: float | None, fix: str | None
+    ratios: Sequence[tuple[MetricPair, Ratio]], floor: float | None, fix: str | None
 ) -> tuple[Change, ...]:
-    """Tested together, as `metrics.changes_of` does: intervals of what is picked out are as much wider."""
-    p = benjamini_hochberg([ratio.p for _, ratio in made])
-    picked = sum(value <= FALSE_SHARE for value in p)
-    wide = coverage_of_selected(picked, len(made), FALSE_SHARE)
-    changes = []
-    for (pair, ratio), own in zip(made, p, strict=True):
-        change = decide_sampled(pair, ratio, wide if own <= FALSE_SHARE else 1 - FALSE_SHARE, own, floor)
-        if change.word == "different" and own > FALSE_SHARE:
-            change = decide_sampled(pair, ratio, wide, own, floor)
-        changes.append(replace(change, fix=fix) if change.word == "ambiguous" else change)
-    return tuple(changes)
+    """Tested together; `fix` for what stays open."""
+    changes = decide_ratios(ratios, floor)
+    return tuple(replace(change, fix=fix) if change.word == "ambiguous" else change for change in changes)
 
 
 def _lost_cases(baseline: RunDocument, candidate: RunDocument) -> tuple[str, ...]:
@@ -302,10 +284,10 @@ def outcome_of_sweep(
     if grouped.controls is not None:
         return "ambiguous", f"Nothing can be said of the code: {grouped.controls}.", FIX_SWEEP
     if grouped.lost:
-        told = f"{plural(len(grouped.lost), 'case')} of the baseline {'have' if len(grouped.lost) > 1 else 'has'}"
+        cases = f"{plural(len(grouped.lost), 'case')} of the baseline {'have' if len(grouped.lost) > 1 else 'has'}"
         return (
             "ambiguous",
-            f"{told} no time in the candidate: {grouped.lost[0]}{_and_more_cases(grouped.lost)}.",
+            f"{cases} no time in the candidate: {grouped.lost[0]}{_and_more_cases(grouped.lost)}.",
             RESUME,
         )
     if word in ("same", "changed"):

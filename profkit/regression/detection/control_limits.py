@@ -9,7 +9,7 @@ from math import log, sqrt
 from profkit.core.statistics import MAD_TO_SIGMA
 from profkit.regression.detection.rules import NightRule
 
-LONG_WINDOW = 120  # nights that tell autocorrelation and how often a series leaves its band: four months
+LONG_WINDOW = 120  # nights that tell autocorrelation and how often a series leaves its limits: four months
 FOLLOWING_SIGMAS = 2.5  # sigma beyond which a night that follows a suspect one says the same
 CORRELATED = 0.2  # autocorrelation from which the spread of 24 nights understates the spread of all
 WANDERING = 0.75  # from which three nights are one: the effective number of 24 nights is below 4
@@ -29,7 +29,7 @@ class ControlLimits:
     low: float
     high: float
     nights: int
-    cling: float = 0.0  # autocorrelation from one night to the next, where it was looked at
+    correlation: float = 0.0  # autocorrelation from one night to the next, where it was looked at
 
     @property
     def detectable(self) -> float | None:
@@ -51,7 +51,7 @@ def mad_sigma_about(values: Sequence[float], centre: float) -> float:
 
 
 def recent_limits(level: Sequence[float], inherited: float | None, rule: NightRule) -> ControlLimits:
-    """The band by the last nights of a level alone: median +- max(sigmas MAD-sigma, floor).
+    """The limits by the last nights of a level alone: median +- max(sigmas MAD-sigma, floor).
 
     `inherited`: the relative sigma of the level before. A level of fewer than `window` nights takes its sigma from
     both, by their number of nights. The edge is wider by sqrt(1 + pi / 2 / n), as the centre is not known better, and
@@ -79,22 +79,22 @@ def widened_limits(
     followed: bool = False,
     guess: float = CORRELATION_GUESS,
 ) -> ControlLimits:
-    """The band with what the last 120 nights of the level say beside: looked at when a night leaves the near one.
+    """The limits with what the last 120 nights of the level say beside: looked at when a night leaves the near one.
 
-    Where neighbours cling together, a few nights show only a part of the spread and of the centre's error: with
+    Where neighbours are autocorrelated, a few nights show only a part of the spread and of the centre's error: with
     v = (1 + r) / (1 - r) sigma grows by 1 / sqrt(1 - v / n), the error of the centre by sqrt(v), and the sigma of all
-    120 nights counts where it is larger. Where the level has left the near band before (two modes, spikes), the edge
+    120 nights counts where it is larger. Where the level has left the near limits before (two modes, spikes), the edge
     moves out until only 1 night, and 1 in 50, lies beyond it. `followed`: the edge for a night after a suspect one, by
     what an AR(1) makes of a value at 4 sigma, 4 r + 2.5 sqrt(1 - r^2), and never below the floor. `guess`: the
     autocorrelation of the level before, or what is taken for it.
     """
     past = level[-LONG_WINDOW:]
-    cling = autocorrelation(past, guess)
-    kept, n = max(cling, 0.0), near.nights
+    correlation = autocorrelation(past, guess)
+    kept, n = max(correlation, 0.0), near.nights
     times = (1 + kept) / (1 - kept)
     sigma = near.sigma
     if kept > CORRELATED:
-        sigma = max(sigma, mad_sigma_about(_detrended(past), 0.0)) / sqrt(max(0.25, 1 - times / n))
+        sigma = max(sigma, mad_sigma_about(_residuals_of_line(past), 0.0)) / sqrt(max(0.25, 1 - times / n))
     wide = sigma / near.sigma if near.sigma else 1.0
     wide *= sqrt((1 + MEDIAN_VARIANCE * times / n) / (1 + MEDIAN_VARIANCE / n))
     edges = wide * (near.high - near.low) / 2 if near.sigma else (near.high - near.low) / 2
@@ -109,20 +109,20 @@ def widened_limits(
             high = ordered[-1 - allowed] + sigma
         if ordered[allowed] < low:
             low = ordered[allowed] - sigma
-    return ControlLimits(near.centre, sigma, low, high, near.nights, cling)
+    return ControlLimits(near.centre, sigma, low, high, near.nights, correlation)
 
 
 def autocorrelation(values: Sequence[float], guess: float = CORRELATION_GUESS) -> float:
     """Lag-1 autocorrelation of what is left of the values beside a straight line, drawn towards `guess`.
 
-    The line goes first, since a slow drift would make every series look as if it clung. Values far out are held at 3
+    The line goes first, since a slow drift would make every series look autocorrelated. Values are clipped at 3
     MAD-sigma. The estimate is too low by about (1 + 4 r) / n (Kendall 1954), which is added again. The guess weighs as
     much as 15 nights; below 20 nights it is all there is.
     """
     n = len(values)
     if n < LEAST_FOR_CORRELATION:
         return guess
-    rest = _detrended(values)
+    rest = _residuals_of_line(values)
     limit = 3 * mad_sigma_about(rest, 0.0)
     if limit == 0:
         return 0.0
@@ -133,7 +133,7 @@ def autocorrelation(values: Sequence[float], guess: float = CORRELATION_GUESS) -
     return (n * r + GUESS_WEIGHT * guess) / (n + GUESS_WEIGHT)
 
 
-def _detrended(values: Sequence[float]) -> list[float]:
+def _residuals_of_line(values: Sequence[float]) -> list[float]:
     """What is left of the values beside a straight line through the medians of their first and last third."""
     n, third = len(values), max(1, len(values) // 3)
     early, late = median_of_sorted(sorted(values[:third])), median_of_sorted(sorted(values[-third:]))
@@ -155,11 +155,11 @@ def find_drift(
     inherited: float | None,
     guess: float,
 ) -> tuple[int, ControlLimits] | None:
-    """The side to which the level has drifted away from the anchor, and the band about its median `old`; else None.
+    """The side to which the level has drifted away from the anchor, and the limits about its median `old`; else None.
 
     The median of the last two weeks lies beyond the floor by 3 standard errors (those of two medians, with
-    (1 + r) / (1 - r) for neighbours that cling), and that of the last week beyond it. Two weeks, so that a step of this
-    week is told by others. Not for a series that clings too much: it wanders without a cause.
+    (1 + r) / (1 - r) for autocorrelated neighbours), and that of the last week beyond it. Two weeks, so that a step of
+    this week is left to the other tests. Not for a series that is autocorrelated too much: it wanders without a cause.
     """
     week = rule.recent
     if len(anchor) < ANCHOR_NIGHTS or len(level) < 2 * week + ANCHOR_NIGHTS:
@@ -172,12 +172,12 @@ def find_drift(
     if abs(shift) <= floor or shift * last < 0:
         return None
     far = widened_limits(recent_limits(level, inherited, rule), level, rule, guess=guess)
-    kept = max(far.cling, 0.0)
+    kept = max(far.correlation, 0.0)
     error = far.sigma * sqrt(MEDIAN_VARIANCE * (1 + kept) / (1 - kept) * (0.5 / week + 1 / ANCHOR_NIGHTS))
-    if far.cling > WANDERING or abs(shift) - DRIFT_SIGMAS * error <= floor:
+    if far.correlation > WANDERING or abs(shift) - DRIFT_SIGMAS * error <= floor:
         return None
     return (1 if shift > 0 else -1), ControlLimits(
-        old, far.sigma, old - floor, old + floor, ANCHOR_NIGHTS, far.cling
+        old, far.sigma, old - floor, old + floor, ANCHOR_NIGHTS, far.correlation
     )
 
 
@@ -188,11 +188,11 @@ RUN_CHANCE = 1e-6  # of a run in a quiet series, each night of which could begin
 
 @dataclass(frozen=True)
 class SameSideRun:
-    """The last `nights` of a level are a level of their own, on `side` of the band of those before."""
+    """The last `nights` of a level are a level of their own, on `side` of the limits of those before."""
 
     nights: int
     side: int
-    band: ControlLimits
+    limits: ControlLimits
 
 
 def find_run(
@@ -206,7 +206,7 @@ def find_run(
 
     All of its k nights are beyond m, its median is beyond the floor, and chance would not do it: of the nights before
     the share p lies beyond m as well, (count + 1) / (n + 1), and p^k is below 1e-6, with k (1 - r) / (1 + r) for k
-    where neighbours cling with autocorrelation r. No distribution is assumed: two modes or spikes make p larger.
+    where the autocorrelation of neighbours is r. No distribution is assumed: two modes or spikes make p larger.
     `about`: roughly the centre of the level; only where the last nights are all on one side of it they are looked at.
     `inherited`, `guess`: relative sigma and autocorrelation of the level before.
     """
@@ -235,8 +235,8 @@ def find_run(
         share = (sum(side * (value - edge) >= 0 for value in past) + 1) / (len(past) + 1)
         if nights * log(share) >= log(RUN_CHANCE):
             continue
-        band = widened_limits(recent_limits(past, inherited, rule), past, rule, guess=guess)
-        kept = max(band.cling, 0.0)
+        limits = widened_limits(recent_limits(past, inherited, rule), past, rule, guess=guess)
+        kept = max(limits.correlation, 0.0)
         if nights * (1 - kept) / (1 + kept) * log(share) < log(RUN_CHANCE):
-            return SameSideRun(nights, side, band)
+            return SameSideRun(nights, side, limits)
     return None

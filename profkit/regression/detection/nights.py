@@ -1,10 +1,8 @@
-"""Night by night through the values of one machine: what each was, given only those before it.
+"""Every night of a series judged by the nights before it alone.
 
-The walk is the memory of the decision. It keeps a level (the nights of the present normal), a streak (nights in a row
-outside of its band, which wait for a verdict and are not part of it), and what stands (a regression that nobody
-accepted and that is not gone). All of it follows from the values and the words of the re-runs, so nothing is stored.
-
-Every night of a series, looked at with the past that it had: epochs, machines and invalid nights sorted out.
+Of each machine and segment a state is kept: a level (the nights of the present normal), a streak (nights in a row
+outside of its limits, which wait for a verdict and are not part of it), and an open regression (that nobody accepted
+and that is not gone). It follows from the values and the results of re-runs, so nothing is stored.
 """
 
 from __future__ import annotations
@@ -53,13 +51,13 @@ class OpenRegression:
 class NightResult:
     """What one night was. `code` is the word for scripts; `nights` counts the streak; `first` is where it began.
 
-    `band` is None for a night so near to the centre that no band was needed to let it pass.
+    `limits` is None for a night so near to the centre that none were needed.
     """
 
     outcome: Outcome
     code: str
     step: DecisionStep = "band"
-    band: ControlLimits | None = None
+    limits: ControlLimits | None = None
     nights: int = 0
     first: int | None = None
     last_good: int | None = None
@@ -69,7 +67,7 @@ class NightResult:
 
 @dataclass
 class MachineSeries:
-    """One machine within one epoch. `bad` is 1 where more is worse, -1 where less is."""
+    """The state of one machine within one segment. `bad` is 1 where more is worse, -1 where less is."""
 
     rule: NightRule
     bad: int
@@ -82,54 +80,58 @@ class MachineSeries:
     old: float = 0.0  # the anchor's median
     streak: list[tuple[int, float]] = field(default_factory=list)
     side: int = 0
-    alike: int = 0  # nights of the streak that a re-run said are no change
+    alike: int = 0  # nights of the streak that are no change by a re-run
     standing: OpenRegression | None = None
     last_good: int | None = None
     judged: int = 0
     outside: int = 0
 
-    def next(
-        self, index: int, value: float, word: ConfirmWord | None = None, whole: bool = False
+    def judge(
+        self, index: int, value: float, word: ConfirmWord | None = None, with_limits: bool = False
     ) -> NightResult:
-        """What the value at `index` of the series is, and the walk one night further. `whole`: with its band."""
+        """The result of the night at `index` of the series; `with_limits`: always with its limits."""
         least = self.rule.least if self.inherited is None else self.rule.nights
         if len(self.level) < least:
-            look = NightResult("new", "new", "none", short=least - len(self.level))
+            result = NightResult("new", "new", "none", short=least - len(self.level))
             if self.standing is not None and side_of(self.standing.before, value) == self.bad:
-                look = self._held(None, self.last_good)  # its level is young, and still what was convicted
-            self._settle(index, value)
-            return look
+                result = self._open_or_pass(
+                    None, self.last_good
+                )  # its level is young, and still what was convicted
+            self._add_to_level(index, value)
+            return result
         centre = median_of_sorted(self.window)
-        if not self.streak and not whole and abs(value - centre) <= self.rule.floor(centre):
+        if not self.streak and not with_limits and abs(value - centre) <= self.rule.floor(centre):
             self.judged += 1
-            return self._inside(index, value, None, word)
+            return self._judge_inside(index, value, None, word)
         near = recent_limits(self.level, self.inherited, self.rule)
-        if _collapsed(near, value, self.bad, self.rule):
+        if _has_collapsed(near, value, self.bad, self.rule):
             return NightResult(
-                "invalid", "collapse", band=near, last_good=self.last_good, standing=self.standing
+                "invalid", "collapse", limits=near, last_good=self.last_good, standing=self.standing
             )
         self.judged += 1
-        band, side = near, side_of(near, value)
+        limits, side = near, side_of(near, value)
         seen_before = False
         if side or self.streak:
-            band = widened_limits(near, self.level, self.rule, bool(self.streak), self.guess)
-            far_side = side_of(band, value)
+            limits = widened_limits(near, self.level, self.rule, bool(self.streak), self.guess)
+            far_side = side_of(limits, value)
             seen_before = side == self.bad and far_side == 0
             side = side if seen_before and word == "different" else far_side
         if not side:
-            look = self._inside(index, value, band, word)
-            return replace(look, code="seen-before") if seen_before and look.code == "held" else look
+            result = self._judge_inside(index, value, limits, word)
+            return replace(result, code="seen-before") if seen_before and result.code == "held" else result
         self.outside += 1
         if side != self.side:
-            self._dissolve()
+            self._return_streak()
         self.side = side
         self.streak.append((index, value))
         self.alike += word == "same"
-        return self._bad(band, word) if side == self.bad else self._good(band, value, word)
+        return (
+            self._judge_worse(limits, word) if side == self.bad else self._judge_better(limits, value, word)
+        )
 
     @property
     def chance(self) -> float:
-        """The share of nights that left the band and were convicted of nothing."""
+        """The share of nights that left the limits and were convicted of nothing."""
         return (self.outside + 0.5) / (self.judged + 1)
 
     def relative_sigma(self) -> float | None:
@@ -153,61 +155,61 @@ class MachineSeries:
         if len(self.window) > self.rule.window:
             del self.window[bisect_left(self.window, self.level[-1 - self.rule.window])]
 
-    def _settle(self, index: int, value: float) -> None:
+    def _add_to_level(self, index: int, value: float) -> None:
         if len(self.level) < self.rule.least or self.bad * (value - median_of_sorted(self.window)) <= 0:
             self.last_good = (
-                index  # not every night within the band: after a small step the first bad ones are, too
+                index  # not every night within the limits: after a small step the first bad ones are, too
             )
         self._append(index, value)
         if len(self.anchor) < ANCHOR_NIGHTS:
             self.set_anchor([*self.anchor, value])
 
-    def _dissolve(self) -> None:
+    def _return_streak(self) -> None:
         """A streak that came to nothing: its nights are part of the level after all."""
         for index, value in self.streak:
             self._append(index, value)
         self.streak, self.side, self.alike = [], 0, 0
 
-    def _new_level(self, band: ControlLimits) -> None:
+    def _new_level(self, limits: ControlLimits) -> None:
         """The nights of the streak are the normal from here on; the noise of those before is kept in mind."""
-        if band.centre:
-            self.inherited = band.sigma / abs(band.centre)
-        self.guess = band.cling
+        if limits.centre:
+            self.inherited = limits.sigma / abs(limits.centre)
+        self.guess = limits.correlation
         self.last_good = self.streak[-1][0]
         self.outside -= len(self.streak)
         self.level, self.indices, self.window = [], [], []
-        self._dissolve()
+        self._return_streak()
         self.set_anchor(self.level[-ANCHOR_NIGHTS:])
 
-    # ------------------------------------------------------------ nights within the band
+    # ------------------------------------------------------------ nights within the limits
 
-    def _inside(
-        self, index: int, value: float, band: ControlLimits | None, word: ConfirmWord | None
+    def _judge_inside(
+        self, index: int, value: float, limits: ControlLimits | None, word: ConfirmWord | None
     ) -> NightResult:
         last_good = self.last_good
-        self._dissolve()
-        self._settle(index, value)
+        self._return_streak()
+        self._add_to_level(index, value)
         if (
             run := find_run(self.level, median_of_sorted(self.window), self.rule, self.inherited, self.guess)
         ) is not None:
-            return self._run(run, word)
+            return self._report_run(run, word)
         if self.standing is not None and self._is_back():
             back, self.standing = self.standing, None
             self.set_anchor(list(back.anchor) or self.anchor)
-            return NightResult("improved", "gone", "nights", band, first=back.first, last_good=last_good)
+            return NightResult("improved", "gone", "nights", limits, first=back.first, last_good=last_good)
         drift = find_drift(self.level, self.anchor, self.old, self.rule, self.inherited, self.guess)
         if drift is not None:
-            return self._drifted(index, *drift)
-        return self._held(band, last_good)
+            return self._report_drift(index, *drift)
+        return self._open_or_pass(limits, last_good)
 
-    def _held(self, band: ControlLimits | None, last_good: int | None) -> NightResult:
+    def _open_or_pass(self, limits: ControlLimits | None, last_good: int | None) -> NightResult:
         stands = self.standing
         if stands is None:
-            return NightResult("pass", "held", band=band, last_good=last_good)
+            return NightResult("pass", "held", limits=limits, last_good=last_good)
         outcome: Outcome = "regressed" if self.rule.standing == "fail" else "pass"
         nights = len(self.streak) if self.side == self.bad else 0
         return NightResult(
-            outcome, "standing", stands.step, band, nights, stands.first, stands.last_good, standing=stands
+            outcome, "standing", stands.step, limits, nights, stands.first, stands.last_good, standing=stands
         )
 
     def _is_back(self) -> bool:
@@ -217,7 +219,7 @@ class MachineSeries:
         away = self.bad * (median_of_sorted(sorted(self.level[-week:])) - before)
         return len(self.level) >= 2 * week and away <= self.rule.floor(before) / 2
 
-    def _run(self, run: SameSideRun, word: ConfirmWord | None) -> NightResult:
+    def _report_run(self, run: SameSideRun, word: ConfirmWord | None) -> NightResult:
         """Many nights on one side, none of them far out: a level of its own all the same."""
         kept = len(self.level) - run.nights
         self.streak = list(zip(self.indices[kept:], self.level[kept:], strict=True))
@@ -227,13 +229,17 @@ class MachineSeries:
         self.side = run.side
         self.alike = run.nights if word == "same" else 0
         for index, value in zip(reversed(self.indices), reversed(self.level), strict=True):
-            if self.bad * (value - run.band.centre) <= 0:
+            if self.bad * (value - run.limits.centre) <= 0:
                 self.last_good = index
                 break
         value = median_of_sorted(sorted(value for _, value in self.streak))
-        return self._bad(run.band, word) if run.side == self.bad else self._good(run.band, value, word)
+        return (
+            self._judge_worse(run.limits, word)
+            if run.side == self.bad
+            else self._judge_better(run.limits, value, word)
+        )
 
-    def _drifted(self, index: int, side: int, before: ControlLimits) -> NightResult:
+    def _report_drift(self, index: int, side: int, before: ControlLimits) -> NightResult:
         """Said once; then the anchor is where it is now, and what drifts on is said again when it has gone as far.
 
         It began behind the last night that lay where the anchor does, and a fortnight ago at the latest.
@@ -252,48 +258,48 @@ class MachineSeries:
 
     # ------------------------------------------------------------ nights outside
 
-    def _bad(self, band: ControlLimits, word: ConfirmWord | None) -> NightResult:
+    def _judge_worse(self, limits: ControlLimits, word: ConfirmWord | None) -> NightResult:
         first, nights = self.streak[0][0], len(self.streak)
         last_good, stands = self.last_good, self.standing
         if word == "same":
-            look = NightResult("pass", "same", "same-night", band, nights, first, last_good)
-            look = self._held(band, last_good) if stands is not None else look
+            result = NightResult("pass", "same", "same-night", limits, nights, first, last_good)
+            result = self._open_or_pass(limits, last_good) if stands is not None else result
             if self.alike >= self.rule.nights:
                 self._new_level(
-                    band
+                    limits
                 )  # the code is the same and the level another: what is normal for the machine now
-            return look
+            return result
         step: DecisionStep = "same-night" if word == "different" else "nights"
-        wanted = self._wanted(band)
-        if step == "nights" and (nights - self.alike < wanted or not self._judges(band)):
+        wanted = self._nights_wanted(limits)
+        if step == "nights" and (nights - self.alike < wanted or not self._streak_decides(limits)):
             if stands is not None:
-                return self._held(band, last_good)
+                return self._open_or_pass(limits, last_good)
             code = "suspect" if nights - self.alike < wanted else "autocorrelated"
             return NightResult(
-                "ambiguous", code, "band", band, nights, first, last_good, wanted - nights + self.alike
+                "ambiguous", code, "band", limits, nights, first, last_good, wanted - nights + self.alike
             )
         if stands is None:
             self.standing = OpenRegression(
-                first, self.streak[-1][0], last_good, band, step, tuple(self.anchor)
+                first, self.streak[-1][0], last_good, limits, step, tuple(self.anchor)
             )
-        self._new_level(band)
-        return NightResult("regressed", step, step, band, nights, first, last_good, standing=self.standing)
+        self._new_level(limits)
+        return NightResult("regressed", step, step, limits, nights, first, last_good, standing=self.standing)
 
-    def _wanted(self, band: ControlLimits) -> int:
+    def _nights_wanted(self, limits: ControlLimits) -> int:
         """Nights that convict: 3, and 2 more where they lie too far apart to be one level, as when noise has grown."""
         values = [value for _, value in self.streak]
         scatter = max(values) - min(values)
-        least = min(abs(value - band.centre) for value in values)
-        apart = scatter > SCATTER_SIGMAS * band.sigma and least < SCATTER_SHARE * scatter
+        least = min(abs(value - limits.centre) for value in values)
+        apart = scatter > SCATTER_SIGMAS * limits.sigma and least < SCATTER_SHARE * scatter
         return self.rule.nights + (2 if apart else 0)
 
-    def _judges(self, band: ControlLimits) -> bool:
+    def _streak_decides(self, limits: ControlLimits) -> bool:
         """Whether nights in a row say anything: not of a series that wanders, but where it leapt at once.
 
         That is where its first nights outside lie further beyond all of the level than that has ever gone in all: no
         wandering of four months does in three nights more than twice what it did in all of them.
         """
-        if band.cling <= WANDERING:
+        if limits.correlation <= WANDERING:
             return True
         past = self.level[-LONG_WINDOW:]
         first = [value for _, value in self.streak[: self.rule.nights]]
@@ -302,41 +308,45 @@ class MachineSeries:
         beyond = min(first) - max(past) if self.side > 0 else min(past) - max(first)
         return beyond > max(past) - min(past)
 
-    def _good(self, band: ControlLimits, value: float, word: ConfirmWord | None) -> NightResult:
+    def _judge_better(self, limits: ControlLimits, value: float, word: ConfirmWord | None) -> NightResult:
         first, nights = self.streak[0][0], len(self.streak)
         last_good, stands = self.last_good, self.standing
         inside = stands is not None and side_of(stands.before, value) != self.bad
-        by_nights = word != "same" and nights - self.alike >= self._wanted(band) and self._judges(band)
+        by_nights = (
+            word != "same"
+            and nights - self.alike >= self._nights_wanted(limits)
+            and self._streak_decides(limits)
+        )
         step: DecisionStep = "same-night" if word == "different" else "nights"
         if word != "different" and not by_nights:
             if self.alike >= self.rule.nights:
-                self._new_level(band)
+                self._new_level(limits)
             if stands is not None and not inside:
-                return self._held(band, last_good)
+                return self._open_or_pass(limits, last_good)
             return NightResult(
-                "pass", "returning" if inside else "perhaps-better", "band", band, nights, first, last_good
+                "pass", "returning" if inside else "perhaps-better", "band", limits, nights, first, last_good
             )
-        self._new_level(band)
+        self._new_level(limits)
         if stands is None:
-            return NightResult("improved", "improved", step, band, nights, first, last_good)
+            return NightResult("improved", "improved", step, limits, nights, first, last_good)
         if not inside:
-            return self._held(band, last_good)
+            return self._open_or_pass(limits, last_good)
         self.standing = None
         if side_of(stands.before, value) == 0:
             self.set_anchor(list(stands.anchor) or self.anchor)
-        return NightResult("improved", "gone", step, band, nights, stands.first, last_good)
+        return NightResult("improved", "gone", step, limits, nights, stands.first, last_good)
 
 
-def side_of(band: ControlLimits, value: float) -> int:
-    """1 above the band, -1 below, 0 within."""
-    return 1 if value > band.high else -1 if value < band.low else 0
+def side_of(limits: ControlLimits, value: float) -> int:
+    """1 above the limits, -1 below, 0 within."""
+    return 1 if value > limits.high else -1 if value < limits.low else 0
 
 
-def _collapsed(band: ControlLimits, value: float, bad: int, rule: NightRule) -> bool:
+def _has_collapsed(limits: ControlLimits, value: float, bad: int, rule: NightRule) -> bool:
     """An improvement to a small part of the past, or to nothing: the work was not done, rather than done so fast."""
-    if band.centre <= 0 or not rule.collapse or side_of(band, value) != -bad:
+    if limits.centre <= 0 or not rule.collapse or side_of(limits, value) != -bad:
         return False
-    return value < rule.collapse * band.centre if bad > 0 else value * rule.collapse > band.centre
+    return value < rule.collapse * limits.centre if bad > 0 else value * rule.collapse > limits.centre
 
 
 LARGEST = 1e150  # nothing that is measured is as large in any unit
@@ -344,12 +354,12 @@ LARGEST = 1e150  # nothing that is measured is as large in any unit
 
 @dataclass(frozen=True)
 class JudgedNights:
-    """The looks in the order of the points; of the last point's machine the indices of its valid nights in this
-    epoch (without those that collapsed), and the walk that they made (None where it has none)."""
+    """The results in the order of the points; of the last point's machine the indices of its valid nights in this
+    segment (without those that collapsed), and its state (None where it has none)."""
 
-    looks: tuple[NightResult, ...]
+    results: tuple[NightResult, ...]
     past: tuple[int, ...]
-    walk: MachineSeries | None
+    machine: MachineSeries | None
 
 
 def is_usable(point: Point) -> bool:
@@ -368,59 +378,61 @@ def judge_nights(
     accepted: Sequence[Accepted] = (),
     confirmed: Mapping[str, ConfirmWord] | None = None,
     anchor: str | None = None,
-    whole: bool = False,
+    with_limits: bool = False,
 ) -> JudgedNights:
-    """What each night was. `anchor`: the commit or the date (ISO 8601) of an old state that drift is told against.
+    """What each night was. `anchor`: the commit or the date (ISO 8601) of an old state that drift is measured from.
 
-    `whole`: with the band of every night, not of the last alone. Where no direction is good, more counts as worse, and
-    the caller says "moved" instead.
+    `with_limits`: with the limits of every night, not of the last alone. Where no direction is good, more counts as
+    worse, and the caller says "moved" instead.
     """
     words = confirmed or {}
     bad = -1 if direction(series, rule) == "higher" else 1
     cuts = accepted_cuts(series, accepted)
     anchors = _anchors(series.points, anchor)
-    walks: dict[str, MachineSeries] = {}
+    states: dict[str, MachineSeries] = {}
     pasts: dict[str, list[int]] = {}
-    looks = []
+    results = []
     last = len(series.points) - 1
     for index, point in enumerate(series.points):
         if index in cuts:
-            walks = {
-                machine: MachineSeries(rule, bad, inherited=walk.relative_sigma())
-                for machine, walk in walks.items()
+            states = {
+                machine: MachineSeries(rule, bad, inherited=state.relative_sigma())
+                for machine, state in states.items()
             }
             pasts, anchors = {}, {}
         if not is_usable(point):
-            looks.append(NightResult("invalid", "not-valid", "none"))
+            results.append(NightResult("invalid", "not-valid", "none"))
             continue
-        walk, strange = walks.get(point.machine), False
-        if walk is None:
-            strange = any(len(other.level) >= rule.least for other in walks.values())
-            walk = walks[point.machine] = MachineSeries(rule, bad)
-        found = walk.next(index, point.value, words.get(point.entry), whole or index == last)
-        # said once and not in green: a runner that is another one each night would never be judged
-        looks.append(
-            replace(found, outcome="invalid", code="other-machine", step="none")
-            if strange
-            else _without_repeats(found, walk, walks.values())
+        state, is_new_machine = states.get(point.machine), False
+        if state is None:
+            is_new_machine = any(len(other.level) >= rule.least for other in states.values())
+            state = states[point.machine] = MachineSeries(rule, bad)
+        result = state.judge(index, point.value, words.get(point.entry), with_limits or index == last)
+        # Reported once, and not green: a runner that changes each night would never be judged.
+        results.append(
+            replace(result, outcome="invalid", code="other-machine", step="none")
+            if is_new_machine
+            else _without_repeats(result, state, states.values())
         )
-        if found.code != "collapse":
+        if result.code != "collapse":
             pasts.setdefault(point.machine, []).append(index)
         if index in anchors:
-            walk.set_anchor(list(anchors[index]))
+            state.set_anchor(list(anchors[index]))
     machine = series.points[-1].machine if series.points else ""
-    return JudgedNights(tuple(looks), tuple(pasts.get(machine, ())), walks.get(machine))
+    return JudgedNights(tuple(results), tuple(pasts.get(machine, ())), states.get(machine))
 
 
-def _without_repeats(found: NightResult, walk: MachineSeries, walks: Iterable[MachineSeries]) -> NightResult:
+def _without_repeats(
+    result: NightResult, state: MachineSeries, states: Iterable[MachineSeries]
+) -> NightResult:
     """A regression that stands on another machine already, and that this one had no good night since, is no news."""
-    if found.outcome != "regressed" or found.code == "standing":
-        return found
-    for other in walks:
+    if result.outcome != "regressed" or result.code == "standing":
+        return result
+    for other in states:
         stands = other.standing
-        if other is not walk and stands is not None and (found.last_good or 0) < stands.convicted:
-            return replace(found, code="standing")
-    return found
+        if other is not state and stands is not None and (result.last_good or 0) < stands.convicted:
+            return replace(result, code="standing")
+    return result
 
 
 def _anchors(points: Sequence[Point], anchor: str | None) -> dict[int, tuple[float, ...]]:

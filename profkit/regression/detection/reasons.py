@@ -1,4 +1,4 @@
-"""An outcome in one sentence: the value, what it is held against, and how far the verdict is."""
+"""An outcome in one sentence: the value, what it is compared with, and since when."""
 
 from __future__ import annotations
 
@@ -12,31 +12,35 @@ from profkit.regression.detection.segments import short_machine
 
 
 def reason_of(
-    one: NightResult,
+    result: NightResult,
     series: Series,
     expected: float | None,
     votes: Sequence[str],
     word: ConfirmWord | None,
 ) -> str:
-    """The sentence on the last point of `series`. What was asked again and stayed open is said behind it."""
-    told = _sentence(one, series, expected, votes)
-    if word == "ambiguous":
-        return f"{told}; run again side by side it could not be told"
-    return told
+    """The sentence on the last point of `series`; `word` is that of its re-run."""
+    sentence = _sentence(result, series, expected, votes)
+    return f"{sentence}; a re-run side by side could not decide it" if word == "ambiguous" else sentence
 
 
-def _sentence(one: NightResult, series: Series, expected: float | None, votes: Sequence[str]) -> str:
+def _sentence(result: NightResult, series: Series, expected: float | None, votes: Sequence[str]) -> str:
     point, unit = series.points[-1], series.unit
     value = quantity(point.value, unit)
     size = _size(point.value, expected, unit)  # "4.1 % above 1.02 ms"
-    since = _since(series, one.first)
-    band = f"{quantity(one.band.low, unit)} to {quantity(one.band.high, unit)}" if one.band else ""
-    nights = plural(one.nights, "night")
-    match one.code:
+    since = _since(series, result.first)
+    limits = (
+        f"{quantity(result.limits.low, unit)} to {quantity(result.limits.high, unit)}"
+        if result.limits
+        else ""
+    )
+    nights = plural(result.nights, "night")
+    match result.code:
         case "not-valid":
             return point.reason or "its value is no number that could have been measured"
         case "new":
-            return f"too short a past on this machine: {plural(one.short, 'more night')} before it is judged"
+            return (
+                f"too short a past on this machine: {plural(result.short, 'more night')} before it is judged"
+            )
         case "other-machine":
             before = next((p.machine for p in reversed(series.points) if p.machine != point.machine), "")
             return (
@@ -46,17 +50,15 @@ def _sentence(one: NightResult, series: Series, expected: float | None, votes: S
         case "collapse":
             return f"{value}, {size}: too good to be true until it is accepted; was the work done?"
         case "held":
-            return f"{value}, within {band}" if band else value
+            return f"{value}, within {limits}" if limits else value
         case "seen-before":
             return f"{value}, {size}, as this series is now and then"
         case "suspect":
-            return f"{value}, {size}, outside of {band}: night {one.nights} of {one.nights + one.short}"
+            return f"{value}, {size}, outside of {limits}: night {result.nights} of {result.nights + result.short}"
         case "autocorrelated":
             return f"{size} for {nights}{since}, but here each night follows the one before: not judged"
         case "same":
-            return (
-                f"{value} is outside of {band}, and beside the last good commit it is the same: not the code"
-            )
+            return f"{value} is outside of {limits}, and beside the last good commit it is the same: not the code"
         case "same-night":
             return f"{value}, {size}{since}, confirmed beside the last good commit"
         case "nights":
@@ -66,12 +68,12 @@ def _sentence(one: NightResult, series: Series, expected: float | None, votes: S
         case "change-point":
             return f"{size}{since}, seen afterwards ({', '.join(votes)})"
         case "standing":
-            again = f"; outside of its new level too, night {one.nights}" if one.nights else ""
+            again = f"; outside of its new level too, night {result.nights}" if result.nights else ""
             return f"{size}{since}, neither accepted nor gone{again}"
         case "returning":
-            return f"{value}: back where it was before {_day(series, one.first)}"
+            return f"{value}: back where it was before {_day(series, result.first)}"
         case "perhaps-better":
-            return f"{value}, {size}: better than {band} for {nights}"
+            return f"{value}, {size}: better than {limits} for {nights}"
         case "gone":
             return f"{value}: the regression{since} is gone"
         case "improved":

@@ -22,7 +22,7 @@ def seconds_since_epoch(text: str) -> float:
 
 
 def accepted_cuts(series: Series, accepted: Sequence[Accepted]) -> dict[int, Accepted]:
-    """Index of the first point of every epoch that an accepted change of this series begins.
+    """Index of the first point of every segment that an accepted change of this series begins.
 
     A change that lies before the first point, or after the last, begins none. Of two that begin the same, the later.
     """
@@ -55,7 +55,7 @@ def segments_of(series: Series, accepted: Sequence[Accepted] = ()) -> tuple[Segm
     """The stretches of the series in order, from its first to its last point; none for an empty series.
 
     An accepted change begins one, and so does a machine that was not there before, if none of those before it comes
-    again: machines that alternate (a pool of runners) share an epoch, and each is held against its own past.
+    again: machines that alternate (a pool of runners) share an segment, and each is held against its own past.
     """
     if not series.points:
         return ()

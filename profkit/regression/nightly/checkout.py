@@ -17,7 +17,7 @@ from pathlib import Path
 
 from profkit.core import process
 from profkit.core.errors import UsageError
-from profkit.core.signals import hurried
+from profkit.core.signals import defer_interrupts
 from profkit.regression.nightly.config import ConfirmSpec
 
 GIT_SECONDS = 300.0  # a large tree from a cold disk takes a minute; a wait for a password never ends
@@ -44,7 +44,7 @@ class Checkout:
     folder: Path
     commit: str
 
-    def moved(self, path: Path) -> Path:
+    def path_inside(self, path: Path) -> Path:
         """The same place in the checkout; raises Unavailable for what is outside of the repository or not there."""
         try:
             inside = path.resolve().relative_to(self.root)
@@ -55,15 +55,15 @@ class Checkout:
             raise NoCheckout(f"the folder {inside} is not in {self.commit[:12]}")
         return found
 
-    def words(self, command: tuple[str, ...], cwd: Path) -> tuple[str, ...]:
+    def command_inside(self, command: tuple[str, ...], cwd: Path) -> tuple[str, ...]:
         """The command as it runs in the checkout, where the workload ran in `cwd`.
 
         A path into the repository becomes one into the checkout. What the commit does not hold, an interpreter in
         `.venv` or data that nobody committed, is taken from where it lies: it is of the machine, and alike for both.
         """
-        return tuple(self._word(word, cwd) for word in command)
+        return tuple(self._word_inside(word, cwd) for word in command)
 
-    def _word(self, word: str, cwd: Path) -> str:
+    def _word_inside(self, word: str, cwd: Path) -> str:
         path = Path(word)
         if path.is_absolute():
             if not path.is_relative_to(self.root):
@@ -72,7 +72,7 @@ class Checkout:
             return str(there) if there.exists() else word
         with contextlib.suppress(OSError, ValueError, NoCheckout):
             if ("/" in word or "." in word) and (cwd / word).exists():
-                return word if (self.moved(cwd) / word).exists() else str(cwd / word)
+                return word if (self.path_inside(cwd) / word).exists() else str(cwd / word)
         return word
 
 
@@ -127,7 +127,7 @@ def checked_out(
             _run_step("the setup command", spec.setup, target, log / "setup.log", spec.setup_timeout, tick)
         yield Checkout(root, target, commit)
     finally:
-        with hurried():  # an impatient second Ctrl-C must not leave it lying about
+        with defer_interrupts():  # an impatient second Ctrl-C must not leave it lying about
             if not spec.checkout:
                 _git(root, "worktree", "remove", "--force", "--force", str(target))
             shutil.rmtree(place, ignore_errors=True)
@@ -210,7 +210,7 @@ def _run_step(
         raise NoCheckout(f"{what} {done.ending()}{said}", f"cat {log}")
 
 
-def _git(folder: Path, *words: str) -> process.Outcome | None:
+def _git(folder: Path, *words: str) -> process.ProcessOutcome | None:
     """A short git command; None where it cannot be run at all."""
     try:
         return process.run(["git", "-C", str(folder), *words], env=_QUIET, timeout=GIT_SECONDS)

@@ -11,8 +11,7 @@ import json
 import os
 import sys
 import tempfile
-import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -54,37 +53,18 @@ class ProfileResult:
 
 
 def profile_once(
-    spec: WorkloadSpec,
-    into: Path,
-    *,
-    cwd: Path | None = None,
-    passes: tuple[str, ...] | None = None,
-    budget: float | None = None,
-    env: Mapping[str, str] | None = None,
-    command: tuple[str, ...] | None = None,
-    targets: bool = True,
-    tick: Callable[[float], None] | None = None,
-    cancel: threading.Event | None = None,
+    spec: WorkloadSpec, into: Path, tick: Callable[[float], None] | None = None
 ) -> ProfileResult:
     """Profile `spec` into a new folder below `into`; never raises for what the workload does.
 
-    `cwd`, `passes`, `budget` (wall seconds for all of it) and `command` take the place of the spec's, `env` is set on
-    top. Raises MachineError where `into` cannot be written, KeyboardInterrupt after the child was ended.
+    Raises MachineError where `into` cannot be written, KeyboardInterrupt after the child was ended.
     """
     before = _list_or_create(into)
-    argv = [sys.executable, "-c", _START, _ROOT, *_options(spec, into, passes, targets=targets)]
-    argv += ["--", *(command or spec.command)]
-    limit = budget if budget is not None else spec.budget
+    argv = [sys.executable, "-c", _START, _ROOT, *_options(spec, into), "--", *spec.command]
+    env = {**spec.env, "NO_COLOR": "1"}
+    log = into / "profkit.log"
     try:
-        outcome = process.run(
-            argv,
-            env={**spec.env, **(env or {}), "NO_COLOR": "1"},
-            cwd=cwd or spec.cwd,
-            log=into / "profkit.log",
-            timeout=limit,
-            tick=tick,
-            cancel=cancel,
-        )
+        outcome = process.run(argv, env=env, cwd=spec.cwd, log=log, timeout=spec.budget, tick=tick)
     except UsageError as fault:  # its folder is gone
         return ProfileResult("refused", fault.message, fault.fix)
     folder = _new_run(into, before)
@@ -92,7 +72,7 @@ def profile_once(
     if folder is not None:
         with contextlib.suppress(ProfkitError):  # a disk that filled up, or a workload that wrote over it
             document = read_run(folder)
-    ending, reason, fix = _ending_of(outcome, limit, document)
+    ending, reason, fix = _ending_of(outcome, spec.budget, document)
     return ProfileResult(ending, reason, fix, folder, document, outcome.seconds)
 
 
@@ -100,7 +80,7 @@ def plan_once(spec: WorkloadSpec) -> tuple[dict[str, Any], ProfileResult | None]
     """The plan of its profile (`profkit.plan/1`) where it would run, and why there is none; runs nothing of it."""
     with tempfile.TemporaryDirectory(prefix="profkit-plan-") as folder:
         log = Path(folder) / "plan.json"
-        options = [*_options(spec, Path(folder), None, targets=True), "--plan", "--format", "json"]
+        options = [*_options(spec, Path(folder)), "--plan", "--format", "json"]
         argv = [sys.executable, "-c", _START, _ROOT, *options, "--", *spec.command]
         try:
             outcome = process.run(argv, env=spec.env, cwd=spec.cwd, log=log, timeout=PLAN_SECONDS)
@@ -123,12 +103,11 @@ def _list_or_create(into: Path) -> set[str]:
         raise MachineError(f"cannot write to {into}: {error.strerror}", "output: FOLDER") from error
 
 
-def _options(spec: WorkloadSpec, into: Path, passes: tuple[str, ...] | None, *, targets: bool) -> list[str]:
-    chosen = passes if passes is not None else spec.passes
+def _options(spec: WorkloadSpec, into: Path) -> list[str]:
     options = ["profile", "--quiet", "--output", str(into), "--name", spec.name]
     options += ["--backend", spec.backend, "--depth", spec.depth, "--precision", str(spec.precision)]
-    options += ["--passes", ",".join(chosen)] if chosen is not None else []
-    options += ["--targets", str(spec.targets)] if spec.targets is not None and targets else []
+    options += ["--passes", ",".join(spec.passes)] if spec.passes is not None else []
+    options += ["--targets", str(spec.targets)] if spec.targets is not None else []
     options += ["--timeout", str(spec.timeout)] if spec.timeout is not None else []
     options += ["--budget", str(spec.timing)] if spec.timing is not None else []
     return [*options, "--cold"] if spec.cold else options
@@ -144,7 +123,7 @@ def _new_run(into: Path, before: set[str]) -> Path | None:
 
 
 def _ending_of(
-    outcome: process.Outcome, limit: float, document: RunDocument | None
+    outcome: process.ProcessOutcome, limit: float, document: RunDocument | None
 ) -> tuple[Ending, str, str | None]:
     """What the child's end means, with the words it left."""
     said, fix = _reported_fault(outcome.output_tail)

@@ -15,7 +15,7 @@ from pathlib import Path
 from profkit.core.errors import Interrupted, ProfkitError, UnreadableReport, UsageError
 from profkit.core.progress import Progress
 from profkit.core.run_folder import FILE_NAME, clean_name, is_run, read_run
-from profkit.core.signals import interruptible
+from profkit.core.signals import raise_on_signals
 from profkit.core.types import Entry, Night
 from profkit.regression.history import History, entry_of, open_history
 from profkit.regression.nightly.config import NightConfig
@@ -85,7 +85,7 @@ def replay_nights(config: NightConfig, options: NightOptions, progress: Progress
     without = {} if options.night else _missing_days(list(by_night))
     nights: list[Night] = []
     folder = config.output
-    with interruptible(), nightly_lock(config.output), open_history(config.history) as history:
+    with raise_on_signals(), nightly_lock(config.output), open_history(config.history) as history:
         for change in config.accepted:
             history.accept(change)
         for number, (id, runs) in enumerate(by_night.items(), 1):
@@ -182,10 +182,10 @@ def _replay_night(
     write_state(folder, state)
     from profkit.core.progress import Silent
 
-    sitting = NightSession(config, folder, state, history, Silent(), time.monotonic(), list(notes))
+    session = NightSession(config, folder, state, history, Silent(), time.monotonic(), list(notes))
     specs = choose_workloads(config, options.only)
-    night = decide_night(sitting, specs, {}, interrupted=False, strict=options.strict)
-    return finish_night(sitting, night, strict=options.strict), folder
+    night = decide_night(session, specs, {}, interrupted=False, strict=options.strict)
+    return finish_night(session, night, strict=options.strict), folder
 
 
 def _state_of_run(one: RecordedRun, entry: Entry) -> WorkloadState:

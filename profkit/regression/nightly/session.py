@@ -19,8 +19,9 @@ from profkit.core.run_folder import clean_name, release_space, reserve_space
 from profkit.core.types import Calibration, Entry, Json, RunDocument
 from profkit.regression.compare.causes.machine_state import thermal_throttling
 from profkit.regression.history import History, entry_of
+from profkit.regression.nightly import profile_process
 from profkit.regression.nightly.config import NightConfig, WorkloadSpec
-from profkit.regression.nightly.profile_process import Ending, ProfileResult, profile_once
+from profkit.regression.nightly.profile_process import Ending, ProfileResult
 
 STATE_SCHEMA = "profkit.night-state/1"
 STATE_FILE = "state.json"
@@ -47,7 +48,7 @@ class NightState:
     id: str
     started: str
     commit: str | None = None
-    seconds: float = 0.0  # of the sittings before this one
+    seconds: float = 0.0  # of the sessions before this one
     done: Mapping[str, WorkloadState] = field(default_factory=dict)
     rerun: Mapping[str, str] = field(default_factory=dict)
     calibrated: Mapping[str, str] = field(default_factory=dict)
@@ -151,7 +152,7 @@ class NightSession:
 
     @property
     def seconds(self) -> float:
-        """Of this sitting and those before it."""
+        """Of this session and those before it."""
         return self.state.seconds + time.monotonic() - self.began
 
     @property
@@ -181,41 +182,41 @@ class NightSession:
             self.progress.note(text)
 
 
-def measure_workloads(sitting: NightSession, specs: Sequence[WorkloadSpec]) -> None:
+def measure_workloads(session: NightSession, specs: Sequence[WorkloadSpec]) -> None:
     """Profile what is not done yet. KeyboardInterrupt passes through: what was finished is stored."""
-    reserve_space(sitting.folder)
+    reserve_space(session.folder)
     for number, spec in enumerate(specs, 1):
-        if spec.name in sitting.state.done:
+        if spec.name in session.state.done:
             continue
-        sitting.progress.begin(spec.name, f"{number} of {len(specs)}")
-        done = _measure_workload(sitting, spec)
-        sitting.progress.end(
+        session.progress.begin(spec.name, f"{number} of {len(specs)}")
+        done = _measure_workload(session, spec)
+        session.progress.end(
             done.reason.splitlines()[0] if done.ending != "done" else f"{done.seconds:.1f} s"
         )
-        sitting.save(sitting.state.with_done(spec.name, done))
+        session.save(session.state.with_done(spec.name, done))
 
 
-def _measure_workload(sitting: NightSession, spec: WorkloadSpec) -> WorkloadState:
-    budget = min(spec.budget, sitting.left)
+def _measure_workload(session: NightSession, spec: WorkloadSpec) -> WorkloadState:
+    budget = min(spec.budget, session.left)
     if budget <= 0:
-        spent = sitting.config.budget or 0.0
+        spent = session.config.budget or 0.0
         return WorkloadState(
             "out-of-time", f"the night's budget of {spent:.0f} s was spent before it began", "budget: ..."
         )
-    into = sitting.folder / "runs" / folder_name(spec.name, [each.name for each in sitting.config.workloads])
+    into = session.folder / "runs" / folder_name(spec.name, [each.name for each in session.config.workloads])
     try:
-        ran = profile_once(spec, into, budget=budget, tick=sitting.progress.tick)
+        ran = profile_process.profile_once(replace(spec, budget=budget), into, session.progress.tick)
     except ProfkitError as fault:  # the disk is full: the next may need less
         return WorkloadState("machine", fault.message, fault.fix)
     done = WorkloadState(
         ran.ending,
         ran.reason,
         ran.fix,
-        run=_relative_path(ran.folder, sitting.folder),
-        log=_relative_path(into / "profkit.log", sitting.folder),
+        run=_relative_path(ran.folder, session.folder),
+        log=_relative_path(into / "profkit.log", session.folder),
         seconds=ran.seconds,
     )
-    return _store_run(sitting, done, ran)
+    return _store_run(session, done, ran)
 
 
 def folder_name(name: str, names: Sequence[str]) -> str:
@@ -232,14 +233,14 @@ def folder_name(name: str, names: Sequence[str]) -> str:
     return clean_name(name)
 
 
-def _store_run(sitting: NightSession, done: WorkloadState, ran: ProfileResult) -> WorkloadState:
+def _store_run(session: NightSession, done: WorkloadState, ran: ProfileResult) -> WorkloadState:
     """The run in the history, also one that is not whole: it is kept, shown, and decides nothing."""
     if ran.document is None or ran.document.state == "running":
         return done
     path = str(ran.folder) if ran.folder is not None else None
     try:
-        entry = with_validity(entry_of(ran.document, path=path, night=sitting.state.id), ran.document)
-        sitting.history.add(entry)
+        entry = with_validity(entry_of(ran.document, path=path, night=session.state.id), ran.document)
+        session.history.add(entry)
     except ProfkitError as fault:
         if done.ending != "done":
             return done

@@ -1,6 +1,6 @@
-"""The story of one night: each workload measured, decided, and where it is suspect run again; then one report.
+"""The workflow of a night: each workload measured, decided, and where it may have regressed run again; then one report.
 
-Whatever happens to one workload, the others have their turn; whatever ends the night, what was finished is told.
+Whatever happens to one workload, the others have their turn; whatever ends the night, what was finished is reported.
 """
 
 from __future__ import annotations
@@ -8,24 +8,31 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timezone
 from pathlib import Path
 
 from profkit.core.errors import ProfkitError, UsageError
 from profkit.core.progress import Progress
 from profkit.core.run_folder import clean_name, hand_over, release_space
-from profkit.core.signals import hurried, interruptible
+from profkit.core.signals import defer_interrupts, raise_on_signals
 from profkit.core.types import MetricOutcome, Night, WorkloadOutcome
 from profkit.regression.detection.confirm import ALPHA, Confirmation
 from profkit.regression.detection.decide import is_candidate
 from profkit.regression.history import History, open_history
-from profkit.regression.nightly import rerun as nightly_rerun
 from profkit.regression.nightly.checkout import commit_of
 from profkit.regression.nightly.config import NightConfig, WorkloadSpec
 from profkit.regression.nightly.judge import WorkloadPast, judge_workload, past_of, with_causes
 from profkit.regression.nightly.outcome import build_night
 from profkit.regression.nightly.reports import write_notices, write_reports
-from profkit.regression.nightly.rerun import CandidateRegression, MetricScope, calibrate, rerun
+from profkit.regression.nightly.rerun import (
+    CandidateRegression,
+    MetricScope,
+    RerunResult,
+    calibrate,
+    calibration_of,
+    last_trial,
+    rerun,
+)
 from profkit.regression.nightly.session import (
     NightSession,
     NightState,
@@ -50,30 +57,30 @@ class NightOptions:
 
 
 def run_night(config: NightConfig, options: NightOptions, progress: Progress) -> tuple[Night, Path]:
-    """Carry the night out, or further where one of this id was begun; the night and its folder.
+    """Run the night, or continue one of this id that was begun; the night and its folder.
 
     Raises UsageError and MachineError before anything ran; later faults belong to the workload that met them.
     An interrupted night is returned as such.
     """
     specs = choose_workloads(config, options.only)
-    with interruptible(), nightly_lock(config.output), open_night_history(config) as history:
+    with raise_on_signals(), nightly_lock(config.output), open_night_history(config) as history:
         folder, state = begin_night(config, options.night)
-        sitting = NightSession(config, folder, state, history, progress, time.monotonic(), [])
+        session = NightSession(config, folder, state, history, progress, time.monotonic(), [])
         interrupted = False
         try:
             for change in config.accepted:
                 history.accept(change)
-            measure_workloads(sitting, specs)
-            answers = confirm_candidates(sitting, specs)
-            calibrate_some(sitting, specs)
+            measure_workloads(session, specs)
+            reruns = confirm_candidates(session, specs)
+            calibrate_some(session, specs)
         except KeyboardInterrupt:
             interrupted = True
             progress.end("interrupted; what was finished is kept")
-            answers = {}
-        with hurried():  # all is measured: a Ctrl-C now must not cost the report
+            reruns = {}
+        with defer_interrupts():  # all is measured: a Ctrl-C now must not cost the report
             release_space(folder)
-            night = decide_night(sitting, specs, answers, interrupted=interrupted, strict=options.strict)
-            night = finish_night(sitting, night, strict=options.strict)
+            night = decide_night(session, specs, reruns, interrupted=interrupted, strict=options.strict)
+            night = finish_night(session, night, strict=options.strict)
             hand_over(folder)
     return night, folder
 
@@ -107,15 +114,17 @@ def begin_night(config: NightConfig, id: str | None) -> tuple[Path, NightState]:
     folder = (config.output / NIGHTS / id).absolute()
     state = read_state(folder)
     if state is None:
-        state = NightState(id, nightly_rerun.utc_now(), commit_of(config.workloads[0].cwd))
+        state = NightState(
+            id, datetime.now(timezone.utc).isoformat(timespec="seconds"), commit_of(config.workloads[0].cwd)
+        )
         write_state(folder, state)
     return folder, state
 
 
-def _past(sitting: NightSession, spec: WorkloadSpec) -> WorkloadPast | None:
+def _past(session: NightSession, spec: WorkloadSpec) -> WorkloadPast | None:
     """Tonight's run of a workload with all before it; None where it was not stored, or may decide nothing."""
-    done = sitting.state.done.get(spec.name)
-    past = past_of(sitting.history, spec, done.entry) if done is not None else None
+    done = session.state.done.get(spec.name)
+    past = past_of(session.history, spec, done.entry) if done is not None else None
     return past if past is not None and past.entry.valid else None
 
 
@@ -123,49 +132,55 @@ def _past(sitting: NightSession, spec: WorkloadSpec) -> WorkloadPast | None:
 
 
 def confirm_candidates(
-    sitting: NightSession, specs: Sequence[WorkloadSpec]
+    session: NightSession, specs: Sequence[WorkloadSpec]
 ) -> dict[str, dict[MetricScope, Confirmation]]:
-    """Every suspect run again beside the last good commit; the words by workload."""
-    answers: dict[str, dict[MetricScope, Confirmation]] = {}
+    """Every candidate run again beside the last good commit; the results by workload."""
+    results: dict[str, dict[MetricScope, Confirmation]] = {}
     for spec in specs:
-        past = _past(sitting, spec)
-        if past is None or spec.name in sitting.state.rerun:
+        past = _past(session, spec)
+        if past is None or spec.name in session.state.rerun:
             continue
-        found = [m for m in past.outcomes(sitting.config.anchor) if m.gates and is_candidate(m)]
+        found = [m for m in past.decide_metrics(session.config.anchor) if m.gates and is_candidate(m)]
         if not found:
             continue
-        if not sitting.config.confirm.enabled:
-            sitting.save(sitting.state.with_rerun(spec.name, "re-runs are turned off (confirm: enabled)"))
+        if not session.config.confirm.enabled:
+            session.save(session.state.with_rerun(spec.name, "re-runs are turned off (confirm: enabled)"))
             continue
-        sitting.progress.begin(f"{spec.name} again", "tonight's checkout and the last good commit in turn")
-        answer = rerun(sitting, spec, past.entry, past.good(found[0]), [_candidate(spec, m) for m in found])
-        answers[spec.name] = dict(answer.words)
-        told = "; ".join(word.reason for word in answer.words.values())
-        sitting.progress.end(told or answer.why or "nothing")
-        why = "" if answer.words and answer.why is None else _not_confirmed(answer.why, answer.fix)
-        sitting.save(sitting.state.with_rerun(spec.name, why))
-    return answers
+        session.progress.begin(f"{spec.name} again", "tonight's checkout and the last good commit in turn")
+        result = rerun(
+            session, spec, past.entry, past.last_good(found[0]), [_candidate(spec, m) for m in found]
+        )
+        results[spec.name] = dict(result.words)
+        session.progress.end(_summary(result))
+        why = ""
+        if result.why is not None:
+            why = f"not confirmed tonight: {result.why}" + (f" (fix: {result.fix})" if result.fix else "")
+        session.save(session.state.with_rerun(spec.name, why))
+    return results
 
 
-def calibrate_some(sitting: NightSession, specs: Sequence[WorkloadSpec]) -> None:
+def calibrate_some(session: NightSession, specs: Sequence[WorkloadSpec]) -> None:
     """Some workloads against themselves, those first that were longest ago: in turn all of them."""
-    count = sitting.config.calibrate.workloads - len(sitting.state.calibrated)
+    count = session.config.calibrate.workloads - len(session.state.calibrated)
     if count <= 0:
         return
-    last = {spec.name: nightly_rerun.last_trial(sitting.history, spec.name) for spec in specs}
+    last = {spec.name: last_trial(session.history, spec.name) for spec in specs}
     for spec in sorted(specs, key=lambda s: last[s.name])[:count]:
-        past = _past(sitting, spec)
-        if past is None or spec.name in sitting.state.calibrated:
+        past = _past(session, spec)
+        if past is None or spec.name in session.state.calibrated:
             continue
-        gating = [m for m in past.outcomes(sitting.config.anchor) if m.gates]
+        gating = [m for m in past.decide_metrics(session.config.anchor) if m.gates]
         timed = [m for m in gating if m.metric.startswith("time.")]
         if not timed:
             continue
-        sitting.progress.begin(f"{spec.name} calibrated", "the same checkout against itself")
-        answer = calibrate(sitting, spec, past.entry, [_candidate(spec, m) for m in timed])
-        told = "; ".join(word.reason for word in answer.words.values())
-        sitting.progress.end(told or answer.why or "nothing")
-        sitting.save(sitting.state.with_calibrated(spec.name, answer.why or ""))
+        session.progress.begin(f"{spec.name} calibrated", "the same checkout against itself")
+        result = calibrate(session, spec, past.entry, [_candidate(spec, m) for m in timed])
+        session.progress.end(_summary(result))
+        session.save(session.state.with_calibrated(spec.name, result.why or ""))
+
+
+def _summary(result: RerunResult) -> str:
+    return "; ".join(word.reason for word in result.words.values()) or result.why or "nothing"
 
 
 def _candidate(spec: WorkloadSpec, metric: MetricOutcome) -> CandidateRegression:
@@ -173,15 +188,11 @@ def _candidate(spec: WorkloadSpec, metric: MetricOutcome) -> CandidateRegression
     return CandidateRegression((metric.metric, metric.scope), rule, rule.better or metric.better, metric.unit)
 
 
-def _not_confirmed(reason: str | None, fix: str | None) -> str:
-    return f"not confirmed tonight: {reason}" + (f" (fix: {fix})" if fix else "") if reason else ""
-
-
 # ---------------------------------------------------------------- the report
 
 
 def decide_night(
-    sitting: NightSession,
+    session: NightSession,
     specs: Sequence[WorkloadSpec],
     answers: dict[str, dict[MetricScope, Confirmation]],
     *,
@@ -190,19 +201,19 @@ def decide_night(
 ) -> Night:
     """Everything decided, with tonight's re-runs in it."""
     workloads = [
-        _decide_workload(sitting, spec, answers.get(spec.name, {}), interrupted=interrupted) for spec in specs
+        _decide_workload(session, spec, answers.get(spec.name, {}), interrupted=interrupted) for spec in specs
     ]
-    left = len(sitting.config.workloads) - len(specs)
-    notes = [*sitting.notes, *([f"{left} of the workloads were not asked for (--only)"] if left else [])]
-    names = [spec.name for spec in sitting.config.workloads]
+    left = len(session.config.workloads) - len(specs)
+    notes = [*session.notes, *([f"{left} of the workloads were not asked for (--only)"] if left else [])]
+    names = [spec.name for spec in session.config.workloads]
     return build_night(
-        sitting.state.id,
-        sitting.config.name,
-        sitting.state.started,
+        session.state.id,
+        session.config.name,
+        session.state.started,
         workloads,
-        commit=sitting.state.commit,
-        seconds=sitting.seconds,
-        calibration=nightly_rerun.calibration_of(sitting.history, names, ALPHA),
+        commit=session.state.commit,
+        seconds=session.seconds,
+        calibration=calibration_of(session.history, names, ALPHA),
         notes=notes,
         interrupted=interrupted,
         strict=strict,
@@ -210,33 +221,33 @@ def decide_night(
 
 
 def _decide_workload(
-    sitting: NightSession, spec: WorkloadSpec, answers: dict[MetricScope, Confirmation], *, interrupted: bool
+    session: NightSession, spec: WorkloadSpec, answers: dict[MetricScope, Confirmation], *, interrupted: bool
 ) -> WorkloadOutcome:
-    done = sitting.state.done.get(spec.name)
+    done = session.state.done.get(spec.name)
     if done is None:
         reason = "the night was interrupted before it was measured" if interrupted else "it was not measured"
-        return judge_workload(spec, WorkloadState("absent", reason), None, [], sitting.folder)
-    past = past_of(sitting.history, spec, done.entry)
+        return judge_workload(spec, WorkloadState("absent", reason), None, [], session.folder)
+    past = past_of(session.history, spec, done.entry)
     if past is None:
-        return judge_workload(spec, done, None, [], sitting.folder)
-    outcomes = past.outcomes(sitting.config.anchor, answers)
-    whole = judge_workload(spec, done, past.entry, outcomes, sitting.folder)
-    why = sitting.state.rerun.get(spec.name)
+        return judge_workload(spec, done, None, [], session.folder)
+    outcomes = past.decide_metrics(session.config.anchor, answers)
+    whole = judge_workload(spec, done, past.entry, outcomes, session.folder)
+    why = session.state.rerun.get(spec.name)
     if why:
         whole = replace(whole, notes=(*whole.notes, why))
     return with_causes(whole, past)
 
 
-def finish_night(sitting: NightSession, night: Night, *, strict: bool) -> Night:
+def finish_night(session: NightSession, night: Night, *, strict: bool) -> Night:
     """Outcomes into the history, reports into the folder, notices to others; what failed of it as notes."""
     troubles = []
     for workload in night.workloads:
-        done = sitting.state.done.get(workload.name)
+        done = session.state.done.get(workload.name)
         if done is not None and done.entry is not None:
             try:
-                sitting.history.decide(done.entry, workload.outcome)
+                session.history.decide(done.entry, workload.outcome)
             except ProfkitError as fault:
                 troubles.append(fault.message)
-    troubles += write_reports(sitting.folder, night, strict=strict)
-    troubles += write_notices(sitting.config.notify, night, strict=strict)
+    troubles += write_reports(session.folder, night, strict=strict)
+    troubles += write_notices(session.config.notify, night, strict=strict)
     return replace(night, notes=(*night.notes, *dict.fromkeys(troubles)))

@@ -1,53 +1,42 @@
-"""Bars, one below the other: each with its name, its value in words, a wider bar behind it, and marks across it.
-
-The words stand above the bar and not beside it, so names have the whole width, on a telephone too.
-"""
+"""Bars below each other, and one bar that is a whole, cut into its parts."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
 
-from profkit.reporting.charts.svg import WIDTH, frame, line, linked, rect, text
-from profkit.reporting.charts.text import FONT, LINE, fitted, width, wrapped
+from profkit.core.formatting import percent
+from profkit.reporting.chart_blocks import Bar, Piece
+from profkit.reporting.charts.svg import (
+    FONT,
+    LINE,
+    WIDTH,
+    Number,
+    fitted,
+    focusable,
+    frame,
+    line,
+    linked,
+    no_footnote,
+    rect,
+    text,
+    width,
+    wrapped,
+)
 
-MarkKind = Literal["peak", "target", "median"]
 ROW = LINE + 18  # a line of text, the bar, and air
 THICK = 9.0
 LEFT, RIGHT = 2.0, WIDTH - 2
 LEAST_SHARE = 0.45  # of the width that a name keeps, however long the value is in words
 
 
-@dataclass(frozen=True)
-class Mark:
-    """A line across a bar: what it is to be held against."""
-
-    value: float
-    kind: MarkKind
-    told: str
-
-
-@dataclass(frozen=True)
-class Bar:
-    """One bar. `value` None: there is none, and `words` say why. `outer` is a wider bar behind it, the whole of it.
-
-    `doubtful` ones (estimated, or contradicted by another reading) are drawn as an outline.
-    """
-
-    label: str
-    value: float | None
-    words: str
-    told: str
-    outer: float | None = None
-    marks: tuple[Mark, ...] = ()
-    doubtful: bool = False
-    note: str = ""  # small print below
-    source: int = 0  # the footnote that the value leads to; 0 is none
-
-
 def bar_chart(
-    kind: str, title: str, description: str, bars: Sequence[Bar], most: float | None = None, legend: str = ""
+    kind: str,
+    title: str,
+    description: str,
+    bars: Sequence[Bar],
+    most: float | None = None,
+    legend: str = "",
+    number: Number = no_footnote,
 ) -> str:
     """Bars from 0 to `most` (the largest of all, where it is None). What is longer ends in an arrow at the edge."""
     ends = [
@@ -60,7 +49,7 @@ def bar_chart(
     drawn = [text((LEFT, FONT), fitted(title, WIDTH - 4), "t")]
     y = LINE + 8
     for bar in bars:
-        drawn += _bar(bar, y, full if full > 0 else 1.0)
+        drawn += _bar(bar, y, full if full > 0 else 1.0, number(bar.source))
         y += ROW
         if bar.note:
             drawn.append(text((LEFT, y + FONT - 3), fitted(bar.note, WIDTH - 4), "note"))
@@ -71,12 +60,12 @@ def bar_chart(
     return frame(f"bars {kind}", y + 4, title, description, drawn)
 
 
-def _bar(bar: Bar, y: float, full: float) -> list[str]:
+def _bar(bar: Bar, y: float, full: float, source: int) -> list[str]:
     value = fitted(bar.words, (1 - LEAST_SHARE) * WIDTH)
     name = fitted(bar.label, RIGHT - LEFT - width(value) - 10)
     drawn = [
         text((LEFT, y + FONT), name, None, bar.told if name != bar.label else None),
-        linked(text((RIGHT, y + FONT), value, "e", bar.words if value != bar.words else None), bar.source),
+        linked(text((RIGHT, y + FONT), value, "e", bar.words if value != bar.words else None), source),
         rect(LEFT, y + LINE + 2, RIGHT - LEFT, THICK, "track"),
     ]
     room = RIGHT - LEFT
@@ -95,3 +84,59 @@ def _bar(bar: Bar, y: float, full: float) -> list[str]:
 
 def _part(value: float, full: float) -> float:
     return min(1.0, max(0.0, value / full))
+
+
+COLOURS = 6  # of which parts are told apart; numbers tell them apart where there is no colour
+WHOLE_THICK = 26.0
+
+
+def stacked_bar(
+    kind: str, title: str, description: str, pieces: Sequence[Piece], number: Number = no_footnote
+) -> str:
+    """The pieces in their order, at most six and the rest together; shares above a whole are scaled down to one."""
+    shown = _gathered(pieces)
+    whole = max(1.0, sum(piece.share for piece in shown))
+    drawn = [text((LEFT, FONT), fitted(title, WIDTH - 4), "t")]
+    x, y = LEFT, LINE + 6
+    below = y + WHOLE_THICK + 6
+    for place, piece in enumerate(shown, 1):
+        wide = (RIGHT - LEFT) * piece.share / whole
+        colour = "s0" if piece.idle else f"s{(place - 1) % COLOURS + 1} cut"
+        mark = rect(x, y, wide, WHOLE_THICK, colour)
+        if wide > width(str(place)) + 6:
+            mark += text(
+                (x + wide / 2, y + WHOLE_THICK / 2 + 0.35 * FONT), str(place), "m" if piece.idle else "m on"
+            )
+        drawn.append(focusable(mark, piece.told, number(piece.source)))
+        x += wide
+    for place, piece in enumerate(shown, 1):
+        drawn += _legend(place, piece, below, number(piece.source))
+        below += LINE
+    return frame(f"stacked {kind}", below + 4, title, description, drawn)
+
+
+def _legend(place: int, piece: Piece, y: float, source: int) -> list[str]:
+    share = f"{percent(100 * piece.share)} %"
+    colour = "s0" if piece.idle else f"s{(place - 1) % COLOURS + 1}"
+    name = fitted(f"{place}  {piece.label}", RIGHT - 18 - width(share) - 8)
+    return [
+        rect(LEFT, y + 2, 11, 11, colour),
+        text((LEFT + 16, y + FONT), name, None, piece.told),
+        linked(text((RIGHT, y + FONT), share, "e"), source, tabindex="-1"),
+    ]
+
+
+def _gathered(pieces: Sequence[Piece]) -> list[Piece]:
+    """At most six: what is small goes together, and what is idle stays by itself."""
+    kept = [piece for piece in pieces if piece.share > 0]
+    if len(kept) <= COLOURS:
+        return kept
+    busy = sorted((p for p in kept if not p.idle), key=lambda piece: -piece.share)
+    idle = [piece for piece in kept if piece.idle]
+    room = COLOURS - 1 - len(idle)
+    first, rest = busy[:room], busy[room:]
+    share = sum(piece.share for piece in rest)
+    small = Piece(
+        f"others ({len(rest)})", share, "; ".join(piece.told for piece in rest), source=rest[0].source
+    )
+    return [*(piece for piece in kept if piece in first), small, *idle]

@@ -6,16 +6,28 @@ large as its share of the time; a hollow one is estimated or simulated.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import sqrt
 
 from profkit.analysis.summaries.roofline_points import Roofline, RooflineCeiling, RooflinePoint
 from profkit.core.formatting import percent, plural, quantity, shortened
-from profkit.core.types import Reading
-from profkit.reporting.charts.axes import Box, box_for, x_axis, y_axis
-from profkit.reporting.charts.scale import Scale, logarithmic, ticks
-from profkit.reporting.charts.svg import WIDTH, focusable, frame, line, tag, text
-from profkit.reporting.charts.text import FONT, LINE, fitted, width, wrapped
+from profkit.reporting.charts.axes import Box, Scale, box_for, logarithmic, ticks, x_axis, y_axis
+from profkit.reporting.charts.svg import (
+    FONT,
+    LINE,
+    WIDTH,
+    Number,
+    fitted,
+    focusable,
+    frame,
+    line,
+    no_footnote,
+    tag,
+    text,
+    width,
+    wrapped,
+)
+from profkit.reporting.footnotes import footnote_of
 
 Area = tuple[float, float, float, float]  # left, top, right, bottom
 HEIGHT = 300.0
@@ -32,16 +44,11 @@ AROUND = (
 )  # where a number may stand by its point
 
 
-def roofline_chart(
-    roofline: Roofline, title: str = "Roofline", source: Callable[[Reading], int] | None = None
-) -> str:
-    """Roofs as lines with their names, spots as numbered points, and a line of text for each spot.
-
-    `source` gives the footnote of a reading that a roof or spot comes from, 0 where there is none.
-    """
+def roofline_chart(roofline: Roofline, title: str = "Roofline", number: Number = no_footnote) -> str:
+    """Roofs as lines with their names, spots as numbered points, and a line of text for each spot."""
 
     def leads(one: RooflineCeiling | RooflinePoint) -> int:
-        return source(one.reading) if source is not None and one.reading is not None else 0
+        return number(footnote_of(one.reading)) if one.reading is not None else 0
 
     x, y, box, drawn = _axes(roofline, title)
     lines = [(roof, _line(roof, roofline.roofs, x, y, box)) for roof in roofline.roofs]
@@ -49,11 +56,11 @@ def roofline_chart(
     used = [_around(x(spot.intensity), y(spot.rate), _radius(spot)) for spot in roofline.spots]
     for roof, ends in sorted(lines, key=lambda pair: not pair[0].main):
         drawn += _roof(roof, ends, box, used, roofs, leads(roof))
-    for number, spot in sorted(enumerate(roofline.spots, 1), key=lambda pair: -(pair[1].share or 0)):
-        drawn.append(_spot(number, spot, x(spot.intensity), y(spot.rate), used, roofs, box, leads(spot)))
+    for place, spot in sorted(enumerate(roofline.spots, 1), key=lambda pair: -(pair[1].share or 0)):
+        drawn.append(_spot(place, spot, x(spot.intensity), y(spot.rate), used, roofs, box, leads(spot)))
     below = HEIGHT + 6
-    for number, spot in enumerate(roofline.spots, 1):
-        told = _legend(number, spot, below)
+    for place, spot in enumerate(roofline.spots, 1):
+        told = _legend(place, spot, below)
         drawn += told
         below += LINE * (len(told) - 1)
     for words in _rest(roofline):

@@ -6,13 +6,13 @@ import re
 from collections.abc import Sequence
 
 from profkit.core.types import Json
-from profkit.reporting.chart_blocks import Charts, NoChart
+from profkit.reporting.chart_blocks import Charts, FlameGraph, NoChart, SortableTable
 from profkit.reporting.html.drawings import svg_of
 from profkit.reporting.html.escape import Html, element, link, prose, text, together
+from profkit.reporting.html.graphs import flame_data, flame_html, table_data, table_html
+from profkit.reporting.machine_blocks import Annotations, Cases
 from profkit.reporting.view import (
-    Annotations,
     Block,
-    Cases,
     Commands,
     DataTable,
     Facts,
@@ -23,6 +23,7 @@ from profkit.reporting.view import (
     Items,
     Paragraph,
     Section,
+    Sourced,
     Span,
     Status,
     Statuses,
@@ -60,6 +61,7 @@ class PageBlocks:
         self.assets: list[str] = ["style", "page"]  # names of files without .css and .js
         self.sections: list[tuple[str, str]] = []  # anchor and title
         self._anchors: set[str] = {"main", "sources", "theme", "tip"}
+        self._labels: set[str] = set()  # of regions: each has its own name
         self._level = 2
 
     def number(self, note: Footnote | None) -> int:
@@ -77,7 +79,8 @@ class PageBlocks:
         return together(map(self._span, spans(text)))
 
     def _span(self, span: Span) -> Html:
-        words = span.text if span.style in (Style.CODE, Style.COMMAND) else prose(span.text)
+        typed = span.style in (Style.CODE, Style.COMMAND) or span.source is not None
+        words = span.text if typed else prose(span.text)
         tone = TONES[span.status] if span.status is not None else None
         marks = [
             element("small", mark, class_="mark doubt" if mark == "doubted" else "mark")
@@ -146,6 +149,19 @@ class PageBlocks:
                 return self._charts(block)
             case NoChart():
                 return self._no_chart(block)
+            case SortableTable():
+                self.need("kernels")
+                made = table_html(block, self.number, self.text)
+                self.data |= table_data(block, self.number)
+                return made
+            case FlameGraph():
+                self.need("charts", "flame")
+                data = self.data.setdefault("flame-data", [])
+                assert isinstance(data, list)
+                data.append(flame_data(block.flame))
+                return flame_html(block)
+            case Sourced():
+                return self.body(block.blocks)
             case Cases() | Annotations():
                 return Html("")
         drawn = svg_of(block, self.number)
@@ -158,7 +174,7 @@ class PageBlocks:
         self._level = min(6, level + 1)
         inside = together(map(self.block, section.blocks))
         self._level = level
-        if not inside and not section.headline:
+        if not inside and (section.repeats or not section.headline):
             return Html("")
         if level > 2:
             return self._inner_section(section, inside)
@@ -224,7 +240,7 @@ class PageBlocks:
             element("p", f"{table.left} more are in the JSON document.", class_="note") if table.left else ""
         )
         made = element("table", caption, head, element("tbody", *rows), class_="told")
-        return together((_scroll(made, table.title or "Table"), note, left))
+        return together((self._scroll(made, table.title or "Table"), note, left))
 
     def _cell(self, text: Text) -> Html:
         """A cell without the bars that are drawn with signs."""
@@ -269,22 +285,29 @@ class PageBlocks:
         made = element(
             "table", head, element("tbody", *rows), class_="verdicts inner" if placed else "verdicts"
         )
-        return _scroll(made, f"{statuses.label.capitalize()}s by {name}")
+        return self._scroll(made, f"{statuses.label.capitalize()}s by {name}")
 
     def _below(self, row: StatusRow, title: str) -> Html:
         if not row.below:
             return Html("")
         if not title:
-            return together(piece for text in row.below for piece in (Html("<br>"), self.text(text)))
+            return together(piece for text in row.below for piece in (element("br"), self.text(text)))
         lines = [element("li", self.text(text)) for text in row.below]
         return element("details", element("summary", title), element("ul", *lines))
 
     def _charts(self, charts: Charts) -> Html:
-        drawn = [(chart, svg_of(chart, self.number)) for chart in charts.charts]
-        boxes = [element("figure", Html(svg), class_="chart-box") for _, svg in drawn if svg is not None]
         self.need("charts")
+        others, boxes = [], []
+        for chart in charts.charts:
+            svg = svg_of(chart, self.number)
+            if svg is not None:
+                boxes.append(element("figure", Html(svg), class_="chart-box"))
+            elif isinstance(chart, FlameGraph):
+                others.append(self.block(chart))
+        if not boxes:
+            return together(others)
         note = element("p", prose(charts.note), class_="note") if charts.note else ""
-        return together((element("div", *boxes, class_="charts"), note)) if boxes else Html("")
+        return together((element("div", *boxes, class_="charts"), note, *others))
 
     def _no_chart(self, block: NoChart) -> Html:
         """Why there is no chart; a line to type as such, advice in words as words."""
@@ -292,6 +315,15 @@ class PageBlocks:
         shown: str = fix if _SENTENCE.match(fix) else element("code", fix)
         to_have = together((" ", element("span", "To have it: ", shown, class_="fix"))) if fix else ""
         return element("p", prose(block.reason), to_have, class_="missing")
+
+    def _scroll(self, table: Html, title: str) -> Html:
+        """A table that scrolls by itself where the screen is narrow."""
+        label, number = f"{title} (table)", 1
+        while label in self._labels:
+            number += 1
+            label = f"{title} (table {number})"
+        self._labels.add(label)
+        return element("div", table, class_="scroll", tabindex="0", role="region", aria_label=label)
 
     def sources(self) -> Html:
         """The footnotes as the last section; nothing where no number has one."""
@@ -334,7 +366,3 @@ def _lines(lines: Sequence[str]) -> Html:
 
 def _sign(status: Status) -> Html:
     return element("span", status.sign, class_="sign", aria_hidden="true")
-
-
-def _scroll(table: Html, label: str) -> Html:
-    return element("div", table, class_="scroll", tabindex="0", role="region", aria_label=label)

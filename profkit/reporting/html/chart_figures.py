@@ -1,14 +1,11 @@
-"""Charts as they stand on a page, and the lines that they are held against."""
+"""Charts as they stand on the page of a sweep."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 
-from profkit.core.types import RunDocument, Scope, Summary
 from profkit.reporting.html.escape import text
-
-_NUMBER = re.compile(r"^[<>]=?\s*([0-9]+(?:\.[0-9]+)?)(?:\s|$)")
 
 # What begins like a sentence, or goes on like one, is nothing to type.
 _PROSE = re.compile(r"(?:an?|the|choose|record|launch) |.*[,;] (?:or|and|attached|recorded) ", re.DOTALL)
@@ -26,18 +23,3 @@ def sentence(words: str, fix: str | None = None) -> str:
     shown = "" if not fix else text(fix) if _PROSE.match(fix) else f"<code>{text(fix)}</code>"
     line = f' <span class="fix">To have it: {shown}</span>' if fix else ""
     return f'<p class="missing">{text(words)}{line}</p>'
-
-
-def summary_of(document: RunDocument, concern: str) -> Summary | None:
-    """What the run says of a concern."""
-    return next((one for one in document.summaries if one.concern == concern), None)
-
-
-def threshold(document: RunDocument, metric: str, scope: Scope | None = None) -> tuple[float, str] | None:
-    """The target on a metric as (its number, its words): that of the scope, else that of any; None without one."""
-    known = [verdict for verdict in document.verdicts if verdict.metric == metric]
-    for verdict in sorted(known, key=lambda verdict: verdict.scope != scope):
-        found = _NUMBER.match(verdict.threshold)
-        if found:
-            return float(found[1]), f"target {verdict.threshold}"
-    return None

@@ -2,16 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from profkit.reporting.chart_blocks import TrendChart
+from profkit.reporting.chart_blocks import (
+    Bars,
+    Distribution,
+    Growth,
+    OverTime,
+    RooflineChart,
+    StackedBar,
+    TrendChart,
+)
+from profkit.reporting.charts.bars import bar_chart, stacked_bar
+from profkit.reporting.charts.distribution import distribution_chart, sequence_chart
+from profkit.reporting.charts.over_time import growth_chart, over_time_chart
+from profkit.reporting.charts.roofline import roofline_chart
+from profkit.reporting.charts.svg import Number
 from profkit.reporting.charts.trend import trend_chart
-from profkit.reporting.view import Block, Footnote
+from profkit.reporting.view import Block
 
 
-def svg_of(chart: Block, number: Callable[[Footnote | None], int]) -> str | None:
+def svg_of(chart: Block, number: Number) -> str | None:
     """The chart as finished SVG; `number` gives the place of a footnote. None where there is nothing to draw."""
     match chart:
-        case TrendChart():
-            return trend_chart(chart.trend, chart.band, chart.title)
+        case Bars(kind, title, told, bars, most, legend):
+            return bar_chart(kind, title, told, bars, most, legend, number)
+        case StackedBar(kind, title, told, pieces):
+            return stacked_bar(kind, title, told, pieces, number)
+        case Distribution(spread, ordered):
+            return sequence_chart(spread) if ordered else distribution_chart(spread)
+        case Growth(title, told, points, unit):
+            return growth_chart(points, title, told, unit)
+        case OverTime(title, told, seconds, outer, inner, states, legend):
+            return over_time_chart(title, told, seconds, outer, inner, states, legend)
+        case RooflineChart(roofline):
+            return roofline_chart(roofline, number=number)
+        case TrendChart(trend, band, title):
+            return trend_chart(trend, band, title)
     return None

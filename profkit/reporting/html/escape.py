@@ -13,6 +13,7 @@ from profkit.reporting.plain_text import harmless
 
 # Between a number and its unit, and behind < and >, no line may end.
 _STICKY = re.compile(r"(?<=\d) (?=%|[KMGTkmµn]?i?(?:B|s|FLOP|Hz)\b)|(?<=[<>=]) (?=\d)")
+_VOID = ("input", "br")  # elements without an end
 _OUTSIDE = re.compile(r"[<>&\u2028\u2029]")
 
 
@@ -34,7 +35,7 @@ def element(name: str, *children: str, **attributes: str | None) -> Html:
         if value is not None
     )
     inside = "".join(child if isinstance(child, Html) else text(child) for child in children)
-    return Html(f"<{name}{written}>{inside}</{name}>")
+    return Html(f"<{name}{written}>" if name in _VOID else f"<{name}{written}>{inside}</{name}>")
 
 
 def together(parts: Iterable[str]) -> Html:

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from profkit.core.codec import valid_text
 from profkit.reporting.html.escape import island
 from profkit.reporting.html.part import Part
-from profkit.reporting.html.sources import Footnote
 from profkit.reporting.html.templates import asset, filled
+from profkit.reporting.view import Footnote
 
 STYLES = ("style.css",)
 FIRST_SCRIPT = "theme.js"  # before anything is painted: a page in the wrong colours would flash

@@ -39,7 +39,7 @@ def render(view: View) -> str:
         lstrip_blocks=True,
     )
     made = environment.get_template("view.html.j2").render(
-        title=title_of(view),
+        title=harmless(plain_text(view.title)),
         policy=_policy([style], [first, script]),
         style=style,
         first=first,
@@ -49,12 +49,6 @@ def render(view: View) -> str:
         islands=[(name, island(data)) for name, data in blocks.data.items()],
     )
     return valid_text(made)
-
-
-def title_of(view: View) -> str:
-    """The page's title, with what it comes to."""
-    word = f": {view.label.word}" if view.label is not None and view.label.word else ""
-    return harmless(plain_text(view.title) + word)
 
 
 def is_asset(name: str) -> bool:

@@ -7,8 +7,9 @@ import os
 from pathlib import Path
 
 from profkit.core.types import RunDocument
-from profkit.reporting.html.collect import NAME, extras_of
-from profkit.reporting.html.run_page import render
+from profkit.reporting.extras import PAGE, extras_of
+from profkit.reporting.html.page import render
+from profkit.reporting.views import run
 
 
 def write_page(folder: Path, document: RunDocument) -> str | None:
@@ -16,13 +17,13 @@ def write_page(folder: Path, document: RunDocument) -> str | None:
 
     Never raises but for a Ctrl-C: a run is complete when it was measured and judged, whatever becomes of its page.
     """
-    temporary = folder / f".{NAME}.{os.getpid()}.tmp"
+    temporary = folder / f".{PAGE}.{os.getpid()}.tmp"
     try:
-        made = render(document, extras_of(folder, document))
+        made = render(run.view(document, extras=extras_of(folder)))
         temporary.write_text(made, encoding="utf-8", errors="replace")
-        os.replace(temporary, folder / NAME)
+        os.replace(temporary, folder / PAGE)
     except OSError as error:
-        return f"cannot write {folder / NAME}: {error.strerror or error}"
+        return f"cannot write {folder / PAGE}: {error.strerror or error}"
     except Exception as error:  # a fault of the page is no fault of the run
         return f"profkit could not make it ({type(error).__name__}: {error})"
     finally:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from profkit.core.formatting import plural
 from profkit.core.types import Check, CheckState
 from profkit.reporting.json import FileLeftOut, RemovedKind
-from profkit.reporting.view import Block, Items, Section, Status, Statuses, StatusRow, View, joined, soft
+from profkit.reporting.view import Block, Items, Section, Status, Statuses, StatusRow, View
 
 _STATES: dict[CheckState, Status] = {
     "ok": Status.PASS,
@@ -27,13 +27,13 @@ def view(checks: Sequence[Check]) -> View:
     change = f"; {plural(fixes, 'line')} below would change something" if fixes else ""
     return View(
         f"{total or 'nothing was checked'}{change}.",
-        (Statuses(rows, ("what", "", "", ""), "state", below_title="Fixes"),),
+        (Statuses(rows, ("what", "", "", ""), "state", below_title="Fixes", below_word="fix: "),),
     )
 
 
 def _row(check: Check) -> StatusRow:
     version = f"{check.version}  " if check.version and check.version not in check.detail else ""
-    fix = (joined(soft("fix: "), check.fix),) if check.fix else ()
+    fix = (check.fix,) if check.fix else ()
     return StatusRow(
         _STATES[check.state], check.state.upper(), (check.name,), f"{version}{check.detail}", below=fix
     )

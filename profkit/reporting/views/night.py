@@ -9,12 +9,9 @@ from typing import Literal
 from profkit.core.formatting import moment, quantity
 from profkit.core.types import Incident, MetricOutcome, Night, Outcome, Verdict, VerdictWord, WorkloadOutcome
 from profkit.reporting.chart_blocks import Charts, TrendChart
+from profkit.reporting.machine_blocks import Annotations, Case, Cases, CaseState
 from profkit.reporting.view import (
-    Annotations,
     Block,
-    Case,
-    Cases,
-    CaseState,
     Commands,
     Detail,
     Fold,
@@ -190,7 +187,9 @@ def _status(workload: str, metric: MetricOutcome) -> StatusRow:
 
 
 def _statuses(rows: Sequence[StatusRow]) -> Statuses:
-    return Statuses(tuple(rows), ("metric", "could show", "", "workload"), "outcome", below_title="")
+    return Statuses(
+        tuple(rows), ("metric", "could show", "", "workload"), "outcome", below_title="", below_word=""
+    )
 
 
 def _passed(workloads: Sequence[WorkloadOutcome], *, watched: bool) -> Block:

@@ -28,6 +28,8 @@ def view(trends: Sequence[Trend]) -> View:
         blocks.append(
             Paragraph(f"{left} more are not drawn; name them: profkit history trend WORKLOAD:METRIC")
         )
+    if len(ordered) == 1:
+        return View(title_of(ordered[0].series), tuple(_trend(ordered[0])))
     changed = sum(bool(trend.change_points) for trend in trends)
     return View(f"{plural(len(trends), 'series', 'series')} over time, {changed} changed", tuple(blocks))
 

@@ -9,9 +9,8 @@ import pytest
 from profkit.analysis.summaries.python import summarize_triton
 from profkit.core.types import SampleSet, Timing, TritonWork, Tuning
 from profkit.profiling import evaluate_targets as judgement
-from profkit.reporting import run_markdown as markdown
-from profkit.reporting import run_terminal as terminal
 from tests.gpu_documents import run, trace
+from tests.reporting.shown import run_markdown, run_text
 
 TUNING = Tuning("_kernel", "mlp", "M 4096, fp16", "BLOCK_M 128, 8 warps", 3, 1, 2.1)
 WORK = TritonWork("timing", 7, (TUNING,), binaries=4, cached=1, compile_seconds=1.6)
@@ -104,8 +103,8 @@ def test_without_triton_there_is_no_word_of_it() -> None:
 
 def test_both_renderings_have_it() -> None:
     document = judgement.judge_document(replace(run(), triton=(WORK,)), ())
-    for text in (terminal.render(document, color=False), markdown.render(document)):
+    for text in (run_text(document, color=False), run_markdown(document)):
         assert "Tuned by Triton" in text
         assert "2.10 s" in text
-    brief = terminal.render(document, color=False, details=False)
+    brief = run_text(document, color=False, details=False)
     assert "Triton tuned _kernel in 2.10 s" in " ".join(brief.split())

@@ -16,7 +16,7 @@ from profkit.kernels.operations.cuda.compiler import (
     first_error_first,
     load_compiler,
 )
-from profkit.kernels.operations.cuda.launch import Module, program_of
+from profkit.kernels.operations.cuda.launch import CudaModule, program_of
 from profkit.kernels.operations.operation import Unavailable
 
 
@@ -181,7 +181,7 @@ def test_a_driver_that_loads_no_program_is_told_by_its_error_and_the_program_for
     monkeypatch.setattr(launch.ctypes, "CDLL", lambda _: FakeDriver(code, name))
     monkeypatch.setattr(launch, "load_compiler", lambda: FakeCompiler(90))
     with pytest.raises(kind, match=said):
-        Module("flat.cu", (9, 0), {"PACK": 4})
+        CudaModule("flat.cu", (9, 0), {"PACK": 4})
     assert list(kept.iterdir()) == []
 
 
@@ -191,4 +191,4 @@ def test_no_driver_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(launch.ctypes, "CDLL", refuse)
     with pytest.raises(Unavailable, match="driver cannot be loaded"):
-        Module("flat.cu", (9, 0), {})
+        CudaModule("flat.cu", (9, 0), {})

@@ -40,9 +40,9 @@ def on_cpu(libraries: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     )
     monkeypatch.setattr(launch, "kernel_of", launch.kernel_of.__wrapped__)
     monkeypatch.setattr(launch, "device_of", lambda index: (CAPABILITY, PROCESSORS))
-    monkeypatch.setattr(launch, "stream", lambda: 0)
-    monkeypatch.setattr(launch, "place", lambda index: CPU)
-    monkeypatch.setattr(launch, "scratch", lru_cache(launch.scratch.__wrapped__))
+    monkeypatch.setattr(launch, "current_stream", lambda: 0)
+    monkeypatch.setattr(launch, "cuda_device", lambda index: CPU)
+    monkeypatch.setattr(launch, "scratch_memory", lru_cache(launch.scratch_memory.__wrapped__))
 
 
 def _problem(operation: str, direction: str, dtype: str, shape: tuple[int, int, int]) -> Problem:
@@ -51,7 +51,7 @@ def _problem(operation: str, direction: str, dtype: str, shape: tuple[int, int, 
 
 def _share(problem: Problem) -> float:
     """The error as a share of the tolerance, at the second call: what the first left behind must not matter."""
-    call = calls.prepared(problem)
+    call = calls.build_calls(problem)
     call()
     return compare(problem, call(), reference(problem))
 
@@ -81,8 +81,8 @@ def test_a_kernel_is_right_where_a_warp_holds_a_row_and_where_blocks_walk(
 def test_rows_wider_than_a_warp_can_hold_are_gone_over_several_times(operation: str, direction: str) -> None:
     for width in (2064, 2061):
         assert _share(_problem(operation, direction, "float32", (1, 9, width))) < 0.7
-    assert launch.narrow("layer_norm", torch.empty(1, 1024), ()) is not None
-    assert launch.narrow("layer_norm", torch.empty(1, 1028), ()) is None
+    assert launch.row_layout("layer_norm", torch.empty(1, 1024), ()) is not None
+    assert launch.row_layout("layer_norm", torch.empty(1, 1028), ()) is None
 
 
 @pytest.mark.usefixtures("on_cpu")
@@ -124,7 +124,7 @@ def test_gelu_is_that_of_torch_at_its_ends() -> None:
     inf, nan = float("inf"), float("nan")
     x = torch.tensor([0.0, -0.0, 1e-30, 6.0, 15.0, 17.0, 1e4, -1e4, -17.0, inf, nan, 3.0]).view(1, 1, -1)
     point = GridPoint("GELU", 1, 1, x.numel())
-    value = calls.prepared(Problem(point, OPERATIONS["GELU"], (x,)))()
+    value = calls.build_calls(Problem(point, OPERATIONS["GELU"], (x,)))()
     finite = torch.isfinite(x)
     torch.testing.assert_close(value[finite], torch.nn.functional.gelu(x)[finite], rtol=1e-6, atol=1e-7)
     assert float(value[..., 9]) == inf
@@ -134,7 +134,7 @@ def test_gelu_is_that_of_torch_at_its_ends() -> None:
     backward = Problem(
         GridPoint("GELU", 1, 1, x.numel(), direction="backward"), OPERATIONS["GELU"], (x,), x * 0 + 1
     )
-    (grad,) = calls.prepared(backward)()  # type: ignore[misc]
+    (grad,) = calls.build_calls(backward)()  # type: ignore[misc]
     torch.testing.assert_close(grad[finite], ought[finite], rtol=1e-6, atol=2e-7)
     assert bool(grad[..., 10].isnan())
 
@@ -144,7 +144,7 @@ def test_a_label_that_is_no_class_gives_no_loss_and_reads_nothing() -> None:
     problem = _problem("CrossEntropy", "forward", "float32", (1, 4, 8))
     labels = problem.inputs[1].clone()
     labels[0, 2] = 1 << 40
-    value = calls.prepared(Problem(problem.point, problem.operation, (problem.inputs[0], labels)))()
+    value = calls.build_calls(Problem(problem.point, problem.operation, (problem.inputs[0], labels)))()
     assert bool(value.isnan())
 
 
@@ -153,7 +153,7 @@ def test_large_logits_lose_nothing() -> None:
     problem = _problem("CrossEntropy", "forward", "float32", (2, 8, 24))
     far = (problem.inputs[0] + 3000.0, problem.inputs[1])
     found = Problem(problem.point, problem.operation, far)
-    assert compare(found, calls.prepared(found)(), reference(found)) < 0.7
+    assert compare(found, calls.build_calls(found)(), reference(found)) < 0.7
 
 
 @pytest.mark.usefixtures("on_cpu")
@@ -166,7 +166,7 @@ def test_inputs_that_are_not_dense_or_empty_are_refused() -> None:
         (x.double(), "not float64"),
     ):
         with pytest.raises(Unavailable, match=why):
-            calls.prepared(Problem(problem.point, problem.operation, (given,)))
+            calls.build_calls(Problem(problem.point, problem.operation, (given,)))
 
 
 # ------------------------------------------------------------ compiled for chips

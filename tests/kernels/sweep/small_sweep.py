@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
-from profkit.core.types import CaseResult
+import pytest
+
+from profkit.core.types import CaseResult, MeasuredCeilings
+from profkit.execution.client import WorkerClient, WorkerCommand
+from profkit.execution.job import Batch
+from profkit.execution.worker import Began
 from profkit.kernels.sweep import journal as journals
-from profkit.kernels.sweep.request import Grid, SweepRequest, TimingOptions
+from profkit.kernels.sweep import workers
+from profkit.kernels.sweep.request import SweepGrid, SweepRequest, TimingOptions
 
+CEILINGS = MeasuredCeilings(1e10, 1e11, "not measured")
 MISBEHAVING = """
-import os, sys, time
+import os
 from profkit.sweep import Unavailable, implementation
 
 @implementation("GELU", "wrong")
@@ -21,15 +31,6 @@ def wrong(problem):
 @implementation("GELU", "dies")
 def dies(problem):
     os.kill(os.getpid(), 11)
-
-@implementation("GELU", "leaves")
-def leaves(problem):
-    print("what it printed last", file=sys.stderr, flush=True)
-    os._exit(3)
-
-@implementation("GELU", "hangs")
-def hangs(problem):
-    time.sleep(3600)
 
 @implementation("GELU", "raises")
 def raises(problem):
@@ -55,7 +56,7 @@ def too_much(problem):
 
 def request_for(folder: Path, *names: str, files: tuple[Path, ...] = (), **more: object) -> SweepRequest:
     """A sweep of GELU over two shapes."""
-    grid = Grid(("GELU",), names, (2,), (3,), (8, 16))
+    grid = SweepGrid(("GELU",), names, (2,), (3,), (8, 16))
     defaults: dict[str, object] = {"timing": TimingOptions(0.5, 0.02, threads=1), "timeout": 60.0}
     return SweepRequest(
         grid=grid,
@@ -67,13 +68,13 @@ def request_for(folder: Path, *names: str, files: tuple[Path, ...] = (), **more:
     )  # type: ignore[arg-type]
 
 
-def settled(request: SweepRequest, cases: int | None = None) -> None:
+def settled(request: SweepRequest, cases: int | None = None, about: Mapping[str, Any] | None = None) -> None:
     """A journal as a sweep leaves it that settled its first `cases`, without anything being measured."""
     journal = journals.begin(
         request.folder / journals.FILE, {"started": "2026-01-01T00:00:00+00:00", **request.header}
     )
-    about = {"device": "a device", "versions": {"torch": "0"}, "roofs": {"bandwidth": 1e10, "flops": 1e11}}
-    journal.note(about=about)
+    known = {"device": "a device", "versions": {"torch": "0"}, "roofs": {"bandwidth": 1e10, "flops": 1e11}}
+    journal.note(about={**known, **(about or {})})
     points = [(point, name) for point in request.grid.points() for name in request.grid.implementations]
     for number, (point, name) in enumerate(points[:cases]):
         seconds = tuple(1e-5 * (number + 1) + n % 7 * 1e-8 for n in range(20))
@@ -84,3 +85,44 @@ def settled(request: SweepRequest, cases: int | None = None) -> None:
             float(number),
         )
     journal.close()
+
+
+class InProcess(WorkerClient):
+    """A worker that measures in the process of the tests: what is not about processes needs none to start."""
+
+    def __init__(self) -> None:
+        super().__init__(WorkerCommand(""))
+        self._worker: Any = None
+
+    @property
+    def running(self) -> bool:
+        return self._worker is not None
+
+    def open(self, settings: Mapping[str, object], timeout: float) -> Any:
+        from profkit.kernels.sweep.worker import MeasuringWorker
+
+        self._worker = MeasuringWorker("cpu")
+        return self._worker.open(dict(settings))
+
+    def run(self, batch: Batch, timeout: float) -> Iterator[dict[str, Any]]:
+        for step in self._worker.run(batch.shared, batch.jobs):
+            event = "begin" if isinstance(step, Began) else "result"
+            yield json.loads(json.dumps({"event": event, **step._asdict()}))
+
+    def kill(self) -> None:
+        self._worker = None
+
+
+@pytest.fixture
+def in_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Sweeps measure in this process, which is left as it was."""
+    import torch
+
+    threads = torch.get_num_threads()
+    monkeypatch.setattr("profkit.kernels.sweep.bench.limit_memory", lambda *_: None)
+    monkeypatch.setattr("profkit.kernels.sweep.device.measure_ceilings", lambda _: CEILINGS)
+    monkeypatch.setattr(
+        workers, "measuring_workers", lambda request: [InProcess() for _ in request.gpus or ("",)]
+    )
+    yield
+    torch.set_num_threads(threads)

@@ -13,6 +13,7 @@ import pytest
 
 pytest.importorskip("torch")
 
+from small_sweep import in_process as in_process
 from small_sweep import request_for, settled
 
 from profkit.core.errors import Interrupted, ProfkitError, UsageError, WorkloadError
@@ -22,9 +23,9 @@ from profkit.core.types import CaseResult, GridPoint, MeasuredCeilings, RunDocum
 from profkit.kernels.operations import registry
 from profkit.kernels.sweep import journal as journals
 from profkit.kernels.sweep.files import register
-from profkit.kernels.sweep.journal import read_sweep, resumed, unfinished
+from profkit.kernels.sweep.journal import find_unfinished, read_request, read_sweep
 from profkit.kernels.sweep.plan import plan_of, planned_seconds, seconds_left
-from profkit.kernels.sweep.request import Grid, TimingOptions
+from profkit.kernels.sweep.request import SweepGrid, TimingOptions
 from profkit.kernels.sweep.run import run_sweep
 from profkit.profiling import profile_cases as drill
 from profkit.profiling.profile import ProfileOptions
@@ -56,6 +57,7 @@ def _no_memory_of_other_tests(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "_registered", {})
 
 
+@pytest.mark.usefixtures("in_process")
 def test_the_benchmark_as_one_call_goes_on_where_it_was_and_begins_anew_when_it_was_whole(
     tmp_path: Path,
 ) -> None:
@@ -83,11 +85,11 @@ def test_the_benchmark_as_one_call_goes_on_where_it_was_and_begins_anew_when_it_
     again = call()
     assert again[0] == first[0]
     assert list((tmp_path / "reports").glob(f"*/{journals.FILE}")) == [path]
-    request = resumed(path.parent)
-    assert unfinished(request) is None
+    request = read_request(path.parent)
+    assert find_unfinished(request) is None
     path.write_text("".join(path.read_text().splitlines(keepends=True)[:2]))
-    assert unfinished(request) == path.parent
-    assert unfinished(replace(request, timing=TimingOptions(0.1))) is None
+    assert find_unfinished(request) == path.parent
+    assert find_unfinished(replace(request, timing=TimingOptions(0.1))) is None
 
 
 def test_the_script_passes_options_through_and_plans_the_default_grid() -> None:
@@ -122,24 +124,27 @@ def test_an_estimate_follows_what_cases_took_and_not_the_first_one() -> None:
     assert seconds_left((), left, "cpu", TimingOptions(budget=0.1)) == pytest.approx(3 * 1.1, rel=0.2)
     losses = [(replace(point, operation="MSE"), name) for point, name in left]
     assert seconds_left(done, losses, "cpu") < seconds_left(done, left, "cpu") / 2
-    grid = Grid(implementations=("PyTorch", "torch.compile", "Triton", "CUDA"))
+    grid = SweepGrid(implementations=("PyTorch", "torch.compile", "Triton", "CUDA"))
     assert 115 < planned_seconds(grid, "cuda", TimingOptions()) < 456  # an H200 took 228 s
 
 
+@pytest.mark.usefixtures("in_process")
 def test_what_has_no_time_is_tried_again_where_that_is_asked_for(tmp_path: Path) -> None:
-    file = tmp_path / "mine.py"
-    head = "from profkit.sweep import implementation\n@implementation('GELU', 'mine')\ndef build(problem):\n"
-    file.write_text(head + "    raise ValueError('not yet')\n")
-    register([file])
-    request = request_for(tmp_path / "out", "PyTorch", "mine", files=(file,))
-    request = replace(request, grid=replace(request.grid, dimensions=(8,)))
-    before = run_sweep(request, Silent())
-    assert [result.state for result in before.results] == ["measured", "failed"]
-    file.write_text(head + "    import torch\n    return lambda: torch.nn.functional.gelu(*problem.inputs)\n")
-    registry._registered.clear()
-    after = run_sweep(resumed(request.folder, again=True), Silent())
+    import torch
+
+    from profkit.kernels.sweep.device import describe_device
+
+    request = request_for(tmp_path / "out", "PyTorch")
+    torch.set_num_threads(request.timing.threads)
+    settled(request, about=describe_device(torch.device("cpu")))
+    journal = journals.reopen(request.folder / journals.FILE)
+    before = journal.results
+    journal.add(replace(before[1], state="failed", median=None, reason="not yet"), 1.0)
+    journal.close()
+    after = run_sweep(read_request(request.folder, again=True), Silent())
     assert [result.state for result in after.results] == ["measured", "measured"]
-    assert after.results[0] == before.results[0]
+    assert after.results[0] == before[0]
+    assert after.results[1].seconds != before[1].seconds
     assert read_sweep(request.folder).results == after.results
 
 
@@ -176,7 +181,7 @@ def _document(scale: float) -> SweepDocument:
 def test_sweeps_are_remembered_and_compared_like_any_run(tmp_path: Path) -> None:
     from profkit.kernels.sweep.outputs import write_results
 
-    grid = Grid(("GELU",), ("PyTorch",), (2,), (3,), (8, 16))
+    grid = SweepGrid(("GELU",), ("PyTorch",), (2,), (3,), (8, 16))
     for name, scale in (("a", 1.0), ("b", 2.0)):
         (tmp_path / name).mkdir()
         write_results(tmp_path / name, _document(scale), grid, 0.01, "sweep")

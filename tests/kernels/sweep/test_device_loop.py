@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from profkit.core.statistics import median
-from profkit.kernels.sweep.device_loop import Timed, time_cold, together
+from profkit.kernels.sweep.device_loop import ColdTiming, group_means, time_cold
 from profkit.runtime.passes.device_clock import open_clock
 from profkit.runtime.passes.device_samples import PIECES
 from profkit.runtime.passes.device_timing import DeviceWatch, NotByEvents
@@ -16,7 +16,7 @@ from tests.cuda_stand_in import device as device
 from tests.cuda_stand_in import nvidia as nvidia
 
 
-def timed(device: Device, microseconds: int, budget: float = 5.0) -> Timed:
+def timed(device: Device, microseconds: int, budget: float = 5.0) -> ColdTiming:
     with open_clock(device.driver) as clock:
         return time_cold(device.work(microseconds), clock, DeviceWatch(None), precision=0.05, budget=budget)
 
@@ -63,7 +63,7 @@ def test_work_that_nothing_waits_for_has_no_time(device: Device) -> None:
 
 
 def test_what_is_left_of_a_block_behind_whole_samples_is_in_none() -> None:
-    assert together([1.0, 3.0, 5.0, 7.0, 100.0], 2) == [2.0, 6.0]
-    assert together([1.0, 3.0], 8) == [2.0]
-    assert together([], 8) == []
-    assert together([1.0, 2.0], 1) == [1.0, 2.0]
+    assert group_means([1.0, 3.0, 5.0, 7.0, 100.0], 2) == [2.0, 6.0]
+    assert group_means([1.0, 3.0], 8) == [2.0]
+    assert group_means([], 8) == []
+    assert group_means([1.0, 2.0], 1) == [1.0, 2.0]

@@ -19,7 +19,7 @@ from profkit.kernels.operations.operation import Call, Problem
 from profkit.kernels.operations.registry import OPERATIONS, build, implementation
 from profkit.kernels.sweep.bench import Bench, make_problem
 from profkit.kernels.sweep.request import TimingOptions
-from profkit.kernels.sweep.settings import Settings
+from profkit.kernels.sweep.settings import TorchState
 
 gelu = torch.nn.functional.gelu
 CPU = torch.device("cpu")
@@ -31,7 +31,7 @@ def _as_it_was(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr("profkit.kernels.sweep.bench.limit_memory", lambda *_: None)  # of this process
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    settings = Settings()
+    settings = TorchState()
     yield
     settings.put_back()
     torch.set_num_threads(threads)
@@ -148,7 +148,7 @@ def test_what_one_changes_for_everybody_is_put_back_and_told() -> None:
     assert remark.startswith("it changed ")
     assert (torch.get_num_threads(), torch.is_grad_enabled()) == (1, True)
     assert (found["PyTorch"].state, found["PyTorch"].remarks) == ("measured", ())
-    assert Settings().put_back() == ()
+    assert TorchState().put_back() == ()
 
 
 @pytest.mark.parametrize("name", list(OPERATIONS))

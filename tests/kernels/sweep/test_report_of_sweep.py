@@ -14,7 +14,7 @@ from profkit.core.errors import UnreadableReport
 from profkit.kernels.sweep import journal
 from profkit.kernels.sweep.journal import read_sweep
 from profkit.kernels.sweep.outputs import write_results
-from profkit.kernels.sweep.request import Grid
+from profkit.kernels.sweep.request import SweepGrid
 from profkit.profiling.export import ExportOptions, export
 from tests import sweep_documents as sweeps
 
@@ -24,7 +24,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What a sweep leaves that was interrupted before its last case."""
     made = tmp_path_factory.mktemp("runs") / "20260101-000000-sweep-cuda"
     whole = sweeps.sweep()
-    grid = Grid(("GELU",), tuple(sweeps.FACTORS), (16, 32), (256, 512), (8, 64, 512))
+    grid = SweepGrid(("GELU",), tuple(sweeps.FACTORS), (16, 32), (256, 512), (8, 64, 512))
     header = {"started": whole.started, "grid": asdict(grid), "gpus": [], "rules": {}}
     kept = journal.begin(made / journal.FILE, header)
     about = {"device": whole.device, "versions": whole.versions, "roofs": codec.plain(whole.roofs)}
@@ -72,7 +72,7 @@ def test_a_journal_that_is_none_is_an_error_with_its_line(folder: Path, tmp_path
 
 def test_who_only_looks_knows_how_many_cases_a_file_of_the_user_adds(tmp_path: Path) -> None:
     """What it registers is not known where it is not run: the journal says it."""
-    grid = Grid(("GELU",), ("PyTorch", "of somebody else"), (16, 32), (256, 512), (8, 64, 512))
+    grid = SweepGrid(("GELU",), ("PyTorch", "of somebody else"), (16, 32), (256, 512), (8, 64, 512))
     header = {"started": "2026-01-01", "planned": 24, "grid": asdict(grid), "gpus": [], "rules": {}}
     kept = journal.begin(tmp_path / "run" / journal.FILE, header)
     for result in sweeps.sweep("GELU", factors={"PyTorch": 1.0}).results:

@@ -12,8 +12,19 @@ pytest.importorskip("torch")
 from small_sweep import MISBEHAVING, request_for, settled
 
 from profkit.core.types import CaseResult, CaseState
+from profkit.kernels.operations import registry
 from profkit.kernels.sweep import journal as journals
-from tests.cli_runner import profkit
+from tests.cli_runner import ENVIRONMENT, Said, call_in_process, profkit
+
+
+def sweep(*arguments: str, cwd: Path) -> Said:
+    """`profkit sweep` where no worker has to start: in the process of the tests."""
+    return call_in_process(["sweep", *arguments], cwd, ENVIRONMENT)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_registered", {})
 
 
 @pytest.fixture
@@ -36,15 +47,10 @@ def test_a_sweep_as_json_is_one_document_and_nothing_else(folder: Path, tmp_path
 
 def test_the_records_go_into_a_file_that_is_named(folder: Path, tmp_path: Path) -> None:
     assert (
-        profkit(
-            "sweep", "--resume", str(folder), "--results", str(tmp_path / "mine.json"), "-q", cwd=tmp_path
-        ).code
-        == 0
+        sweep("--resume", str(folder), "--results", str(tmp_path / "mine.json"), "-q", cwd=tmp_path).code == 0
     )
     assert len(json.loads((tmp_path / "mine.json").read_text())) == 2
-    done = profkit(
-        "sweep", "--resume", str(folder), "--results", str(tmp_path / "no" / "mine.json"), cwd=tmp_path
-    )
+    done = sweep("--resume", str(folder), "--results", str(tmp_path / "no" / "mine.json"), cwd=tmp_path)
     assert done.code == 3
     assert "cannot be written: No such file or directory" in done.err
 
@@ -60,7 +66,7 @@ def test_the_records_go_into_a_file_that_is_named(folder: Path, tmp_path: Path) 
 def test_what_would_not_be_heeded_is_refused(
     folder: Path, tmp_path: Path, words: list[str], said: str
 ) -> None:
-    done = profkit("sweep", "--resume", str(folder), *words, cwd=tmp_path)
+    done = sweep("--resume", str(folder), *words, cwd=tmp_path)
     assert done.code == 2
     assert said in done.err
     assert "fix: " in done.err
@@ -87,7 +93,7 @@ def test_what_would_not_be_heeded_is_refused(
 )
 def test_a_slip_is_told_before_anything_is_made(tmp_path: Path, words: list[str], said: str) -> None:
     device = [] if "--resume" in words else ["--device", "cpu"]
-    done = profkit("sweep", *device, *words, cwd=tmp_path)
+    done = sweep(*device, *words, cwd=tmp_path)
     assert done.code == 2
     assert said in done.err
     assert list(tmp_path.iterdir()) == []
@@ -125,7 +131,7 @@ def test_wrong_arithmetic_of_the_framework_is_told_and_fails_nothing(
     point = next(iter(request.grid.points()))
     journal.add(CaseResult(point, implementation, state, reason="a reason of its own"), 1.0)
     journal.close()
-    done = profkit("sweep", "--resume", str(request.folder), "-q", cwd=tmp_path)
+    done = sweep("--resume", str(request.folder), "-q", cwd=tmp_path)
     assert done.code == code, done.err
     told = " ".join(done.out.split())
     assert ("Not right: 1 case (1 " in told) == (state not in ("too large", "unavailable"))

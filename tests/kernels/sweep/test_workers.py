@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -18,12 +17,13 @@ import pytest
 
 pytest.importorskip("torch")
 
-from small_sweep import request_for
+from small_sweep import InProcess, request_for
+from small_sweep import in_process as in_process
 
 from profkit.core.errors import MachineError
 from profkit.core.progress import Silent
-from profkit.execution import client, limits
-from profkit.execution.client import WorkerClient
+from profkit.execution import limits
+from profkit.execution.client import WorkerClient, WorkerCommand
 from profkit.kernels.operations import registry
 from profkit.kernels.sweep import journal as journals
 from profkit.kernels.sweep import workers
@@ -44,10 +44,6 @@ def hungry(problem):
     for _ in range(1 << 14):
         kept.append(torch.empty(1 << 28, dtype=torch.uint8))  # promised, never touched
     os._exit(9)  # nobody refused 4 TiB
-
-@implementation("GELU", "killed")
-def killed(problem):
-    os.kill(os.getpid(), 9)
 """
 BUSY = """
 import os
@@ -149,11 +145,10 @@ def _busy_sweep(folder: Path) -> subprocess.Popen[str]:
     )
 
 
-@pytest.mark.parametrize("name", ["NSYS_PROFILING_SESSION_ID", "CUDA_INJECTION64_PATH"])
 def test_a_worker_that_is_traced_ends_by_itself_so_that_its_tracer_has_all_of_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(name, "1")
+    monkeypatch.setenv("NSYS_PROFILING_SESSION_ID", "1")
     file = tmp_path / "last_words.py"
     file.write_text(LAST_WORDS)
     register([file])
@@ -193,26 +188,23 @@ def test_a_case_that_wants_more_memory_than_there_is_is_refused_it_and_costs_no_
     file = tmp_path / "hungry.py"
     file.write_text(HUNGRY)
     register([file])
-    kills = count()
-    monkeypatch.setattr(client, "kills_for_memory", lambda: next(kills))
-    request = request_for(tmp_path / "out", "hungry", "killed", "PyTorch", files=(file,))
+    request = request_for(tmp_path / "out", "hungry", "PyTorch", files=(file,))
     request = replace(request, grid=replace(request.grid, dimensions=(8,)))
     found = {result.implementation: result for result in run_sweep(request, Silent()).results}
-    assert (found["hungry"].state, found["killed"].state) == ("too large", "too large")
+    assert found["hungry"].state == "too large"
     assert "out of memory" in str(found["hungry"].reason)
-    assert found["killed"].reason == "the kernel ended its process where memory ran out"
     assert found["PyTorch"].state == "measured"
     assert found["PyTorch"].memory == 2 * (2 * 3 * 8 * 4)  # x and y
 
 
+@pytest.mark.usefixtures("in_process")
 def test_several_workers_share_a_sweep_and_one_that_cannot_start_costs_only_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     request = replace(request_for(tmp_path / "out", "PyTorch"), gpus=("0", "1", "2"))
     request = replace(request, grid=replace(request.grid, dimensions=tuple(range(8, 24))))
-    clients = workers.measuring_workers(request)
-    assert len(clients) == 3
-    clients[1] = WorkerClient(replace(clients[1].command, python="/bin/false"))
+    assert len(workers.measuring_workers(request)) == 3
+    clients = [InProcess(), WorkerClient(WorkerCommand("", python="/bin/false")), InProcess()]
     monkeypatch.setattr(workers, "measuring_workers", lambda _: clients)
     notes = Notes()
     document = run_sweep(request, notes)
@@ -227,6 +219,12 @@ def test_a_sweep_without_a_worker_that_starts_says_so(tmp_path: Path) -> None:
     request = replace(request_for(tmp_path / "out", "PyTorch"), python="/bin/false", gpus=("0", "1"))
     with pytest.raises(MachineError, match="cannot be started: its process exited with 1"):
         run_sweep(request, Silent())
+
+
+def test_devices_of_two_kinds_do_not_share_a_sweep() -> None:
+    workers.check_device(1, {"device": "H200"}, {"device": "H200"})
+    with pytest.raises(MachineError, match="GPU 1 of those asked is A10, and the first H200"):
+        workers.check_device(1, {"device": "A10"}, {"device": "H200"})
 
 
 def test_a_device_has_the_name_that_the_environment_gives_it() -> None:
@@ -245,7 +243,7 @@ def small_files() -> Iterator[None]:
     signal.signal(signal.SIGXFSZ, ignored)
 
 
-@pytest.mark.usefixtures("small_files")
+@pytest.mark.usefixtures("in_process", "small_files")
 def test_a_disk_that_takes_no_more_ends_the_sweep_and_the_same_call_goes_on(tmp_path: Path) -> None:
     """A limit on the size of files refuses writes in the middle of a line, as a full disk does."""
     import resource
@@ -266,24 +264,6 @@ def test_a_disk_that_takes_no_more_ends_the_sweep_and_the_same_call_goes_on(tmp_
     assert document.results[: len(kept)] == tuple(kept)
 
 
-def test_two_sweeps_do_not_write_one_folder(tmp_path: Path) -> None:
-    from profkit.core.errors import UsageError
-
-    path = tmp_path / "out" / journals.FILE
-    first = journals.begin(path, {"rules": {}})
-    with pytest.raises(UsageError, match="another sweep is writing"):
-        journals.reopen(path)
-    first.close()
-    journals.reopen(path).close()
-
-
-def test_a_log_that_would_fill_the_disk_is_cut(tmp_path: Path) -> None:
-    log = tmp_path / "worker.log"
-    log.write_bytes(bytes(client.LOG_LIMIT + 1))
-    WorkerClient(client.WorkerCommand("", log=log))._cut_log()
-    assert log.stat().st_size == 0
-
-
 def test_bytecode_of_torch_is_kept_where_nobody_has_it_and_none_may_be_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -292,9 +272,9 @@ def test_bytecode_of_torch_is_kept_where_nobody_has_it_and_none_may_be_written(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(workers, "find_spec", lambda _: SimpleNamespace(origin=str(origin)))
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
-    assert workers.bytecode() == {}  # Python keeps it by itself
+    assert workers.bytecode_environment() == {}  # Python keeps it by itself
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     own = str(tmp_path / "cache" / "profkit" / "bytecode")
-    assert workers.bytecode() == {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": own}
+    assert workers.bytecode_environment() == {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": own}
     (origin.parent / "__pycache__").mkdir()
-    assert workers.bytecode() == {}
+    assert workers.bytecode_environment() == {}

@@ -44,7 +44,7 @@ def test_macos_own_table_is_read_by_the_numbers_of_the_core(tmp_path):
         aliases={"Cycles": "FIXED_CYCLES"},
     )
     found = read_events("apple", *KIND, folder=tmp_path)
-    assert found.told
+    assert found.from_macos
     assert found.events == (
         CounterEvent("FIXED_CYCLES", 0b01, "Cycles"),
         CounterEvent("INST_ALL", 0x80),
@@ -59,7 +59,7 @@ def test_macos_own_table_is_read_by_the_numbers_of_the_core(tmp_path):
 def test_a_table_that_is_none_gives_what_all_apple_silicon_has(tmp_path, content):
     (tmp_path / FILE).write_bytes(content)
     found = read_events("apple", *KIND, folder=tmp_path)
-    assert not found.told
+    assert not found.from_macos
     assert found == read_events("apple", None, None, None)
 
 

@@ -123,19 +123,19 @@ def test_what_begins_with_no_number_is_no_label(text):
 
 def test_values_in_another_unit_than_their_labels_are_noticed():
     counter = UnitOfCounter()
-    counter.look(2.5e9, "2.5000 GB/s")  # bytes already
+    counter.learn(2.5e9, "2.5000 GB/s")  # bytes already
     assert (counter.factor, counter.unit) == (1.0, "B/s")
     share = UnitOfCounter()
-    share.look(0.0, "0.0000%")
-    share.look(0.42, "42.0000%")
+    share.learn(0.0, "0.0000%")
+    share.learn(0.42, "42.0000%")
     assert share.factor == 100.0
     tiny = UnitOfCounter()
-    tiny.look(1e-5, "0.0000%")
+    tiny.learn(1e-5, "0.0000%")
     assert (tiny.factor, tiny.unit) == (1.0, "%")
-    tiny.look(6e-5, "0.0001%")
+    tiny.learn(6e-5, "0.0001%")
     assert tiny.factor == 1.0
     strange = UnitOfCounter()
-    strange.look(3.0, "55.0000 GB/s")
+    strange.learn(3.0, "55.0000 GB/s")
     assert strange.factor is None
 
 

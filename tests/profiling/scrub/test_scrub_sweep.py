@@ -18,7 +18,7 @@ from profkit.core.types import CaseResult, Workload
 from profkit.kernels.sweep import journal
 from profkit.kernels.sweep.journal import read_sweep
 from profkit.kernels.sweep.outputs import write_results
-from profkit.kernels.sweep.request import Grid
+from profkit.kernels.sweep.request import SweepGrid
 from profkit.profiling.export import ExportOptions, export
 from profkit.profiling.scrub import scrub
 from tests import sweep_documents as sweeps
@@ -40,7 +40,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     failed = CaseResult(first.point, "CUDA", "failed", reason=why, fix=f"ls {HOME}/weights.pt")
     results = [replace(first, profile=PROFILE), *(r for r in whole.results[1:] if r.implementation != "CUDA")]
     results += [failed] + [r for r in whole.results if r.implementation == "CUDA" and r.point != first.point]
-    grid = Grid(("GELU",), tuple(sweeps.FACTORS), (16, 32), (256, 512), (8, 64, 512))
+    grid = SweepGrid(("GELU",), tuple(sweeps.FACTORS), (16, 32), (256, 512), (8, 64, 512))
     header = {
         "started": whole.started,
         "planned": grid.cases,

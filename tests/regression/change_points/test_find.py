@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import time
 import tracemalloc
 from math import inf, isfinite, nan
 from pathlib import Path
@@ -214,15 +213,14 @@ def test_the_memory_of_noise_is_measured_without_its_steps(coefficient: str) -> 
     )
 
 
-def test_a_hundred_thousand_values_take_seconds_and_megabytes() -> None:
-    values = with_steps(100 + noise("gauss", 100_000, 1), (30_000, 2), (30_010, -2), (70_000, -2))
+def test_many_values_take_megabytes() -> None:
+    """The time is measured in tests/performance/detectors_speed.py."""
+    values = with_steps(100 + noise("gauss", 20_000, 1), (6_000, 2), (6_010, -2), (14_000, -2))
     tracemalloc.start()
-    began = time.perf_counter()
     try:
         found = places(values)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert any(abs(place - 70_000) <= 3 for place in found)
-    assert peak < 300e6
-    assert time.perf_counter() - began < 30
+    assert any(abs(place - 14_000) <= 3 for place in found)
+    assert peak < 60e6

@@ -77,7 +77,9 @@ def _until(truth: Truth) -> int:
 def by_nights(year: Year, rule: NightRule) -> list[int]:
     """The nights of our alarms where nothing can be re-run."""
     return [
-        i for i, one in enumerate(judge_nights(year.series, rule, year.accepted).looks) if one.code in ALARMS
+        i
+        for i, one in enumerate(judge_nights(year.series, rule, year.accepted).results)
+        if one.code in ALARMS
     ]
 
 
@@ -87,7 +89,7 @@ def same_night(year: Year, rule: NightRule, most: int = 20) -> list[int]:
     words: dict[str, ConfirmWord] = {}
     points = year.series.points
     while True:
-        looks = judge_nights(year.series, rule, year.accepted, words).looks
+        looks = judge_nights(year.series, rule, year.accepted, words).results
         asked = [i for i, one in enumerate(looks) if one.code in ASKS and points[i].entry not in words]
         if not asked:
             return [i for i, one in enumerate(looks) if one.code in ALARMS]

@@ -250,7 +250,7 @@ def test_the_same_night_convicts_at_once_or_acquits() -> None:
     assert (innocent.outcome, innocent.code) == ("pass", "same")
     open_still = decide(series, RULE, confirmed={"run-40": "ambiguous"})
     assert open_still.outcome == "ambiguous"
-    assert "could not be told" in open_still.reason
+    assert "could not decide" in open_still.reason
 
 
 def test_where_the_code_is_the_same_three_nights_long_the_machine_has_a_new_normal() -> None:

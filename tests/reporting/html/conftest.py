@@ -11,10 +11,10 @@ import pytest
 
 from profkit.core.types import RunDocument
 from profkit.profiling.summarize import summarize_report
-from profkit.reporting.html.part import Extras
-from profkit.reporting.html.run_page import render
+from profkit.reporting.extras import Extras
 from tests.browser import Visit, visit
 from tests.conftest import ROOT
+from tests.reporting.shown import run_page as render
 
 GPU_REPORT = ROOT / "tests" / "data" / "cuda" / "ncu" / "truths.full.ncu-rep"
 Show = Callable[..., Visit]

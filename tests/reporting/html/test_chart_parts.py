@@ -23,33 +23,18 @@ from profkit.core.types import (
 from profkit.profiling.evaluate_targets import enrich_document as enrich
 from profkit.profiling.evaluate_targets import summarize_document as summarize
 from profkit.profiling.summarize import summarize_report
-from profkit.reporting.html import (
-    distribution_part,
-    flame_part,
-    levels_part,
-    memory_part,
-    occupancy_part,
-    python_part,
-    roofline_part,
-    time_part,
-)
-from profkit.reporting.html.chart_figures import threshold
-from profkit.reporting.html.part import Extras, Part
-from profkit.reporting.html.sources import Sources
+from profkit.reporting.chart_blocks import Mark
+from profkit.reporting.html.blocks import PageBlocks
+from profkit.reporting.html.escape import Html
+from profkit.reporting.view import Section, plain_text
+from profkit.reporting.views import run, run_charts
 from tests import documents, gpu_documents
 from tests.conftest import ROOT
 from tests.reporting.charts.svg_facts import hovers, marks, outside, overlaps, words
 
-PARTS = (
-    time_part.part,
-    roofline_part.part,
-    occupancy_part.part,
-    levels_part.part,
-    distribution_part.part,
-    flame_part.part,
-    python_part.part,
-    memory_part.part,
-)
+PARTS = ("where-time", "roofline", "occupancy", "levels", "distribution", "flame-graph", "python", "memory")
+LEVELS = ("bandwidth.dram.share", "bandwidth.l2.share", "bandwidth.l1.share", "bandwidth.shared.share")
+MISSES = ("cache.l1.miss_rate", "cache.l2.miss_rate", "cache.l3.miss_rate", "cache.last.miss_rate")
 HOSTILE = '<script>alert("1")</script>' + "ns::kernel<float, " * 220 + "\u202e\ud800\n"
 REPORTS = sorted((ROOT / "tests" / "data" / "cuda").glob("n*/*.*"))
 
@@ -60,20 +45,25 @@ def complete(document: RunDocument) -> RunDocument:
     return replace(full, summaries=summarize(full))
 
 
-def parts(document: RunDocument) -> dict[str, Part]:
-    extras = Extras(sources=Sources())
-    return {one.id: one for make in PARTS if (one := make(document, extras)) is not None}
+def sections(document: RunDocument) -> dict[str, Section]:
+    blocks = run.view(document).blocks
+    return {b.anchor: b for b in blocks if isinstance(b, Section) and b.anchor in PARTS}
 
 
-def charts(part: Part) -> list[str]:
-    return re.findall(r"<svg.*?</svg>", part.html, re.DOTALL)
+def parts(document: RunDocument) -> dict[str, Html]:
+    page = PageBlocks()
+    return {name: page.block(section) for name, section in sections(document).items()}
 
 
-def sound(document: RunDocument) -> dict[str, Part]:
+def charts(part: str) -> list[str]:
+    return re.findall(r"<svg.*?</svg>", part, re.DOTALL)
+
+
+def sound(document: RunDocument) -> dict[str, Html]:
     """Its parts; every chart in them is XML, and its words stand apart and inside of it."""
     made = parts(document)
     for part in made.values():
-        assert "<script" not in part.html
+        assert "<script" not in part
         for chart in charts(part):
             assert overlaps(chart) == []
             assert outside(chart) == []
@@ -86,7 +76,7 @@ def gpu(kernels: int = 1, name: str = "kernel", value: float = 50.0, seconds: fl
         KernelTime(Kernel(f"{name}_{i}", (i + 1, 1, 1), (128, 1, 1)), 3, seconds / (i + 1))
         for i in range(kernels)
     )
-    names = ("occupancy.achieved", "occupancy.theoretical", *levels_part.LEVELS, *levels_part.MISSES)
+    names = ("occupancy.achieved", "occupancy.theoretical", *LEVELS, *MISSES)
     readings = tuple(
         Reading(one, value, "%", "measured", time.kernel.scope, Source("ncu"))
         for time in times
@@ -132,15 +122,15 @@ def test_strange_values_are_drawn(value: float, seconds: float) -> None:
 def test_ten_thousand_kernels_are_as_few_charts_as_three() -> None:
     few, many = parts(gpu(3)), parts(gpu(2000))
     assert [len(charts(part)) for part in many.values()] == [len(charts(part)) for part in few.values()]
-    assert sum(len(part.html) for part in many.values()) < 60_000
+    assert sum(len(part) for part in many.values()) < 60_000
     assert "1988 further kernels in the table." in " ".join(words(charts(many["occupancy"])[0]))
 
 
 def test_hostile_names_do_no_harm() -> None:
-    run = gpu(2, name=HOSTILE)
+    document = gpu(2, name=HOSTILE)
     timing = Timing(HOSTILE, "region", (SampleSet((1.0, 2.0, 3.0)),), 0.01)
-    made = sound(replace(run, timings=(timing,)))
-    assert all(len(part.html) < 40_000 for part in made.values())
+    made = sound(replace(document, timings=(timing,)))
+    assert all(len(part) < 40_000 for part in made.values())
 
 
 def test_the_limiter_stands_below_the_bar_that_it_limits() -> None:
@@ -154,21 +144,23 @@ def test_a_value_beyond_its_peak_is_doubted_on_the_chart() -> None:
     doubtful = Reading(
         "bandwidth.dram.share", 130.0, "%", "measured", scope, Source("ncu"), doubt="more than all"
     )
-    run = gpu(1)
-    kept = tuple(r for r in run.readings if r.metric != "bandwidth.dram.share")
-    chart = charts(parts(replace(run, readings=(*kept, doubtful)))["levels"])[0]
+    document = gpu(1)
+    kept = tuple(r for r in document.readings if r.metric != "bandwidth.dram.share")
+    chart = charts(parts(replace(document, readings=(*kept, doubtful)))["levels"])[0]
     assert any(one.endswith("130.0 % ?") for one in words(chart))
     assert any("more than all" in told for told in hovers(chart))
     assert len(marks(chart, "rect", "doubtful")) == 1
 
 
 def test_the_target_of_a_level_is_a_line_at_its_threshold() -> None:
-    run = gpu(1)
-    scope = run.readings[0].scope
+    document = gpu(1)
+    scope = document.readings[0].scope
     told = Verdict("l2", "cache.l2.miss_rate", "fail", "why", "< 10 %", 50.0, "%", scope, "measured")
-    assert threshold(replace(run, verdicts=(told,)), "cache.l2.miss_rate", scope) == (10.0, "target < 10 %")
-    assert threshold(replace(run, verdicts=(replace(told, threshold="off"),)), "cache.l2.miss_rate") is None
-    misses = charts(parts(replace(run, verdicts=(told,)))["levels"])[1]
+    known = run_charts.threshold_mark(replace(document, verdicts=(told,)), "cache.l2.miss_rate", scope)
+    assert known == (Mark(10.0, "target", "target < 10 %"),)
+    off = replace(document, verdicts=(replace(told, threshold="off"),))
+    assert run_charts.threshold_mark(off, "cache.l2.miss_rate") == ()
+    misses = charts(parts(replace(document, verdicts=(told,)))["levels"])[1]
     (mark,) = marks(misses, "path", "target")
     assert float((mark.get("d") or "M0").split()[0][1:]) == pytest.approx(2 + 0.1 * 396, abs=0.1)
 
@@ -181,7 +173,8 @@ def test_where_the_time_goes_adds_up_to_all_of_it() -> None:
 
 
 def test_a_run_that_left_a_pass_out_says_so_where_its_chart_would_be() -> None:
-    made = parts(complete(replace(documents.document(), profiles=(), timings=(), readings=(), peaks=None)))
+    document = complete(replace(documents.document(), profiles=(), timings=(), readings=(), peaks=None))
+    made = parts(document)
     assert charts(made["python"]) == []
-    assert "not known" in (made["python"].headline or "")
+    assert "not known" in plain_text(sections(document)["python"].headline)
     assert charts(made["distribution"]) == []

@@ -11,9 +11,9 @@ import pytest
 from profkit.analysis.summaries.metal_time import metal_time_breakdowns
 from profkit.analysis.summaries.readings import unavailable_reading
 from profkit.core.types import RUN, MetalTrace, Verdict
-from profkit.reporting.html.run_page import render
 from tests.reporting.html import metal_pages
 from tests.reporting.html.markup import problems
+from tests.reporting.shown import run_page as render
 
 FOREIGN = re.compile(
     r"\b(?:kernels?(?! release)|SMs?|NVTX|multiprocessors?|CUDA|warps?|nsys|ncu|NVIDIA|grid|blocks?"

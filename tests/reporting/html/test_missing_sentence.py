@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from profkit.reporting.html.chart_figures import sentence
+from profkit.reporting.chart_blocks import NoChart
+from profkit.reporting.html.blocks import PageBlocks
 
 
 @pytest.mark.parametrize(
@@ -17,7 +18,7 @@ from profkit.reporting.html.chart_figures import sentence
     ],
 )
 def test_a_line_to_type_is_shown_as_one(fix: str) -> None:
-    assert "To have it: <code>" in sentence("No chart.", fix)
+    assert "To have it: <code>" in PageBlocks().block(NoChart("No chart.", fix))
 
 
 @pytest.mark.parametrize(
@@ -30,6 +31,6 @@ def test_a_line_to_type_is_shown_as_one(fix: str) -> None:
     ],
 )
 def test_advice_in_words_is_no_line_to_type(fix: str) -> None:
-    shown = sentence("No chart.", fix)
+    shown = PageBlocks().block(NoChart("No chart.", fix))
     assert "<code>" not in shown
     assert fix.replace("&", "&amp;") in shown

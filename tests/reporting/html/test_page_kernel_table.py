@@ -9,9 +9,9 @@ import pytest
 
 from profkit.core.formatting import quantity
 from profkit.core.types import RunDocument
-from profkit.reporting.html.run_page import render
 from tests import documents, page_documents
 from tests.reporting.html.conftest import Show
+from tests.reporting.shown import run_page as render
 
 LIVE = "#kernel-table tbody.live tr[data-at]"
 
@@ -159,7 +159,7 @@ def test_without_a_script_the_first_two_hundred_are_a_plain_table(show: Show) ->
     page = show(page_documents.many(300), java_script_enabled=False).page
     assert page.locator("#kernel-table tbody.plain tr").count() == 200
     assert page.locator("#kernel-table tbody.plain tr").first.is_visible()
-    assert page.get_by_text("100 more stand in run.json").is_visible()
+    assert page.get_by_text("100 more stand in the JSON document").is_visible()
     assert page.locator("#kernel-tools").is_hidden()
 
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from profkit.core.types import RunDocument, Scope, Verdict
-from profkit.reporting.html.part import Extras, RunFile
-from profkit.reporting.html.run_page import render
+from profkit.reporting.extras import Extras, RunFile
 from tests import documents
 from tests.reporting.html.conftest import Show
+from tests.reporting.shown import run_page as render
 
 MOST = 300_000  # bytes of a page
 

@@ -8,12 +8,12 @@ import re
 import pytest
 
 from profkit.core.types import RunDocument
+from profkit.reporting.extras import Extras, RunFile
 from profkit.reporting.html.escape import island, link, prose, text
-from profkit.reporting.html.part import Extras, RunFile
-from profkit.reporting.html.run_page import render
 from tests import documents, page_documents
 from tests.reporting.html.conftest import Show
 from tests.reporting.html.markup import problems
+from tests.reporting.shown import run_page as render
 
 FILES = Extras(files=tuple(RunFile(name.replace("\x00", ""), 12) for name in page_documents.HOSTILE))
 

@@ -12,14 +12,13 @@ from pathlib import Path
 import pytest
 
 from profkit.core.types import Revision, RunDocument
-from profkit.reporting.html import write
-from profkit.reporting.html.collect import extras_of
-from profkit.reporting.html.frame import page
-from profkit.reporting.html.part import Part
-from profkit.reporting.html.run_page import render
+from profkit.reporting.extras import extras_of
+from profkit.reporting.html import page, write
 from profkit.reporting.html.write import write_page
+from profkit.reporting.view import Section, View
 from tests import documents
 from tests.conftest import ROOT
+from tests.reporting.shown import run_page as render
 
 
 def test_a_profiled_run_has_its_page(tmp_path: Path) -> None:
@@ -57,13 +56,13 @@ def test_what_lies_in_the_folder_is_linked_but_what_is_hidden_linked_or_the_page
     for name in ("run.json", "report.html", ".reserve", "artifacts/a b.json"):
         (tmp_path / name).write_text("12")
     (tmp_path / "artifacts" / "link").symlink_to("/etc/hostname")
-    found = extras_of(tmp_path, documents.document())
+    found = extras_of(tmp_path)
     assert [(one.path, one.size) for one in found.files] == [("run.json", 2), ("artifacts/a b.json", 2)]
 
 
 def test_a_folder_that_is_gone_or_none_gives_a_page_without_files(tmp_path: Path) -> None:
-    assert extras_of(tmp_path / "gone", documents.document()).files == ()
-    assert extras_of(None, documents.document()).files == ()
+    assert extras_of(tmp_path / "gone").files == ()
+    assert extras_of(None).files == ()
 
 
 def test_a_page_that_cannot_be_written_is_a_reason_and_no_fault(tmp_path: Path) -> None:
@@ -109,7 +108,7 @@ def test_the_wheel_holds_what_a_page_is_made_of(tmp_path: Path) -> None:
     (wheel,) = tmp_path.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         names = {name for name in archive.namelist() if name.startswith("profkit/reporting/html/")}
-    folder = ROOT / "profkit" / "reports" / "html"
+    folder = ROOT / "profkit" / "reporting" / "html"
     needed = {
         path.relative_to(ROOT).as_posix()
         for kind in ("templates", "assets")
@@ -139,12 +138,9 @@ def _started(text: str) -> RunDocument:
     return replace(documents.document(), started=text)
 
 
-def test_another_page_can_be_made_in_the_same_frame() -> None:
-    made = page(
-        "A night & more", [Part("all", "All <b>", "<p>done</p>", headline="3 < 4")], head="<h1>Night</h1>"
-    )
+def test_any_view_is_a_page_with_its_texts_escaped() -> None:
+    made = page.render(View("A night & more", (Section("All <b>", (), "3 < 4"),)))
     assert "<title>A night &amp; more</title>" in made
     assert "All &lt;b&gt;" in made
     assert "3 &lt;\u00a04" in made
-    assert "<h1>Night</h1>" in made
     assert 'id="sources"' not in made

@@ -16,10 +16,10 @@ def build(problem: Problem) -> Call:
     """The call, its kernels built. Raises Unavailable without a GPU or NVRTC, and for inputs that are not dense."""
     if problem.inputs[0].device.type != "cuda":
         raise Unavailable("CUDA kernels need an NVIDIA GPU")
-    return prepared(problem)
+    return build_calls(problem)
 
 
-def prepared(problem: Problem) -> Call:
+def build_calls(problem: Problem) -> Call:
     """The same for inputs wherever they are: a test runs the kernels on the CPU."""
     check_inputs(problem)
     return _BUILDERS[problem.operation.name, problem.backward](problem)
@@ -31,7 +31,7 @@ def _map(name: str) -> Callable[[Problem], Call]:
     def build(problem: Problem) -> Call:
         x, empty = problem.inputs[0], torch.empty_like
         arrays: tuple[Tensor, ...] = (problem.above, x) if problem.backward else (x,)
-        kernel, count = launch.flat(name, x, arrays), x.numel()
+        kernel, count = launch.flat_launch(name, x, arrays), x.numel()
 
         def call() -> Tensor:
             y = empty(x)  # torch's memory begins at multiples of 512 bytes
@@ -45,12 +45,12 @@ def _map(name: str) -> Callable[[Problem], Call]:
 
 def _mse(problem: Problem) -> Call:
     x, target = problem.inputs
-    return _mean(x, launch.flat("mse", x, (x, target)), target, x.numel(), 1 / x.numel())
+    return _mean(x, launch.flat_launch("mse", x, (x, target)), target, x.numel(), 1 / x.numel())
 
 
 def _mse_backward(problem: Problem) -> Call:
     (x, target), above = problem.inputs, problem.above
-    kernel, empty = launch.flat("mse_backward", x, (x, target)), torch.empty_like
+    kernel, empty = launch.flat_launch("mse_backward", x, (x, target)), torch.empty_like
     count, share = x.numel(), 1 / x.numel()
 
     def call() -> tuple[Tensor]:
@@ -63,7 +63,7 @@ def _mse_backward(problem: Problem) -> Call:
 
 def _mean(x: Tensor, kernel: Any, other: Tensor, *numbers: float) -> Call:
     """A mean over everything: the block that is done last adds up what all of them found."""
-    partial, done = launch.scratch(x.device.index)
+    partial, done = launch.scratch_memory(x.device.index)
 
     def call() -> Tensor:
         out = torch.empty((), dtype=x.dtype, device=x.device)
@@ -97,10 +97,10 @@ def _layer_norm_backward(problem: Problem) -> Call:
     forward(
         x.data_ptr(), w.data_ptr(), b.data_ptr(), y.data_ptr(), mean.data_ptr(), rstd.data_ptr(), *sizes, EPS
     )
-    kernel = launch.rows("layer_norm_backward", x, arrays, walks=True)
+    kernel = launch.rows_launch("layer_norm_backward", x, arrays, walks=True)
     if kernel is None:
         return _wide_layer_norm_backward(problem, mean, rstd)
-    sums = launch.column_sums(w)
+    sums = launch.column_sums_launch(w)
 
     def call() -> tuple[Tensor, Tensor, Tensor]:
         dx, dw, db = torch.empty_like(x), torch.empty_like(w), torch.empty_like(b)
@@ -119,9 +119,9 @@ def _wide_layer_norm_backward(problem: Problem, mean: Tensor, rstd: Tensor) -> C
     above: Tensor = problem.above
     width, arrays = x.shape[-1], (x, w, b, above)
     count = x.numel() // width
-    along = launch.wide("layer_norm_backward", x, arrays)
-    down, each, across, parts = launch.wide_columns(x, arrays)
-    sums = launch.column_sums(w)
+    along = launch.wide_launch("layer_norm_backward", x, arrays)
+    down, each, across, parts = launch.columns_launch(x, arrays)
+    sums = launch.column_sums_launch(w)
 
     def call() -> tuple[Tensor, Tensor, Tensor]:
         dx, dw, db = torch.empty_like(x), torch.empty_like(w), torch.empty_like(b)
@@ -160,10 +160,10 @@ def _over_rows(
     """The kernel for rows as wide as x's, and its sizes: rows, and the width where it is no constant of it."""
 
     width = x.shape[-1]
-    held = launch.rows(name, x, arrays, walks)
+    held = launch.rows_launch(name, x, arrays, walks)
     if held is not None:
         return held, (x.numel() // width,)
-    return launch.wide(name, x, arrays), (x.numel() // width, width)
+    return launch.wide_launch(name, x, arrays), (x.numel() // width, width)
 
 
 _BUILDERS: dict[tuple[str, bool], Callable[[Problem], Call]] = {

@@ -37,7 +37,7 @@ class LaunchFailed(Exception):
     """The driver refused a call; the sentence names it."""
 
 
-class Kernel:
+class CudaKernel:
     """One kernel; calling it launches it and returns at once. Its parameters lie in the same place at every call."""
 
     def __init__(self, driver: ctypes.CDLL, function: ctypes.c_void_p, kinds: str) -> None:
@@ -64,7 +64,7 @@ class Kernel:
         return max(1, count.value)
 
 
-class Module:
+class CudaModule:
     """What one compilation gave, loaded into the current context.
 
     Raises Unavailable without NVRTC or a driver for what it gives, DoesNotCompile, and LaunchFailed.
@@ -91,12 +91,12 @@ class Module:
             )
         raise LaunchFailed(f"cuModuleLoadData: {error_name(self._driver, code)}")
 
-    def kernel(self, name: str, kinds: str) -> Kernel:
+    def kernel(self, name: str, kinds: str) -> CudaKernel:
         """The kernel of that name; `kinds` has a letter for each parameter. Raises LaunchFailed."""
         function = ctypes.c_void_p()
         if code := self._driver.cuModuleGetFunction(ctypes.byref(function), self._module, name.encode()):
             raise LaunchFailed(f"cuModuleGetFunction({name}): {error_name(self._driver, code)}")
-        return Kernel(self._driver, function, kinds)
+        return CudaKernel(self._driver, function, kinds)
 
 
 def program_of(tool: Compiler, file: str, options: list[str]) -> tuple[bytes, str]:
@@ -147,16 +147,16 @@ _KINDS = {"flat.cu": _FLAT, "rows.cu": _ROWS, "wide.cu": _WIDE}
 
 
 @dataclass(frozen=True)
-class Launch:
+class KernelLaunch:
     """A kernel with its grid. Calling it launches it on torch's current stream."""
 
-    kernel: Kernel
+    kernel: CudaKernel
     blocks: int
     threads: int
 
     def __call__(self, *values: float) -> None:
         """Launch with these arguments: addresses and numbers."""
-        self.kernel(self.blocks, self.threads, stream(), *values)
+        self.kernel(self.blocks, self.threads, current_stream(), *values)
 
 
 @lru_cache(maxsize=8)
@@ -166,27 +166,27 @@ def device_of(index: int) -> tuple[tuple[int, int], int]:
     return (found.major, found.minor), found.multi_processor_count
 
 
-def stream() -> int:
+def current_stream() -> int:
     """torch's current stream as the driver knows it."""
     return int(torch.cuda.current_stream().cuda_stream)
 
 
 @lru_cache(maxsize=512)
-def kernel_of(index: int, file: str, name: str, constants: tuple[tuple[str, int], ...]) -> Kernel:
+def kernel_of(index: int, file: str, name: str, constants: tuple[tuple[str, int], ...]) -> CudaKernel:
     """A kernel of one of the files, built for these constants and this device."""
     return _module(index, file, constants).kernel(name, _KINDS[file][name])
 
 
 @lru_cache(maxsize=256)
-def _module(index: int, file: str, constants: tuple[tuple[str, int], ...]) -> Module:
+def _module(index: int, file: str, constants: tuple[tuple[str, int], ...]) -> CudaModule:
     with torch.cuda.device(index):
-        return Module(file, device_of(index)[0], dict(constants))
+        return CudaModule(file, device_of(index)[0], dict(constants))
 
 
-def flat(name: str, x: Any, arrays: Iterable[Any]) -> Launch:
+def flat_launch(name: str, x: Any, arrays: Iterable[Any]) -> KernelLaunch:
     """A kernel of flat.cu over all of `x`; `arrays` are all that it reads in packs. `mse` walks, the others cover."""
     count, index = x.numel(), x.device.index
-    pack = WIDE[x.dtype] if aligned(arrays) and count >= WIDE[x.dtype] else 1
+    pack = WIDE[x.dtype] if are_aligned(arrays) and count >= WIDE[x.dtype] else 1
     threads, steps = SUMMING if name == "mse" else FLAT, STEPS.get(name, 1)
     packs, processors = count // pack, device_of(index)[1]
     if packs < FLAT * steps * processors * FILL:
@@ -197,17 +197,17 @@ def flat(name: str, x: Any, arrays: Iterable[Any]) -> Launch:
     blocks = max(1, -(-packs // (threads * steps)))
     if name == "mse":
         blocks = min(blocks, processors * kernel.resident(threads))
-    return Launch(kernel, blocks, threads)
+    return KernelLaunch(kernel, blocks, threads)
 
 
-def column_sums(w: Any) -> Launch:
+def column_sums_launch(w: Any) -> KernelLaunch:
     """Adds up what blocks left as their sums for weight and bias."""
     constants = _constants(w.dtype, PACK=WIDE[w.dtype], STEPS=1, TAIL=0)
     kernel = kernel_of(w.device.index, "flat.cu", "column_sums", constants)
-    return Launch(kernel, -(-2 * w.numel() // 8), 1024)
+    return KernelLaunch(kernel, -(-2 * w.numel() // 8), 1024)
 
 
-def narrow(name: str, x: Any, arrays: Iterable[Any]) -> tuple[int, int, int] | None:
+def row_layout(name: str, x: Any, arrays: Iterable[Any]) -> tuple[int, int, int] | None:
     """Pack, lanes and packs of a thread where a warp holds a row in registers; None where it is too wide for that."""
     width = x.shape[-1]
     pack = pack_of(x, arrays)
@@ -220,13 +220,13 @@ def narrow(name: str, x: Any, arrays: Iterable[Any]) -> tuple[int, int, int] | N
     return (pack, lanes, each) if each * pack <= HELD_BY.get(name, HELD) else None
 
 
-def rows(name: str, x: Any, arrays: Iterable[Any], walks: bool = False) -> Launch | None:
+def rows_launch(name: str, x: Any, arrays: Iterable[Any], walks: bool = False) -> KernelLaunch | None:
     """A kernel of rows.cu over the rows of `x`, None where they are too wide for it.
 
     Where it walks, the blocks are at most those that run at a time, and fewer where each would have less than four rows
     for all of its warps: what they leave has to be added up.
     """
-    shape = narrow(name, x, arrays)
+    shape = row_layout(name, x, arrays)
     if shape is None:
         return None
     pack, lanes, packs = shape
@@ -238,19 +238,19 @@ def rows(name: str, x: Any, arrays: Iterable[Any], walks: bool = False) -> Launc
         processors = device_of(index)[1]
         most = min(processors * kernel.resident(threads), max(2 * processors, blocks // 4))
         blocks = min(blocks, most)
-    return Launch(kernel, blocks, threads)
+    return KernelLaunch(kernel, blocks, threads)
 
 
-def wide(name: str, x: Any, arrays: Iterable[Any]) -> Launch:
+def wide_launch(name: str, x: Any, arrays: Iterable[Any]) -> KernelLaunch:
     """A kernel of wide.cu: a block goes over a row several times, over one row after the other."""
     width, index = x.shape[-1], x.device.index
     kernel = kernel_of(index, "wide.cu", name, _constants(x.dtype, PACK=pack_of(x, arrays)))
     threads = ROWS if width <= 8192 else 2 * ROWS
     blocks = min(x.numel() // width, device_of(index)[1] * kernel.resident(threads))
-    return Launch(kernel, blocks, threads)
+    return KernelLaunch(kernel, blocks, threads)
 
 
-def wide_columns(x: Any, arrays: Iterable[Any]) -> tuple[Launch, int, int, int]:
+def columns_launch(x: Any, arrays: Iterable[Any]) -> tuple[KernelLaunch, int, int, int]:
     """layer_norm_columns: the launch, rows of each part, blocks across the columns, and number of parts."""
     arrays = tuple(arrays)
     width, index, pack = x.shape[-1], x.device.index, pack_of(x, arrays)
@@ -258,7 +258,7 @@ def wide_columns(x: Any, arrays: Iterable[Any]) -> tuple[Launch, int, int, int]:
     count, across = x.numel() // width, -(-width // (COLUMNS * pack))
     each = max(8, -(-count * across // (device_of(index)[1] * kernel.resident(COLUMNS))))
     parts = -(-count // each)
-    return Launch(kernel, across * parts, COLUMNS), each, across, parts
+    return KernelLaunch(kernel, across * parts, COLUMNS), each, across, parts
 
 
 def pack_of(x: Any, arrays: Iterable[Any]) -> int:
@@ -268,18 +268,20 @@ def pack_of(x: Any, arrays: Iterable[Any]) -> int:
     return max(1, step // size)
 
 
-def aligned(arrays: Iterable[Any]) -> bool:
+def are_aligned(arrays: Iterable[Any]) -> bool:
     """Whether each begins at a multiple of 16 bytes. torch's own memory does; a slice may not."""
     return all(array.data_ptr() % 16 == 0 for array in arrays)
 
 
 @lru_cache(maxsize=8)
-def scratch(index: int) -> tuple[int, int]:
+def scratch_memory(index: int) -> tuple[int, int]:
     """Where blocks leave their sums, and the count of those that are done: addresses. The count is 0 between kernels.
 
     All calls on a device share it: they must follow one another on one stream.
     """
-    memory = torch.zeros(device_of(index)[1] * MOST_RESIDENT + 1, dtype=torch.float32, device=place(index))
+    memory = torch.zeros(
+        device_of(index)[1] * MOST_RESIDENT + 1, dtype=torch.float32, device=cuda_device(index)
+    )
     _kept.append(memory)
     return memory.data_ptr() + 4, memory.data_ptr()
 
@@ -287,7 +289,7 @@ def scratch(index: int) -> tuple[int, int]:
 _kept: list[Any] = []  # scratch memory lives as long as the process
 
 
-def place(index: int) -> torch.device:
+def cuda_device(index: int) -> torch.device:
     """The device of that number."""
     return torch.device("cuda", index)
 

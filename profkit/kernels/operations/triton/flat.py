@@ -24,7 +24,7 @@ INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 WARMUP_MS, TIMED_MS = 5, 20
 
 
-def autotuned(configs: Sequence[tuple[Mapping[str, int], int]], key: Sequence[str]) -> Any:
+def autotune(configs: Sequence[tuple[Mapping[str, int], int]], key: Sequence[str]) -> Any:
     """A decorator: of `configs` (constants, warps) the fastest for each `key`. In the interpreter it is the first."""
     given = [triton.Config(dict(constants), num_warps=warps) for constants, warps in configs]
     if INTERPRETED:
@@ -63,7 +63,7 @@ def _beyond(size):
     return tl.exp2(power * size - 0.9999999)
 
 
-@autotuned(CONFIGS, ["SIZE"])
+@autotune(CONFIGS, ["SIZE"])
 @triton.jit(do_not_specialize=["SIZE"])
 def _gelu(x, y, N, SIZE, BLOCK: tl.constexpr):
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -73,7 +73,7 @@ def _gelu(x, y, N, SIZE, BLOCK: tl.constexpr):
     tl.store(y + at, result.to(y.dtype.element_ty), mask=at < N)
 
 
-@autotuned(CONFIGS, ["SIZE"])
+@autotune(CONFIGS, ["SIZE"])
 @triton.jit(do_not_specialize=["SIZE"])
 def _gelu_backward(dy, x, dx, N, SIZE, BLOCK: tl.constexpr):
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -86,7 +86,7 @@ def _gelu_backward(dy, x, dx, N, SIZE, BLOCK: tl.constexpr):
     tl.store(dx + at, result.to(dx.dtype.element_ty), mask=at < N)
 
 
-@autotuned(CONFIGS, ["SIZE"])
+@autotune(CONFIGS, ["SIZE"])
 @triton.jit(do_not_specialize=["SIZE"])
 def _swish(x, y, N, SIZE, BLOCK: tl.constexpr):
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -94,7 +94,7 @@ def _swish(x, y, N, SIZE, BLOCK: tl.constexpr):
     tl.store(y + at, (value * tl.sigmoid(value)).to(y.dtype.element_ty), mask=at < N)
 
 
-@autotuned(CONFIGS, ["SIZE"])
+@autotune(CONFIGS, ["SIZE"])
 @triton.jit(do_not_specialize=["SIZE"])
 def _swish_backward(dy, x, dx, N, SIZE, BLOCK: tl.constexpr):
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -105,7 +105,7 @@ def _swish_backward(dy, x, dx, N, SIZE, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def finish(own, partial, done, out, SCALE, CHUNK: tl.constexpr):
+def add_up_programs(own, partial, done, out, SCALE, CHUNK: tl.constexpr):
     """Adds up what every program found, always in the same order, in the one that is done last. `done` is left at 0."""
     tl.store(partial + tl.program_id(0), own)
     before = tl.atomic_add(done, 1, sem="acq_rel")
@@ -130,10 +130,10 @@ def _mse(x, target, partial, done, out, N, SCALE, BLOCK: tl.constexpr, CHUNK: tl
         away = tl.load(x + at, mask=at < N, other=0.0).to(tl.float32)
         away -= tl.load(target + at, mask=at < N, other=0.0).to(tl.float32)
         total += away * away
-    finish(tl.sum(total, axis=0), partial, done, out, SCALE, CHUNK)
+    add_up_programs(tl.sum(total, axis=0), partial, done, out, SCALE, CHUNK)
 
 
-@autotuned(CONFIGS, ["SIZE"])
+@autotune(CONFIGS, ["SIZE"])
 @triton.jit(do_not_specialize=["SIZE"])
 def _mse_backward(x, target, dout, dx, N, SIZE, BLOCK: tl.constexpr):
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -176,7 +176,7 @@ def swish_backward(dy: Any, x: Any) -> Any:
 def mse(x: Any, target: Any) -> Any:
     """The mean of the squared differences, one number of x's dtype; the same at every call."""
     N = x.numel()
-    most, partial, done = scratch(x.device)
+    most, partial, done = scratch_memory(x.device)
     small = most * SUM_BLOCK > N  # less than one block for each program
     block, warps, most = (SUM_BLOCK // 4, 4, most) if small else (SUM_BLOCK, 8, most // 2)
     count = min(triton.cdiv(N, block), most)
@@ -186,7 +186,7 @@ def mse(x: Any, target: Any) -> Any:
 
 
 @lru_cache(maxsize=8)
-def scratch(device: Any) -> tuple[int, Any, Any]:
+def scratch_memory(device: Any) -> tuple[int, Any, Any]:
     """How many programs of 4 warps fill the device, where they leave their sums, and the count of those done.
 
     All calls on a device share it: they must follow one another on one stream.

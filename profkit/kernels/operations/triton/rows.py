@@ -18,7 +18,7 @@ import torch
 import triton
 import triton.language as tl
 
-from profkit.kernels.operations.triton.flat import CHUNK, PROGRAMS, finish, scratch
+from profkit.kernels.operations.triton.flat import CHUNK, PROGRAMS, add_up_programs, scratch_memory
 
 WARP_LOAD = 512  # bytes that a warp loads at a time: 16 for each thread
 NARROW, NARROW_WARPS = 4096, 4  # bytes of a tile of rows no longer than that: 32 for each of 4 warps' threads
@@ -34,7 +34,7 @@ REGISTERS = 2048  # of a multiprocessor, for each thread of a warp
 LIGHT = 64  # bytes of a tile for each thread: with more of them half as many warps walk
 
 
-def tile(x: Any, elements: int) -> tuple[int, int, int]:
+def tile_shape(x: Any, elements: int) -> tuple[int, int, int]:
     """Rows and columns of a tile that holds whole rows, and its warps. `elements`: bytes of a tile of long rows."""
     block = int(triton.next_power_of_2(x.shape[-1]))
     row = block * int(x.element_size())
@@ -43,17 +43,17 @@ def tile(x: Any, elements: int) -> tuple[int, int, int]:
     return max(1, elements // row), block, min(max(1, block // HELD), 16)
 
 
-def walking(rows: int, height: int, most: int, walkers: int, warps: int) -> int:
+def program_count(rows: int, height: int, most: int, walkers: int, warps: int) -> int:
     """How many programs walk: one for each tile, at most `walkers` warps per multiprocessor. `most` is `scratch`'s."""
     return min(-(-rows // height), max(1, most // PROGRAMS * max(1, walkers // warps)))
 
 
-def registers(walkers: int) -> dict[str, int]:
+def register_limit(walkers: int) -> dict[str, int]:
     """The option that gives each thread its share of the registers."""
     return {"maxnreg": REGISTERS // walkers} if torch.version.cuda else {}
 
 
-def units(width: int) -> tuple[int, int]:
+def units_and_step(width: int) -> tuple[int, int]:
     """UNITS and STEP of rows of this width."""
     step = gcd(width, 16)
     return width // step, step
@@ -183,10 +183,10 @@ def layer_norm(x: Any, w: Any, b: Any, eps: float, keep: tuple[Any, Any] | None 
     H = x.shape[-1]
     M = x.numel() // H
     y = torch.empty_like(x)
-    rows, block, warps = tile(x, LAYER_NORM)
+    rows, block, warps = tile_shape(x, LAYER_NORM)
     mean, rstd = keep if keep is not None else (y, y)
     _layer_norm[(triton.cdiv(M, rows),)](
-        x, w, b, y, mean, rstd, M, *units(H), eps, rows, block, keep is not None, num_warps=warps
+        x, w, b, y, mean, rstd, M, *units_and_step(H), eps, rows, block, keep is not None, num_warps=warps
     )
     return y
 
@@ -196,12 +196,12 @@ def layer_norm_backward(dy: Any, x: Any, w: Any, mean: Any, rstd: Any) -> tuple[
     H = x.shape[-1]
     M = x.numel() // H
     dx, dw, db = torch.empty_like(x), torch.empty_like(w), torch.empty_like(w)
-    rows, block, warps = tile(x, LAYER_NORM_BACK)
-    count = walking(M, rows, scratch(x.device)[0], WALKERS_BACK, warps)
+    rows, block, warps = tile_shape(x, LAYER_NORM_BACK)
+    count = program_count(M, rows, scratch_memory(x.device)[0], WALKERS_BACK, warps)
     partial = torch.empty((count, 2, H), dtype=torch.float32, device=x.device)
     ahead = block * x.element_size() <= WARP_LOAD  # longer rows take too many registers
     _layer_norm_backward[(count,)](
-        dy, x, w, mean, rstd, dx, partial, M, *units(H), rows, block, ahead, num_warps=warps
+        dy, x, w, mean, rstd, dx, partial, M, *units_and_step(H), rows, block, ahead, num_warps=warps
     )
     column_sums(partial, dw, db, count, H)
     return dx, dw, db
@@ -261,7 +261,7 @@ def _cross_entropy(
         top = tl.where(inside, tl.max(value, axis=1), 0.0)
         total = tl.where(inside, tl.sum(tl.exp2((value - top[:, None]) * 1.4426950408889634), axis=1), 1.0)
         losses += tl.where(inside, tl.log(total) + (top - chosen), 0.0)
-    finish(tl.sum(losses, axis=0), partial, done, out, SCALE, CHUNK)
+    add_up_programs(tl.sum(losses, axis=0), partial, done, out, SCALE, CHUNK)
 
 
 @triton.jit
@@ -290,14 +290,14 @@ def cross_entropy(x: Any, target: Any) -> Any:
     """The mean loss over rows of logits, one number of x's dtype; the same at every call."""
     C = x.shape[-1]
     M = x.numel() // C
-    rows, block, warps = tile(x, CROSS_ENTROPY)
-    most, partial, done = scratch(x.device)
+    rows, block, warps = tile_shape(x, CROSS_ENTROPY)
+    most, partial, done = scratch_memory(x.device)
     out = torch.empty((), dtype=x.dtype, device=x.device)
-    size, step = units(C)
+    size, step = units_and_step(C)
     walkers = WALKERS if rows * block * x.element_size() <= LIGHT * 32 * warps else WALKERS // 2
-    _cross_entropy[(walking(M, rows, most, walkers, warps),)](
+    _cross_entropy[(program_count(M, rows, most, walkers, warps),)](
         x, target, partial, done, out, M, size, 1.0 / M, step, rows, block, CHUNK,
-        num_warps=warps, **registers(walkers),
+        num_warps=warps, **register_limit(walkers),
     )  # fmt: skip
     return out
 
@@ -307,8 +307,8 @@ def cross_entropy_backward(dout: Any, x: Any, target: Any) -> Any:
     C = x.shape[-1]
     M = x.numel() // C
     dx = torch.empty_like(x)
-    rows, block, warps = tile(x, CROSS_ENTROPY)
-    size, step = units(C)
+    rows, block, warps = tile_shape(x, CROSS_ENTROPY)
+    size, step = units_and_step(C)
     _cross_entropy_backward[(triton.cdiv(M, rows),)](
         x, target, dout, dx, M, size, 1.0 / M, step, rows, block, num_warps=warps
     )

@@ -14,7 +14,7 @@ import torch
 import triton
 import triton.language as tl
 
-from profkit.kernels.operations.triton.flat import CHUNK, finish, scratch
+from profkit.kernels.operations.triton.flat import CHUNK, add_up_programs, scratch_memory
 from profkit.kernels.operations.triton.rows import column_sums
 
 BLOCK, WARPS = 4096, 8
@@ -129,7 +129,7 @@ def _cross_entropy(x, target, partial, done, out, M, C, SCALE, BLOCK: tl.constex
         known = (wanted >= 0) & (wanted < C)
         chosen = tl.load(x + row * C + wanted, mask=known, other=float("nan")).to(tl.float32)
         losses += tl.log(total) + (top - chosen)
-    finish(losses, partial, done, out, SCALE, CHUNK)
+    add_up_programs(losses, partial, done, out, SCALE, CHUNK)
 
 
 @triton.jit
@@ -162,7 +162,7 @@ def layer_norm_backward(dy: Any, x: Any, w: Any, mean: Any, rstd: Any) -> tuple[
     dx, dw, db = torch.empty_like(x), torch.empty_like(w), torch.empty_like(w)
     _layer_norm_backward[(M,)](dy, x, w, mean, rstd, dx, H, BLOCK, num_warps=WARPS)
     across = triton.cdiv(H, ACROSS)
-    each = max(PART, triton.cdiv(M * across, scratch(x.device)[0]))
+    each = max(PART, triton.cdiv(M * across, scratch_memory(x.device)[0]))
     parts = triton.cdiv(M, each)
     partial = torch.empty((parts, 2, H), dtype=torch.float32, device=x.device)
     _layer_norm_columns[(across, parts)](dy, x, mean, rstd, partial, M, H, each, PART, ACROSS, num_warps=4)
@@ -174,7 +174,7 @@ def cross_entropy(x: Any, target: Any) -> Any:
     """The mean loss over rows of logits, one number of x's dtype; the same at every call."""
     C = x.shape[-1]
     M = x.numel() // C
-    most, partial, done = scratch(x.device)
+    most, partial, done = scratch_memory(x.device)
     out = torch.empty((), dtype=x.dtype, device=x.device)
     grid = (min(M, most // 2),)
     _cross_entropy[grid](x, target, partial, done, out, M, C, 1.0 / M, BLOCK, CHUNK, num_warps=WARPS)

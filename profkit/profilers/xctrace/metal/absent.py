@@ -147,14 +147,14 @@ def _explain_counters(seen: TablesRead, counters: tuple[MetalCounter, ...]) -> M
 def timeless_of(tables: MetalTables, recording: TraceRecording) -> dict[str, str]:
     """Why tables are not believed of which too many rows tell no time of the recording, by schema."""
     length = recording.run.length if recording.run is not None else None
-    told = {}
+    reasons = {}
     for schema, skipped in tables.timeless.items():
         wrong = f"{skipped:,} of its {tables.rows[schema]:,} rows"
         if length is not None and tables.outside.get(schema):
-            told[schema] = f"{wrong} lie outside of the {quantity(length / 1e9, 's')} that were recorded"
+            reasons[schema] = f"{wrong} lie outside of the {quantity(length / 1e9, 's')} that were recorded"
         else:
-            told[schema] = f"{wrong} tell no time"
-    return told
+            reasons[schema] = f"{wrong} tell no time"
+    return reasons
 
 
 _UNTOLD = (

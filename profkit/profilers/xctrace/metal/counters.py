@@ -75,18 +75,18 @@ class UnitOfCounter:
         self._ratio: float | None = None  # of what the label says, in the base unit, to the value
         self._scale = 1.0
 
-    def look(self, value: float, label: str) -> None:
+    def learn(self, value: float, label: str) -> None:
         """One sample; those of 0 tell the unit, others also how it is written."""
         if self._seen >= _LOOKED_AT or (self._seen and value == 0):
             return
-        told = read_label(label)
-        if told is None:
+        shown = read_label(label)
+        if shown is None:
             return
         self._seen += 1
         if abs(value) > self._largest or self._seen == 1:
-            self.unit, self.note, self._scale = told.unit, self.note or told.note, told.scale
-            if value != 0 and told.value != 0:  # else it was rounded to nothing
-                self._largest, self._ratio = abs(value), told.value / value
+            self.unit, self.note, self._scale = shown.unit, self.note or shown.note, shown.scale
+            if value != 0 and shown.value != 0:  # else it was rounded to nothing
+                self._largest, self._ratio = abs(value), shown.value / value
 
     def per_cent(self) -> None:
         """The table says that the values are percentages, and no label was there."""
@@ -121,7 +121,7 @@ _LONGEST_HOLD = 8  # times the usual distance of two samples; the GPU was asleep
 
 @dataclass(frozen=True)
 class Counted:
-    """One counter: its GPU ("" where that is not told), its name, unit and description.
+    """One counter: its GPU ("" where that is not known), its name, unit and description.
 
     `of` is not "": no counter, but the time in which the counter of this name said so.
     """
@@ -149,7 +149,9 @@ class CounterSamples:
     _values: array[float] = field(default_factory=lambda: array("d"))
 
     def add(self, rows: Iterable[Sequence[Value]]) -> None:
-        """Rows with the columns `SAMPLE`."""
+        """Rows with the columns `SAMPLE`; of several tables that hold the same the first with rows is taken."""
+        if self.rows:
+            return
         cache: dict[tuple[Value, Value], int] = {}
         for start, duration, name, value, percentage, is_percentage, gpu, label in rows:
             when = interval(start, duration)
@@ -163,9 +165,9 @@ class CounterSamples:
                 at = cache[key] = self._number(Counted(text(gpu), text(name)))
             unit = self.units[at]
             if isinstance(label, str):
-                unit.look(float(amount), label)
-                if name == TOP_LIMITER and (told := read_label(label)) is not None and told.note:
-                    which = told.note.partition(".")[2] or told.note
+                unit.learn(float(amount), label)
+                if name == TOP_LIMITER and (shown := read_label(label)) is not None and shown.note:
+                    which = shown.note.partition(".")[2] or shown.note
                     self._append(*when, 1.0, self._number(Counted(text(gpu), which, TOP_LIMITER)))
             elif is_percentage:
                 unit.per_cent()
@@ -179,13 +181,10 @@ class CounterSamples:
             if isinstance(number, int) and text(name):
                 self._names[number] = (text(name), text(description), text(kind))
 
-    @property
-    def known(self) -> tuple[str, ...]:
-        """The names of the counters that were selected, as far as the table of them was there."""
-        return tuple(name for name, _, _ in self._names.values())
-
     def add_raw(self, rows: Iterable[Sequence[Value]]) -> None:
         """Rows with the columns `RAW_SAMPLE`; those of a counter without a name are passed over."""
+        if self.rows:
+            return
         last: dict[tuple[Value, Value, Value], tuple[int, float, int]] = {}
         distances: dict[int, list[int]] = {}
         for at, number, value, device, ring in rows:
@@ -269,24 +268,18 @@ _NEVER = 1 << 61
 _SHARE_TOLD = 0.01  # of the sampled time; a limiter that was the top one for less is not named
 
 
-@dataclass
 class _Sums:
     """Columns by the number of the counter. Weights in ns."""
 
-    weight: Any
-    total: Any
-    active_weight: Any
-    active_total: Any
-    touched: Any  # of the samples in which the process worked
-    least: Any
-    most: Any
-    count: Any
-    covered: Any
-    reached: Any
-    begun: Any  # the latest start so far
-    unordered: set[int] = field(
-        default_factory=set
-    )  # counters whose samples came in another order than they began
+    def __init__(self, size: int) -> None:
+        import numpy as np
+
+        self.weight, self.total = np.zeros(size), np.zeros(size)
+        self.active_weight, self.active_total = np.zeros(size), np.zeros(size)
+        self.touched = np.zeros(size)  # weight of the samples in which the process worked
+        self.least, self.most = np.full(size, np.inf), np.full(size, -np.inf)
+        self.count = np.zeros(size, dtype=np.int64)
+        self.covered = [Union() for _ in range(size)]
 
 
 def counters_in(
@@ -304,7 +297,7 @@ def counters_in(
     limiters = _name_limiters(table, sums)
     return tuple(
         sorted(
-            _counters(samples, sums, part.total, gpu, limiters, with_active=busy is not None),
+            _counters(samples, sums, part, gpu, limiters, with_active=busy is not None),
             key=lambda counter: counter.name,
         )
     )
@@ -313,7 +306,7 @@ def counters_in(
 def _counters(
     samples: CounterSamples,
     sums: _Sums,
-    total: int,
+    part: Spans,
     gpu: str | None,
     limiters: dict[str, str],
     *,
@@ -336,7 +329,7 @@ def _counters(
             least,
             most,
             int(sums.count[at]),
-            min(1.0, float(sums.covered[at]) / total),
+            (sums.covered[at].spans() & part).total / part.total,
             limiters.get(counted.gpu) if counted.name == TOP_LIMITER else unit.note or None,
             active,
             filled,
@@ -351,7 +344,7 @@ def _clamp(least: float, mean: float, most: float) -> float:
 def _sum_samples(samples: CounterSamples, part: Spans, busy: Spans | None, size: int) -> _Sums:
     import numpy as np
 
-    sums = _empty_sums(size)
+    sums = _Sums(size)
     working = None if busy is None else part & busy
     longest = np.full(size, _NEVER, dtype=np.int64)
     for number, hold in samples.longest.items():
@@ -367,12 +360,8 @@ def _sum_samples(samples: CounterSamples, part: Spans, busy: Spans | None, size:
             sums.active_total += np.bincount(counter, active * value, size)
             sums.touched += np.bincount(counter, held * (active > 0), size)
         _add_extremes(sums, counter, value)
-        _add_coverage(sums, counter, start, end, part)
-    for at in sums.unordered:
-        whole = Union()
-        for counter, start, end, _ in _blocks(samples, part, longest):
-            whole.add(start[counter == at], end[counter == at])
-        sums.covered[at] = (whole.spans() & part).total
+        for at in np.flatnonzero(np.bincount(counter)).tolist():
+            sums.covered[at].add(start[counter == at], end[counter == at])
     return sums
 
 
@@ -387,24 +376,6 @@ def _blocks(samples: CounterSamples, part: Spans, longest: Any) -> Iterator[tupl
             yield block["counter"][inside], block["start"][inside], end[inside], block["value"][inside]
 
 
-def _empty_sums(size: int) -> _Sums:
-    import numpy as np
-
-    return _Sums(
-        weight=np.zeros(size),
-        total=np.zeros(size),
-        active_weight=np.zeros(size),
-        active_total=np.zeros(size),
-        touched=np.zeros(size),
-        least=np.full(size, np.inf),
-        most=np.full(size, -np.inf),
-        count=np.zeros(size, dtype=np.int64),
-        covered=np.zeros(size),
-        reached=np.full(size, -_NEVER, dtype=np.int64),
-        begun=np.full(size, -_NEVER, dtype=np.int64),
-    )
-
-
 def _add_extremes(sums: _Sums, counter: Any, value: Any) -> None:
     import numpy as np
 
@@ -415,30 +386,13 @@ def _add_extremes(sums: _Sums, counter: Any, value: Any) -> None:
     sums.most[which] = np.maximum(sums.most[which], np.maximum.reduceat(value[order], cuts))
 
 
-def _add_coverage(sums: _Sums, counter: Any, start: Any, end: Any, part: Spans) -> None:
-    """What samples of a counter cover together: one that overlaps what came before adds what lies beyond it."""
-    import numpy as np
-
-    for at in np.flatnonzero(np.bincount(counter)).tolist():
-        own = counter == at
-        begun = np.r_[sums.begun[at], start[own]]
-        if (begun[1:] < begun[:-1]).any():
-            sums.unordered.add(at)
-        sums.begun[at] = begun.max()
-        reached = np.maximum.accumulate(np.r_[sums.reached[at], end[own]])
-        sums.covered[at] += overlap_lengths(
-            np.maximum(start[own], reached[:-1]), np.maximum(end[own], reached[:-1]), part
-        ).sum()
-        sums.reached[at] = reached[-1]
-
-
 def _name_limiters(table: list[Counted], sums: _Sums) -> dict[str, str]:
     """By GPU what the top limiter was, with its share of the sampled time, in words."""
     found: dict[str, list[tuple[float, str]]] = {}
     for at, counted in enumerate(table):
         if counted.of:
             found.setdefault(counted.gpu, []).append((float(sums.weight[at]), counted.name))
-    told = {}
+    named_limiters = {}
     for gpu, named in found.items():
         whole = sum(weight for weight, _ in named)
         parts = [
@@ -446,5 +400,5 @@ def _name_limiters(table: list[Counted], sums: _Sums) -> dict[str, str]:
             for weight, name in sorted(named, key=lambda item: (-item[0], item[1]))
             if whole and weight / whole >= _SHARE_TOLD
         ]
-        told[gpu] = ", ".join(parts[:5])
-    return told
+        named_limiters[gpu] = ", ".join(parts[:5])
+    return named_limiters

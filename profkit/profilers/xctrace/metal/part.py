@@ -117,7 +117,7 @@ class Buffers:
     busy: Any
     commit: Any
     done: Any
-    told: Any  # whether completion is told, and not taken for the end on the GPU
+    completed: Any  # whether completion is known, and not taken for the end on the GPU
 
     def pending(self) -> Spans | None:
         """When something was committed and not done on the GPU; None where no commit is told.
@@ -142,12 +142,12 @@ class Buffers:
 
     def completions(self, part: Spans) -> Any:
         """From commit to completion, of those committed in the part that counts."""
-        known = (self.commit >= 0) & self.told & (self.done >= self.commit) & part.holds(self.commit)
+        known = (self.commit >= 0) & self.completed & (self.done >= self.commit) & part.holds(self.commit)
         return (self.done - self.commit)[known]
 
     def notices(self, part: Spans) -> Any:
         """From the end on the GPU to completion, of those that began there in the part that counts."""
-        known = (self.end >= 0) & self.told & (self.done >= self.end) & part.holds(self.begin)
+        known = (self.end >= 0) & self.completed & (self.done >= self.end) & part.holds(self.begin)
         return (self.done - self.end)[known]
 
     def times(self, part: Spans) -> Any:
@@ -180,8 +180,8 @@ def buffers_of(
     last = np.maximum.reduceat(end, cuts) if len(cuts) else end
     estimate = np.where(latency == NOT_TOLD, _BEFORE, start - latency)
     by_latency = np.maximum.reduceat(estimate, cuts) if len(cuts) else estimate
-    sent = _own_rows(submissions.committed(), submissions.processes.all, whose)
-    made = _own_rows(encoders.committed(), encoders.processes.all, whose)
+    sent = _own_rows(submissions.commit_times(), submissions.processes.all, whose)
+    made = _own_rows(encoders.commit_times(), encoders.processes.all, whose)
     more = np.setdiff1d(sent[0], keys)  # committed, and nothing seen of them on the GPU
     keys = np.r_[keys, more]
     begin, last = np.r_[begin, np.full(len(more), -1)], np.r_[last, np.full(len(more), -1)]
@@ -189,7 +189,7 @@ def buffers_of(
     commit = look_up(keys, *sent, -1)
     commit = np.where((commit < 0) & (by_latency > _BEFORE), by_latency, commit)
     commit = np.where(commit < 0, look_up(keys, *made, -1), commit)
-    done = completions.at(keys)
+    done = completions.times_of(keys)
     busy = np.r_[_busy_times(start, end, cuts), np.zeros(len(more), dtype=np.int64)]
     return Buffers(begin, last, busy, commit, np.where(done < 0, last, done), done >= 0)
 
@@ -225,7 +225,7 @@ def _busy_times(start: Any, end: Any, cuts: Any) -> Any:
 class CountedPart:
     """`rows` are all intervals on the GPU that counts, `own` says which are the target's.
 
-    `active` is when that GPU was (None: not told), `busy` when the target had it, both in all of the recording;
+    `active` is when that GPU was (None: not known), `busy` when the target had it, both in all of the recording;
     `counted` is what counts, `window` the part of it that is the target's.
     """
 
@@ -248,7 +248,7 @@ class CountedPart:
 
 def part_that_counts(tables: MetalTables, recording: TraceRecording) -> CountedPart:
     """The part, of what was read."""
-    work, states = tables.gpu_work.best, tables.told_states
+    work, states = tables.gpu_work.best, tables.believed_states
     rows = work.table()
     processes = work.processes.all
     recorded = {*tables.encoders.best.processes.all, *tables.submissions.best.processes.all}
@@ -257,7 +257,9 @@ def part_that_counts(tables: MetalTables, recording: TraceRecording) -> CountedP
     )
     own = _isin(rows["process"], target.numbers)
     gpus = tuple(dict.fromkeys((*states.gpus, *work.gpus.all)))
-    gpu = _main_gpu(gpus, work.gpus.all, rows, own, {name: states.active(name).total for name in states.gpus})
+    gpu = _main_gpu(
+        gpus, work.gpus.all, rows, own, {name: states.active_times(name).total for name in states.gpus}
+    )
     if len(gpus) > 1 and gpu is not None:
         numbers = [n for n, name in enumerate(work.gpus.all) if name == gpu]
         there = _isin(rows["gpu"], frozenset(numbers))
@@ -265,8 +267,8 @@ def part_that_counts(tables: MetalTables, recording: TraceRecording) -> CountedP
     whose = frozenset(processes[number] for number in target.numbers) | frozenset(target.others)
     mine = {name: column[own] for name, column in rows.items()}
     buffers = buffers_of(mine, tables.submissions.best, tables.encoders.best, tables.completions.best, whose)
-    active = states.active(gpu or "") if gpu is not None and gpu in states.gpus else None
-    known = states.known(gpu or "") if active is not None else union(rows["start"], rows["end"])
+    active = states.active_times(gpu or "") if gpu is not None and gpu in states.gpus else None
+    known = states.known_times(gpu or "") if active is not None else union(rows["start"], rows["end"])
     busy = union(mine["start"], mine["end"])
     if recording.windows is not None:
         counted = window = spans_of(recording.windows)

@@ -48,7 +48,7 @@ def gpus_of(infos: GpuInfos, names: Sequence[str]) -> Iterator[Gpu]:
 
 
 def recommended_memory(infos: GpuInfos, gpu: str | None) -> int | None:
-    """Bytes that Metal recommends to use on a GPU at most; of the only one, where its name is not told."""
+    """Bytes that Metal recommends to use on a GPU at most; of the only one, where its name is not known."""
     if gpu in infos.found:
         return infos.found[gpu][1]
     return next(iter(infos.found.values()))[1] if len(infos.found) == 1 and not gpu else None
@@ -58,13 +58,13 @@ def devices_in(tables: MetalTables, part: CountedPart) -> Iterator[MetalDevice]:
     """Each GPU in the part that counts: when it was active, and when it worked for the target."""
     import numpy as np
 
-    work, states = tables.gpu_work.best, tables.told_states
+    work, states = tables.gpu_work.best, tables.believed_states
     rows = work.table()
     own = np.isin(rows["process"], sorted(part.target.numbers))
     for name in part.gpus:
         there = np.isin(rows["gpu"], [n for n, other in enumerate(work.gpus.all) if other == name])
         mine = union(rows["start"][there & own], rows["end"][there & own]) & part.counted
-        active = states.active(name) & part.counted if name in states.gpus else None
+        active = states.active_times(name) & part.counted if name in states.gpus else None
         yield MetalDevice(full_name(name), None if active is None else active.total / 1e9, mine.total / 1e9)
 
 
@@ -165,12 +165,12 @@ def _metal(
         devices=tuple(devices_in(tables, part)) if len(part.gpus) > 1 else (),
         window_busy=None if seen is None or not window.total else _to_seconds((seen & window).total),
         failed=_failed(tables, counted) if ERRORS in tables.rows else None,
-        compiled=_to_seconds((tables.compiling.best.of(part.whose) & counted).total)
+        compiled=_to_seconds((tables.compiling.best.times(part.whose) & counted).total)
         if COMPILER in tables.rows
         else None,
         counter_set=None if chosen in NO_SET else chosen,
         guessed=part.target.note if part.target.guessed else None,
-        lost=recording.alignment.lost,
+        lost=recording.alignment.loss,
     )
 
 
@@ -199,7 +199,7 @@ def _trace(
         copying=copying,
         marked=recording.windows is not None,
         setup_seconds=_to_seconds((part.busy & before).total) if recording.windows is not None else None,
-        compile_seconds=_to_seconds((tables.compiling.best.of(part.whose) & before).total)
+        compile_seconds=_to_seconds((tables.compiling.best.times(part.whose) & before).total)
         if COMPILER in tables.rows
         else None,
     )

@@ -24,7 +24,7 @@ from profkit.profilers.xctrace.metal.work import (
     text,
 )
 
-MOST_TOLD = 512  # names of one kind that are told apart in a result
+MOST_TOLD = 512  # names of one kind that are kept apart in a result
 REST = "[more]"
 _DIGITS = re.compile(r"\d+")
 _MIDDLE, _NEARLY_ALL = 50, 95
@@ -265,7 +265,9 @@ class ShaderTimes:
     _listed: list[tuple[int, int, str, Process | None]] = field(default_factory=list)
 
     def add(self, rows: Iterable[Sequence[Value]]) -> None:
-        """Rows with the columns `SHADER`."""
+        """Rows with the columns `SHADER`; of several tables that hold the same the first with rows is taken."""
+        if self.rows:
+            return
         for start, duration, name, label, process in rows:
             when = interval(start, duration)
             if when is None:
@@ -285,6 +287,8 @@ class ShaderTimes:
         """Rows with the columns `SHADER_PC`; without a list of shaders they say nothing."""
         import numpy as np
 
+        if self.rows:
+            return
         listed = sorted(self._listed, key=lambda one: one[0])
         begins = np.array([one[0] for one in listed], dtype=np.int64)
         for start, duration, pc in rows:

@@ -169,7 +169,7 @@ class Compiling:
             self.rows += 1
             self._found.setdefault(process_of(process), Columns("start", "end")).add(*when)
 
-    def of(self, processes: Iterable[Process | None]) -> Spans:
+    def times(self, processes: Iterable[Process | None]) -> Spans:
         """When it worked for one of the processes."""
         whole = empty_spans()
         for process in processes:
@@ -282,12 +282,12 @@ class MetalTables:
             MEMORY: (ALLOCATED, self.memory.read),
             COMPILER: (COMPILING, self.compiling.read),
             GPU_INFO: (INFO, self.infos.read),
-            SHADERS: (SHADER, self._shaders),
+            SHADERS: (SHADER, self.shaders.add),
             SHADER_LIST: (LISTED, self.shaders.add_list),
-            SHADER_PCS: (SHADER_PC, self._shader_pcs),
-            COUNTERS: (SAMPLE, self._counters),
+            SHADER_PCS: (SHADER_PC, self.shaders.add_pcs),
+            COUNTERS: (SAMPLE, self.counters.add),
             COUNTER_INFO: (COUNTER, self.counters.add_info),
-            COUNTER_VALUES: (RAW_SAMPLE, self._counter_values),
+            COUNTER_VALUES: (RAW_SAMPLE, self.counters.add_raw),
         }
 
     def read(self, table: ExportTable) -> None:
@@ -295,12 +295,12 @@ class MetalTables:
         wanted, take = self.takers()[table.schema]
         found: Rows = table.rows(wanted)  # type: ignore[assignment]
         if self.latest is not None and table.schema in (INTERVALS, STATES):
-            found = self._inside(table.schema, found, self.latest)
+            found = self._drop_outside(table.schema, found, self.latest)
         rows = _Count(found)
         take(rows)
         self.rows[table.schema] = max(self.rows.get(table.schema, 0), rows.rows)
 
-    def _inside(self, schema: str, rows: Rows, latest: int) -> Iterator[Sequence[Value]]:
+    def _drop_outside(self, schema: str, rows: Rows, latest: int) -> Iterator[Sequence[Value]]:
         """The rows, without a start where they lie outside; the first two columns are start and duration."""
         outside = 0
         for row in rows:
@@ -318,7 +318,7 @@ class MetalTables:
                 yield row
 
     @property
-    def told_states(self) -> GpuStates:
+    def believed_states(self) -> GpuStates:
         """When GPUs were active; as if nothing had been told where too many rows tell no time."""
         states = self.gpu_states.best
         return states if states.tells_time else GpuStates()
@@ -331,21 +331,3 @@ class MetalTables:
             STATES: self.gpu_states.best,
         }
         return {schema: one.skipped for schema, one in both.items() if not one.tells_time}
-
-    # What follows is summed up as it comes, so of several tables that hold the same the first with rows is taken.
-
-    def _shaders(self, rows: Rows) -> None:
-        if not self.shaders.rows:
-            self.shaders.add(rows)
-
-    def _shader_pcs(self, rows: Rows) -> None:
-        if not self.shaders.rows:
-            self.shaders.add_pcs(rows)
-
-    def _counters(self, rows: Rows) -> None:
-        if not self.counters.rows:
-            self.counters.add(rows)
-
-    def _counter_values(self, rows: Rows) -> None:
-        if not self.counters.rows:
-            self.counters.add_raw(rows)

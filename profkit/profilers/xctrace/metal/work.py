@@ -185,7 +185,7 @@ class GpuWork:
         return table
 
 
-def label_of(told: str, process: Process | None) -> str:
+def label_of(shown: str, process: Process | None) -> str:
     """The labels out of `Command Buffer 0:Compute Command 0  ( python (42) )  0x4e189059`; "" where there are none."""
     whose = (
         "n/a"
@@ -194,10 +194,10 @@ def label_of(told: str, process: Process | None) -> str:
         if process.pid is None
         else f"{process.name} ({process.pid})"
     )
-    at = told.rfind(whose)
+    at = shown.rfind(whose)
     if at > 0:
-        told = told[:at].rstrip().removesuffix("(").rstrip()
-    return "" if told == "GPU Execution" else told
+        shown = shown[:at].rstrip().removesuffix("(").rstrip()
+    return "" if shown == "GPU Execution" else shown
 
 
 @dataclass
@@ -228,13 +228,13 @@ class GpuStates:
         """The names of all GPUs."""
         return tuple(dict.fromkeys(gpu for gpu, _ in self._times))
 
-    def active(self, gpu: str) -> Spans:
+    def active_times(self, gpu: str) -> Spans:
         """When it was active."""
         return times_of(self._times.get((gpu, True)))
 
-    def known(self, gpu: str) -> Spans:
+    def known_times(self, gpu: str) -> Spans:
         """When its state is known."""
-        return self.active(gpu) | times_of(self._times.get((gpu, False)))
+        return self.active_times(gpu) | times_of(self._times.get((gpu, False)))
 
 
 def times_of(columns: Columns | None) -> Spans:
@@ -295,7 +295,7 @@ class Encoders:
         known = table["id"] != NO_ID
         return look_up(encoders, table["id"][known], table["label"][known], -1)
 
-    def committed(self) -> dict[str, Any]:
+    def commit_times(self) -> dict[str, Any]:
         """Of each command buffer when its last encoder ended, which is some microseconds before it was committed."""
         import numpy as np
 
@@ -335,7 +335,7 @@ class Submissions:
     def __len__(self) -> int:
         return len(self._columns)
 
-    def committed(self) -> dict[str, Any]:
+    def commit_times(self) -> dict[str, Any]:
         """Of each command buffer when it was committed."""
         return self._columns.arrays()
 
@@ -353,7 +353,7 @@ class Completions:
             if when is not None and identity(buffer) != NO_ID:
                 self._columns.add(identity(buffer), when[0])
 
-    def at(self, buffers: Any) -> Any:
+    def times_of(self, buffers: Any) -> Any:
         """For each command buffer when it was completed, -1 where that is not known."""
         table = self._columns.arrays()
         return look_up(buffers, table["buffer"], table["at"], -1)

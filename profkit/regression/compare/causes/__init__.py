@@ -1,9 +1,10 @@
-"""Why something changed: one rule in each file, which looks at both runs and says what their counters show.
+"""Why something changed: rules by theme, each of which looks at both runs and says what their counters show.
 
 A rule explains nothing that was not found different, and every sentence carries the values that it rests on. Rules are
-tried in the order of this list: what lies outside of the program first, then what it does otherwise, then how well.
+tried in the order of this list: what is outside of the program first, then what it does otherwise, then how well.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 from profkit.core.types import Cause
@@ -34,16 +35,16 @@ RULES: tuple[Callable[[Evidence], Iterator[Cause]], ...] = (
     memory.find_memory_growth,
     memory.find_slower_imports,
 )
-MOST_OF_A_KIND = 5  # the largest: a hundred kernels whose registers rose are one story
+MOST_OF_A_KIND = 5  # the largest: of a hundred kernels with one cause five are enough
 
 
-def causes_of(view: Evidence) -> tuple[Cause, ...]:
+def causes_of(evidence: Evidence) -> tuple[Cause, ...]:
     """What every rule finds, in their order."""
-    found: list[Cause] = []
+    causes: list[Cause] = []
     for rule in RULES:
-        told: dict[str, int] = {}
-        for cause in rule(view):
-            told[cause.kind] = told.get(cause.kind, 0) + 1
-            if told[cause.kind] <= MOST_OF_A_KIND:
-                found.append(cause)
-    return tuple(found)
+        counts: Counter[str] = Counter()
+        for cause in rule(evidence):
+            counts[cause.kind] += 1
+            if counts[cause.kind] <= MOST_OF_A_KIND:
+                causes.append(cause)
+    return tuple(causes)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 
 from profkit.analysis.kernel_names import short_name
 from profkit.backends import kernel_word
@@ -17,7 +18,7 @@ Values = Mapping[tuple[str, Scope], float]
 
 @dataclass(frozen=True)
 class Evidence:
-    """Both runs and their differences. `before` and `after` have each metric of each scope, whatever measured it."""
+    """Both runs and their differences."""
 
     baseline: RunDocument
     candidate: RunDocument
@@ -25,9 +26,27 @@ class Evidence:
     matched: MatchedKernels
     kernels: tuple[KernelChange, ...]
     functions: tuple[FunctionChange, ...]
-    before: Values = field(default_factory=dict)
-    after: Values = field(default_factory=dict)
-    fates: Mapping[Scope, KernelChange] = field(default_factory=dict)  # by the baseline's scope
+
+    @cached_property
+    def before(self) -> Values:
+        """The baseline's values of each metric and scope, whatever measured them."""
+        return {(r.metric, r.scope): r.value for r in readings_of(self.baseline) if r.value is not None}
+
+    @cached_property
+    def after(self) -> Values:
+        """The candidate's, its kernels under the scopes that they have in the baseline."""
+        same = {pair.candidate.scope: pair.baseline.scope for pair in self.matched.pairs}
+        readings = readings_of(self.candidate)
+        return {(r.metric, same.get(r.scope, r.scope)): r.value for r in readings if r.value is not None}
+
+    @cached_property
+    def _kernel_changes(self) -> Mapping[Scope, KernelChange]:
+        """By the baseline's scope."""
+        changes = {
+            (change.name, change.launch): change for change in self.kernels if change.word != "vanished"
+        }
+        named = {pair.baseline.scope: (pair.candidate.name, pair.candidate.id) for pair in self.matched.pairs}
+        return {scope: changes[name] for scope, name in named.items() if name in changes}
 
     def different(self, *metrics: str) -> Iterator[Change]:
         """The changes of these metrics that are DIFFERENT."""
@@ -49,49 +68,37 @@ class Evidence:
     def main_kernels(self, share: float = 0.01) -> Iterator[KernelPair]:
         """The kernels of both runs that take this share of the GPU time or more."""
         for pair in self.matched.pairs:
-            change = self.fate(pair.baseline.scope)
+            change = self.kernel_change(pair.baseline.scope)
             if change is not None and change.share >= share:
                 yield pair
 
-    def fate(self, scope: Scope) -> KernelChange | None:
-        """What became of the time of a kernel of both runs, by its scope in the baseline."""
-        return self.fates.get(scope)
+    def kernel_change(self, scope: Scope) -> KernelChange | None:
+        """The change of a kernel of both runs, by its scope in the baseline."""
+        return self._kernel_changes.get(scope)
 
-    def retimed(self, scope: Scope) -> bool:
+    def time_changed(self, scope: Scope) -> bool:
         """Whether the kernel of this scope became slower or faster."""
-        change = self.fates.get(scope)
+        change = self.kernel_change(scope)
         return change is not None and change.word in ("slower", "faster")
 
     def _in(self, metric: str, scope: Scope | None) -> Iterator[Change]:
         return (c for c in self.different(metric) if scope is None or c.scope == scope)
 
 
-def gather_evidence(
-    baseline: RunDocument,
-    candidate: RunDocument,
-    changes: tuple[Change, ...],
-    matched: MatchedKernels,
-    kernels: tuple[KernelChange, ...],
-    functions: tuple[FunctionChange, ...],
-) -> Evidence:
-    """All of it, with the candidate's kernels under the names that they have in the baseline."""
-    same = {pair.candidate.scope: pair.baseline.scope for pair in matched.pairs}
-    before = {(r.metric, r.scope): r.value for r in readings_of(baseline) if r.value is not None}
-    after = {
-        (r.metric, same.get(r.scope, r.scope)): r.value for r in readings_of(candidate) if r.value is not None
-    }
-    told = {(change.name, change.launch): change for change in kernels if change.word != "vanished"}
-    fates = {
-        pair.baseline.scope: told[pair.candidate.name, pair.candidate.id]
-        for pair in matched.pairs
-        if (pair.candidate.name, pair.candidate.id) in told
-    }
-    return Evidence(baseline, candidate, changes, matched, kernels, functions, before, after, fates)
+def added_value(function: FunctionChange) -> float:
+    """By how much the candidate has more of it."""
+    return (function.candidate or 0.0) - (function.baseline or 0.0)
 
 
 def transition(title: str, before: float, after: float, unit: str = "") -> str:
     """`registers per thread 40 -> 64`."""
     return f"{title} {quantity(before, unit)} -> {quantity(after, unit)}"
+
+
+def change_text(title: str, change: Change, unit: str | None = None) -> str:
+    """The same of a change."""
+    unit = change.unit if unit is None else unit
+    return transition(title, change.baseline.value, change.candidate.value, unit)
 
 
 def relative_change(before: float, after: float) -> str:
@@ -104,9 +111,9 @@ def relative_change(before: float, after: float) -> str:
     return f"{figures(abs(100 * part), 2)} % {'more' if part >= 0 else 'less'}"
 
 
-def work_units(view: Evidence) -> str:
+def work_units(evidence: Evidence) -> str:
     """What the work of the device is called: `kernels`, on Metal `encoders`."""
-    return f"{kernel_word(view.candidate.backend)}s"
+    return f"{kernel_word(evidence.candidate.backend)}s"
 
 
 def kernel_label(name: str) -> str:

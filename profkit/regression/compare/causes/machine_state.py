@@ -8,21 +8,32 @@ from math import log
 
 from profkit.analysis.comparability.fingerprint import holds_down
 from profkit.core.formatting import percent, plural, quantity
-from profkit.core.types import Cause, Change, KernelChange, MetalState, RunDocument
+from profkit.core.statistics import median
+from profkit.core.types import Cause, Change, KernelChange, RunDocument
 from profkit.regression.compare.causes.evidence import Evidence, transition
 from profkit.regression.compare.decisions import percent_text, signed_percent
 
-# Of the time that is told. A device that changes its state with its load is in each for some of it, and what it is in
-# for most of it is what a mean of the times speaks of.
+# A device that changes its performance state with its load is in each for some of the time; what it is in for most of
+# its work is what a mean of the times speaks of.
 MAIN_STATE_SHARE = 0.6
-THROTTLED_SHARE = 0.1
+THROTTLED_SHARE = 0.1  # of the trace
 # From slow to fast, as Instruments names them; of other names the order is not known.
 STATE_ORDER = ("Minimum", "Low", "Medium", "High", "Maximum")
+# % of the time in which tasks of others waited for a core: twice what the doctor calls busy, since 10 s are few.
+PRESSURE = 10.0
+# How far other work alone may change a time. Two runs of one program on a machine with four tasks a core differed by up
+# to a factor of 2: a fair scheduler gives each its share, so up to tasks per core, and half as much again to be safe.
+MARGIN = 1.5
+WORK_EXPLAINS = 0.3  # of a change of time (in logarithms) that a change of the work must reach to explain it
+CLOCKS_APART = 0.02
+
+
+# ---------------------------------------------------------------- what a run says of its machine
 
 
 @dataclass(frozen=True)
 class PerformanceState:
-    """The state that the GPU was in for most of the work of the process, and its share of it, 0..1."""
+    """The state that an Apple GPU was in for most of the work of the process, and its share of it, 0..1."""
 
     name: str
     share: float
@@ -31,101 +42,58 @@ class PerformanceState:
         return f"{self.name} {percent(100 * self.share)} % of its work"
 
 
-def performance_state(document: RunDocument) -> PerformanceState | None:
-    """The performance state that it mostly worked in; None where none is that, or none is told while it worked."""
-    states = document.metal.performance if document.metal is not None else ()
-    worked = [(one.name, one.busy) for one in states if one.busy]
-    total = sum(seconds for _, seconds in worked)
-    found = max(worked, key=lambda one: one[1], default=None)
-    if found is None or found[1] < MAIN_STATE_SHARE * total:
-        return None
-    return PerformanceState(found[0], found[1] / total)
-
-
-def thermal_throttling(document: RunDocument) -> str | None:
-    """`thermal state Fair in 43 % of the trace`, where another one than Nominal held for a tenth of it or more."""
-    states: Sequence[MetalState] = document.metal.thermal if document.metal is not None else ()
-    total = sum(one.seconds for one in states)
-    hot = [one for one in states if holds_down(one.name)]
-    share = sum(one.seconds for one in hot) / total if total > 0 else 0.0
-    if share < THROTTLED_SHARE:
-        return None
-    longest = max(hot, key=lambda one: one.seconds)
-    return f"thermal state {longest.name} in {percent(100 * share)} % of the trace"
-
-
-def without_state_effects(
-    changes: Sequence[KernelChange], baseline: RunDocument, candidate: RunDocument
-) -> tuple[KernelChange, ...]:
-    """The encoders' changes, not decided where the state of the GPU may have made them."""
-    return tuple(_weigh_kernel_state(change, baseline, candidate) for change in changes)
-
-
-def _weigh_kernel_state(change: KernelChange, baseline: RunDocument, candidate: RunDocument) -> KernelChange:
-    if change.word not in ("slower", "faster"):
-        return change
-    reason = state_change(baseline, candidate, 2.0 if change.word == "slower" else 0.5)
-    if reason is None:
-        return change
-    return replace(change, word="ambiguous", reason=f"{change.reason}; but {reason}")
-
-
-def state_change(baseline: RunDocument, candidate: RunDocument, ratio: float) -> str | None:
-    """Why a time that became `ratio` times what it was may be the state's doing; None where it cannot be.
-
-    Only where the state is another one and a faster one does not come with a longer time.
-    """
-    before, after = performance_state(baseline), performance_state(candidate)
-    if before is None or after is None or before.name == after.name:
-        return None
-    if before.name in STATE_ORDER and after.name in STATE_ORDER:
-        faster = STATE_ORDER.index(after.name) > STATE_ORDER.index(before.name)
-        if faster == (ratio > 1):
-            return None
-    return f"the GPU worked mostly in the performance state {before.name}, then in {after.name}"
-
-
-# % of the time in which tasks of others waited for a core: twice what the doctor calls busy, since 10 s are few.
-PRESSURE = 10.0
-# How far neighbours alone may move a time. Two runs of one program on a machine with four tasks a core differed by up
-# to a factor of 2: a fair scheduler gives each its share, so up to tasks per core, and half as much again to be safe.
-MARGIN = 1.5
-WORK_EXPLAINS = (
-    0.3  # of a change of time (in logarithms) that a change of the work must reach to speak for it
-)
-CLOCKS_APART = 0.02
-
-
 @dataclass(frozen=True)
 class ClockReading:
-    """The clock that a run was timed at, in Hz, and what told it."""
+    """The clock that a run was timed at, in Hz, and what measured it."""
 
     hertz: float
     of: str
 
 
-def clock_of(document: RunDocument) -> ClockReading | None:
-    """The median clock beside the samples, or what perf counted; None where nothing tells."""
-    from profkit.core.statistics import median
+def performance_state(document: RunDocument) -> PerformanceState | None:
+    """The performance state that it mostly worked in; None where none is that, or none is known."""
+    states = document.metal.performance if document.metal is not None else ()
+    worked = {state.name: state.busy for state in states if state.busy}
+    total = sum(worked.values())
+    name = max(worked, key=lambda name: worked[name], default=None)
+    if name is None or worked[name] < MAIN_STATE_SHARE * total:
+        return None
+    return PerformanceState(name, worked[name] / total)
 
-    between = [hertz for timing in document.timings for p in timing.processes for hertz in p.clocks]
-    if between:
-        return ClockReading(median(between), "the SMs between the samples")
-    devices = [d.clock for m in document.moments for d in m.devices if d.clock is not None]
-    if devices:
-        return ClockReading(median(devices), "the SMs beside the timing")
+
+def thermal_throttling(document: RunDocument) -> str | None:
+    """`thermal state Fair in 43 % of the trace`, where another one than Nominal held for a tenth of it or more."""
+    states = document.metal.thermal if document.metal is not None else ()
+    total = sum(state.seconds for state in states)
+    hot = [state for state in states if holds_down(state.name)]
+    share = sum(state.seconds for state in hot) / total if total > 0 else 0.0
+    if share < THROTTLED_SHARE:
+        return None
+    longest = max(hot, key=lambda state: state.seconds)
+    return f"thermal state {longest.name} in {percent(100 * share)} % of the trace"
+
+
+def clock_of(document: RunDocument) -> ClockReading | None:
+    """The median clock beside the samples, or what perf counted; None where nothing measured it."""
+    samples = [hertz for timing in document.timings for p in timing.processes for hertz in p.clocks]
+    moments = [d.clock for m in document.moments for d in m.devices if d.clock is not None]
     counted = [
         r.value
         for r in document.readings
         if r.metric == "frequency" and r.value is not None and r.scope.kind in ("run", "region")
     ]
-    if counted:
-        return ClockReading(median(counted), "the cores, counted by perf")
+    for values, source in (
+        (samples, "the SMs between the samples"),
+        (moments, "the SMs beside the timing"),
+        (counted, "the cores, counted by perf"),
+    ):
+        if values:
+            return ClockReading(median(values), source)
     return None
 
 
 def contention(document: RunDocument) -> str | None:
-    """What says that other work took part of the machine right before the timing; None where nothing does."""
+    """The sign that other work took part of the machine right before the timing; None where there is none."""
     for moment in document.moments[:1]:
         if moment.pressure is not None and moment.pressure > PRESSURE:
             return f"tasks waited for a core in {moment.pressure:.0f} % of the 10 s before"
@@ -136,7 +104,7 @@ def contention(document: RunDocument) -> str | None:
 
 
 def contention_factor(document: RunDocument) -> float:
-    """The factor by which the neighbours of a busy run may have changed its times."""
+    """The factor by which other work may have changed the times of a busy run."""
     cores = document.machine.cores if document.machine is not None else 1
     loads = [moment.load for moment in document.moments if moment.load is not None]
     return MARGIN * max(1.0, max(loads, default=1.0) / max(1, cores))
@@ -153,15 +121,7 @@ def throttle_reasons(document: RunDocument) -> tuple[str, ...]:
     return tuple(dict.fromkeys(reasons))
 
 
-def ratio_in_cycles(change: Change, before: ClockReading, after: ClockReading) -> float | None:
-    """The ratio in cycles of a time that the clock alone explains; None where it does not, or hardly moved."""
-    if before.of != after.of or change.ratio is None or change.unit != "s":
-        return None
-    faster = after.hertz / before.hertz
-    cycles = change.ratio * faster
-    if abs(faster - 1) <= CLOCKS_APART or (change.ratio > 1) == (faster > 1):
-        return None
-    return cycles if 1 / (1 + change.floor) <= cycles <= 1 + change.floor else None
+# ---------------------------------------------------------------- changes that the machine explains
 
 
 def without_machine_effects(
@@ -170,113 +130,154 @@ def without_machine_effects(
     """The changes, those of times AMBIGUOUS where the state of the machine may have made them.
 
     A change of seconds that is none in cycles is the clock's. On a busy machine a time decides only where it changed by
-    more than neighbours can do, or where the work, which they cannot change, changed with it.
+    more than other work can do, or where the instructions, which other work cannot change, changed with it.
     """
     clocks = clock_of(baseline), clock_of(candidate)
-    occupied = [
-        (name, reason, contention_factor(document))
+    busy = [
+        (contention_factor(document), f"other work disturbed the {name}: {reason}")
         for name, document in (("baseline", baseline), ("candidate", candidate))
         if (reason := contention(document)) is not None
     ]
     work = [
-        c for c in changes if c.metric == "instructions" and c.word == "different" and c.ratio is not None
+        c.ratio
+        for c in changes
+        if c.metric == "instructions" and c.word == "different" and c.ratio is not None
     ]
-    told = (_weigh_clock_and_load(change, clocks, occupied, work) for change in changes)
-    return tuple(_weigh_performance_state(change, baseline, candidate) for change in told)
+    weighed = []
+    for change in changes:
+        if _is_changed_time(change):
+            change = _weigh_clock_and_load(change, clocks, busy, work)
+        if _is_changed_time(change) and change.ratio:
+            reason = state_change(baseline, candidate, change.ratio)
+            if reason is not None:
+                change = _as_ambiguous(change, f"{change.reason}; but {reason}")
+        weighed.append(change)
+    return tuple(weighed)
 
 
-def _weigh_performance_state(change: Change, baseline: RunDocument, candidate: RunDocument) -> Change:
-    """A time of an Apple GPU that its performance state may have made what it is."""
-    if change.word != "different" or change.unit != "s" or not change.ratio:
-        return change
-    reason = state_change(baseline, candidate, change.ratio)
-    return _ambiguous(change, f"{change.reason}; but {reason}") if reason is not None else change
+def _is_changed_time(change: Change) -> bool:
+    return change.word == "different" and change.unit == "s" and bool(change.ratio)
 
 
 def _weigh_clock_and_load(
     change: Change,
     clocks: tuple[ClockReading | None, ClockReading | None],
-    occupied: Sequence[tuple[str, str, float]],
-    work: Sequence[Change],
+    busy: Sequence[tuple[float, str]],
+    work: Sequence[float],
 ) -> Change:
-    if change.word != "different" or change.unit != "s" or not change.ratio or change.ratio == 1:
-        return change
+    assert change.ratio is not None
     before, after = clocks
-    if (
-        before is not None
-        and after is not None
-        and (cycles := ratio_in_cycles(change, before, after)) is not None
-    ):
-        return _ambiguous(
+    cycles = ratio_in_cycles(change, before, after)
+    if cycles is not None and before is not None and after is not None:
+        return _as_ambiguous(
             change,
             f"the clock of {before.of} went from {quantity(before.hertz, 'Hz')} to "
             f"{quantity(after.hertz, 'Hz')}; in cycles it is {signed_percent(cycles - 1)}, within the "
             f"{percent_text(change.floor)} that counts",
         )
-    size = abs(log(change.ratio))
-    name, reason, most = max(occupied, key=lambda found: found[2], default=("", "", 1.0))
-    if not occupied or size > log(most) or any(_work_explains(other, change.ratio) for other in work):
+    size = log(change.ratio)
+    factor, reason = max(busy, key=lambda one: one[0], default=(1.0, ""))
+    explained = size == 0 or any(ratio > 0 and log(ratio) / size >= WORK_EXPLAINS for ratio in work)
+    if not busy or abs(size) > log(factor) or explained:
         return change
-    return _ambiguous(change, f"{change.reason}; but other work disturbed the {name}: {reason}")
+    return _as_ambiguous(change, f"{change.reason}; but {reason}")
 
 
-def _work_explains(work: Change, ratio: float) -> bool:
-    """Whether a change of the work explains a good part of one of the time."""
-    return work.ratio is not None and work.ratio > 0 and log(work.ratio) / log(ratio) >= WORK_EXPLAINS
+def ratio_in_cycles(change: Change, before: ClockReading | None, after: ClockReading | None) -> float | None:
+    """The ratio in cycles of a time that the clock alone explains; None where it does not, or hardly moved."""
+    if before is None or after is None or before.of != after.of or change.ratio is None or change.unit != "s":
+        return None
+    faster = after.hertz / before.hertz
+    cycles = change.ratio * faster
+    if abs(faster - 1) <= CLOCKS_APART or (change.ratio > 1) == (faster > 1):
+        return None
+    return cycles if 1 / (1 + change.floor) <= cycles <= 1 + change.floor else None
 
 
-def _ambiguous(change: Change, reason: str) -> Change:
+def state_change(baseline: RunDocument, candidate: RunDocument, ratio: float) -> str | None:
+    """Why the performance state may have made a time `ratio` times as long; None where it cannot have.
+
+    Only where the state is another one, and where a faster one does not come with a longer time.
+    """
+    before, after = performance_state(baseline), performance_state(candidate)
+    if before is None or after is None or before.name == after.name:
+        return None
+    if before.name in STATE_ORDER and after.name in STATE_ORDER:
+        faster = STATE_ORDER.index(after.name) > STATE_ORDER.index(before.name)
+        if faster == (ratio > 1):
+            return None
+    return f"the GPU worked mostly in the performance state {before.name}, then in {after.name}"
+
+
+def without_state_effects(
+    changes: Sequence[KernelChange], baseline: RunDocument, candidate: RunDocument
+) -> tuple[tuple[KernelChange, ...], dict[KernelChange, str]]:
+    """The encoders' changes, AMBIGUOUS where the performance state may have made them; of each of those, why."""
+    weighed, reasons = [], {}
+    for change in changes:
+        if change.word in ("slower", "faster"):
+            reason = state_change(baseline, candidate, 2.0 if change.word == "slower" else 0.5)
+            if reason is not None:
+                change = replace(change, word="ambiguous", reason=f"{change.reason}; but {reason}")
+                reasons[change] = reason
+        weighed.append(change)
+    return tuple(weighed), reasons
+
+
+def _as_ambiguous(change: Change, reason: str) -> Change:
     return replace(change, word="ambiguous", course="neither", reason=reason)
 
 
-def find_contention(view: Evidence) -> Iterator[Cause]:
+# ---------------------------------------------------------------- causes
+
+
+def find_contention(evidence: Evidence) -> Iterator[Cause]:
     """Where a time could not be decided, and one of the two ran on a busy machine."""
-    if not any(c.unit == "s" and c.word == "ambiguous" for c in view.changes):
+    if not any(c.unit == "s" and c.word == "ambiguous" for c in evidence.changes):
         return
-    for name, document in (("baseline", view.baseline), ("candidate", view.candidate)):
+    for name, document in (("baseline", evidence.baseline), ("candidate", evidence.candidate)):
         reason = contention(document)
         if reason is not None:
             yield Cause("neighbours", f"Other work disturbed the {name}.", evidence=(reason,))
 
 
-def find_clock_change(view: Evidence) -> Iterator[Cause]:
+def find_clock_change(evidence: Evidence) -> Iterator[Cause]:
     """Where some time is not the same in seconds and would be in cycles, and whether all of them would."""
-    before, after = clock_of(view.baseline), clock_of(view.candidate)
+    before, after = clock_of(evidence.baseline), clock_of(evidence.candidate)
     if before is None or after is None:
         return
-    times = [c for c in view.changes if c.unit == "s" and c.word != "same"]
+    times = [c for c in evidence.changes if c.unit == "s" and c.word != "same"]
     left = [c for c in times if ratio_in_cycles(c, before, after) is None]
-    if len(left) < len(times):
-        part = after.hertz / before.hertz - 1
-        rest = (
-            f"of {plural(len(times), 'time')} {len(left)} changed in cycles too"
-            if left
-            else "in cycles nothing changed"
-        )
-        yield Cause(
-            "clocks",
-            f"The clock was {abs(100 * part):.1f} % {'lower' if part < 0 else 'higher'}; {rest}.",
-            evidence=(transition(f"clock of {before.of}", before.hertz, after.hertz, "Hz"),),
-        )
+    if len(left) == len(times):
+        return
+    part = after.hertz / before.hertz - 1
+    rest = "in cycles nothing changed"
+    if left:
+        rest = f"of {plural(len(times), 'time')} {len(left)} changed in cycles too"
+    yield Cause(
+        "clocks",
+        f"The clock was {abs(100 * part):.1f} % {'lower' if part < 0 else 'higher'}; {rest}.",
+        evidence=(transition(f"clock of {before.of}", before.hertz, after.hertz, "Hz"),),
+    )
 
 
-def find_throttling(view: Evidence) -> Iterator[Cause]:
-    """Where only one of the two was held down, or for another reason, and a time is not the same."""
-    before, after = throttle_reasons(view.baseline), throttle_reasons(view.candidate)
-    if before == after or not any(c.unit == "s" and c.word != "same" for c in view.changes):
+def find_throttling(evidence: Evidence) -> Iterator[Cause]:
+    """Where only one of the two was throttled, or for another reason, and a time is not the same."""
+    before, after = throttle_reasons(evidence.baseline), throttle_reasons(evidence.candidate)
+    if before == after or not any(c.unit == "s" and c.word != "same" for c in evidence.changes):
         return
     for name, reasons in (("baseline", before), ("candidate", after)):
         if reasons:
             yield Cause("throttled", f"The {name} was throttled.", evidence=reasons)
 
 
-def find_performance_state(view: Evidence) -> Iterator[Cause]:
-    """Where the state that it mostly worked in is another one, or only one run was in a thermal state but Nominal."""
-    before, after = performance_state(view.baseline), performance_state(view.candidate)
+def find_performance_state(evidence: Evidence) -> Iterator[Cause]:
+    """Where the GPU mostly worked in another performance state, or only one run was throttled by heat."""
+    before, after = performance_state(evidence.baseline), performance_state(evidence.candidate)
     if before is not None and after is not None and before.name != after.name:
-        told = f"The GPU worked mostly in the performance state {after.name}, before in {before.name}."
-        yield Cause("state", told, evidence=(f"baseline: {before}", f"candidate: {after}"))
-    hot = thermal_throttling(view.baseline), thermal_throttling(view.candidate)
-    for name, told_, other in (("baseline", hot[0], hot[1]), ("candidate", hot[1], hot[0])):
-        if told_ is not None and other is None:
-            yield Cause("state", f"The {name} was slowed by heat.", evidence=(told_,))
+        sentence = f"The GPU worked mostly in the performance state {after.name}, before in {before.name}."
+        yield Cause("state", sentence, evidence=(f"baseline: {before}", f"candidate: {after}"))
+    hot = thermal_throttling(evidence.baseline), thermal_throttling(evidence.candidate)
+    for name, reason, other in (("baseline", *hot), ("candidate", *hot[::-1])):
+        if reason is not None and other is None:
+            yield Cause("state", f"The {name} was slowed by heat.", evidence=(reason,))

@@ -6,15 +6,46 @@ from collections.abc import Iterator
 
 from profkit.analysis.summaries.readings import traced_iterations
 from profkit.core.formatting import quantity
-from profkit.core.types import Cause, Change, FunctionChange, RunDocument
-from profkit.regression.compare.causes.evidence import Evidence, kernel_label, relative_change, transition
+from profkit.core.types import Cause, Change, RunDocument
+from profkit.regression.compare.causes.evidence import (
+    Evidence,
+    added_value,
+    change_text,
+    kernel_label,
+    relative_change,
+    transition,
+)
+
+# The metric, whether more of it is the worse, and what it means for the kernel.
+_EFFICIENCY = (
+    ("memory.spill.loads", True, "reloads registers that did not fit"),
+    ("memory.spill.stores", True, "spills registers to memory"),
+    ("shared.bank_conflicts", True, "has more bank conflicts in shared memory"),
+    ("memory.coalescing", False, "uses less of the sectors that it loads"),
+    ("warp.execution_efficiency", False, "leaves more lanes of its warps idle"),
+)
+# The metric, its title, and what it means where it rose.
+_MISSES = (
+    ("cache.l1.miss_rate", "accesses that miss L1", "A larger share of the accesses misses the L1 cache."),
+    (
+        "cache.l2.miss_rate",
+        "accesses to L2 that miss it",
+        "A larger share of what reaches the L2 cache misses it.",
+    ),
+    (
+        "cache.l3.miss_rate",
+        "accesses to L3 that miss it",
+        "A larger share of what reaches the L3 cache misses it.",
+    ),
+    ("branch.miss_rate", "branches mispredicted", "A larger share of the branches is mispredicted."),
+)
 
 
-def find_transfers(view: Evidence) -> Iterator[Cause]:
-    """Where the bytes of an iteration's copies are different, by their kind."""
-    for change in view.different("transfer.bytes"):
-        before, after = _kinds(view.baseline), _kinds(view.candidate)
-        evidence = [
+def find_transfers(evidence: Evidence) -> Iterator[Cause]:
+    """Where the bytes of an iteration's copies between host and device are different, by their kind."""
+    for change in evidence.different("transfer.bytes"):
+        before, after = _bytes_by_kind(evidence.baseline), _bytes_by_kind(evidence.candidate)
+        kinds = [
             transition(kind, before.get(kind, 0.0), after.get(kind, 0.0), "B")
             for kind in dict.fromkeys((*before, *after))
             if before.get(kind) != after.get(kind)
@@ -22,171 +53,99 @@ def find_transfers(view: Evidence) -> Iterator[Cause]:
         yield Cause(
             "transfers",
             f"Each iteration copies {relative_change(change.baseline.value, change.candidate.value)}.",
-            evidence=(
-                transition("bytes copied", change.baseline.value, change.candidate.value, "B"),
-                *evidence,
-            ),
+            evidence=(change_text("bytes copied", change, "B"), *kinds),
         )
 
 
-def _kinds(document: RunDocument) -> dict[str, float]:
+def _bytes_by_kind(document: RunDocument) -> dict[str, float]:
     count = traced_iterations(document)
     transfers = document.trace.transfers if document.trace is not None else ()
     return {transfer.kind: transfer.bytes / count for transfer in transfers}
 
 
-_NAMED = 3
-
-
-def find_instructions(view: Evidence) -> Iterator[Cause]:
-    """Of the run with the functions that grew, and of each kernel that takes another time."""
-    for change in view.different("instructions"):
+def find_instructions(evidence: Evidence) -> Iterator[Cause]:
+    """Instructions of the run, with the functions that grew, and of each kernel whose time changed."""
+    for change in evidence.different("instructions"):
+        more = relative_change(change.baseline.value, change.candidate.value)
+        more = more.replace("as much", "as many").replace(" less", " fewer")
+        line = change_text("instructions", change, "")
         if change.scope.kind != "kernel":
-            yield _of_run(view, change)
-        elif view.retimed(change.scope):
-            yield Cause(
-                "work",
-                f"{kernel_label(change.scope.name or '')} executes {_relative_count(change)} instructions.",
-                change.scope,
-                (transition("instructions", change.baseline.value, change.candidate.value),),
-            )
+            where, lines = _grown_functions(evidence, change)
+            yield Cause("work", f"It executes {more} instructions{where}.", change.scope, (line, *lines))
+        elif evidence.time_changed(change.scope):
+            label = kernel_label(change.scope.name or "")
+            yield Cause("work", f"{label} executes {more} instructions.", change.scope, (line,))
 
 
-def _of_run(view: Evidence, change: Change) -> Cause:
-    more = change.candidate.value > change.baseline.value
-    grown = [f for f in view.functions if f.unit == "instructions" and (_added(f) > 0) == more]
-    named = sorted(grown, key=lambda f: -abs(_added(f)))[:_NAMED]
-    evidence = [f"{f.name} {'+' if _added(f) > 0 else '-'}{quantity(abs(_added(f)))}" for f in named]
-    where = f", most of that in {named[0].name}" if named and _most(named[0], change) else ""
-    return Cause(
-        "work",
-        f"It executes {_relative_count(change)} instructions{where}.",
-        change.scope,
-        (transition("instructions", change.baseline.value, change.candidate.value), *evidence),
-    )
+def _grown_functions(evidence: Evidence, change: Change) -> tuple[str, list[str]]:
+    """The function that most of a change is in, and the three with the largest part of it."""
+    size = change.candidate.value - change.baseline.value
+    functions = [f for f in evidence.functions if f.unit == "instructions"]
+    grown = [f for f in functions if (added_value(f) > 0) == (size > 0)]
+    largest = sorted(grown, key=lambda f: -abs(added_value(f)))[:3]
+    lines = [f"{f.name} {'+' if added_value(f) > 0 else '-'}{quantity(abs(added_value(f)))}" for f in largest]
+    most = bool(largest) and abs(added_value(largest[0])) > abs(size) / 2
+    return (f", most of that in {largest[0].name}" if most else ""), lines
 
 
-def _relative_count(change: Change) -> str:
-    """`12 % more`, `8 % fewer`, `2.4 times as many`."""
-    return (
-        relative_change(change.baseline.value, change.candidate.value)
-        .replace("as much", "as many")
-        .replace(" less", " fewer")
-    )
-
-
-def _most(function: FunctionChange, change: Change) -> bool:
-    return abs(_added(function)) > abs(change.candidate.value - change.baseline.value) / 2
-
-
-def _added(function: FunctionChange) -> float:
-    return (function.candidate or 0.0) - (function.baseline or 0.0)
-
-
-def find_memory_traffic(view: Evidence) -> Iterator[Cause]:
-    """Of the run, and of each kernel that takes another time."""
-    for change in view.different("dram.bytes"):
-        before, after = change.baseline.value, change.candidate.value
-        says = f"moves {relative_change(before, after)} between"
+def find_memory_traffic(evidence: Evidence) -> Iterator[Cause]:
+    """Bytes from and to memory, of the run and of each kernel whose time changed."""
+    for change in evidence.different("dram.bytes"):
+        verb = f"moves {relative_change(change.baseline.value, change.candidate.value)} between"
         if change.scope.kind != "kernel":
-            sentence = f"It {says} the last cache and memory."
-        elif view.retimed(change.scope):
-            sentence = f"{kernel_label(change.scope.name or '')} {says} the device's caches and its memory."
+            sentence = f"It {verb} the last cache and memory."
+        elif evidence.time_changed(change.scope):
+            label = kernel_label(change.scope.name or "")
+            sentence = f"{label} {verb} the device's caches and its memory."
         else:
             continue
-        yield Cause("bytes", sentence, change.scope, (transition("memory traffic", before, after, "B"),))
+        yield Cause("bytes", sentence, change.scope, (change_text("memory traffic", change, "B"),))
 
 
-# The metric, whether more of it is the worse, and what it means for the kernel.
-_SIGNS = (
-    ("memory.spill.loads", True, "reloads registers that did not fit"),
-    ("memory.spill.stores", True, "spills registers to memory"),
-    ("shared.bank_conflicts", True, "has more bank conflicts in shared memory"),
-    ("memory.coalescing", False, "uses less of the sectors that it loads"),
-    ("warp.execution_efficiency", False, "leaves more lanes of its warps idle"),
-)
+def find_kernel_efficiency(evidence: Evidence) -> Iterator[Cause]:
+    """For each kernel that became slower: idle lanes, half used sectors, bank conflicts, spilled registers."""
+    for metric, rises, meaning in _EFFICIENCY:
+        for change in evidence.different(metric):
+            kernel = evidence.kernel_change(change.scope)
+            worse = (change.candidate.value > change.baseline.value) == rises
+            if worse and kernel is not None and kernel.word == "slower":
+                kind = metric.rpartition(".")[2]
+                sentence = f"{kernel_label(change.scope.name or '')} {meaning}."
+                yield Cause(kind, sentence, change.scope, (change_text(metric, change),))
 
 
-def find_kernel_efficiency(view: Evidence) -> Iterator[Cause]:
-    """For each kernel that became slower and shows such a sign."""
-    for metric, rises, says in _SIGNS:
-        for change in view.different(metric):
-            if (change.candidate.value > change.baseline.value) != rises:
-                continue
-            fate = view.fate(change.scope)
-            if fate is not None and fate.word == "slower":
-                yield Cause(
-                    metric.rpartition(".")[2],
-                    f"{kernel_label(change.scope.name or '')} {says}.",
-                    change.scope,
-                    (transition(metric, change.baseline.value, change.candidate.value, change.unit),),
-                )
-
-
-_SAYS = {
-    "cache.l1.miss_rate": "A larger share of the accesses misses the L1 cache.",
-    "cache.l2.miss_rate": "A larger share of what reaches the L2 cache misses it.",
-    "cache.l3.miss_rate": "A larger share of what reaches the L3 cache misses it.",
-    "branch.miss_rate": "A larger share of the branches is mispredicted.",
-}
-
-_TITLES = {
-    "cache.l1.miss_rate": "accesses that miss L1",
-    "cache.l2.miss_rate": "accesses to L2 that miss it",
-    "cache.l3.miss_rate": "accesses to L3 that miss it",
-    "branch.miss_rate": "branches mispredicted",
-}
-
-
-def find_cache_misses(view: Evidence) -> Iterator[Cause]:
-    """Where a rate rose."""
-    for metric, says in _SAYS.items():
-        change = view.rose(metric)
+def find_cache_misses(evidence: Evidence) -> Iterator[Cause]:
+    """Where a miss rate of the CPU's caches or branches rose."""
+    for metric, title, sentence in _MISSES:
+        change = evidence.rose(metric)
         if change is not None:
-            yield Cause(
-                "misses",
-                says,
-                change.scope,
-                (transition(_TITLES[metric], change.baseline.value, change.candidate.value, "%"),),
-            )
+            yield Cause("misses", sentence, change.scope, (change_text(title, change, "%"),))
 
 
-def find_memory_growth(view: Evidence) -> Iterator[Cause]:
-    """Where a peak or a growth rose; what rose with the process is told with it."""
-    process = view.rose("memory.rss_peak")
-    if process is not None:
-        more = process.candidate.value - process.baseline.value
-        both = view.both("memory.python_peak", process.scope)
-        evidence = [transition("resident memory", process.baseline.value, process.candidate.value, "B")]
-        if both is not None:  # else nothing tells whose it is, and that it holds more is the change itself
-            evidence.append(transition("Python's heap", *both, "B"))
-            whose = _whose((both[1] - both[0]) / more)
-            yield Cause("memory", f"The process holds more memory; {whose}.", evidence=tuple(evidence))
-    growth = view.rose("memory.python_growth")
+def find_memory_growth(evidence: Evidence) -> Iterator[Cause]:
+    """Where a peak or a growth of the memory rose, and how much of it Python's objects hold."""
+    process = evidence.rose("memory.rss_peak")
+    python = evidence.both("memory.python_peak", process.scope) if process is not None else None
+    if process is not None and python is not None:  # else nothing says whose it is
+        share = (python[1] - python[0]) / (process.candidate.value - process.baseline.value)
+        if share > 0.5:
+            whose = "Python objects hold most of it"
+        elif share > 0.1:
+            whose = f"Python objects hold {100 * share:.0f} % of it"
+        else:
+            whose = "hardly any of it is in Python objects"
+        lines = (change_text("resident memory", process, "B"), transition("Python's heap", *python, "B"))
+        yield Cause("memory", f"The process holds more memory; {whose}.", evidence=lines)
+    growth = evidence.rose("memory.python_growth")
     if growth is not None and growth.candidate.value > 0:
         yield Cause(
-            "leak",
-            "Python's heap grows with each iteration.",
-            evidence=(transition("growth", growth.baseline.value, growth.candidate.value, growth.unit),),
+            "leak", "Python's heap grows with each iteration.", evidence=(change_text("growth", growth),)
         )
 
 
-def _whose(share: float) -> str:
-    if share > 0.5:
-        return "Python objects hold most of it"
-    return (
-        f"Python objects hold {100 * share:.0f} % of it"
-        if share > 0.1
-        else "hardly any of it is in Python objects"
-    )
-
-
-def find_slower_imports(view: Evidence) -> Iterator[Cause]:
-    """Where the time of imports rose."""
-    change = view.rose("time.import")
+def find_slower_imports(evidence: Evidence) -> Iterator[Cause]:
+    """Where the time of imports rose: that is start-up, not the work."""
+    change = evidence.rose("time.import")
     if change is not None:
-        yield Cause(
-            "imports",
-            "Imports before the work take longer.",
-            evidence=(transition("imports", change.baseline.value, change.candidate.value, "s"),),
-        )
+        lines = (change_text("imports", change, "s"),)
+        yield Cause("imports", "Imports before the work take longer.", evidence=lines)

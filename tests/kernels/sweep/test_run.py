@@ -16,16 +16,20 @@ import pytest
 pytest.importorskip("torch")
 
 from small_sweep import MISBEHAVING, request_for, settled
+from small_sweep import in_process as in_process
 
+from profkit.core import codec
 from profkit.core.errors import MachineError, UnreadableReport, UsageError
 from profkit.core.progress import Silent
+from profkit.core.types import CaseResult, GridPoint
+from profkit.execution.job import Job, JobOutcome, JobStatus
 from profkit.execution.pool import WorkerPool
 from profkit.kernels.operations import registry
 from profkit.kernels.sweep import journal as journals
 from profkit.kernels.sweep.files import register
-from profkit.kernels.sweep.journal import resumed
+from profkit.kernels.sweep.journal import read_request
 from profkit.kernels.sweep.request import TimingOptions
-from profkit.kernels.sweep.run import run_sweep
+from profkit.kernels.sweep.run import case_result, run_sweep
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -42,12 +46,12 @@ def _no_memory_of_other_tests(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "_registered", {})
 
 
-def test_every_case_is_settled_though_implementations_crash_hang_and_lie(
+def test_every_case_is_settled_though_implementations_crash_and_lie(
     tmp_path: Path, misbehaving: Path
 ) -> None:
     register([misbehaving])
-    names = ("PyTorch", "wrong", "dies", "leaves", "raises", "hangs", "prints", "cannot be had", "too much")
-    request = request_for(tmp_path / "out", *names, files=(misbehaving,), timeout=2.5)
+    names = ("PyTorch", "wrong", "dies", "raises", "prints", "cannot be had", "too much")
+    request = request_for(tmp_path / "out", *names, files=(misbehaving,))
     request = replace(request, grid=replace(request.grid, dimensions=(8,)))
     document = run_sweep(request, Silent())
     found = {result.implementation: result for result in document.results}
@@ -55,15 +59,12 @@ def test_every_case_is_settled_though_implementations_crash_hang_and_lie(
         "PyTorch": "measured",
         "wrong": "wrong",
         "dies": "crashed",
-        "leaves": "crashed",
         "raises": "failed",
-        "hangs": "timed out",
         "prints": "measured",
         "cannot be had": "unavailable",
         "too much": "too large",
     }
     assert "SIGSEGV" in str(found["dies"].reason)
-    assert "exited with 3: what it printed last" in str(found["leaves"].reason)
     assert found["raises"].reason == "ValueError: no kernel for <script>alert(1)</script>"
     assert found["cannot be had"].fix == "buy one"
     assert found["PyTorch"].median
@@ -72,6 +73,40 @@ def test_every_case_is_settled_though_implementations_crash_hang_and_lie(
     assert document.complete
 
 
+POINT = GridPoint("GELU", 2, 3, 8)
+
+
+@pytest.mark.parametrize(
+    ("status", "state"),
+    [
+        (JobStatus.error, "failed"),
+        (JobStatus.crash, "crashed"),
+        (JobStatus.timeout, "timed out"),
+        (JobStatus.out_of_memory, "too large"),
+        (JobStatus.device_error, "crashed"),
+        (JobStatus.lost, None),
+        (JobStatus.cancelled, None),
+    ],
+)
+def test_what_becomes_of_a_job_becomes_of_its_case(status: JobStatus, state: str | None) -> None:
+    outcome = JobOutcome(Job("mine"), status, None, "a reason", 2.0, 3, codec.plain(POINT))
+    result = case_result(outcome)
+    if state is None:
+        assert result is None
+    else:
+        assert result == CaseResult(POINT, "mine", state, "a reason", spent=2.0, device=3)  # type: ignore[arg-type]
+
+
+def test_an_answer_that_is_none_or_of_another_case_is_a_crash() -> None:
+    for value in (None, {"point": 3}, codec.plain(CaseResult(POINT, "another", "measured"))):
+        outcome = JobOutcome(Job("mine"), JobStatus.ok, value, shared=codec.plain(POINT))
+        result = case_result(outcome)
+        assert result is not None
+        assert (result.implementation, result.state) == ("mine", "crashed")
+        assert str(result.reason).startswith("its process ")
+
+
+@pytest.mark.usefixtures("in_process")
 def test_a_sweep_goes_on_where_it_was_and_measures_nothing_twice(tmp_path: Path) -> None:
     request = request_for(tmp_path / "out", "PyTorch")
     whole = run_sweep(request, Silent())
@@ -119,7 +154,7 @@ def test_an_interpreter_without_torch_is_told_with_its_fix(tmp_path: Path) -> No
 def test_a_file_that_is_no_journal_is_refused(tmp_path: Path, content: str) -> None:
     (tmp_path / journals.FILE).write_text(content)
     with pytest.raises(UnreadableReport, match="no journal of a sweep"):
-        resumed(tmp_path)
+        read_request(tmp_path)
 
 
 def test_a_line_that_is_damaged_costs_its_own_case_alone(tmp_path: Path) -> None:
@@ -170,7 +205,7 @@ def test_a_journal_that_says_what_no_sweep_does_is_refused_or_passed_over(
         assert journals.read(path).sessions == [1.0]
         return
     with pytest.raises(UnreadableReport):
-        resumed(tmp_path)
+        read_request(tmp_path)
 
 
 def test_a_users_file_that_cannot_be_run_is_told_before_anything_is_measured(tmp_path: Path) -> None:

@@ -1,0 +1,67 @@
+"""What a run's page shows that run.json does not hold: files beside it, sampled stacks, allocations line by line."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from profkit.analysis.stacks.files import read_speedscope
+from profkit.core.errors import UnreadableReport
+from profkit.core.types import Stacks
+from profkit.runtime.passes.read_tracemalloc import Allocations, read_tracemalloc
+
+PAGE = "report.html"
+_MOST = 5000  # files that are looked at: more is no run of ours
+
+
+@dataclass(frozen=True)
+class RunFile:
+    """One file of a run: its path relative to the run's folder, and its size in bytes."""
+
+    path: str
+    size: int
+
+
+@dataclass(frozen=True)
+class Extras:
+    """All of it may be missing: a page is made of what is there."""
+
+    files: tuple[RunFile, ...] = ()
+    stacks: tuple[Stacks, ...] = ()  # for flame graphs, the event with most weight first
+    allocations: Allocations | None = None  # what tracemalloc saw
+
+    @property
+    def paths(self) -> frozenset[str]:
+        """The files that the page may link to."""
+        return frozenset(one.path for one in self.files)
+
+
+def extras_of(folder: Path | None) -> Extras:
+    """The extras of the run in `folder`; None, or a folder that cannot be read, has none. Never raises."""
+    if folder is None:
+        return Extras()
+    stacks: list[Stacks] = []
+    allocations = None
+    with contextlib.suppress(UnreadableReport):
+        stacks = list(read_speedscope(folder / "artifacts" / "trace.speedscope.json"))
+    with contextlib.suppress(UnreadableReport):
+        allocations = read_tracemalloc(folder / "artifacts" / "tracemalloc.json")
+    return Extras(_files(folder), tuple(sorted(stacks, key=lambda one: -len(one.weights))), allocations)
+
+
+def _files(folder: Path) -> tuple[RunFile, ...]:
+    """What lies in the folder, in the order of names; hidden files, links and the page itself are left out."""
+    found: list[RunFile] = []
+    for at, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(names):
+            path = Path(at, name)
+            with contextlib.suppress(OSError):
+                inside = path.relative_to(folder).as_posix()
+                if not name.startswith(".") and not path.is_symlink() and inside != PAGE:
+                    found.append(RunFile(inside, path.stat().st_size))
+        if len(found) >= _MOST:
+            break
+    return tuple(found)

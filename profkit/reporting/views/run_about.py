@@ -1,0 +1,286 @@
+"""Around the numbers of a run: its passes, machine and conditions, files, what to type next, and its test cases."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+from profkit.analysis.comparability import all_fields, fingerprint_of
+from profkit.core.formatting import plural, quantity
+from profkit.core.types import Machine, PassResult, RunDocument, Tier, Verdict, VerdictWord
+from profkit.reporting.extras import Extras
+from profkit.reporting.machine_blocks import Case, Cases, CaseState
+from profkit.reporting.order import (
+    WORDS,
+    actions,
+    command,
+    conditions,
+    cost,
+    gain,
+    gpu_lines,
+    machine_line,
+    named,
+    time_line,
+    troubles,
+)
+from profkit.reporting.view import (
+    Block,
+    Commands,
+    Facts,
+    Fold,
+    Item,
+    Items,
+    Paragraph,
+    Section,
+    Span,
+    TableColumn,
+    Text,
+    between,
+    code,
+    joined,
+    plain_text,
+    soft,
+    strong,
+    table,
+)
+
+_FACT = 64  # characters of a fact about the tool's session: longer ones are lists of metrics
+_MOST_FILES = 500  # that are listed
+_TIERS: dict[Tier, str] = {
+    "must": "Must be alike: where one differs, runs are not compared",
+    "should": "Should be alike: a difference is told beside the verdict",
+    "observed": "Seen while it ran: whether the samples can be believed",
+}
+
+
+# ---------------------------------------------------------------- passes
+
+
+def passes_section(document: RunDocument, extras: Extras) -> Section | None:
+    """What each pass took and how it ended, with the reason and the fix where it did not finish."""
+    if not document.passes:
+        return None
+    rows: list[tuple[Text, ...]] = []
+    for one in document.passes:
+        files = joined(*between(", ", (_file(path, extras) for path in one.artifacts)))
+        rows.append((one.name, one.tool or "-", one.state, cost(one), files))
+    shown = 5 if extras.files else 4
+    columns = ("pass", "tool", "state", TableColumn("took", numeric=True), "files")[:shown]
+    blocks: list[Block] = [table(columns, [row[:shown] for row in rows], words=5)]
+    items = [_trouble(one, extras) for one in troubles(document)]
+    if items:
+        blocks.append(Items(tuple(items)))
+    finished = len(document.passes) - len(items)
+    return Section(
+        "Passes", tuple(blocks), f"{finished} of {plural(len(document.passes), 'pass', 'passes')} finished."
+    )
+
+
+def _file(path: str, extras: Extras) -> Span:
+    return Span(path, link=path if path in extras.paths else None)
+
+
+def _trouble(result: PassResult, extras: Extras) -> Item:
+    below: list[Text] = [joined("fix: ", code(result.fix))] if result.fix else []
+    below += [joined("log: ", _file(result.log, extras))] if result.log else []
+    reason = result.reason or "no reason is known"
+    return Item(joined(strong(f"{result.name} {result.state}"), f": {reason}"), tuple(below))
+
+
+# ---------------------------------------------------------------- machine and conditions
+
+
+def conditions_section(document: RunDocument) -> Section | None:
+    """What decides whether these numbers may be compared with others."""
+    if not document.facts:
+        return None
+    known = conditions(document)
+    short = "; ".join(f"{name}: {value}" for name, value in known.items() if len(value) <= _FACT)
+    long = tuple((name, code(value)) for name, value in known.items() if len(value) > _FACT)
+    blocks: list[Block] = [Paragraph(soft(short))] if short else []
+    if long:
+        blocks.append(Section("Long conditions", (Facts(long),), fold=Fold.REFERENCE))
+    return Section("Measured under", tuple(blocks))
+
+
+def machine_section(document: RunDocument) -> Section | None:
+    """The machine, and what makes this run comparable with another one."""
+    fingerprint = fingerprint_of(document)
+    fields = all_fields()
+    blocks: list[Block] = []
+    if document.machine is not None:
+        blocks.append(Facts(tuple(_host(document.machine)), "Machine"))
+    if document.gpus:
+        blocks.append(Facts(tuple(("Device", line) for line in gpu_lines(document)), "Devices"))
+    if document.peaks is not None:
+        blocks.append(Facts(tuple(_peaks(document)), "Measured peaks"))
+    known = False
+    tiers: list[Block] = []
+    for tier, title in _TIERS.items():
+        features = [f for f in fingerprint.features if f.tier == tier and f.name in fields]
+        rows = [(fields[f.name].title, f.value, fields[f.name].why) for f in features if f.value is not None]
+        missing = [fields[f.name] for f in features if f.value is None]
+        unknown = [f.title for f in missing if not f.backends or document.backend in f.backends]
+        note = f"This run does not say: {', '.join(unknown)}." if unknown else ""
+        inside: list[Block] = [table(("what", "here", "why it counts"), rows, words=3)] if rows else []
+        inside += [Paragraph(soft(note))] if note else []
+        known = known or bool(rows)
+        tiers.append(Section(f"{title} ({len(rows)})", tuple(inside), fold=Fold.REFERENCE))
+    if not known and not document.facts and not document.tools:
+        return None
+    if document.machine is not None or document.gpus:
+        line = joined("Fingerprint of the machine: ", code(fingerprint.id), ". Two runs are compared with ")
+        blocks.append(Paragraph(joined(line, code("profkit compare"), ", which looks at this first.")))
+    return Section("Machine and comparability", (*blocks, *tiers), fold=Fold.REFERENCE, anchor="machine")
+
+
+def _host(machine: Machine) -> Iterator[tuple[str, str]]:
+    caches = ", ".join(
+        f"L{one.level} {quantity(float(one.size), 'B')}"
+        + (f" ({one.ways}-way, {plural(one.shared, 'core')})" if one.ways else "")
+        for one in machine.caches
+    )
+    rows = [
+        ("Processor", f"{machine.cpu}, {plural(machine.cores, 'core')}"),
+        ("Caches of a core", caches),
+        ("Memory", quantity(float(machine.memory_bytes), "B")),
+        ("System", f"{machine.system} {machine.release}, {machine.architecture}"),
+        ("Virtual", machine.virtual or "no"),
+        ("Governor", machine.governor or "not told"),
+        ("Highest clock", quantity(machine.max_mhz * 1e6, "Hz") if machine.max_mhz else "not told"),
+        ("Python", machine.python),
+    ]
+    yield from ((name, value) for name, value in rows if value)
+
+
+def _peaks(document: RunDocument) -> Iterator[tuple[str, str]]:
+    peaks = document.peaks
+    assert peaks is not None
+    every = plural(peaks.threads, "thread")
+    rows = [
+        ("Bandwidth, 1 core", quantity(peaks.bandwidth_one, "B/s")),
+        (f"Bandwidth, {every}", quantity(peaks.bandwidth_all, "B/s")),
+        ("FP32, 1 core", quantity(peaks.flops_f32_one, "FLOP/s")),
+        (f"FP32, {every}", quantity(peaks.flops_f32_all, "FLOP/s")),
+        ("Measured by", peaks.method),
+    ]
+    yield from ((name, value) for name, value in rows if value != "-")
+
+
+# ---------------------------------------------------------------- files
+
+
+def files_section(extras: Extras) -> Section | None:
+    """The files beside the page."""
+    if not extras.files:
+        return None
+    items: list[Text] = [
+        joined(Span(one.path, link=one.path), " ", soft(quantity(float(one.size), "B")))
+        for one in extras.files[:_MOST_FILES]
+    ]
+    more = len(extras.files) - _MOST_FILES
+    items += [f"{more} more."] if more > 0 else []
+    total = quantity(float(sum(one.size for one in extras.files)), "B")
+    headline = f"{plural(len(extras.files), 'file')} beside this page, {total}."
+    return Section("Files", (Items(tuple(items)),), headline, Fold.REFERENCE)
+
+
+def next_sections(document: RunDocument, folder: Path) -> Iterator[Section]:
+    """Where the run's files are, and what to type next."""
+    page = "report.html  " if (folder / "report.html").is_file() else ""
+    lines: list[Block] = [
+        Paragraph(str(folder)),
+        Paragraph(soft(f"{page}report.md  run.json  artifacts/  logs/")),
+    ]
+    flame = next((a for p in document.passes for a in p.artifacts if a.endswith(".speedscope.json")), None)
+    if flame is not None:
+        lines.append(Paragraph(soft(f"{flame}: a flame graph, opens at speedscope.app")))
+    yield Section("Files", tuple(lines))
+    commands = [f"profkit summarize {shlex.quote(str(folder))}"]
+    if document.state == "complete":
+        commands.append(f"profkit compare {shlex.quote(str(folder))} LATER_RUN")
+    if document.state in ("interrupted", "failed"):
+        commands.append("profkit doctor")
+    yield Section("Next", (Commands(tuple(commands)),))
+
+
+# ---------------------------------------------------------------- test cases
+
+
+def cases_of(document: RunDocument) -> Cases:
+    """A case for every verdict on the run, its regions and functions, and one for every pass.
+
+    A missed target is a failure; what is not known is unknown; a pass or a workload that failed is an error. A
+    kernel's own verdict fails no run, so it is told in the output and is no case.
+    """
+    verdicts = [verdict for verdict in document.verdicts if verdict.scope.kind != "kernel"]
+    regions = len({verdict.scope for verdict in verdicts if verdict.scope.kind == "region"})
+    cases = [_verdict_case(document, verdict, regions) for verdict in verdicts]
+    cases += [_pass_case(document, result) for result in document.passes]
+    group = f"profkit.{document.name}"
+    if document.state != "complete" or document.failure is not None:
+        why = document.failure or f"the run is {document.state}: what it has is not all of it"
+        cases.insert(0, Case(f"{group}.run", "workload", "error", why, kind=document.state))
+    elif not document.verdicts:
+        why = "nothing was judged: no target speaks of what is in it"
+        cases.append(Case(f"{group}.targets", "any target", "skipped", why, kind="not-judged"))
+    facts = {
+        "command": command(document),
+        "backend": document.backend,
+        "started": document.started,
+        "machine": machine_line(document) or "",
+        "gpu": "; ".join(gpu_lines(document)),
+        "time": time_line(document) or "",
+    }
+    facts |= {name: value for name, value in conditions(document).items() if name not in facts}
+    return Cases(
+        f"{document.name} on {document.backend}",
+        tuple(cases),
+        document.started,
+        sum(result.seconds for result in document.passes),
+        tuple((name, value) for name, value in facts.items() if value),
+        "\n".join(_output(document)),
+    )
+
+
+def _verdict_case(document: RunDocument, verdict: Verdict, regions: int) -> Case:
+    states: dict[VerdictWord, tuple[CaseState, str]] = {
+        "pass": ("passed", ""),
+        "fail": ("failure", "missed"),
+        "unknown": ("unknown", "unknown"),
+        "not-applicable": ("skipped", "not-applicable"),
+    }
+    scope = verdict.scope
+    apart = scope.kind == "function" or (scope.name and regions > 1)
+    group = f"profkit.{document.name}.targets" + (f".in.{named(scope)}" if apart else "")
+    state, kind = states[verdict.verdict]
+    if state == "passed":
+        return Case(group, verdict.target)
+    why = verdict.reason + gain(verdict)
+    tries = verdict.advice if state != "skipped" else ()
+    detail = "\n".join([why, *(f"try: {line}" for line in tries)])
+    return Case(group, verdict.target, state, why, detail, kind=kind)
+
+
+def _pass_case(document: RunDocument, result: PassResult) -> Case:
+    states: dict[str, CaseState] = {"finished": "passed", "skipped": "skipped"}
+    name = f"{result.name} ({result.tool})" if result.tool else result.name
+    state = states.get(result.state, "error")
+    why = "" if state == "passed" else result.reason or "no reason is known"
+    lines = [why, f"fix: {result.fix}" if result.fix else "", f"log: {result.log}" if result.log else ""]
+    detail = "\n".join(filter(None, lines))
+    group = f"profkit.{document.name}.passes"
+    return Case(group, name, state, why, detail, result.seconds, result.state)
+
+
+def _output(document: RunDocument) -> Iterator[str]:
+    for number, one in enumerate(actions(document), 1):
+        yield from (["What to do first"] if number == 1 else [])
+        yield f"{number}. {plain_text(one.what)} ({one.why})"
+    for verdict in document.verdicts:
+        if verdict.scope.kind == "kernel" and verdict.verdict == "fail":
+            yield f"{WORDS[verdict.verdict]} {verdict.target} in {named(verdict.scope)}: {verdict.reason}"
+    if troubles(document):
+        yield f"{len(troubles(document))} passes did not finish"
+    yield from document.notes
