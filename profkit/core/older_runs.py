@@ -35,6 +35,12 @@ def add_codes(document: RunDocument) -> RunDocument:
         document,
         profiles=tuple(_with_kind(profile) for profile in document.profiles),
         readings=tuple(_with_code(reading) for reading in document.readings),
+        verdicts=tuple(
+            replace(verdict, code=_code(verdict.reason))
+            if verdict.verdict == "unknown" and not verdict.code
+            else verdict
+            for verdict in document.verdicts
+        ),
         metal=_metal(document.metal) if document.metal is not None else None,
     )
 
