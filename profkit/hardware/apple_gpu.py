@@ -31,7 +31,7 @@ class AppleChip:
     `bandwidth` (bytes/s), `clock` (Hz) and `flops` (FP32, FLOP/s: cores x 128 ALUs x 2 x clock) are None where they
     are not known, or depend on a number of cores that is not known; then `reason` says why.
     `..._checked` False: what is made of it is an estimate, since it is
-    one report's, or worked out of a neighbour.
+    one report's, or derived from a similar chip.
     """
 
     name: str
@@ -64,33 +64,33 @@ def find_chip(name: str | None, cores: int | None = None) -> AppleChip | Fault:
     if match is None:
         return Fault(f"{told} is in no table of chips", None)
     known = f"Apple {match[1].upper()}" + (f" {match[2].capitalize()}" if match[2] else "")
-    row = _table().get(known)
+    row = _chip_table().get(known)
     if row is None:
         return Fault(
             f"{known} is not in profkit's table of chips", "add it to profkit/hardware/apple_chips.yaml"
         )
-    return _chip(known, row, cores)
+    return _make_chip(known, row, cores)
 
 
 def all_chips() -> tuple[str, ...]:
     """The names in the table, oldest first."""
-    return tuple(_table())
+    return tuple(_chip_table())
 
 
 def configurations_of(name: str) -> tuple[int, ...]:
     """The numbers of GPU cores that this chip of the table is sold with. Raises KeyError where it is not there."""
-    return tuple(int(row["cores"]) for row in _table()[name]["configurations"])
+    return tuple(int(row["cores"]) for row in _chip_table()[name]["configurations"])
 
 
 @lru_cache(maxsize=1)
-def _table() -> Mapping[str, Mapping[str, Any]]:
+def _chip_table() -> Mapping[str, Mapping[str, Any]]:
     import yaml  # here: it costs 10 ms that `profkit --help` need not pay
 
     with Path(__file__).with_name("apple_chips.yaml").open("rb") as file:
         return dict(yaml.load(file, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
 
 
-def _chip(name: str, row: Mapping[str, Any], cores: int | None) -> AppleChip:
+def _make_chip(name: str, row: Mapping[str, Any], cores: int | None) -> AppleChip:
     sold = {int(one["cores"]): float(one["bandwidth"]) for one in row["configurations"]}
     clock = float(row["clock"]) if row.get("clock") else None
     widths = set(sold.values())

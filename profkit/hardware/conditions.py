@@ -44,18 +44,18 @@ class Jitter:
 def measure_jitter(rounds: int = 200, limit: float = 1.0) -> Jitter:
     """Time `rounds` pieces of about 1 ms of arithmetic on this thread, for at most `limit` seconds."""
     steps = 2000
-    once = min(_spin(steps) for _ in range(5))
+    once = min(_time_loop(steps) for _ in range(5))
     steps = max(1, int(steps * _WORK_SECONDS / once))
     deadline = time.perf_counter() + limit
     spans: list[float] = []
     while len(spans) < rounds and (len(spans) < 10 or time.perf_counter() < deadline):
-        spans.append(_spin(steps))
+        spans.append(_time_loop(steps))
     ordered = sorted(spans)
     count = len(ordered)
     return Jitter(ordered[0], ordered[count // 2], ordered[min(count - 1, (count * 9) // 10)], count)
 
 
-def _spin(steps: int) -> float:
+def _time_loop(steps: int) -> float:
     """Seconds of a loop that touches no memory and asks the system for nothing."""
     start = time.perf_counter()
     total = 0
@@ -93,11 +93,11 @@ def read_conditions(root: Path = _ROOT, window: float = 0.5) -> Conditions:
     live = root == _ROOT
     mac = live and platform.system() == "Darwin"
     power = macos.read_power() if mac else None
-    before, own, start = _activity(root), _own_seconds(), time.monotonic()
+    before, own, start = _read_activity(root), _own_seconds(), time.monotonic()
     jitter = measure_jitter(limit=max(window, 0.25)) if live else None
     if live:
         time.sleep(max(0.0, window - (time.monotonic() - start)))
-    after = _activity(root)
+    after = _read_activity(root)
     passed = after.total - before.total
     ours = (_own_seconds() - own) * _ticks_per_second()
     cores = usable_cores(root)
@@ -111,8 +111,8 @@ def read_conditions(root: Path = _ROOT, window: float = 0.5) -> Conditions:
         stolen=min(1.0, max(0, after.stolen - before.stolen) / passed) if passed > 0 and not mac else None,
         jitter=jitter,
         governor=tree.read_text(root, f"{first}/scaling_governor") or None,
-        turbo=_turbo(root),
-        smt=_switch(tree.read_number(root, "sys/devices/system/cpu/smt/active")),
+        turbo=_read_turbo(root),
+        smt=_as_bool(tree.read_number(root, "sys/devices/system/cpu/smt/active")),
         aslr=tree.read_number(root, "proc/sys/kernel/randomize_va_space"),
         memory=container.available_memory(root),
         swapped=max(0, after.swapped - before.swapped) if passed > 0 and not mac else None,
@@ -131,7 +131,7 @@ class _Activity:
     swapped: int = 0
 
 
-def _activity(root: Path) -> _Activity:
+def _read_activity(root: Path) -> _Activity:
     if root == _ROOT and platform.system() == "Darwin":
         return _activity_macos()
     first = (tree.read_text(root, "proc/stat") or "").split("\n", 1)[0].split()
@@ -193,14 +193,14 @@ def _first_number(words: list[str]) -> float | None:
         return None
 
 
-def _turbo(root: Path) -> bool | None:
+def _read_turbo(root: Path) -> bool | None:
     """Whether clocks above the nominal one are allowed; two drivers tell it in two ways."""
-    off = _switch(tree.read_number(root, "sys/devices/system/cpu/intel_pstate/no_turbo"))
-    boost = _switch(tree.read_number(root, "sys/devices/system/cpu/cpufreq/boost"))
+    off = _as_bool(tree.read_number(root, "sys/devices/system/cpu/intel_pstate/no_turbo"))
+    boost = _as_bool(tree.read_number(root, "sys/devices/system/cpu/cpufreq/boost"))
     return boost if off is None else not off
 
 
-def _switch(value: int | None) -> bool | None:
+def _as_bool(value: int | None) -> bool | None:
     return None if value is None else value != 0
 
 
@@ -225,9 +225,9 @@ def read_moment(when: str, devices: bool = False, root: Path = _ROOT) -> Moment:
         pressure=read_pressure(root),
         clock=_mean_clock(root, cores),
         governor=tree.read_text(root, governor) or None,
-        temperature=_temperature(root),
-        throttled=_throttled(root, cores),
-        devices=(call_within(_DEVICE_SECONDS, lambda: _devices(os.environ)) or ()) if devices else (),
+        temperature=_read_temperature(root),
+        throttled=_throttle_count(root, cores),
+        devices=(call_within(_DEVICE_SECONDS, lambda: _read_devices(os.environ)) or ()) if devices else (),
     )
 
 
@@ -249,7 +249,7 @@ def _mean_clock(root: Path, cores: tuple[int, ...]) -> float | None:
     return sum(known) / len(known) if known else None
 
 
-def _temperature(root: Path) -> float | None:
+def _read_temperature(root: Path) -> float | None:
     """Of the hottest zone, in degrees Celsius; the files are in thousandths."""
     zones = (f"sys/class/thermal/thermal_zone{number}" for number in range(_ZONES))
     values = [
@@ -258,7 +258,7 @@ def _temperature(root: Path) -> float | None:
     return max((value / 1e3 for value in values if value and 0 < value < 150_000), default=None)
 
 
-def _throttled(root: Path, cores: tuple[int, ...]) -> int | None:
+def _throttle_count(root: Path, cores: tuple[int, ...]) -> int | None:
     """Times that the cores slowed themselves for heat since the machine was started (Intel only)."""
     place = "sys/devices/system/cpu/cpu{}/thermal_throttle/core_throttle_count"
     told = [tree.read_number(root, place.format(core)) for core in cores]
@@ -266,7 +266,7 @@ def _throttled(root: Path, cores: tuple[int, ...]) -> int | None:
     return sum(counts) if counts else None
 
 
-def _devices(environ: Mapping[str, str]) -> tuple[DeviceMoment, ...]:
+def _read_devices(environ: Mapping[str, str]) -> tuple[DeviceMoment, ...]:
     numbers = {
         device.uuid: index for index, device in enumerate(visible_devices(list_devices(None), environ))
     }

@@ -44,11 +44,11 @@ def read_limits(root: Path = Path("/")) -> Limits:
     cpus: list[float] = []
     memory: list[int] = []
     used: int | None = None
-    for folder in _groups(root, "cpu"):
+    for folder in _group_folders(root, "cpu"):
         share = _quota_v2(tree.read_text(root, f"{folder}/cpu.max")) or _quota_v1(root, folder)
         if share is not None:
             cpus.append(share)
-    for folder in _groups(root, "memory"):
+    for folder in _group_folders(root, "memory"):
         for name, usage in (
             ("memory.max", "memory.current"),
             ("memory.limit_in_bytes", "memory.usage_in_bytes"),
@@ -74,7 +74,7 @@ def available_memory(root: Path = Path("/")) -> int | None:
     return left if free is None else min(free, left)
 
 
-def hypervisor(root: Path, flags: frozenset[str]) -> str | None:
+def find_hypervisor(root: Path, flags: frozenset[str]) -> str | None:
     """The hypervisor this system is a guest of, `hypervisor` where it is unnamed, None on bare metal.
 
     `flags` are the processor's feature flags. On Arm no flag tells a guest, so only firmware, the device tree
@@ -121,7 +121,7 @@ def container_kind(root: Path) -> str | None:
     return None
 
 
-def _groups(root: Path, controller: str) -> Iterator[str]:
+def _group_folders(root: Path, controller: str) -> Iterator[str]:
     """Folders, below `root`, of this process's group and those above it: first v2, then v1.
 
     Inside a container the path that /proc tells is often the host's and absent here; then the mount's own

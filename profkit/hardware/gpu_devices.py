@@ -103,7 +103,7 @@ def _device(library: Nvml, handle: c_void_p, driver: str | None, virtual: str | 
         mig=mig,
         virtual=virtual,
         power_limit=power / 1000 if power else None,
-        clock_lock=_lock(library, handle, clock),
+        clock_lock=_clock_lock(library, handle, clock),
     )
     instances = tuple(
         ListedGpu(
@@ -133,7 +133,7 @@ def _bandwidth(library: Nvml, handle: c_void_p) -> float | None:
     return 2 * clock * width / 8 if clock and width else None
 
 
-def _lock(library: Nvml, handle: c_void_p, most: float | None) -> float | None:
+def _clock_lock(library: Nvml, handle: c_void_p, most: float | None) -> float | None:
     """The application clock of the SMs, where it is set below the most that they can do."""
     asked = _hertz(library.number("nvmlDeviceGetApplicationsClock", handle, SM_CLOCK))
     return asked if asked and most and asked < most else None

@@ -28,7 +28,7 @@ def read_machine(root: Path = _ROOT) -> Machine:
         return read_machine_macos()
     allowed = usable_cores(root)
     processor = read_processor(root, allowed[0] if allowed else 0)
-    report, virtual = _caches(root, processor, allowed)
+    report, virtual = _caches_and_guest(root, processor, allowed)
     limits = container.read_limits(root)
     cores = max(1, len(allowed))
     if limits.cpus is not None:
@@ -38,7 +38,7 @@ def read_machine(root: Path = _ROOT) -> Machine:
     return Machine(
         system=tree.read_text(root, "proc/sys/kernel/ostype") or platform.system(),
         release=tree.read_text(root, "proc/sys/kernel/osrelease") or platform.release(),
-        architecture=_architecture(root, processor),
+        architecture=_read_architecture(root, processor),
         cpu=processor.name,
         vendor=processor.vendor,
         family=processor.family,
@@ -46,7 +46,7 @@ def read_machine(root: Path = _ROOT) -> Machine:
         stepping=processor.stepping,
         cores=cores,
         caches=report.caches,
-        memory_bytes=_memory(root, limits),
+        memory_bytes=_read_memory(root, limits),
         virtual=virtual,
         governor=tree.read_text(root, f"{frequency}/scaling_governor") or None,
         max_mhz=highest / 1000 if highest else None,  # the file is in kHz
@@ -61,7 +61,7 @@ def cache_doubts(root: Path = _ROOT) -> tuple[str, ...]:
     if root == _ROOT and platform.system() == "Darwin":
         return ("macOS does not tell the ways of its caches: those are assumed",)
     allowed = usable_cores(root)
-    report, _ = _caches(root, read_processor(root, allowed[0] if allowed else 0), allowed)
+    report, _ = _caches_and_guest(root, read_processor(root, allowed[0] if allowed else 0), allowed)
     return report.doubts
 
 
@@ -76,14 +76,16 @@ def usable_cores(root: Path = _ROOT) -> tuple[int, ...]:
     return tree.parse_core_list(tree.read_text(root, "sys/devices/system/cpu/online"))
 
 
-def _caches(root: Path, processor: Processor, allowed: tuple[int, ...]) -> tuple[CacheReport, str | None]:
-    above, around = container.hypervisor(root, processor.flags), container.container_kind(root)
+def _caches_and_guest(
+    root: Path, processor: Processor, allowed: tuple[int, ...]
+) -> tuple[CacheReport, str | None]:
+    above, around = container.find_hypervisor(root, processor.flags), container.container_kind(root)
     virtual = f"{around} in {above}" if around and above else around or above
     # A container alone changes nothing about CPUID: only a hypervisor's word is doubted.
     return read_caches(root, processor, allowed, above is not None), virtual
 
 
-def _architecture(root: Path, processor: Processor) -> str:
+def _read_architecture(root: Path, processor: Processor) -> str:
     told = tree.read_text(root, "proc/sys/kernel/arch")  # since Linux 6.1
     if told:
         return told
@@ -92,7 +94,7 @@ def _architecture(root: Path, processor: Processor) -> str:
     return platform.machine()
 
 
-def _memory(root: Path, limits: container.Limits) -> int:
+def _read_memory(root: Path, limits: container.Limits) -> int:
     words = tree.parse_fields(tree.read_text(root, "proc/meminfo")).get("MemTotal", "").split()
     total = int(words[0]) * 1024 if words and words[0].isdigit() else 0  # 0 is the model's "not told"
     return min(total, limits.memory) if limits.memory and total else limits.memory or total

@@ -163,7 +163,7 @@ class Nvml:
 
 def open_nvml() -> Nvml:
     """The library, initialised; never shut down, it costs nothing. Raises OSError where there is none, NvmlError."""
-    found = Nvml(_load())
+    found = Nvml(_load_library())
     if code := found.call("nvmlInit_v2"):
         raise NvmlError(code, found.error(code))
     return found
@@ -179,7 +179,7 @@ def nvml_session() -> Iterator[Nvml]:
         found.call("nvmlShutdown")
 
 
-def _load() -> ctypes.CDLL:
+def _load_library() -> ctypes.CDLL:
     problem: OSError | None = None
     for path in LIBRARIES:
         try:

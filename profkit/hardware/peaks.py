@@ -265,7 +265,7 @@ def read_peaks(text: str) -> Peaks:
     if type(threads) is not int or threads < 1 or not isinstance(method, str):
         raise UnreadableReport("the measured peaks lack their number of threads or their method")
     names = ("bandwidth_one", "bandwidth_all", "flops_f32_one", "flops_f32_all")
-    rates = [_rate(name, data.get(name)) for name in names]
+    rates = [_check_rate(name, data.get(name)) for name in names]
     return Peaks(rates[0], rates[1], rates[2], rates[3], threads, method)
 
 
@@ -281,7 +281,7 @@ def _measure_flops(seconds: float) -> tuple[float, int]:
     """Best FLOP/s of a product of n x n matrices, and its n.
 
     Several sizes take turns: a large one wins on a quiet machine, and on a busy one a small one, which fits between
-    two time slices of a neighbour.
+    two time slices of another process.
     """
     import numpy
 
@@ -304,7 +304,7 @@ def _measure_flops(seconds: float) -> tuple[float, int]:
     return best, best_size
 
 
-def _rate(name: str, value: object) -> float | None:
+def _check_rate(name: str, value: object) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1e21:

@@ -58,24 +58,24 @@ def _identify(block: dict[str, str]) -> Processor:
     return Processor(
         name=" ".join((name or "unknown").split()),
         vendor=block.get("vendor_id") or block.get("mvendorid") or "unknown",
-        family=_number(block.get("cpu family")),
-        model=_number(block.get("model")),
-        stepping=_number(block.get("stepping")),
+        family=_parse_number(block.get("cpu family")),
+        model=_parse_number(block.get("model")),
+        stepping=_parse_number(block.get("stepping")),
         flags=flags,
     )
 
 
 def _identify_arm(block: dict[str, str], flags: frozenset[str]) -> Processor:
-    implementer, part = _number(block["CPU implementer"]), _number(block.get("CPU part"))
+    implementer, part = _parse_number(block["CPU implementer"]), _parse_number(block.get("CPU part"))
     vendors, parts = arm_names()
     vendor = vendors.get(implementer or -1, f"implementer {block['CPU implementer']}")
     return Processor(
         name=parts.get((implementer or -1, part or -1))
         or f"{vendor} part {block.get('CPU part', 'unknown')}",
         vendor=vendor,
-        family=_number(block.get("CPU architecture")),
+        family=_parse_number(block.get("CPU architecture")),
         model=part,
-        stepping=_number(block.get("CPU revision")),
+        stepping=_parse_number(block.get("CPU revision")),
         flags=flags,
     )
 
@@ -93,7 +93,7 @@ def arm_names() -> tuple[dict[int, str], dict[tuple[int, int], str]]:
     return vendors, parts
 
 
-def _number(value: str | None) -> int | None:
+def _parse_number(value: str | None) -> int | None:
     """`26`, `0xd0c`; None where it is no number."""
     try:
         return int(value, 0) if value else None
@@ -142,16 +142,16 @@ def typical_table() -> tuple[TypicalCaches, ...]:
             vendor=entry["vendor"],
             family=entry["family"],
             models=None if entry["models"] is None else tuple((low, high) for low, high in entry["models"]),
-            l1i=_bytes(entry["l1i"]),
-            l1d=_bytes(entry["l1d"]),
-            l2=_bytes(entry["l2"]),
-            l3=None if entry["l3"] is None else _bytes(entry["l3"]),
+            l1i=_in_bytes(entry["l1i"]),
+            l1d=_in_bytes(entry["l1d"]),
+            l2=_in_bytes(entry["l2"]),
+            l3=None if entry["l3"] is None else _in_bytes(entry["l3"]),
         )
         for entry in data["typical"]
     )
 
 
-def _bytes(pair: list[int]) -> tuple[int, int]:
+def _in_bytes(pair: list[int]) -> tuple[int, int]:
     size, ways = pair
     return size * 1024, ways
 
@@ -209,7 +209,7 @@ def read_caches(root: Path, processor: Processor, cores: tuple[int, ...], virtua
     believed: dict[int, Cache] = {}
     emulated = virtual and all((c.level, c.size, c.ways) in _EMULATED for c in data if c.level in (2, 3))
     for cache in data:
-        reason = _doubt(cache, believed, processor.vendor)
+        reason = _explain_doubt(cache, believed, processor.vendor)
         if reason is None and emulated and cache.level in (2, 3):
             reason = "is what an emulator reports for every processor"
         if reason is None:
@@ -222,7 +222,7 @@ def read_caches(root: Path, processor: Processor, cores: tuple[int, ...], virtua
             if data and not any(cache.level == level for cache in data) and usual.level(level):
                 doubts.append(f"L{level} is not told")
             _assume(believed, usual, level, len(cores))
-    if instruction is None or _doubt(instruction, {}, processor.vendor) is not None:
+    if instruction is None or _explain_doubt(instruction, {}, processor.vendor) is not None:
         if data:
             doubts.append("L1 for instructions is not told or cannot be")
         instruction = Cache(1, *usual.l1i, source="assumed")
@@ -238,7 +238,7 @@ def _assume(believed: dict[int, Cache], usual: TypicalCaches, level: int, cores:
         believed[level] = Cache(level, *geometry, shared=max(cores, 1) if level == 3 else 1, source="assumed")
 
 
-def _doubt(cache: Cache, below: dict[int, Cache], vendor: str) -> str | None:
+def _explain_doubt(cache: Cache, below: dict[int, Cache], vendor: str) -> str | None:
     """Why this geometry cannot be true, None where it can."""
     low, high = _SIZES.get(cache.level, (4 * KIB, 4096 * MIB))
     if vendor == "AuthenticAMD" and cache.level == 3:
@@ -277,7 +277,7 @@ def _from_sysfs(root: Path, core: int) -> tuple[list[Cache], Cache | None]:
             continue
         cache = Cache(
             level=level,
-            size=_size(tree.read_text(root, f"{folder}/index{index}/size")),
+            size=_parse_size(tree.read_text(root, f"{folder}/index{index}/size")),
             ways=tree.read_number(root, f"{folder}/index{index}/ways_of_associativity") or 0,
             line=tree.read_number(root, f"{folder}/index{index}/coherency_line_size") or 0,
             shared=max(
@@ -297,7 +297,7 @@ def _with_ways(cache: Cache) -> Cache:
     return replace(cache, line=64) if cache.line == 0 else cache
 
 
-def _size(content: str | None) -> int:
+def _parse_size(content: str | None) -> int:
     """`48K`, `32768K`, `32M` in bytes; 0 where it is no size."""
     match = re.fullmatch(r"(\d{1,12})([KMG]?)", content or "")
     if match is None:

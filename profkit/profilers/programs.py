@@ -1,17 +1,93 @@
-"""Where a tool is, which of several is called, and how a probe asks it."""
+"""Where a program is, which of several is called, how one is tried, and the line that installs it."""
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import shutil
-import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from profkit.core.errors import Fault
+from profkit.core import process
+from profkit.core.errors import Fault, UsageError
+from profkit.hardware import tree
+from profkit.hardware.system import as_superuser
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A command that was tried: did it end well, what did it print, and in words how it ended."""
+
+    ok: bool
+    output: str
+    ending: str
+    returncode: int
+
+    @property
+    def first_line(self) -> str:
+        """The first line that says something."""
+        return next((line.strip() for line in self.output.splitlines() if line.strip()), "it printed nothing")
+
+    @property
+    def last_line(self) -> str:
+        """The last line that says something: where a Python program tells its error."""
+        lines = self.output.splitlines()[::-1]
+        return next((line.strip() for line in lines if line.strip()), "it printed nothing")
+
+
+def attempt(argv: Sequence[str], env: Mapping[str, str] | None = None, seconds: float = 10.0) -> Trial:
+    """Run `argv` for at most `seconds`, in plain English; never raises for a command that fails."""
+    try:
+        outcome = process.run(argv, env={"LC_ALL": "C", **(env or {})}, timeout=seconds)
+    except UsageError as error:
+        return Trial(False, error.message, error.message, 127)
+    return Trial(outcome.ok, outcome.output_tail, outcome.ending(), outcome.returncode)
+
+
+# Family -> (installer, its packages by tool). `{release}` is the running kernel's.
+_FAMILIES: dict[str, tuple[str, dict[str, str]]] = {
+    "ubuntu": (
+        "apt-get install -y",
+        {"perf": "linux-tools-common linux-tools-generic linux-tools-{release}", "valgrind": "valgrind"},
+    ),
+    "debian": ("apt-get install -y", {"perf": "linux-perf", "valgrind": "valgrind"}),
+    "fedora": ("dnf install -y", {"perf": "perf", "valgrind": "valgrind"}),
+    "rhel": ("dnf install -y", {"perf": "perf", "valgrind": "valgrind"}),
+    "arch": ("pacman -S --noconfirm", {"perf": "perf", "valgrind": "valgrind"}),
+    "suse": ("zypper install -y", {"perf": "perf", "valgrind": "valgrind"}),
+    "alpine": ("apk add", {"perf": "perf", "valgrind": "valgrind"}),
+}
+_KIN = {"opensuse": "suse", "sles": "suse", "centos": "rhel", "amzn": "fedora", "linuxmint": "ubuntu"}
+
+
+def install_line(tool: str, root: Path = Path("/"), superuser: bool | None = None) -> str:
+    """What to type to install `tool` (`perf`, `valgrind`); a general sentence where the system is unknown.
+
+    `superuser` None asks the process.
+    """
+    system = distribution(root)
+    if system is None:
+        return f"install {tool} with this system's package manager"
+    installer, packages = _FAMILIES[system]
+    release = tree.read_text(root, "proc/sys/kernel/osrelease") or "$(uname -r)"
+    line = f"{installer} {packages[tool].format(release=release)}"
+    before = ("apt-get update",) if system in ("ubuntu", "debian") else ()  # a fresh image has no lists
+    return as_superuser(*before, line, superuser=superuser)
+
+
+def distribution(root: Path = Path("/")) -> str | None:
+    """The family of this distribution, None where it is unknown."""
+    told = tree.parse_fields(tree.read_text(root, "etc/os-release"), "=")
+    names = [told.get("ID", ""), *told.get("ID_LIKE", "").strip("\"'").split()]
+    for name in names:
+        plain = name.strip("\"'").lower().split("-")[0]
+        known = _KIN.get(plain, plain)
+        if known in _FAMILIES:
+            return known
+    return None
+
 
 # setup.sh puts what it fetched without root into the environment's own folder; `.venv/bin/profkit` then finds it
 # in a shell in which the environment is not active.
@@ -58,17 +134,10 @@ def version_key(path: Path) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", str(path)))
 
 
-def ask_tool(argv: tuple[str, ...], seconds: float) -> tuple[int, str]:
-    """The exit code and what was printed, standard output first.
-
-    127 and a sentence where it could not be run, or did not end within `seconds`.
-    """
-    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-        done = subprocess.run(
-            argv, capture_output=True, text=True, errors="replace", timeout=seconds, stdin=subprocess.DEVNULL
-        )
-        return done.returncode, done.stdout + done.stderr
-    return 127, f"{argv[0]} could not be run, or did not end within {seconds:.0f} s"
+def ask_tool(argv: Sequence[str], seconds: float) -> tuple[int, str]:
+    """The exit code and what was printed; 127 and a sentence where it could not be started."""
+    trial = attempt(argv, seconds=seconds)
+    return trial.returncode, trial.output
 
 
 def last_line(text: str) -> str:

@@ -17,7 +17,7 @@ from profkit.core.errors import Fault, ProfkitError, UnreadableReport
 from profkit.core.types import Cache, Check, Directive, Report, Switch
 from profkit.hardware.machine import read_machine
 from profkit.hardware.processor import data_cache, instruction_cache
-from profkit.profilers.trial import Trial, attempt
+from profkit.profilers.programs import Trial, attempt
 
 _NAME = "doctor"
 # Much more work outside than inside; plain integers, since no package is sure to be there.

@@ -9,6 +9,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from profkit.analysis.metrics import derive, formula_table, has_formulas
+from profkit.backends import backend_of_report
 from profkit.core.errors import MachineError, UnreadableReport, UsageError
 from profkit.core.run_folder import FILE_NAME, read_run
 from profkit.core.types import Report, RunDocument, Workload
@@ -117,14 +118,14 @@ def _not_exported(only: str, by_hand: str, printed: str) -> MachineError:
 
 def document_of(report: Report, path: Path) -> RunDocument:
     """A report as a run of which nothing more is known."""
-    device = report.trace is not None or report.gpus or any(c.scope.kind == "kernel" for c in report.counters)
-    kept = device or report.tool == "xctrace"  # what decides whether two may be compared
+    backend = backend_of_report(report)
+    kept = backend.has_device or report.tool == "xctrace"  # what decides whether two may be compared
     known = report.counters and has_formulas(report.tool)
     readings = derive(report.counters, formula_table(report.tool), report.tool, path.name) if known else ()
     command = report.facts.get("command")
     return RunDocument(
         name=path.name,
-        backend="mps" if report.metal is not None else "cuda" if device else "cpu",
+        backend=backend.name,
         state="complete",
         workload=Workload(_words(command), path.stem, ""),
         started=_started(report, path),

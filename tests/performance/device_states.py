@@ -53,11 +53,11 @@ class Padded(DeviceCalls):
 def seconds(timed: DeviceCalls, count: int) -> list[float]:
     """So many single calls, one block after the other."""
     probes = [timed.back_to_back(1) for _ in range(3)]
-    timed.expect(min(probes, key=lambda sample: sample.wall))
-    flight, found = PipelinedBlocks(timed), list[float]()
+    timed.fit_blocks(min(probes, key=lambda sample: sample.wall))
+    blocks, found = PipelinedBlocks(timed), list[float]()
     while len(found) < count:
-        found += timed.singly() if timed.setup is not None else flight.block(count - len(found))
-    return found + flight.rest()
+        found += timed.time_singly() if timed.setup is not None else blocks.next_block(count - len(found))
+    return found + blocks.last_block()
 
 
 def main() -> None:

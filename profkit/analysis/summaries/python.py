@@ -30,7 +30,7 @@ from profkit.core.types import (
 )
 
 if TYPE_CHECKING:
-    from profkit.runtime.passes.read_tracemalloc import Allocations, Line
+    from profkit.runtime.passes.read_tracemalloc import AllocationLine, Allocations
 
 
 # The titles that the cProfile reader gives its profiles; times in seconds.
@@ -211,7 +211,7 @@ def summarize_allocations(allocations: Allocations) -> Summary:
     )
 
 
-def _line_table(title: str, lines: Sequence[Line]) -> Table:
+def _line_table(title: str, lines: Sequence[AllocationLine]) -> Table:
     rows = tuple(
         (_line_place(line), quantity(float(line.size), "B"), quantity(float(line.count), "count"))
         for line in lines[:ROWS]
@@ -219,7 +219,7 @@ def _line_table(title: str, lines: Sequence[Line]) -> Table:
     return Table(title, ("line", "size", "blocks"), rows)
 
 
-def _line_place(line: Line) -> str:
+def _line_place(line: AllocationLine) -> str:
     parts = line.file.replace("\\", "/").split("/")
     return shortened("/".join(parts[-2:]), 48) + f":{line.line}"
 

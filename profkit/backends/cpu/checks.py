@@ -6,7 +6,7 @@ from profkit.core.errors import ProfkitError
 from profkit.core.types import Check, Peaks
 from profkit.hardware.machine import read_machine
 from profkit.hardware.peaks import peaks_argv, peaks_environment, read_peaks
-from profkit.profilers.trial import attempt
+from profkit.profilers.programs import attempt
 
 # A core with fused multiply-add on 8 lanes does 16 float32 operations a cycle per unit: 32 GFLOP/s at 2 GHz.
 # A library below a quarter of that is built for no processor in particular (reference BLAS: 1 to 3).

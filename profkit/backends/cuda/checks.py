@@ -24,7 +24,7 @@ from profkit.core.types import Check, Gpu
 from profkit.hardware import tree
 from profkit.profilers.ncu.probe import judge_ncu
 from profkit.profilers.nsys.probe import NO_TRACE, judge_nsys
-from profkit.profilers.trial import attempt
+from profkit.profilers.programs import attempt
 
 if TYPE_CHECKING:
     from profkit.profilers.ncu.probe import NcuAbility

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from profkit.core.types import Check, Gpu
 from profkit.hardware.apple_gpu import explain_missing_specification
-from profkit.profilers.trial import attempt
+from profkit.profilers.programs import attempt
 from profkit.profilers.xctrace.checks import GPU_COUNTERS
 
 if TYPE_CHECKING:

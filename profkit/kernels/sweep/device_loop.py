@@ -1,4 +1,4 @@
-"""Times one function on a CUDA device, cold: each call finds a flushed L2, its launch hidden behind a held stream.
+"""Times one function on a CUDA device, cold: each call finds a flushed L2, its launch hidden behind a stalled stream.
 
 Triton's do_bench spends 100 ms on every case, whatever it knows already. Here a case ends when the median is known as
 well as was asked, and the host never stands between two samples.
@@ -17,7 +17,7 @@ from time import perf_counter
 from profkit.core.statistics import median
 from profkit.runtime.passes import sampling
 from profkit.runtime.passes.device_clock import DeviceClock
-from profkit.runtime.passes.device_samples import PIECES, DeviceCalls, PipelinedBlocks, Sample
+from profkit.runtime.passes.device_samples import PIECES, DeviceCalls, DeviceSample, PipelinedBlocks
 from profkit.runtime.passes.device_timing import DeviceWatch, NotByEvents
 
 PROBES = 3
@@ -57,15 +57,15 @@ def time_cold(
     calls = DeviceCalls(fn, clock, cold=cold)
     probes = [calls.back_to_back(1) for _ in range(PROBES)]
     _ask_for_all(probes)
-    calls.expect(min(probes, key=lambda sample: sample.wall))
+    calls.fit_blocks(min(probes, key=lambda sample: sample.wall))
     each = len(PIECES) if calls.ahead >= len(PIECES) else 1
-    flight = PipelinedBlocks(calls)
+    blocks = PipelinedBlocks(calls)
     seconds: list[float] = []
     clocks: list[float] = []
     reasons: dict[str, None] = {}
     ask = sampling.LEAST_SAMPLES if each > 1 else sampling.FEW_SAMPLES
     while True:
-        seconds += group_means(flight.block((ask - len(seconds)) * each), each)
+        seconds += group_means(blocks.next_block((ask - len(seconds)) * each), each)
         state = watch.look()
         if state.clock is not None:
             clocks.append(state.clock)
@@ -77,7 +77,7 @@ def time_cold(
         if seen.done or over:
             break
         ask = sampling.next_assessment(len(seconds))
-    if rest := group_means(flight.rest(), each):
+    if rest := group_means(blocks.last_block(), each):
         seconds += rest
         seen = _look(seconds, each, precision)
     remarks = (
@@ -89,7 +89,7 @@ def time_cold(
     return ColdTiming(kept, seen.precise, each, tuple(clocks), tuple(reasons), remarks)
 
 
-def _ask_for_all(probes: Sequence[Sample]) -> None:
+def _ask_for_all(probes: Sequence[DeviceSample]) -> None:
     """Raises NotByEvents where much is left to do when the last event has come: nobody would wait for that work."""
     left, seen = min(probe.rest for probe in probes), median([probe.device for probe in probes])
     if left > max(LEFT_SECONDS, LEFT_SHARE * seen):

@@ -9,9 +9,9 @@ from pathlib import Path
 from profkit.core.types import Check, Counter
 from profkit.hardware import tree
 from profkit.hardware.system import as_superuser
-from profkit.profilers.packages import install_line
 from profkit.profilers.perf.faults import NO_PMU_FIX, PARANOID_FIX
 from profkit.profilers.perf.probe import PerfAbility, probe_perf
+from profkit.profilers.programs import install_line
 from profkit.profilers.region_trial import perf_region
 
 # How each state of an event is called on the screen, the good one first.

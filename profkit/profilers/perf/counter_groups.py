@@ -36,7 +36,8 @@ def plan_groups(
     formulas = formula_table("perf", table.chip)
     wide_ok = paranoid is not None and paranoid <= SYSTEM_WIDE_PARANOID
     per_kind = [
-        _pack(_needs(cores, formulas, metrics), cores.programmable - watchdog) for cores in table.cores
+        _pack_groups(_needed_events(cores, formulas, metrics), cores.programmable - watchdog)
+        for cores in table.cores
     ]
     groups: list[tuple[str, ...]] = []
     for parts in zip_longest(*per_kind, fillvalue=()):
@@ -50,13 +51,13 @@ def plan_groups(
         anchors = [event.code for cores in table.cores for event in cores.anchors]
         groups.append((CLOCK.code, *anchors, *(event.code for event in SOFTWARE)))
     if wide_ok:
-        wide = [_shared(table, formulas, name) for name in metrics]
-        for part in _pack([events for events in wide if events], _SHARED_COUNTERS):
+        wide = [_shared_events(table, formulas, name) for name in metrics]
+        for part in _pack_groups([events for events in wide if events], _SHARED_COUNTERS):
             groups.append(tuple(event.code for event in part))
     return tuple(groups)
 
 
-def _needs(cores: Cores, formulas: FormulaTable, metrics: Sequence[str]) -> list[tuple[Event, ...]]:
+def _needed_events(cores: Cores, formulas: FormulaTable, metrics: Sequence[str]) -> list[tuple[Event, ...]]:
     """For each metric the events of its best formula that this kind of core can count."""
     anchors = {event.name for event in cores.anchors}
     free = anchors | {CLOCK.name, *(event.name for event in SOFTWARE)}
@@ -70,7 +71,7 @@ def _needs(cores: Cores, formulas: FormulaTable, metrics: Sequence[str]) -> list
     return [need for need in needs if need]
 
 
-def _shared(table: EventTable, formulas: FormulaTable, metric: str) -> tuple[Event, ...]:
+def _shared_events(table: EventTable, formulas: FormulaTable, metric: str) -> tuple[Event, ...]:
     """The system-wide events of `metric`, where only such can tell it."""
     ways = formulas.formulas.get(metric, ())
     for way in ways:
@@ -87,7 +88,7 @@ def _counted_in(cores: Cores, formulas: FormulaTable, way: Formula) -> bool:
     return all(formulas.resolve(name) in known for name in way.names)
 
 
-def _pack(needs: Sequence[Sequence[Event]], limit: int) -> list[tuple[Event, ...]]:
+def _pack_groups(needs: Sequence[Sequence[Event]], limit: int) -> list[tuple[Event, ...]]:
     """Groups that take at most `limit` counters; a need that is larger than that is split."""
     limit = max(limit, 1)
     groups: list[dict[str, Event]] = []
@@ -141,7 +142,7 @@ def check_drift(groups: Sequence[Sequence[Counter]]) -> Drift:
     On a hybrid part the PMUs' instructions are added up for this, since a run may spread differently.
     """
     for anchor in ("instructions", "cycles"):
-        totals = [total for group in groups if (total := _anchor(group, anchor)) is not None]
+        totals = [total for group in groups if (total := _anchor_total(group, anchor)) is not None]
         if len(totals) < 2:
             continue
         middle = sorted(totals)[len(totals) // 2]
@@ -156,7 +157,7 @@ def check_drift(groups: Sequence[Sequence[Counter]]) -> Drift:
     return Drift(None)
 
 
-def _anchor(group: Sequence[Counter], anchor: str) -> float | None:
+def _anchor_total(group: Sequence[Counter], anchor: str) -> float | None:
     values = [c.value for c in group if c.name == anchor and c.value is not None]
     return sum(values) if values else None
 

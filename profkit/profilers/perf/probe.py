@@ -48,7 +48,7 @@ def find_perf(root: Path = Path("/")) -> FoundPerf:
     if sys.platform == "darwin":
         return FoundPerf(None, None, "perf exists only on Linux", MAC_FIX)
     named = [shutil.which("perf"), shutil.which("perf", path=str(programs.BESIDE_PYTHON))]
-    installed = sorted(_installed(root), key=programs.version_key, reverse=True)
+    installed = sorted(_installed_perfs(root), key=programs.version_key, reverse=True)
     reason = None
     for candidate in dict.fromkeys(path for path in (*named, *map(str, installed)) if path is not None):
         version, fault = _version(candidate)
@@ -58,7 +58,7 @@ def find_perf(root: Path = Path("/")) -> FoundPerf:
     return FoundPerf(None, None, reason or "perf is not installed", INSTALL_FIX)
 
 
-def _installed(root: Path) -> list[Path]:
+def _installed_perfs(root: Path) -> list[Path]:
     return [path for pattern in _PLACES for path in root.glob(pattern)]
 
 
@@ -134,7 +134,7 @@ def probe_perf() -> PerfAbility:
         folder = Path(name)
         clock, outcome = _count(found.path, folder, ("task-clock", "page-faults"))
         if all(counter.value is None for counter in clock):
-            fault = _fault(outcome, "perf stat counted nothing")
+            fault = _make_fault(outcome, "perf stat counted nothing")
             return PerfAbility(found.path, found.version, paranoid=paranoid, fault=fault, record_fault=fault)
         census, user_only = _take_census(found.path, folder)
         record_fault = _try_record(found.path, folder)
@@ -207,7 +207,7 @@ def _count_alone(perf: str, folder: Path, event: str) -> Counter:
     counters, outcome = _count(perf, folder, (event,))
     if counters:
         return counters[0]
-    return Counter(event, None, "not-supported", reason=_fault(outcome, "perf refused it").reason)
+    return Counter(event, None, "not-supported", reason=_make_fault(outcome, "perf refused it").reason)
 
 
 def _take_census(perf: str, folder: Path) -> tuple[tuple[Counter, ...], bool]:
@@ -216,7 +216,7 @@ def _take_census(perf: str, folder: Path) -> tuple[tuple[Counter, ...], bool]:
     for events in _CENSUS:
         counters, outcome = _count(perf, folder, events)
         if not counters:
-            reason = _fault(outcome, "perf refused it").reason
+            reason = _make_fault(outcome, "perf refused it").reason
             counters = tuple(Counter(event, None, "not-supported", reason=reason) for event in events)
         user_only = user_only or ":u" in _text(folder / "count")
         census += counters
@@ -248,7 +248,7 @@ def _try_record(perf: str, folder: Path) -> Fault | None:
     with contextlib.suppress(OSError):
         if outcome is not None and outcome.ok and output.stat().st_size > 0:
             return None
-    return _fault(outcome, "perf record made no recording")
+    return _make_fault(outcome, "perf record made no recording")
 
 
 def _obeys_control(perf: str, folder: Path) -> bool:
@@ -274,7 +274,7 @@ def _run(argv: Sequence[str]) -> ProcessOutcome | None:
         return None
 
 
-def _fault(outcome: ProcessOutcome | None, otherwise: str) -> Fault:
+def _make_fault(outcome: ProcessOutcome | None, otherwise: str) -> Fault:
     if outcome is None:
         return Fault("perf could not be started")
     known = explain(outcome.output_tail, outcome.returncode)

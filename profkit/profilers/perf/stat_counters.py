@@ -91,7 +91,7 @@ _MOST_EVENTS = 50_000
 _KERNEL_DOES_IT = ("context-switches", "cs", "cpu-migrations", "migrations")
 
 
-class Row(NamedTuple):
+class StatRow(NamedTuple):
     """One line of one event. `value` is None where perf printed a state instead, named in `state`.
 
     `runtime` in ns and `percent` (0..100, truncated by perf to whole percent) are None where not printed.
@@ -122,7 +122,7 @@ class _EventSum:
     unit: str = ""
     user: bool = False
 
-    def add(self, row: Row) -> None:
+    def add(self, row: StatRow) -> None:
         self.unit = self.unit or row.unit
         if row.value is None:
             if row.state == "not-supported":
@@ -151,7 +151,7 @@ class CounterSums:
         self.intervals = 0
         self.aggregates: set[str] = set()
 
-    def add(self, row: Row) -> None:
+    def add(self, row: StatRow) -> None:
         """Add one row."""
         self.rows += 1
         if row.interval != self._interval:
@@ -189,11 +189,11 @@ class CounterSums:
             key = (name.name, name.pmu, cgroup)
             if instance:
                 warnings += _second_count(name.name, merged.get(key), entry)
-                if (kept := merged.get(key)) is not None and _running(kept) >= _running(entry):
+                if (kept := merged.get(key)) is not None and _running_share(kept) >= _running_share(entry):
                     continue
                 merged[key] = entry
             elif key in merged:
-                _join(merged[key], entry)
+                _add_sums(merged[key], entry)
             else:
                 merged[key] = entry
         counters = tuple(
@@ -216,7 +216,8 @@ class CounterSums:
     def _references(self) -> list[float]:
         """Run times of events that were on all the time, longest first."""
         return sorted(
-            {e.runtime for e in self._entries.values() if _running(e) >= 1.0 and e.runtime}, reverse=True
+            {e.runtime for e in self._entries.values() if _running_share(e) >= 1.0 and e.runtime},
+            reverse=True,
         )
 
     def _facts(self, names: Mapping[str, EventName], cgroups: set[str]) -> dict[str, str]:
@@ -232,7 +233,7 @@ class CounterSums:
         return facts
 
 
-def _running(entry: _EventSum) -> float:
+def _running_share(entry: _EventSum) -> float:
     """Part of the time on a counter by perf's percentages (0..1); 1 where they are not printed."""
     if entry.enabled:
         return entry.runtime / entry.enabled
@@ -263,7 +264,7 @@ def _share(entry: _EventSum, references: list[float]) -> float:
     perf truncates to whole percent, so a run time over that of an event which was always on is better where
     both agree. An event that found no counter in some intervals has a share below what its own rows say.
     """
-    printed = min(1.0, _running(entry))
+    printed = min(1.0, _running_share(entry))
     if printed >= 1.0 and not entry.starved:
         return 1.0
     for reference in references:
@@ -275,7 +276,7 @@ def _share(entry: _EventSum, references: list[float]) -> float:
     return printed
 
 
-def _join(entry: _EventSum, other: _EventSum) -> None:
+def _add_sums(entry: _EventSum, other: _EventSum) -> None:
     for name in ("value", "runtime", "enabled", "counted", "not_counted", "not_supported", "starved"):
         setattr(entry, name, getattr(entry, name) + getattr(other, name))
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import CounterState, Report
 from profkit.profilers.perf.faults import explain
-from profkit.profilers.perf.stat_counters import CounterSums, Row
+from profkit.profilers.perf.stat_counters import CounterSums, StatRow
 
 # perf prints intervals as seconds with nine decimals and nothing else so.
 _INTERVAL = re.compile(r"\s*\d+[.,]\d{9}\Z")
@@ -42,7 +43,7 @@ class RowParser:
         self._before: list[str] = []
         self._prefix: tuple[str | None, str | None] = (None, None)
 
-    def parse(self, line: str) -> Row | None:
+    def parse(self, line: str) -> StatRow | None:
         """The row of `line`; None where it is a comment, a metric's continuation or no row at all.
 
         Raises DecimalComma.
@@ -81,7 +82,7 @@ class RowParser:
                     return value, run
         return None
 
-    def _row(self, fields: list[str], value_at: int, run_at: int) -> Row | None:
+    def _row(self, fields: list[str], value_at: int, run_at: int) -> StatRow | None:
         """The row at a layout, or None where this line does not fit it."""
         run_text = fields[run_at]
         percent = _percent(fields[run_at + 1])
@@ -110,9 +111,9 @@ class RowParser:
             value, state = None, "not-counted"  # a count of 0 of an event that never ran
         before = fields[:value_at]
         if before != self._before:  # the same for all rows of an interval
-            self._before, self._prefix = before, _prefix(before, self.separator)
+            self._before, self._prefix = before, _parse_prefix(before, self.separator)
         interval, aggregate = self._prefix
-        return Row(event, value, state, unit, runtime, percent, interval, aggregate, cgroup)
+        return StatRow(event, value, state, unit, runtime, percent, interval, aggregate, cgroup)
 
     def _event(self, parts: list[str]) -> tuple[str, str | None]:
         """The event's name and its cgroup; a raw event may hold the separator: cpu/event=0x29,umask=0x7/."""
@@ -152,7 +153,7 @@ def _is_value(text: str) -> bool:
     return stripped in _STATES or _NUMBER.match(stripped) is not None
 
 
-def _prefix(parts: list[str], separator: str) -> tuple[str | None, str | None]:
+def _parse_prefix(parts: list[str], separator: str) -> tuple[str | None, str | None]:
     """Interval and aggregation id before the value; the count of CPUs after the id is not kept."""
     interval: str | None = None
     if parts and _INTERVAL.match(parts[0]):
@@ -181,14 +182,14 @@ LONGEST_LINE = 64 * 1024
 _BLOCK = 64 * 1024  # decoded and split at once, which is five times faster than line by line
 
 
-class Line(NamedTuple):
+class TextLine(NamedTuple):
     """One line without its end. `whole` is False for a last line that has no newline."""
 
     text: str
     whole: bool
 
 
-def iter_lines(path: Path) -> Iterator[Line]:
+def iter_lines(path: Path) -> Iterator[TextLine]:
     """The lines of `path`. Raises UnreadableReport: it cannot be read, is binary, or a line has no end."""
     rest = b""
     try:
@@ -198,24 +199,24 @@ def iter_lines(path: Path) -> Iterator[Line]:
                     raise UnreadableReport(f"{path.name} is binary, not a text report of perf stat")
                 whole, newline, rest = (rest + block).rpartition(b"\n")
                 if newline:
-                    for text in _decode(whole):
+                    for text in _decode_lines(whole):
                         if len(text) > LONGEST_LINE:
-                            raise _endless(path)
-                        yield Line(text, True)
+                            raise _endless_line(path)
+                        yield TextLine(text, True)
                 if len(rest) > LONGEST_LINE:
-                    raise _endless(path)
+                    raise _endless_line(path)
     except (OSError, ValueError) as error:  # ValueError: a null byte in the name
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise UnreadableReport(f"{path} cannot be read: {reason}") from error
     if rest:
-        yield Line(_decode(rest)[0], False)
+        yield TextLine(_decode_lines(rest)[0], False)
 
 
-def _decode(block: bytes) -> list[str]:
+def _decode_lines(block: bytes) -> list[str]:
     return block.decode("utf-8", "replace").replace("\r\n", "\n").lstrip("\ufeff").rstrip("\r").split("\n")
 
 
-def _endless(path: Path) -> UnreadableReport:
+def _endless_line(path: Path) -> UnreadableReport:
     return UnreadableReport(f"{path.name}: a line is longer than {LONGEST_LINE // 1024} KiB")
 
 
@@ -226,16 +227,18 @@ def head_lines(head: bytes) -> list[str]:
     return head.decode("utf-8", "replace").lstrip("\ufeff").splitlines()
 
 
+_HEAD_LINES = 60  # enough to tell the separator, and to find an error of perf
 _STARTED = re.compile(r"# started on (?P<when>\S.{5,60})")
 
 
 class StatReader:
-    """One file while it is being read."""
+    """One file while it is being read: its first lines, its sums, and what else is to be said of it."""
 
-    def __init__(self, name: str, format: str) -> None:
-        self.name = name
+    def __init__(self, path: Path, format: str) -> None:
+        self.name = path.name
         self.format = format
-        self.tally = CounterSums()
+        self.head = [line.text for line in islice(iter_lines(path), _HEAD_LINES)]
+        self.sums = CounterSums()
         self.foreign = 0
         self.facts: dict[str, str] = {}
         self.warnings: list[str] = []
@@ -249,20 +252,20 @@ class StatReader:
         """Note that the file ends in the middle of a line."""
         self.warnings.append("the last line is cut off; what stands before it was read")
 
-    def nothing(self, first: Sequence[str]) -> UnreadableReport:
+    def explain_emptiness(self) -> UnreadableReport:
         """Why there is no count in the file: perf's own error in it, emptiness, or another format."""
-        text = "\n".join(first)
+        text = "\n".join(self.head)
         if not text.strip():
             return UnreadableReport(f"{self.name} is empty: perf stat counted nothing, or was killed")
         if (fault := explain(text, 1)) is not None:
             return UnreadableReport(f"{self.name} holds an error and no counts: {fault.reason}", fault.fix)
         return UnreadableReport(f"{self.name} holds no counts of perf stat")
 
-    def report(self, first: Sequence[str]) -> Report:
+    def report(self) -> Report:
         """The Report. Raises UnreadableReport where nothing was counted in the file."""
-        if self.tally.rows == 0:
-            raise self.nothing(first)
-        counters, warnings, facts = self.tally.finish()
+        if self.sums.rows == 0:
+            raise self.explain_emptiness()
+        counters, warnings, facts = self.sums.finish()
         if self.foreign:
             lines = "1 line that is" if self.foreign == 1 else f"{self.foreign} lines that are"
             self.warnings.append(f"passed over {lines} not of perf stat")
@@ -279,13 +282,12 @@ CSV_FORMAT = "perf-stat-csv"
 # `-x` takes any text; these are the ones people use. Told by which of them makes most lines rows, so a comma
 # inside of a raw event does not matter.
 _SEPARATORS = ("|", ";", "\t", ",", ":", "#", "^", "~", "@", "!")
-_LOOKED_AT = 60  # lines that are enough to tell the separator
 
 
 def looks_like_stat_csv(head: bytes) -> bool:
     """Whether the beginning of a file is perf stat's CSV."""
     try:
-        return _separator(head_lines(head)[:_LOOKED_AT]) is not None
+        return _separator(head_lines(head)[:_HEAD_LINES]) is not None
     except DecimalComma:
         return True
 
@@ -296,34 +298,29 @@ def read_stat_csv(path: Path) -> Report:
     Raises UnreadableReport where there is no count in it, or where a decimal comma and a comma between
     columns cannot be told apart.
     """
-    gathering = StatReader(path.name, CSV_FORMAT)
-    first: list[str] = []
-    for line in iter_lines(path):
-        first.append(line.text)
-        if len(first) == _LOOKED_AT:
-            break
+    reader = StatReader(path, CSV_FORMAT)
     try:
-        separator = _separator(first)
+        separator = _separator(reader.head)
         if separator is None:
-            raise gathering.nothing(first)
+            raise reader.explain_emptiness()
         parser = RowParser(separator)
         for line in iter_lines(path):
             text = line.text
             if not text or text[0] == "#":
-                gathering.comment(text)
+                reader.comment(text)
             elif (row := parser.parse(text)) is not None:
-                gathering.tally.add(row)
+                reader.sums.add(row)
             elif not line.whole:
-                gathering.cut_off()
+                reader.cut_off()
             elif not text.startswith(separator):  # `,,,,,70.1,%  tma_backend_bound` continues the row above
-                gathering.foreign += 1
+                reader.foreign += 1
     except DecimalComma:
         raise UnreadableReport(
             f"{path.name}: written under a locale with a decimal comma, which cannot be told from the comma "
             "between its columns",
             "record it again with LC_ALL=C, or with -x '|'",
         ) from None
-    return gathering.report(first)
+    return reader.report()
 
 
 def _separator(first: Iterable[str]) -> str | None:

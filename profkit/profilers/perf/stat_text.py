@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from profkit.core.types import CounterState, Report
-from profkit.profilers.perf.stat_counters import Row
+from profkit.profilers.perf.stat_counters import StatRow
 from profkit.profilers.perf.stat_csv import StatReader, head_lines, iter_lines, parse_number
 
 TEXT_FORMAT = "perf-stat-text"
@@ -40,31 +40,28 @@ def read_stat_text(path: Path) -> Report:
     perf prints here no run times: the share of a multiplexed event is perf's own percentage.
     Raises UnreadableReport where there is no count in it.
     """
-    gathering = StatReader(path.name, TEXT_FORMAT)
-    first: list[str] = []
+    reader = StatReader(path, TEXT_FORMAT)
     inside = False
     for line in iter_lines(path):
         text = line.text
-        if len(first) < 60:
-            first.append(text)
         if _HEADER.match(text) or _INTERVALS.match(text):
             inside = True
         elif text.lstrip().startswith("#"):
-            gathering.comment(text)
+            reader.comment(text)
         elif inside and len(text) <= _LONGEST and (row := _row(text)) is not None:
-            gathering.tally.add(row)
-    return gathering.report(first)
+            reader.sums.add(row)
+    return reader.report()
 
 
-def _row(text: str) -> Row | None:
+def _row(text: str) -> StatRow | None:
     if (clock := _CLOCK.match(text)) is not None:
         nanoseconds = float(clock["value"].replace(",", ".")) * 1e9
-        return Row(_CLOCKS[clock["what"]], nanoseconds, "measured", "ns", None, 100.0)
+        return StatRow(_CLOCKS[clock["what"]], nanoseconds, "measured", "ns", None, 100.0)
     match = _COUNT.match(text)
     if match is None:
         return None
     state: CounterState = "measured"
-    value = _grouped(match["value"])
+    value = _parse_grouped(match["value"])
     if match["value"].startswith("<"):
         state = "not-supported" if "supported" in match["value"] else "not-counted"
     elif value is None:
@@ -72,7 +69,7 @@ def _row(text: str) -> Row | None:
     share = _SHARE.search(match["rest"] or "")
     percent = float(share[1].replace(",", ".")) if share else 100.0
     before = _AGGREGATE.match(match["before"].strip())
-    return Row(
+    return StatRow(
         event=match["event"],
         value=value,
         state=state,
@@ -84,7 +81,7 @@ def _row(text: str) -> Row | None:
     )
 
 
-def _grouped(text: str) -> float | None:
+def _parse_grouped(text: str) -> float | None:
     """A number that may have its thousands grouped as the user's locale does; None where it is a state.
 
     Counts have no decimals, msec two and seconds nine: so three digits after every sign are groups.
@@ -127,32 +124,29 @@ def looks_like_stat_json(head: bytes) -> bool:
 
 def read_stat_json(path: Path) -> Report:
     """Counters of the file at `path`. Raises UnreadableReport where there is no count in it."""
-    gathering = StatReader(path.name, JSON_FORMAT)
-    first: list[str] = []
+    reader = StatReader(path, JSON_FORMAT)
     for line in iter_lines(path):
-        if len(first) < 60:
-            first.append(line.text)
         text = line.text.strip()
         if not text or text.startswith("#"):
-            gathering.comment(text)
+            reader.comment(text)
             continue
         found = _object(text)
         if found is not None:
-            row = _row_stat_json(found)
+            row = _json_row(found)
             if row is not None:
-                gathering.tally.add(row)
+                reader.sums.add(row)
             elif not (found.keys() & {"metric-value", "metricgroup", "event-runtime"}):
-                gathering.foreign += 1  # a metric's continuation has no event and is perf's own
+                reader.foreign += 1  # a metric's continuation has no event and is perf's own
         elif text not in ("[", "]") and not line.whole:
-            gathering.cut_off()
+            reader.cut_off()
         elif text not in ("[", "]"):
-            gathering.foreign += 1
-    return gathering.report(first)
+            reader.foreign += 1
+    return reader.report()
 
 
 def _object(text: str) -> dict[str, Any] | None:
     """The object of one line, mended where perf wrote invalid JSON; None where it is none."""
-    for mended in (text, _mend(text)):
+    for mended in (text, _mend_json(text)):
         try:
             found = json.loads(mended)
         except (ValueError, RecursionError):  # RecursionError: a line of ten thousand brackets
@@ -162,13 +156,13 @@ def _object(text: str) -> dict[str, Any] | None:
     return None
 
 
-def _mend(text: str) -> str:
+def _mend_json(text: str) -> str:
     """Without the brackets of an array around the lines, and with perf's own slips put right."""
     bare = text.lstrip("[").rstrip("]").rstrip().rstrip(",")
     return _DECIMAL_COMMA.sub(r"\1.\2", _LOOSE_COMMA.sub("}", bare))
 
 
-def _row_stat_json(found: dict[str, Any]) -> Row | None:
+def _json_row(found: dict[str, Any]) -> StatRow | None:
     """The row of one object; None where it speaks of a metric and not of an event."""
     event, printed = found.get("event"), found.get("counter-value")
     if not isinstance(event, str) or not event.strip() or printed is None or isinstance(printed, bool):
@@ -188,7 +182,7 @@ def _row_stat_json(found: dict[str, Any]) -> Row | None:
     unit = found.get("unit")
     aggregate = next((str(found[key]) for key in _AGGREGATES if key in found), None)
     interval, cgroup = found.get("interval"), found.get("cgroup")
-    return Row(
+    return StatRow(
         event=event,
         value=value,
         state=state,

@@ -55,8 +55,8 @@ def fit_geometry(cache: Cache) -> Geometry:
     if (best.size, best.ways, best.line) == (cache.size, cache.ways, cache.line):
         return best
     note = (
-        f"L{cache.level} of {_size(cache.size)}, {cache.ways}-way, {cache.line} B lines is simulated as "
-        f"{_size(best.size)}, {best.ways}-way, {best.line} B lines: valgrind needs a power of two of sets"
+        f"L{cache.level} of {_format_size(cache.size)}, {cache.ways}-way, {cache.line} B lines is simulated as "
+        f"{_format_size(best.size)}, {best.ways}-way, {best.line} B lines: valgrind needs a power of two of sets"
     )
     return Geometry(best.size, best.ways, best.line, note)
 
@@ -65,7 +65,7 @@ def _power_of_two(number: int) -> int:
     return 1 << round(log2(number))
 
 
-def _size(size: int) -> str:
+def _format_size(size: int) -> str:
     for unit, name in ((1 << 20, "MiB"), (1 << 10, "KiB")):
         if size >= unit:
             return f"{size / unit:g} {name}"
@@ -145,11 +145,11 @@ def callgrind_outputs(out: Path) -> tuple[Path, ...]:
     """The files that a run of `callgrind_argv(..., out)` left, one per process, in order of pids."""
     found = [
         path
-        for path in out.parent.glob(_literal(out.name) + ".*")
+        for path in out.parent.glob(_escape_glob(out.name) + ".*")
         if path.suffix[1:].isdigit() and path.stat().st_size > 0  # empty: its process was killed
     ]
     return tuple(sorted(found, key=lambda p: int(p.suffix[1:])))
 
 
-def _literal(name: str) -> str:
+def _escape_glob(name: str) -> str:
     return "".join(f"[{c}]" if c in "*?[" else c for c in name)

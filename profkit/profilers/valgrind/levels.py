@@ -47,17 +47,19 @@ def combine_levels(l2: Report, l3: Report | None) -> Levels:
     counters: list[Counter] = []
     for scope in _scopes(main):
         values = _values(main, scope)
-        counters += _combined(_values(l2, scope), None if l3 is None else values, scope)
-        counters.append(line if scope == RUN else _rescoped(line, scope))
+        counters += _combine_scope(_values(l2, scope), None if l3 is None else values, scope)
+        counters.append(line if scope == RUN else _with_scope(line, scope))
     other = _by_function(l2)
     for (function, library), values in _hottest(main):
         scope = Scope("function", function, library)
-        counters += _combined(other.get((function, library)), None if l3 is None else values, scope, values)
-        counters.append(_rescoped(line, scope))
+        counters += _combine_scope(
+            other.get((function, library)), None if l3 is None else values, scope, values
+        )
+        counters.append(_with_scope(line, scope))
     return Levels(tuple(counters), same, tuple(warnings))
 
 
-def _combined(
+def _combine_scope(
     l2: Mapping[str, float] | None,
     l3: Mapping[str, float] | None,
     scope: Scope,
@@ -137,7 +139,7 @@ def _line_bytes(report: Report) -> Counter:
     return Counter("line_bytes", float(matched[2]), "measured", "B")
 
 
-def _rescoped(counter: Counter, scope: Scope) -> Counter:
+def _with_scope(counter: Counter, scope: Scope) -> Counter:
     return Counter(
         counter.name, counter.value, counter.state, counter.unit, scope=scope, reason=counter.reason
     )

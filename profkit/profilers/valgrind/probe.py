@@ -14,8 +14,7 @@ from pathlib import Path
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import Cache, Check
-from profkit.profilers.packages import install_line
-from profkit.profilers.programs import ask_tool, find_tool
+from profkit.profilers.programs import ask_tool, find_tool, install_line
 from profkit.profilers.region_trial import valgrind_region
 from profkit.profilers.valgrind.command import callgrind_argv, callgrind_outputs
 from profkit.profilers.valgrind.faults import INSTALL, explain

@@ -10,6 +10,8 @@ from typing import TypeVar
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import RUN, Counter, Hotspot, Profile, Report, Scope
+from profkit.profilers.files import copy_lines
+from profkit.profilers.redact import COMMAND, Redactor
 from profkit.profilers.valgrind.callgrind import Dump, Function, parse_dumps
 
 Node = TypeVar("Node", bound=Hashable)
@@ -117,7 +119,7 @@ def read_callgrind(path: Path, *more: Path) -> Report:
     warnings: list[str] = []
     for file in (path, *more):
         of_file = parse_dumps(file)
-        warnings += _check(file, of_file)
+        warnings += _check_totals(file, of_file)
         dumps += of_file
     return report_of(dumps, format="callgrind", callers=True, warnings=warnings)
 
@@ -182,7 +184,7 @@ def _own_sums(dump: Dump) -> list[int]:
     return [sum(column) for column in zip(*dump.own.values(), strict=True)] or [0] * len(dump.events)
 
 
-def _check(path: Path, dumps: list[Dump]) -> Iterable[str]:
+def _check_totals(path: Path, dumps: list[Dump]) -> Iterable[str]:
     """What is doubtful about the file. Raises UnreadableReport where it was cut short."""
     for number, dump in enumerate(dumps, 1):
         by_callgrind = dumps[0].header.get("creator", "").startswith("callgrind")
@@ -260,8 +262,8 @@ def _profile(
             own=float(own[function][0]) if function in own else 0.0,
             total=None if calls is None else float(inclusive[function]),
             calls=called.get(function),
-            file=_known(function.file),
-            library=_known(function.library),
+            file=_known_name(function.file),
+            library=_known_name(function.library),
             counters={e: float(c) for e, c in zip(events, own[function], strict=True)}
             if function in own
             else {},
@@ -284,7 +286,7 @@ def _hottest(own: dict[Function, list[int]], inclusive: dict[Function, int], wid
     )
 
 
-def _known(name: str) -> str | None:
+def _known_name(name: str) -> str | None:
     return name if name and name != "???" else None
 
 
@@ -344,3 +346,15 @@ def read_callgrind_with_mix(path: Path) -> Report:
         counters=(*report.counters, *mix.whole.counters()),
         warnings=(*report.warnings, *mix.notes),
     )
+
+
+def scrub_callgrind(source: Path, output: Path, redactor: Redactor) -> None:
+    """Copy the file line by line to `output`, which must not be there yet."""
+
+    def changed(line: str) -> str:
+        if not line.startswith("cmd:"):
+            return redactor.text(line)
+        redactor.note(COMMAND)
+        return "cmd: program\n"
+
+    copy_lines(source, output, changed)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from profkit.core.errors import ProfkitError
 from profkit.core.types import Check, CheckState
 from profkit.hardware.system import ProgramAnswer, as_superuser, ask_program, program_output
-from profkit.profilers.trial import attempt
+from profkit.profilers.programs import attempt
 from profkit.profilers.xctrace.command import CUT, TIME_PROFILER, explain, record_argv, table_argv
 
 if TYPE_CHECKING:

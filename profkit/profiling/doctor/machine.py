@@ -18,7 +18,7 @@ from pathlib import Path
 from profkit.core.types import Cache, Check, CheckState
 from profkit.hardware.machine import cache_doubts, read_machine
 from profkit.hardware.processor import data_caches, instruction_cache
-from profkit.profilers.trial import Trial, attempt
+from profkit.profilers.programs import Trial, attempt
 
 MIB, GIB = 1 << 20, 1 << 30
 

@@ -26,7 +26,7 @@ from profkit.runtime.region import DIRECTIVE, HOST, mps
 from profkit.runtime.region.cuda_driver import Driver, DriverError, driver_in_use, uses_cuda
 
 if TYPE_CHECKING:
-    from profkit.runtime.region.active import Session
+    from profkit.runtime.region.active import RegionSession
 
 
 Device = Literal["cuda", "mps", "cpu"]
@@ -307,7 +307,7 @@ def _with_first(first: float | None, samples: SampleSet) -> SampleSet:
 
 
 def _run_under_instrument(
-    calls: Calls, device: Device | None, name: str, directive: Directive, session: Session
+    calls: Calls, device: Device | None, name: str, directive: Directive, session: RegionSession
 ) -> SampleSet:
     """Run `fn` in the region for the instrument: a given number of calls, or as many as fit the seconds."""
     session.prepare()
@@ -337,7 +337,7 @@ class _OneRegion:
     """One entry of the region around all calls; with a setup one entry for each, since setup does not
     count."""
 
-    def __init__(self, session: Session, name: str, calls: Calls) -> None:
+    def __init__(self, session: RegionSession, name: str, calls: Calls) -> None:
         self._session, self._name, self._calls = session, name, calls
         self.iterations = 0
 

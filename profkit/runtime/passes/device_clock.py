@@ -1,8 +1,8 @@
-"""A stream of a CUDA device with its own clock: events, a hold, and a flush of the L2 between calls.
+"""A stream of a CUDA device with its own clock: events, a stall, and a flush of the L2 between calls.
 
 Events are recorded on the stream that the workload launches on, so their difference is the device's time between
-them. It holds the host's, too, wherever the device waits for it. So a stream can be *held*: it is given a pause to
-wait for, the host launches everything meanwhile, and what the events then enclose is the device alone. The pause is
+them. It contains the host's, too, wherever the device waits for it. So a stream can be *stalled*: it is given a pause
+to wait for, the host launches everything meanwhile, and what the events then enclose is the device alone. The pause is
 a host function that is the C library's `usleep`: it touches neither the L2 nor Python's lock, and ends by itself, so
 that a call which waits for the device inside cannot hang. Whether the host was done in time is not guessed: the first
 event is still pending then.
@@ -20,7 +20,7 @@ from profkit.runtime.region.cuda_driver import L2_BYTES, NOT_READY, Driver
 # same times of what follows, and the first is done in half the time.
 FLUSH_TIMES = 2
 FLUSH_UNTOLD = 256 << 20  # bytes, where a driver does not tell the size of its L2
-LONGEST_HOLD = 0.5  # seconds
+LONGEST_STALL = 0.5  # seconds
 _PCI_ADDRESS = 32  # bytes
 
 
@@ -58,23 +58,23 @@ class DeviceClock:
         """The event happens when all work before it in the stream is done."""
         self.driver.check("cuEventRecord", event, self._stream)
 
-    def pending(self, event: ctypes.c_void_p) -> bool:
+    def is_pending(self, event: ctypes.c_void_p) -> bool:
         """Whether it has not happened yet."""
         return self.driver.call("cuEventQuery", event) == NOT_READY
 
-    def reach(self, event: ctypes.c_void_p) -> None:
+    def wait_for(self, event: ctypes.c_void_p) -> None:
         """Wait until it has happened."""
         self.driver.check("cuEventSynchronize", event)
 
-    def between(self, first: ctypes.c_void_p, second: ctypes.c_void_p) -> float:
+    def seconds_between(self, first: ctypes.c_void_p, second: ctypes.c_void_p) -> float:
         """Seconds from one event to the other, both past; steps of about 0.5 µs (cuda.h)."""
         milliseconds = ctypes.c_float()
         self.driver.check("cuEventElapsedTime", ctypes.byref(milliseconds), first, second)
         return milliseconds.value / 1e3
 
-    def hold(self, seconds: float) -> bool:
+    def stall(self, seconds: float) -> bool:
         """Let the stream wait that long before what is launched next; False where the driver cannot."""
-        pause = ctypes.c_void_p(max(1, int(min(seconds, LONGEST_HOLD) * 1e6)))
+        pause = ctypes.c_void_p(max(1, int(min(seconds, LONGEST_STALL) * 1e6)))
         return self.driver.call("cuLaunchHostFunc", self._stream, self._pause, pause) == 0
 
     @property

@@ -33,7 +33,7 @@ from profkit.core.types import SampleSet
 from profkit.hardware.nvml import REASONS, SM_CLOCK, Nvml, NvmlError, open_nvml
 from profkit.runtime.passes import sampling
 from profkit.runtime.passes.device_clock import DeviceClock
-from profkit.runtime.passes.device_samples import DeviceCalls, Sample
+from profkit.runtime.passes.device_samples import DeviceCalls, DeviceSample
 from profkit.runtime.passes.timing import MOST_SAMPLES, SPREAD_SECONDS, Progress
 
 
@@ -145,7 +145,7 @@ def _time_replay(graph: Any, clock: DeviceClock) -> float:
     graph.replay()
     clock.record(last)
     clock.wait()
-    return clock.between(first, last)
+    return clock.seconds_between(first, last)
 
 
 # The first launch of a sample finds an idle device and shows: 5 to 15 µs on an H200. Of 4 ms that is below 0.4 %.
@@ -217,26 +217,30 @@ def time_on_device(
         warm.append(calls.back_to_back(calls.loops))
     checks = _check_events(calls, warm[-1], budget)
     like = _medians(checks)
-    calls.expect(like)
+    calls.fit_blocks(like)
     single = calls.cold or calls.setup is not None
-    alone = [] if calls.setup is not None else calls.alone(_affordable(ALONE_FIRST, like, calls, budget))
+    alone = (
+        []
+        if calls.setup is not None
+        else calls.sample_alone(_affordable_count(ALONE_FIRST, like, calls, budget))
+    )
     if alone and _medians(alone).device < EMPTY_SECONDS:
         raise NotByEvents("nothing was launched on the current CUDA stream")
     bound = bool(alone) and like.device <= SAME * _medians(alone).device  # by the device
-    hold = (
+    stall = (
         1e-4 + 4 * _medians(alone).host if bound else 0.0
     )  # so that an idle device does not wait for the first launch
     log = _Log()
 
     def take() -> list[float]:
-        return calls.singly() if single else [calls.back_to_back(calls.loops, hold).device]
+        return calls.time_singly() if single else [calls.back_to_back(calls.loops, stall).device]
 
     _fill_log(take, log, watch, begin, precision, budget, progress)
     kept = log.seconds()
     seen = sampling.assess(kept, precision)
     seconds = kept[seen.warmup :]
     if alone and not bound:
-        alone = calls.alone(_affordable(ALONE, like, calls, budget)) or alone
+        alone = calls.sample_alone(_affordable_count(ALONE, like, calls, budget)) or alone
     remarks = list(_remarks(checks, calls.loops, single and calls.hurried))
     graph: float | None = None
     if calls.graph and not alone:  # to record it would fail, and torch suffers from that
@@ -275,7 +279,7 @@ def time_on_device(
 HURRIED = "the host waits for the device inside a call, so that its launches are in these times"
 
 
-def _remarks(checks: list[Sample], loops: int, hurried: bool) -> Iterator[str]:
+def _remarks(checks: list[DeviceSample], loops: int, hurried: bool) -> Iterator[str]:
     if hurried:
         yield HURRIED
     least = min(_ratio(check) for check in checks)
@@ -283,7 +287,7 @@ def _remarks(checks: list[Sample], loops: int, hurried: bool) -> Iterator[str]:
         yield f"the wall clock saw at least {least - 1:.0%} more than the events: perhaps others keep the host busy"
 
 
-def _calibrate(calls: DeviceCalls, budget: float) -> list[Sample]:
+def _calibrate(calls: DeviceCalls, budget: float) -> list[DeviceSample]:
     """Double `calls.loops` until a sample is long enough; the samples on the way are warm-up."""
     least = max(SAMPLE_SECONDS, budget / MOST_SAMPLES)
     taken = [calls.back_to_back(1)]
@@ -298,13 +302,13 @@ def _calibrate(calls: DeviceCalls, budget: float) -> list[Sample]:
     return taken
 
 
-def _check_events(calls: DeviceCalls, like: Sample, budget: float) -> list[Sample]:
+def _check_events(calls: DeviceCalls, like: DeviceSample, budget: float) -> list[DeviceSample]:
     """Samples whose events enclose the work; raises NotByEvents where they do not.
 
     Whoever else uses the processor adds to what the wall clock says of some of them, so the least decides.
     """
-    most = _affordable(DOUBTED, like, calls, budget)
-    checks: list[Sample] = []
+    most = _affordable_count(DOUBTED, like, calls, budget)
+    checks: list[DeviceSample] = []
     while len(checks) < most and (len(checks) < CHECKS or _explain_doubt(checks, calls.loops)):
         checks.append(calls.back_to_back(calls.loops))
     doubt = _explain_doubt(checks, calls.loops)
@@ -313,7 +317,7 @@ def _check_events(calls: DeviceCalls, like: Sample, budget: float) -> list[Sampl
     return checks
 
 
-def _explain_doubt(checks: list[Sample], loops: int) -> str | None:
+def _explain_doubt(checks: list[DeviceSample], loops: int) -> str | None:
     rest, seen = min(check.rest for check in checks), median([check.device for check in checks]) * loops
     if rest > max(WAIT_SECONDS, (SAME - 1) * seen):
         share = seen / (seen + rest)
@@ -324,7 +328,7 @@ def _explain_doubt(checks: list[Sample], loops: int) -> str | None:
     return None
 
 
-def _ratio(sample: Sample) -> float:
+def _ratio(sample: DeviceSample) -> float:
     return sample.wall / max(sample.device, 1e-9)
 
 
@@ -361,13 +365,13 @@ def _fill_log(
         ask = sampling.next_assessment(log.count)
 
 
-def _affordable(count: int, like: Sample, calls: DeviceCalls, budget: float) -> int:
+def _affordable_count(count: int, like: DeviceSample, calls: DeviceCalls, budget: float) -> int:
     return max(1, min(count, int(budget / CHECK_SHARE / max(like.wall * calls.loops, 1e-9))))
 
 
-def _medians(samples: list[Sample]) -> Sample:
+def _medians(samples: list[DeviceSample]) -> DeviceSample:
     """The medians of the parts."""
-    return Sample(
+    return DeviceSample(
         median([s.device for s in samples]),
         median([s.wall for s in samples]),
         median([s.host for s in samples]),

@@ -19,7 +19,7 @@ LEAST_LEAK = 8.0  # bytes per iteration: one pointer; nothing that is kept per i
 
 
 @dataclass(frozen=True)
-class Line:
+class AllocationLine:
     """A source line and what it holds, or what that grew by: bytes and blocks."""
 
     file: str
@@ -29,7 +29,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Growth:
+class MemoryGrowth:
     """Bytes that each iteration leaves behind, with a 95 % interval; `leak` is None where nothing tells."""
 
     per_iteration: float | None
@@ -53,9 +53,9 @@ class Allocations:
     start: int | None
     region_peak: int | None
     entries: int
-    growth: Growth
-    top: tuple[Line, ...]
-    growing: tuple[Line, ...]
+    growth: MemoryGrowth
+    top: tuple[AllocationLine, ...]
+    growing: tuple[AllocationLine, ...]
     growth_between: tuple[int, int] | None
     python: str
     notes: tuple[str, ...]
@@ -82,14 +82,14 @@ def read_tracemalloc(path: Path) -> Allocations:
 
 def _allocations(data: dict[str, Any]) -> Allocations:
     region = data["region"]
-    points = tuple((_size(x), _size(y)) for x, y in data["points"])
+    points = tuple((_check_size(x), _check_size(y)) for x, y in data["points"])
     between = data["growth_iterations"]
     return Allocations(
-        peak=_size(data["peak"]),
-        end=_size(data["end"]),
-        start=_size(region["start"]) if region else None,
-        region_peak=_size(region["peak"]) if region else None,
-        entries=_size(data["entries"]),
+        peak=_check_size(data["peak"]),
+        end=_check_size(data["end"]),
+        start=_check_size(region["start"]) if region else None,
+        region_peak=_check_size(region["peak"]) if region else None,
+        entries=_check_size(data["entries"]),
         growth=judge_growth(points),
         top=tuple(_line(entry) for entry in data["top"]),
         growing=tuple(_line(entry) for entry in data["growth"]),
@@ -100,28 +100,30 @@ def _allocations(data: dict[str, Any]) -> Allocations:
     )
 
 
-def judge_growth(points: Sequence[tuple[int, int]]) -> Growth:
+def judge_growth(points: Sequence[tuple[int, int]]) -> MemoryGrowth:
     """What (iteration, bytes held after it) says of leaks.
 
     The first tenth, at least two iterations, is left out: caches fill there. A leak is a Theil-Sen slope
     whose whole 95 % interval is above 8 bytes per iteration.
     """
     if not points:
-        return Growth(None, None, None, 0, None, "no region was marked: there are no iterations to compare")
+        return MemoryGrowth(
+            None, None, None, 0, None, "no region was marked: there are no iterations to compare"
+        )
     settled = list(points[max(2, len(points) // 10) :])
     if len(settled) < LEAST_POINTS:
         needed = LEAST_POINTS + 2
-        return Growth(
+        return MemoryGrowth(
             None, None, None, len(settled), None, f"{len(points)} iterations are too few: {needed} are needed"
         )
     stride = -(-len(settled) // MOST_POINTS)
     thin = settled[::stride]
     found = statistics.slope([(float(x), float(y)) for x, y in thin])
     if found is None or found.low is None:
-        return Growth(None, None, None, len(settled), None, "the iterations are not numbered apart")
+        return MemoryGrowth(None, None, None, len(settled), None, "the iterations are not numbered apart")
     leak = found.low > LEAST_LEAK
     words = "keeps growing" if leak else "does not grow with its iterations"
-    return Growth(
+    return MemoryGrowth(
         found.value,
         found.low,
         found.high,
@@ -131,11 +133,11 @@ def judge_growth(points: Sequence[tuple[int, int]]) -> Growth:
     )
 
 
-def _line(entry: dict[str, Any]) -> Line:
-    return Line(str(entry["file"]), int(entry["line"]), int(entry["size"]), int(entry["count"]))
+def _line(entry: dict[str, Any]) -> AllocationLine:
+    return AllocationLine(str(entry["file"]), int(entry["line"]), int(entry["size"]), int(entry["count"]))
 
 
-def _size(value: object) -> int:
+def _check_size(value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise ValueError(f"{value!r} where a size belongs")
     return value

@@ -80,7 +80,7 @@ def clock_step() -> float:
     return min(steps)
 
 
-def calibrate(calls: Calls, least: float, most: float) -> list[float]:
+def calibrate_loops(calls: Calls, least: float, most: float) -> list[float]:
     """Double `calls.loops` until a sample lasts `least` seconds; the samples on the way are warm-up.
 
     One long sample is no proof: a first call compiles, and another process may take the core for a while. So
@@ -116,7 +116,7 @@ def time_calls(
     """
     begin = perf_counter()
     least = max(SAMPLE_SECONDS, least, CLOCK_STEPS * clock_step(), budget / MOST_SAMPLES)
-    warm = [*before, *calibrate(calls, least, budget / 4)]
+    warm = [*before, *calibrate_loops(calls, least, budget / 4)]
     while len(warm) < warmup and perf_counter() - begin < budget / 2:
         warm.append(calls.sample())
     samples: list[float] = []

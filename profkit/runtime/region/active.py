@@ -27,7 +27,7 @@ from profkit.runtime.region.record import (
 )
 
 
-class Switch(Protocol):
+class RegionSwitch(Protocol):
     """What turns an instrument on and off; may also have `prepare()`, `iteration(i)` and `forget()`."""
 
     def enter(self, name: str) -> None:
@@ -37,12 +37,12 @@ class Switch(Protocol):
         """Measure no further."""
 
 
-def make_switches(directive: Directive | None, note: Callable[[str], None]) -> list[Switch]:
+def make_switches(directive: Directive | None, note: Callable[[str], None]) -> list[RegionSwitch]:
     """What the host of this pass and its directive ask for; what cannot be used is a note, and left out."""
-    found: list[Switch] = []
+    found: list[RegionSwitch] = []
     host = sys.modules.get(HOST)
     if host is not None:
-        found.append(cast("Switch", host.switch))
+        found.append(cast("RegionSwitch", host.switch))
     asked = directive.switch if directive else None
     if directive is None or asked is None:
         return found
@@ -65,15 +65,15 @@ def make_switches(directive: Directive | None, note: Callable[[str], None]) -> l
 
             found.append(MpsWait() if directive.pass_name == "timing" else Signpost())
         elif asked.kind == "torch-profiler" and asked.output is not None:
-            from profkit.runtime.region.torch_profiler import TorchProfiler
+            from profkit.runtime.region.torch_profiler import TorchProfilerSwitch
 
-            found.append(TorchProfiler(asked.output))
+            found.append(TorchProfilerSwitch(asked.output))
     except Exception as error:
         note(f"the {asked.kind} switch cannot be used: {error}")
     return found
 
 
-def find_spans(switched: Iterable[Switch]) -> tuple[tuple[tuple[int, int], ...], int]:
+def find_spans(switched: Iterable[RegionSwitch]) -> tuple[tuple[tuple[int, int], ...], int]:
     """Spans of the outermost entries where a switch notes them, and how many more entries there were."""
     for switch in switched:
         spans = getattr(switch, "spans", None)
@@ -137,7 +137,7 @@ class _Thread(threading.local):
         self.open: list[tuple[str, float | None, int]] = []
 
 
-class Session:
+class RegionSession:
     """All regions of this process under one instrument."""
 
     def __init__(self, directive: Directive | None) -> None:
@@ -170,7 +170,7 @@ class Session:
     def _begin_child(self) -> None:
         self._begin()
         for switch in self._switches:
-            _optional(switch, "forget")
+            _call_optional(switch, "forget")
 
     # ------------------------------------------------------------ regions
 
@@ -238,7 +238,7 @@ class Session:
     def prepare(self) -> None:
         """Tell the instruments that warm-up begins."""
         for switch in self._switches:
-            _optional(switch, "prepare")
+            _call_optional(switch, "prepare")
 
     def iteration_hooks(self) -> list[Callable[[int], object]]:
         """What instruments want called after each iteration, usually nothing."""
@@ -324,7 +324,7 @@ class Session:
             sys.modules["multiprocessing.util"].Finalize(None, self._end, exitpriority=0)
 
 
-def _optional(switch: Switch, action: str) -> None:
+def _call_optional(switch: RegionSwitch, action: str) -> None:
     method = getattr(switch, action, None)
     if method is not None:
         try:
@@ -344,7 +344,7 @@ def _read_directive() -> Directive | None:
         return None
 
 
-session = Session(_read_directive())
+session = RegionSession(_read_directive())
 
 
 class ActiveRegion:

@@ -1,26 +1,18 @@
-"""torch's MPS device in the workload's own process: whether it is in use, and waiting for it.
+"""torch's MPS device in the workload's own process: whether it is in use, waiting for it, the switch for Instruments.
 
-Nothing is imported for it, and nothing on the device is made for it: a process whose torch holds no memory of the
-device has launched nothing there, and is left alone. The functions are torch's public ones (`torch.mps`, from torch 2.0
-on; without a Mac they raise RuntimeError).
+Nothing is imported for the device, and nothing is made on it: a process whose torch holds no memory of it has launched
+nothing there, and is left alone. The functions are torch's public ones (`torch.mps`, from torch 2.0 on).
 
 - torch hands its work to Metal late: a command buffer is committed when it is full, or waited for. `synchronize`
   commits and waits, so behind it everything that was launched has run.
-- A forked child of a process that used Metal hangs or crashes there (github.com/pytorch/pytorch/pull/178037): it is
-  never asked.
-
-The switch for Instruments: each outermost entry as a span on the clock that a trace is on, and as a signpost in it.
-
-A trace of Instruments cannot be switched on and off; what it saw of a region is cut out of it afterwards
-(`tools/xctrace/alignment.py`). For that each entry leaves its begin and end in nanoseconds of mach absolute time, which
-is what CLOCK_UPTIME_RAW gives (clock_gettime(3) on macOS). What torch has on the GPU is waited for at both ends, so
-that what was launched before is over when the span begins, and what the region launched is over before it ends.
-
-The signpost is for the eyes, and a second way to find the region: `kdebug_signpost_start` and `_end` of libSystem
-(sys/kdebug_signpost.h), which the instrument Points of Interest shows as a region. Its number is that of the region's
-name, in the order in which regions were first entered; its arguments are the number of the entry, MARK, 0 and a
-colour. os_signpost would show the name, but takes it from the read-only strings of a compiled image, which Python has
-not. Where nobody traces, a signpost is a look at one flag. Where the symbols are absent, there is none.
+- A forked child of a process that used Metal hangs or crashes there (github.com/pytorch/pytorch/pull/178037): there the
+  device is never asked.
+- A trace of Instruments cannot be switched on and off: what it saw of a region is cut out of it afterwards. For that
+  each entry leaves its begin and end in ns of mach absolute time (CLOCK_UPTIME_RAW, clock_gettime(3) on macOS).
+- The signpost is for people who look at the trace, and a second way to find the region: `kdebug_signpost_start` and
+  `_end` of libSystem (sys/kdebug_signpost.h). Its number is that of the region's name, in the order in which regions
+  were first entered; its arguments are the number of the entry, MARK, 0 and a colour. os_signpost would show the name,
+  but takes it from a compiled image. Where nobody traces, a signpost is a look at one flag.
 """
 
 from __future__ import annotations

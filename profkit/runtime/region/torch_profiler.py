@@ -28,7 +28,7 @@ SAVE_SHARE = 20  # at least this many times what the last one took
 DOMAIN = "profkit"
 
 
-class TorchProfiler:
+class TorchProfilerSwitch:
     """Traces regions. `reason` says what went wrong, `remarks` what is only worth knowing."""
 
     def __init__(self, output: str) -> None:

@@ -20,7 +20,7 @@ from profkit.analysis.summaries.python import (
     summarize_python,
 )
 from profkit.core.types import RUN, Hotspot, Profile
-from profkit.runtime.passes.read_tracemalloc import Allocations, Growth, Line
+from profkit.runtime.passes.read_tracemalloc import AllocationLine, Allocations, MemoryGrowth
 from tests import documents
 from tests.documents import reading
 
@@ -127,14 +127,14 @@ def test_no_trace_is_told_with_its_reason_or_not_at_all() -> None:
     assert summarize_trace([]) is None
 
 
-def allocations(growth: Growth) -> Allocations:
-    line = Line("a/b/c.py", 3, 4096, 2)
+def allocations(growth: MemoryGrowth) -> Allocations:
+    line = AllocationLine("a/b/c.py", 3, 4096, 2)
     return Allocations(5 << 20, 1, 100, 3 << 20, 1, growth, (line,), (line,), (1, 9), "3.11", ("a note",))
 
 
-LEAK = Growth(1024.0, 1000.0, 1100.0, 50, True, "keeps growing")
-QUIET = Growth(0.4, -3.0, 6.0, 50, False, "does not grow")
-SHORT = Growth(None, None, None, 3, None, "5 iterations are too few: 10 are needed")
+LEAK = MemoryGrowth(1024.0, 1000.0, 1100.0, 50, True, "keeps growing")
+QUIET = MemoryGrowth(0.4, -3.0, 6.0, 50, False, "does not grow")
+SHORT = MemoryGrowth(None, None, None, 3, None, "5 iterations are too few: 10 are needed")
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ SHORT = Growth(None, None, None, 3, None, "5 iterations are too few: 10 are need
         (SHORT, None, "whether it leaks is not known (5 iterations are too few: 10 are needed)"),
     ],
 )
-def test_growth_is_what_is_certain_of_it(growth: Growth, value: float | None, says: str) -> None:
+def test_growth_is_what_is_certain_of_it(growth: MemoryGrowth, value: float | None, says: str) -> None:
     peak, grown = allocation_readings(allocations(growth))
     assert (peak.value, peak.unit) == (float(3 << 20), "B")
     assert grown.value == value

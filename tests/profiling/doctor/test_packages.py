@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.profilers.packages import distribution, install_line
+from profkit.profilers.programs import distribution, install_line
 
 SYSTEMS = {
     "debian": "ID=debian\nVERSION_ID=12",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.profilers.trial import Trial, attempt
+from profkit.profilers.programs import Trial, attempt
 from profkit.profiling.doctor.machine import frames_check, package_check, python_checks
 
 

@@ -32,7 +32,7 @@ from profkit.profiling.evaluate_targets import summarize_document as summarize
 from profkit.reporting.extras import Extras
 from profkit.reporting.html import page as page_of
 from profkit.reporting.views.trend import view
-from profkit.runtime.passes.read_tracemalloc import Allocations, Growth, Line
+from profkit.runtime.passes.read_tracemalloc import AllocationLine, Allocations, MemoryGrowth
 from tests import documents, page_documents
 from tests.browser import visit
 from tests.reporting.html import metal_pages
@@ -83,10 +83,10 @@ def extras() -> Extras:
     main, work = Frame("main", "python", "train.py"), Frame("at::native::gemm<float>", "libtorch_cpu.so")
     helper, swapper = Frame("helper", "python", "train.py"), Frame("swapper", "[kernel]")
     weights = {(main, work): 3.0, (main, helper): 1.0, (swapper,): 0.5}
-    growth = Growth(
+    growth = MemoryGrowth(
         0.0, 0.0, 0.0, 90, False, "what is held after a collection does not grow with its iterations"
     )
-    lines = (Line("/a/b/train.py", 7, 1 << 20, 12), Line("/a/b/<b>.py", 9, 1 << 19, 3))
+    lines = (AllocationLine("/a/b/train.py", 7, 1 << 20, 12), AllocationLine("/a/b/<b>.py", 9, 1 << 19, 3))
     points = tuple((i, 70_000_000 + i % 3) for i in range(100))
     held = Allocations(80_000_000, 70_000_000, 0, 75_000_000, 1, growth, lines, (), None, "3.11", (), points)
     return Extras(stacks=(Stacks("cpu-clock", "s", weights),), allocations=held)

@@ -172,7 +172,8 @@ for _ in range(2):
 stop.set()
 """
     (report,) = simulate(tmp_path, script)
-    assert count(report, "D1mr") == pytest.approx(2 * LINES, rel=0.1)  # starting a thread misses too
+    # starting a thread and waiting for it misses too, the more the busier the machine is; all five would be 5 * LINES
+    assert 1.98 * LINES < count(report, "D1mr") < 3 * LINES
 
 
 @pytest_valgrind

@@ -126,4 +126,4 @@ def _profiler(out: str) -> Any:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module.TorchProfiler(out)
+    return module.TorchProfilerSwitch(out)

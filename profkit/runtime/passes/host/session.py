@@ -38,7 +38,7 @@ class Instrument(Protocol):
         """In a forked child: stop, write nothing."""
 
 
-class Session:
+class HostSession:
     """Sees to it that `instrument.finish` runs once, in the first process only, also on SIGTERM."""
 
     def __init__(self, instrument: Instrument) -> None:
@@ -243,4 +243,4 @@ def main(arguments: list[str]) -> None:
     kind = getattr(importlib.import_module(f"{__package__}.{module}"), name)
     instrument: Instrument = kind(os.path.abspath(arguments[1]))
     sys.modules[str(__package__)].switch = instrument  # type: ignore[attr-defined]
-    Session(instrument).run(arguments[2:])
+    HostSession(instrument).run(arguments[2:])

@@ -33,9 +33,9 @@ def clock(device: Device) -> Iterator[DeviceClock]:
         yield opened
 
 
-def flight(fn: Counted, clock: DeviceClock, calls: int = 8) -> PipelinedBlocks:
+def blocks(fn: Counted, clock: DeviceClock, calls: int = 8) -> PipelinedBlocks:
     timed = DeviceCalls(fn, clock, cold=True)
-    timed.expect(timed.back_to_back(1))
+    timed.fit_blocks(timed.back_to_back(1))
     timed.ahead = calls
     fn.made = 0
     return PipelinedBlocks(timed)
@@ -43,16 +43,16 @@ def flight(fn: Counted, clock: DeviceClock, calls: int = 8) -> PipelinedBlocks:
 
 def test_the_next_block_is_launched_before_the_last_one_is_read(device: Device, clock: DeviceClock) -> None:
     fn = Counted(device, 40)
-    flying = flight(fn, clock)
-    assert len(flying.block(wanted=100)) == 8
+    pipelined = blocks(fn, clock)
+    assert len(pipelined.next_block(wanted=100)) == 8
     assert fn.made == 16
-    assert len(flying.block(wanted=92)) == 8
+    assert len(pipelined.next_block(wanted=92)) == 8
     assert fn.made == 24
 
 
 def test_what_a_call_takes_is_the_device_alone_in_every_block(device: Device, clock: DeviceClock) -> None:
-    flying = flight(Counted(device, 40, host=100), clock)
-    found = [second for _ in range(6) for second in flying.block(wanted=100)] + flying.rest()
+    pipelined = blocks(Counted(device, 40, host=100), clock)
+    found = [second for _ in range(6) for second in pipelined.next_block(wanted=100)] + pipelined.last_block()
     assert len(found) >= 16
     assert median(found) == pytest.approx(40e-6, rel=0.02)
     assert max(found) < 100e-6, "the host shows in no sample"
@@ -62,18 +62,18 @@ def test_a_long_block_is_not_launched_before_it_is_known_to_be_needed(
     device: Device, clock: DeviceClock
 ) -> None:
     fn = Counted(device, 2000)
-    flying = flight(fn, clock)
-    flying.block(wanted=9)
-    flying.block(wanted=1)
+    pipelined = blocks(fn, clock)
+    pipelined.next_block(wanted=9)
+    pipelined.next_block(wanted=1)
     assert fn.made == 16
-    assert flying.rest() == []
+    assert pipelined.last_block() == []
 
 
 def test_the_block_that_is_on_its_way_at_the_end_is_read_once(device: Device, clock: DeviceClock) -> None:
-    flying = flight(Counted(device, 40), clock)
-    flying.block(wanted=100)
-    assert len(flying.rest()) == 8
-    assert flying.rest() == []
+    pipelined = blocks(Counted(device, 40), clock)
+    pipelined.next_block(wanted=100)
+    assert len(pipelined.last_block()) == 8
+    assert pipelined.last_block() == []
 
 
 def test_a_host_that_waits_for_the_device_inside_is_told_as_without_a_flight(
@@ -86,11 +86,11 @@ def test_a_host_that_waits_for_the_device_inside_is_told_as_without_a_flight(
         wait()
 
     timed = DeviceCalls(fn, clock, cold=True)
-    timed.expect(timed.back_to_back(1))
+    timed.fit_blocks(timed.back_to_back(1))
     timed.ahead = 2
-    flying, found = PipelinedBlocks(timed), []
+    pipelined, found = PipelinedBlocks(timed), []
     for _ in range(MOST_MISSES + 40):
-        found += flying.block(wanted=100)
+        found += pipelined.next_block(wanted=100)
     assert timed.hurried
     assert min(found) >= 200e-6
 
