@@ -65,7 +65,7 @@ def _object(kind: Any, kinds: dict[str, Any]) -> dict[str, Any]:
         "type": "object",
         "properties": {
             field.name: {"enum": list(backend_names())}
-            if field.name == "backend"
+            if field.name == "backend" and kind in (model.RunDocument, model.Plan)
             else _shape(hints[field.name], kinds)
             for field in dataclasses.fields(kind)
         },

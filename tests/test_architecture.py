@@ -16,7 +16,7 @@ from tests.conftest import ROOT
 
 PACKAGE = ROOT / "profkit"
 FILES = sorted(PACKAGE.rglob("*.py"))
-LONGEST = 450  # lines
+LONGEST = 480  # lines
 TOO_FULL = {
     "reporting",
     "reporting/charts",

@@ -164,9 +164,9 @@ def put_view(view: View, output: OutputFormat, *, details: bool = True) -> None:
 def put_lines(text: str) -> None:
     """Write what is made of lines for a terminal; as Markdown it is a block of them, without colour."""
     if _asked is OutputFormat.markdown:
-        from profkit.reporting.markdown_text import block
+        from profkit.reporting.markdown import fenced_block
 
-        text = block(_COLOUR.sub("", text))
+        text = fenced_block(_COLOUR.sub("", text))
     put(text)
 
 

@@ -155,13 +155,13 @@ def _render_documents(
             yield junit.render(list(map(view, documents)), strict=options.strict)
         case "markdown":
             from profkit.reporting import markdown
-            from profkit.reporting.markdown_text import block
+            from profkit.reporting.markdown import fenced_block
             from profkit.reporting.views.run import view
 
             limit = markdown.STEP_SUMMARY // max(1, len(documents))
             for document in documents:
                 swept = _sweep_digest(document, color=False)
-                yield block(swept) if swept else markdown.render(view(document), limit)
+                yield fenced_block(swept) if swept else markdown.render(view(document), limit)
         case "html":
             yield _html_page(documents[0], options, progress)
         case _:

@@ -7,8 +7,9 @@ ten notices of a step, so the worst come first and what is left out is counted i
 
 from __future__ import annotations
 
+from profkit.reporting.machine_blocks import Annotations
 from profkit.reporting.plain_text import harmless
-from profkit.reporting.view import Annotations, View, plain_text, walk
+from profkit.reporting.view import View, plain_text, walk
 
 MOST = 10  # of each level in a step (GitHub's documentation, "Limits of annotations")
 

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from datetime import datetime, timezone
 
 from profkit.core.formatting import shortened
+from profkit.reporting.machine_blocks import Case, Cases, CaseState
 from profkit.reporting.plain_text import harmless
-from profkit.reporting.view import Case, Cases, CaseState, Status, Statuses, View, plain_text, walk
+from profkit.reporting.view import Status, Statuses, View, plain_text, walk
 
 LONGEST_NAME = 250  # characters; readers make file names and columns of them
 LONGEST_MESSAGE = 2000

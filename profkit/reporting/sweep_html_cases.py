@@ -12,7 +12,7 @@ from profkit.core.formatting import plural, quantity, shortened
 from profkit.core.types import CaseResult, Json, MeasuredCeilings, SweepDocument
 from profkit.reporting.charts.cases import Cloud, Frame, roofline_of_cases, share_of_cases
 from profkit.reporting.html.chart_figures import figures, sentence
-from profkit.reporting.html.packed import packed, trimmed
+from profkit.reporting.html.graphs import packed, trimmed
 from profkit.reporting.html.part import Part
 from profkit.reporting.html.templates import filled
 from profkit.reporting.plain_text import harmless

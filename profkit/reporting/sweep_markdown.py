@@ -15,7 +15,7 @@ from profkit.analysis.ranking.ranking import (
 from profkit.core.formatting import plural, quantity
 from profkit.core.types import SweepDocument
 from profkit.reporting.html.escape import link
-from profkit.reporting.markdown_text import block, escaped, fitted, folded, grid_of
+from profkit.reporting.markdown import escaped, fenced_block, fitted, folded, grid_of
 from profkit.reporting.sweep_conclusions import conclusions
 from profkit.reporting.sweep_plots import roofline_lines, speedup_plots, time_plots, who
 from profkit.reporting.sweep_words import (
@@ -112,14 +112,14 @@ def _plots(panel: ComparisonGroup, signs: Mapping[str, str]) -> str:
     if not found:
         return ""
     told = "\n\n".join(f"{what}\n\n" + "\n".join(lines) for what, lines in found)
-    return folded("By batch, sequence and dimension", block(f"{legend(panel, signs)}\n\n{told}"))
+    return folded("By batch, sequence and dimension", fenced_block(f"{legend(panel, signs)}\n\n{told}"))
 
 
 def _roofline(document: SweepDocument) -> str:
     told = [f"{what}\n\n" + "\n".join(lines) for what, lines in roofline_lines(document, WIDE)]
     if not told:
         return ""
-    return "### Roofline\n\n" + block("\n\n".join([who(document), *told]))
+    return "### Roofline\n\n" + fenced_block("\n\n".join([who(document), *told]))
 
 
 def _row(standing: ImplementationRanking) -> list[str]:
@@ -165,7 +165,7 @@ def _map(panel: ComparisonGroup, signs: Mapping[str, str]) -> str:
         name.rjust(label) + "".join(f"  {cell}".ljust(wide) for cell in cells).rstrip()
         for name, cells in body
     ]
-    return folded("Fastest at batch x sequence (rows) by dimension (columns)", block("\n".join(lines)))
+    return folded("Fastest at batch x sequence (rows) by dimension (columns)", fenced_block("\n".join(lines)))
 
 
 def _missing(document: SweepDocument) -> str:

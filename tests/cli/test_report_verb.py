@@ -29,8 +29,8 @@ def run(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("form", "begins"),
     [
-        ("terminal", "gated_mlp on cpu"),
-        ("markdown", "## gated\\_mlp on cpu"),
+        ("terminal", "✗ 3 targets missed  l1-miss-rate"),
+        ("markdown", "## ✗ 3 targets missed: gated\\_mlp on cpu"),
         ("html", "<!doctype html>"),
         ("json", "{"),
         ("junit", "<?xml"),

@@ -177,8 +177,8 @@ def test_a_report_that_takes_long_is_told_of_at_a_terminal_and_nowhere_else(tmp_
 
     slow = (
         "import time, profkit.profiling.summarize as e, profkit.cli as c\n"
-        "plain = e.examine\n"
-        "e.examine = lambda *given: (time.sleep(1.6), plain(*given))[1]\n"
+        "plain = e.summarize_report\n"
+        "e.summarize_report = lambda *given: (time.sleep(1.6), plain(*given))[1]\n"
         "c.main()"
     )
     report = tmp_path / "perf stat.json"

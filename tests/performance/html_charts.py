@@ -18,9 +18,9 @@ from profkit.analysis.stacks.files import flame_of
 from profkit.core.types import ChangePoint, Frame, Point, Segment, Series, SeriesKey, Stacks, Trend
 from profkit.profiling.summarize import summarize_report
 from profkit.reporting.chart_blocks import Charts, TrendChart
-from profkit.reporting.charts.flame import flame_data
 from profkit.reporting.html import page
 from profkit.reporting.html.escape import island
+from profkit.reporting.html.graphs import flame_data
 from profkit.reporting.view import Section, View
 from tests.reporting.shown import run_page as render
 

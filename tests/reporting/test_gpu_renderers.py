@@ -14,7 +14,7 @@ from profkit.core.types import RUN, KernelTime, Plan, RunDocument, Scope, Verdic
 from profkit.profiling.evaluate_targets import judge_document, targets_for
 from profkit.reporting import json as json_report
 from profkit.reporting import order
-from profkit.reporting.markdown_text import escaped
+from profkit.reporting.markdown import escaped
 from profkit.reporting.views import plan as plan_view
 from tests import gpu_documents as gpu
 from tests import run_schema

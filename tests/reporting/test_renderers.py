@@ -30,7 +30,7 @@ from profkit.core.types import (
 from profkit.profiling.evaluate_targets import judge_document, targets_for
 from profkit.reporting import json as json_report
 from profkit.reporting import order
-from profkit.reporting.markdown_text import code, escaped
+from profkit.reporting.markdown import code, escaped
 from profkit.reporting.plain_text import harmless
 from profkit.reporting.views import checks as checks_view
 from profkit.reporting.views import plan as plan_view

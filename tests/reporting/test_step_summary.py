@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from profkit.core.types import RUN, Scope, Summary, Table, Verdict, VerdictWord
-from profkit.reporting.markdown import STEP_SUMMARY
-from profkit.reporting.markdown_text import escaped, fitted, folded, grid_of
+from profkit.reporting.markdown import STEP_SUMMARY, escaped, fitted, folded, grid_of
 from tests import documents
 from tests.reporting.shown import run_markdown
 from tests.reporting.shown import run_markdown as render

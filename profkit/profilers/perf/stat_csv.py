@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -226,16 +227,18 @@ def head_lines(head: bytes) -> list[str]:
     return head.decode("utf-8", "replace").lstrip("\ufeff").splitlines()
 
 
+_HEAD_LINES = 60  # enough to tell the separator, and to find an error of perf
 _STARTED = re.compile(r"# started on (?P<when>\S.{5,60})")
 
 
 class StatReader:
-    """One file while it is being read."""
+    """One file while it is being read: its first lines, its sums, and what else is to be said of it."""
 
-    def __init__(self, name: str, format: str) -> None:
-        self.name = name
+    def __init__(self, path: Path, format: str) -> None:
+        self.name = path.name
         self.format = format
-        self.tally = CounterSums()
+        self.head = [line.text for line in islice(iter_lines(path), _HEAD_LINES)]
+        self.sums = CounterSums()
         self.foreign = 0
         self.facts: dict[str, str] = {}
         self.warnings: list[str] = []
@@ -249,20 +252,20 @@ class StatReader:
         """Note that the file ends in the middle of a line."""
         self.warnings.append("the last line is cut off; what stands before it was read")
 
-    def nothing(self, first: Sequence[str]) -> UnreadableReport:
+    def explain_emptiness(self) -> UnreadableReport:
         """Why there is no count in the file: perf's own error in it, emptiness, or another format."""
-        text = "\n".join(first)
+        text = "\n".join(self.head)
         if not text.strip():
             return UnreadableReport(f"{self.name} is empty: perf stat counted nothing, or was killed")
         if (fault := explain(text, 1)) is not None:
             return UnreadableReport(f"{self.name} holds an error and no counts: {fault.reason}", fault.fix)
         return UnreadableReport(f"{self.name} holds no counts of perf stat")
 
-    def report(self, first: Sequence[str]) -> Report:
+    def report(self) -> Report:
         """The Report. Raises UnreadableReport where nothing was counted in the file."""
-        if self.tally.rows == 0:
-            raise self.nothing(first)
-        counters, warnings, facts = self.tally.finish()
+        if self.sums.rows == 0:
+            raise self.explain_emptiness()
+        counters, warnings, facts = self.sums.finish()
         if self.foreign:
             lines = "1 line that is" if self.foreign == 1 else f"{self.foreign} lines that are"
             self.warnings.append(f"passed over {lines} not of perf stat")
@@ -279,13 +282,12 @@ CSV_FORMAT = "perf-stat-csv"
 # `-x` takes any text; these are the ones people use. Told by which of them makes most lines rows, so a comma
 # inside of a raw event does not matter.
 _SEPARATORS = ("|", ";", "\t", ",", ":", "#", "^", "~", "@", "!")
-_LOOKED_AT = 60  # lines that are enough to tell the separator
 
 
 def looks_like_stat_csv(head: bytes) -> bool:
     """Whether the beginning of a file is perf stat's CSV."""
     try:
-        return _separator(head_lines(head)[:_LOOKED_AT]) is not None
+        return _separator(head_lines(head)[:_HEAD_LINES]) is not None
     except DecimalComma:
         return True
 
@@ -296,34 +298,29 @@ def read_stat_csv(path: Path) -> Report:
     Raises UnreadableReport where there is no count in it, or where a decimal comma and a comma between
     columns cannot be told apart.
     """
-    gathering = StatReader(path.name, CSV_FORMAT)
-    first: list[str] = []
-    for line in iter_lines(path):
-        first.append(line.text)
-        if len(first) == _LOOKED_AT:
-            break
+    reader = StatReader(path, CSV_FORMAT)
     try:
-        separator = _separator(first)
+        separator = _separator(reader.head)
         if separator is None:
-            raise gathering.nothing(first)
+            raise reader.explain_emptiness()
         parser = RowParser(separator)
         for line in iter_lines(path):
             text = line.text
             if not text or text[0] == "#":
-                gathering.comment(text)
+                reader.comment(text)
             elif (row := parser.parse(text)) is not None:
-                gathering.tally.add(row)
+                reader.sums.add(row)
             elif not line.whole:
-                gathering.cut_off()
+                reader.cut_off()
             elif not text.startswith(separator):  # `,,,,,70.1,%  tma_backend_bound` continues the row above
-                gathering.foreign += 1
+                reader.foreign += 1
     except DecimalComma:
         raise UnreadableReport(
             f"{path.name}: written under a locale with a decimal comma, which cannot be told from the comma "
             "between its columns",
             "record it again with LC_ALL=C, or with -x '|'",
         ) from None
-    return gathering.report(first)
+    return reader.report()
 
 
 def _separator(first: Iterable[str]) -> str | None:

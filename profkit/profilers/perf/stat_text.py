@@ -40,20 +40,17 @@ def read_stat_text(path: Path) -> Report:
     perf prints here no run times: the share of a multiplexed event is perf's own percentage.
     Raises UnreadableReport where there is no count in it.
     """
-    gathering = StatReader(path.name, TEXT_FORMAT)
-    first: list[str] = []
+    reader = StatReader(path, TEXT_FORMAT)
     inside = False
     for line in iter_lines(path):
         text = line.text
-        if len(first) < 60:
-            first.append(text)
         if _HEADER.match(text) or _INTERVALS.match(text):
             inside = True
         elif text.lstrip().startswith("#"):
-            gathering.comment(text)
+            reader.comment(text)
         elif inside and len(text) <= _LONGEST and (row := _row(text)) is not None:
-            gathering.tally.add(row)
-    return gathering.report(first)
+            reader.sums.add(row)
+    return reader.report()
 
 
 def _row(text: str) -> StatRow | None:
@@ -127,27 +124,24 @@ def looks_like_stat_json(head: bytes) -> bool:
 
 def read_stat_json(path: Path) -> Report:
     """Counters of the file at `path`. Raises UnreadableReport where there is no count in it."""
-    gathering = StatReader(path.name, JSON_FORMAT)
-    first: list[str] = []
+    reader = StatReader(path, JSON_FORMAT)
     for line in iter_lines(path):
-        if len(first) < 60:
-            first.append(line.text)
         text = line.text.strip()
         if not text or text.startswith("#"):
-            gathering.comment(text)
+            reader.comment(text)
             continue
         found = _object(text)
         if found is not None:
             row = _json_row(found)
             if row is not None:
-                gathering.tally.add(row)
+                reader.sums.add(row)
             elif not (found.keys() & {"metric-value", "metricgroup", "event-runtime"}):
-                gathering.foreign += 1  # a metric's continuation has no event and is perf's own
+                reader.foreign += 1  # a metric's continuation has no event and is perf's own
         elif text not in ("[", "]") and not line.whole:
-            gathering.cut_off()
+            reader.cut_off()
         elif text not in ("[", "]"):
-            gathering.foreign += 1
-    return gathering.report(first)
+            reader.foreign += 1
+    return reader.report()
 
 
 def _object(text: str) -> dict[str, Any] | None:

@@ -19,7 +19,7 @@ class TorchProfiler:
             "torch.profiler Chrome trace",
             later("profkit.profilers.torch_profiler.chrome_trace.looks_like"),
             later("profkit.profilers.torch_profiler.chrome_trace.read_chrome_trace"),
-            later("profkit.profilers.torch_profiler.scrub.scrub"),
+            later("profkit.profilers.torch_profiler.chrome_trace.scrub"),
         ),
     )
     recorder = None

@@ -220,29 +220,16 @@ class Mix:
 
 
 @dataclass(frozen=True)
-class FunctionMix:
-    """The mix of one function."""
-
-    function: str
-    library: str | None
-    mix: Mix
-
-    def counters(self) -> tuple[Counter, ...]:
-        """Its counts, in its own scope."""
-        return self.mix.counters(Scope("function", self.function, self.library))
-
-
-@dataclass(frozen=True)
 class InstructionMix:
     """The mix of a run and of its functions, most instructions first; `notes` say what is not in it."""
 
     whole: Mix
-    functions: tuple[FunctionMix, ...]
+    functions: tuple[tuple[Scope, Mix], ...]
     notes: tuple[str, ...] = ()
 
     def counters(self) -> tuple[Counter, ...]:
-        """The counts of the run, then of each function."""
-        return (*self.whole.counters(), *(c for function in self.functions for c in function.counters()))
+        """The counts of the run, then of each function in its own scope."""
+        return (*self.whole.counters(), *(c for scope, mix in self.functions for c in mix.counters(scope)))
 
 
 def instruction_mix(path: Path, *more: Path) -> InstructionMix | None:
@@ -264,8 +251,8 @@ def instruction_mix(path: Path, *more: Path) -> InstructionMix | None:
         by_object.setdefault(library, set()).update(counts)
     decoded = {library: _decode(library, addresses) for library, addresses in by_object.items()}
     mixes: dict[tuple[str, str], Mix] = {}
-    for (library, function), counts in executions.items():
-        mixes[library, function] = _mix(counts, decoded[library])
+    for key, counts in executions.items():
+        mixes[key] = _mix(counts, decoded[key[0]])
     whole = sum(mixes.values(), Mix())
     if not 0 <= whole.executed < 1 << 63:
         raise UnreadableReport(
@@ -273,7 +260,9 @@ def instruction_mix(path: Path, *more: Path) -> InstructionMix | None:
         )
     hottest = sorted(mixes, key=lambda key: (-mixes[key].executed, key))[:HOTTEST]
     kept = [key for key in hottest if mixes[key].executed]
-    functions = tuple(FunctionMix(name, library or None, mixes[library, name]) for library, name in kept)
+    functions = tuple(
+        (Scope("function", name, library or None), mixes[library, name]) for library, name in kept
+    )
     return InstructionMix(whole, functions, tuple(_notes(mixes, whole)))
 
 

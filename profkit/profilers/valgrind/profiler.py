@@ -20,7 +20,7 @@ class Valgrind:
             "callgrind",
             later("profkit.profilers.valgrind.read.looks_like_callgrind"),
             later("profkit.profilers.valgrind.read.read_callgrind_with_mix"),
-            later("profkit.profilers.valgrind.scrub.scrub"),
+            later("profkit.profilers.valgrind.read.scrub_callgrind"),
         ),
         Format(
             "cachegrind",
@@ -28,7 +28,7 @@ class Valgrind:
             "cachegrind",
             later("profkit.profilers.valgrind.read.looks_like_cachegrind"),
             later("profkit.profilers.valgrind.read.read_cachegrind"),
-            later("profkit.profilers.valgrind.scrub.scrub"),
+            later("profkit.profilers.valgrind.read.scrub_callgrind"),
         ),
     )
     recorder = Recorder(

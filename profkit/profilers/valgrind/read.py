@@ -10,6 +10,8 @@ from typing import TypeVar
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import RUN, Counter, Hotspot, Profile, Report, Scope
+from profkit.profilers.files import copy_lines
+from profkit.profilers.redact import COMMAND, Redactor
 from profkit.profilers.valgrind.callgrind import Dump, Function, parse_dumps
 
 Node = TypeVar("Node", bound=Hashable)
@@ -344,3 +346,15 @@ def read_callgrind_with_mix(path: Path) -> Report:
         counters=(*report.counters, *mix.whole.counters()),
         warnings=(*report.warnings, *mix.notes),
     )
+
+
+def scrub_callgrind(source: Path, output: Path, redactor: Redactor) -> None:
+    """Copy the file line by line to `output`, which must not be there yet."""
+
+    def changed(line: str) -> str:
+        if not line.startswith("cmd:"):
+            return redactor.text(line)
+        redactor.note(COMMAND)
+        return "cmd: program\n"
+
+    copy_lines(source, output, changed)

@@ -78,7 +78,7 @@ def autocorrelation(values: NDArray[np.float64], places: Sequence[int] = ()) -> 
     edges = [0, *places, len(values)]
     clip = _clip_limit(values, edges)
     products, powers = (sum(part) for part in zip(*(_lag_sums(s, clip) for s in stretches), strict=True))
-    return _unbiased(products, powers, len(values), len(stretches))
+    return _unbiased_correlation(products, powers, len(values), len(stretches))
 
 
 def relative_noise(values: NDArray[np.float64], places: Sequence[int] = ()) -> float | None:
@@ -158,7 +158,7 @@ def audit(values: NDArray[np.float64], candidates: Sequence[Candidate]) -> list[
     steps = [_Step.at(values, *edges[k : k + 3]) for k in range(len(kept))]
     products, powers = (float(sum(part)) for part in zip(*stretches, strict=True))
     while kept:
-        correlation = _unbiased(products, powers, len(values), len(kept) + 1)
+        correlation = _unbiased_correlation(products, powers, len(values), len(kept) + 1)
         strengths = [step.strength(correlation) for step in steps]
         margins = [
             s / (AUDIT_LIMIT if len(c.votes) > 1 else AUDIT_LIMIT_ALONE)
@@ -230,7 +230,7 @@ def _lag_sums(part: NDArray[np.float64], clip: float) -> tuple[float, float]:
     return float(about[1:] @ about[:-1]), float(about @ about)
 
 
-def _unbiased(products: float, powers: float, n: int, stretches: int) -> float:
+def _unbiased_correlation(products: float, powers: float, n: int, stretches: int) -> float:
     """The correlation without the bias of centring each stretch (`MEDIAN_BIAS`)."""
     if powers <= 0:
         return 0.0

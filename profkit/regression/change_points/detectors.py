@@ -39,7 +39,7 @@ def welch_scan(values: NDArray[np.float64], limit: float = SCAN_LIMIT) -> list[i
     """Places (the first index after a change) whose t is at least `limit`, ascending; none below 36 values."""
     import numpy as np
 
-    t = statistic(values)
+    t = welch_statistic(values)
     candidates = np.flatnonzero(t >= limit)
     taken = np.zeros(len(values), dtype=bool)
     kept = []
@@ -50,7 +50,7 @@ def welch_scan(values: NDArray[np.float64], limit: float = SCAN_LIMIT) -> list[i
     return sorted(kept)
 
 
-def statistic(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def welch_statistic(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """t at every place: difference of the weighted means over its standard error, 0 where a window does not fit.
 
     Weights fall linearly from 1 to 1/m; the variances are unweighted sums of squares about the weighted means, over
@@ -104,11 +104,11 @@ def e_divisive(values: NDArray[np.float64], limit: float = ENERGY_LIMIT) -> list
     if len(values) < 4:
         return []
     test = _StudentTest(values - np.median(values))
-    places = _search(values, test, limit * FIRST_ENERGY_LIMIT / ENERGY_LIMIT)
+    places = _search_splits(values, test, limit * FIRST_ENERGY_LIMIT / ENERGY_LIMIT)
     return _drop_weakest(places, test, len(values), limit)
 
 
-def _search(values: NDArray[np.float64], test: _StudentTest, limit: float) -> list[int]:
+def _search_splits(values: NDArray[np.float64], test: _StudentTest, limit: float) -> list[int]:
     """Window by window the places that split a stretch into two that differ, until the best split of all is none."""
     n, start = len(values), 0
     found: set[int] = set()

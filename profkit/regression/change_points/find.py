@@ -59,14 +59,14 @@ def find_changes(values: Sequence[float | None]) -> tuple[ChangePoint, ...]:
     errors, None where nothing else varies.
     """
     series, indices = _finite_values(values)
-    return _changes(series, indices)
+    return _audited_changes(series, indices)
 
 
 def examine_series(values: Sequence[float | None]) -> SeriesFindings:
     """`find_changes` with the remaining noise, its autocorrelation, what one night could show, and notes."""
     series, indices = _finite_values(values)
-    changes = _changes(series, indices)
-    series = _rescaled(series)  # what follows is relative
+    changes = _audited_changes(series, indices)
+    series = _rescale(series)  # what follows is relative
     positions = {index: place for place, index in enumerate(indices)}
     places = [positions[change.index] for change in changes]
     correlation = autocorrelation(series, places)
@@ -92,10 +92,10 @@ def find_candidates(values: NDArray[np.float64]) -> list[Candidate]:
     return [c for c in gather_votes(found) if c.votes != ("e-divisive",)]
 
 
-def _changes(series: NDArray[np.float64], indices: list[int]) -> tuple[ChangePoint, ...]:
+def _audited_changes(series: NDArray[np.float64], indices: list[int]) -> tuple[ChangePoint, ...]:
     import numpy as np
 
-    if len(series) < FEWEST or np.ptp(scaled := _rescaled(series)) <= ROUNDING:
+    if len(series) < FEWEST or np.ptp(scaled := _rescale(series)) <= ROUNDING:
         return ()
     kept = audit(without_spikes(scaled), found) if (found := find_candidates(scaled)) else []
     edges = [0, *(c.place for c in kept), len(series)]
@@ -121,7 +121,7 @@ def _finite_values(values: Sequence[float | None]) -> tuple[NDArray[np.float64],
     return whole[there], there.tolist()
 
 
-def _rescaled(series: NDArray[np.float64]) -> NDArray[np.float64]:
+def _rescale(series: NDArray[np.float64]) -> NDArray[np.float64]:
     """The series in a unit in which no square overflows or vanishes: a power of two, so that no digit is lost."""
     import numpy as np
 

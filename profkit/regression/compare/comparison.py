@@ -58,7 +58,7 @@ def compare(
     grows with the number of readings and kernels.
     """
     metrics, floor, paths, force = options.metrics, options.floor, options.paths, options.force
-    sides = _side(baseline, paths[0]), _side(candidate, paths[1])
+    sides = _side_of(baseline, paths[0]), _side_of(candidate, paths[1])
     found = _with_intended(
         fingerprint_differences(fingerprint_of(baseline), fingerprint_of(candidate)), options.across
     )
@@ -70,7 +70,7 @@ def compare(
         return Comparison(*sides, "refused", said, differences=found, fix=_fix_for_refusal(refused, unfit))
     barred = [d for d in found if d.tier == "must" and d.tools] if not force else []
     whole = {tool for difference in barred if not difference.metrics for tool in difference.tools}
-    traced = not whole & _tracers(baseline, candidate)
+    traced = not whole & _tracing_tools(baseline, candidate)
     matched = match_kernels(baseline, candidate) if traced else MatchedKernels((), (), ())
     kernels = kernel_changes(baseline, candidate, matched, floor) if not metrics else ()
     kernels, kernel_doubts = without_state_effects(kernels, baseline, candidate)
@@ -112,12 +112,15 @@ def compare(
         functions=functions,
         causes=causes,
         looked_at=tested_count(changes),
-        notes=(*_notes(baseline, candidate, pairs, found, force=force), *filter(None, [grouped.note])),
+        notes=(
+            *_collect_notes(baseline, candidate, pairs, found, force=force),
+            *filter(None, [grouped.note]),
+        ),
         fix=fix,
     )
 
 
-def _side(document: RunDocument, path: str) -> Side:
+def _side_of(document: RunDocument, path: str) -> Side:
     revision = document.revision
     return Side(
         document.name,
@@ -157,7 +160,7 @@ def _difference_text(difference: Difference) -> str:
     return f"{title} ({difference.baseline} against {difference.candidate})"
 
 
-def _tracers(baseline: RunDocument, candidate: RunDocument) -> set[str]:
+def _tracing_tools(baseline: RunDocument, candidate: RunDocument) -> set[str]:
     return {document.trace.tool for document in (baseline, candidate) if document.trace is not None}
 
 
@@ -184,7 +187,7 @@ def _nothing_in_common(
     return f"There is nothing to compare: {baseline.name} and {candidate.name} have no metric in common."
 
 
-def _notes(
+def _collect_notes(
     baseline: RunDocument,
     candidate: RunDocument,
     pairs: Sequence[MetricPair],

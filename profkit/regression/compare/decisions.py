@@ -31,9 +31,9 @@ def decide_sampled(
     """By the interval of the ratio of the medians at `confidence`; `p` is adjusted for how many were looked at."""
     counts = floor_of(pair, floor)
     if found is None:
-        return replace(_change(pair, "ambiguous", _no_interval_reason(pair), counts), fix=FIX_LONGER)
+        return replace(_build_change(pair, "ambiguous", _no_interval_reason(pair), counts), fix=FIX_LONGER)
     low, high = found.interval(confidence)
-    word = _word(low, high, counts)
+    word = _word_of_interval(low, high, counts)
     by = f"{signed_percent(low - 1)} to {signed_percent(high - 1)}"
     if high > USELESS_RATIO * low:
         by = "the processes of a run differ too much to tell"
@@ -47,8 +47,8 @@ def decide_sampled(
         reason += "; one process each, so how much processes differ is assumed"
     if found.independent is not None:
         reason += f"; the samples follow each other so closely that they are worth {found.independent:.0f}"
-    change = _change(pair, word, reason, counts, found.value, low, high, p, seen)
-    return replace(change, fix=_remedy(found)) if word == "ambiguous" else change
+    change = _build_change(pair, word, reason, counts, found.value, low, high, p, seen)
+    return replace(change, fix=_fix_of(found)) if word == "ambiguous" else change
 
 
 def _no_interval_reason(pair: MetricPair) -> str:
@@ -63,7 +63,7 @@ def _no_interval_reason(pair: MetricPair) -> str:
     return f"too few samples for an interval: one process needs {LEAST_SAMPLES} independent ones, and {has}"
 
 
-def _remedy(found: Ratio) -> str:
+def _fix_of(found: Ratio) -> str:
     """What would make the interval narrower: what it is widest by."""
     if found.independent is not None:
         return FIX_AUTOCORRELATED
@@ -76,12 +76,12 @@ def decide_single(pair: MetricPair, floor: float | None) -> Change:
     A value whose own noise no rule tells is AMBIGUOUS, however large the change; equal ones are, too.
     """
     rule, before, after = pair.rule, pair.baseline.value, pair.candidate.value
-    counts, ratio = floor_of(pair, floor), _ratio(before, after)
+    counts, ratio = floor_of(pair, floor), _ratio_of_values(before, after)
     if before == after and (rule.exact or before == 0):
         seen = counts if before else None  # of nothing no share says anything
-        return _change(pair, "same", "equal", counts, ratio, ratio, ratio, None, seen)
+        return _build_change(pair, "same", "equal", counts, ratio, ratio, ratio, None, seen)
     if rule.repeat is None and rule.spread is None:
-        return _change(
+        return _build_change(
             pair, "ambiguous", "one value each, and how far such values differ is not known", counts, ratio
         )
     noise = max((rule.repeat or 0.0) * max(abs(before), abs(after)), rule.spread or 0.0)
@@ -92,7 +92,7 @@ def decide_single(pair: MetricPair, floor: float | None) -> Change:
         word = "different"
     elif distance + noise <= limit:
         word = "same"
-    reason = f"{_difference(pair)}; less than {difference_text(limit, pair.unit)} does not count"
+    reason = f"{_difference_of(pair)}; less than {difference_text(limit, pair.unit)} does not count"
     reason += (
         ", and it is exact"
         if rule.exact
@@ -102,7 +102,7 @@ def decide_single(pair: MetricPair, floor: float | None) -> Change:
     if ratio is not None and before > 0:
         low, high = max(0.0, (after - noise) / before), (after + noise) / before
     seen = (limit + noise) / abs(before) if before else None
-    return _change(pair, word, reason, counts, ratio, low, high, None, seen)
+    return _build_change(pair, word, reason, counts, ratio, low, high, None, seen)
 
 
 def floor_of(pair: MetricPair, floor: float | None) -> float:
@@ -135,13 +135,13 @@ def percent_text(part: float) -> str:
     return f"{100 * part:.3g} %"
 
 
-def _word(low: float, high: float, floor: float) -> ChangeWord:
+def _word_of_interval(low: float, high: float, floor: float) -> ChangeWord:
     if low > 1 + floor or high < 1 / (1 + floor):
         return "different"
     return "same" if 1 / (1 + floor) <= low and high <= 1 + floor else "ambiguous"
 
 
-def _change(
+def _build_change(
     pair: MetricPair,
     word: ChangeWord,
     reason: str,
@@ -153,7 +153,7 @@ def _change(
     detectable: float | None = None,
 ) -> Change:
     if ratio is None:
-        ratio = _ratio(pair.baseline.value, pair.candidate.value)
+        ratio = _ratio_of_values(pair.baseline.value, pair.candidate.value)
     course = course_of(pair) if word == "different" else "neither"
     return Change(
         metric=pair.metric,
@@ -176,7 +176,7 @@ def _change(
     )
 
 
-def _ratio(before: float, after: float) -> float | None:
+def _ratio_of_values(before: float, after: float) -> float | None:
     """After over before; None where that is no number: before 0, or of another sign."""
     if before <= 0 or after < 0:
         return None
@@ -184,9 +184,9 @@ def _ratio(before: float, after: float) -> float | None:
     return ratio if ratio < inf else None
 
 
-def _difference(pair: MetricPair) -> str:
+def _difference_of(pair: MetricPair) -> str:
     before, after = pair.baseline.value, pair.candidate.value
-    ratio = _ratio(before, after)
+    ratio = _ratio_of_values(before, after)
     if ratio is not None and pair.unit != "%":
         return signed_percent(ratio - 1)
     sign = "+" if after >= before else "-"

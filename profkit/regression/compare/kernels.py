@@ -59,21 +59,21 @@ def match_kernels(baseline: RunDocument, candidate: RunDocument) -> MatchedKerne
     What is left then and has one namesake alone on the other side is the same kernel launched in another shape. The
     time it takes grows with the number of kernels.
     """
-    before, after = list(_times(baseline.trace)), list(_times(candidate.trace))
+    before, after = list(_kernel_times(baseline.trace)), list(_kernel_times(candidate.trace))
     pairs: list[KernelPair] = []
     keys: tuple[Callable[[Kernel], Hashable | None], ...] = (_exact_key, _mangled_key, _spelled_key)
     for key in keys:
-        before, after = _join(before, after, key, pairs, reshaped=False)
+        before, after = _match_by(before, after, key, pairs, reshaped=False)
     for key in (_mangled_name, _spelled_name):
-        before, after = _join(before, after, key, pairs, reshaped=True)
+        before, after = _match_by(before, after, key, pairs, reshaped=True)
     return MatchedKernels(tuple(pairs), tuple(before), tuple(after))
 
 
-def _times(trace: GpuTrace | None) -> Sequence[KernelTime]:
+def _kernel_times(trace: GpuTrace | None) -> Sequence[KernelTime]:
     return trace.kernels if trace is not None else ()
 
 
-def _join(
+def _match_by(
     before: Sequence[KernelTime],
     after: Sequence[KernelTime],
     key: Callable[[Kernel], Hashable | None],
@@ -262,7 +262,7 @@ def _largest_first(change: FunctionChange) -> float:
 
 def _instruction_changes(before: Profile, after: Profile) -> Iterator[FunctionChange]:
     limit = INSTRUCTIONS_SHARE * max(before.total, after.total)
-    for first, second, spot in _paired(before, after):
+    for first, second, spot in _pair_spots(before, after):
         if abs((second or 0.0) - (first or 0.0)) < limit:
             continue
         unit = before.unit
@@ -274,7 +274,7 @@ def _instruction_changes(before: Profile, after: Profile) -> Iterator[FunctionCh
 
 def _sample_changes(before: Profile, after: Profile) -> Iterator[FunctionChange]:
     noise = _sample_count(before), _sample_count(after)
-    for first, second, spot in _paired(before, after):
+    for first, second, spot in _pair_spots(before, after):
         one, two = (first or 0.0) / before.total, (second or 0.0) / after.total
         middle = (one + two) / 2
         error = SIGMAS * sqrt(middle * (1 - min(1.0, middle)) * sum(1 / count for count in noise))
@@ -297,7 +297,7 @@ def _sample_count(profile: Profile) -> float:
     return max(1.0, profile.total / min(values)) if values else 1.0
 
 
-def _paired(before: Profile, after: Profile) -> Iterator[tuple[float | None, float | None, Hotspot]]:
+def _pair_spots(before: Profile, after: Profile) -> Iterator[tuple[float | None, float | None, Hotspot]]:
     first, second = _spots_by_name(before), _spots_by_name(after)
     for key in dict.fromkeys((*first, *second)):
         one, two = first.get(key), second.get(key)

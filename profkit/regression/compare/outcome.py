@@ -15,15 +15,9 @@ _COURSES = {"worse": 0, "neither": 1, "better": 2}
 _WORDS = {"different": 0, "ambiguous": 1, "same": 2}
 # The kinds of time and of work, the best first: the first that there is may leave the outcome open.
 _PRIMARY = (
-    "time.median",
-    "time.geometric_mean",
-    "time.total",
-    "time.gpu",
-    "time.kernel",
-    "time.cpu",
-    "cycles",
+    "time.median", "time.geometric_mean", "time.total", "time.gpu", "time.kernel", "time.cpu", "cycles",
     "instructions",
-)
+)  # fmt: skip
 
 
 def deciding_changes(changes: Sequence[Change]) -> tuple[Change, ...]:
@@ -60,7 +54,7 @@ def outcome_of(
                     f"{_title(change)} {sizes}: was the work done at all?",
                     f"--metric {change.metric} takes it for what it says",
                 )
-    return (outcome, reason, _fix(changes)) if outcome == "ambiguous" else (outcome, reason, None)
+    return (outcome, reason, _fix_of_outcome(changes)) if outcome == "ambiguous" else (outcome, reason, None)
 
 
 def worst_first(changes: Sequence[Change]) -> tuple[Change, ...]:
@@ -143,7 +137,7 @@ def _undecided(changes: Sequence[Change]) -> list[Change]:
     return sorted(primary, key=lambda c: -abs(_size(c)))
 
 
-def _fix(changes: Sequence[Change]) -> str:
+def _fix_of_outcome(changes: Sequence[Change]) -> str:
     """What would decide what is open."""
     undecided = _undecided(changes)
     fix = (undecided[0].fix if undecided else None) or FIX_LONGER
@@ -152,7 +146,7 @@ def _fix(changes: Sequence[Change]) -> str:
     return fix
 
 
-def _worse(changes: Sequence[Change], metric: str) -> list[Change]:
+def _worse_changes(changes: Sequence[Change], metric: str) -> list[Change]:
     return [c for c in changes if c.metric == metric and c.word == "different" and c.course == "worse"]
 
 
@@ -165,14 +159,14 @@ def _risen_kernel_time(
     and the trace. Kernels alone prove nothing of the time, since more of them may overlap: a time whose median did not
     rise beyond its floor stays open. Never the other way: an improvement is not taken from half a proof.
     """
-    rose = _worse(changes, "time.gpu")
+    rose = _worse_changes(changes, "time.gpu")
     points = [c for c in undecided if c.metric == "time.median" and c.ratio and c.ratio > 1 + c.floor]
     return (rose[0], points[0]) if rose and points else None
 
 
 def _risen_instructions(changes: Sequence[Change]) -> Change | None:
     """Instructions that were counted exactly and rose: work, and no time, so it decides where it is asked to."""
-    rose = _worse(changes, "instructions")
+    rose = _worse_changes(changes, "instructions")
     return next((c for c in rose if c.tool == "valgrind" and c.role == "stands-in"), None)
 
 

@@ -136,12 +136,14 @@ def pairs_of(
     compare what some tools measured.
     """
     return (
-        *_timings(baseline, candidate, wanted),
-        *_readings(baseline, candidate, kernels, wanted, barred),
+        *_timing_pairs(baseline, candidate, wanted),
+        *_reading_pairs(baseline, candidate, kernels, wanted, barred),
     )
 
 
-def _timings(baseline: RunDocument, candidate: RunDocument, wanted: Collection[str]) -> Iterator[MetricPair]:
+def _timing_pairs(
+    baseline: RunDocument, candidate: RunDocument, wanted: Collection[str]
+) -> Iterator[MetricPair]:
     rule = rule_of("time.median", "profkit")
     if rule is None or (wanted and "time.median" not in wanted):
         return
@@ -150,7 +152,7 @@ def _timings(baseline: RunDocument, candidate: RunDocument, wanted: Collection[s
         other = after.get((timing.name, timing.kind))
         if other is None:
             continue
-        first, second = _sample(timing), _sample(other)
+        first, second = _sample_of(timing), _sample_of(other)
         if first is not None and second is not None:
             scope = RUN if timing.kind == "process" else Scope("region", timing.name)
             between = between_processes(timing, other)
@@ -159,7 +161,7 @@ def _timings(baseline: RunDocument, candidate: RunDocument, wanted: Collection[s
             )
 
 
-def _sample(timing: Timing) -> Sample | None:
+def _sample_of(timing: Timing) -> Sample | None:
     """The centre, its interval and the samples, one group for each process. Of whole processes each sample is one."""
     groups = tuple(process.seconds for process in timing.processes if process.seconds)
     if timing.kind == "process":
@@ -168,7 +170,7 @@ def _sample(timing: Timing) -> Sample | None:
     return None if centre is None else Sample(centre.median, centre.low, centre.high, groups)
 
 
-def _readings(
+def _reading_pairs(
     baseline: RunDocument,
     candidate: RunDocument,
     kernels: Collection[KernelPair],
@@ -201,7 +203,7 @@ def _readings(
             continue
         if reading.scope.kind == "kernel" and (not rule.kernels or reading.scope not in known):
             continue
-        yield _pair(rule, reading, other, divisors if rule.per == "iteration" else (1.0, 1.0))
+        yield _metric_pair(rule, reading, other, divisors if rule.per == "iteration" else (1.0, 1.0))
 
 
 def _is_barred(reading: Reading, barred: Collection[Difference]) -> bool:
@@ -212,14 +214,16 @@ def _is_barred(reading: Reading, barred: Collection[Difference]) -> bool:
     )
 
 
-def _pair(rule: ChangeRule, before: Reading, after: Reading, divisors: tuple[float, float]) -> MetricPair:
+def _metric_pair(
+    rule: ChangeRule, before: Reading, after: Reading, divisors: tuple[float, float]
+) -> MetricPair:
     assert before.value is not None
     assert after.value is not None
     return MetricPair(
         rule,
         before.metric,
         before.unit,
-        rule.better or _direction(before.metric),
+        rule.better or _direction_of(before.metric),
         before.scope,
         before.source.tool,
         Sample(before.value / divisors[0]),
@@ -240,5 +244,5 @@ def readings_of(document: RunDocument) -> Iterator[Reading]:
             yield reading
 
 
-def _direction(name: str) -> Direction:
+def _direction_of(name: str) -> Direction:
     return next((info.direction for info in all_metrics() if info.name == name), "none")

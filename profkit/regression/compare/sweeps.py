@@ -73,7 +73,7 @@ def decide_sweep(
     if not groups:
         return SweepDecision((), lost=_lost_cases(baseline, candidate), nothing=True)
     known = _control_groups(baseline, candidate, tuple(groups))
-    spreads = _spreads(groups)
+    spreads = _case_spreads(groups)
     means = {name: sum(map(_log_ratio, group)) / len(group) for name, group in groups.items()}
     shift = median([means[name] for name in known]) if len(known) >= LEAST_CONTROLS else 0.0
     shifts = {name: 0.0 if name in known else shift for name in groups}
@@ -101,14 +101,14 @@ def _pairs_by_group(
     return {name: tuple(group) for name, group in found.items()}
 
 
-def _implementation(group: str) -> str:
+def _implementation_of(group: str) -> str:
     return group.rpartition(": ")[0]
 
 
 def _control_groups(baseline: RunDocument, candidate: RunDocument, names: Sequence[str]) -> frozenset[str]:
     """Groups that no change of the code can have touched: the framework's own, of the same versions, beside others."""
     alike = all(baseline.packages.get(word) == candidate.packages.get(word) for word in ("torch", "triton"))
-    own = frozenset(name for name in names if _implementation(name) in FRAMEWORK)
+    own = frozenset(name for name in names if _implementation_of(name) in FRAMEWORK)
     known = baseline.packages.get("torch") is not None
     return own if alike and known and len(own) < len(names) else frozenset()
 
@@ -187,7 +187,7 @@ def _shift_note(shift: float, controls: frozenset[str]) -> str | None:
     """What is taken out of the changes of all others; nothing where that is next to nothing."""
     if abs(shift) < NOTABLE:
         return None
-    names = " and ".join(sorted({_implementation(name) for name in controls}))
+    names = " and ".join(sorted({_implementation_of(name) for name in controls}))
     return (
         f"{names}, of the same version in both, moved by {100 * (exp(shift) - 1):+.2g} % (the median of "
         f"{len(controls)} means): that is attributed to the machine, and taken out of the changes of all others."
@@ -205,7 +205,7 @@ def _case_changes(
 ) -> tuple[Change, ...]:
     ratios = [
         (
-            _supporting(pair),
+            _as_supporting(pair),
             Ratio(exp(_log_ratio(pair) - shifts[name]), 0.0, spreads[pair.scope], TAILS, (), ()),
         )
         for name, group in groups.items()
@@ -214,7 +214,7 @@ def _case_changes(
     return _decide_together(ratios, CASE_FLOOR if floor is None else floor, None)
 
 
-def _spreads(groups: Mapping[str, tuple[MetricPair, ...]]) -> Mapping[Scope, float]:
+def _case_spreads(groups: Mapping[str, tuple[MetricPair, ...]]) -> Mapping[Scope, float]:
     """Of each case how far cases of about its time lie from the median of their own group, as a standard deviation."""
     cases = sorted((pair for group in groups.values() for pair in group), key=lambda p: p.baseline.value)
     if len(cases) < ENOUGH:
@@ -241,7 +241,7 @@ def _error_of_samples(pair: MetricPair) -> float:
     return sqrt(squares)
 
 
-def _supporting(pair: MetricPair) -> MetricPair:
+def _as_supporting(pair: MetricPair) -> MetricPair:
     return replace(pair, rule=replace(pair.rule, role="supports"))
 
 

@@ -53,7 +53,7 @@ def decided_words(stored: Mapping[str, str]) -> dict[str, ConfirmWord]:
     }
 
 
-def looks(most: int = MOST_ROUNDS) -> tuple[int, ...]:
+def rounds_of_looks(most: int = MOST_ROUNDS) -> tuple[int, ...]:
     """The numbers of rounds after which it is asked: 4, 6, 9, 14, 20, each half as many again."""
     found = [min(FIRST_ROUNDS, most)]
     while found[-1] < most:
@@ -82,7 +82,7 @@ def confirm(
     if any(not isfinite(v) for pair in rounds for v in pair):
         raise ValueError("a round has a value that is no number")
     n = len(rounds)
-    steps = looks(most)
+    steps = rounds_of_looks(most)
     if n < min(steps):
         if not spent:
             return Confirmation("more", f"{n} of {steps[0]} rounds to begin with", n, steps[0])
@@ -97,7 +97,7 @@ def confirm(
         word = "different"
     elif abs(centre) + narrow <= floor:
         word = "same"
-    change = _change(rounds, rule, better, unit, word, (centre, low, high), base, floor)
+    change = _build_change(rounds, rule, better, unit, word, (centre, low, high), base, floor)
     if word != "ambiguous":
         return Confirmation(word, change.reason, n, 0, change)
     if n < most and not spent:
@@ -107,7 +107,7 @@ def confirm(
 
 def _alpha_share(n: int, most: int) -> float:
     """The share of an error that the look after `n` of `most` rounds may spend: the difference to the look before."""
-    before = max((s for s in looks(most) if s < n), default=0)
+    before = max((s for s in rounds_of_looks(most) if s < n), default=0)
     return log(1 + (e - 1) * min(1.0, n / most)) - log(1 + (e - 1) * before / most)
 
 
@@ -128,7 +128,7 @@ def _interval(rounds: Sequence[tuple[float, float]], alpha: float) -> tuple[floa
     return base * (exp(mean) - 1), base * exp(mean) * half, base
 
 
-def _change(
+def _build_change(
     rounds: Sequence[tuple[float, float]],
     rule: NightRule,
     better: Direction,

@@ -94,7 +94,7 @@ def widened_limits(
     times = (1 + kept) / (1 - kept)
     sigma = near.sigma
     if kept > CORRELATED:
-        sigma = max(sigma, mad_sigma_about(_detrended(past), 0.0)) / sqrt(max(0.25, 1 - times / n))
+        sigma = max(sigma, mad_sigma_about(_residuals_of_line(past), 0.0)) / sqrt(max(0.25, 1 - times / n))
     wide = sigma / near.sigma if near.sigma else 1.0
     wide *= sqrt((1 + MEDIAN_VARIANCE * times / n) / (1 + MEDIAN_VARIANCE / n))
     edges = wide * (near.high - near.low) / 2 if near.sigma else (near.high - near.low) / 2
@@ -122,7 +122,7 @@ def autocorrelation(values: Sequence[float], guess: float = CORRELATION_GUESS) -
     n = len(values)
     if n < LEAST_FOR_CORRELATION:
         return guess
-    rest = _detrended(values)
+    rest = _residuals_of_line(values)
     limit = 3 * mad_sigma_about(rest, 0.0)
     if limit == 0:
         return 0.0
@@ -133,7 +133,7 @@ def autocorrelation(values: Sequence[float], guess: float = CORRELATION_GUESS) -
     return (n * r + GUESS_WEIGHT * guess) / (n + GUESS_WEIGHT)
 
 
-def _detrended(values: Sequence[float]) -> list[float]:
+def _residuals_of_line(values: Sequence[float]) -> list[float]:
     """What is left of the values beside a straight line through the medians of their first and last third."""
     n, third = len(values), max(1, len(values) // 3)
     early, late = median_of_sorted(sorted(values[:third])), median_of_sorted(sorted(values[-third:]))

@@ -51,20 +51,20 @@ def decide(
     `anchor`: commit or date (ISO 8601) of the old state that drift is measured from; None: the segment's first nights.
     """
     if not series.points:
-        return _missing(series, rule)
+        return _missing_outcome(series, rule)
     # A metric that does not gate needs no memory of a regression of last year.
     whole, series = series, series if rule.gates else replace(series, points=series.points[-SHOWN_NIGHTS:])
     nights = judge_nights(series, rule, accepted, confirmed, anchor)
     word = (confirmed or {}).get(series.points[-1].entry)
     changes = change_points_of(series, nights) if rule.gates else ()
     late = find_late_regression(series, rule, nights, changes) if rule.gates else None
-    outcome = _outcome(series, rule, nights, nights.results[-1], word, late)
+    outcome = _build_outcome(series, rule, nights, nights.results[-1], word, late)
     wide = _widened_limits(nights, rule)
     if wide is not None and wide.centre and outcome.detectable is not None:
         edge = wide.high - wide.centre if outcome.better != "higher" else wide.centre - wide.low
         detectable = (edge + DETECTED * wide.sigma) / abs(wide.centre)
         outcome = replace(outcome, detectable=max(outcome.detectable, detectable))
-    trend = _trend(whole, accepted, nights, wide, changes, outcome)
+    trend = _build_trend(whole, accepted, nights, wide, changes, outcome)
     return replace(outcome, change_points=changes, trend=trend)
 
 
@@ -89,7 +89,7 @@ def decide_every_night(
         cut = replace(series, points=series.points[: index + 1])
         word = (confirmed or {}).get(series.points[index].entry)
         known = late if late is not None and index >= late.seen and index in nights.past else None
-        outcomes.append(_outcome(cut, rule, nights, result, word, known))
+        outcomes.append(_build_outcome(cut, rule, nights, result, word, known))
     return tuple(outcomes)
 
 
@@ -178,7 +178,7 @@ def _widened_limits(nights: JudgedNights, rule: NightRule) -> ControlLimits | No
     return widened_limits(recent, machine.level, rule, guess=machine.guess)
 
 
-def _outcome(
+def _build_outcome(
     series: Series,
     rule: NightRule,
     nights: JudgedNights,
@@ -238,7 +238,7 @@ def _expected(result: NightResult, late: LateRegression | None) -> float | None:
     return result.limits.centre if result.limits is not None else None
 
 
-def _trend(
+def _build_trend(
     series: Series,
     accepted: Sequence[Accepted],
     nights: JudgedNights,
@@ -271,7 +271,7 @@ def _trend(
     )
 
 
-def _missing(series: Series, rule: NightRule) -> MetricOutcome:
+def _missing_outcome(series: Series, rule: NightRule) -> MetricOutcome:
     return MetricOutcome(
         metric=series.key.metric,
         outcome="missing",

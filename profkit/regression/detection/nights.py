@@ -94,15 +94,17 @@ class MachineSeries:
         if len(self.level) < least:
             result = NightResult("new", "new", "none", short=least - len(self.level))
             if self.standing is not None and side_of(self.standing.before, value) == self.bad:
-                result = self._held(None, self.last_good)  # its level is young, and still what was convicted
-            self._settle(index, value)
+                result = self._open_or_pass(
+                    None, self.last_good
+                )  # its level is young, and still what was convicted
+            self._add_to_level(index, value)
             return result
         centre = median_of_sorted(self.window)
         if not self.streak and not with_limits and abs(value - centre) <= self.rule.floor(centre):
             self.judged += 1
-            return self._inside(index, value, None, word)
+            return self._judge_inside(index, value, None, word)
         near = recent_limits(self.level, self.inherited, self.rule)
-        if _collapsed(near, value, self.bad, self.rule):
+        if _has_collapsed(near, value, self.bad, self.rule):
             return NightResult(
                 "invalid", "collapse", limits=near, last_good=self.last_good, standing=self.standing
             )
@@ -115,15 +117,17 @@ class MachineSeries:
             seen_before = side == self.bad and far_side == 0
             side = side if seen_before and word == "different" else far_side
         if not side:
-            result = self._inside(index, value, limits, word)
+            result = self._judge_inside(index, value, limits, word)
             return replace(result, code="seen-before") if seen_before and result.code == "held" else result
         self.outside += 1
         if side != self.side:
-            self._dissolve()
+            self._return_streak()
         self.side = side
         self.streak.append((index, value))
         self.alike += word == "same"
-        return self._bad(limits, word) if side == self.bad else self._good(limits, value, word)
+        return (
+            self._judge_worse(limits, word) if side == self.bad else self._judge_better(limits, value, word)
+        )
 
     @property
     def chance(self) -> float:
@@ -151,7 +155,7 @@ class MachineSeries:
         if len(self.window) > self.rule.window:
             del self.window[bisect_left(self.window, self.level[-1 - self.rule.window])]
 
-    def _settle(self, index: int, value: float) -> None:
+    def _add_to_level(self, index: int, value: float) -> None:
         if len(self.level) < self.rule.least or self.bad * (value - median_of_sorted(self.window)) <= 0:
             self.last_good = (
                 index  # not every night within the limits: after a small step the first bad ones are, too
@@ -160,7 +164,7 @@ class MachineSeries:
         if len(self.anchor) < ANCHOR_NIGHTS:
             self.set_anchor([*self.anchor, value])
 
-    def _dissolve(self) -> None:
+    def _return_streak(self) -> None:
         """A streak that came to nothing: its nights are part of the level after all."""
         for index, value in self.streak:
             self._append(index, value)
@@ -174,31 +178,31 @@ class MachineSeries:
         self.last_good = self.streak[-1][0]
         self.outside -= len(self.streak)
         self.level, self.indices, self.window = [], [], []
-        self._dissolve()
+        self._return_streak()
         self.set_anchor(self.level[-ANCHOR_NIGHTS:])
 
     # ------------------------------------------------------------ nights within the limits
 
-    def _inside(
+    def _judge_inside(
         self, index: int, value: float, limits: ControlLimits | None, word: ConfirmWord | None
     ) -> NightResult:
         last_good = self.last_good
-        self._dissolve()
-        self._settle(index, value)
+        self._return_streak()
+        self._add_to_level(index, value)
         if (
             run := find_run(self.level, median_of_sorted(self.window), self.rule, self.inherited, self.guess)
         ) is not None:
-            return self._run(run, word)
+            return self._report_run(run, word)
         if self.standing is not None and self._is_back():
             back, self.standing = self.standing, None
             self.set_anchor(list(back.anchor) or self.anchor)
             return NightResult("improved", "gone", "nights", limits, first=back.first, last_good=last_good)
         drift = find_drift(self.level, self.anchor, self.old, self.rule, self.inherited, self.guess)
         if drift is not None:
-            return self._drifted(index, *drift)
-        return self._held(limits, last_good)
+            return self._report_drift(index, *drift)
+        return self._open_or_pass(limits, last_good)
 
-    def _held(self, limits: ControlLimits | None, last_good: int | None) -> NightResult:
+    def _open_or_pass(self, limits: ControlLimits | None, last_good: int | None) -> NightResult:
         stands = self.standing
         if stands is None:
             return NightResult("pass", "held", limits=limits, last_good=last_good)
@@ -215,7 +219,7 @@ class MachineSeries:
         away = self.bad * (median_of_sorted(sorted(self.level[-week:])) - before)
         return len(self.level) >= 2 * week and away <= self.rule.floor(before) / 2
 
-    def _run(self, run: SameSideRun, word: ConfirmWord | None) -> NightResult:
+    def _report_run(self, run: SameSideRun, word: ConfirmWord | None) -> NightResult:
         """Many nights on one side, none of them far out: a level of its own all the same."""
         kept = len(self.level) - run.nights
         self.streak = list(zip(self.indices[kept:], self.level[kept:], strict=True))
@@ -229,9 +233,13 @@ class MachineSeries:
                 self.last_good = index
                 break
         value = median_of_sorted(sorted(value for _, value in self.streak))
-        return self._bad(run.limits, word) if run.side == self.bad else self._good(run.limits, value, word)
+        return (
+            self._judge_worse(run.limits, word)
+            if run.side == self.bad
+            else self._judge_better(run.limits, value, word)
+        )
 
-    def _drifted(self, index: int, side: int, before: ControlLimits) -> NightResult:
+    def _report_drift(self, index: int, side: int, before: ControlLimits) -> NightResult:
         """Said once; then the anchor is where it is now, and what drifts on is said again when it has gone as far.
 
         It began behind the last night that lay where the anchor does, and a fortnight ago at the latest.
@@ -250,22 +258,22 @@ class MachineSeries:
 
     # ------------------------------------------------------------ nights outside
 
-    def _bad(self, limits: ControlLimits, word: ConfirmWord | None) -> NightResult:
+    def _judge_worse(self, limits: ControlLimits, word: ConfirmWord | None) -> NightResult:
         first, nights = self.streak[0][0], len(self.streak)
         last_good, stands = self.last_good, self.standing
         if word == "same":
             result = NightResult("pass", "same", "same-night", limits, nights, first, last_good)
-            result = self._held(limits, last_good) if stands is not None else result
+            result = self._open_or_pass(limits, last_good) if stands is not None else result
             if self.alike >= self.rule.nights:
                 self._new_level(
                     limits
                 )  # the code is the same and the level another: what is normal for the machine now
             return result
         step: DecisionStep = "same-night" if word == "different" else "nights"
-        wanted = self._wanted(limits)
-        if step == "nights" and (nights - self.alike < wanted or not self._judges(limits)):
+        wanted = self._nights_wanted(limits)
+        if step == "nights" and (nights - self.alike < wanted or not self._streak_decides(limits)):
             if stands is not None:
-                return self._held(limits, last_good)
+                return self._open_or_pass(limits, last_good)
             code = "suspect" if nights - self.alike < wanted else "autocorrelated"
             return NightResult(
                 "ambiguous", code, "band", limits, nights, first, last_good, wanted - nights + self.alike
@@ -277,7 +285,7 @@ class MachineSeries:
         self._new_level(limits)
         return NightResult("regressed", step, step, limits, nights, first, last_good, standing=self.standing)
 
-    def _wanted(self, limits: ControlLimits) -> int:
+    def _nights_wanted(self, limits: ControlLimits) -> int:
         """Nights that convict: 3, and 2 more where they lie too far apart to be one level, as when noise has grown."""
         values = [value for _, value in self.streak]
         scatter = max(values) - min(values)
@@ -285,7 +293,7 @@ class MachineSeries:
         apart = scatter > SCATTER_SIGMAS * limits.sigma and least < SCATTER_SHARE * scatter
         return self.rule.nights + (2 if apart else 0)
 
-    def _judges(self, limits: ControlLimits) -> bool:
+    def _streak_decides(self, limits: ControlLimits) -> bool:
         """Whether nights in a row say anything: not of a series that wanders, but where it leapt at once.
 
         That is where its first nights outside lie further beyond all of the level than that has ever gone in all: no
@@ -300,17 +308,21 @@ class MachineSeries:
         beyond = min(first) - max(past) if self.side > 0 else min(past) - max(first)
         return beyond > max(past) - min(past)
 
-    def _good(self, limits: ControlLimits, value: float, word: ConfirmWord | None) -> NightResult:
+    def _judge_better(self, limits: ControlLimits, value: float, word: ConfirmWord | None) -> NightResult:
         first, nights = self.streak[0][0], len(self.streak)
         last_good, stands = self.last_good, self.standing
         inside = stands is not None and side_of(stands.before, value) != self.bad
-        by_nights = word != "same" and nights - self.alike >= self._wanted(limits) and self._judges(limits)
+        by_nights = (
+            word != "same"
+            and nights - self.alike >= self._nights_wanted(limits)
+            and self._streak_decides(limits)
+        )
         step: DecisionStep = "same-night" if word == "different" else "nights"
         if word != "different" and not by_nights:
             if self.alike >= self.rule.nights:
                 self._new_level(limits)
             if stands is not None and not inside:
-                return self._held(limits, last_good)
+                return self._open_or_pass(limits, last_good)
             return NightResult(
                 "pass", "returning" if inside else "perhaps-better", "band", limits, nights, first, last_good
             )
@@ -318,7 +330,7 @@ class MachineSeries:
         if stands is None:
             return NightResult("improved", "improved", step, limits, nights, first, last_good)
         if not inside:
-            return self._held(limits, last_good)
+            return self._open_or_pass(limits, last_good)
         self.standing = None
         if side_of(stands.before, value) == 0:
             self.set_anchor(list(stands.anchor) or self.anchor)
@@ -330,7 +342,7 @@ def side_of(limits: ControlLimits, value: float) -> int:
     return 1 if value > limits.high else -1 if value < limits.low else 0
 
 
-def _collapsed(limits: ControlLimits, value: float, bad: int, rule: NightRule) -> bool:
+def _has_collapsed(limits: ControlLimits, value: float, bad: int, rule: NightRule) -> bool:
     """An improvement to a small part of the past, or to nothing: the work was not done, rather than done so fast."""
     if limits.centre <= 0 or not rule.collapse or side_of(limits, value) != -bad:
         return False

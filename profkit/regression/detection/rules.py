@@ -68,21 +68,23 @@ def rule_for(
     Of a kernel or a function nothing gates unless `overrides` names the metric with `gates`: there are hundreds of
     them, and they explain a change of the whole. Raises UsageError for a key or value that does not fit.
     """
-    own, given = _shipped(), dict(overrides or {})
+    own, given = _default_rules(), dict(overrides or {})
     merged = {**own["default"], **given.get("default", {}), **own["metrics"].get(metric, {})}
     if scope.kind in ("kernel", "function"):
         merged["gates"] = False
     merged |= given.get(metric, {})
-    return replace(NightRule(metric), **{key: _checked(metric, key, value) for key, value in merged.items()})
+    return replace(
+        NightRule(metric), **{key: _check_value(metric, key, value) for key, value in merged.items()}
+    )
 
 
 @lru_cache(maxsize=1)
-def _shipped() -> Mapping[str, Any]:
+def _default_rules() -> Mapping[str, Any]:
     rows: Mapping[str, Any] = load_yaml(Path(__file__).with_name("rules.yaml"))
     return rows
 
 
-def _checked(metric: str, key: str, value: object) -> Any:
+def _check_value(metric: str, key: str, value: object) -> Any:
     where = f"the rule of {metric}: {key}"
     if key not in _KEYS:
         raise UsageError(f"the rule of {metric} has no {key!r}", f"one of {', '.join(_KEYS)}")
@@ -93,7 +95,7 @@ def _checked(metric: str, key: str, value: object) -> Any:
         return value if value in known else _refuse(where, value, " or ".join(known))
     if value is None and key == "drift":
         return None
-    number = _number(value)
+    number = _parse_number(value)
     if number is None or number < 0:
         return _refuse(where, value, '0 or more, such as 0.02 or "2 %"' if key in _SHARES else "0 or more")
     if key in _WHOLE:
@@ -103,7 +105,7 @@ def _checked(metric: str, key: str, value: object) -> Any:
     return number
 
 
-def _number(value: object) -> float | None:
+def _parse_number(value: object) -> float | None:
     """A number, or a share in per cent as text; None for anything else."""
     if isinstance(value, str) and (match := _SHARE.fullmatch(value)):
         try:

@@ -46,7 +46,7 @@ def entry_of(
     print_ = fingerprint_of(document)
     revision = document.revision
     iterations = traced_iterations(document)
-    values = {value.key: value for value in _values(document, iterations)}
+    values = {value.key: value for value in _collect_values(document, iterations)}
     valid = document.state == "complete"
     return Entry(
         id=id or run_id(document),
@@ -61,7 +61,7 @@ def entry_of(
         dirty=revision.dirty if revision is not None else None,
         path=path,
         night=night,
-        facts=_facts(document, iterations),
+        facts=_collect_facts(document, iterations),
         values=tuple(values.values()),
         valid=valid,
         reason=None if valid else document.failure or f"the run was {document.state}",
@@ -93,7 +93,7 @@ def run_id(document: RunDocument) -> str:
     return hashlib.sha256(json.dumps(body, allow_nan=False).encode()).hexdigest()[:ID_LENGTH]
 
 
-def _facts(document: RunDocument, iterations: int) -> dict[str, str]:
+def _collect_facts(document: RunDocument, iterations: int) -> dict[str, str]:
     facts = {
         "tools": ", ".join(f"{name} {version}" for name, version in sorted(document.tools.items())),
         "depth": document.plan.depth if document.plan is not None else "",
@@ -113,7 +113,7 @@ def _left_out(document: RunDocument) -> str:
 # ---------------------------------------------------------------- values
 
 
-def _values(document: RunDocument, iterations: int) -> Iterator[Value]:
+def _collect_values(document: RunDocument, iterations: int) -> Iterator[Value]:
     kept = set(_kernels(document)[:KERNELS_KEPT])
     timings = {timing.name: timing for timing in document.timings}
     for reading in document.readings:
@@ -145,7 +145,7 @@ def _value(document: RunDocument, reading: Reading, timing: Timing | None, itera
         centre = combine(groups)
         if centre is not None:
             low, high = centre.low, centre.high
-            doubt = doubt or _contradicted(value, centre.median)
+            doubt = doubt or _contradiction(value, centre.median)
     return Value(
         key=_key(document, reading.metric, reading.scope),
         unit=reading.unit,
@@ -159,7 +159,7 @@ def _value(document: RunDocument, reading: Reading, timing: Timing | None, itera
     )
 
 
-def _contradicted(value: float, median: float) -> str | None:
+def _contradiction(value: float, median: float) -> str | None:
     """Why a median cannot be believed that is not that of its own samples, as in a file that was changed by hand."""
     if abs(value - median) <= CONTRADICTS * max(abs(value), abs(median)):
         return None

@@ -128,20 +128,9 @@ DEFAULT = Path("reports/history.sqlite")  # beside the runs
 MAGIC = b"SQLite format 3\0"
 # The write-ahead log needs memory that all processes share, which these cannot give (sqlite.org/wal.html, 2.2).
 _NETWORKED = (
-    "nfs",
-    "cifs",
-    "smb",
-    "afp",
-    "webdav",
-    "9p",
-    "lustre",
-    "gpfs",
-    "beegfs",
-    "ceph",
-    "afs",
-    "glusterfs",
+    "nfs", "cifs", "smb", "afp", "webdav", "9p", "lustre", "gpfs", "beegfs", "ceph", "afs", "glusterfs",
     "fuse.sshfs",
-)
+)  # fmt: skip
 
 
 def default_path() -> Path:

@@ -104,9 +104,9 @@ CREATE TABLE decision (
 """
 
 
-def _decisions(connection: sqlite3.Connection) -> None:
+def _add_decisions(connection: sqlite3.Connection) -> None:
     """1 to 2: a night's re-run is remembered, so that the nights after it know what it said."""
-    _run(connection, _DECISION)
+    _run_script(connection, _DECISION)
 
 
 _COUNTS = """
@@ -124,9 +124,9 @@ DROP INDEX series_by_workload;
 """
 
 
-def _counts(connection: sqlite3.Connection) -> None:
+def _add_counts(connection: sqlite3.Connection) -> None:
     """2 to 3: rows are counted, and series sealed. Two indices go: to read a few thousand rows takes no longer."""
-    _run(connection, _COUNTS)
+    _run_script(connection, _COUNTS)
     connection.execute(
         "UPDATE series SET points = (SELECT count(*) FROM point WHERE point.series = series.number)"
     )
@@ -140,26 +140,28 @@ def _counts(connection: sqlite3.Connection) -> None:
     for number, points, sealed, *row in connection.execute(
         f"SELECT number, points, seal, {entry} FROM entry"
     ).fetchall():
-        if _seal(*row) != sealed:
+        if _seal_of_version_3(*row) != sealed:
             raise UnreadableReport("what is told of a run is not what was stored")
-        connection.execute("UPDATE entry SET seal = ? WHERE number = ?", (_seal(*row, points), number))
+        connection.execute(
+            "UPDATE entry SET seal = ? WHERE number = ?", (_seal_of_version_3(*row, points), number)
+        )
     for number, *row in connection.execute("SELECT number, key, better, points FROM series").fetchall():
-        connection.execute("UPDATE series SET seal = ? WHERE number = ?", (_seal(*row), number))
+        connection.execute("UPDATE series SET seal = ? WHERE number = ?", (_seal_of_version_3(*row), number))
 
 
-def _seal(*content: object) -> int:
+def _seal_of_version_3(*content: object) -> int:
     """As it was in version 3, whatever becomes of `rows.seal`."""
     return zlib.crc32(repr(content).encode("utf-8", "surrogatepass"))
 
 
 # From the version of the key to the next one. Each runs within the transaction that also writes the new version.
-MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {1: _decisions, 2: _counts}
+MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {1: _add_decisions, 2: _add_counts}
 
 
 def create(connection: sqlite3.Connection) -> None:
     """Make the tables of the present version in an empty file, in one transaction."""
     connection.execute("BEGIN IMMEDIATE")
-    _run(connection, _TABLES + _DECISION + _COUNTS)
+    _run_script(connection, _TABLES + _DECISION + _COUNTS)
     connection.execute(f"PRAGMA application_id = {APPLICATION}")
     connection.execute(f"PRAGMA user_version = {VERSION}")
     connection.execute("COMMIT")
@@ -177,7 +179,7 @@ def migrate(connection: sqlite3.Connection) -> None:
         connection.execute(f"PRAGMA user_version = {step + 1}")
 
 
-def _run(connection: sqlite3.Connection, script: str) -> None:
+def _run_script(connection: sqlite3.Connection, script: str) -> None:
     """Each statement by itself: `executescript` would end the transaction that holds them together."""
     for statement in script.split(";\n"):
         if statement.strip():

@@ -163,33 +163,14 @@ def _separator(line: str) -> str:
 
 # What columns are called, the likeliest first. Compared in lower case, without blanks, units and underscores.
 VALUES = (
-    "value",
-    "median",
-    "measurement",
-    "mean",
-    "seconds",
-    "time",
-    "duration",
-    "realtime",
-    "elapsed",
+    "value", "median", "measurement", "mean", "seconds", "time", "duration", "realtime", "elapsed",
     "result",
-)
+)  # fmt: skip
 BUILDS = ("ghc", "build", "sutversion", "commit", "sha", "revision", "rev", "version", "run", "night", "date")
 INDICES = (
-    "index",
-    "index1based",
-    "i",
-    "n",
-    "no",
-    "number",
-    "id",
-    "row",
-    "x",
-    "time",
-    "timestamp",
-    "datetime",
+    "index", "index1based", "i", "n", "no", "number", "id", "row", "x", "time", "timestamp", "datetime",
     "epoch",
-)
+)  # fmt: skip
 NO_BUILDS = "none"
 
 

@@ -44,7 +44,7 @@ class Checkout:
     folder: Path
     commit: str
 
-    def moved(self, path: Path) -> Path:
+    def path_inside(self, path: Path) -> Path:
         """The same place in the checkout; raises Unavailable for what is outside of the repository or not there."""
         try:
             inside = path.resolve().relative_to(self.root)
@@ -55,15 +55,15 @@ class Checkout:
             raise NoCheckout(f"the folder {inside} is not in {self.commit[:12]}")
         return found
 
-    def words(self, command: tuple[str, ...], cwd: Path) -> tuple[str, ...]:
+    def command_inside(self, command: tuple[str, ...], cwd: Path) -> tuple[str, ...]:
         """The command as it runs in the checkout, where the workload ran in `cwd`.
 
         A path into the repository becomes one into the checkout. What the commit does not hold, an interpreter in
         `.venv` or data that nobody committed, is taken from where it lies: it is of the machine, and alike for both.
         """
-        return tuple(self._word(word, cwd) for word in command)
+        return tuple(self._word_inside(word, cwd) for word in command)
 
-    def _word(self, word: str, cwd: Path) -> str:
+    def _word_inside(self, word: str, cwd: Path) -> str:
         path = Path(word)
         if path.is_absolute():
             if not path.is_relative_to(self.root):
@@ -72,7 +72,7 @@ class Checkout:
             return str(there) if there.exists() else word
         with contextlib.suppress(OSError, ValueError, NoCheckout):
             if ("/" in word or "." in word) and (cwd / word).exists():
-                return word if (self.moved(cwd) / word).exists() else str(cwd / word)
+                return word if (self.path_inside(cwd) / word).exists() else str(cwd / word)
         return word
 
 

@@ -130,35 +130,13 @@ class NightConfig:
 VERSION = 1
 EXAMPLE = Path(__file__).with_name("example.yaml")
 _TOP = (
-    "version",
-    "name",
-    "history",
-    "output",
-    "budget",
-    "defaults",
-    "workloads",
-    "confirm",
-    "calibrate",
-    "anchor",
-    "accepted",
-    "notify",
-)
+    "version", "name", "history", "output", "budget", "defaults", "workloads", "confirm", "calibrate",
+    "anchor", "accepted", "notify",
+)  # fmt: skip
 _SHARED = (
-    "backend",
-    "depth",
-    "passes",
-    "targets",
-    "env",
-    "cwd",
-    "timeout",
-    "budget",
-    "timing",
-    "precision",
-    "cold",
-    "gates",
-    "watches",
-    "floors",
-)
+    "backend", "depth", "passes", "targets", "env", "cwd", "timeout", "budget", "timing", "precision",
+    "cold", "gates", "watches", "floors",
+)  # fmt: skip
 _CONFIRM = ("enabled", "checkout", "setup", "setup_timeout", "rounds", "budget")
 
 
@@ -176,10 +154,10 @@ def read_config(path: Path, *, profiling: bool = True) -> NightConfig:
     whole = read_yaml(path)
     base = path.absolute().parent
     top = Fields(whole, "the configuration", _TOP, base)
-    _version(top, whole)
+    _check_version(top, whole)
     shared = Fields(top.at("defaults"), "defaults", _SHARED, base) if "defaults" in top else None
-    usual = _workload(shared, WorkloadSpec("", cwd=base), profiling=profiling) if shared else None
-    workloads = _workloads(top, usual or WorkloadSpec("", cwd=base), base, profiling=profiling)
+    usual = _read_workload(shared, WorkloadSpec("", cwd=base), profiling=profiling) if shared else None
+    workloads = _read_workloads(top, usual or WorkloadSpec("", cwd=base), base, profiling=profiling)
     names = tuple(w.name for w in workloads)
     output = top.path("output") or base / "reports"
     history = top.path("history") or output / "history.sqlite"
@@ -190,15 +168,15 @@ def read_config(path: Path, *, profiling: bool = True) -> NightConfig:
         output=output,
         workloads=workloads,
         budget=top.seconds("budget", None),
-        confirm=_confirm(top, base),
-        calibrate=_calibrate(top, base),
-        anchor=_anchor(top, base),
-        accepted=tuple(_accepted(item, names, base) for item in top.items("accepted")),
-        notify=_notify(top, base, (path.absolute(), history)),
+        confirm=_read_confirm(top, base),
+        calibrate=_read_calibrate(top, base),
+        anchor=_read_anchor(top, base),
+        accepted=tuple(_read_accepted(item, names, base) for item in top.items("accepted")),
+        notify=_read_notify(top, base, (path.absolute(), history)),
     )
 
 
-def _version(top: Fields, whole: YamlValue) -> None:
+def _check_version(top: Fields, whole: YamlValue) -> None:
     if "version" not in top:
         whole.refuse("the configuration does not say its version", f"version: {VERSION}")
     found = top.at("version").content
@@ -211,7 +189,9 @@ def _version(top: Fields, whole: YamlValue) -> None:
         )
 
 
-def _workloads(top: Fields, usual: WorkloadSpec, base: Path, *, profiling: bool) -> tuple[WorkloadSpec, ...]:
+def _read_workloads(
+    top: Fields, usual: WorkloadSpec, base: Path, *, profiling: bool
+) -> tuple[WorkloadSpec, ...]:
     items = top.at("workloads").content
     if not isinstance(items, list) or not items:
         top.refuse("workloads", "workloads must be a list of at least one", "workloads: [{name: ..., ...}]")
@@ -232,7 +212,7 @@ def _workloads(top: Fields, usual: WorkloadSpec, base: Path, *, profiling: bool)
                 f"workload {name!r} is a sweep, which is a run by itself and is not profiled as a workload",
                 f"profkit sweep --name {shlex.quote(name)} --output sweeps, then the nightly: --runs sweeps",
             )
-        found[name] = replace(_workload(fields, usual, profiling=profiling), name=name, command=command)
+        found[name] = replace(_read_workload(fields, usual, profiling=profiling), name=name, command=command)
     return tuple(found.values())
 
 
@@ -242,9 +222,9 @@ def _is_sweep(command: Sequence[str]) -> bool:
     return any(pair == ("profkit", "sweep") for pair in pairwise(words))
 
 
-def _workload(fields: Fields, usual: WorkloadSpec, *, profiling: bool) -> WorkloadSpec:
+def _read_workload(fields: Fields, usual: WorkloadSpec, *, profiling: bool) -> WorkloadSpec:
     """What a workload, or the defaults of all, sets on top of what is usual."""
-    passes = fields.words("passes")
+    passes = fields.text_list("passes")
     if passes is not None:
         for unknown in (p for p in passes if p not in get_args(PassName)):
             fields.refuse(
@@ -253,14 +233,14 @@ def _workload(fields: Fields, usual: WorkloadSpec, *, profiling: bool) -> Worklo
         if not passes:
             fields.refuse("passes", "passes names none", "passes: [timing]")
     kind = "file" if profiling else None
-    gates, watches = _metrics(fields, "gates"), _metrics(fields, "watches")
+    gates, watches = _read_metrics(fields, "gates"), _read_metrics(fields, "watches")
     return replace(
         usual,
         backend=fields.choice("backend", ("auto", *backend_names()), usual.backend),
         depth=cast(Depth, fields.choice("depth", get_args(Depth), usual.depth)),
         passes=passes if passes is not None else usual.passes,
         targets=fields.path("targets", kind=kind) or usual.targets,
-        env={**usual.env, **fields.texts("env")},
+        env={**usual.env, **fields.text_mapping("env")},
         cwd=fields.path("cwd", kind="folder" if profiling else None) or usual.cwd,
         timeout=fields.seconds("timeout", usual.timeout),
         budget=fields.seconds("budget", usual.budget) or usual.budget,
@@ -269,12 +249,12 @@ def _workload(fields: Fields, usual: WorkloadSpec, *, profiling: bool) -> Worklo
         cold=fields.flag("cold", usual.cold),
         gates=gates if gates is not None else usual.gates,
         watches=watches if watches is not None else usual.watches,
-        floors={**usual.floors, **_floors(fields)},
+        floors={**usual.floors, **_read_floors(fields)},
     )
 
 
-def _metrics(fields: Fields, key: str) -> tuple[str, ...] | None:
-    found = fields.words(key)
+def _read_metrics(fields: Fields, key: str) -> tuple[str, ...] | None:
+    found = fields.text_list(key)
     for name in found or ():
         _require_metric(fields, key, name)
     return tuple(dict.fromkeys(found)) if found is not None else None
@@ -287,7 +267,7 @@ def _require_metric(fields: Fields, key: str, name: str) -> None:
         fields.refuse(key, f"{key}: {error.message}", "docs/metrics.md lists all names")
 
 
-def _floors(fields: Fields) -> Mapping[str, Mapping[str, float | str]]:
+def _read_floors(fields: Fields) -> Mapping[str, Mapping[str, float | str]]:
     if "floors" not in fields:
         return {}
     found: dict[str, Mapping[str, float | str]] = {}
@@ -322,7 +302,7 @@ def _refuse_bare_number(item: YamlValue, name: str) -> NoReturn:
     item.refuse(f"the floor of {name} is {item.content!r}, not a percentage", f"{name}: 2 %")
 
 
-def _confirm(top: Fields, base: Path) -> ConfirmSpec:
+def _read_confirm(top: Fields, base: Path) -> ConfirmSpec:
     if "confirm" not in top:
         return ConfirmSpec()
     value, usual = top.at("confirm"), ConfirmSpec()
@@ -343,12 +323,12 @@ def _confirm(top: Fields, base: Path) -> ConfirmSpec:
         checkout=checkout,
         setup=fields.command("setup"),
         setup_timeout=fields.seconds("setup_timeout", usual.setup_timeout) or usual.setup_timeout,
-        rounds=fields.whole("rounds", usual.rounds, 4, 200),
+        rounds=fields.whole_number("rounds", usual.rounds, 4, 200),
         budget=fields.seconds("budget", usual.budget) or usual.budget,
     )
 
 
-def _calibrate(top: Fields, base: Path) -> CalibrateSpec:
+def _read_calibrate(top: Fields, base: Path) -> CalibrateSpec:
     if "calibrate" not in top:
         return CalibrateSpec()
     value, usual = top.at("calibrate"), CalibrateSpec()
@@ -356,24 +336,24 @@ def _calibrate(top: Fields, base: Path) -> CalibrateSpec:
         return usual if value.content else replace(usual, workloads=0)
     fields = Fields(value, "calibrate", ("workloads", "rounds", "budget"), base)
     return CalibrateSpec(
-        workloads=fields.whole("workloads", usual.workloads, 0, 1000),
-        rounds=fields.whole("rounds", usual.rounds, 4, 200),
+        workloads=fields.whole_number("workloads", usual.workloads, 0, 1000),
+        rounds=fields.whole_number("rounds", usual.rounds, 4, 200),
         budget=fields.seconds("budget", usual.budget) or usual.budget,
     )
 
 
-def _anchor(top: Fields, base: Path) -> Anchor:
+def _read_anchor(top: Fields, base: Path) -> Anchor:
     if "anchor" not in top:
         return Anchor()
     fields = Fields(top.at("anchor"), "anchor", ("commit", "date"), base)
     if ("commit" in fields) == ("date" in fields):
         top.refuse("anchor", "anchor is a commit or a date", "anchor: {commit: 1a2b3c4d}")
     if "date" in fields:
-        return Anchor(date=_date(fields, "date"))
-    return Anchor(commit=_commit(fields, "commit"))
+        return Anchor(date=_read_date(fields, "date"))
+    return Anchor(commit=_read_commit(fields, "commit"))
 
 
-def _commit(fields: Fields, key: str) -> str:
+def _read_commit(fields: Fields, key: str) -> str:
     """The beginning of a commit's hash. YAML takes 1234567 and 1e10000 for numbers: those want quotes."""
     found = fields.at(key).content
     if not isinstance(found, str) or re.fullmatch(r"[0-9a-fA-F]{7,64}", found) is None:
@@ -385,7 +365,7 @@ def _commit(fields: Fields, key: str) -> str:
     return found.lower()
 
 
-def _date(fields: Fields, key: str) -> str:
+def _read_date(fields: Fields, key: str) -> str:
     """A day or a moment, as ISO 8601 in UTC."""
     found = fields.at(key).content
     try:
@@ -396,7 +376,7 @@ def _date(fields: Fields, key: str) -> str:
         fields.refuse(key, f"{key} is {found!r}, not a date", f"{key}: 2026-11-20")
 
 
-def _accepted(item: YamlValue, names: Sequence[str], base: Path) -> Accepted:
+def _read_accepted(item: YamlValue, names: Sequence[str], base: Path) -> Accepted:
     fields = Fields(item, "an accepted change", ("workload", "metric", "since", "word", "by"), base)
     workload = str(fields.at("workload").text("workload"))
     if workload not in names:
@@ -410,14 +390,14 @@ def _accepted(item: YamlValue, names: Sequence[str], base: Path) -> Accepted:
         item.refuse("an accepted change needs a word: why it is the new normal", "word: now checks its input")
     return Accepted(
         workload=workload,
-        since=_date(fields, "since"),
+        since=_read_date(fields, "since"),
         word=fields.text("word") or "",
         metric=name,
         by=fields.text("by"),
     )
 
 
-def _notify(top: Fields, base: Path, ours: tuple[Path, ...]) -> NotifySpec:
+def _read_notify(top: Fields, base: Path, ours: tuple[Path, ...]) -> NotifySpec:
     """Where to tell of the night; never onto `ours`, which hold more than a notice."""
     if "notify" not in top:
         return NotifySpec()

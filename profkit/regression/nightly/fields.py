@@ -74,7 +74,7 @@ class Fields:
             self.refuse(key, f"{key} must be true or false", f"{key}: {str(default).lower()}")
         return bool(self._content[key].content)
 
-    def whole(self, key: str, default: int, least: int, most: int) -> int:
+    def whole_number(self, key: str, default: int, least: int, most: int) -> int:
         """A whole number from `least` to `most`."""
         if key not in self:
             return default
@@ -146,7 +146,7 @@ class Fields:
             self.refuse(key, f"{key} holds a null byte", "take it out")
         return words
 
-    def words(self, key: str) -> tuple[str, ...] | None:
+    def text_list(self, key: str) -> tuple[str, ...] | None:
         """A list of texts, or one text with commas; None where the key is not there."""
         if key not in self:
             return None
@@ -159,7 +159,7 @@ class Fields:
         """A list of anything."""
         return self._list(key) if key in self else []
 
-    def texts(self, key: str) -> Mapping[str, str]:
+    def text_mapping(self, key: str) -> Mapping[str, str]:
         """A mapping of texts; numbers are taken as they were written where that is one way only."""
         if key not in self:
             return {}

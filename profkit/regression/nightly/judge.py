@@ -60,7 +60,7 @@ class WorkloadPast:
     entries: tuple[Entry, ...]
     words: Mapping[SeriesKey, Mapping[str, str]] = field(default_factory=dict)
 
-    def outcomes(
+    def decide_metrics(
         self, anchor: Anchor, tonight: Mapping[MetricScope, Confirmation] | None = None
     ) -> list[MetricOutcome]:
         """Every metric decided; `tonight` has the re-runs of this night."""
@@ -75,7 +75,7 @@ class WorkloadPast:
             found.append(outcome)
         return found
 
-    def good(self, outcome: MetricOutcome) -> Entry | None:
+    def last_good(self, outcome: MetricOutcome) -> Entry | None:
         """The last good night before what is suspected, of the same machine; None where there is none."""
         machine = [e for e in self.entries if e.machine == self.entry.machine and e.valid]
         before = [
@@ -98,7 +98,7 @@ def past_of(history: History, spec: WorkloadSpec, run: str | None) -> WorkloadPa
     entries = _entries_until([e for e in known if e.backend == entry.backend], entry)
     changes = (*history.accepted(spec.name), *changes_of_work(entries))
     series = tuple(
-        cut for one in _series(history, spec, entry) if (cut := _series_until(one, entry.id)) is not None
+        cut for one in _read_series(history, spec, entry) if (cut := _series_until(one, entry.id)) is not None
     )
     return WorkloadPast(spec, entry, series, changes, entries, history.confirmed(spec.name))
 
@@ -161,7 +161,7 @@ def judge_workload(
         )
     word = worst_outcome([m.outcome for m in gating])
     whole = replace(whole, outcome=word, code=first.code, reason=_workload_reason(first, gating))
-    verdicts = _verdicts(spec, done, folder)
+    verdicts = _own_verdicts(spec, done, folder)
     whole = replace(whole, verdicts=verdicts)
     failed = [v for v in verdicts if v.verdict == "fail"]
     if failed and word != "regressed":
@@ -190,7 +190,7 @@ def _missing_gates(spec: WorkloadSpec, outcomes: Sequence[MetricOutcome]) -> lis
     ]
 
 
-def _verdicts(spec: WorkloadSpec, done: WorkloadState, folder: Path) -> tuple[Verdict, ...]:
+def _own_verdicts(spec: WorkloadSpec, done: WorkloadState, folder: Path) -> tuple[Verdict, ...]:
     """The verdicts on what the workload's own file of targets names; the defaults of a backend gate no night."""
     if spec.targets is None or done.run is None:
         return ()
@@ -206,7 +206,7 @@ def _verdicts(spec: WorkloadSpec, done: WorkloadState, folder: Path) -> tuple[Ve
     return tuple(v for v in chosen if v.scope.kind != "kernel")
 
 
-def _series(history: History, spec: WorkloadSpec, entry: Entry) -> list[Series]:
+def _read_series(history: History, spec: WorkloadSpec, entry: Entry) -> list[Series]:
     """What gates or is watched, of the run and its regions; read by name, since a history may hold hundreds more."""
     names = _metric_names(spec)
     found: list[Series] = []
@@ -257,7 +257,7 @@ def with_causes(workload: WorkloadOutcome, past: WorkloadPast) -> WorkloadOutcom
     moved = [m for m in workload.metrics if m.gates and m.outcome in ("regressed", "ambiguous", "improved")]
     if not moved or past.entry.path is None:
         return workload
-    good = past.good(moved[0])
+    good = past.last_good(moved[0])
     if good is None or good.path is None:
         return workload
     from profkit.regression.compare import CompareOptions, compare  # here: a quiet night compares nothing

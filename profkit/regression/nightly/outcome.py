@@ -131,11 +131,11 @@ def find_incidents(workloads: Sequence[WorkloadOutcome]) -> list[Incident]:
             if metric.gates and metric.outcome in ("regressed", "improved") and metric.step != "target":
                 since = metric.commit or (metric.since or "")[:10]
                 groups.setdefault((metric.outcome, since), []).append(_ConvictedMetric(workload.name, metric))
-    found = [_incident(members) for members in groups.values()]
+    found = [_build_incident(members) for members in groups.values()]
     return sorted(found, key=lambda one: (OUTCOME_ORDER.index(one.outcome), -len(one.members)))
 
 
-def _incident(members: Sequence[_ConvictedMetric]) -> Incident:
+def _build_incident(members: Sequence[_ConvictedMetric]) -> Incident:
     outcome: Literal["regressed", "improved"] = (
         "regressed" if members[0].metric.outcome == "regressed" else "improved"
     )

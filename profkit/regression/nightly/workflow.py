@@ -1,6 +1,6 @@
-"""The story of one night: each workload measured, decided, and where it is suspect run again; then one report.
+"""The workflow of a night: each workload measured, decided, and where it may have regressed run again; then one report.
 
-Whatever happens to one workload, the others have their turn; whatever ends the night, what was finished is told.
+Whatever happens to one workload, the others have their turn; whatever ends the night, what was finished is reported.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timezone
 from pathlib import Path
 
 from profkit.core.errors import ProfkitError, UsageError
@@ -19,13 +19,20 @@ from profkit.core.types import MetricOutcome, Night, WorkloadOutcome
 from profkit.regression.detection.confirm import ALPHA, Confirmation
 from profkit.regression.detection.decide import is_candidate
 from profkit.regression.history import History, open_history
-from profkit.regression.nightly import rerun as nightly_rerun
 from profkit.regression.nightly.checkout import commit_of
 from profkit.regression.nightly.config import NightConfig, WorkloadSpec
 from profkit.regression.nightly.judge import WorkloadPast, judge_workload, past_of, with_causes
 from profkit.regression.nightly.outcome import build_night
 from profkit.regression.nightly.reports import write_notices, write_reports
-from profkit.regression.nightly.rerun import CandidateRegression, MetricScope, calibrate, rerun
+from profkit.regression.nightly.rerun import (
+    CandidateRegression,
+    MetricScope,
+    RerunResult,
+    calibrate,
+    calibration_of,
+    last_trial,
+    rerun,
+)
 from profkit.regression.nightly.session import (
     NightSession,
     NightState,
@@ -50,7 +57,7 @@ class NightOptions:
 
 
 def run_night(config: NightConfig, options: NightOptions, progress: Progress) -> tuple[Night, Path]:
-    """Carry the night out, or further where one of this id was begun; the night and its folder.
+    """Run the night, or continue one of this id that was begun; the night and its folder.
 
     Raises UsageError and MachineError before anything ran; later faults belong to the workload that met them.
     An interrupted night is returned as such.
@@ -64,15 +71,15 @@ def run_night(config: NightConfig, options: NightOptions, progress: Progress) ->
             for change in config.accepted:
                 history.accept(change)
             measure_workloads(session, specs)
-            answers = confirm_candidates(session, specs)
+            reruns = confirm_candidates(session, specs)
             calibrate_some(session, specs)
         except KeyboardInterrupt:
             interrupted = True
             progress.end("interrupted; what was finished is kept")
-            answers = {}
+            reruns = {}
         with defer_interrupts():  # all is measured: a Ctrl-C now must not cost the report
             release_space(folder)
-            night = decide_night(session, specs, answers, interrupted=interrupted, strict=options.strict)
+            night = decide_night(session, specs, reruns, interrupted=interrupted, strict=options.strict)
             night = finish_night(session, night, strict=options.strict)
             hand_over(folder)
     return night, folder
@@ -107,7 +114,9 @@ def begin_night(config: NightConfig, id: str | None) -> tuple[Path, NightState]:
     folder = (config.output / NIGHTS / id).absolute()
     state = read_state(folder)
     if state is None:
-        state = NightState(id, nightly_rerun.utc_now(), commit_of(config.workloads[0].cwd))
+        state = NightState(
+            id, datetime.now(timezone.utc).isoformat(timespec="seconds"), commit_of(config.workloads[0].cwd)
+        )
         write_state(folder, state)
     return folder, state
 
@@ -125,26 +134,29 @@ def _past(session: NightSession, spec: WorkloadSpec) -> WorkloadPast | None:
 def confirm_candidates(
     session: NightSession, specs: Sequence[WorkloadSpec]
 ) -> dict[str, dict[MetricScope, Confirmation]]:
-    """Every suspect run again beside the last good commit; the words by workload."""
-    answers: dict[str, dict[MetricScope, Confirmation]] = {}
+    """Every candidate run again beside the last good commit; the results by workload."""
+    results: dict[str, dict[MetricScope, Confirmation]] = {}
     for spec in specs:
         past = _past(session, spec)
         if past is None or spec.name in session.state.rerun:
             continue
-        found = [m for m in past.outcomes(session.config.anchor) if m.gates and is_candidate(m)]
+        found = [m for m in past.decide_metrics(session.config.anchor) if m.gates and is_candidate(m)]
         if not found:
             continue
         if not session.config.confirm.enabled:
             session.save(session.state.with_rerun(spec.name, "re-runs are turned off (confirm: enabled)"))
             continue
         session.progress.begin(f"{spec.name} again", "tonight's checkout and the last good commit in turn")
-        answer = rerun(session, spec, past.entry, past.good(found[0]), [_candidate(spec, m) for m in found])
-        answers[spec.name] = dict(answer.words)
-        told = "; ".join(word.reason for word in answer.words.values())
-        session.progress.end(told or answer.why or "nothing")
-        why = "" if answer.words and answer.why is None else _not_confirmed(answer.why, answer.fix)
+        result = rerun(
+            session, spec, past.entry, past.last_good(found[0]), [_candidate(spec, m) for m in found]
+        )
+        results[spec.name] = dict(result.words)
+        session.progress.end(_summary(result))
+        why = ""
+        if result.why is not None:
+            why = f"not confirmed tonight: {result.why}" + (f" (fix: {result.fix})" if result.fix else "")
         session.save(session.state.with_rerun(spec.name, why))
-    return answers
+    return results
 
 
 def calibrate_some(session: NightSession, specs: Sequence[WorkloadSpec]) -> None:
@@ -152,29 +164,28 @@ def calibrate_some(session: NightSession, specs: Sequence[WorkloadSpec]) -> None
     count = session.config.calibrate.workloads - len(session.state.calibrated)
     if count <= 0:
         return
-    last = {spec.name: nightly_rerun.last_trial(session.history, spec.name) for spec in specs}
+    last = {spec.name: last_trial(session.history, spec.name) for spec in specs}
     for spec in sorted(specs, key=lambda s: last[s.name])[:count]:
         past = _past(session, spec)
         if past is None or spec.name in session.state.calibrated:
             continue
-        gating = [m for m in past.outcomes(session.config.anchor) if m.gates]
+        gating = [m for m in past.decide_metrics(session.config.anchor) if m.gates]
         timed = [m for m in gating if m.metric.startswith("time.")]
         if not timed:
             continue
         session.progress.begin(f"{spec.name} calibrated", "the same checkout against itself")
-        answer = calibrate(session, spec, past.entry, [_candidate(spec, m) for m in timed])
-        told = "; ".join(word.reason for word in answer.words.values())
-        session.progress.end(told or answer.why or "nothing")
-        session.save(session.state.with_calibrated(spec.name, answer.why or ""))
+        result = calibrate(session, spec, past.entry, [_candidate(spec, m) for m in timed])
+        session.progress.end(_summary(result))
+        session.save(session.state.with_calibrated(spec.name, result.why or ""))
+
+
+def _summary(result: RerunResult) -> str:
+    return "; ".join(word.reason for word in result.words.values()) or result.why or "nothing"
 
 
 def _candidate(spec: WorkloadSpec, metric: MetricOutcome) -> CandidateRegression:
     rule = spec.rule(metric.metric, metric.scope)
     return CandidateRegression((metric.metric, metric.scope), rule, rule.better or metric.better, metric.unit)
-
-
-def _not_confirmed(reason: str | None, fix: str | None) -> str:
-    return f"not confirmed tonight: {reason}" + (f" (fix: {fix})" if fix else "") if reason else ""
 
 
 # ---------------------------------------------------------------- the report
@@ -202,7 +213,7 @@ def decide_night(
         workloads,
         commit=session.state.commit,
         seconds=session.seconds,
-        calibration=nightly_rerun.calibration_of(session.history, names, ALPHA),
+        calibration=calibration_of(session.history, names, ALPHA),
         notes=notes,
         interrupted=interrupted,
         strict=strict,
@@ -219,7 +230,7 @@ def _decide_workload(
     past = past_of(session.history, spec, done.entry)
     if past is None:
         return judge_workload(spec, done, None, [], session.folder)
-    outcomes = past.outcomes(session.config.anchor, answers)
+    outcomes = past.decide_metrics(session.config.anchor, answers)
     whole = judge_workload(spec, done, past.entry, outcomes, session.folder)
     why = session.state.rerun.get(spec.name)
     if why:

@@ -11,10 +11,8 @@ from dataclasses import dataclass
 from math import exp, log
 
 from profkit.core.formatting import quantity
-from profkit.reporting.charts.axes import Box, box_for, x_axis, y_axis
-from profkit.reporting.charts.scale import Scale, logarithmic, ticks
-from profkit.reporting.charts.svg import focusable, frame, line, number, tag, text
-from profkit.reporting.charts.text import LINE
+from profkit.reporting.charts.axes import Box, Scale, box_for, logarithmic, ticks, x_axis, y_axis
+from profkit.reporting.charts.svg import LINE, focusable, frame, line, number, tag, text
 
 HEIGHT = 300.0
 ALL = 100.0  # %

@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from profkit.analysis.summaries.time import ProcessDistribution, SampleDistribution
 from profkit.core.formatting import percent, plural, quantity
-from profkit.reporting.charts.axes import Box, box_for, x_axis, y_axis
-from profkit.reporting.charts.scale import Scale, linear, ticks
-from profkit.reporting.charts.svg import WIDTH, curve, focusable, frame, line, rect, text
-from profkit.reporting.charts.text import FONT, LINE, fitted, wrapped
+from profkit.reporting.charts.axes import Box, Scale, box_for, linear, ticks, x_axis, y_axis
+from profkit.reporting.charts.svg import (
+    FONT,
+    LINE,
+    WIDTH,
+    curve,
+    fitted,
+    focusable,
+    frame,
+    line,
+    rect,
+    text,
+    wrapped,
+)
 
 ROW = 46.0  # the height of one process
 MOST_ROWS = 12  # processes that are drawn; more are told in a line

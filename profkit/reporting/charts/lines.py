@@ -6,10 +6,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from profkit.core.formatting import quantity
-from profkit.reporting.charts.axes import Box, box_for, x_axis, y_axis
-from profkit.reporting.charts.scale import Scale, Tick, logarithmic, ticks
-from profkit.reporting.charts.svg import WIDTH, curve, focusable, frame, hover, line, number, tag, text
-from profkit.reporting.charts.text import FONT, LINE, width
+from profkit.reporting.charts.axes import Box, Scale, Tick, box_for, logarithmic, ticks, x_axis, y_axis
+from profkit.reporting.charts.svg import (
+    FONT,
+    LINE,
+    WIDTH,
+    curve,
+    focusable,
+    frame,
+    hover,
+    line,
+    number,
+    tag,
+    text,
+    width,
+)
 
 HEIGHT = 210.0
 SERIES = 8  # colours there are

@@ -11,10 +11,22 @@ from math import sqrt
 
 from profkit.analysis.summaries.roofline_points import Roofline, RooflineCeiling, RooflinePoint
 from profkit.core.formatting import percent, plural, quantity, shortened
-from profkit.reporting.charts.axes import Box, box_for, x_axis, y_axis
-from profkit.reporting.charts.scale import Scale, logarithmic, ticks
-from profkit.reporting.charts.svg import WIDTH, Number, focusable, frame, line, no_footnote, tag, text
-from profkit.reporting.charts.text import FONT, LINE, fitted, width, wrapped
+from profkit.reporting.charts.axes import Box, Scale, box_for, logarithmic, ticks, x_axis, y_axis
+from profkit.reporting.charts.svg import (
+    FONT,
+    LINE,
+    WIDTH,
+    Number,
+    fitted,
+    focusable,
+    frame,
+    line,
+    no_footnote,
+    tag,
+    text,
+    width,
+    wrapped,
+)
 from profkit.reporting.footnotes import footnote_of
 
 Area = tuple[float, float, float, float]  # left, top, right, bottom

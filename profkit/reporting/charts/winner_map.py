@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from profkit.reporting.charts.svg import WIDTH, frame, hover, rect, tag, text
-from profkit.reporting.charts.text import FONT, LINE, width
+from profkit.reporting.charts.svg import FONT, LINE, WIDTH, frame, hover, rect, tag, text, width
 
 STEPS = (1.02, 1.05, 1.1, 1.25, 1.5, 2.0)  # leads from which on a cell is shaded more
 GAP = 1.0

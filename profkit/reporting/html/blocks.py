@@ -7,14 +7,12 @@ from collections.abc import Sequence
 
 from profkit.core.types import Json
 from profkit.reporting.chart_blocks import Charts, FlameGraph, NoChart, SortableTable
-from profkit.reporting.charts.flame import flame_data
 from profkit.reporting.html.drawings import svg_of
 from profkit.reporting.html.escape import Html, element, link, prose, text, together
-from profkit.reporting.html.graphs import flame_html, table_data, table_html
+from profkit.reporting.html.graphs import flame_data, flame_html, table_data, table_html
+from profkit.reporting.machine_blocks import Annotations, Cases
 from profkit.reporting.view import (
-    Annotations,
     Block,
-    Cases,
     Commands,
     DataTable,
     Facts,

@@ -11,12 +11,10 @@ from profkit.reporting.chart_blocks import (
     StackedBar,
     TrendChart,
 )
-from profkit.reporting.charts.bars import bar_chart
+from profkit.reporting.charts.bars import bar_chart, stacked_bar
 from profkit.reporting.charts.distribution import distribution_chart, sequence_chart
-from profkit.reporting.charts.growth import growth_chart
-from profkit.reporting.charts.over_time import over_time_chart
+from profkit.reporting.charts.over_time import growth_chart, over_time_chart
 from profkit.reporting.charts.roofline import roofline_chart
-from profkit.reporting.charts.stacked import stacked_bar
 from profkit.reporting.charts.svg import Number
 from profkit.reporting.charts.trend import trend_chart
 from profkit.reporting.view import Block

@@ -10,6 +10,7 @@ from profkit.analysis.comparability import all_fields, fingerprint_of
 from profkit.core.formatting import plural, quantity
 from profkit.core.types import Machine, PassResult, RunDocument, Tier, Verdict, VerdictWord
 from profkit.reporting.extras import Extras
+from profkit.reporting.machine_blocks import Case, Cases, CaseState
 from profkit.reporting.order import (
     WORDS,
     actions,
@@ -25,9 +26,6 @@ from profkit.reporting.order import (
 )
 from profkit.reporting.view import (
     Block,
-    Case,
-    Cases,
-    CaseState,
     Commands,
     Facts,
     Fold,

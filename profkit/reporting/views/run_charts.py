@@ -46,10 +46,8 @@ _NUMBER = re.compile(r"^[<>]=?\s*([0-9]+(?:\.[0-9]+)?)(?:\s|$)")
 _MUCH = 0.05  # of the time: kernels with less need no line
 _BARS = 12  # of a chart, those with most time first
 _LEVEL_KERNELS = 3  # that have their own charts of memory levels
-_TIMINGS = 4  # that are drawn: each is two charts
-_FLAMES = 3  # events that are drawn; more stand in the file
+_TIMINGS, _FLAMES = 4, 3  # timings and sampled events that are drawn
 _LINES = 10  # lines of source
-_LEAST = 0.001  # of the whole: less is no hot spot
 # Share of the peak -> the rate behind it, and how the level is called, from far to near.
 _LEVELS = {
     "bandwidth.dram.share": ("bandwidth.dram", "DRAM"),
@@ -375,7 +373,8 @@ def python_section(document: RunDocument) -> Section | None:
 
 def _functions(profile: Profile, title: str, by: Callable[[Hotspot], float]) -> Bars:
     whole = profile.total
-    spots = [spot for spot in sorted(profile.hotspots, key=by, reverse=True) if by(spot) > _LEAST * whole]
+    # Less than a thousandth of the whole is no hot spot.
+    spots = [spot for spot in sorted(profile.hotspots, key=by, reverse=True) if by(spot) > whole / 1000]
     bars = tuple(_function(spot, profile, by(spot)) for spot in spots[:_BARS])
     more = len(spots) - len(bars)
     rest = f" {plural(more, 'further function')} not drawn." if more > 0 else ""

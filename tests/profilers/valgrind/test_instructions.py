@@ -40,8 +40,8 @@ def test_operations_are_lanes_times_executions(tmp_path: Path) -> None:
     assert mix.whole == Mix(
         executed=118, flop64=400, flop32=20, packed256=100, scalar=10, simd_int=7, undecoded=0
     )
-    assert [(f.function, f.library) for f in mix.functions] == [("kernel", str(elf))]
-    counters = {c.name: c.value for c in mix.functions[0].counters()}
+    assert [(scope.name, scope.id) for scope, _ in mix.functions] == [("kernel", str(elf))]
+    counters = {c.name: c.value for c in mix.functions[0][1].counters()}
     assert (counters["FLOP"], counters["FPinstr"], counters["SIMDfp"]) == (420, 110, 100)
 
 

@@ -23,13 +23,13 @@ def test_the_scan_weighs_the_nearest_values_most() -> None:
     a = (before * weights_before).sum() / weights_before.sum()
     b = (after * weights_after).sum() / weights_after.sum()
     error = sqrt(((before - a) ** 2).sum() / 23 / 24 + ((after - b) ** 2).sum() / 11 / 12)
-    assert detectors.statistic(values)[40] == pytest.approx(abs(b - a) / error)
+    assert detectors.welch_statistic(values)[40] == pytest.approx(abs(b - a) / error)
     assert detectors.welch_scan(values) == [40]
 
 
 def test_the_scan_is_blind_at_both_ends() -> None:
     values = with_steps(noise("gauss", 60, 1), (23, 50), (49, 50))
-    t = detectors.statistic(values)
+    t = detectors.welch_statistic(values)
     assert not t[:24].any()
     assert not t[49:].any()
     assert t[24] > 0

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from profkit.regression.detection import NightRule, confirm, rule_for
-from profkit.regression.detection.confirm import _alpha_share, looks
+from profkit.regression.detection.confirm import _alpha_share, rounds_of_looks
 
 RULE = rule_for("time.median")
 
@@ -25,15 +25,15 @@ def to_the_end(ratio: float, sigma: float, seed: int, rule: NightRule = RULE) ->
 
 
 def test_it_asks_for_four_rounds_and_then_for_half_as_many_again() -> None:
-    assert looks(20) == (4, 6, 9, 14, 20)
-    assert looks(3) == (3,)
+    assert rounds_of_looks(20) == (4, 6, 9, 14, 20)
+    assert rounds_of_looks(3) == (3,)
     told = confirm(rounds(4, 1.05, 0.05), RULE)
     assert (told.word, told.wanted) == ("more", 6)
 
 
 def test_what_all_looks_spend_adds_up() -> None:
-    assert sum(_alpha_share(n, 20) for n in looks(20)) == pytest.approx(1)
-    assert sum(_alpha_share(n, 5) for n in looks(5)) == pytest.approx(1)
+    assert sum(_alpha_share(n, 20) for n in rounds_of_looks(20)) == pytest.approx(1)
+    assert sum(_alpha_share(n, 5) for n in rounds_of_looks(5)) == pytest.approx(1)
 
 
 @pytest.mark.parametrize(("ratio", "word"), [(1.10, "different"), (0.90, "different"), (1.0, "same")])

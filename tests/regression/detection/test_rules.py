@@ -6,11 +6,11 @@ from profkit.analysis.metrics import all_metrics
 from profkit.core.errors import UsageError
 from profkit.core.types import Scope
 from profkit.regression.detection import rule_for
-from profkit.regression.detection.rules import _shipped
+from profkit.regression.detection.rules import _default_rules
 
 
 def test_every_metric_with_a_rule_is_in_the_catalogue() -> None:
-    assert set(_shipped()["metrics"]) <= {info.name for info in all_metrics()}
+    assert set(_default_rules()["metrics"]) <= {info.name for info in all_metrics()}
 
 
 def test_few_metrics_gate_and_none_of_a_kernel() -> None:

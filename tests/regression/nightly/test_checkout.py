@@ -85,17 +85,17 @@ def test_a_command_and_its_folder_move_with_the_checkout(tmp_path: Path) -> None
     (place / ".venv").mkdir()
     (place / ".venv" / "python").write_text("")  # in no commit: of the machine, and the same for both
     with checked_out(place / "sub", head, USUAL, tmp_path / "log") as there:
-        assert there.moved(place / "sub") == there.folder / "sub"
-        words = there.words(
+        assert there.path_inside(place / "sub") == there.folder / "sub"
+        words = there.command_inside(
             ("python", f"{place}/sub/a.py", "a.py", f"{place}/.venv/python", "/etc/x"), place / "sub"
         )
         assert words == ("python", f"{there.folder}/sub/a.py", "a.py", f"{place}/.venv/python", "/etc/x")
-        assert there.words(("../.venv/python",), place / "sub") == (f"{place}/sub/../.venv/python",)
+        assert there.command_inside(("../.venv/python",), place / "sub") == (f"{place}/sub/../.venv/python",)
         with pytest.raises(NoCheckout, match="outside of the repository"):
-            there.moved(tmp_path)
+            there.path_inside(tmp_path)
         (place / "new").mkdir()
         with pytest.raises(NoCheckout, match="the folder new is not in"):
-            there.moved(place / "new")
+            there.path_inside(place / "new")
 
 
 def test_no_hook_of_the_repository_runs_for_it(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
-from profkit.reporting.charts.text import FONT, width
+from profkit.reporting.charts.svg import FONT, width
 
 
 def parsed(chart: str) -> ElementTree.Element:

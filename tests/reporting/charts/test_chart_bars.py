@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from profkit.reporting.chart_blocks import Bar, Mark, Piece
-from profkit.reporting.charts.bars import bar_chart
-from profkit.reporting.charts.stacked import stacked_bar
+from profkit.reporting.charts.bars import bar_chart, stacked_bar
 from tests.reporting.charts.svg_facts import hovers, marks, outside, overlaps, parsed, words
 
 NAME = "void cutlass::Kernel2<" + "cutlass_80_tensorop<float, 4>, " * 130 + "<script>alert(1)</script>"

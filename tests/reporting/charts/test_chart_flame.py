@@ -12,8 +12,8 @@ from profkit.analysis.stacks.files import DEEPEST_BOX, MOST_BOXES, flame_of, rea
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import Frame, Stacks
 from profkit.reporting.chart_blocks import FlameGraph
-from profkit.reporting.charts.flame import flame_data
 from profkit.reporting.html.escape import island
+from profkit.reporting.html.graphs import flame_data
 
 MAIN, WORK, IDLE = Frame("main", "python", "a.py"), Frame("work", "libwork.so"), Frame("idle", "[kernel]")
 

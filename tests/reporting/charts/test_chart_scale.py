@@ -6,10 +6,9 @@ import random
 
 import pytest
 
-from profkit.reporting.charts.dates import date_ticks, in_order
-from profkit.reporting.charts.scale import Scale, apart, linear, logarithmic, ticks
-from profkit.reporting.charts.svg import curve, number
-from profkit.reporting.charts.text import FONT, fitted, width, wrapped
+from profkit.reporting.charts.axes import Scale, apart, linear, logarithmic, ticks
+from profkit.reporting.charts.svg import FONT, curve, fitted, number, width, wrapped
+from profkit.reporting.charts.trend import date_ticks, in_order
 
 
 def test_ends_of_the_range_stand_at_the_ends() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from profkit.core.types import GpuTrace, Kernel, KernelTime
-from profkit.reporting.html.packed import packed, trimmed
+from profkit.reporting.html.graphs import packed, trimmed
 from tests import gpu_documents
 from tests.reporting.html.conftest import Show
 

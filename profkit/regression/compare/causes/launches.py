@@ -178,16 +178,16 @@ def find_moved_work(evidence: Evidence) -> Iterator[Cause]:
     ]
     before = sum(k.baseline_seconds or 0.0 for k in evidence.kernels)
     after = sum(k.candidate_seconds or 0.0 for k in evidence.kernels)
-    yield from _moved(kernels, before, after, "s", "GPU time")
+    yield from _moved_cause(kernels, before, after, "s", "GPU time")
     functions = [(f.name, added_value(f)) for f in evidence.functions if f.unit == "instructions"]
     before, after = (
         next((p.total for p in run.profiles if p.unit == "instructions"), 0.0)
         for run in (evidence.baseline, evidence.candidate)
     )
-    yield from _moved(functions, before, after, "", "instructions")
+    yield from _moved_cause(functions, before, after, "", "instructions")
 
 
-def _moved(
+def _moved_cause(
     parts: Sequence[tuple[str, float]], before: float, after: float, unit: str, title: str
 ) -> Iterator[Cause]:
     if before <= 0 or abs(after / before - 1) > SAME_TOTAL:

@@ -150,7 +150,7 @@ def without_machine_effects(
         if _is_changed_time(change) and change.ratio:
             reason = state_change(baseline, candidate, change.ratio)
             if reason is not None:
-                change = _ambiguous(change, f"{change.reason}; but {reason}")
+                change = _as_ambiguous(change, f"{change.reason}; but {reason}")
         weighed.append(change)
     return tuple(weighed)
 
@@ -169,7 +169,7 @@ def _weigh_clock_and_load(
     before, after = clocks
     cycles = ratio_in_cycles(change, before, after)
     if cycles is not None and before is not None and after is not None:
-        return _ambiguous(
+        return _as_ambiguous(
             change,
             f"the clock of {before.of} went from {quantity(before.hertz, 'Hz')} to "
             f"{quantity(after.hertz, 'Hz')}; in cycles it is {signed_percent(cycles - 1)}, within the "
@@ -180,7 +180,7 @@ def _weigh_clock_and_load(
     explained = size == 0 or any(ratio > 0 and log(ratio) / size >= WORK_EXPLAINS for ratio in work)
     if not busy or abs(size) > log(factor) or explained:
         return change
-    return _ambiguous(change, f"{change.reason}; but {reason}")
+    return _as_ambiguous(change, f"{change.reason}; but {reason}")
 
 
 def ratio_in_cycles(change: Change, before: ClockReading | None, after: ClockReading | None) -> float | None:
@@ -224,7 +224,7 @@ def without_state_effects(
     return tuple(weighed), reasons
 
 
-def _ambiguous(change: Change, reason: str) -> Change:
+def _as_ambiguous(change: Change, reason: str) -> Change:
     return replace(change, word="ambiguous", course="neither", reason=reason)
 
 

@@ -1,0 +1,165 @@
+"""Kinds and formats are independent: a format made up here renders all kinds, a kind made up here is in all formats."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from xml.etree import ElementTree
+
+import pytest
+
+from profkit.core.types import Check, MetricOutcome, Point, Replay, Series, SeriesKey, Trend
+from profkit.reporting import chart_blocks as charts
+from profkit.reporting import junit, markdown, terminal
+from profkit.reporting import view as blocks
+from profkit.reporting.html import page
+from profkit.reporting.view import Block, Section, Status, View, plain_text
+from profkit.reporting.views import checks, comparison, history, night, plan, replay, run, trend
+from tests import gpu_documents
+from tests.regression.history.entries import entry, value
+from tests.regression.nightly.test_night_reports import MIXED
+from tests.reporting.html import metal_pages
+from tests.reporting.html.markup import problems
+from tests.reporting.test_comparison import ALL as COMPARISONS
+from tests.reporting.test_renderers import judged
+
+SERIES = Series(
+    SeriesKey("mlp", "cpu", "time.median"),
+    "s",
+    "lower",
+    tuple(Point(f"r{n}", f"2026-01-{n + 1:02d}T02:00:00+00:00", "m", 4e-3 + 1e-5 * n) for n in range(20)),
+)
+QUIET = MetricOutcome("time.median", "pass", "held", "as before")
+LOUD = MetricOutcome("time.median", "regressed", "began", "slower than before")
+ENTRY = entry(1, value(number=1e-3))
+VIEWS: dict[str, View] = {
+    "run": run.view(judged()),
+    "run on a GPU": run.view(gpu_documents.run()),
+    "run with Metal": run.view(metal_pages.document()),
+    "comparison": comparison.view(COMPARISONS[0]),
+    "refusal": comparison.view(COMPARISONS[3]),
+    "night": night.view(MIXED),
+    "nights": replay.nights_view([MIXED, MIXED]),
+    "trends": trend.view([Trend(SERIES), Trend(replace(SERIES, unit="B"))]),
+    "replay": replay.view([Replay(SERIES, (QUIET,) * 19 + (LOUD,))]),
+    "history": history.view([ENTRY], [], "history.sqlite", 1),
+    "entry": history.entry_view(ENTRY),
+    "plan": plan.view(gpu_documents.plan()),
+    "checks": checks.view([Check("perf", "missing", "not here", "apt install linux-perf")]),
+    "scrubbed": checks.scrubbed_view("copy", [], []),
+}
+
+
+# ---------------------------------------------------------------- a format
+
+
+def outline(view: View) -> str:
+    """A made-up format: an outline of plain lines. It knows the five basic blocks and nothing else."""
+    return "\n".join([plain_text(view.title), *map(plain_text, view.headline), *_outline(view.blocks, 1)])
+
+
+def _outline(parts: Sequence[Block], depth: int) -> list[str]:
+    lines: list[str] = []
+    for block in parts:
+        match block:
+            case blocks.Section():
+                if blocks.has_content(block):
+                    lines += [
+                        "  " * depth + plain_text(block.title),
+                        "  " * depth + plain_text(block.headline),
+                    ]
+                    lines += _outline(block.blocks, depth + 1)
+            case blocks.Paragraph():
+                lines.append("  " * depth + plain_text(block.text))
+            case blocks.Items():
+                known = [one if isinstance(one, blocks.Item) else blocks.Item(one) for one in block.items]
+                lines += ["  " * depth + plain_text(text) for one in known for text in (one.text, *one.below)]
+            case blocks.Facts():
+                lines += ["  " * depth + f"{name} = {plain_text(text)}" for name, text in block.rows]
+            case blocks.DataTable():
+                lines += ["  " * depth + "; ".join(map(plain_text, row)) for row in block.rows]
+            case _:
+                lines += _outline(block.plain(), depth)
+    return lines
+
+
+@pytest.mark.parametrize("kind", VIEWS)
+def test_a_made_up_format_renders_every_kind(kind: str) -> None:
+    text = outline(VIEWS[kind])
+    assert len(text) > 30
+    assert not any(name in text for name in ("Span(", "Fold.", "None"))
+
+
+def test_a_made_up_format_has_what_each_kind_says() -> None:
+    said = {
+        "run": (
+            "9.0 % of the data accesses missed the L1 cache",
+            "Walk arrays in the order",
+            "logs/tracemalloc.log",
+        ),
+        "comparison": ("time.median of mlp rose by", "It executes 20 % more instructions.", "+20.0 %"),
+        "night": ("✗ REGRESSED", "1.00 ms → 1.10 ms (+10 %)", "profkit history accept"),
+        "replay": ("1 regression", "slower than before"),
+        "checks": ("✗ MISSING", "apt install linux-perf"),
+        "trends": ("4.19 ms", "20 values, 2026-01-01 to 2026-01-20"),
+    }
+    for kind, words in said.items():
+        text = outline(VIEWS[kind])
+        assert [one for one in words if one not in text] == [], kind
+
+
+@pytest.mark.parametrize("kind", VIEWS)
+def test_every_kind_is_in_every_format(kind: str) -> None:
+    view = VIEWS[kind]
+    for details in (True, False):
+        text = terminal.render(view, details=details, color=False, width=80)
+        assert text.strip()
+    assert markdown.render(view).startswith("## ")
+    assert problems(page.render(view)) == []
+    suites = ElementTree.fromstring(junit.render([view]).split("\n", 1)[1])
+    assert len(list(suites.iter("testcase"))) >= 1
+
+
+# ---------------------------------------------------------------- a kind
+
+
+@dataclass(frozen=True)
+class Weather(Block):
+    """A block that no format knows."""
+
+    degrees: float
+
+    def plain(self) -> Sequence[Block]:
+        return (blocks.Facts((("Outside", f"{self.degrees:g} degrees <b>"),)),)
+
+
+def made_up() -> View:
+    row = blocks.StatusRow(Status.FAIL, "WET", ("roof",), "it rains in", limit="dry", below=("mend it",))
+    drawn = charts.Bars("rain", "Rain", "much", (charts.Bar("May", 3.0, "3 mm", "May: 3 mm"),))
+    return View(
+        "A made-up kind",
+        (
+            Section("Now", (Weather(21.5), charts.Charts((drawn,)))),
+            Section(
+                "Rooms",
+                (blocks.Statuses((row,)), blocks.Findings((blocks.Finding(Status.FAIL, "WET", "mend"),))),
+            ),
+            Section("Later", (blocks.Commands(("profkit weather --tomorrow",)),)),
+        ),
+        blocks.Label(Status.FAIL, "RAIN"),
+        ("It rains.",),
+    )
+
+
+def test_a_made_up_kind_is_in_every_format() -> None:
+    view = made_up()
+    text = terminal.render(view, color=False, width=80)
+    assert text.startswith("✗ RAIN  It rains.\n")
+    for shown in (text, markdown.render(view), page.render(view)):
+        assert [
+            word for word in ("21.5", "3 mm", "it rains in", "mend", "--tomorrow") if word not in shown
+        ] == []
+    assert "degrees <b>" not in markdown.render(view) + page.render(view)
+    assert problems(page.render(view)) == []
+    (case,) = ElementTree.fromstring(junit.render([view]).split("\n", 1)[1]).iter("testcase")
+    assert (case.get("name"), case[0].tag, case[0].get("message")) == ("roof", "failure", "it rains in")
