@@ -9,6 +9,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from profkit.analysis.metrics import derive, formula_table, has_formulas
+from profkit.backends import backend_of_report
 from profkit.core.errors import MachineError, UnreadableReport, UsageError
 from profkit.core.run_folder import FILE_NAME, read_run
 from profkit.core.types import Report, RunDocument, Workload
@@ -117,14 +118,15 @@ def _not_exported(only: str, by_hand: str, printed: str) -> MachineError:
 
 def document_of(report: Report, path: Path) -> RunDocument:
     """A report as a run of which nothing more is known."""
-    device = report.trace is not None or report.gpus or any(c.scope.kind == "kernel" for c in report.counters)
-    has_conditions = device or report.tool == "xctrace"  # facts then decides whether two may be compared
+    backend = backend_of_report(report)
+    # Whether its facts decide what it may be compared with.
+    has_conditions = backend.has_device or report.tool == "xctrace"
     known = report.counters and has_formulas(report.tool)
     readings = derive(report.counters, formula_table(report.tool), report.tool, path.name) if known else ()
     command = report.facts.get("command")
     return RunDocument(
         name=path.name,
-        backend="mps" if report.metal is not None else "cuda" if device else "cpu",
+        backend=backend.name,
         state="complete",
         workload=Workload(_split_command(command), path.stem, ""),
         started=_start_time(report, path),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from profkit.backends import Backend, BackendRun, Candidate, CheckGroup, RunContext
 from profkit.core.errors import MachineError
-from profkit.core.types import Depth, Gpu, RunDocument, Summary, Workload
+from profkit.core.types import Depth, Gpu, Report, RunDocument, Summary, Workload
 
 # What a program that uses an NVIDIA GPU names, in its text or its arguments.
 _NAMES = re.compile(
@@ -34,6 +34,11 @@ class CudaBackend(Backend):
     budgets: Mapping[Depth, float] = {"gate": 1.0, "standard": 3.0, "full": 20.0}
     profilers: tuple[str, ...] = ("nsys", "ncu", "torch_profiler")
     targets: Path | None = Path(__file__).with_name("targets.yaml")
+
+    def claims(self, report: Report) -> bool:
+        """Whether it has a device's trace or kernels, and nothing of Metal."""
+        kernels = any(counter.scope.kind == "kernel" for counter in report.counters)
+        return report.metal is None and (report.trace is not None or bool(report.gpus) or kernels)
 
     def possible(self) -> bool:
         """macOS has had no driver since 2019."""

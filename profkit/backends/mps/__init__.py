@@ -9,7 +9,7 @@ from pathlib import Path
 
 from profkit.backends import Backend, BackendRun, Candidate, CheckGroup, RunContext, profiler_group
 from profkit.core.errors import MachineError
-from profkit.core.types import Depth, Gpu, RunDocument, Summary, Workload
+from profkit.core.types import Depth, Gpu, Report, RunDocument, Summary, Workload
 
 # What a program that uses an Apple GPU names. `torch` alone runs on the CPU.
 _NAMES = re.compile(r"\b(?:mps|mlx(?:_lm)?|coremltools|metal|MTLDevice|current_accelerator)\b|\bMetal\b")
@@ -26,6 +26,10 @@ class MpsBackend(Backend):
     budgets: Mapping[Depth, float] = {"gate": 1.0, "standard": 3.0, "full": 20.0}
     profilers: tuple[str, ...] = ("xctrace",)
     targets: Path | None = Path(__file__).with_name("targets.yaml")
+
+    def claims(self, report: Report) -> bool:
+        """Whether Metal's tables are in it."""
+        return report.metal is not None
 
     def possible(self) -> bool:
         """Metal exists only on macOS."""
