@@ -119,7 +119,7 @@ def _not_exported(only: str, by_hand: str, printed: str) -> MachineError:
 def document_of(report: Report, path: Path) -> RunDocument:
     """A report as a run of which nothing more is known."""
     backend = backend_of_report(report)
-    # Whether its facts decide what it may be compared with.
+    # Facts of other reports are shown as notes.
     has_conditions = backend.has_device or report.tool == "xctrace"
     known = report.counters and has_formulas(report.tool)
     readings = derive(report.counters, formula_table(report.tool), report.tool, path.name) if known else ()
@@ -136,7 +136,7 @@ def document_of(report: Report, path: Path) -> RunDocument:
         gpus=report.gpus,
         trace=report.trace,
         metal=report.metal,
-        facts=report.facts if has_conditions else {},
+        facts=report.facts,
         profiles=report.profiles,
         notes=report.warnings if has_conditions else (*_facts_as_notes(report), *report.warnings),
     )
