@@ -135,7 +135,7 @@ def document_of(report: Report, path: Path) -> RunDocument:
         gpus=report.gpus,
         trace=report.trace,
         metal=report.metal,
-        facts=report.facts if kept else {},
+        facts=report.facts,
         profiles=report.profiles,
         notes=report.warnings if kept else (*_told(report), *report.warnings),
     )

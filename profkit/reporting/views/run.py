@@ -77,7 +77,6 @@ _STATES = {
     "failed": "This run failed: what was finished stands below.",
 }
 # Tables that a short screen shows too.
-_BRIEF = ("Kernels by GPU time", "Timeline", "Copies", "Encoders by GPU time")
 _IN_KERNELS = ("occupancy", "bandwidth", "access", "execution")  # what the table of kernels has in a column
 _NOTES = 4  # of a summary, on a short screen
 _MOST_VERDICTS = 300  # on single functions or kernels, in a document
@@ -422,7 +421,7 @@ def _summary(summary: Summary) -> Iterator[Block]:
     """Its tables and notes; on a short screen the tables that matter most, and a few notes."""
     for made in summary.tables:
         if made.rows:
-            yield _table(made) if made.title in _BRIEF else Detail((_table(made),))
+            yield _table(made) if made.main else Detail((_table(made),))
     if summary.notes:
         yield Items(tuple(map(with_command, summary.notes)), brief=_NOTES)
 

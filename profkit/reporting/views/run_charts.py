@@ -16,7 +16,6 @@ from profkit.analysis.summaries.gpu_kernels import limiters_clause, occupancy_li
 from profkit.analysis.summaries.gpu_time import TimeBreakdown, time_breakdowns
 from profkit.analysis.summaries.kernels import KernelRow
 from profkit.analysis.summaries.metal_time import metal_time_breakdowns
-from profkit.analysis.summaries.python import CUMULATIVE, OWN
 from profkit.analysis.summaries.readings import best_reading, function_place, main_scopes
 from profkit.analysis.summaries.roofline_points import kernels_left_out, roofline_of
 from profkit.analysis.summaries.time import distribution_of
@@ -350,11 +349,11 @@ def flame_section(document: RunDocument, extras: Extras) -> Section | None:
 def python_section(document: RunDocument) -> Section | None:
     """Python's functions by own time, and by that of all they call."""
     summary = summary_of(document, "python")
-    profiles = {profile.title: profile for profile in document.profiles}
+    profiles = {profile.kind: profile for profile in document.profiles}
     chosen: tuple[tuple[str, str, Callable[[Hotspot], float]], ...] = (
-        (OWN, "by own time", lambda spot: spot.own),
+        ("own-time", "by own time", lambda spot: spot.own),
         (
-            CUMULATIVE,
+            "cumulative-time",
             "with what they call",
             lambda spot: spot.total if spot.total is not None else spot.own,
         ),
