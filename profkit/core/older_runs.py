@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from profkit.core.types import MetalTrace, Profile, ProfileKind, Reading, ReasonCode, RunDocument
+from profkit.core.types import MetalTrace, Profile, ProfileKind, Reading, ReasonCode, RunDocument, Verdict
 
 _KINDS: tuple[tuple[str, ProfileKind], ...] = (
     ("own time by function", "own-time"),
@@ -35,12 +35,7 @@ def add_codes(document: RunDocument) -> RunDocument:
         document,
         profiles=tuple(_with_kind(profile) for profile in document.profiles),
         readings=tuple(_with_code(reading) for reading in document.readings),
-        verdicts=tuple(
-            replace(verdict, code=_code(verdict.reason))
-            if verdict.verdict == "unknown" and not verdict.code
-            else verdict
-            for verdict in document.verdicts
-        ),
+        verdicts=tuple(_verdict(verdict) for verdict in document.verdicts),
         metal=_metal(document.metal) if document.metal is not None else None,
     )
 
@@ -56,6 +51,12 @@ def _with_code(reading: Reading) -> Reading:
     if reading.value is not None or reading.code is not None:
         return reading
     return replace(reading, code=_code(reading.reason or ""))
+
+
+def _verdict(verdict: Verdict) -> Verdict:
+    if verdict.verdict != "unknown" or verdict.code is not None:
+        return verdict
+    return replace(verdict, code=_code(verdict.reason))
 
 
 def _code(reason: str) -> ReasonCode | None:

@@ -1,4 +1,4 @@
-"""What one implementation can change for all others in its process: seen, and put back.
+"""What one implementation can change for all others in its process: it is noticed, and put back.
 
 A number of threads, a default dtype or gradients that are off would be in everybody's times from then on; kernels that
 replace functions of torch where they are loaded have been published. Imports torch: for workers.
@@ -20,7 +20,7 @@ Setting = tuple[Callable[[], Any], Callable[[Any], object]]
 
 
 class TorchState:
-    """What they are now."""
+    """The settings and functions of torch as they are when this is made."""
 
     def __init__(self) -> None:
         self._settings_of_torch = _settings_of_torch()

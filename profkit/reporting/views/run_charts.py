@@ -21,7 +21,7 @@ from profkit.analysis.summaries.roofline_points import kernels_left_out, rooflin
 from profkit.analysis.summaries.time import distribution_of
 from profkit.backends import backend_named
 from profkit.core.formatting import percent, plural, quantity
-from profkit.core.types import Hotspot, Profile, Reading, RunDocument, Scope, Summary
+from profkit.core.types import Hotspot, Profile, ProfileKind, Reading, RunDocument, Scope, Summary
 from profkit.reporting.chart_blocks import (
     Bar,
     Bars,
@@ -350,7 +350,7 @@ def python_section(document: RunDocument) -> Section | None:
     """Python's functions by own time, and by that of all they call."""
     summary = summary_of(document, "python")
     profiles = {profile.kind: profile for profile in document.profiles}
-    chosen: tuple[tuple[str, str, Callable[[Hotspot], float]], ...] = (
+    chosen: tuple[tuple[ProfileKind, str, Callable[[Hotspot], float]], ...] = (
         ("own-time", "by own time", lambda spot: spot.own),
         (
             "cumulative-time",
@@ -359,9 +359,9 @@ def python_section(document: RunDocument) -> Section | None:
         ),
     )
     charts = [
-        _functions(profiles[title], f"Python functions {words}", by)
-        for title, words, by in chosen
-        if title in profiles and profiles[title].hotspots
+        _functions(profiles[kind], f"Python functions {words}", by)
+        for kind, words, by in chosen
+        if kind in profiles and profiles[kind].hotspots
     ]
     if charts:
         note = "; ".join(summary.notes) if summary else ""
