@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from profkit.core import types as model
-from profkit.regression.nightly.reports import NIGHT_SCHEMA
+from profkit.regression.nightly.night import NIGHT_SCHEMA
 from tests.run_schema import _object
 
 PUBLISHED = Path(__file__).resolve().parent.parent / "profkit" / "core" / "schema" / "night.schema.json"

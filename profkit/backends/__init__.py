@@ -25,6 +25,7 @@ from profkit.core.types import (
     Plan,
     Profile,
     Reading,
+    Report,
     RunDocument,
     Stacks,
     Summary,
@@ -101,8 +102,8 @@ def profiler_group(name: str) -> CheckGroup:
 
 
 @dataclass(frozen=True)
-class Candidate:
-    """That a workload seems to use a device: by what, and the devices that are here, or why there is none."""
+class DeviceCandidate:
+    """Why a workload seems to use a device; the devices that are here, or why there is none."""
 
     evidence: str
     gpus: tuple[Gpu, ...] = ()
@@ -148,11 +149,15 @@ class Backend(Protocol):
     profilers: tuple[str, ...] = ()  # those that it starts; the doctor asks no other about them
     targets: Path | None = None  # the YAML file of its default targets
 
+    def claims(self, report: Report) -> bool:  # noqa: ARG002
+        """Whether a report was recorded on this hardware; of what nobody claims that is the CPU."""
+        return False
+
     def possible(self) -> bool:
         """Whether this kind of system can have such hardware at all. Asks no driver."""
         return True
 
-    def candidate(self, workload: Workload) -> Candidate | None:  # noqa: ARG002
+    def candidate(self, workload: Workload) -> DeviceCandidate | None:  # noqa: ARG002
         """For `auto`: whether the workload seems to use this device. A guess from its text; nothing is run."""
         return None
 
@@ -209,6 +214,18 @@ def backend_named(name: str) -> Backend:
     if name not in BACKENDS:
         raise UsageError(f"no backend is called {name!r}; there are {', '.join(sorted(BACKENDS))}")
     return BACKENDS[name]()
+
+
+def backend_of_report(report: Report) -> Backend:
+    """The backend whose hardware a report speaks of."""
+    loaded = (backend_named(name) for name in backend_names())
+    return next((backend for backend in loaded if backend.claims(report)), backend_named(DEFAULT))
+
+
+def kernel_word(name: str) -> str:
+    """What one piece of a device's work is called in results of the backend `name`; it may be unknown here."""
+    backend = backend_named(name) if name in BACKENDS else None
+    return backend.work if backend is not None and backend.has_device else "kernel"
 
 
 @dataclass(frozen=True)

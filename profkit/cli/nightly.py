@@ -91,8 +91,7 @@ def nightly(
 
 
 def _plan(config: NightConfig, options: NightOptions, output: OutputFormat) -> None:
-    from profkit.regression.nightly.plan import plan_night, plan_to_text
-    from profkit.regression.nightly.workflow import NIGHTS, choose_workloads
+    from profkit.regression.nightly.workflow import NIGHTS, choose_workloads, plan_night, plan_to_text
     from profkit.reporting.views.plan import night_view
 
     plan = plan_night(config, choose_workloads(config, options.only), config.output / NIGHTS)
@@ -104,7 +103,7 @@ def _plan(config: NightConfig, options: NightOptions, output: OutputFormat) -> N
 
 def _tonight(config: NightConfig, options: NightOptions, progress: Progress, output: OutputFormat) -> int:
     from profkit.core.signals import defer_interrupts
-    from profkit.regression.nightly.reports import annotations_of
+    from profkit.regression.nightly.night import annotations_of
     from profkit.regression.nightly.workflow import run_night
 
     night, folder = run_night(config, options, progress)
@@ -115,14 +114,14 @@ def _tonight(config: NightConfig, options: NightOptions, progress: Progress, out
 
 
 def _replay(config: NightConfig, options: NightOptions, progress: Progress, output: OutputFormat) -> int:
+    from profkit.regression.nightly.night import annotations_of
     from profkit.regression.nightly.replay import replay_nights, worst_code
-    from profkit.regression.nightly.reports import annotations_of
     from profkit.reporting.views.replay import nights_view
 
     nights, folder = replay_nights(config, options, progress)
     code = worst_code(nights)
     if output is OutputFormat.json and len(nights) > 1:
-        from profkit.regression.nightly.reports import nights_to_text
+        from profkit.regression.nightly.night import nights_to_text
 
         put(nights_to_text(nights, code))
         return code
@@ -136,7 +135,7 @@ def _replay(config: NightConfig, options: NightOptions, progress: Progress, outp
 
 def _print(night: Night, folder: Path, output: OutputFormat) -> None:
     if output is OutputFormat.json:
-        from profkit.regression.nightly.reports import night_to_text
+        from profkit.regression.nightly.night import night_to_text
 
         put(night_to_text(night))
     else:

@@ -62,11 +62,6 @@ def bar(share: float, width: int = 8) -> str:
     return "█" * whole + ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")[rest]
 
 
-def work_word(backend: str) -> str:
-    """What one piece of a GPU's work is called: a kernel; on Metal an encoder, since its trace tells no smaller one."""
-    return "encoder" if backend == "mps" else "kernel"
-
-
 def plural(number: int, word: str, many: str | None = None) -> str:
     """`1 pass`, `3 passes`."""
     return f"{number} {word if number == 1 else many or word + 's'}"

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from profkit.analysis.ranking.ranking import farthest_from_roofline, slowest_cases
+from profkit.backends import backend_named
 from profkit.core.errors import Interrupted, ProfkitError, UsageError
 from profkit.core.progress import Progress
 from profkit.core.types import CaseResult, SweepDocument
@@ -91,5 +92,5 @@ def _profile_options(request: SweepRequest, result: CaseResult, depth: str) -> P
         depth=depth,
         output=request.folder / FOLDER,
         name=f"{point.operation}-{result.implementation}-{point.shape}-{point.dtype}-{point.direction}",
-        cold=request.device == "cuda" and request.timing.cold,
+        cold=backend_named(request.device).has_device and request.timing.cold,
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from profkit.backends import backend_named
 from profkit.core.types import RunDocument, Summary
 
 # How the notes of such exports begin.
@@ -20,7 +21,8 @@ _UNTOLD = ": unavailable, "
 
 def is_alone(document: RunDocument) -> bool:
     """Whether `document` was read from one such file."""
-    return document.backend == "mps" and any(note.startswith((CONTENTS, TABLE)) for note in document.notes)
+    encoders = backend_named(document.backend).work == "encoder"
+    return encoders and any(note.startswith((CONTENTS, TABLE)) for note in document.notes)
 
 
 def what_it_tells(document: RunDocument) -> RunDocument:

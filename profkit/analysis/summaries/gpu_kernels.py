@@ -222,6 +222,8 @@ def summarize_kernels(rows: Sequence[KernelRow], *, chosen: bool = True) -> Summ
     table = kernel_table("Kernels by GPU time", rows, KERNEL_COLUMNS)
     if table is not None and any(_SHAPE.search(row[0]) for row in table.rows):
         table = replace(table, note="; ".join(filter(None, (table.note, SHAPES))))
+    if table is not None:
+        table = replace(table, main=True)
     notes = _bottleneck_notes(rows) if chosen else (*_filling_note(rows), *_bottleneck_notes(rows))
     return Summary("kernels", _kernels_headline(rows), (), (table,) if table is not None else (), notes)
 

@@ -8,9 +8,9 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from profkit.backends import Backend, BackendRun, Candidate, CheckGroup, RunContext
+from profkit.backends import Backend, BackendRun, CheckGroup, DeviceCandidate, RunContext
 from profkit.core.errors import MachineError
-from profkit.core.types import Depth, Gpu, RunDocument, Summary, Workload
+from profkit.core.types import Depth, Gpu, Report, RunDocument, Summary, Workload
 
 # What a program that uses an NVIDIA GPU names, in its text or its arguments.
 _NAMES = re.compile(
@@ -35,11 +35,16 @@ class CudaBackend(Backend):
     profilers: tuple[str, ...] = ("nsys", "ncu", "torch_profiler")
     targets: Path | None = Path(__file__).with_name("targets.yaml")
 
+    def claims(self, report: Report) -> bool:
+        """Whether it has a device's trace or kernels, and nothing of Metal."""
+        kernels = any(counter.scope.kind == "kernel" for counter in report.counters)
+        return report.metal is None and (report.trace is not None or bool(report.gpus) or kernels)
+
     def possible(self) -> bool:
         """macOS has had no driver since 2019."""
         return platform.system() != "Darwin"
 
-    def candidate(self, workload: Workload) -> Candidate | None:
+    def candidate(self, workload: Workload) -> DeviceCandidate | None:
         """The devices, where the workload seems to use one."""
         evidence = cuda_evidence(workload)
         if evidence is None:
@@ -48,9 +53,11 @@ class CudaBackend(Backend):
 
         gpus = gpu.read_gpus()
         if gpus:
-            return Candidate(evidence, gpus)
+            return DeviceCandidate(evidence, gpus)
         fault = gpu.driver_fault()
-        return Candidate(evidence, missing=fault.reason if fault is not None else "no CUDA device is visible")
+        return DeviceCandidate(
+            evidence, missing=fault.reason if fault is not None else "no CUDA device is visible"
+        )
 
     def devices(self) -> tuple[Gpu, ...]:
         """The devices that the driver shows."""

@@ -1,20 +1,18 @@
 """The tables of an export of xctrace, row by row, in memory that does not grow with the file.
 
-An export is `<trace-query-result><node xpath=".."><schema name=".."><col>..</col></schema><row>..</row>...</node>`. The
-cells of a row stand in the order of the columns, each called by the engineering type of its column; a `<sentinel/>` is
-a cell without a value. What is said for the first time has an `id`, what is said again is a `ref` to that.
-
-The parser of the standard library builds a small piece of the file at a time; the wanted columns of its whole rows are
-taken, and the elements dropped. Values are remembered by their ids for a while. One that was forgotten, or stood where
-nobody looked, is found again in the file: xctrace numbers elements in the order in which they stand.
+An export is `<trace-query-result><node xpath=".."><schema name=".."><col>..</col></schema><row>..</row></node>`. Each
+cell is called by the engineering type of its column; a `<sentinel/>` has no value. What is said for the first time has
+an `id`, what is said again is a `ref` to that. A small piece of the file is parsed at a time; the wanted columns of its
+whole rows are taken, and the elements dropped. A value that was forgotten is found again in the file by its id.
 """
 
 from __future__ import annotations
 
+import gc
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from operator import lt
 from pathlib import Path
@@ -78,7 +76,7 @@ class ExportTable:
         ("1.25 GB/s"); `label/*` is the tuple of the values in it. A column that is not there, and a cell without
         a value, are None. Numbers are whole where the column's type says so (times in ns, ids, sizes in bytes), float
         for percent and decimals, text elsewhere; processes, threads and stacks are objects, equal ones the same.
-        Raises UnreadableReport where the export is cut off, damaged or hostile, at the latest at the row where that is.
+        Raises UnreadableReport where the export is cut off, damaged or hostile.
         """
         return self.open_rows(wanted)
 
@@ -99,24 +97,12 @@ def read_tables(path: Path, runs: Sequence[RecordedRun] = ()) -> Generator[Expor
                 if document.has_rows(node):
                     raise UnreadableReport("not an export of a table by xctrace: it has no schema")
                 continue
-            reader = _RowReader(document, node, schema[1], strict=schema is before)
+            reader = _RowReader(path, document, node, schema[1], strict=schema is before)
             before = schema
             place = _PLACE.search(node.get("xpath", ""))
             run, position = (int(place[1]), int(place[2])) if place else (None, None)
             entry = next((r.table(schema[0], position) for r in runs if run in (None, r.number)), {})
-            yield ExportTable(*schema, _named_rows(path, reader), run, position, entry)
-
-
-def _named_rows(path: Path, reader: _RowReader) -> Callable[[Sequence[str]], Iterator[Row]]:
-    def open_rows(wanted: Sequence[str]) -> Iterator[Row]:
-        with name_file(path):
-            for batch in reader.batches(wanted):
-                yield from batch
-
-    return open_rows
-
-
-# ---------------------------------------------------------------- elements
+            yield ExportTable(*schema, reader.rows, run, position, entry)
 
 
 class _Document:
@@ -226,9 +212,6 @@ class _Document:
             if rows or whole:
                 return rows
             self.parse_more()
-
-
-# ---------------------------------------------------------------- ids
 
 
 class _Ids:
@@ -377,40 +360,63 @@ def _unknown(number: str, tag: str) -> DamagedExport:
     return DamagedExport(f"damaged: <{tag[:40]}> refers to id {number[:40]}, which was not said before")
 
 
-# ---------------------------------------------------------------- rows
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Python's search for cycles of objects waits: it looks at every new element, for a fifth of the time."""
+    restore = gc.enable if gc.isenabled() else gc.disable
+    gc.disable()
+    try:
+        yield
+    finally:
+        restore()
 
 
 class _RowReader:
     """The rows of one node. `strict`: its schema is that of another one, so its cells must be of the columns' types."""
 
     def __init__(
-        self, document: _Document, node: Element, columns: tuple[ExportColumn, ...], *, strict: bool
+        self,
+        path: Path,
+        document: _Document,
+        node: Element,
+        columns: tuple[ExportColumn, ...],
+        *,
+        strict: bool,
     ) -> None:
-        self._document, self._node = document, node
+        self._path, self._document, self._node = path, document, node
         self._columns, self._strict = columns, strict
 
-    def batches(self, wanted: Sequence[str]) -> Iterator[list[Row]]:
-        """The wanted columns of all rows, some at a time. Raises UnreadableReport."""
-        asked = self._asked(wanted)
+    def rows(self, wanted: Sequence[str]) -> Iterator[Row]:
+        """The wanted columns of all rows. Raises UnreadableReport."""
+        asked = self._find_columns(wanted)
         kinds = self._kinds(asked)
-        ids, width = self._document.ids, len(self._columns)
-        while rows := self._document.take(self._node):
-            for row in rows:
-                if len(row) != width:
-                    raise UnreadableReport(
-                        f"damaged: a row with {len(row)} cells in a table of {width} columns"
-                    )
-            if self._strict:
-                self._check(rows)
-            batch = Element("rows")
-            batch.extend(rows)
-            ids.learn(batch, kinds)
-            cells = list(zip(*rows, strict=True))
-            nothing = (None,) * len(rows)
-            columns = [nothing if place is None else ids.column(kind, cells[place]) for place, kind in asked]
-            yield list(zip(*columns, strict=True))
+        batch: list[Row] | None = None
+        with name_file(self._path):
+            while batch is None or batch:
+                with _no_collection():
+                    batch = self._next_batch(asked, kinds)
+                yield from batch
 
-    def _asked(self, wanted: Sequence[str]) -> list[tuple[int | None, str]]:
+    def _next_batch(
+        self, asked: Sequence[tuple[int | None, str]], kinds: Mapping[str, list[str]]
+    ) -> list[Row]:
+        rows, ids, width = self._document.take(self._node), self._document.ids, len(self._columns)
+        for row in rows:
+            if len(row) != width:
+                raise UnreadableReport(f"damaged: a row with {len(row)} cells in a table of {width} columns")
+        if self._strict:
+            self._check(rows)
+        elements = Element("rows")
+        elements.extend(rows)
+        ids.learn(elements, kinds)
+        cells = list(zip(*rows, strict=True))
+        if not rows:
+            return []
+        nothing = (None,) * len(rows)
+        columns = [nothing if place is None else ids.column(kind, cells[place]) for place, kind in asked]
+        return list(zip(*columns, strict=True))
+
+    def _find_columns(self, wanted: Sequence[str]) -> list[tuple[int | None, str]]:
         """For each wanted name the place of its column (None: there is none), and what of it: "", "@fmt" or "*"."""
         places = {column.mnemonic: n for n, column in reversed(list(enumerate(self._columns)))}
         asked = []
@@ -440,7 +446,5 @@ class _RowReader:
             for cell, column in zip(row, self._columns, strict=True):
                 if cell.tag not in (column.type, SENTINEL) and column.type != ANY:
                     raise UnreadableReport(
-                        f"a table without a schema, whose cells are not those of the one before it: <{cell.tag[:40]}> "
-                        f"in the column {column.mnemonic[:40]}",
-                        "export one table at a time",
+                        f"a table without a schema, and not as the one before: <{cell.tag[:40]}>"
                     )

@@ -145,6 +145,6 @@ def _notes(nights: int, present: int, correlation: float | None) -> tuple[str, .
         worth = round(100 * (1 - correlation) / (1 + correlation))
         notes.append(
             f"neighbouring values follow each other (correlation {correlation:.2f}): a hundred of them say as much as "
-            f"{worth} independent ones, and a change must be larger to be told from a wander"
+            f"{worth} independent ones, and a change must be larger to stand out"
         )
     return tuple(notes)

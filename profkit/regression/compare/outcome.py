@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from profkit.analysis.kernel_names import short_name
-from profkit.core.formatting import figures, plural, quantity, work_word
+from profkit.core.formatting import figures, plural, quantity
 from profkit.core.types import Change, ComparisonOutcome, KernelChange
 from profkit.regression.compare.decisions import FIX_LONGER, percent_text, signed_percent
 
@@ -102,7 +102,7 @@ def _by_kernels(
     kernels: Sequence[KernelChange], doubts: Mapping[KernelChange, str]
 ) -> tuple[ComparisonOutcome, str]:
     # Work without a launch configuration is an encoder of Metal.
-    what = work_word("mps" if kernels and not any(k.launch for k in kernels) else "cuda")
+    what = "encoder" if kernels and not any(k.launch for k in kernels) else "kernel"
     words = [k.word for k in kernels if k.share >= _SHARE]
     replaced = words.count("appeared") + words.count("vanished")
     if "slower" in words:

@@ -142,7 +142,7 @@ class MachineSeries:
         return near.sigma / abs(near.centre) if near.centre else None
 
     def set_anchor(self, values: list[float]) -> None:
-        """The old state that drift is told against."""
+        """The old state that drift is measured from."""
         self.anchor = list(values)
         self.old = median_of_sorted(sorted(values)) if values else 0.0
 

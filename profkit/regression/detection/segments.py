@@ -35,7 +35,7 @@ def accepted_cuts(series: Series, accepted: Sequence[Accepted]) -> dict[int, Acc
     for change in sorted(ours, key=lambda a: _seconds_or_none(a.since) or 0.0):
         since = _seconds_or_none(change.since)
         if since is None or len(known) < len(times):
-            # foreign points may have no time but a number: then they are told apart as texts
+            # points of a file may have a number instead of a time: then texts are compared
             index = next((i for i, p in enumerate(series.points) if p.started >= change.since), len(times))
         else:
             index = bisect_left(known, since)

@@ -1,4 +1,4 @@
-"""The one file of a history: created whole or not at all, told from foreign files, opened, migrated."""
+"""The one file of a history: created whole or not at all, recognized, opened, migrated."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ _NETWORKED = (
 
 
 def default_path() -> Path:
-    """Where the history lies where nobody says otherwise: $PROFKIT_HISTORY, else reports/history.sqlite."""
+    """The file without --history: $PROFKIT_HISTORY, else reports/history.sqlite."""
     return Path(os.environ.get(VARIABLE) or DEFAULT)
 
 
@@ -168,7 +168,7 @@ def open_file(path: Path, *, write: bool, make_new: bool = True) -> tuple[sqlite
 
 
 def _refuse_foreign(path: Path) -> None:
-    """Raise UnreadableReport for anything but a history, told by its first hundred bytes."""
+    """Raise UnreadableReport for anything but a history, by its first hundred bytes."""
     if not path.exists():
         raise UnreadableReport(
             f"{path} is a link to nothing", f"ls -l {shlex.quote(str(path))}; --history FILE"
@@ -225,7 +225,7 @@ def _has_log(path: Path) -> bool:
 
 
 def create_file(path: Path) -> None:
-    """Make an empty history under another name and link it to its own: nobody ever sees half of one."""
+    """Make an empty history under another name and link it to its own: no process sees half of one."""
     missing = [folder for folder in path.parents if not folder.exists()]
     temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
@@ -353,12 +353,12 @@ def _open_readable(path: Path, mode: str, *, write: bool) -> sqlite3.Connection 
 
 def _open(path: Path, mode: str) -> sqlite3.Connection:
     connection = sqlite3.connect(_uri(path, mode), uri=True, isolation_level=None, timeout=BUSY_SECONDS)
-    connection.execute("PRAGMA synchronous = FULL")  # what was told to be stored outlives a power cut
+    connection.execute("PRAGMA synchronous = FULL")  # what was stored survives a power cut
     return connection
 
 
 def _leave_log_mode(connection: sqlite3.Connection, path: Path) -> None:
-    """A log that came along with a file to the network is given up there, where nobody else holds it open."""
+    """A file that was copied to a network with its write-ahead log gives the log up, where no process has it open."""
     if is_on_network(path.parent):
         with contextlib.suppress(sqlite3.OperationalError):
             connection.execute("PRAGMA journal_mode = DELETE")

@@ -129,7 +129,7 @@ def _readable_values(
 
 
 def _readable_points(sql: sqlite3.Connection, series: int, entries: dict[int, Any]) -> list[tuple[Any, ...]]:
-    """The rows of a series: in one go, or else one by one, as each lies on a page of its own."""
+    """The rows of a series: in one query, or else one by one, since each may be on another page."""
     query = f"SELECT {POINT_COLUMNS} FROM point WHERE series = ?"
     with contextlib.suppress(*_FAULTS):
         rows = sql.execute(query, (series,)).fetchall()

@@ -1,12 +1,12 @@
-"""Raw samples as bytes in a row: float32, one group per process, thinned where there are very many.
+"""Entries as rows of the tables, and back. Each row has a seal: a bit that flipped on a disk is found.
+
+Raw samples are stored as bytes in a row: float32, one group per process, thinned where there are very many.
 
     1 byte   `f` float32, `d` float64 where a sample is beyond what float32 can hold
     u16      number of groups, then u32 the length of each
     ...      the samples of all groups, one after the other; little endian throughout
 
 Four bytes a sample are enough: float32 is exact to 6e-8, and the steadiest clock of a GPU to 1e-4.
-
-Entries as rows of the tables, and back; each row sealed, so that no bit that flipped on a disk is told as fact.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def unpack_samples(blob: bytes | None) -> Groups:
 
 @lru_cache(maxsize=1024)
 def _layout(head: bytes, code: bytes, count: int) -> tuple[struct.Struct, tuple[slice, ...]]:
-    """How samples with this head lie: a year of one metric has a few heads at most."""
+    """The layout of samples with this head: a year of one metric has a few heads at most."""
     lengths = struct.unpack_from(f"<{count}I", head, _SAMPLES_HEAD.size)
     ends = list(accumulate(lengths))
     if ends and ends[-1] > _MOST_READ:
@@ -270,7 +270,7 @@ ENTRY_COLUMNS = (
 def entry_of_row(row: tuple[Any, ...], machine: str, features: tuple[Feature, ...]) -> Entry:
     """The entry (without its values) behind ENTRY_COLUMNS. Raises UnreadableReport where the seal is broken."""
     if seal(*row[:-1]) != row[-1]:
-        raise UnreadableReport("what is told of a run is not what was stored")
+        raise UnreadableReport("the row of a run is not what was stored")
     return Entry(
         id=row[0],
         started=iso_time(row[1]),

@@ -3,10 +3,10 @@
     entry 1 ─< point >─ 1 series        one run, one metric in one scope, its value there
     entry >─ 1 machine                  what decides comparability, once for all runs that share it
     decision >─ point                   what a re-run of the same night said of one value (since version 2)
-    accepted                            changes that somebody called the new normal
+    accepted                            changes that were accepted as the new normal
     total                               how many rows there must be (since version 3)
 
-`point` is clustered by series: a year of one metric lies together, and all of them are read in one pass. Types are
+`point` is clustered by series: a year of one metric is read in one pass. Types are
 checked by CHECK and not by STRICT: a file with STRICT tables cannot even be opened by SQLite before 3.37, which is
 what Python 3.10 comes with on older systems. `seal` is a CRC of the row's content (`rows.py`): a flipped bit in a
 number looks like a number. `points` of an entry and of a series count its rows in `point`, since a page that is lost
@@ -141,7 +141,7 @@ def _add_counts(connection: sqlite3.Connection) -> None:
         f"SELECT number, points, seal, {entry} FROM entry"
     ).fetchall():
         if _seal_of_version_3(*row) != sealed:
-            raise UnreadableReport("what is told of a run is not what was stored")
+            raise UnreadableReport("the row of a run is not what was stored")
         connection.execute(
             "UPDATE entry SET seal = ? WHERE number = ?", (_seal_of_version_3(*row, points), number)
         )

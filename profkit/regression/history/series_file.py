@@ -1,9 +1,7 @@
-"""A text file of numbers, whoever wrote it, as rows of fields: encoding, separator, header, what is wrong with it.
+"""A series out of any text file: one value a line, or index,value, or a CSV file of a benchmark with more columns.
 
-A series out of a text file of anybody's: which column holds the values, and which rows are of one build.
-
-The change points of any series can be asked for: one value a line, or index,value, or a CSV file of a benchmark with
-more columns. Repeated measurements of one build become their median, as a night's repetitions do.
+First the rows and fields (encoding, separator, header), then which column holds the values and which rows are of one
+build. Repeated measurements of one build become their median, as a night's repetitions do.
 """
 
 from __future__ import annotations

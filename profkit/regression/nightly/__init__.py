@@ -1,1 +1,1 @@
-"""The story of a night: many workloads profiled, stored, held against their past, and reported as one."""
+"""A night: many workloads profiled, stored, compared with their past, and reported as one."""

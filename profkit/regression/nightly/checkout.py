@@ -59,7 +59,8 @@ class Checkout:
         """The command as it runs in the checkout, where the workload ran in `cwd`.
 
         A path into the repository becomes one into the checkout. What the commit does not hold, an interpreter in
-        `.venv` or data that nobody committed, is taken from where it lies: it is of the machine, and alike for both.
+        `.venv` or data that nobody committed, is taken from the repository: it belongs to the machine, and is the same
+        for both.
         """
         return tuple(self._word_inside(word, cwd) for word in command)
 
@@ -152,7 +153,7 @@ def _lock_file(path: Path) -> int | None:
 
 
 def _remove_abandoned() -> None:
-    """Remove the checkouts that nobody holds any more: of nights that were killed without a chance to tidy up."""
+    """Remove the checkouts whose lock is free: of nights that were killed before they could remove them."""
     for mark in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*/{_LOCK_NAME}"):
         with contextlib.suppress(OSError):
             mine = mark.stat().st_uid == os.getuid() and not mark.is_symlink()

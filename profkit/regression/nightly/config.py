@@ -22,7 +22,7 @@ from profkit.regression.nightly.fields import Fields
 Annotate = Literal["auto", "always", "never"]
 
 # What every workload must measure where the file names no gates of its own; what else decides then, is measured or
-# not, by the rules of the metrics (`regression/rules.yaml`).
+# not, by the rules of the metrics (`regression/detection/rules.yaml`).
 DEFAULT_GATES = ("time.median",)
 # Of a sweep the cases, thousands of single looks, gate nothing; what they are over all shapes does.
 CASES, SHAPES_MEAN = "time.median", "time.geometric_mean"
@@ -288,7 +288,7 @@ def _read_floors(fields: Fields) -> Mapping[str, Mapping[str, float | str]]:
 
 
 def _floor_value(value: YamlValue, key: str) -> float | str:
-    """A floor's number or text. `gates` is refused: what gates is told in one place."""
+    """A floor's number or text. `gates` is refused: it has a place of its own."""
     content = value.content
     if key == "gates":
         value.refuse("what decides the night stands under gates", "gates: [time.median]")

@@ -1,4 +1,4 @@
-"""The keys of one mapping in the file, each taken once and by its type; what nobody took is refused with its line."""
+"""The keys of one mapping in the file, each read once and by its type; an unknown key is refused with its line."""
 
 from __future__ import annotations
 

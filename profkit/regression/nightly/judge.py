@@ -28,7 +28,7 @@ from profkit.regression.detection.confirm import Confirmation, decided_words
 from profkit.regression.detection.decide import decide
 from profkit.regression.history import History, HistoryFilter
 from profkit.regression.nightly.config import CASES, SHAPES_MEAN, Anchor, WorkloadSpec
-from profkit.regression.nightly.outcome import OUTCOME_ORDER, TARGET, worst_outcome
+from profkit.regression.nightly.night import OUTCOME_ORDER, TARGET, worst_outcome
 from profkit.regression.nightly.profile_process import Ending
 from profkit.regression.nightly.rerun import MetricScope
 from profkit.regression.nightly.session import WorkloadState

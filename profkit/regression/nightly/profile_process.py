@@ -22,14 +22,14 @@ from profkit.core.run_folder import read_run
 from profkit.core.types import RunDocument
 from profkit.regression.nightly.config import WorkloadSpec
 
-# `python -m profkit` would look for modules in the workload's folder first, where a `random.py` may lie.
+# `python -m profkit` would look for modules in the workload's folder first, where there may be a `random.py`.
 _START = "import sys; sys.path[0] = sys.argv.pop(1); from profkit.cli import main; main()"
 _ROOT = str(Path(__file__).resolve().parents[3])
 END_SECONDS = 30.0  # what a child may take for its last words beyond the budget of its measurements
 PLAN_SECONDS = 60.0  # a plan asks the tools for their versions and no more
 _SAID = 2000  # characters of a child's last words that are looked at
 
-# `absent`: nobody tried; the night ended before, or the runs that were given have none of it.
+# `absent`: not tried; the night ended before, or the runs that were given have none of it.
 Ending = Literal[
     "done", "workload-failed", "machine", "out-of-time", "died", "refused", "profkit-failed", "absent"
 ]
@@ -160,7 +160,7 @@ def _reported_fault(tail: str) -> tuple[str, str | None]:
     if at is None:
         return "", None
     fix = next((line[7:] for line in lines[at:] if line.startswith("  fix: ")), None)
-    if fix is not None and "--output" in fix:  # nobody types that here: the file says where nights land
+    if fix is not None and "--output" in fix:  # here the nightly's file says where nights are written
         fix = "output: FOLDER"
     if fix is not None and "--timeout" in fix:
         fix = "timeout: SECONDS"

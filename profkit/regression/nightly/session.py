@@ -82,8 +82,8 @@ def read_state(folder: Path) -> NightState | None:
             raise UnreadableReport(f"it is not a {STATE_SCHEMA}")
         return build(NightState, data)
     except (ValueError, RecursionError, UnreadableReport) as error:
-        told = error.message if isinstance(error, UnreadableReport) else str(error)
-        raise UnreadableReport(f"cannot read {path}: {told}", "another --night ID") from error
+        reason = error.message if isinstance(error, UnreadableReport) else str(error)
+        raise UnreadableReport(f"cannot read {path}: {reason}", "another --night ID") from error
 
 
 def write_state(folder: Path, state: NightState) -> None:
@@ -125,7 +125,7 @@ def nightly_lock(output: Path) -> Iterator[None]:
                 f"another nightly is running with {output}: two at once would measure each other",
                 "wait for it, or use another output:",
             ) from None
-        except OSError:  # a file system without locks: then nobody can be told
+        except OSError:  # a file system without locks
             pass
         yield
     finally:

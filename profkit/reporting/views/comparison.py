@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from profkit.analysis.comparability import all_fields
 from profkit.analysis.kernel_names import labels
 from profkit.analysis.metrics import all_metrics
-from profkit.core.formatting import figures, moment, plural, quantity, work_word
+from profkit.backends import kernel_word
+from profkit.core.formatting import figures, moment, plural, quantity
 from profkit.core.types import (
     Change,
     ChangeWord,
@@ -291,7 +292,7 @@ def _same_line(comparison: Comparison) -> str | None:
     parts = [f"{_title_of(change)}{_smallest_change(change)}" for change in of_run]
     if len(same) > len(of_run):
         metrics = plural(len(same) - len(of_run), "metric")
-        parts.append(f"{metrics} of {work_word(comparison.baseline.backend)}s")
+        parts.append(f"{metrics} of {kernel_word(comparison.baseline.backend)}s")
     return ", ".join(parts)
 
 
@@ -323,7 +324,7 @@ def looked_line(comparison: Comparison) -> str | None:
 
 def _kernels(comparison: Comparison) -> Section:
     """The kernels that are not the same and matter, largest change first, below how many became what."""
-    what = work_word(comparison.baseline.backend)
+    what = kernel_word(comparison.baseline.backend)
     listed = [k for k in comparison.kernels if k.word not in ("same", "ambiguous") and k.share >= _SHARE][
         :_MOST
     ]

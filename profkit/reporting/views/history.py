@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from profkit.core.formatting import moment, plural, quantity, work_word
+from profkit.backends import kernel_word
+from profkit.core.formatting import moment, plural, quantity
 from profkit.core.types import Accepted, Entry, Scope, Value
 from profkit.reporting.view import Block, Items, Paragraph, Section, TableColumn, Text, View, soft, table
 
@@ -80,7 +81,7 @@ def _entry_blocks(entry: Entry) -> Iterator[Block]:
 def _scope(scope: Scope, values: Sequence[Value]) -> Section:
     """What was measured of the run, or of one region or kernel, without columns that say nothing."""
     backend = values[0].key.backend if values else ""
-    what = work_word(backend) if scope.kind == "kernel" else scope.kind
+    what = kernel_word(backend) if scope.kind == "kernel" else scope.kind
     columns = ["value", "95 % interval", "samples", "quality"]
     rows = [
         [

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from profkit.analysis.metrics import all_metrics
 from profkit.analysis.summaries.kernels import KernelRow
+from profkit.backends import backend_named
 from profkit.core.formatting import moment, percent, plural
 from profkit.core.types import Reading, RunDocument, Scope, Summary, Table, Verdict, VerdictWord
 from profkit.reporting.extras import Extras
@@ -76,7 +77,6 @@ _STATES = {
     "failed": "This run failed: what was finished stands below.",
 }
 # Tables that a short screen shows too.
-_BRIEF = ("Kernels by GPU time", "Timeline", "Copies", "Encoders by GPU time")
 _IN_KERNELS = ("occupancy", "bandwidth", "access", "execution")  # what the table of kernels has in a column
 _NOTES = 4  # of a summary, on a short screen
 _MOST_VERDICTS = 300  # on single functions or kernels, in a document
@@ -234,7 +234,7 @@ def _verdicts(document: RunDocument) -> Section | None:
         full = Statuses(tuple(_rows(whole, readings)))
         blocks.append(Detail((full,), (Statuses(tuple(_brief_rows(document, whole, inner))),)))
     if inner:
-        kind = {"cuda": "kernels", "mps": "encoders"}.get(document.backend, "functions")
+        kind = f"{backend_named(document.backend).work}s"
         above = {verdict.target for verdict in whole if verdict.verdict in ("fail", "unknown")}
         rows = tuple(
             replace(_row(verdict, readings), below=()) if verdict.target in above else _row(verdict, readings)
@@ -382,7 +382,7 @@ def _numbers(document: RunDocument) -> Section | None:
         if summary.concern in LAST:
             continue
         section = _concern(summary)
-        in_table = document.backend == "cuda" and summary.concern in _IN_KERNELS
+        in_table = backend_named(document.backend).per_kernel and summary.concern in _IN_KERNELS
         told = summary.concern == "time" or in_table or any(c in summary.headline for c in causes)
         blocks.append(Detail((section,)) if told else section)
     return Section("All numbers", tuple(blocks), anchor="numbers") if blocks else None
@@ -421,7 +421,7 @@ def _summary(summary: Summary) -> Iterator[Block]:
     """Its tables and notes; on a short screen the tables that matter most, and a few notes."""
     for made in summary.tables:
         if made.rows:
-            yield _table(made) if made.title in _BRIEF else Detail((_table(made),))
+            yield _table(made) if made.main else Detail((_table(made),))
     if summary.notes:
         yield Items(tuple(map(with_command, summary.notes)), brief=_NOTES)
 

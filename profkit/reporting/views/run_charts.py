@@ -16,12 +16,12 @@ from profkit.analysis.summaries.gpu_kernels import limiters_clause, occupancy_li
 from profkit.analysis.summaries.gpu_time import TimeBreakdown, time_breakdowns
 from profkit.analysis.summaries.kernels import KernelRow
 from profkit.analysis.summaries.metal_time import metal_time_breakdowns
-from profkit.analysis.summaries.python import CUMULATIVE, OWN
 from profkit.analysis.summaries.readings import best_reading, function_place, main_scopes
 from profkit.analysis.summaries.roofline_points import kernels_left_out, roofline_of
 from profkit.analysis.summaries.time import distribution_of
+from profkit.backends import backend_named
 from profkit.core.formatting import percent, plural, quantity
-from profkit.core.types import Hotspot, Profile, Reading, RunDocument, Scope, Summary
+from profkit.core.types import Hotspot, Profile, ProfileKind, Reading, RunDocument, Scope, Summary
 from profkit.reporting.chart_blocks import (
     Bar,
     Bars,
@@ -92,7 +92,7 @@ def threshold_mark(document: RunDocument, metric: str, scope: Scope | None = Non
 
 def is_metal(document: RunDocument) -> bool:
     """Whether it is a run on an Apple GPU, whose counters and encoders have sections of their own."""
-    return document.metal is not None or document.backend == "mps"
+    return document.metal is not None or backend_named(document.backend).work == "encoder"
 
 
 def _headline(summary: Summary | None) -> str:
@@ -119,11 +119,11 @@ def time_section(document: RunDocument, kernels: Sequence[KernelRow]) -> Section
     charts: list[Block] = [_whole(whole) for whole in wholes]
     if document.trace is not None and document.trace.device_busy:
         charts.append(_devices(document.trace.device_busy))
-    summary = summary_of(document, "trace" if document.backend == "cpu" else "gpu")
+    summary = summary_of(document, backend_named(document.backend).time_concern)
     if charts:
         headline = _headline(summary) if document.metal is None else ""  # told above it
         return Section("Where time goes", (charted(charts),), headline, anchor="where-time", repeats=True)
-    if summary is None or document.backend == "mps":
+    if summary is None or backend_named(document.backend).work == "encoder":
         return None
     return without_chart("where-time", "Where time goes", summary.headline, _fix_in_notes(summary))
 
@@ -334,7 +334,7 @@ def flame_section(document: RunDocument, extras: Extras) -> Section | None:
     timed = document.trace is not None and document.trace.span is not None
     if is_metal(document) and any(is_sampled(profile) for profile in document.profiles):
         return None  # it was sampled, and the page of a run folder without its stacks has its hot spots alone
-    if document.backend != "cpu" and (document.plan is not None or timed):
+    if backend_named(document.backend).has_device and (document.plan is not None or timed):
         headline = "Stacks are sampled of a program on the CPU, and this run was on the GPU."
         fix = "profkit profile --backend cpu -- COMMAND"
         body = NoChart("Where its host spends the time is not known.", fix)
@@ -349,19 +349,19 @@ def flame_section(document: RunDocument, extras: Extras) -> Section | None:
 def python_section(document: RunDocument) -> Section | None:
     """Python's functions by own time, and by that of all they call."""
     summary = summary_of(document, "python")
-    profiles = {profile.title: profile for profile in document.profiles}
-    chosen: tuple[tuple[str, str, Callable[[Hotspot], float]], ...] = (
-        (OWN, "by own time", lambda spot: spot.own),
+    profiles = {profile.kind: profile for profile in document.profiles}
+    chosen: tuple[tuple[ProfileKind, str, Callable[[Hotspot], float]], ...] = (
+        ("own-time", "by own time", lambda spot: spot.own),
         (
-            CUMULATIVE,
+            "cumulative-time",
             "with what they call",
             lambda spot: spot.total if spot.total is not None else spot.own,
         ),
     )
     charts = [
-        _functions(profiles[title], f"Python functions {words}", by)
-        for title, words, by in chosen
-        if title in profiles and profiles[title].hotspots
+        _functions(profiles[kind], f"Python functions {words}", by)
+        for kind, words, by in chosen
+        if kind in profiles and profiles[kind].hotspots
     ]
     if charts:
         note = "; ".join(summary.notes) if summary else ""

@@ -9,6 +9,7 @@ from profkit.analysis.kernel_names import shape
 from profkit.analysis.metrics import all_metrics, metric
 from profkit.analysis.summaries.gpu_kernels import limiter_text
 from profkit.analysis.summaries.kernels import BOTTLENECK_TITLES, KernelRow, kernel_rows
+from profkit.backends import backend_named
 from profkit.core.formatting import percent, plural, quantity
 from profkit.core.types import Reading, RunDocument, Scope, Source, Verdict
 from profkit.reporting.chart_blocks import CellValue, RowDetail, SortableColumn, SortableTable
@@ -248,7 +249,7 @@ def references(document: RunDocument) -> Iterator[Section]:
     scopes = [one.kernel.scope for one in document.trace.kernels] if document.trace is not None else []
     scopes += [reading.scope for reading in document.readings if reading.scope.kind == "kernel"]
     known = list(dict.fromkeys(scopes))
-    if not known or document.backend == "mps":
+    if not known or backend_named(document.backend).work == "encoder":
         return  # encoders have a table of their own, and no grid
     rows: list[tuple[Text, ...]] = [
         (named(scope), (scope.name or "")[:_NAME], scope.id or "-") for scope in known[:_NAMED]

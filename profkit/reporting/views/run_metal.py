@@ -9,6 +9,7 @@ from profkit.analysis.metrics.catalogue import metal_counter_names
 from profkit.analysis.summaries.metal_readings import COUNTERS, INTERVALS, SAMPLES, SHADERS, STATES, TOOL
 from profkit.analysis.summaries.metal_time import share_reading
 from profkit.analysis.summaries.readings import best_reading, main_scopes
+from profkit.backends import backend_named
 from profkit.core.formatting import percent, plural, quantity
 from profkit.core.types import (
     RUN,
@@ -52,7 +53,7 @@ def use_section(document: RunDocument) -> Section | None:
     summary = summary_of(document, "gpu")
     headline = summary.headline if summary is not None else ""
     if trace is None:
-        if document.backend != "mps" or summary is None:
+        if summary is None or backend_named(document.backend).work != "encoder":
             return None
         fix = next((reading.fix for reading in summary.readings if reading.fix), None)
         return without_chart("gpu-use", "GPU utilization", headline, fix)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from profkit.core.formatting import plural, quantity, shortened, work_word
+from profkit.backends import kernel_word
+from profkit.core.formatting import plural, quantity, shortened
 from profkit.core.types import ChangePoint, Series, Trend
 from profkit.reporting.chart_blocks import TrendChart
 from profkit.reporting.view import Block, Paragraph, Section, Span, Status, Text, View, soft, table
@@ -37,7 +38,7 @@ def title_of(series: Series) -> str:
     """`gated_mlp time.median (region gated_mlp) on cpu`; the scope only where it says more."""
     key = series.key
     scope = key.scope
-    kind = work_word(key.backend) if scope.kind == "kernel" else scope.kind
+    kind = kernel_word(key.backend) if scope.kind == "kernel" else scope.kind
     name = f" ({kind} {scope.name}{f', {scope.id}' if scope.id else ''})" if scope.name else ""
     backend = f" on {key.backend}" if key.backend else ""
     return f"{key.workload} {key.metric}{name}{backend}"

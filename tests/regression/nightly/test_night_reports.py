@@ -26,8 +26,7 @@ from profkit.core.types import (
     Verdict,
     WorkloadOutcome,
 )
-from profkit.regression.nightly.outcome import build_night, exit_code
-from profkit.regression.nightly.reports import night_from_text, night_to_text
+from profkit.regression.nightly.night import build_night, exit_code, night_from_text, night_to_text
 from tests.reporting.shown import night_annotations, night_junit, night_markdown, night_page, night_text
 
 HOSTILE = "<script>alert(1)</script>\x1b[31m\"'`|\u202e\udcff\n::error::x 100 %"

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from profkit.analysis.kernel_names import short_name
-from profkit.core.formatting import figures, quantity, work_word
+from profkit.backends import kernel_word
+from profkit.core.formatting import figures, quantity
 from profkit.core.types import RUN, Change, FunctionChange, KernelChange, RunDocument, Scope
 from profkit.regression.compare.kernels import KernelPair, MatchedKernels
 from profkit.regression.compare.pairs import readings_of
@@ -112,7 +113,7 @@ def relative_change(before: float, after: float) -> str:
 
 def work_units(evidence: Evidence) -> str:
     """What the work of the device is called: `kernels`, on Metal `encoders`."""
-    return f"{work_word(evidence.candidate.backend)}s"
+    return f"{kernel_word(evidence.candidate.backend)}s"
 
 
 def kernel_label(name: str) -> str:

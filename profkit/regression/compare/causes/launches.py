@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from math import prod
 
 from profkit.analysis.comparability import all_fields, fingerprint_differences, fingerprint_of
+from profkit.backends import kernel_word
 from profkit.core.formatting import figures, percent, quantity
 from profkit.core.types import Cause, Change, Kernel, RunDocument, Scope
 from profkit.regression.compare.causes.evidence import (
@@ -217,7 +218,7 @@ def _first_and_count(parts: Sequence[tuple[str, float]]) -> str:
 def find_slower_encoders(evidence: Evidence) -> Iterator[Cause]:
     """The Metal encoders with most of the time that was added: their trace has no counters that would say why."""
     added = sum(map(added_seconds, evidence.kernels))
-    if evidence.candidate.backend != "mps" or added <= 0:
+    if kernel_word(evidence.candidate.backend) != "encoder" or added <= 0:
         return
     slower = [k for k in evidence.kernels if k.word == "slower" and added_seconds(k) >= ENCODER_SHARE * added]
     for encoder in sorted(slower, key=added_seconds, reverse=True)[:_NAMED]:

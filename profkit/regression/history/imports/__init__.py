@@ -1,4 +1,4 @@
-"""Results of other benchmark tools as entries: one file per tool, told by what a file holds, never by its name."""
+"""Results of other benchmark tools as entries: the tool is recognized by what a file holds, never by its name."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _read(data: JsonNode, path: Path) -> ToolResult | None:
         return python_tools.read_pyperf(data)
     if path.name == "machine.json" and data.at("machine").text() is not None:
         raise UnreadableReport(
-            f"{path} describes a machine of asv's; its results lie beside it",
+            f"{path} describes a machine of asv's; its results are beside it",
             f"profkit history add {path.parent}/*-*.json",
         )
     return None

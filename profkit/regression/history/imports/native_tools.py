@@ -1,14 +1,16 @@
-"""What Google Benchmark writes: `--benchmark_out=FILE --benchmark_out_format=json`.
+"""Results of tools for compiled programs: Google Benchmark, hyperfine, nvbench.
+
+Google Benchmark writes `--benchmark_out=FILE --benchmark_out_format=json`.
 
 Fields as of its JSON reporter 1.4 to 1.9. With repetitions each of them is a sample; where only aggregates were
 written (`--benchmark_report_aggregates_only`) their median and mean are what there is.
 
-What hyperfine writes: `--export-json FILE`. Fields as of hyperfine 1.6 to 1.20; seconds throughout.
+hyperfine writes `--export-json FILE`. Fields as of hyperfine 1.6 to 1.20; seconds throughout.
 
-What NVIDIA's nvbench writes: `--json FILE`, with the raw samples beside it after `--jsonbin FILE`.
+NVIDIA's nvbench writes `--json FILE`, with the raw samples beside it after `--jsonbin FILE`.
 
 Fields as of its JSON printer 1.1 (summaries as a list with tags, numbers written as text) and of the one of 2021
-(summaries by name). Raw samples lie in `FILE-bin/<n>.bin` as little-endian float32 of seconds.
+(summaries by name). Raw samples are in `FILE-bin/<n>.bin` as little-endian float32 of seconds.
 """
 
 from __future__ import annotations

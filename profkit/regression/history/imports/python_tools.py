@@ -1,10 +1,12 @@
-"""What pytest-benchmark writes: `pytest --benchmark-json=FILE`, and the files below .benchmarks/.
+"""Results of Python's tools: pytest-benchmark, pyperf, asv.
+
+pytest-benchmark writes `pytest --benchmark-json=FILE`, and the files below .benchmarks/.
 
 Fields as of pytest-benchmark 3 to 5 (`--benchmark-save-data` adds the raw rounds); seconds throughout.
 
-What pyperf writes: `-o FILE`. Fields as of its format 1.0 (pyperf/_bench.py); each run is a process of its own.
+pyperf writes `-o FILE`. Fields as of its format 1.0 (pyperf/_bench.py); each run is a process of its own.
 
-What airspeed velocity (asv) writes: `results/<machine>/<commit>-<environment>.json`.
+airspeed velocity (asv) writes `results/<machine>/<commit>-<environment>.json`.
 
 Fields as of its result format 2 (asv 0.5 and later; asv/results.py), with `machine.json` beside it and
 `benchmarks.json` one folder above where they are there. A run is ordered by the date of its commit, as asv's own

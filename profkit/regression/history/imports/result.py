@@ -1,7 +1,4 @@
-"""Somebody's parsed JSON, taken apart with care: each step says where it is, and takes nothing for what it is not.
-
-What another benchmark tool measured, as an entry.
-"""
+"""What another benchmark tool measured, as an entry; and its JSON, in which what has another type is nothing."""
 
 from __future__ import annotations
 
