@@ -31,8 +31,8 @@ from profkit.analysis.summaries.gpu_time import (
     trace_readings,
 )
 from profkit.analysis.summaries.kernels import (
-    KernelColumn,
     KernelRow,
+    KernelTableColumn,
     kernel_rows,
     kernel_table,
     metric_column,
@@ -189,8 +189,8 @@ def summarize_cost(document: RunDocument, rows: Sequence[KernelRow]) -> Summary 
 
     shown = [row for row in rows if row.scope in counted]
     columns = (
-        KernelColumn("planned", expected),
-        KernelColumn("replay passes", measured),
+        KernelTableColumn("planned", expected),
+        KernelTableColumn("replay passes", measured),
         metric_column("replayed for", "time.replayed"),
     )
     table = kernel_table("Replays", shown, columns)

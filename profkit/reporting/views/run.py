@@ -13,23 +13,6 @@ from profkit.core.formatting import moment, percent, plural
 from profkit.core.types import Reading, RunDocument, Scope, Summary, Table, Verdict, VerdictWord
 from profkit.reporting.extras import Extras
 from profkit.reporting.footnotes import reading_span, verdict_span
-from profkit.reporting.order import (
-    LAST,
-    WORDS,
-    WORTH,
-    actions,
-    command,
-    common_causes,
-    counts,
-    gain,
-    gpu_lines,
-    machine_line,
-    named,
-    time_line,
-    title_of,
-    troubles,
-    worst_first,
-)
 from profkit.reporting.plain_text import typed_apart
 from profkit.reporting.screen import is_number
 from profkit.reporting.view import (
@@ -64,6 +47,23 @@ from profkit.reporting.view import (
 )
 from profkit.reporting.views import run_about, run_charts, run_metal
 from profkit.reporting.views.run_kernels import kernel_table, kernels_of, references
+from profkit.reporting.views.run_text import (
+    LAST,
+    WORDS,
+    WORTH,
+    actions,
+    command,
+    common_causes,
+    counts,
+    gain,
+    gpu_lines,
+    machine_line,
+    named,
+    time_line,
+    title_of,
+    troubles,
+    worst_first,
+)
 
 STATUSES: dict[VerdictWord, Status] = {
     "fail": Status.FAIL,

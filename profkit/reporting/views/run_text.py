@@ -1,4 +1,4 @@
-"""What every rendering shows in the same order: verdicts worst first, and the few things to do next."""
+"""What is said of a run: its verdicts worst first, the few things to do next, and lines on time, device and machine."""
 
 from __future__ import annotations
 
