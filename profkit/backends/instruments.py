@@ -11,7 +11,7 @@ from pathlib import Path
 from profkit.backends import PlanState, RunContext
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import Directive, PassName, Report, Step, Switch
-from profkit.profilers.xctrace.command import CUT, FINISH, TELL, absolute_command, explain, record_argv
+from profkit.profilers.xctrace.command import CUT, FINISH, TELL, absolute_command, explain_fault, record_argv
 from profkit.profilers.xctrace.export import TOC, export_argv
 from profkit.profilers.xctrace.find import XctraceAbility
 from profkit.profilers.xctrace.report import REGION_TABLES, read_exports
@@ -89,7 +89,7 @@ def _explain_no_export(folder: Path, step: Step) -> UnreadableReport:
         return UnreadableReport(
             told.replace(str(folder / step.artifacts[0]), Path(step.artifacts[0]).name), fix
         )
-    fault = explain(log_of(folder, f"{step.name}.log"), 0)
+    fault = explain_fault(log_of(folder, f"{step.name}.log"), 0)
     if fault is not None:
         return UnreadableReport(f"xctrace left nothing that can be read: {fault.reason}", fault.fix)
     if not (folder / step.artifacts[0]).exists():

@@ -17,7 +17,7 @@ MOST_SPACE = 1 << 26  # characters between two signs; a report is not made of bl
 MOST_KEYS = 1 << 16  # of an object whose values are taken one by one
 
 
-class CutShort(Exception):
+class TruncatedJson(Exception):
     """The text ends within a value."""
 
 
@@ -108,7 +108,7 @@ class JsonStream:
         if len(self._text) - self._at > MOST_VALUE:
             raise UnreadableReport("one value of this JSON is larger than 16 MB: not a report")
         if not self._fill():
-            raise CutShort
+            raise TruncatedJson
 
     def _fill(self) -> bool:
         # At least doubled while one value does not fit, so that a long one is not scanned again for every piece.

@@ -114,7 +114,7 @@ class Recorder:
     follows_region: bool = True
 
 
-def later(name: str) -> Callable[..., Any]:
+def lazy_function(name: str) -> Callable[..., Any]:
     """The function of that full name. Its module is imported at the first call."""
 
     def call(*arguments: Any) -> Any:

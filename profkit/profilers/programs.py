@@ -17,7 +17,7 @@ from profkit.hardware.system import as_superuser
 
 
 @dataclass(frozen=True)
-class Trial:
+class CommandTrial:
     """A command that was tried: did it end well, what did it print, and in words how it ended."""
 
     ok: bool
@@ -37,13 +37,15 @@ class Trial:
         return next((line.strip() for line in lines if line.strip()), "it printed nothing")
 
 
-def attempt(argv: Sequence[str], env: Mapping[str, str] | None = None, seconds: float = 10.0) -> Trial:
+def try_command(
+    argv: Sequence[str], env: Mapping[str, str] | None = None, seconds: float = 10.0
+) -> CommandTrial:
     """Run `argv` for at most `seconds`, in plain English; never raises for a command that fails."""
     try:
         outcome = process.run(argv, env={"LC_ALL": "C", **(env or {})}, timeout=seconds)
     except UsageError as error:
-        return Trial(False, error.message, error.message, 127)
-    return Trial(outcome.ok, outcome.output_tail, outcome.ending(), outcome.returncode)
+        return CommandTrial(False, error.message, error.message, 127)
+    return CommandTrial(outcome.ok, outcome.output_tail, outcome.ending(), outcome.returncode)
 
 
 # Family -> (installer, its packages by tool). `{release}` is the running kernel's.
@@ -59,7 +61,13 @@ _FAMILIES: dict[str, tuple[str, dict[str, str]]] = {
     "suse": ("zypper install -y", {"perf": "perf", "valgrind": "valgrind"}),
     "alpine": ("apk add", {"perf": "perf", "valgrind": "valgrind"}),
 }
-_KIN = {"opensuse": "suse", "sles": "suse", "centos": "rhel", "amzn": "fedora", "linuxmint": "ubuntu"}
+_RELATED_FAMILIES = {
+    "opensuse": "suse",
+    "sles": "suse",
+    "centos": "rhel",
+    "amzn": "fedora",
+    "linuxmint": "ubuntu",
+}
 
 
 def install_line(tool: str, root: Path = Path("/"), superuser: bool | None = None) -> str:
@@ -67,7 +75,7 @@ def install_line(tool: str, root: Path = Path("/"), superuser: bool | None = Non
 
     `superuser` None asks the process.
     """
-    system = distribution(root)
+    system = distribution_family(root)
     if system is None:
         return f"install {tool} with this system's package manager"
     installer, packages = _FAMILIES[system]
@@ -77,13 +85,13 @@ def install_line(tool: str, root: Path = Path("/"), superuser: bool | None = Non
     return as_superuser(*before, line, superuser=superuser)
 
 
-def distribution(root: Path = Path("/")) -> str | None:
+def distribution_family(root: Path = Path("/")) -> str | None:
     """The family of this distribution, None where it is unknown."""
     told = tree.parse_fields(tree.read_text(root, "etc/os-release"), "=")
     names = [told.get("ID", ""), *told.get("ID_LIKE", "").strip("\"'").split()]
     for name in names:
         plain = name.strip("\"'").lower().split("-")[0]
-        known = _KIN.get(plain, plain)
+        known = _RELATED_FAMILIES.get(plain, plain)
         if known in _FAMILIES:
             return known
     return None
@@ -136,7 +144,7 @@ def version_key(path: Path) -> tuple[int, ...]:
 
 def ask_tool(argv: Sequence[str], seconds: float) -> tuple[int, str]:
     """The exit code and what was printed; 127 and a sentence where it could not be started."""
-    trial = attempt(argv, seconds=seconds)
+    trial = try_command(argv, seconds=seconds)
     return trial.returncode, trial.output
 
 

@@ -58,7 +58,7 @@ _Counted = Callable[[str, str], str]  # notes a kind, and gives what is written 
 
 
 @dataclass(frozen=True)
-class Removed:
+class RemovedText:
     """How often something of one kind was taken out. `examples` are what was written instead of it."""
 
     kind: str
@@ -138,12 +138,12 @@ class Redactor:
         if example is not None and example not in told and len(told) < 3:
             told.append(example)
 
-    def removed(self) -> tuple[Removed, ...]:
+    def removed(self) -> tuple[RemovedText, ...]:
         """What was taken out so far, kinds in their order."""
         known = [kind for kind in KINDS if self._counts[kind]]
         others = sorted(kind for kind in self._counts if kind not in KINDS)
         return tuple(
-            Removed(kind, self._counts[kind], tuple(self._examples.get(kind, ())))
+            RemovedText(kind, self._counts[kind], tuple(self._examples.get(kind, ())))
             for kind in (*known, *others)
         )
 

@@ -17,7 +17,7 @@ from profkit.core.errors import Fault, ProfkitError, UnreadableReport
 from profkit.core.types import Cache, Check, Directive, Report, Switch
 from profkit.hardware.machine import read_machine
 from profkit.hardware.processor import data_cache, instruction_cache
-from profkit.profilers.programs import Trial, attempt
+from profkit.profilers.programs import CommandTrial, try_command
 
 _NAME = "doctor"
 # Much more work outside than inside; plain integers, since no package is sure to be there.
@@ -49,12 +49,12 @@ def perf_region(perf: str) -> Check:
             os.mkfifo(pipe)
         directive = _directive(folder, Switch("perf-control", str(control), str(ack)))
         argv = stat_argv(_workload(20_000, 400_000), output, [_CLOCK], control=control, ack=ack, perf=perf)
-        trial = attempt(argv, {**STAT_ENV, **_environment(directive)})
+        trial = try_command(argv, {**STAT_ENV, **_environment(directive)})
         if not trial.ok:
-            return _failed(title, trial, "perf", explain)
+            return _failed_check(title, trial, "perf", explain)
         try:
-            counted = _value(read_stat_csv(output), _CLOCK)
-            inside, notes = _recorded(folder)
+            counted = _event_count(read_stat_csv(output), _CLOCK)
+            inside, notes = _read_record(folder)
         except (ProfkitError, OSError) as error:
             return Check(title, "refused", f"perf ran, but its counts are not there: {error}", path=perf)
     if notes:
@@ -91,15 +91,15 @@ def valgrind_region(valgrind: str) -> Check:
             instructions=False,
             valgrind=valgrind,
         )
-        trial = attempt(argv, {**single_thread_env(), **_environment(directive)}, seconds=30.0)
+        trial = try_command(argv, {**single_thread_env(), **_environment(directive)}, seconds=30.0)
         if not trial.ok:
-            return _failed(title, trial, "valgrind", explain)
+            return _failed_check(title, trial, "valgrind", explain)
         try:
             files = callgrind_outputs(folder / "callgrind")
             if not files:
                 raise UnreadableReport("it wrote no file")
-            executed = _value(read_callgrind(*files), "Ir")
-            _, notes = _recorded(folder)
+            executed = _event_count(read_callgrind(*files), "Ir")
+            _, notes = _read_record(folder)
         except (ProfkitError, OSError) as error:
             return Check(
                 title, "refused", f"callgrind ran, but its counts are not there: {error}", path=valgrind
@@ -131,7 +131,7 @@ def _environment(directive: Directive) -> dict[str, str]:
     return {"PROFKIT_DIRECTIVE": json.dumps(asdict(directive)), "PYTHONPATH": here, "PYTHONSAFEPATH": "1"}
 
 
-def _recorded(folder: Path) -> tuple[float | None, str]:
+def _read_record(folder: Path) -> tuple[float | None, str]:
     """Seconds the workload itself measured in its region, and what went wrong in it, in words."""
     from profkit.runtime.region.record import decode_record
 
@@ -142,12 +142,14 @@ def _recorded(folder: Path) -> tuple[float | None, str]:
     return sum(seconds), "; ".join(note for record in records for note in record.notes)
 
 
-def _value(report: Report, name: str) -> float | None:
+def _event_count(report: Report, name: str) -> float | None:
     """The count of one event over the run, in the event's unit."""
     return next((c.value for c in report.counters if c.name == name and c.scope.kind == "run"), None)
 
 
-def _failed(title: str, trial: Trial, tool: str, explain: Callable[[str, int], Fault | None]) -> Check:
+def _failed_check(
+    title: str, trial: CommandTrial, tool: str, explain: Callable[[str, int], Fault | None]
+) -> Check:
     fault = explain(trial.output, trial.returncode)
     if fault is not None:
         return Check(title, "refused", fault.reason, fault.fix)

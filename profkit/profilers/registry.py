@@ -83,7 +83,7 @@ def all_formats() -> Iterator[Format]:
     return (form for profiler in all_profilers() for form in profiler.formats)
 
 
-def explain(tool: str, text: str, returncode: int) -> Fault | None:
+def explain_fault(tool: str, text: str, returncode: int) -> Fault | None:
     """The fault that `tool` printed as `text` before it ended with `returncode`; None where it is not known."""
     profiler = find_profiler(tool)
     return (
@@ -107,7 +107,7 @@ def recognise_format(path: Path) -> Format:
         )
     text = head.decode("utf-8", "replace")
     for tool in PROFILERS:
-        fault = explain(tool, text, 1)
+        fault = explain_fault(tool, text, 1)
         if fault is not None:
             raise UnreadableReport(
                 f"{path} holds no report but an error of {tool}: {fault.reason}", fault.fix

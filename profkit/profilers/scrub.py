@@ -9,13 +9,13 @@ from pathlib import Path
 
 from profkit.core.errors import MachineError, UsageError
 from profkit.profilers.files import HEAD_BYTES
-from profkit.profilers.redact import Redactor, Removed
+from profkit.profilers.redact import Redactor, RemovedText
 from profkit.profilers.registry import recognise_format
 
 LONGEST_LINE = 16 << 20  # characters: a longer one is cut there
 
 
-def scrub_report(source: Path, output: Path, redactor: Redactor | None = None) -> tuple[Removed, ...]:
+def scrub_report(source: Path, output: Path, redactor: Redactor | None = None) -> tuple[RemovedText, ...]:
     """Write a copy of the report at `source` to `output` without what is private, and return what was taken out.
 
     What `redactor` knows to be private is taken out as well. Raises UnreadableReport for what is no report, UsageError
@@ -33,7 +33,7 @@ def scrub_report(source: Path, output: Path, redactor: Redactor | None = None) -
     try:
         form.scrub(source, temporary, redactor)
         try:
-            _place(temporary, output)
+            _move_into_place(temporary, output)
         except FileExistsError as error:
             raise UsageError(f"{output} is there already", "--output ANOTHER") from error
         except OSError:  # a file system without links
@@ -48,7 +48,7 @@ def scrub_report(source: Path, output: Path, redactor: Redactor | None = None) -
     return redactor.removed()
 
 
-def _place(temporary: Path, output: Path) -> None:
+def _move_into_place(temporary: Path, output: Path) -> None:
     if temporary.is_dir():
         temporary.rename(output)  # a folder replaces none that holds anything
     else:

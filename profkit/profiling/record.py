@@ -16,7 +16,7 @@ from profkit.core.signals import defer_interrupts, raise_on_signals
 from profkit.core.status import read_status
 from profkit.hardware.machine import read_machine
 from profkit.profilers.profiler import Recorder, RecordRequest
-from profkit.profilers.registry import all_profilers, explain, find_profiler
+from profkit.profilers.registry import all_profilers, explain_fault, find_profiler
 from profkit.profiling.run_steps import StepOutcome, entered_region, run_step
 from profkit.profiling.workload import describe_workload, seems_marked
 from profkit.runtime.passes.command import python_version
@@ -140,7 +140,7 @@ def _check_target(report: Path, force: bool, recorder: Recorder) -> None:
 
 def _raise_faults(recorded: StepOutcome, tool: str, report: Path) -> None:
     outcome = recorded.outcome
-    fault = explain(tool, recorded.text(), outcome.returncode)
+    fault = explain_fault(tool, recorded.text(), outcome.returncode)
     there = report.is_dir() or (report.is_file() and report.stat().st_size > 0)
     left = f"; what {tool} had written is in {report}" if there else ""
     if recorded.ran_out:

@@ -28,7 +28,7 @@ from profkit.core.types import (
     Timing,
 )
 from profkit.hardware.peaks import combine_peaks, peaks_argv, peaks_environment, read_peaks
-from profkit.profilers.registry import explain
+from profkit.profilers.registry import explain_fault
 from profkit.profiling.run_steps import StepOutcome, run_step
 from profkit.runtime.passes.read_records import read_record
 from profkit.runtime.passes.read_records import timings as timings_of
@@ -202,7 +202,7 @@ def _find_fault(recorded: StepOutcome, folder: Path) -> Fault | None:
     told = read_status(step.workload_status) if step.workload_status is not None else None
     # ncu and nsys end as the workload did: a signal that it sent to itself did not kill the tool
     code = 0 if told and _signal_of(outcome.returncode) == _signal_of(told) else outcome.returncode
-    known = explain(step.tool, recorded.text(), code) if step.tool is not None else None
+    known = explain_fault(step.tool, recorded.text(), code) if step.tool is not None else None
     if not recorded.workload_ok:
         if known is not None:
             return known

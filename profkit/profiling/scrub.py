@@ -17,7 +17,7 @@ from profkit.core.types import RunDocument
 from profkit.kernels.sweep.journal import FILE as JOURNAL
 from profkit.kernels.sweep.journal import read_sweep
 from profkit.kernels.sweep.workers import LOG
-from profkit.profilers.redact import COMMAND, FOLDER, HOST, OUTPUT, PATH, PROCESS, Redactor, Removed
+from profkit.profilers.redact import COMMAND, FOLDER, HOST, OUTPUT, PATH, PROCESS, Redactor, RemovedText
 from profkit.profilers.registry import folder_format
 from profkit.profilers.scrub import is_text, scrub_report, scrub_text
 from profkit.reporting import markdown
@@ -49,7 +49,7 @@ class ScrubResult:
 
     source: Path
     output: Path
-    removed: tuple[Removed, ...]
+    removed: tuple[RemovedText, ...]
     left_out: tuple[FileLeftOut, ...] = ()
 
 

@@ -15,7 +15,7 @@ from profkit.core.run_folder import FILE_NAME, read_run
 from profkit.core.types import Report, RunDocument, Workload
 from profkit.profilers.files import read_head
 from profkit.profilers.profiler import Conversion, Format
-from profkit.profilers.registry import explain, recognise_format
+from profkit.profilers.registry import explain_fault, recognise_format
 from profkit.profiling.evaluate_targets import judge_document, targets_for
 
 CONVERSION_SECONDS = 600.0
@@ -92,7 +92,7 @@ def _convert(form: Format, conversion: Conversion, path: Path, output: Path) -> 
     if form.is_folder is not None and not outcome.ok:  # its exporter is our own, and says why in our words
         raise _not_exported(only, by_hand, outcome.output_tail)
     if not outcome.ok or not _has_content(output):
-        fault = explain(form.tool, outcome.output_tail, outcome.returncode)
+        fault = explain_fault(form.tool, outcome.output_tail, outcome.returncode)
         if fault is not None:
             raise MachineError(f"{form.tool} cannot read {path}: {fault.reason}", fault.fix)
         if outcome.returncode == 127 or "not found" in outcome.output_tail:

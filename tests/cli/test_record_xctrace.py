@@ -17,7 +17,7 @@ import pytest
 from profkit.core.errors import MachineError
 from profkit.hardware.machine import read_machine
 from profkit.profilers.profiler import RecordRequest
-from profkit.profilers.xctrace.recipe import collect
+from profkit.profilers.xctrace.recipe import collect_report
 from tests.cli_runner import Said, profkit
 from tests.conftest import ROOT
 from tests.xctrace_stand_in import STAND_INS, instruments, mac_path
@@ -138,7 +138,9 @@ def test_a_disk_that_is_full_is_told_in_one_sentence_and_no_half_is_left(
     (exports / "toc.xml").write_text('<trace-toc><run number="1"/></trace-toc>')
     monkeypatch.setattr(shutil, "move", full)
     with pytest.raises(MachineError, match="No space left on device") as caught:
-        collect(RecordRequest("samples", ("true",), tmp_path / "out", tmp_path, read_machine(), marked=False))
+        collect_report(
+            RecordRequest("samples", ("true",), tmp_path / "out", tmp_path, read_machine(), marked=False)
+        )
     assert len(caught.value.message) < len(str(tmp_path)) + 100
     assert not (tmp_path / "out").exists()
 

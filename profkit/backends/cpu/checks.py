@@ -6,7 +6,7 @@ from profkit.core.errors import ProfkitError
 from profkit.core.types import Check, Peaks
 from profkit.hardware.machine import read_machine
 from profkit.hardware.peaks import peaks_argv, peaks_environment, read_peaks
-from profkit.profilers.programs import attempt
+from profkit.profilers.programs import try_command
 
 # A core with fused multiply-add on 8 lanes does 16 float32 operations a cycle per unit: 32 GFLOP/s at 2 GHz.
 # A library below a quarter of that is built for no processor in particular (reference BLAS: 1 to 3).
@@ -15,7 +15,7 @@ _SLOW = 8e9
 
 def peaks_checks() -> tuple[Check, ...]:
     """Measure bandwidth and arithmetic of one core for a third of a second in a fresh process."""
-    trial = attempt(peaks_argv(1, 0.3), peaks_environment(1), seconds=30.0)
+    trial = try_command(peaks_argv(1, 0.3), peaks_environment(1), seconds=30.0)
     try:
         peaks = read_peaks(trial.output)
     except ProfkitError as error:

@@ -24,7 +24,7 @@ from profkit.core.types import Check, Gpu
 from profkit.hardware import tree
 from profkit.profilers.ncu.probe import judge_ncu
 from profkit.profilers.nsys.probe import NO_TRACE, judge_nsys
-from profkit.profilers.programs import attempt
+from profkit.profilers.programs import try_command
 
 if TYPE_CHECKING:
     from profkit.profilers.ncu.probe import NcuAbility
@@ -103,7 +103,7 @@ def torch_checks() -> Iterator[Check]:
     """torch's CUDA build against the driver, where profkit's Python has a torch; a workload may use another one."""
     if _package_version("torch") is None:
         return
-    trial = attempt([sys.executable, "-c", _ASK], seconds=_SECONDS)
+    trial = try_command([sys.executable, "-c", _ASK], seconds=_SECONDS)
     yield judge_torch(trial.output if trial.ok else "", trial.last_line)
 
 

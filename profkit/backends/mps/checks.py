@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from profkit.core.types import Check, Gpu
 from profkit.hardware.apple_gpu import explain_missing_specification
-from profkit.profilers.programs import attempt
+from profkit.profilers.programs import try_command
 from profkit.profilers.xctrace.checks import GPU_COUNTERS
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ _FALLBACK = "PYTORCH_ENABLE_MPS_FALLBACK"
 def mps_torch_checks() -> Iterator[Check]:
     """Ask the Python that a workload typed as `python x.py` runs in, else profkit's own."""
     python = shutil.which("python") or shutil.which("python3") or sys.executable
-    trial = attempt([python, "-c", _ASK], seconds=_SECONDS)
+    trial = try_command([python, "-c", _ASK], seconds=_SECONDS)
     yield judge_mps_torch(trial.output if trial.ok else "", trial.last_line, python)
     yield from switch_checks(os.environ)
 

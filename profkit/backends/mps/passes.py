@@ -31,7 +31,7 @@ from profkit.profilers.xctrace.command import (
     GPU_COUNTERS,
     METAL,
     POINTS,
-    explain,
+    explain_fault,
 )
 from profkit.profilers.xctrace.find import XctraceAbility, probe_xctrace
 from profkit.profilers.xctrace.metal.counters import COUNTERS
@@ -206,7 +206,7 @@ def read_counters(context: RunContext, plan: PassPlan) -> PassFindings:
 
 def _explain_no_counters(context: RunContext, metal: MetalTrace) -> tuple[MetalAbsent, ...]:
     """What is absent, the counters with xctrace's own reason where it told one."""
-    fault = explain(log_of(context.folder, "counters.log"), 0)
+    fault = explain_fault(log_of(context.folder, "counters.log"), 0)
     others = tuple(absent for absent in metal.absent if COUNTED not in absent.what)
     if fault is not None and fault.code == "unsupported-counters":
         return (*others, MetalAbsent(COUNTERS, fault.reason, fault.fix))

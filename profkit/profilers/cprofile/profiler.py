@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from profkit.core.types import Check
-from profkit.profilers.profiler import Format, later
+from profkit.profilers.profiler import Format, lazy_function
 
 
 class CProfile:
@@ -17,9 +17,9 @@ class CProfile:
             "pstats",
             name,
             "a cProfile (pstats) file",
-            later("profkit.profilers.cprofile.read.looks_like"),
-            later("profkit.profilers.cprofile.read.read_cprofile"),
-            later("profkit.profilers.cprofile.read.scrub"),
+            lazy_function("profkit.profilers.cprofile.read.looks_like_cprofile"),
+            lazy_function("profkit.profilers.cprofile.read.read_cprofile"),
+            lazy_function("profkit.profilers.cprofile.read.scrub_cprofile"),
         ),
     )
     recorder = None

@@ -22,7 +22,7 @@ class NotPlainData(ValueError):
     """The bytes are no marshal data, or hold more than numbers, text, tuples and dicts."""
 
 
-def loads(data: bytes) -> object:
+def read_marshal(data: bytes) -> object:
     """The one value that `data` holds: None, bool, int, float, str, bytes, tuple, list and dict.
 
     Keys of dicts are plain values or tuples of plain values. Raises NotPlainData for anything else, also
@@ -213,7 +213,7 @@ class _Function:
         )
 
 
-def looks_like(head: bytes) -> bool:
+def looks_like_cprofile(head: bytes) -> bool:
     """True where the file begins as a pstats file does: a dict with keys (file, line, function)."""
     return _SIGN.match(head) is not None
 
@@ -237,7 +237,7 @@ def read_cprofile(path: Path) -> Report:
     `counters["primitive_calls"]` leaves recursive calls out. Raises UnreadableReport for anything that is no
     such file.
     """
-    functions = _functions(path)
+    functions = _read_functions(path)
     total = math.fsum(f.own for f in functions)
     by_own = sorted(functions, key=lambda f: (-f.own, -f.cumulative, f.name))
     by_cumulative = sorted(functions, key=lambda f: (-f.cumulative, -f.own, f.name))
@@ -286,7 +286,7 @@ def import_time(functions: list[_Function]) -> Profile | None:
     return Profile("import time by module", "s", total, tuple(f.hotspot() for f in modules), "imports")
 
 
-def _functions(path: Path) -> list[_Function]:
+def _read_functions(path: Path) -> list[_Function]:
     try:
         if path.stat().st_size > MOST_BYTES:
             raise UnreadableReport(f"{path} is larger than any cProfile file ({MOST_BYTES >> 20} MiB)")
@@ -296,20 +296,20 @@ def _functions(path: Path) -> list[_Function]:
     if not data:
         raise UnreadableReport(f"{path} is empty")
     try:
-        entries = loads(data)
+        entries = read_marshal(data)
     except NotPlainData as error:
         raise UnreadableReport(f"{path} is no cProfile file, or is cut short: {error}") from error
     if not isinstance(entries, dict):
         raise UnreadableReport(f"{path} is no cProfile file: it holds no table of functions")
     if not entries:
         raise UnreadableReport(f"{path} holds no function: the profiler was never on")
-    functions = [_function(key, value) for key, value in entries.items()]
+    functions = [_parse_function(key, value) for key, value in entries.items()]
     if None in functions:
         raise UnreadableReport(f"{path} is no cProfile file: an entry is no function with its times")
     return [f for f in functions if f is not None]
 
 
-def _function(key: object, value: object) -> _Function | None:
+def _parse_function(key: object, value: object) -> _Function | None:
     match key, value:
         case (str(file), int(line), str(name)), (
             int(primitive),
@@ -323,10 +323,10 @@ def _function(key: object, value: object) -> _Function | None:
     return None
 
 
-def scrub(source: Path, output: Path, redactor: Redactor) -> None:
+def scrub_cprofile(source: Path, output: Path, redactor: Redactor) -> None:
     """Write the profile with other folders to `output`, which must not be there yet. Raises UnreadableReport."""
     try:
-        told = loads(source.read_bytes())
+        told = read_marshal(source.read_bytes())
         if not isinstance(told, dict):
             raise NotPlainData("it is no table")
         changed = {_key(key, redactor): _entry(value, redactor) for key, value in told.items()}

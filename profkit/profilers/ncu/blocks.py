@@ -26,7 +26,7 @@ VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
 _FIXED = {FIXED64: 8, FIXED32: 4}
 
 
-class Malformed(ValueError):
+class MalformedMessage(ValueError):
     """The bytes are no message: `offset` is where it shows, the text says how."""
 
     def __init__(self, offset: int, text: str) -> None:
@@ -46,8 +46,8 @@ def read_varint(data: Buffer, at: int, end: int) -> tuple[int, int]:
             return value & 0xFFFF_FFFF_FFFF_FFFF, at
         shift += 7
         if shift > 63:
-            raise Malformed(start, "a number of more than 64 bits")
-    raise Malformed(start, "a number that is cut off")
+            raise MalformedMessage(start, "a number of more than 64 bits")
+    raise MalformedMessage(start, "a number that is cut off")
 
 
 def read_fields(data: Buffer, at: int, end: int) -> Iterator[tuple[int, int, int, int]]:
@@ -69,11 +69,11 @@ def read_fields(data: Buffer, at: int, end: int) -> Iterator[tuple[int, int, int
         elif wire in _FIXED:
             length = _FIXED[wire]
         else:
-            raise Malformed(start, f"a field of wire type {wire}")
+            raise MalformedMessage(start, f"a field of wire type {wire}")
         if number == 0:
-            raise Malformed(start, "a field without a number")
+            raise MalformedMessage(start, "a field without a number")
         if length > end - at:
-            raise Malformed(start, f"a field of {length} bytes where {end - at} are left")
+            raise MalformedMessage(start, f"a field of {length} bytes where {end - at} are left")
         yield number, wire, at, at + length
         at += length
 
@@ -103,7 +103,7 @@ _PAYLOAD_SIZE = 5
 _LEAST_RESULT = 8  # bytes; a result has a dozen required fields, so a shorter one is none
 
 
-class CutOff(Malformed):
+class TruncatedReport(MalformedMessage):
     """The file ends before something that it announces."""
 
 
@@ -136,8 +136,8 @@ class ReportBlock:
 def read_file_header(data: Buffer) -> ReportMessage:
     """The file's own header. Raises Malformed where `data` is no report."""
     if data[:4] != MAGIC:
-        raise Malformed(0, "no report of Nsight Compute: it does not begin with NVR")
-    return _part(data, 4, "file-header", -1)
+        raise MalformedMessage(0, "no report of Nsight Compute: it does not begin with NVR")
+    return _read_message(data, 4, "file-header", -1)
 
 
 def layout_version(data: Buffer) -> int | None:
@@ -152,14 +152,14 @@ def read_blocks(data: Buffer) -> Iterator[ReportBlock]:
     header = read_file_header(data)
     at, index = header.offset + header.size, 0
     while at < len(data):
-        block = _block(data, at, index)
+        block = _read_block(data, at, index)
         size = block.payload_size
         if size is None:
             ends = [part.offset + part.size for part in read_records(data, block)]
             size = max(ends, default=block.payload) - block.payload
         if size > len(data) - block.payload:
             held = ", ".join(f"{n} {kind}" for kind, n in block.counts.items() if n)
-            raise CutOff(
+            raise TruncatedReport(
                 len(data),
                 f"block {index} has {size} bytes ({held or 'no'} records) and "
                 f"{len(data) - block.payload} of them are there: the file ends",
@@ -174,17 +174,17 @@ def read_records(data: Buffer, block: ReportBlock) -> Iterator[ReportMessage]:
     end = len(data) if block.payload_size is None else block.payload + block.payload_size
     for kind in _RECORDS.values():
         for number in range(block.counts.get(kind, 0)):
-            part = _part(data, at, kind, block.index, min(end, len(data)))
+            part = _read_message(data, at, kind, block.index, min(end, len(data)))
             if kind != "source" and part.size < _LEAST_RESULT:
-                raise Malformed(at, f"{kind} result {number} of block {block.index} is empty")
+                raise MalformedMessage(at, f"{kind} result {number} of block {block.index} is empty")
             yield part
             at = part.offset + part.size
 
 
-def _block(data: Buffer, at: int, index: int) -> ReportBlock:
-    header = _part(data, at, "block-header", index)
+def _read_block(data: Buffer, at: int, index: int) -> ReportBlock:
+    header = _read_message(data, at, "block-header", index)
     if header.size == 0:  # room that was never written to; read as blocks, gigabytes of it would take hours
-        raise CutOff(at, f"zeros where block {index} should begin: the file ends")
+        raise TruncatedReport(at, f"zeros where block {index} should begin: the file ends")
     counts: dict[PartKind, int] = {}
     size: int | None = None
     for number, wire, a, b in read_fields(data, header.offset, header.offset + header.size):
@@ -193,15 +193,15 @@ def _block(data: Buffer, at: int, index: int) -> ReportBlock:
         elif wire == VARINT and number == _PAYLOAD_SIZE:
             size = a
         elif wire == LENGTH and number in (*_RECORDS, _PAYLOAD_SIZE):
-            raise Malformed(b, f"the header of block {index} counts in bytes")
+            raise MalformedMessage(b, f"the header of block {index} counts in bytes")
     return ReportBlock(index, header, header.offset + header.size, size, counts)
 
 
-def _part(data: Buffer, at: int, kind: PartKind, block: int, end: int | None = None) -> ReportMessage:
+def _read_message(data: Buffer, at: int, kind: PartKind, block: int, end: int | None = None) -> ReportMessage:
     limit = len(data) if end is None else end
     if limit - at < 4:
-        raise CutOff(at, f"the {kind} of block {block} has no length: the file ends")
+        raise TruncatedReport(at, f"the {kind} of block {block} has no length: the file ends")
     size = struct.unpack_from("<I", data, at)[0]
     if size > limit - at - 4:
-        raise CutOff(at, f"a {kind} of {size} bytes where {limit - at - 4} are left: the file ends")
+        raise TruncatedReport(at, f"a {kind} of {size} bytes where {limit - at - 4} are left: the file ends")
     return ReportMessage(at + 4, kind, size, block)

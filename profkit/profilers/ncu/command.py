@@ -57,7 +57,7 @@ def ncu_argv(
     if marked:
         argv += ["--profile-from-start", "off"]
     argv += ["--replay-mode", "kernel", "--cache-control", "all", "--clock-control", "none"]
-    argv += _window(kernels, window) if window is not None else _which(kernels, only)
+    argv += _window_options(kernels, window) if window is not None else _per_launch_options(kernels, only)
     for section in sections:
         argv += ["--section", section]
     if metrics:
@@ -110,14 +110,14 @@ def _opens_namespace(demangled: str, place: int) -> bool:
     return False
 
 
-def _which(kernels: Sequence[KernelPlan], only: str | None) -> list[str]:
+def _per_launch_options(kernels: Sequence[KernelPlan], only: str | None) -> list[str]:
     launches = {plan.launch or 0 for plan in kernels}
     if len(launches) > 1:
         raise ValueError(f"one call of ncu has one launch number for all kernels, not {sorted(launches)}")
     argv = ["--filter-mode", "per-launch-config", "--launch-skip", str(max(launches, default=0))]
     argv += ["--launch-count", "1"]
     if only is not None:
-        return ["--kernel-name-base", "demangled", "--kernel-name", _named(only), *argv]
+        return ["--kernel-name-base", "demangled", "--kernel-name", _kernel_pattern(only), *argv]
     if (
         not kernels
     ):  # the base is part of what tells configurations apart: instances of a template share its name
@@ -126,7 +126,7 @@ def _which(kernels: Sequence[KernelPlan], only: str | None) -> list[str]:
     return ["--kernel-name-base", base, "--kernel-name", names, *argv]
 
 
-def _named(name: str) -> str:
+def _kernel_pattern(name: str) -> str:
     return name if name.startswith("regex:") else f"regex:{_escaped(name)}"
 
 
@@ -135,7 +135,7 @@ def _functions(names: Iterable[str]) -> str:
     return f"regex:(^|[ :>*&])({_any_of(map(_escaped, names))})([<(]|$)"
 
 
-def _window(kernels: Sequence[KernelPlan], window: tuple[int, int]) -> list[str]:
+def _window_options(kernels: Sequence[KernelPlan], window: tuple[int, int]) -> list[str]:
     base, names = name_filter(kernels)
     argv = ["--kernel-name-base", base, "--kernel-name", names, "--filter-mode", "global"]
     return [*argv, "--launch-skip", str(window[0]), "--launch-count", str(window[1])]

@@ -194,7 +194,7 @@ class TableLog:
 
 def read_rows(lines: Iterable[str], log: TableLog) -> Iterator[LaunchRow]:
     """Every launch of every table in `lines`, in order. The tool's own lines go to `log`, others are the workload's."""
-    table: _Wide | _Long | None = None
+    table: _RawPage | _DetailsPage | None = None
     for line in lines:
         if line.startswith("=="):
             if len(log.lines) < 100_000:
@@ -204,7 +204,7 @@ def read_rows(lines: Iterable[str], log: TableLog) -> Iterator[LaunchRow]:
             if table is not None:
                 yield from table.end()
             names = _cells(line)
-            table = _Long(names, log) if _LABEL in names else _Wide(names, log)
+            table = _DetailsPage(names, log) if _LABEL in names else _RawPage(names, log)
         elif table is not None and line.strip() and (line[0] == '"' or line[0].isdigit()):
             cells = _cells(line)
             whole = line[0] != '"' or line.rstrip().endswith(('"', ","))
@@ -223,7 +223,7 @@ def _cells(line: str) -> list[str]:
         return []
 
 
-class _Wide:
+class _RawPage:
     """The raw page: names, units, then a row per launch."""
 
     def __init__(self, names: Sequence[str], log: TableLog) -> None:
@@ -252,7 +252,7 @@ class _Wide:
         return iter(())
 
 
-class _Long:
+class _DetailsPage:
     """The details page: a row per metric, those of one launch one after the other."""
 
     def __init__(self, names: Sequence[str], log: TableLog) -> None:
@@ -314,7 +314,7 @@ def read_ncu_csv(path: Path) -> Report:
     try:
         with path.open(encoding="utf-8", errors="replace", newline="") as file:
             rows = read_rows(lines_of(file, path), log)
-            report = report_of(session, _launches(rows, log, session), FORMAT)
+            report = report_of(session, _read_launches(rows, log, session), FORMAT)
     except OSError as error:
         raise UnreadableReport(f"{path} cannot be read: {error.strerror}") from error
     except ValueError as error:
@@ -334,7 +334,9 @@ def read_ncu_csv(path: Path) -> Report:
     return replace(report, warnings=(*report.warnings, *warnings))
 
 
-def _launches(rows: Iterable[LaunchRow], log: TableLog, session: ReportSession) -> Iterator[LaunchResult]:
+def _read_launches(
+    rows: Iterable[LaunchRow], log: TableLog, session: ReportSession
+) -> Iterator[LaunchResult]:
     passes: dict[str, int] = {}
     seen = 0
     unlocked = False
@@ -346,11 +348,13 @@ def _launches(rows: Iterable[LaunchRow], log: TableLog, session: ReportSession) 
             elif (connected := _CONNECTED.match(line)) is not None:
                 session.processes[int(connected[1])] = connected[2].rpartition("/")[2]
         seen = len(log.lines)
-        yield _launch(row, passes.get(row.of.get(_ID, "")), unlocked, session)
+        yield _launch_result(row, passes.get(row.of.get(_ID, "")), unlocked, session)
 
 
-def _launch(row: LaunchRow, passes: int | None, unlocked: bool, session: ReportSession) -> LaunchResult:
-    device = _device(row, session)
+def _launch_result(
+    row: LaunchRow, passes: int | None, unlocked: bool, session: ReportSession
+) -> LaunchResult:
+    device = _read_device(row, session)
     values = {name: value for name, value in row.values.items() if is_wanted(name)}
     if passes is not None:
         values.setdefault(PASSES, passes)
@@ -360,8 +364,8 @@ def _launch(row: LaunchRow, passes: int | None, unlocked: bool, session: ReportS
         kernel=kernel_of(
             shown,
             None,
-            () if kind != "kernel" else _sides(row.of.get(_GRID), values, "grid"),
-            () if kind != "kernel" else _sides(row.of.get(_BLOCK), values, "block"),
+            () if kind != "kernel" else _parse_dimensions(row.of.get(_GRID), values, "grid"),
+            () if kind != "kernel" else _parse_dimensions(row.of.get(_BLOCK), values, "block"),
             values,
         ),
         values=values,
@@ -372,7 +376,7 @@ def _launch(row: LaunchRow, passes: int | None, unlocked: bool, session: ReportS
     )
 
 
-def _sides(cell: str | None, values: Mapping[str, Value], what: str) -> tuple[int, ...]:
+def _parse_dimensions(cell: str | None, values: Mapping[str, Value], what: str) -> tuple[int, ...]:
     """`(256, 256, 1)`; where an older version has no such column, out of the launch attributes."""
     if cell:
         return tuple(int(side) for side in re.findall(r"\d{1,18}", cell)[:3])
@@ -383,7 +387,7 @@ def _sides(cell: str | None, values: Mapping[str, Value], what: str) -> tuple[in
     return () if size is None else (int(size),)
 
 
-def _device(row: LaunchRow, session: ReportSession) -> int | None:
+def _read_device(row: LaunchRow, session: ReportSession) -> int | None:
     said = row.of.get(_DEVICE, "")
     index = _whole(said)
     if index is None and (told := finite_number(row.values.get(DEVICE))) is not None:

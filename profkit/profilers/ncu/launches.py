@@ -74,7 +74,7 @@ def unit_of(name: str) -> str:
         return ""
     if stem.startswith(("launch__", "device__", "nvlink__count", "numa__", "derived_temp")):
         return ""
-    unit = _quantity(stem)
+    unit = _counted_unit(stem)
     if last.endswith("per_second"):
         return "hz" if unit == "cycle" else f"{unit}/s" if unit else ""
     if last.startswith(("per_cycle", "peak_sustained")):
@@ -82,7 +82,7 @@ def unit_of(name: str) -> str:
     return unit
 
 
-def _quantity(stem: str) -> str:
+def _counted_unit(stem: str) -> str:
     words = stem.rpartition("__")[2].split("_")  # SASS counters have no unit before it: inst_executed
     for word in words:
         for counted, unit in _COUNTED:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from profkit.core.errors import Fault
 from profkit.core.types import Check
-from profkit.profilers.profiler import Format, Recorder, later
+from profkit.profilers.profiler import Format, Recorder, lazy_function
 
 
 def _is_rep(head: bytes) -> bool:
@@ -36,15 +36,15 @@ class NsightCompute:
             name,
             ".ncu-rep",
             _is_rep,
-            later("profkit.profilers.ncu.rep.read_ncu_rep"),
-            later("profkit.profilers.ncu.scrub.scrub"),
+            lazy_function("profkit.profilers.ncu.rep.read_ncu_rep"),
+            lazy_function("profkit.profilers.ncu.scrub.scrub"),
         ),
         Format(
             "ncu-repz",
             name,
             ".ncu-repz",
             _is_repz,
-            later("profkit.profilers.ncu.rep.read_ncu_repz"),
+            lazy_function("profkit.profilers.ncu.rep.read_ncu_repz"),
             scrub=None,
             scrub_fix="ncu --import {name} --export report.ncu-rep, then scrub that",
         ),
@@ -53,13 +53,13 @@ class NsightCompute:
             name,
             "ncu --csv",
             _is_csv,
-            later("profkit.profilers.ncu.csv_report.read_ncu_csv"),
-            later("profkit.profilers.ncu.scrub.scrub_csv"),
+            lazy_function("profkit.profilers.ncu.csv_report.read_ncu_csv"),
+            lazy_function("profkit.profilers.ncu.scrub.scrub_csv"),
         ),
     )
     recorder = Recorder(
-        later("profkit.profilers.ncu.recipe.recording_step"),
-        later("profkit.profilers.ncu.recipe.collect"),
+        lazy_function("profkit.profilers.ncu.recipe.recording_step"),
+        lazy_function("profkit.profilers.ncu.recipe.collect_report"),
         picks_kernel=True,
     )
 

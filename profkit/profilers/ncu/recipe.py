@@ -30,7 +30,7 @@ def recording_step(request: RecordRequest) -> Step:
     status = str(request.scratch / "status")
     argv = ncu_argv(
         status_wrapper(request.command, status),
-        _own(request),
+        _scratch_report(request),
         metrics=tuple(dict.fromkeys(metric for one in sets for metric in one.metrics)),
         sections=tuple(dict.fromkeys(section for one in sets for section in one.sections)),
         only=request.kernel,
@@ -43,10 +43,10 @@ def recording_step(request: RecordRequest) -> Step:
     return Step("record", argv, directive=directive, tool="ncu", workload_status=status)
 
 
-def collect(request: RecordRequest) -> tuple[str, ...]:
+def collect_report(request: RecordRequest) -> tuple[str, ...]:
     """Copy what ncu left to the report. Raises MachineError with ncu's own reason where there is nothing."""
-    return collect_file(request, _own(request), "ncu", explain)
+    return collect_file(request, _scratch_report(request), "ncu", explain)
 
 
-def _own(request: RecordRequest) -> Path:
+def _scratch_report(request: RecordRequest) -> Path:
     return request.scratch / f"record{SUFFIX}"

@@ -24,9 +24,9 @@ from profkit.core.types import Report
 from profkit.profilers.ncu.blocks import (
     MAGIC,
     NEWEST,
-    CutOff,
-    Malformed,
+    MalformedMessage,
     ReportBlock,
+    TruncatedReport,
     layout_version,
     read_blocks,
     read_records,
@@ -49,7 +49,7 @@ def read_ncu_rep(path: Path) -> Report:
     nothing is, and for what is damaged or no report of Nsight Compute.
     """
     try:
-        with _opened(path) as file:
+        with _open_report(path) as file:
             return report_of(file.session, file.launches(is_wanted), FORMAT, file.warnings)
     except UnreadableReport as fault:
         newer = _newer_layout(path)
@@ -77,12 +77,12 @@ def read_launches(path: Path, is_wanted: Callable[[str], bool] = lambda _: True)
     The few metrics that tell launches apart (`launches.IDENTITY`) come in any case. A metric without a value of its own
     (instances alone) has the value None. Raises UnreadableReport.
     """
-    with _opened(path) as file:
+    with _open_report(path) as file:
         return tuple(file.launches(is_wanted))
 
 
 @dataclass
-class _File:
+class _OpenReport:
     """An open report after its first pass."""
 
     path: Path
@@ -107,7 +107,7 @@ class _File:
                 self.strings += read_header(self.data, block, self.session)
                 if block.results:
                     self.filled.append(block)
-        except CutOff as cut:
+        except TruncatedReport as cut:
             if not self.filled:
                 raise UnreadableReport(
                     f"{self.path} was cut off before its first result: {cut}", _AGAIN
@@ -139,17 +139,17 @@ class _File:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[_File]:
+def _open_report(path: Path) -> Iterator[_OpenReport]:
     """The file at `path` after its first pass. Turns what is wrong with it into UnreadableReport."""
     try:
         with path.open("rb") as stream:
             if not stream.read(1):
                 raise UnreadableReport(f"{path} is empty")
             with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
-                file = _File(path, data)
+                file = _OpenReport(path, data)
                 file.scan()
                 yield file
-    except Malformed as fault:
+    except MalformedMessage as fault:
         if fault.offset == 0:
             raise UnreadableReport(f"{path} is {fault}") from fault
         raise UnreadableReport(f"{path} is damaged: {fault}", _AGAIN) from fault
@@ -168,7 +168,7 @@ def read_ncu_repz(path: Path) -> Report:
 
     Raises UnreadableReport for what is no report, and where nothing here can unpack it, with the line that does.
     """
-    unpack = _unpacker()
+    unpack = _find_unpacker()
     if unpack is None:
         plain = shlex.quote(f"{path.stem}.ncu-rep")
         raise UnreadableReport(
@@ -179,7 +179,7 @@ def read_ncu_repz(path: Path) -> Report:
         with path.open("rb") as packed, tempfile.TemporaryDirectory(prefix="profkit-") as folder:
             target = Path(folder) / f"{path.name}.ncu-rep"
             with target.open("wb") as plain_file:
-                _copy(path, unpack(packed), plain_file, shutil.disk_usage(folder).free // 2)
+                _write_unpacked(path, unpack(packed), plain_file, shutil.disk_usage(folder).free // 2)
             try:
                 return read_ncu_rep(target)
             except UnreadableReport as fault:  # speaks of a file that nobody knows
@@ -188,7 +188,7 @@ def read_ncu_repz(path: Path) -> Report:
         raise UnreadableReport(f"{path} cannot be unpacked: {error.strerror or error}") from error
 
 
-def _copy(path: Path, chunks: Iterator[bytes], target: IO[bytes], room: int) -> None:
+def _write_unpacked(path: Path, chunks: Iterator[bytes], target: IO[bytes], room: int) -> None:
     size = 0
     for chunk in chunks:
         if size == 0 and not chunk.startswith(MAGIC[: len(chunk)]):
@@ -203,7 +203,7 @@ def _copy(path: Path, chunks: Iterator[bytes], target: IO[bytes], room: int) -> 
         raise UnreadableReport(f"{path} is compressed, and empty unpacked")
 
 
-def _unpacker() -> Callable[[IO[bytes]], Iterator[bytes]] | None:
+def _find_unpacker() -> Callable[[IO[bytes]], Iterator[bytes]] | None:
     """What turns the packed file into chunks of the plain one; None where nothing here does."""
     with contextlib.suppress(ImportError):
         from compression import zstd  # type: ignore[import-not-found]  # Python 3.14

@@ -75,7 +75,7 @@ class LaunchTotals:
 def facts_of(session: ReportSession, seen: LaunchTotals) -> dict[str, str]:
     """Everything that the file tells; what it does not is absent."""
     options, workload = split_command(session.command)
-    facts: dict[str, str | None] = {"command": _workload(session, workload)}
+    facts: dict[str, str | None] = {"command": _workload_command(session, workload)}
     facts["driver"] = session.driver or ", ".join(seen.drivers) or None
     facts["CUDA"] = session.cuda
     facts["clocks"] = clocks_in_words(seen.clocks)
@@ -86,7 +86,7 @@ def facts_of(session: ReportSession, seen: LaunchTotals) -> dict[str, str]:
     facts["tensor core boost"] = session.settings.get("tensor core boost")
     collected = [name for name in seen.sections if name and not name.startswith("section")]
     facts["sections collected"] = ", ".join(collected) or None
-    facts["replay passes"] = _spread(seen.passes)
+    facts["replay passes"] = _format_range(seen.passes)
     facts["results"] = ", ".join(f"{n} {_plural(kind, n)}" for kind, n in seen.kinds.items()) or None
     if len(session.processes) > 1:
         facts["processes"] = ", ".join(f"{name or '?'} ({pid})" for pid, name in session.processes.items())
@@ -138,7 +138,7 @@ def _clock_word(asked: bool | None, done: bool | None) -> str:
     return "locked to base" if done else "asked to lock, refused"
 
 
-def _workload(session: ReportSession, words: tuple[str, ...]) -> str | None:
+def _workload_command(session: ReportSession, words: tuple[str, ...]) -> str | None:
     if words:
         return shlex.join(unwrapped(words))
     if session.executable:
@@ -146,7 +146,7 @@ def _workload(session: ReportSession, words: tuple[str, ...]) -> str | None:
     return None
 
 
-def _spread(passes: Mapping[int, int]) -> str | None:
+def _format_range(passes: Mapping[int, int]) -> str | None:
     if not passes:
         return None
     least, most = min(passes), max(passes)
@@ -174,7 +174,7 @@ def report_of(
 ) -> Report:
     """Counters (medians) and times by launch configuration, largest time first; facts, devices, what is doubtful."""
     seen, empty = LaunchTotals(), list[str]()
-    groups = group_launches(seen.watch(_counted(launches, empty)))
+    groups = group_launches(seen.watch(_counted_launches(launches, empty)))
     times = sorted(
         (time for group in groups if (time := group.time()) is not None),
         key=lambda time: (-time.total, time.first or 0),
@@ -190,11 +190,11 @@ def report_of(
         counters=tuple(counter for group in groups for counter in _counters(group, devices)),
         trace=trace,
         gpus=devices,
-        warnings=(*warnings, *_doubts(seen, groups, empty)),
+        warnings=(*warnings, *_report_warnings(seen, groups, empty)),
     )
 
 
-def _counted(launches: Iterable[LaunchResult], empty: list[str]) -> Iterator[LaunchResult]:
+def _counted_launches(launches: Iterable[LaunchResult], empty: list[str]) -> Iterator[LaunchResult]:
     """Those that something was counted of. A launch that ncu could not finish leaves a result without a grid."""
     for launch in launches:
         bare = all(name.startswith(_UNCOUNTED) for name in launch.values)
@@ -214,7 +214,9 @@ def _counters(group: LaunchGroup, devices: Sequence[Gpu]) -> Iterable[Counter]:
             yield Counter(name, None, "not-supported", scope=group.scope, reason=why)
 
 
-def _doubts(seen: LaunchTotals, groups: Sequence[LaunchGroup], empty: Sequence[str]) -> Iterable[str]:
+def _report_warnings(
+    seen: LaunchTotals, groups: Sequence[LaunchGroup], empty: Sequence[str]
+) -> Iterable[str]:
     if empty:
         told = ", ".join(dict.fromkeys(empty[:3])) + (f" and {len(empty) - 3} more" if len(empty) > 3 else "")
         yield f"nothing was counted of {told}: ncu began with it and could not finish"

@@ -15,7 +15,7 @@ from profkit.profilers.ncu.blocks import (
     LENGTH,
     VARINT,
     Buffer,
-    Malformed,
+    MalformedMessage,
     ReportMessage,
     read_fields,
     read_float32,
@@ -208,7 +208,7 @@ def read_metrics(
         size, first = read_varint(data, at + 1, end)
         stop = first + size
         if stop > end:
-            raise Malformed(at, f"a metric of {size} bytes where {end - first} are left")
+            raise MalformedMessage(at, f"a metric of {size} bytes where {end - first} are left")
         if size and data[first] == _NAME_ID_TAG:  # the id comes first wherever it was seen
             name_id, next_ = read_varint(data, first + 1, stop)
             learnt = next_ - at <= _HEAD and len(steps) + len(doubles) < _MOST_LEARNT
@@ -229,7 +229,7 @@ def read_metrics(
                 values[names[name_id]] = value
         at = stop
     if at > end:
-        raise Malformed(end, "a metric reaches over the end of its result")
+        raise MalformedMessage(end, "a metric reaches over the end of its result")
 
 
 def _metric(data: Buffer, at: int, end: int) -> tuple[int, Value]:
@@ -296,21 +296,23 @@ def read_result(data: bytes | mmap, part: ReportMessage, asked: WantedMetrics) -
     assert part.kind in _KINDS
     kind: ResultKind = part.kind  # type: ignore[assignment]
     if part.size > _AT_ONCE:
-        return _read(data, part.offset, part.offset + part.size, kind, asked)
+        return _read_launch(data, part.offset, part.offset + part.size, kind, asked)
     try:  # bytes are quicker to look into than a mapped file
-        return _read(data[part.offset : part.offset + part.size], 0, part.size, kind, asked)
-    except Malformed as fault:
-        raise Malformed(part.offset + fault.offset, fault.text) from None
+        return _read_launch(data[part.offset : part.offset + part.size], 0, part.size, kind, asked)
+    except MalformedMessage as fault:
+        raise MalformedMessage(part.offset + fault.offset, fault.text) from None
 
 
-def _read(data: bytes | mmap, at: int, end: int, kind: ResultKind, asked: WantedMetrics) -> LaunchResult:
+def _read_launch(
+    data: bytes | mmap, at: int, end: int, kind: ResultKind, asked: WantedMetrics
+) -> LaunchResult:
     numbers = _KINDS[kind]
     values: dict[str, Value] = {}
     others: list[tuple[int, int, int, int]] = []
     try:
         read_metrics(data, at, end, numbers.metrics, asked, values, others)
     except IndexError:
-        raise Malformed(at, f"a {kind} result is cut off") from None
+        raise MalformedMessage(at, f"a {kind} result is cut off") from None
     rest = {number: (a, b) for number, _, a, b in others}
 
     def string(field: int) -> str:
@@ -325,14 +327,14 @@ def _read(data: bytes | mmap, at: int, end: int, kind: ResultKind, asked: Wanted
     name = string(numbers.demangled) or string(numbers.function) or mangled
     if not name:
         name = ranges[-1].name if ranges and kind == "range" else _TITLES.get(kind, "kernel")
-    lock_asked, lock_done = _clock(data, rest.get(numbers.clock))
+    lock_asked, lock_done = _read_clock_lock(data, rest.get(numbers.clock))
     device = finite_number(values.get(DEVICE))
     return LaunchResult(
         kernel=kernel_of(
             name,
             mangled,
-            _three(data, rest.get(numbers.grid)),
-            _three(data, rest.get(numbers.block)),
+            _read_triple(data, rest.get(numbers.grid)),
+            _read_triple(data, rest.get(numbers.block)),
             values,
         ),
         values=values,
@@ -351,7 +353,7 @@ def _read(data: bytes | mmap, at: int, end: int, kind: ResultKind, asked: Wanted
     )
 
 
-def _three(data: Buffer, span: tuple[int, int] | None) -> tuple[int, ...]:
+def _read_triple(data: Buffer, span: tuple[int, int] | None) -> tuple[int, ...]:
     """Uint64x3 as (x, y, z); nothing where it is absent."""
     if span is None:
         return ()
@@ -359,7 +361,7 @@ def _three(data: Buffer, span: tuple[int, int] | None) -> tuple[int, ...]:
     return (found.get(1, 0), found.get(2, 0), found.get(3, 0))
 
 
-def _clock(data: Buffer, span: tuple[int, int] | None) -> tuple[bool | None, bool | None]:
+def _read_clock_lock(data: Buffer, span: tuple[int, int] | None) -> tuple[bool | None, bool | None]:
     """ProfilerClockStatusMessage: whether a lock was requested, and executed."""
     if span is None:
         return None, None

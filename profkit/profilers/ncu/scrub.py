@@ -24,7 +24,7 @@ from profkit.profilers.ncu.blocks import (
     LENGTH,
     VARINT,
     Buffer,
-    Malformed,
+    MalformedMessage,
     ReportBlock,
     read_blocks,
     read_fields,
@@ -58,12 +58,12 @@ def scrub_csv(source: Path, output: Path, redactor: Redactor) -> None:
             source.open(encoding="utf-8", errors="surrogateescape", newline="") as lines,
             output.open("x", encoding="utf-8", errors="surrogateescape", newline="") as copy,
         ):
-            _copy(lines_of(lines, source), copy, redactor)
+            _copy_scrubbed(lines_of(lines, source), copy, redactor)
     except csv.Error as error:
         raise UnreadableReport(f"{source} is damaged, so nothing can be taken out of it: {error}") from error
 
 
-def _copy(lines: Iterator[str], copy: TextIO, redactor: Redactor) -> None:
+def _copy_scrubbed(lines: Iterator[str], copy: TextIO, redactor: Redactor) -> None:
     for line in lines:
         if not line.lstrip('"').startswith("ID") or "Process ID" not in line:
             copy.write(redactor.text(line))
@@ -113,9 +113,9 @@ def rewrite_message(message: bytes, rules: Rules, redactor: Redactor) -> bytes:
     written = bytearray()
     for number, wire, a, b in read_fields(message, 0, len(message)):
         if wire == VARINT:
-            written += _varint(number << 3 | VARINT) + _varint(a)
+            written += _encode_varint(number << 3 | VARINT) + _encode_varint(a)
         elif wire != LENGTH:
-            written += _varint(number << 3 | wire) + message[a:b]
+            written += _encode_varint(number << 3 | wire) + message[a:b]
         else:
             rule = rules.get(number, _unknown)
             value = message[a:b]
@@ -123,11 +123,11 @@ def rewrite_message(message: bytes, rules: Rules, redactor: Redactor) -> bytes:
                 rewrite_message(value, rule, redactor) if isinstance(rule, dict) else rule(value, redactor)
             )
             if changed is not None:
-                written += _varint(number << 3 | LENGTH) + _varint(len(changed)) + changed
+                written += _encode_varint(number << 3 | LENGTH) + _encode_varint(len(changed)) + changed
     return bytes(written)
 
 
-def _varint(value: int) -> bytes:
+def _encode_varint(value: int) -> bytes:
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
@@ -140,22 +140,22 @@ def _keep(value: bytes, _: Redactor) -> bytes:
     return value
 
 
-def _release(value: bytes, _: Redactor) -> bytes:
+def _scrub_release(value: bytes, _: Redactor) -> bytes:
     return plain_release(value.decode("utf-8", "replace")).encode()
 
 
-def _redacted(value: bytes, redactor: Redactor) -> bytes:
+def _scrub_text(value: bytes, redactor: Redactor) -> bytes:
     return redactor.text(value.decode("utf-8", "replace")).encode()
 
 
-def _gone(kind: str) -> _Change:
+def _drop_as(kind: str) -> _Change:
     def drop(value: bytes, redactor: Redactor) -> None:
         redactor.note(kind, int(bool(value)))
 
     return drop
 
 
-def _instead(kind: str, words: str) -> _Change:
+def _replace_with(kind: str, words: str) -> _Change:
     def replace(value: bytes, redactor: Redactor) -> bytes:
         redactor.note(kind, int(bool(value) and value != words.encode()), words)
         return words.encode() if value else value
@@ -209,14 +209,21 @@ def _property(value: bytes, redactor: Redactor) -> bytes:
         return rewrite_message(
             value, {1: _keep, 2: lambda text, _: re.sub(rb"[0-9a-zA-Z]", b"0", text)}, redactor
         )
-    return rewrite_message(value, {1: _keep, 2: _redacted}, redactor)
+    return rewrite_message(value, {1: _keep, 2: _scrub_text}, redactor)
 
 
-_SYSTEM: Rules = {1: _keep, 2: _release, 3: _keep, 4: _keep, 5: _instead(HOST, "host"), 7: _gone(ADDRESS)}
+_SYSTEM: Rules = {
+    1: _keep,
+    2: _scrub_release,
+    3: _keep,
+    4: _keep,
+    5: _replace_with(HOST, "host"),
+    7: _drop_as(ADDRESS),
+}
 _EXECUTABLE: Rules = {
-    1: _instead(PROCESS, "program"),
-    2: _gone(FOLDER),
-    3: _gone(COMMAND),
+    1: _replace_with(PROCESS, "program"),
+    2: _drop_as(FOLDER),
+    3: _drop_as(COMMAND),
     4: _environment,
 }
 _SESSION: Rules = {
@@ -224,13 +231,17 @@ _SESSION: Rules = {
     4: _SYSTEM,
     5: {1: _property},
     6: _keep,  # attributes of the devices, as numbers and names of chips
-    7: _gone(OTHER),
+    7: _drop_as(OTHER),
     8: _keep,
     9: _EXECUTABLE,
     10: _keep,
     11: _command_line,
 }
-HEADER: Rules = {3: _SESSION, 4: _keep, 6: {2: _instead(HOST, "host"), 3: _instead(PROCESS, "process")}}
+HEADER: Rules = {
+    3: _SESSION,
+    4: _keep,
+    6: {2: _replace_with(HOST, "host"), 3: _replace_with(PROCESS, "process")},
+}
 
 
 def scrub(source: Path, output: Path, redactor: Redactor) -> None:
@@ -238,7 +249,7 @@ def scrub(source: Path, output: Path, redactor: Redactor) -> None:
     try:
         with source.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             found = tuple(read_blocks(data))
-            kernels = _learn(data, found, redactor)
+            kernels = _learn_private(data, found, redactor)
             masker = Masker(redactor, kernels)
             for block in found:
                 for part in read_records(data, block):
@@ -255,7 +266,7 @@ def scrub(source: Path, output: Path, redactor: Redactor) -> None:
                         end = part.offset + part.size
                     if block.payload_size is not None:  # what nothing announces is not read by anybody, too
                         copy.write(bytes(block.payload + block.payload_size - end))
-    except Malformed as error:
+    except MalformedMessage as error:
         output.unlink(missing_ok=True)
         raise UnreadableReport(f"{source} is damaged, so nothing can be taken out of it: {error}") from error
     except ValueError as error:  # mmap of an empty file
@@ -265,12 +276,12 @@ def scrub(source: Path, output: Path, redactor: Redactor) -> None:
 # ---------------------------------------------------------------- what is private in this file
 
 
-def _learn(data: Buffer, found: tuple[ReportBlock, ...], redactor: Redactor) -> frozenset[bytes]:
+def _learn_private(data: Buffer, found: tuple[ReportBlock, ...], redactor: Redactor) -> frozenset[bytes]:
     """Know host, command, folder and environment, and the names of kernels, which stay."""
     names: set[bytes] = set()
     for block in found:
         header = block.header
-        for path, value in _strings(data, header.offset, header.offset + header.size, _KNOWN):
+        for path, value in _find_strings(data, header.offset, header.offset + header.size, _KNOWN):
             text = value.decode("utf-8", "replace")
             if path in ((3, 3, 5), (3, 4, 5), (6, 2)):
                 redactor.learn(text, HOST, strong=True)
@@ -309,7 +320,7 @@ _KNOWN = {
 }
 
 
-def _strings(
+def _find_strings(
     data: Buffer, at: int, end: int, wanted: set[tuple[int, ...]], path: tuple[int, ...] = ()
 ) -> list[tuple[tuple[int, ...], bytes]]:
     found: list[tuple[tuple[int, ...], bytes]] = []
@@ -320,5 +331,5 @@ def _strings(
         if here in wanted:
             found.append((here, bytes(data[a:b])))
         elif any(name[: len(here)] == here for name in wanted):
-            found.extend(_strings(data, a, b, wanted, here))
+            found.extend(_find_strings(data, a, b, wanted, here))
     return found

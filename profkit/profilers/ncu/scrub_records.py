@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from profkit.profilers.ncu.blocks import LENGTH, Buffer, Malformed, ReportMessage, read_fields
+from profkit.profilers.ncu.blocks import LENGTH, Buffer, MalformedMessage, ReportMessage, read_fields
 from profkit.profilers.redact import PATH, Redactor
 
 _DEEPEST = 12
@@ -42,7 +42,7 @@ class Masker:
             for value, kind in redactor.literals().items()
             if not value.startswith("/") and (redactor.strong(value) or value.encode() not in names)
         }
-        self._literal = _either(self._secrets)
+        self._literal = _any_pattern(self._secrets)
         self._folders: dict[bytes, bytes] = {}
         for value in redactor.literals():
             if value.startswith("/"):
@@ -52,10 +52,12 @@ class Masker:
     def learn_sources(self, data: Buffer, part: ReportMessage) -> None:
         """Know the folders of the source files in a record: a line table lists folders without their files."""
         at, end = part.offset, part.offset + part.size
-        for a, b in [(at, end)] if part.kind == "source" else _inside(data, at, end, _SOURCE_OF_KERNEL):
-            for files in _inside(data, a, b, 8):
-                for file in _inside(data, *files, 1):
-                    for name in _inside(data, *file, 1):
+        for a, b in (
+            [(at, end)] if part.kind == "source" else _nested_fields(data, at, end, _SOURCE_OF_KERNEL)
+        ):
+            for files in _nested_fields(data, a, b, 8):
+                for file in _nested_fields(data, *files, 1):
+                    for name in _nested_fields(data, *file, 1):
                         self._mask_name(bytes(data[name[0] : name[1]]))
 
     def record(self, data: Buffer, part: ReportMessage) -> bytes:
@@ -88,7 +90,7 @@ class Masker:
 
     def _files(self, copy: bytearray, at: int, end: int) -> None:
         frozen = bytes(copy)
-        for file in _inside(frozen, at, end, 1):
+        for file in _nested_fields(frozen, at, end, 1):
             for number, wire, a, b in read_fields(frozen, *file):
                 if wire == LENGTH and number == 1:
                     copy[a:b] = self._mask_name(frozen[a:b])
@@ -101,7 +103,7 @@ class Masker:
         frozen = bytes(copy[at:end])
         try:
             inside = [(a, b) for _, wire, a, b in read_fields(frozen, 0, len(frozen)) if wire == LENGTH]
-        except Malformed:
+        except MalformedMessage:
             self._blob(copy, at, end)
             return
         if not inside or depth >= _DEEPEST:  # numbers, or a text that happens to read as such
@@ -176,12 +178,12 @@ def _is_text(data: bytes) -> bool:
     return re.search(rb"[\x00-\x08\x0e-\x1f]", data) is None
 
 
-def _either(words: Iterable[bytes]) -> re.Pattern[bytes] | None:
+def _any_pattern(words: Iterable[bytes]) -> re.Pattern[bytes] | None:
     longest = sorted((word for word in words if word), key=lambda word: -len(word))
     return re.compile(b"|".join(map(re.escape, longest))) if longest else None
 
 
-def _inside(data: Buffer, at: int, end: int, wanted: int) -> list[tuple[int, int]]:
+def _nested_fields(data: Buffer, at: int, end: int, wanted: int) -> list[tuple[int, int]]:
     return [
         (a, b) for number, wire, a, b in read_fields(data, at, end) if wire == LENGTH and number == wanted
     ]

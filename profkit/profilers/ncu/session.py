@@ -66,7 +66,7 @@ def read_header(data: Buffer, block: ReportBlock, session: ReportSession) -> tup
         if wire != LENGTH:
             continue
         if number == _SESSION:
-            _session(data, a, b, session)
+            _read_session(data, a, b, session)
         elif number == _STRINGS:
             strings = tuple(
                 read_text(data, c, d) for n, w, c, d in read_fields(data, a, b) if n == 1 and w == LENGTH
@@ -116,14 +116,14 @@ def _bandwidth(khz: int | None, bits: int | None) -> float | None:
     return 2.0 * khz * 1e3 * bits / 8 if khz and bits else None
 
 
-def _session(data: Buffer, at: int, end: int, session: ReportSession) -> None:
+def _read_session(data: Buffer, at: int, end: int, session: ReportSession) -> None:
     for number, wire, a, b in read_fields(data, at, end):
         if number == _CREATED and wire == VARINT:
             session.created = a if session.created is None else session.created
         elif wire != LENGTH:
             continue
         elif number == _DEVICE:
-            _device(data, a, b, session)
+            _read_device(data, a, b, session)
         elif number == _VERSION:
             said = _strings(data, a, b)
             session.versions[said.get(1, "")] = said.get(2, "")
@@ -137,7 +137,7 @@ def _session(data: Buffer, at: int, end: int, session: ReportSession) -> None:
             session.command = read_text(data, a, b).strip() or session.command
 
 
-def _device(data: Buffer, at: int, end: int, session: ReportSession) -> None:
+def _read_device(data: Buffer, at: int, end: int, session: ReportSession) -> None:
     index, name = 0, ""
     attributes: dict[str, Value] = {}
     for number, wire, a, b in read_fields(data, at, end):

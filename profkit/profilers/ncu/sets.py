@@ -188,7 +188,7 @@ class CounterSet:
 
 def set_names() -> tuple[str, ...]:
     """The sets, cheapest first."""
-    return tuple(_sets())
+    return tuple(_load_sets())
 
 
 @lru_cache(maxsize=64)
@@ -205,8 +205,8 @@ def counter_set(depth_name: str, chip: str | None, version: str | None = None) -
     metrics: list[str] = []
     for names in metric_alternatives(depth_name, known, version):
         metrics += [name for name in names if has_metric(known, name)][:1]
-    sections = tuple(_sets()[depth_name].get("sections", ()))
-    replays = _replays(depth_name, known, sections)
+    sections = tuple(_load_sets()[depth_name].get("sections", ()))
+    replays = _expected_replays(depth_name, known, sections)
     return CounterSet(depth_name, tuple(metrics), replays, _note(depth_name, known, chip, replays), sections)
 
 
@@ -217,7 +217,7 @@ def metric_alternatives(
 
     Without those that `chip` is to be spared, and those that ncu `version` does not know yet.
     """
-    described = _sets()[depth_name]
+    described = _load_sets()[depth_name]
     found = list(metric_alternatives(described["with"], chip, version)) if "with" in described else []
     numbers = version_numbers(version)
     for entry in described["metrics"]:
@@ -228,7 +228,7 @@ def metric_alternatives(
     return tuple(found)
 
 
-def _replays(depth_name: str, chip: str | None, sections: tuple[str, ...]) -> int | None:
+def _expected_replays(depth_name: str, chip: str | None, sections: tuple[str, ...]) -> int | None:
     planned = planned_passes(chip, depth_name)
     if planned is None:
         return None
@@ -236,7 +236,7 @@ def _replays(depth_name: str, chip: str | None, sections: tuple[str, ...]) -> in
 
 
 def _note(depth_name: str, known: str | None, chip: str | None, replays: int | None) -> str:
-    says = str(_sets()[depth_name]["says"])
+    says = str(_load_sets()[depth_name]["says"])
     if replays is None:
         whose = f"{chip}, which is not in NVIDIA's tables here" if chip else "a chip that is not known"
         return f"{says}; how many replay passes that is on {whose}, the report will tell"
@@ -245,6 +245,6 @@ def _note(depth_name: str, known: str | None, chip: str | None, replays: int | N
 
 
 @lru_cache(maxsize=1)
-def _sets() -> Mapping[str, Mapping[str, Any]]:
+def _load_sets() -> Mapping[str, Mapping[str, Any]]:
     content: Mapping[str, Mapping[str, Any]] = load_yaml(Path(__file__).with_name("sets.yaml"))
     return content

@@ -24,7 +24,7 @@ from profkit.analysis.timeline.records import (
 from profkit.profilers.nsys.database import Database, call_name
 
 
-class OutOfOrder(Exception):
+class UnorderedTable(Exception):
     """A table is not in the order of its starts; it has to be sorted."""
 
 
@@ -42,7 +42,7 @@ def check_order(blocks: Iterable[Columns]) -> Iterator[Columns]:
             if (starts[1:] < starts[:-1]).any():
                 block = block[np.argsort(starts, kind="stable")]
             if int(block["start"][0]) < last:
-                raise OutOfOrder
+                raise UnorderedTable
             last = int(block["start"][-1])
         yield block
 
@@ -193,12 +193,12 @@ COPY_KINDS = {
 MEMSET = "memset"
 
 
-class NotNumbers(Exception):
+class NonNumericColumn(Exception):
     """A column of numbers holds something else; it has to be asked for with care."""
 
 
 @dataclass
-class Activities:
+class DeviceActivities:
     """Reads what the devices did. `odd` counts rows whose times make no sense; they are left out."""
 
     database: Database
@@ -245,11 +245,11 @@ class Activities:
         for rows in self._fetched(CALLS, fields):
             block = np.zeros(len(rows), dtype=CALL)
             block["start"], block["end"] = rows[:, 0], rows[:, 1]
-            block["process"] = _numbered(rows[:, 2] >> 24, self.processes)
-            block["thread"] = _numbered(rows[:, 2], self.threads)
+            block["process"] = _renumber(rows[:, 2] >> 24, self.processes)
+            block["thread"] = _renumber(rows[:, 2], self.threads)
             block["key"] = _key(block["process"], rows[:, 3])
             self._learn(rows[:, 4], names)
-            block["name"] = _numbered(rows[:, 4], names)
+            block["name"] = _renumber(rows[:, 4], names)
             yield block
 
     def _learn(self, ids: Any, names: dict[int, int]) -> None:
@@ -335,7 +335,7 @@ class Activities:
             try:
                 yield np.array(rows, dtype=np.int64)
             except (TypeError, ValueError, OverflowError):
-                raise NotNumbers from None
+                raise NonNumericColumn from None
 
     def _blank(self, rows: Any, kind: int) -> Columns:
         import numpy as np
@@ -343,7 +343,7 @@ class Activities:
         block = np.zeros(len(rows), dtype=ACTIVITY)
         block["start"], block["end"], block["kind"] = rows[:, 0], rows[:, 1], kind
         block["launch"] = block["call"] = block["thread"] = -1
-        block["process"] = _numbered(rows[:, 2] >> 24, self.processes)
+        block["process"] = _renumber(rows[:, 2] >> 24, self.processes)
         block["key"] = _key(block["process"], rows[:, 3])
         return block
 
@@ -358,7 +358,7 @@ class Activities:
         return block[good]
 
 
-def _numbered(values: Any, numbers: dict[int, int]) -> Any:
+def _renumber(values: Any, numbers: dict[int, int]) -> Any:
     """Small numbers for large ones, given out in the order in which they come."""
     import numpy as np
 

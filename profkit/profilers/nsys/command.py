@@ -43,7 +43,7 @@ def nsys_argv(
     ]
     if marked:
         argv += ["--capture-range=cudaProfilerApi", "--capture-range-end=none"]
-    return (*argv, f"--output={_literal(report)}", *command)
+    return (*argv, f"--output={_escape_output(report)}", *command)
 
 
 def export_argv(report: Path | str, sqlite: Path | str, *, nsys: str = "nsys") -> tuple[str, ...]:
@@ -61,6 +61,6 @@ def export_argv(report: Path | str, sqlite: Path | str, *, nsys: str = "nsys") -
     )
 
 
-def _literal(report: Path | str) -> str:
+def _escape_output(report: Path | str) -> str:
     """The output's name as nsys takes it: it replaces %p, %h, %q{...} in it, and adds the suffix itself."""
     return str(report).removesuffix(SUFFIX).replace("%", "%%")

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from profkit.core.errors import Fault
 from profkit.core.types import Check
-from profkit.profilers.profiler import Conversion, Format, Recorder, later
+from profkit.profilers.profiler import Conversion, Format, Recorder, lazy_function
 
 
 def _is_sqlite(head: bytes) -> bool:
@@ -29,19 +29,19 @@ class NsightSystems:
             name,
             "nsys SQLite",
             _is_sqlite,
-            later("profkit.profilers.nsys.sqlite.read_sqlite"),
-            later("profkit.profilers.nsys.scrub.scrub"),
+            lazy_function("profkit.profilers.nsys.sqlite.read_sqlite"),
+            lazy_function("profkit.profilers.nsys.scrub.scrub"),
         ),
         Format(
             "nsys-rep",
             name,
             ".nsys-rep",
             _is_rep,
-            later("profkit.profilers.nsys.sqlite.read_sqlite"),
+            lazy_function("profkit.profilers.nsys.sqlite.read_sqlite"),
             scrub=None,
             scrub_fix="scrub its SQLite export: nsys export --type sqlite --lazy=false {name}",
             conversion=Conversion(
-                later("profkit.profilers.nsys.recipe.conversion_argv"),
+                lazy_function("profkit.profilers.nsys.recipe.conversion_argv"),
                 "converted.sqlite",
                 "nsys export --type=sqlite --output={stem}.sqlite {name}",
             ),
@@ -50,13 +50,14 @@ class NsightSystems:
             "nsys-stats-csv",
             name,
             "nsys stats",
-            later("profkit.profilers.nsys.stats_tables.looks_like"),
-            later("profkit.profilers.nsys.stats.read_stats"),
-            later("profkit.profilers.scrub.scrub_text"),
+            lazy_function("profkit.profilers.nsys.stats_tables.looks_like_stats"),
+            lazy_function("profkit.profilers.nsys.stats.read_stats"),
+            lazy_function("profkit.profilers.scrub.scrub_text"),
         ),
     )
     recorder = Recorder(
-        later("profkit.profilers.nsys.recipe.recording_step"), later("profkit.profilers.nsys.recipe.collect")
+        lazy_function("profkit.profilers.nsys.recipe.recording_step"),
+        lazy_function("profkit.profilers.nsys.recipe.collect_report"),
     )
 
     def explain(self, text: str, returncode: int) -> Fault | None:

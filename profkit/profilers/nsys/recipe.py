@@ -31,7 +31,10 @@ def recording_step(request: RecordRequest) -> Step:
     return Step(
         "record",
         nsys_argv(
-            status_wrapper(request.command, status), _own(request), marked=request.marked, nsys=str(nsys.path)
+            status_wrapper(request.command, status),
+            _scratch_report(request),
+            marked=request.marked,
+            nsys=str(nsys.path),
         ),
         directive=Directive(
             "trace",
@@ -44,12 +47,12 @@ def recording_step(request: RecordRequest) -> Step:
     )
 
 
-def collect(request: RecordRequest) -> tuple[str, ...]:
+def collect_report(request: RecordRequest) -> tuple[str, ...]:
     """Copy what nsys left to the report. Raises MachineError with nsys' own reason where there is nothing."""
-    left = _own(request)
+    left = _scratch_report(request)
     half = "Failed to import the .qdstrm" if left.with_suffix(".qdstrm").is_file() else ""
     return collect_file(request, left, "nsys", explain, half)
 
 
-def _own(request: RecordRequest) -> Path:
+def _scratch_report(request: RecordRequest) -> Path:
     return request.scratch / f"trace{SUFFIX}"

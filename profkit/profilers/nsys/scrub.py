@@ -42,7 +42,7 @@ _STRING_COLUMNS = {
 
 
 @dataclass(frozen=True)
-class ExportTable:
+class SqliteTable:
     """One table of the export."""
 
     name: str
@@ -83,7 +83,7 @@ def quote_name(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def list_tables(database: sqlite3.Connection) -> Iterator[ExportTable]:
+def list_tables(database: sqlite3.Connection) -> Iterator[SqliteTable]:
     """All tables but SQLite's own."""
     rows = database.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'").fetchall()
     for name, sql in rows:
@@ -100,7 +100,7 @@ def list_tables(database: sqlite3.Connection) -> Iterator[ExportTable]:
             and "TEXT" not in kind.upper()
             and (column.lower() in told or column.lower() in _STRING_COLUMNS)
         )
-        yield ExportTable(name, columns, points)
+        yield SqliteTable(name, columns, points)
 
 
 def may_hold_text(kind: str) -> bool:
@@ -110,7 +110,7 @@ def may_hold_text(kind: str) -> bool:
 
 def rewrite_column(
     database: sqlite3.Connection,
-    table: ExportTable,
+    table: SqliteTable,
     column: str,
     change: Callable[[tuple[object, ...]], object],
     *beside: str,
@@ -133,7 +133,7 @@ def rewrite_column(
 _KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
 
 
-def scrub_strings(database: sqlite3.Connection, tables: tuple[ExportTable, ...], redactor: Redactor) -> None:
+def scrub_strings(database: sqlite3.Connection, tables: tuple[SqliteTable, ...], redactor: Redactor) -> None:
     """Keep the strings of kernels, ranges and calls; all others, pointed to or not, become empty."""
     strings = next((table for table in tables if table.name == "StringIds"), None)
     if strings is None or not (strings.has("id") and strings.has("value")):
@@ -167,7 +167,7 @@ def scrub_strings(database: sqlite3.Connection, tables: tuple[ExportTable, ...],
     database.execute("DROP TABLE used")
 
 
-def _point_to_nothing(database: sqlite3.Connection, table: ExportTable, column: str) -> None:
+def _point_to_nothing(database: sqlite3.Connection, table: SqliteTable, column: str) -> None:
     """A string that a kernel's name shares with a process must not name the process."""
     empty = database.execute("SELECT id FROM StringIds WHERE value = '' LIMIT 1").fetchone()
     if empty is None:
@@ -191,7 +191,7 @@ def scrub(source: Path, output: Path, redactor: Redactor) -> None:
     try:
         with contextlib.closing(open_copy(source, work)) as database:
             tables = tuple(list_tables(database))
-            _learn(database, tables, redactor)
+            _learn_private(database, tables, redactor)
             for table in tables:
                 _scrub_table(database, table, redactor)
             scrub_strings(database, tables, redactor)
@@ -209,7 +209,7 @@ def scrub(source: Path, output: Path, redactor: Redactor) -> None:
 # ---------------------------------------------------------------- what is private in this file
 
 
-def _learn(database: sqlite3.Connection, tables: tuple[ExportTable, ...], redactor: Redactor) -> None:
+def _learn_private(database: sqlite3.Connection, tables: tuple[SqliteTable, ...], redactor: Redactor) -> None:
     """Know the environment, the command and the host, so that they are found wherever else they stand."""
     names = {table.name: table for table in tables}
     if (table := names.get("TARGET_INFO_SYSTEM_ENV")) is not None and table.has("value"):
@@ -243,7 +243,7 @@ def _learn_fact(name: str, value: str, redactor: Redactor) -> None:
 # ---------------------------------------------------------------- tables
 
 
-def _scrub_table(database: sqlite3.Connection, table: ExportTable, redactor: Redactor) -> None:
+def _scrub_table(database: sqlite3.Connection, table: SqliteTable, redactor: Redactor) -> None:
     name = table.name
     if name == "StringIds":
         return
@@ -278,7 +278,7 @@ def _scrub_table(database: sqlite3.Connection, table: ExportTable, redactor: Red
                 rewrite_column(database, table, column, column_scrubber(column, known, redactor))
 
 
-def _number_processes(database: sqlite3.Connection, table: ExportTable, redactor: Redactor) -> None:
+def _number_processes(database: sqlite3.Connection, table: SqliteTable, redactor: Redactor) -> None:
     numbers: dict[str, int] = {}
 
     def numbered(row: tuple[object, ...]) -> str:

@@ -57,14 +57,14 @@ def column_scrubber(column: str, known: bool, redactor: Redactor) -> Callable[[t
     """What becomes of a text in `column`; `known` says that the table is one of events or of devices."""
     lower = column.lower()
     if re.search(r"guid|serial|uuid|^mac|_mac", lower):
-        return lambda row: _blank(row[0], DEVICE, redactor)
+        return lambda row: _blank_value(row[0], DEVICE, redactor)
     if lower.endswith("statename"):
         return lambda row: scrub_device(as_text(row[0]), redactor)
     if column == "binaryData":
         return lambda row: _payload(row[0], redactor)
     if known:
-        return lambda row: _kept(row[0], redactor)
-    return lambda row: _blank(row[0], PATH if "file" in lower or "path" in lower else OTHER, redactor)
+        return lambda row: _scrub_value(row[0], redactor)
+    return lambda row: _blank_value(row[0], PATH if "file" in lower or "path" in lower else OTHER, redactor)
 
 
 def scrub_device(value: str, redactor: Redactor) -> str:
@@ -83,7 +83,7 @@ def scrub_property(name: str, value: str, redactor: Redactor) -> str:
         return plain_release(value)
     if _HARMLESS_ENV.match(name) or value == "{}":
         return redactor.text(value)
-    return _gone(_kind_of(name), redactor, value)
+    return _drop_value(_kind_of(name), redactor, value)
 
 
 def scrub_fact(name: str, value: str, redactor: Redactor) -> str:
@@ -97,12 +97,12 @@ def scrub_fact(name: str, value: str, redactor: Redactor) -> str:
         if upper.endswith(":COMMAND"):
             redactor.note(COMMAND, int(value != "program"), "program")
             return "program"
-        return _gone(_kind_of(upper), redactor, value)
+        return _drop_value(_kind_of(upper), redactor, value)
     if upper == "DEVICE_ID":
         return scrub_device(value, redactor)
     if _PLAIN.fullmatch(value) or (_WORD.fullmatch(value) and "NAME" not in upper):
         return value
-    return _gone(OTHER, redactor, value)
+    return _drop_value(OTHER, redactor, value)
 
 
 def _kind_of(name: str) -> str:
@@ -134,7 +134,7 @@ def scrub_message(text: str, redactor: Redactor) -> str:
     return "(message removed)" if text else text
 
 
-def _blank(value: object, kind: str, redactor: Redactor) -> object:
+def _blank_value(value: object, kind: str, redactor: Redactor) -> object:
     if not value or (kind is DEVICE and not as_text(value).strip("0-")):
         return value
     redactor.note(kind)
@@ -152,13 +152,13 @@ def _payload(value: object, redactor: Redactor) -> object:
     return None
 
 
-def _kept(value: object, redactor: Redactor) -> object:
+def _scrub_value(value: object, redactor: Redactor) -> object:
     if isinstance(value, bytes):
         return value if redactor.text(value.decode("latin-1")) == value.decode("latin-1") else b""
     return redactor.text(str(value))
 
 
-def _gone(kind: str, redactor: Redactor, value: str) -> str:
+def _drop_value(kind: str, redactor: Redactor, value: str) -> str:
     variables_in_it = sum(1 for _ in environment_variables(value)) if kind is ENVIRONMENT else 1
     redactor.note(kind, max(1, variables_in_it))
     return ""

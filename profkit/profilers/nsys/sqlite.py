@@ -17,7 +17,7 @@ from profkit.analysis.timeline.windows import region_name
 from profkit.core.errors import UnreadableReport
 from profkit.core.formatting import plural
 from profkit.core.types import GpuTrace, Report
-from profkit.profilers.nsys.activities import CALLS, Activities, NotNumbers, OutOfOrder
+from profkit.profilers.nsys.activities import CALLS, DeviceActivities, NonNumericColumn, UnorderedTable
 from profkit.profilers.nsys.database import Database, open_database
 from profkit.profilers.nsys.faults import GRAPH_FIX
 from profkit.profilers.nsys.session import read_complaints, read_facts, read_gpus, read_version, was_captured
@@ -137,7 +137,7 @@ def read_sqlite(path: Path) -> Report:
     """
     with open_database(path) as database:
         check_export(path, database)
-        return _read(database)
+        return _read_report(database)
 
 
 def check_export(path: Path, database: Database) -> None:
@@ -153,8 +153,8 @@ def check_export(path: Path, database: Database) -> None:
         raise UnreadableReport(f"{path} is a SQLite file, but no export of nsys (its tables: {seen[:200]})")
 
 
-def _read(database: Database) -> Report:
-    trace, used, warnings = _with_care(database)
+def _read_report(database: Database) -> Report:
+    trace, used, warnings = _read_trace_with_retry(database)
     return Report(
         "nsys",
         "nsys-sqlite",
@@ -166,27 +166,27 @@ def _read(database: Database) -> Report:
     )
 
 
-def _with_care(database: Database) -> tuple[GpuTrace, frozenset[int], tuple[str, ...]]:
+def _read_trace_with_retry(database: Database) -> tuple[GpuTrace, frozenset[int], tuple[str, ...]]:
     """Read as nsys writes it; where the file is not so, once more with what that takes."""
     sort = careful = False
     while True:
         try:
-            return _trace(database, sort=sort, careful=careful)
-        except OutOfOrder:
+            return _read_trace(database, sort=sort, careful=careful)
+        except UnorderedTable:
             if sort:
                 raise sqlite3.DatabaseError("its rows change while they are read") from None
             sort = True
-        except NotNumbers:
+        except NonNumericColumn:
             if careful:
                 raise sqlite3.DatabaseError("its columns hold no numbers") from None
             careful = True
 
 
-def _trace(
+def _read_trace(
     database: Database, *, sort: bool, careful: bool
 ) -> tuple[GpuTrace, frozenset[int], tuple[str, ...]]:
     tables = Tables()
-    activities = Activities(database, tables, sort, careful)
+    activities = DeviceActivities(database, tables, sort, careful)
     ranges, remark = read_ranges(database, activities.processes, activities.threads)
     used: set[int] = set()
 
@@ -212,11 +212,11 @@ def _trace(
     if activities.odd:
         warnings.append(f"{activities.odd} rows were left out: they end before they begin")
     launched = sum(call.calls for call in trace.api if "Launch" in call.name)
-    warnings += _missing(activities.kernels, activities.graphs, launched)
+    warnings += _explain_missing_kernels(activities.kernels, activities.graphs, launched)
     return trace, frozenset(used), (*notes, *warnings)
 
 
-def _missing(kernels: int, graphs: int, launched: int) -> Iterator[str]:
+def _explain_missing_kernels(kernels: int, graphs: int, launched: int) -> Iterator[str]:
     """Why there may be no kernels, or not all."""
     if graphs:
         yield (
@@ -246,27 +246,27 @@ def open_recording(path: Path) -> Iterator[Recording]:
     """
     with open_database(path) as database:
         check_export(path, database)
-        yield _recording(database, sort=not _in_order(database))
+        yield _read_recording(database, sort=not _is_in_order(database))
 
 
-def _in_order(database: Database) -> bool:
-    once = Activities(database, Tables(), careful=True)
+def _is_in_order(database: Database) -> bool:
+    once = DeviceActivities(database, Tables(), careful=True)
     try:
         for _ in once.blocks():
             pass
         for _ in once.calls():
             pass
-    except OutOfOrder:
+    except UnorderedTable:
         return False
     return True
 
 
-def _recording(database: Database, *, sort: bool) -> Recording:
+def _read_recording(database: Database, *, sort: bool) -> Recording:
     tables = Tables()
     try:
-        activities = Activities(database, tables, sort, careful=True)
+        activities = DeviceActivities(database, tables, sort, careful=True)
         ranges, _ = read_ranges(database, activities.processes, activities.threads)
-    except NotNumbers:
+    except NonNumericColumn:
         raise sqlite3.DatabaseError("its columns hold no numbers") from None
     return Recording(
         "nsys",

@@ -164,7 +164,7 @@ def read_stats(path: Path) -> Report:
         raise UnreadableReport(f"{str(path)!r} is no file name: {error}") from error
     one_by_one = bool(launches.collected.devices)
     if not one_by_one and not any(section.rows for section in text.sections):
-        raise _empty(path, text)
+        raise _empty_report_error(path, text)
     trace, warnings = launches.trace() if one_by_one else (GpuTrace("nsys", ()), [])
     trace, more = _with_sums(trace, text.sections)
     warnings += [*more, *(f"nsys stats: {said}" for said in dict.fromkeys(text.skipped))]
@@ -175,7 +175,7 @@ def read_stats(path: Path) -> Report:
     return Report("nsys", "nsys-stats-csv", facts=facts, trace=trace, warnings=tuple(warnings))
 
 
-def _empty(path: Path, text: StatsText) -> UnreadableReport:
+def _empty_report_error(path: Path, text: StatsText) -> UnreadableReport:
     said = f"SKIPPED: {text.skipped[0]}" if text.skipped else ""
     fault = explain(said, 0) if said else None
     if fault is not None:
@@ -188,11 +188,11 @@ def _with_sums(trace: GpuTrace, sections: Iterable[StatsTable]) -> tuple[GpuTrac
     """`trace`, and what the tables of sums add to it."""
     by_kind: dict[str, Tables] = {}
     for section in sections:
-        by_kind.setdefault(_kind(section), []).append(section)
+        by_kind.setdefault(_section_kind(section), []).append(section)
     warnings: list[str] = []
     if not trace.kernels:
         tables = by_kind.get("kernels-by-shape") or by_kind.get("times") or by_kind.get("nvtx-kernels")
-        kernels = _kernels(tables or [])
+        kernels = _kernel_times(tables or [])
         trace = replace(trace, kernels=kernels, launches=sum(kernel.launches for kernel in kernels))
         if any(not sum(kernel.kernel.grid) for kernel in kernels):
             warnings.append(
@@ -214,7 +214,7 @@ def _with_sums(trace: GpuTrace, sections: Iterable[StatsTable]) -> tuple[GpuTrac
     return trace, warnings
 
 
-def _kind(section: StatsTable) -> str:
+def _section_kind(section: StatsTable) -> str:
     """Its kind. Kernels, copies and calls of CUDA, of the system and of OpenACC have the same columns.
 
     What tells them apart is the report's name, how the header calls what it counts, or else the rows.
@@ -231,7 +231,7 @@ def _kind(section: StatsTable) -> str:
     return section.kind
 
 
-def _kernels(sections: Tables) -> tuple[KernelTime, ...]:
+def _kernel_times(sections: Tables) -> tuple[KernelTime, ...]:
     found: dict[Kernel, KernelTime] = {}
     for section in sections:
         for row in section.rows:
@@ -243,11 +243,11 @@ def _kernels(sections: Tables) -> tuple[KernelTime, ...]:
             )
             median, least, most = (cell_seconds(section, row, column) for column in ("med", "min", "max"))
             new = KernelTime(kernel, launches, total, median, least, most)
-            found[kernel] = _joined(found[kernel], new) if kernel in found else new
+            found[kernel] = _merge_kernel_times(found[kernel], new) if kernel in found else new
     return tuple(sorted(found.values(), key=lambda k: -k.total))
 
 
-def _joined(one: KernelTime, other: KernelTime) -> KernelTime:
+def _merge_kernel_times(one: KernelTime, other: KernelTime) -> KernelTime:
     """Of a kernel that comes twice, as in two ranges. Two medians make none."""
     least = [time for time in (one.least, other.least) if time is not None]
     most = [time for time in (one.most, other.most) if time is not None]

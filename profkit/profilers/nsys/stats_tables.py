@@ -13,7 +13,7 @@ _DECIMAL_COMMA = re.compile(r"\d{1,3},\d+$")  # 33,0 % in a locale that groups w
 
 
 @dataclass(frozen=True)
-class Layout:
+class ColumnLayout:
     """From where to where each column goes, by the dashes under its header."""
 
     spans: tuple[tuple[int, int], ...]
@@ -29,11 +29,11 @@ class Layout:
         return cells if len(cells) == len(self.spans) else None
 
 
-def find_layout(line: str) -> Layout | None:
+def find_layout(line: str) -> ColumnLayout | None:
     """The layout that a rule of dashes tells; None of any other line."""
     if "---" not in line or len(line) > 1 << 16 or _RULE.match(line) is None:
         return None
-    return Layout(tuple(match.span() for match in re.finditer("-+", line)))
+    return ColumnLayout(tuple(match.span() for match in re.finditer("-+", line)))
 
 
 def has_decimal_comma(share: str) -> bool:
@@ -100,7 +100,7 @@ _SIGN = re.compile(
 )
 
 
-def looks_like(head: bytes) -> bool:
+def looks_like_stats(head: bytes) -> bool:
     """True where a table of nsys stats begins, or a line of nsys stats itself stands."""
     return _SIGN.search(head.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace")) is not None
 
@@ -133,12 +133,12 @@ def parse_tables(lines: Iterable[str], take: Callable[[StatsTable, dict[str, str
     """
     text = StatsText()
     current: StatsTable | None = None
-    columns: Layout | None = None  # of a table that is not CSV
+    columns: ColumnLayout | None = None  # of a table that is not CSV
     report, unit, previous, comma = None, None, "", False
     for line in lines:
         if (skipped := _SKIPPED.search(line)) is not None:
             text.skipped.append(skipped[1].strip())
-        if (named := _named(line)) is not None:
+        if (named := _parse_title(line)) is not None:
             (report, unit), current, columns = named, None, None
             continue
         if _NOTICE.match(line):
@@ -173,7 +173,7 @@ def parse_tables(lines: Iterable[str], take: Callable[[StatsTable, dict[str, str
     return text
 
 
-def _named(line: str) -> tuple[str, str | None] | None:
+def _parse_title(line: str) -> tuple[str, str | None] | None:
     """The report that a line announces, and the unit of its sizes where the line tells it."""
     if line[:1] in _ROWS:  # there may be millions
         return None

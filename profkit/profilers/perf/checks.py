@@ -51,10 +51,10 @@ def judge_perf(ability: PerfAbility, root: Path = Path("/")) -> Iterator[Check]:
     kernel = tree.read_text(root, "proc/sys/kernel/osrelease") or platform.release()
     detail = f"counts software events on kernel {kernel}{level}"
     yield Check("perf", "ok", detail, path=ability.path, version=ability.version)
-    yield _hardware(ability)
+    yield _hardware_check(ability)
     if ability.user_only:
         yield Check("perf kernel side", "limited", f"only user space is counted{level}", PARANOID_FIX)
-    yield _recording(ability)
+    yield _record_check(ability)
     if ability.hardware_ok and tree.read_number(root, "proc/sys/kernel/nmi_watchdog"):
         detail = "on: it holds one hardware counter, so one event fewer fits at a time"
         yield Check("NMI watchdog", "limited", detail, as_superuser("sysctl kernel.nmi_watchdog=0"))
@@ -69,7 +69,7 @@ def format_census(census: tuple[Counter, ...]) -> str:
     return "; ".join(f"{_WORDS[state]}: {', '.join(by_state[state])}" for state in known)
 
 
-def _hardware(ability: PerfAbility) -> Check:
+def _hardware_check(ability: PerfAbility) -> Check:
     name = "perf hardware counters"
     states = format_census(ability.census)
     if not ability.counting:
@@ -85,7 +85,7 @@ def _hardware(ability: PerfAbility) -> Check:
     return Check(name, "limited", f"{states}; what depends on the others is unavailable", fix)
 
 
-def _recording(ability: PerfAbility) -> Check:
+def _record_check(ability: PerfAbility) -> Check:
     if ability.record_ok:
         return Check("perf record", "ok", "samples by the kernel's timer")
     fault = ability.record_fault

@@ -10,7 +10,7 @@ from typing import IO
 from profkit.analysis.stacks.merge import FrameTable
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import Frame, Report
-from profkit.profilers.json_stream import CutShort, JsonStream
+from profkit.profilers.json_stream import JsonStream, TruncatedJson
 from profkit.profilers.perf.samples import MergedEvents, frame_of
 
 _SIGN = re.compile(rb'\s*\{\s*"linux-perf-json-version"\s*:')
@@ -82,7 +82,7 @@ class _Reader:
                     value = stream.value()
                     if key == "headers" and isinstance(value, dict):
                         self._headers(value)
-        except CutShort:
+        except TruncatedJson:
             if not seen:
                 raise UnreadableReport("not perf's JSON: it ends before anything was said") from None
             self._cut_short = True

@@ -15,7 +15,7 @@ from profkit.analysis.metrics.derive import DRIFT_LIMIT
 from profkit.analysis.metrics.formula import Formula
 from profkit.analysis.metrics.formulas import FormulaTable, formula_table
 from profkit.core.types import Counter, Report, Scope
-from profkit.profilers.perf.events import CLOCK, SOFTWARE, Cores, Event, EventTable
+from profkit.profilers.perf.events import CLOCK, SOFTWARE, CoreEvents, EventTable, PerfEvent
 
 # Which the kernel lets a user count without rights: 0 is needed for what belongs to no process.
 SYSTEM_WIDE_PARANOID = 0
@@ -57,11 +57,13 @@ def plan_groups(
     return tuple(groups)
 
 
-def _needed_events(cores: Cores, formulas: FormulaTable, metrics: Sequence[str]) -> list[tuple[Event, ...]]:
+def _needed_events(
+    cores: CoreEvents, formulas: FormulaTable, metrics: Sequence[str]
+) -> list[tuple[PerfEvent, ...]]:
     """For each metric the events of its best formula that this kind of core can count."""
     anchors = {event.name for event in cores.anchors}
     free = anchors | {CLOCK.name, *(event.name for event in SOFTWARE)}
-    needs: list[tuple[Event, ...]] = []
+    needs: list[tuple[PerfEvent, ...]] = []
     for metric in metrics:
         for way in formulas.formulas.get(metric, ()):
             names = [formulas.resolve(name) for name in way.names]
@@ -71,7 +73,7 @@ def _needed_events(cores: Cores, formulas: FormulaTable, metrics: Sequence[str])
     return [need for need in needs if need]
 
 
-def _shared_events(table: EventTable, formulas: FormulaTable, metric: str) -> tuple[Event, ...]:
+def _shared_events(table: EventTable, formulas: FormulaTable, metric: str) -> tuple[PerfEvent, ...]:
     """The system-wide events of `metric`, where only such can tell it."""
     ways = formulas.formulas.get(metric, ())
     for way in ways:
@@ -83,17 +85,17 @@ def _shared_events(table: EventTable, formulas: FormulaTable, metric: str) -> tu
     return ()
 
 
-def _counted_in(cores: Cores, formulas: FormulaTable, way: Formula) -> bool:
+def _counted_in(cores: CoreEvents, formulas: FormulaTable, way: Formula) -> bool:
     known = {*cores.events, *(event.name for event in cores.anchors), CLOCK.name}
     return all(formulas.resolve(name) in known for name in way.names)
 
 
-def _pack_groups(needs: Sequence[Sequence[Event]], limit: int) -> list[tuple[Event, ...]]:
+def _pack_groups(needs: Sequence[Sequence[PerfEvent]], limit: int) -> list[tuple[PerfEvent, ...]]:
     """Groups that take at most `limit` counters; a need that is larger than that is split."""
     limit = max(limit, 1)
-    groups: list[dict[str, Event]] = []
+    groups: list[dict[str, PerfEvent]] = []
 
-    def cost(events: Mapping[str, Event]) -> int:
+    def cost(events: Mapping[str, PerfEvent]) -> int:
         return sum(event.counters for event in events.values())
 
     for need in needs:
@@ -109,7 +111,7 @@ def _pack_groups(needs: Sequence[Sequence[Event]], limit: int) -> list[tuple[Eve
 
 
 @dataclass(frozen=True)
-class Drift:
+class AnchorDrift:
     """How far the anchors of several groups lie apart: `spread` is (largest - smallest) / median, 0..1.
 
     None where there are not two groups with a usable anchor to compare.
@@ -126,16 +128,16 @@ class Drift:
 
 
 @dataclass(frozen=True)
-class Merged:
+class MergedCounters:
     """Several groups as one: each counter once, which were counted together, and how far the runs drifted."""
 
     counters: tuple[Counter, ...]
     groups: tuple[tuple[str, ...], ...]
-    drift: Drift
+    drift: AnchorDrift
     warnings: tuple[str, ...] = ()
 
 
-def check_drift(groups: Sequence[Sequence[Counter]]) -> Drift:
+def check_drift(groups: Sequence[Sequence[Counter]]) -> AnchorDrift:
     """Compare the anchors of `groups`: retired instructions, and where there are none, cycles.
 
     Instructions do not depend on clock or caches, so they tell a different amount of work and nothing else.
@@ -153,8 +155,8 @@ def check_drift(groups: Sequence[Sequence[Counter]]) -> Drift:
                 f"unstable: {anchor} differ by {spread:.1%} between the runs of the counter groups (limit "
                 f"{DRIFT_LIMIT:.0%}), so ratios across groups are estimates"
             )
-        return Drift(spread, anchor, warning)
-    return Drift(None)
+        return AnchorDrift(spread, anchor, warning)
+    return AnchorDrift(None)
 
 
 def _anchor_total(group: Sequence[Counter], anchor: str) -> float | None:
@@ -162,7 +164,7 @@ def _anchor_total(group: Sequence[Counter], anchor: str) -> float | None:
     return sum(values) if values else None
 
 
-def merge_groups(reports: Sequence[Report]) -> Merged:
+def merge_groups(reports: Sequence[Report]) -> MergedCounters:
     """The reports of all groups (and of repeated runs of one group) as one set of counters.
 
     Of an event that was counted several times the middle count is kept, counts that were on a counter all the
@@ -177,7 +179,7 @@ def merge_groups(reports: Sequence[Report]) -> Merged:
     if drift.warning is not None:
         warnings.append(drift.warning)
     groups = dict.fromkeys(tuple(counter.name for counter in report.counters) for report in reports)
-    return Merged(
+    return MergedCounters(
         counters=tuple(_median_counter(same) for same in found.values()),
         groups=tuple(groups),
         drift=drift,

@@ -51,7 +51,7 @@ def find_perf(root: Path = Path("/")) -> FoundPerf:
     installed = sorted(_installed_perfs(root), key=programs.version_key, reverse=True)
     reason = None
     for candidate in dict.fromkeys(path for path in (*named, *map(str, installed)) if path is not None):
-        version, fault = _version(candidate)
+        version, fault = _ask_version(candidate)
         if version is not None:
             return FoundPerf(candidate, version)
         reason = reason or fault  # the first one is the one that the user knows
@@ -62,7 +62,7 @@ def _installed_perfs(root: Path) -> list[Path]:
     return [path for pattern in _PLACES for path in root.glob(pattern)]
 
 
-def _version(perf: str) -> tuple[str | None, str]:
+def _ask_version(perf: str) -> tuple[str | None, str]:
     """What `perf --version` says, and otherwise why it does not."""
     try:
         outcome = run([perf, "--version"], timeout=10)
@@ -132,13 +132,13 @@ def probe_perf() -> PerfAbility:
         return PerfAbility(None, None, paranoid=paranoid, fault=fault, record_fault=fault)
     with tempfile.TemporaryDirectory(prefix="profkit-perf-") as name:
         folder = Path(name)
-        clock, outcome = _count(found.path, folder, ("task-clock", "page-faults"))
+        clock, outcome = _count_events(found.path, folder, ("task-clock", "page-faults"))
         if all(counter.value is None for counter in clock):
             fault = _make_fault(outcome, "perf stat counted nothing")
             return PerfAbility(found.path, found.version, paranoid=paranoid, fault=fault, record_fault=fault)
         census, user_only = _take_census(found.path, folder)
         record_fault = _try_record(found.path, folder)
-        everywhere, _ = _count(found.path, folder, ("cpu-clock",), system_wide=True)
+        everywhere, _ = _count_events(found.path, folder, ("cpu-clock",), system_wide=True)
         return PerfAbility(
             path=found.path,
             version=found.version,
@@ -180,7 +180,7 @@ def find_refused_events(perf: str, groups: Sequence[Sequence[str]]) -> dict[str,
     with tempfile.TemporaryDirectory(prefix="profkit-perf-") as name:
         folder = Path(name)
         for group in groups:
-            counters, outcome = _count(perf, folder, group)
+            counters, outcome = _count_events(perf, folder, group)
             if outcome is None:
                 continue
             told = {(c.name, c.pmu): c for c in counters}
@@ -204,7 +204,7 @@ def find_refused_events(perf: str, groups: Sequence[Sequence[str]]) -> dict[str,
 
 
 def _count_alone(perf: str, folder: Path, event: str) -> Counter:
-    counters, outcome = _count(perf, folder, (event,))
+    counters, outcome = _count_events(perf, folder, (event,))
     if counters:
         return counters[0]
     return Counter(event, None, "not-supported", reason=_make_fault(outcome, "perf refused it").reason)
@@ -214,23 +214,23 @@ def _take_census(perf: str, folder: Path) -> tuple[tuple[Counter, ...], bool]:
     census: list[Counter] = []
     user_only = False
     for events in _CENSUS:
-        counters, outcome = _count(perf, folder, events)
+        counters, outcome = _count_events(perf, folder, events)
         if not counters:
             reason = _make_fault(outcome, "perf refused it").reason
             counters = tuple(Counter(event, None, "not-supported", reason=reason) for event in events)
-        user_only = user_only or ":u" in _text(folder / "count")
+        user_only = user_only or ":u" in _read_text(folder / "count")
         census += counters
         if events is _CENSUS[0] and all(counter.value is None for counter in counters):
             break  # without cycles and instructions there is no PMU at all
     return tuple(census), user_only
 
 
-def _count(
+def _count_events(
     perf: str, folder: Path, events: Sequence[str], system_wide: bool = False
 ) -> tuple[tuple[Counter, ...], ProcessOutcome | None]:
     output = folder / "count"
     output.unlink(missing_ok=True)
-    outcome = _run(stat_argv(_BUSY, output, events, perf=perf, system_wide=system_wide))
+    outcome = _run_perf(stat_argv(_BUSY, output, events, perf=perf, system_wide=system_wide))
     return _read_counts(output), outcome
 
 
@@ -244,7 +244,9 @@ def _read_counts(output: Path) -> tuple[Counter, ...]:
 def _try_record(perf: str, folder: Path) -> Fault | None:
     """Why perf makes no recording; None where it does. cpu-clock is a timer: it samples also where there is no PMU."""
     output = folder / "perf.data"
-    outcome = _run(record_argv(_BUSY, output, event="cpu-clock", call_graph=None, perf=perf, frequency=999))
+    outcome = _run_perf(
+        record_argv(_BUSY, output, event="cpu-clock", call_graph=None, perf=perf, frequency=999)
+    )
     with contextlib.suppress(OSError):
         if outcome is not None and outcome.ok and output.stat().st_size > 0:
             return None
@@ -263,11 +265,11 @@ def _obeys_control(perf: str, folder: Path) -> bool:
     script = (
         f'exec 3>"{control}" 4<"{ack}"; echo enable >&3; read a <&4; {_BUSY[2]}; echo disable >&3; read a <&4'
     )
-    _run(stat_argv(("sh", "-c", script), output, ("task-clock",), control=control, ack=ack, perf=perf))
+    _run_perf(stat_argv(("sh", "-c", script), output, ("task-clock",), control=control, ack=ack, perf=perf))
     return any(counter.value for counter in _read_counts(output))
 
 
-def _run(argv: Sequence[str]) -> ProcessOutcome | None:
+def _run_perf(argv: Sequence[str]) -> ProcessOutcome | None:
     try:
         return run(argv, env=STAT_ENV, timeout=_TIMEOUT)
     except UsageError:
@@ -281,7 +283,7 @@ def _make_fault(outcome: ProcessOutcome | None, otherwise: str) -> Fault:
     return known if known is not None else Fault(f"{otherwise}: perf {outcome.ending()}")
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         return path.read_text("utf-8", "replace")
     except OSError:

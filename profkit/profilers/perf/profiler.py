@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 from profkit.core.errors import Fault
 from profkit.core.types import Check
-from profkit.profilers.profiler import Conversion, Format, Recorder, later
+from profkit.profilers.profiler import Conversion, Format, Recorder, lazy_function
 
-_SCRUB = later("profkit.profilers.perf.scrub.scrub")
+_SCRUB = lazy_function("profkit.profilers.perf.scrub.scrub")
 
 
 class Perf:
@@ -20,12 +20,12 @@ class Perf:
             "perf-data",
             name,
             "perf.data",
-            later("profkit.profilers.perf.perf_data.is_perf_data"),
-            later("profkit.profilers.perf.script.read_script"),
+            lazy_function("profkit.profilers.perf.perf_data.is_perf_data"),
+            lazy_function("profkit.profilers.perf.script.read_script"),
             scrub=None,
             scrub_fix="perf script -i {name} > perf.txt, then scrub that",
             conversion=Conversion(
-                later("profkit.profilers.perf.recipe.conversion_argv"),
+                lazy_function("profkit.profilers.perf.recipe.conversion_argv"),
                 "converted.txt",
                 "perf script -i {name} > {stem}.txt",
             ),
@@ -34,52 +34,52 @@ class Perf:
             "perf-stat-json",
             name,
             "perf stat -j",
-            later("profkit.profilers.perf.stat_text.looks_like_stat_json"),
-            later("profkit.profilers.perf.stat_text.read_stat_json"),
+            lazy_function("profkit.profilers.perf.stat_text.looks_like_stat_json"),
+            lazy_function("profkit.profilers.perf.stat_text.read_stat_json"),
             _SCRUB,
         ),
         Format(
             "perf-json",
             name,
             "perf data convert --to-json",
-            later("profkit.profilers.perf.convert_json.looks_like_convert_json"),
-            later("profkit.profilers.perf.convert_json.read_convert_json"),
+            lazy_function("profkit.profilers.perf.convert_json.looks_like_convert_json"),
+            lazy_function("profkit.profilers.perf.convert_json.read_convert_json"),
             _SCRUB,
         ),
         Format(
             "perf-stat-csv",
             name,
             "perf stat -x",
-            later("profkit.profilers.perf.stat_csv.looks_like_stat_csv"),
-            later("profkit.profilers.perf.stat_csv.read_stat_csv"),
+            lazy_function("profkit.profilers.perf.stat_csv.looks_like_stat_csv"),
+            lazy_function("profkit.profilers.perf.stat_csv.read_stat_csv"),
             _SCRUB,
         ),
         Format(
             "perf-stat-text",
             name,
             "perf stat",
-            later("profkit.profilers.perf.stat_text.looks_like_stat_text"),
-            later("profkit.profilers.perf.stat_text.read_stat_text"),
+            lazy_function("profkit.profilers.perf.stat_text.looks_like_stat_text"),
+            lazy_function("profkit.profilers.perf.stat_text.read_stat_text"),
             _SCRUB,
         ),
         Format(
             "perf-report",
             name,
             "perf report --stdio",
-            later("profkit.profilers.perf.report_text.looks_like"),
-            later("profkit.profilers.perf.report_text.read_report_text"),
+            lazy_function("profkit.profilers.perf.report_text.looks_like_report_text"),
+            lazy_function("profkit.profilers.perf.report_text.read_report_text"),
             _SCRUB,
         ),
         Format(
             "perf-script",
             name,
             "perf script",
-            later("profkit.profilers.perf.script.looks_like_script"),
-            later("profkit.profilers.perf.script.read_script"),
+            lazy_function("profkit.profilers.perf.script.looks_like_script"),
+            lazy_function("profkit.profilers.perf.script.read_script"),
             _SCRUB,
         ),
     )
-    recorder = Recorder(later("profkit.profilers.perf.recipe.recording_step"))
+    recorder = Recorder(lazy_function("profkit.profilers.perf.recipe.recording_step"))
 
     def explain(self, text: str, returncode: int) -> Fault | None:
         """What perf's error means."""

@@ -37,7 +37,12 @@ def recording_step(request: RecordRequest) -> Step:
     after: tuple[tuple[str, ...], ...] = ()
     if request.what == "counters":
         argv = stat_argv(
-            wrapped, report, _events(perf, request.machine), control=control, ack=ack, perf=str(perf.path)
+            wrapped,
+            report,
+            _planned_events(perf, request.machine),
+            control=control,
+            ack=ack,
+            perf=str(perf.path),
         )
         env = dict(STAT_ENV)
     else:
@@ -71,7 +76,7 @@ def recording_step(request: RecordRequest) -> Step:
     )
 
 
-def _events(perf: PerfAbility, machine: Machine) -> tuple[str, ...]:
+def _planned_events(perf: PerfAbility, machine: Machine) -> tuple[str, ...]:
     """All that this CPU's table has for one run; they may take turns, and the report then says so."""
     software = tuple(event.code for event in SOFTWARE)
     if not perf.hardware_ok:

@@ -35,7 +35,7 @@ _KINDS: dict[str, tuple[str, ProfileKind | None]] = {
 }
 
 
-def looks_like(head: bytes) -> bool:
+def looks_like_report_text(head: bytes) -> bool:
     """True where the title line of perf report's table is among the first lines, or its header begins the file."""
     if b"\0" in head:
         return False
@@ -57,11 +57,11 @@ class _Section:
     titles: tuple[str, ...] = ()
     separator: str = ""
     spans: tuple[tuple[int, int | None], ...] = ()
-    rows: dict[Frame, _Row] = field(default_factory=dict)
+    rows: dict[Frame, _FunctionRow] = field(default_factory=dict)
 
 
 @dataclass
-class _Row:
+class _FunctionRow:
     """One function. Threads are disjoint, so their inclusive shares add up; those of two rows of one thread
     do not
     (one may have called the other): then there is no total."""
@@ -99,7 +99,7 @@ def read_report_text(path: Path) -> Report:
                 sections.append(_Section("samples", ""))
             _take_titles(sections[-1], line)
         elif sections and not sections[-1].separator and not sections[-1].spans and "...." in line:
-            sections[-1].spans = _spans(line, len(sections[-1].titles))
+            sections[-1].spans = _column_spans(line, len(sections[-1].titles))
         elif found := _LOST.match(line):
             lost += int(found[1])
         elif found := _FACT.match(line):
@@ -145,7 +145,7 @@ def _take_titles(section: _Section, line: str) -> None:
     section.titles = tuple(part.strip() for part in parts)
 
 
-def _spans(line: str, columns: int) -> tuple[tuple[int, int | None], ...]:
+def _column_spans(line: str, columns: int) -> tuple[tuple[int, int | None], ...]:
     """The columns' places, from the line of dots under the titles; the last one is open."""
     found: list[tuple[int, int | None]] = [match.span() for match in _DOTS.finditer(line)]
     if len(found) != columns or not found:
@@ -174,7 +174,7 @@ def _take_row(section: _Section, line: str) -> bool:
     if row is None:
         if len(section.rows) >= MOST_ROWS:
             return False
-        row = section.rows[frame] = _Row()
+        row = section.rows[frame] = _FunctionRow()
     row.own = round(row.own + own, 2)
     thread = cells.get("Command")
     row.nested |= thread in row.threads

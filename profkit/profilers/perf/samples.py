@@ -76,22 +76,22 @@ class MergedEvents:
 
     def facts(self) -> dict[str, str]:
         """`samples`, and `events` where the recording names them, as perf writes them (`cycles:u`)."""
-        names = dict.fromkeys(_text(event) for event, _ in self._events if event)
+        names = dict.fromkeys(_decode_name(event) for event, _ in self._events if event)
         return {"samples": str(self.samples), **({"events": " ".join(names)} if names else {})}
 
     def warnings(self) -> list[str]:
         """Where bounds were reached, and what the events leave out."""
         found = [
-            f"{_text(event) or 'samples'}: too many distinct stacks; the inner frames of "
+            f"{_decode_name(event) or 'samples'}: too many distinct stacks; the inner frames of "
             f"{100 * merger.cut / merger.weight:.1f} % of the weight are not kept apart in the stacks "
             "(the tables are exact)"
             for (event, _), (merger, _) in self._events.items()
             if merger.cut
         ]
         found += [
-            f"{_text(event)}: user space only; what the kernel did is not in it"
+            f"{_decode_name(event)}: user space only; what the kernel did is not in it"
             for event in dict.fromkeys(event for event, _ in self._events)
-            if is_user_only(_text(event))
+            if is_user_only(_decode_name(event))
         ]
         if self._table.full:
             found.append("too many different functions: the later ones are not told apart")
@@ -105,19 +105,19 @@ class MergedEvents:
         stacks: list[Stacks] = []
         profiles: list[Profile] = []
         for (event, bare), (merger, threads) in sorted(self._events.items(), key=lambda e: -e[1][0].samples):
-            title = _text(event) or "samples"
+            title = _decode_name(event) or "samples"
             unit, per = scale_of(title, with_period=not bare)
             stacks.append(merger.stacks(title, unit, per))
             profiles += merger.profiles(title, unit, per)
             if len(threads) > 1:
                 names: dict[str, float] = {}
                 for name, weight in threads.items():
-                    names[_text(name)] = names.get(_text(name), 0) + weight
+                    names[_decode_name(name)] = names.get(_decode_name(name), 0) + weight
                 profiles.append(by_thread(title, unit, names, per))
         return tuple(stacks), tuple(profiles)
 
 
-def _text(name: Name) -> str:
+def _decode_name(name: Name) -> str:
     return name if isinstance(name, str) else name.decode("utf-8", "replace")
 
 

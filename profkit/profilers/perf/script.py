@@ -119,7 +119,9 @@ def parse_frame(line: bytes) -> FrameLine | None:
         return None
     symbol, dso = _split_dso(line[match.end() :].rstrip())
     symbol = _OFFSET.sub(b"", symbol)
-    return FrameLine(match[1], frame_of(_text(symbol), _text(dso) if dso else None), dso == b"inlined")
+    return FrameLine(
+        match[1], frame_of(_decode_text(symbol), _decode_text(dso) if dso else None), dso == b"inlined"
+    )
 
 
 def one_line_frame(rest: bytes) -> FrameLine | None:
@@ -161,7 +163,7 @@ _LOST = re.compile(rb"PERF_RECORD_LOST(?:_SAMPLES)?\b.*?lost (\d{1,18})")
 _COMMENT = re.compile(rb"#\s*(perf version|arch|cpudesc)\s*:\s*(.{1,200})")
 
 
-class _Line(NamedTuple):
+class _StackLine(NamedTuple):
     number: int  # in the frame table
     address: bytes
     library: str | None
@@ -175,7 +177,7 @@ class ScriptStream:
         self.table = FrameTable()
         self.version: str | None = None
         self.facts: dict[str, str] = {}
-        self._lines: dict[bytes, _Line | None] = {}
+        self._lines: dict[bytes, _StackLine | None] = {}
         self._symbols: dict[bytes, int] = {}  # the same without the address
         self._stacks: dict[bytes, tuple[int, ...]] = {}
         self._text = 0  # bytes of the keys of _stacks
@@ -258,7 +260,7 @@ class ScriptStream:
     def _frames(self, lines: list[bytes]) -> tuple[int, ...]:
         cache = self._lines
         ids = []
-        outer: _Line | None = None
+        outer: _StackLine | None = None
         for text in reversed(lines[:MOST_DEPTH]):
             try:
                 line = cache[text]
@@ -275,7 +277,7 @@ class ScriptStream:
         ids.reverse()
         return tuple(ids)
 
-    def _line(self, text: bytes) -> _Line | None:
+    def _line(self, text: bytes) -> _StackLine | None:
         if len(self._lines) >= MOST_LINES:
             self._lines.clear()
         parsed = parse_frame(text)
@@ -284,9 +286,9 @@ class ScriptStream:
             if text.strip() and not _SOURCE_LINE.match(text):
                 self._odd += 1
         elif parsed.inlined:
-            line = _Line(-1, parsed.address, None, parsed.frame.function)
+            line = _StackLine(-1, parsed.address, None, parsed.frame.function)
         else:
-            line = _Line(self.table.add(parsed.frame), parsed.address, parsed.frame.library, None)
+            line = _StackLine(self.table.add(parsed.frame), parsed.address, parsed.frame.library, None)
         if len(text) < 4096:
             self._lines[text] = line
         return line
@@ -404,5 +406,5 @@ def read_script(path: Path) -> Report:
     )
 
 
-def _text(data: bytes) -> str:
+def _decode_text(data: bytes) -> str:
     return data.decode("utf-8", "replace")

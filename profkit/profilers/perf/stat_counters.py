@@ -162,7 +162,7 @@ class CounterSums:
             self._seen.clear()
         self._rows_in_interval += 1
         if row.aggregate is not None:
-            self.aggregates.add(_kind(row.aggregate))
+            self.aggregates.add(_aggregate_kind(row.aggregate))
         place = (row.aggregate, row.cgroup, row.event)
         instance = self._seen.get(place, 0)
         if len(self._seen) < _REMEMBERED:
@@ -253,12 +253,12 @@ def _counter(name: str, pmu: str | None, entry: _EventSum, references: list[floa
     if entry.value == 0 and entry.user and name in _KERNEL_DOES_IT:
         reason = "only user space was counted, and this happens in the kernel"
         return Counter(name, None, "not-counted", entry.unit, scope=scope, pmu=pmu, reason=reason)
-    share = _share(entry, references)
+    share = _counted_share(entry, references)
     state = "measured" if share >= 1.0 else "multiplexed"
     return Counter(name, entry.value, state, entry.unit, share=share, scope=scope, pmu=pmu)
 
 
-def _share(entry: _EventSum, references: list[float]) -> float:
+def _counted_share(entry: _EventSum, references: list[float]) -> float:
     """Part of the time on a counter (0..1), finer than perf's percentage where run times tell it.
 
     perf truncates to whole percent, so a run time over that of an event which was always on is better where
@@ -304,7 +304,7 @@ def _keep_apart(names: dict[str, EventName]) -> dict[str, EventName]:
 
 
 @lru_cache(maxsize=4096)
-def _kind(aggregate: str) -> str:
+def _aggregate_kind(aggregate: str) -> str:
     """What an aggregation id stands for: `S0-D0-C1` a core, `S0-D0` a die, `CPU3` a CPU, else a thread."""
     parts = aggregate.split("-")
     if all(len(part) > 1 and part[1:].isdigit() for part in parts):

@@ -48,12 +48,12 @@ def read_stat_text(path: Path) -> Report:
             inside = True
         elif text.lstrip().startswith("#"):
             reader.comment(text)
-        elif inside and len(text) <= _LONGEST and (row := _row(text)) is not None:
+        elif inside and len(text) <= _LONGEST and (row := _parse_row(text)) is not None:
             reader.sums.add(row)
     return reader.report()
 
 
-def _row(text: str) -> StatRow | None:
+def _parse_row(text: str) -> StatRow | None:
     if (clock := _CLOCK.match(text)) is not None:
         nanoseconds = float(clock["value"].replace(",", ".")) * 1e9
         return StatRow(_CLOCKS[clock["what"]], nanoseconds, "measured", "ns", None, 100.0)

@@ -15,7 +15,7 @@ from profkit.analysis.timeline.records import Collected, Configuration, Range
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import Gpu, Report
 from profkit.profilers.files import check_unpacked
-from profkit.profilers.json_stream import CutShort, JsonStream
+from profkit.profilers.json_stream import JsonStream, TruncatedJson
 from profkit.profilers.redact import COMMAND, HOST, PROCESS, USER, Redactor
 
 LONGEST_NAME = 65536
@@ -46,7 +46,7 @@ _DIRECTIONS = {
 
 
 @dataclass
-class Events:
+class TorchEvents:
     """Takes one event after the other. `steps` are those of a profiler with a schedule, in ns."""
 
     collected: Collected = field(default_factory=Collected)
@@ -71,7 +71,7 @@ class Events:
             if kind == "operator" and _STEP.match(str(event.get("name"))):
                 kind = "user_annotation"  # torch 1.8 had no word for it
         if kind in _TIMED:
-            start, length = _nanoseconds(event.get("ts")), _nanoseconds(event.get("dur"))
+            start, length = _to_nanoseconds(event.get("ts")), _to_nanoseconds(event.get("dur"))
             if start is None or length is None or length < 0:
                 self.odd += 1
                 return
@@ -90,7 +90,7 @@ class Events:
                 self.other = _AMD
             self.collected.call(name, start, end, key=key, thread=self._thread(event))
         elif kind in _KERNEL:
-            self.collected.kernel(_configuration(name, args), start, end, key=key, device=device)
+            self.collected.kernel(_launch_configuration(name, args), start, end, key=key, device=device)
         else:
             direction = next((words for sign, words in _DIRECTIONS.items() if sign in name), "copy")
             what = "memset" if kind in _FILL else direction
@@ -117,7 +117,7 @@ class Events:
         return self.collected.thread(str(event.get("pid")), str(event.get("tid")))
 
 
-def _configuration(name: str, args: Mapping[str, Any]) -> Configuration:
+def _launch_configuration(name: str, args: Mapping[str, Any]) -> Configuration:
     registers, shared = (
         _whole_number(args.get("registers per thread"), -1),
         _whole_number(args.get("shared memory"), -1),
@@ -132,7 +132,7 @@ def _configuration(name: str, args: Mapping[str, Any]) -> Configuration:
     )
 
 
-def _nanoseconds(microseconds: object) -> int | None:
+def _to_nanoseconds(microseconds: object) -> int | None:
     """A time of the trace, in whole ns: of microseconds since 1970 as one float the fractions would be lost."""
     if isinstance(microseconds, bool) or not isinstance(microseconds, int | float):
         return None
@@ -176,7 +176,7 @@ FLAGS = ("record_shapes", "with_stack", "profile_memory", "with_flops", "with_mo
 CPU_FIX = "profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])"
 
 
-def looks_like(head: bytes) -> bool:
+def looks_like_chrome_trace(head: bytes) -> bool:
     """True where the file begins as the profiler's export does."""
     if head.startswith(_GZIP):
         try:
@@ -196,7 +196,7 @@ def read_chrome_trace(path: Path) -> Report:
         with path.open("rb") as raw:
             packed = raw.read(2) == _GZIP
             raw.seek(0)
-            reader = _Reader(_Unpacked(raw) if packed else raw)
+            reader = _Reader(_GzipReader(raw) if packed else raw)
             reader.read()
     except OSError as error:
         raise UnreadableReport(f"{path} cannot be read: {error.strerror or error}") from error
@@ -210,7 +210,7 @@ def read_chrome_trace(path: Path) -> Report:
 class _Reader:
     def __init__(self, file: Any) -> None:
         self._stream, self._file = JsonStream(file), file
-        self._events = Events()
+        self._events = TorchEvents()
         self._top: dict[str, object] = {}
         self._cut_short = False
         self._seen = 0
@@ -225,7 +225,7 @@ class _Reader:
                         self._take_events()
                     else:
                         self._top[key] = self._stream.value()
-        except CutShort:
+        except TruncatedJson:
             self._cut_short = True
         if not self._seen:
             raise UnreadableReport(
@@ -325,7 +325,7 @@ def _positive_count(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
 
-class _Unpacked:
+class _GzipReader:
     """A gzip file as bytes; one that is cut short or damaged ends where it is."""
 
     def __init__(self, raw: IO[bytes]) -> None:
@@ -360,7 +360,7 @@ _NAMED = re.compile(
 _KINDS = (("host", HOST), ("node", HOST), ("user", USER))
 
 
-def scrub(source: Path, output: Path, redactor: Redactor) -> None:
+def scrub_chrome_trace(source: Path, output: Path, redactor: Redactor) -> None:
     """Write the trace to `output`, compressed as `source` is. Raises UnreadableReport for a damaged one or a bomb."""
     with source.open("rb") as file:
         packed = file.read(2) == b"\x1f\x8b"
@@ -371,7 +371,7 @@ def scrub(source: Path, output: Path, redactor: Redactor) -> None:
                 unpacked += len(batch)
                 if packed:
                     check_unpacked(unpacked, raw)
-                copy.write(_clean(batch, redactor))
+                copy.write(_scrub_batch(batch, redactor))
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise UnreadableReport(f"{source} is damaged, so nothing can be taken out of it: {error}") from error
 
@@ -399,7 +399,7 @@ def _batches(lines: TextIO) -> Iterator[str]:
     yield "".join(batch)
 
 
-def _clean(text: str, redactor: Redactor) -> str:
+def _scrub_batch(text: str, redactor: Redactor) -> str:
     text = re.sub(r"(?<!\\)\\/", "/", text)  # the same in JSON, and a path is then seen
 
     def process(found: re.Match[str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from profkit.core.types import Check
-from profkit.profilers.profiler import Format, later
+from profkit.profilers.profiler import Format, lazy_function
 
 
 class TorchProfiler:
@@ -17,9 +17,9 @@ class TorchProfiler:
             "torch-chrome-trace",
             name,
             "torch.profiler Chrome trace",
-            later("profkit.profilers.torch_profiler.chrome_trace.looks_like"),
-            later("profkit.profilers.torch_profiler.chrome_trace.read_chrome_trace"),
-            later("profkit.profilers.torch_profiler.chrome_trace.scrub"),
+            lazy_function("profkit.profilers.torch_profiler.chrome_trace.looks_like_chrome_trace"),
+            lazy_function("profkit.profilers.torch_profiler.chrome_trace.read_chrome_trace"),
+            lazy_function("profkit.profilers.torch_profiler.chrome_trace.scrub_chrome_trace"),
         ),
     )
     recorder = None

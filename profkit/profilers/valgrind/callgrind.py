@@ -82,7 +82,7 @@ def without_level(function: str) -> str:
     return _LEVEL.sub("", function)
 
 
-class Names:
+class NameTable:
     """Resolves the names of one kind (objects, files or functions), which have numbers of their own."""
 
     def __init__(self) -> None:
@@ -112,7 +112,7 @@ _HEADER = re.compile(rb"([A-Za-z][A-Za-z0-9 ]*):(.*)", re.DOTALL)
 _MOST_EVENTS = 100  # a line with more is no list of events but an attack on memory
 
 
-class Function(NamedTuple):
+class CallgrindFunction(NamedTuple):
     """What tells one function from another: a static function's name may stand in many files."""
 
     library: str
@@ -121,7 +121,7 @@ class Function(NamedTuple):
 
 
 @dataclass
-class Dump:
+class CallgrindDump:
     """One dump (part) of a file. Costs are in the order of `events`."""
 
     header: dict[str, str] = field(default_factory=dict)
@@ -130,11 +130,13 @@ class Dump:
     positions: int = 1
     totals: tuple[int, ...] | None = None
     summary: tuple[int, ...] | None = None
-    own: dict[Function, list[int]] = field(default_factory=dict)
-    calls: dict[tuple[Function, Function], list[int]] = field(default_factory=dict)  # [calls, first event]
+    own: dict[CallgrindFunction, list[int]] = field(default_factory=dict)
+    calls: dict[tuple[CallgrindFunction, CallgrindFunction], list[int]] = field(
+        default_factory=dict
+    )  # [calls, first event]
 
 
-def parse_dumps(path: Path) -> list[Dump]:
+def parse_dumps(path: Path) -> list[CallgrindDump]:
     """Every dump in the callgrind file at `path`, with its costs summed by function.
 
     Raises UnreadableReport where the file breaks the grammar.
@@ -150,14 +152,14 @@ class _Parser:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._dumps: list[Dump] = []
-        self._objects, self._files, self._functions = Names(), Names(), Names()
-        self._known: dict[tuple[str, str, str], Function] = {}
+        self._dumps: list[CallgrindDump] = []
+        self._objects, self._files, self._functions = NameTable(), NameTable(), NameTable()
+        self._known: dict[tuple[str, str, str], CallgrindFunction] = {}
         self._library = self._file = ""
         self._begin()
 
     def _begin(self) -> None:
-        self._dump = Dump()
+        self._dump = CallgrindDump()
         self._in_body = False
         self._library = self._file = ""
         self._called_library: str | None = None
@@ -197,11 +199,11 @@ class _Parser:
         self._own, self._calls = own, calls
         self._sum()
 
-    def _intern(self, library: str, file: str, name: str) -> Function:
+    def _intern(self, library: str, file: str, name: str) -> CallgrindFunction:
         key = (library, file, name)
         function = self._known.get(key)
         if function is None:
-            function = self._known[key] = Function(library, file, without_level(name))
+            function = self._known[key] = CallgrindFunction(library, file, without_level(name))
         return function
 
     def _start_function(self, line: bytes) -> None:
@@ -285,7 +287,7 @@ class _Parser:
         try:
             for function, lines in self._pending.items():
                 if lines:
-                    add_columns(_sums(dump.own, function, dump), lines, dump.positions)
+                    add_columns(_function_sums(dump.own, function, dump), lines, dump.positions)
                     lines.clear()
         except ValueError as error:
             raise UnreadableReport(
@@ -298,7 +300,7 @@ class _Parser:
         self._dumps.append(self._dump)
         self._begin()
 
-    def finish(self) -> list[Dump]:
+    def finish(self) -> list[CallgrindDump]:
         """All dumps. Raises UnreadableReport where not one names its events."""
         self._end()
         dumps = [d for d in self._dumps if d.events]
@@ -313,7 +315,9 @@ class _Parser:
         return UnreadableReport(f"{self._path} is no sound callgrind file: cannot read {shown!r}")
 
 
-def _sums(table: dict[Function, list[int]], function: Function, dump: Dump) -> list[int]:
+def _function_sums(
+    table: dict[CallgrindFunction, list[int]], function: CallgrindFunction, dump: CallgrindDump
+) -> list[int]:
     sums = table.get(function)
     if sums is None:
         sums = table[function] = [0] * len(dump.events)
@@ -346,7 +350,7 @@ def read_executions(path: Path) -> dict[tuple[str, str], Executed] | None:
 class _ExecutionReader:
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._objects, self._functions = Names(), Names()
+        self._objects, self._functions = NameTable(), NameTable()
         self.executed: dict[tuple[str, str], Executed] = {}
         self.has_addresses = False
         self._column: int | None = None

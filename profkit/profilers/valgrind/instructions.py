@@ -169,7 +169,7 @@ _GAP = 64  # addresses closer than this are decoded in one sweep over the bytes 
 
 
 @dataclass(frozen=True)
-class Mix:
+class InstructionCounts:
     """Counts of executed instructions; `flop*` counts operations: lanes, and a multiply-add as two."""
 
     executed: int = 0
@@ -184,8 +184,10 @@ class Mix:
     packed512: int = 0
     simd_int: int = 0  # packed integer, logic and shuffle instructions
 
-    def __add__(self, other: Mix) -> Mix:
-        return Mix(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(Mix)))
+    def __add__(self, other: InstructionCounts) -> InstructionCounts:
+        return InstructionCounts(
+            *(getattr(self, f.name) + getattr(other, f.name) for f in fields(InstructionCounts))
+        )
 
     @property
     def flop(self) -> int:
@@ -223,8 +225,8 @@ class Mix:
 class InstructionMix:
     """The mix of a run and of its functions, most instructions first; `notes` say what is not in it."""
 
-    whole: Mix
-    functions: tuple[tuple[Scope, Mix], ...]
+    whole: InstructionCounts
+    functions: tuple[tuple[Scope, InstructionCounts], ...]
     notes: tuple[str, ...] = ()
 
     def counters(self) -> tuple[Counter, ...]:
@@ -249,11 +251,11 @@ def instruction_mix(path: Path, *more: Path) -> InstructionMix | None:
     by_object: dict[str, set[int]] = {}
     for (library, _), counts in executions.items():
         by_object.setdefault(library, set()).update(counts)
-    decoded = {library: _decode(library, addresses) for library, addresses in by_object.items()}
-    mixes: dict[tuple[str, str], Mix] = {}
+    decoded = {library: _decode_addresses(library, addresses) for library, addresses in by_object.items()}
+    mixes: dict[tuple[str, str], InstructionCounts] = {}
     for key, counts in executions.items():
-        mixes[key] = _mix(counts, decoded[key[0]])
-    whole = sum(mixes.values(), Mix())
+        mixes[key] = _instruction_counts(counts, decoded[key[0]])
+    whole = sum(mixes.values(), InstructionCounts())
     if not 0 <= whole.executed < 1 << 63:
         raise UnreadableReport(
             f"{path} counts {str(whole.executed)[:24]} instructions, which no run can have"
@@ -266,8 +268,8 @@ def instruction_mix(path: Path, *more: Path) -> InstructionMix | None:
     return InstructionMix(whole, functions, tuple(_notes(mixes, whole)))
 
 
-def _mix(counts: Executed, decoded: dict[int, Instruction]) -> Mix:
-    sums = dict.fromkeys((f.name for f in fields(Mix)), 0)
+def _instruction_counts(counts: Executed, decoded: dict[int, Instruction]) -> InstructionCounts:
+    sums = dict.fromkeys((f.name for f in fields(InstructionCounts)), 0)
     for address, count in counts.items():
         sums["executed"] += count
         instruction = decoded.get(address)
@@ -279,10 +281,10 @@ def _mix(counts: Executed, decoded: dict[int, Instruction]) -> Mix:
             sums[f"packed{instruction.width}" if instruction.width >= 128 else "scalar"] += count
         elif instruction.kind == "simd-int":
             sums["simd_int"] += count
-    return Mix(**sums)
+    return InstructionCounts(**sums)
 
 
-def _notes(mixes: dict[tuple[str, str], Mix], whole: Mix) -> Iterator[str]:
+def _notes(mixes: dict[tuple[str, str], InstructionCounts], whole: InstructionCounts) -> Iterator[str]:
     if whole.undecoded > WORTH_A_NOTE * whole.executed:
         missing: dict[str, int] = {}
         for (library, _), mix in mixes.items():
@@ -296,7 +298,7 @@ def _notes(mixes: dict[tuple[str, str], Mix], whole: Mix) -> Iterator[str]:
     yield "valgrind has no AVX-512: libraries choose AVX2 under it, so wider registers show as 256 bits"
 
 
-def _decode(library: str, addresses: set[int]) -> dict[int, Instruction]:
+def _decode_addresses(library: str, addresses: set[int]) -> dict[int, Instruction]:
     """What stands at each of `addresses` in the object file, as far as it can be read."""
     elf = read_elf(Path(library)) if library and library != "???" else None
     if elf is None:
@@ -304,7 +306,7 @@ def _decode(library: str, addresses: set[int]) -> dict[int, Instruction]:
     classify = CLASSIFIERS[elf.architecture]
     disassemble = _disassembler(elf)
     found: dict[int, Instruction] = {}
-    for run in _runs(sorted(addresses)):
+    for run in _address_runs(sorted(addresses)):
         code = elf.read(run[0], run[-1] - run[0] + _LONGEST)
         for address, _, mnemonic, operands in disassemble(code, run[0], 0):
             if address in addresses:
@@ -317,7 +319,7 @@ def _decode(library: str, addresses: set[int]) -> dict[int, Instruction]:
     return found
 
 
-def _runs(addresses: list[int]) -> Iterator[list[int]]:
+def _address_runs(addresses: list[int]) -> Iterator[list[int]]:
     run: list[int] = []
     for address in addresses:
         if run and address - run[-1] > _GAP:

@@ -20,7 +20,7 @@ _NO_L3 = "this machine has no third cache level"
 
 
 @dataclass(frozen=True)
-class Levels:
+class CacheLevels:
     """Counters of the run, of its regions and of its hottest functions.
 
     `Ir Dr Dw` executed instructions, data reads and writes; `I1mr D1mr D1mw` misses of the first level
@@ -35,7 +35,7 @@ class Levels:
     warnings: tuple[str, ...] = ()
 
 
-def combine_levels(l2: Report, l3: Report | None) -> Levels:
+def combine_levels(l2: Report, l3: Report | None) -> CacheLevels:
     """Counters from the report whose last level was L2, and from the one whose last level was L3.
 
     First-level counts, instructions and branches are those of `l3`, or of `l2` where the machine has no L3.
@@ -46,17 +46,17 @@ def combine_levels(l2: Report, l3: Report | None) -> Levels:
     line = _line_bytes(main)
     counters: list[Counter] = []
     for scope in _scopes(main):
-        values = _values(main, scope)
-        counters += _combine_scope(_values(l2, scope), None if l3 is None else values, scope)
+        values = _scope_values(main, scope)
+        counters += _combine_scope(_scope_values(l2, scope), None if l3 is None else values, scope)
         counters.append(line if scope == RUN else _with_scope(line, scope))
     other = _by_function(l2)
-    for (function, library), values in _hottest(main):
+    for (function, library), values in _hottest_functions(main):
         scope = Scope("function", function, library)
         counters += _combine_scope(
             other.get((function, library)), None if l3 is None else values, scope, values
         )
         counters.append(_with_scope(line, scope))
-    return Levels(tuple(counters), same, tuple(warnings))
+    return CacheLevels(tuple(counters), same, tuple(warnings))
 
 
 def _combine_scope(
@@ -94,7 +94,7 @@ def _scopes(report: Report) -> list[Scope]:
     return [RUN, *dict.fromkeys(c.scope for c in report.counters if c.scope.kind == "region")]
 
 
-def _values(report: Report, scope: Scope) -> dict[str, float] | None:
+def _scope_values(report: Report, scope: Scope) -> dict[str, float] | None:
     values = {c.name: c.value for c in report.counters if c.scope == scope and c.value is not None}
     return values or None
 
@@ -110,15 +110,15 @@ def _by_function(report: Report) -> dict[tuple[str, str | None], dict[str, float
     return found
 
 
-def _hottest(report: Report) -> list[tuple[tuple[str, str | None], dict[str, float]]]:
+def _hottest_functions(report: Report) -> list[tuple[tuple[str, str | None], dict[str, float]]]:
     functions = _by_function(report)
-    total = (_values(report, RUN) or {}).get("Ir", 0.0)
+    total = (_scope_values(report, RUN) or {}).get("Ir", 0.0)
     ranked = sorted(functions.items(), key=lambda item: -item[1].get("Ir", 0.0))
     return [item for item in ranked[:HOTTEST] if item[1].get("Ir", 0.0) > LEAST_SHARE * total]
 
 
 def _same_work(l2: Report, l3: Report, warnings: list[str]) -> bool:
-    ours, theirs = ((_values(r, RUN) or {}).get("Ir") for r in (l2, l3))
+    ours, theirs = ((_scope_values(r, RUN) or {}).get("Ir") for r in (l2, l3))
     if ours is None or theirs is None:
         warnings.append("a simulation counted no instructions (Ir)")
         return False

@@ -53,8 +53,8 @@ def probe_valgrind() -> ValgrindAbility:
         if sys.platform == "darwin":
             return ValgrindAbility(False, reason="valgrind does not run on macOS", fix=_ON_A_MAC)
         return ValgrindAbility(False, reason="valgrind is not installed", fix=INSTALL)
-    version = _version(path)
-    setarch = _setarch()
+    version = _ask_version(path)
+    setarch = _find_setarch()
     if version is None:
         return ValgrindAbility(
             False, path, reason=f"{path} does not say its version", fix=f"reinstall it: {INSTALL}"
@@ -89,13 +89,13 @@ def probe_valgrind() -> ValgrindAbility:
     return ValgrindAbility(True, path, version, setarch)
 
 
-def _version(path: Path) -> str | None:
+def _ask_version(path: Path) -> str | None:
     _, text = ask_tool((str(path), "--version"), _SECONDS)
     matched = re.search(r"valgrind-(\S+)", text)
     return matched[1] if matched else None
 
 
-def _setarch() -> str | None:
+def _find_setarch() -> str | None:
     """A setarch that works: containers often forbid the call that switches randomisation off."""
     found = shutil.which("setarch")
     if found is None or platform.system() != "Linux":

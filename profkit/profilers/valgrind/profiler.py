@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from profkit.core.errors import Fault
 from profkit.core.types import Check
-from profkit.profilers.profiler import Format, Recorder, later
+from profkit.profilers.profiler import Format, Recorder, lazy_function
 
 
 class Valgrind:
@@ -18,22 +18,22 @@ class Valgrind:
             "callgrind",
             name,
             "callgrind",
-            later("profkit.profilers.valgrind.read.looks_like_callgrind"),
-            later("profkit.profilers.valgrind.read.read_callgrind_with_mix"),
-            later("profkit.profilers.valgrind.read.scrub_callgrind"),
+            lazy_function("profkit.profilers.valgrind.read.looks_like_callgrind"),
+            lazy_function("profkit.profilers.valgrind.read.read_callgrind_with_mix"),
+            lazy_function("profkit.profilers.valgrind.read.scrub_callgrind"),
         ),
         Format(
             "cachegrind",
             name,
             "cachegrind",
-            later("profkit.profilers.valgrind.read.looks_like_cachegrind"),
-            later("profkit.profilers.valgrind.read.read_cachegrind"),
-            later("profkit.profilers.valgrind.read.scrub_callgrind"),
+            lazy_function("profkit.profilers.valgrind.read.looks_like_cachegrind"),
+            lazy_function("profkit.profilers.valgrind.read.read_cachegrind"),
+            lazy_function("profkit.profilers.valgrind.read.scrub_callgrind"),
         ),
     )
     recorder = Recorder(
-        later("profkit.profilers.valgrind.recipe.recording_step"),
-        later("profkit.profilers.valgrind.recipe.collect_report"),
+        lazy_function("profkit.profilers.valgrind.recipe.recording_step"),
+        lazy_function("profkit.profilers.valgrind.recipe.collect_report"),
     )
 
     def explain(self, text: str, returncode: int) -> Fault | None:

@@ -12,7 +12,7 @@ from profkit.core.errors import UnreadableReport
 from profkit.core.types import RUN, Counter, Hotspot, Profile, Report, Scope
 from profkit.profilers.files import copy_lines
 from profkit.profilers.redact import COMMAND, Redactor
-from profkit.profilers.valgrind.callgrind import Dump, Function, parse_dumps
+from profkit.profilers.valgrind.callgrind import CallgrindDump, CallgrindFunction, parse_dumps
 
 Node = TypeVar("Node", bound=Hashable)
 HOTTEST = 300  # functions a profile keeps by its first event, and
@@ -115,7 +115,7 @@ def read_callgrind(path: Path, *more: Path) -> Report:
     wrong after a client request (0, or an underflow near 2**64). Raises UnreadableReport for what is no sound
     callgrind file.
     """
-    dumps: list[Dump] = []
+    dumps: list[CallgrindDump] = []
     warnings: list[str] = []
     for file in (path, *more):
         of_file = parse_dumps(file)
@@ -124,11 +124,13 @@ def read_callgrind(path: Path, *more: Path) -> Report:
     return report_of(dumps, format="callgrind", callers=True, warnings=warnings)
 
 
-def report_of(dumps: list[Dump], *, format: str, callers: bool, warnings: Sequence[str] = ()) -> Report:
+def report_of(
+    dumps: list[CallgrindDump], *, format: str, callers: bool, warnings: Sequence[str] = ()
+) -> Report:
     """One report of several dumps added up. `callers`: calls were recorded, so totals are known."""
     events = list(dict.fromkeys(event for dump in dumps for event in dump.events))
-    own: dict[Function, list[int]] = {}
-    calls: dict[tuple[Function, Function], list[int]] = {}
+    own: dict[CallgrindFunction, list[int]] = {}
+    calls: dict[tuple[CallgrindFunction, CallgrindFunction], list[int]] = {}
     for dump in dumps:
         order = [events.index(event) for event in dump.events]
         for function, costs in dump.own.items():
@@ -151,17 +153,17 @@ def report_of(dumps: list[Dump], *, format: str, callers: bool, warnings: Sequen
     creator = dumps[0].header.get("creator", "")
     version = re.search(r"\d+(\.\d+)+\S*", creator)
     return Report(
-        tool=_tool(creator, events),
+        tool=_writer_tool(creator, events),
         format=format,
         version=version[0] if version else None,
         facts=_facts(dumps, events),
         counters=tuple(counters),
-        profiles=(_profile(events, own, calls if callers else None, countable=not regions),),
+        profiles=(_cost_profile(events, own, calls if callers else None, countable=not regions),),
         warnings=tuple(notes),
     )
 
 
-def _check_possible(own: dict[Function, list[int]], events: list[str]) -> None:
+def _check_possible(own: dict[CallgrindFunction, list[int]], events: list[str]) -> None:
     for function, costs in own.items():
         for event, cost in zip(events, costs, strict=True):
             if not 0 <= cost < _WRAPPED:
@@ -171,7 +173,7 @@ def _check_possible(own: dict[Function, list[int]], events: list[str]) -> None:
                 )
 
 
-def _counters(events: list[str], dumps: list[Dump], scope: Scope) -> list[Counter]:
+def _counters(events: list[str], dumps: list[CallgrindDump], scope: Scope) -> list[Counter]:
     sums = dict.fromkeys(events, 0)
     for dump in dumps:
         for event, cost in zip(dump.events, _own_sums(dump), strict=True):
@@ -179,12 +181,12 @@ def _counters(events: list[str], dumps: list[Dump], scope: Scope) -> list[Counte
     return [Counter(event, float(value), "measured", scope=scope) for event, value in sums.items()]
 
 
-def _own_sums(dump: Dump) -> list[int]:
+def _own_sums(dump: CallgrindDump) -> list[int]:
     """The own costs of all functions, by event."""
     return [sum(column) for column in zip(*dump.own.values(), strict=True)] or [0] * len(dump.events)
 
 
-def _check_totals(path: Path, dumps: list[Dump]) -> Iterable[str]:
+def _check_totals(path: Path, dumps: list[CallgrindDump]) -> Iterable[str]:
     """What is doubtful about the file. Raises UnreadableReport where it was cut short."""
     for number, dump in enumerate(dumps, 1):
         by_callgrind = dumps[0].header.get("creator", "").startswith("callgrind")
@@ -206,19 +208,19 @@ def _check_totals(path: Path, dumps: list[Dump]) -> Iterable[str]:
                 break
 
 
-def _by_region(dumps: list[Dump]) -> dict[str, list[Dump]]:
-    regions: dict[str, list[Dump]] = {}
+def _by_region(dumps: list[CallgrindDump]) -> dict[str, list[CallgrindDump]]:
+    regions: dict[str, list[CallgrindDump]] = {}
     for dump in dumps:
-        if (matched := _trigger(dump)) is not None and matched[1]:
+        if (matched := _find_trigger(dump)) is not None and matched[1]:
             regions.setdefault(matched[1], []).append(dump)
     return regions
 
 
-def _trigger(dump: Dump) -> re.Match[str] | None:
+def _find_trigger(dump: CallgrindDump) -> re.Match[str] | None:
     return next((m for d in dump.descriptions if (m := _REGION.search(d)) is not None), None)
 
 
-def _facts(dumps: list[Dump], events: list[str]) -> dict[str, str]:
+def _facts(dumps: list[CallgrindDump], events: list[str]) -> dict[str, str]:
     header = dumps[0].header
     facts = {"events": " ".join(events), "dumps": str(len(dumps)), "positions": str(dumps[0].positions)}
     for key, fact in (("creator", "creator"), ("cmd", "command"), ("pid", "pid")):
@@ -232,7 +234,7 @@ def _facts(dumps: list[Dump], events: list[str]) -> dict[str, str]:
     )
     if triggers:
         facts["trigger"] = "; ".join(list(triggers)[:20])
-    regions = [found for dump in dumps if (found := _trigger(dump)) is not None]
+    regions = [found for dump in dumps if (found := _find_trigger(dump)) is not None]
     if regions:
         facts["regions"] = ", ".join(dict.fromkeys(found[1] for found in regions))
     entries = sum(int(found[2]) for found in regions if found[2])
@@ -242,17 +244,17 @@ def _facts(dumps: list[Dump], events: list[str]) -> dict[str, str]:
     return facts
 
 
-def _profile(
+def _cost_profile(
     events: list[str],
-    own: dict[Function, list[int]],
-    calls: dict[tuple[Function, Function], list[int]] | None,
+    own: dict[CallgrindFunction, list[int]],
+    calls: dict[tuple[CallgrindFunction, CallgrindFunction], list[int]] | None,
     countable: bool,
 ) -> Profile:
     """By the first event. Callgrind counts calls also while it collects nothing: a region's are unknown."""
     total = sum(costs[0] for costs in own.values())
     edges = {pair: costs[1] for pair, costs in (calls or {}).items() if 0 <= costs[1] < _WRAPPED}
     inclusive = inclusive_costs({f: c[0] for f, c in own.items()}, edges, total)
-    called: dict[Function, int] = {}
+    called: dict[CallgrindFunction, int] = {}
     if countable:
         for (_, function), costs in (calls or {}).items():
             called[function] = called.get(function, 0) + costs[0]
@@ -268,15 +270,17 @@ def _profile(
             if function in own
             else {},
         )
-        for function in _hottest(own, inclusive, len(events))
+        for function in _hottest_functions(own, inclusive, len(events))
     )
     unit = _UNITS.get(events[0], events[0])
     return Profile(f"functions by {unit}", unit, float(total), hotspots, "counted-functions")
 
 
-def _hottest(own: dict[Function, list[int]], inclusive: dict[Function, int], width: int) -> list[Function]:
+def _hottest_functions(
+    own: dict[CallgrindFunction, list[int]], inclusive: dict[CallgrindFunction, int], width: int
+) -> list[CallgrindFunction]:
     """The functions worth keeping, by own cost of the first event."""
-    kept: dict[Function, None] = {}
+    kept: dict[CallgrindFunction, None] = {}
     for column in range(width):
         best = sorted(own, key=lambda f: own[f][column], reverse=True)
         kept |= dict.fromkeys(f for f in best[: HOTTEST_ELSE if column else HOTTEST] if own[f][column] > 0)
@@ -290,7 +294,7 @@ def _known_name(name: str) -> str | None:
     return name if name and name != "???" else None
 
 
-def _tool(creator: str, events: list[str]) -> str:
+def _writer_tool(creator: str, events: list[str]) -> str:
     """Who counted: events of callgrind's are valgrind's; others keep the name of their writer."""
     if creator.startswith("callgrind") or "Ir" in events or not creator:
         return "valgrind"

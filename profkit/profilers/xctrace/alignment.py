@@ -29,7 +29,7 @@ from profkit.core.formatting import plural, quantity
 from profkit.core.types import Report
 from profkit.profilers.xctrace.cells import Process
 from profkit.profilers.xctrace.tables import ExportTable
-from profkit.profilers.xctrace.toc import RecordedRun
+from profkit.profilers.xctrace.toc import TraceRun
 from profkit.runtime.region.mps import MARK
 from profkit.runtime.region.record import RegionRecord
 
@@ -99,7 +99,7 @@ def read_clock(rows: Iterable[Sequence[object]]) -> TraceClock:
             continue
         if type(epoch) is not int or not 0 <= epoch < LARGEST:
             raise NoClock(f"its {CLOCK_TABLE} has {str(epoch)[:40]!r} for the begin")
-        anchors.add((epoch, *_timebase(timebase)))
+        anchors.add((epoch, *_parse_timebase(timebase)))
         if type(continuous) is int:
             apart.add(continuous - epoch)
     if not anchors:
@@ -109,7 +109,7 @@ def read_clock(rows: Iterable[Sequence[object]]) -> TraceClock:
     return TraceClock(*anchors.pop(), slept=len(apart) > 1)
 
 
-def _timebase(cell: object) -> tuple[int, int]:
+def _parse_timebase(cell: object) -> tuple[int, int]:
     parts: tuple[object, ...] = ()
     if isinstance(cell, (str, tuple)):
         parts = tuple(_parse_number(word) for word in (cell.split("/") if isinstance(cell, str) else cell))
@@ -136,7 +136,7 @@ def read_signposts(rows: Iterable[Sequence[object]]) -> tuple[Window, ...]:
     return tuple(sorted(found))
 
 
-def align(
+def align_regions(
     records: Iterable[RegionRecord],
     clock: TraceClock | NoClock | None,
     length: int | None,
@@ -263,7 +263,7 @@ class TraceRecording:
     was launched may be a shell, and start them.
     """
 
-    run: RecordedRun | None = None
+    run: TraceRun | None = None
     target: Process | None = None
     alignment: Alignment = field(default_factory=Alignment)
     exported: frozenset[str] = frozenset()

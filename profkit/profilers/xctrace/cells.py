@@ -123,12 +123,12 @@ def process_label(process: Process | None) -> str:
     return process.name if process.pid is None else f"{process.name} ({process.pid})"
 
 
-def integer(text: str, tag: str) -> int | None:
+def parse_integer(text: str, tag: str) -> int | None:
     """A whole number; None where there is none. Raises UnreadableReport for what is none, or has over 20 digits."""
     text = text.strip()
     if _INTEGER.fullmatch(text):
         return int(text)
-    number = decimal(text, tag)
+    number = parse_decimal(text, tag)
     if number is not None and number == int(number):
         return int(number)
     if number is None:
@@ -136,7 +136,7 @@ def integer(text: str, tag: str) -> int | None:
     raise UnreadableReport(f"not an export of xctrace: {text[:40]!r} as <{tag}>, which holds whole numbers")
 
 
-def decimal(text: str, tag: str) -> float | None:
+def parse_decimal(text: str, tag: str) -> float | None:
     """A number; None for none, NaN and infinity. Raises UnreadableReport for what is no number."""
     text = text.strip()
     if _DECIMAL.fullmatch(text):
@@ -150,7 +150,7 @@ T = TypeVar("T")
 Parts: TypeAlias = "Sequence[tuple[str, Value]]"  # tag and value of each element in an element
 
 
-class Decoder:
+class CellDecoder:
     """Makes values of elements. Equal structures (a process, a frame) become one object.
 
     `look` gives the value of an id, for the tag of the element that refers to it; `keep` gets every id within a
@@ -175,7 +175,7 @@ class Decoder:
         """What an element says. Raises UnreadableReport where it does not hold what its tag says."""
         structure = self._structures.get(element.tag)
         if structure is None:
-            return scalar(element)
+            return scalar_value(element)
         if depth > MOST_DEPTH:
             raise UnreadableReport(
                 f"not an export of xctrace: more than {MOST_DEPTH} elements in one another"
@@ -201,7 +201,7 @@ class Decoder:
     def _process(self, element: Element, parts: Parts) -> Process:
         shown = element.get("fmt", "")
         match = _PROCESS.fullmatch(shown)
-        pid = _first(parts, "pid")
+        pid = _first_value(parts, "pid")
         if not isinstance(pid, int):
             pid = int(match[2]) if match else None
         return self._shared(Process(match[1] if match else shown, pid))
@@ -209,7 +209,7 @@ class Decoder:
     def _thread(self, element: Element, parts: Parts) -> Thread:
         shown = element.get("fmt", "")
         match = _THREAD.fullmatch(shown) or _UNNUMBERED.fullmatch(shown)
-        tid, process = _first(parts, "tid"), _first(parts, "process")
+        tid, process = _first_value(parts, "tid"), _first_value(parts, "process")
         if not isinstance(process, Process):
             process = self._shared(Process(match[2], int(match[3]))) if match else None
         name = match[1] if match else shown
@@ -225,7 +225,7 @@ class Decoder:
         name, address = element.get("name"), _address(element.get("addr"))
         if name is None:
             name = hex(address) if address is not None else "(unknown)"
-        binary, source = _first(parts, "binary"), _first(parts, "source")
+        binary, source = _first_value(parts, "binary"), _first_value(parts, "source")
         file, line = (source.file, source.line) if isinstance(source, SourceLine) else (None, None)
         inlined = element.get("inlined", "").lower() in ("1", "true", "yes")
         return self._shared(
@@ -233,7 +233,9 @@ class Decoder:
         )
 
     def _raw_backtrace(self, _: Element, parts: Parts) -> Backtrace:
-        first, others, process = (_first(parts, tag) for tag in ("text-address", "text-addresses", "process"))
+        first, others, process = (
+            _first_value(parts, tag) for tag in ("text-address", "text-addresses", "process")
+        )
         addresses = [one for one in others if isinstance(one, int)] if isinstance(others, tuple) else []
         if isinstance(first, int) and first not in addresses[:1]:
             addresses.insert(0, first)
@@ -248,13 +250,13 @@ def _backtrace(_: Element, parts: Parts) -> Backtrace:
 
 
 def _source(element: Element, parts: Parts) -> SourceLine:
-    path, line = _first(parts, "path"), integer(element.get("line", ""), "source")
+    path, line = _first_value(parts, "path"), parse_integer(element.get("line", ""), "source")
     return SourceLine(
         path if isinstance(path, str) else None, line if line is not None and line > 0 else None
     )
 
 
-def scalar(element: Element) -> Value:
+def scalar_value(element: Element) -> Value:
     """The value of an element that has no structure of its own. Raises UnreadableReport for a number that is none."""
     tag, text, shown = element.tag, element.text or "", element.get("fmt")
     if tag in INTEGERS and text.isdecimal() and text.isascii() and len(text) < 21:
@@ -262,15 +264,15 @@ def scalar(element: Element) -> Value:
     if len(element):
         text = shown if shown is not None else text + "".join(part.tail or "" for part in element)
     if tag in INTEGERS:
-        return integer(text, tag)
+        return parse_integer(text, tag)
     if tag in DECIMALS:
-        return decimal(text, tag)
+        return parse_decimal(text, tag)
     if tag in LISTS:
-        return tuple(n for word in text.split() if (n := integer(word, tag)) is not None)
+        return tuple(n for word in text.split() if (n := parse_integer(word, tag)) is not None)
     return text if shown is None or text.strip() else shown
 
 
-def _first(parts: Parts, wanted: str) -> Value:
+def _first_value(parts: Parts, wanted: str) -> Value:
     return next((value for tag, value in parts if tag == wanted), None)
 
 

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 from profkit.core.errors import ProfkitError
 from profkit.core.types import Check, CheckState
 from profkit.hardware.system import ProgramAnswer, as_superuser, ask_program, program_output
-from profkit.profilers.programs import attempt
-from profkit.profilers.xctrace.command import CUT, TIME_PROFILER, explain, record_argv, table_argv
+from profkit.profilers.programs import try_command
+from profkit.profilers.xctrace.command import CUT, TIME_PROFILER, explain_fault, record_argv, table_argv
 
 if TYPE_CHECKING:
     from profkit.profilers.xctrace.find import XctraceAbility
@@ -47,19 +47,19 @@ def recording_check(xctrace: str) -> Check:
 def _record_and_count(xctrace: str, folder: Path, python: str) -> Check:
     document, start = folder / "doctor.trace", time.monotonic()
     argv = record_argv((python, "-c", _BUSY), document, template=TIME_PROFILER, limit=_LIMIT, xctrace=xctrace)
-    trial = attempt(argv, seconds=_SECONDS)
-    fault = explain(trial.output, 0 if trial.returncode == CUT else trial.returncode)
+    trial = try_command(argv, seconds=_SECONDS)
+    fault = explain_fault(trial.output, 0 if trial.returncode == CUT else trial.returncode)
     if not document.exists() or not (trial.ok or trial.returncode == CUT):
         reason = fault.reason if fault is not None else f"{trial.ending}: {trial.last_line[:160]}"
         return Check(NAME, "refused", reason, fault.fix if fault is not None else None, xctrace)
     rows = 0
     for schema in _TABLES:
         exported = folder / f"{schema}.xml"
-        export = attempt(table_argv(document, schema, exported, xctrace=xctrace), seconds=_SECONDS)
+        export = try_command(table_argv(document, schema, exported, xctrace=xctrace), seconds=_SECONDS)
         rows = _count_rows(exported)
         if rows:
             break
-        fault = explain(export.output, export.returncode) or fault
+        fault = explain_fault(export.output, export.returncode) or fault
     took = time.monotonic() - start
     if not rows:
         reason = (
@@ -113,7 +113,7 @@ class Xcode:
     session: str | None  # launchctl managername: "Aqua" where somebody is logged in at the screen
 
 
-def look_at_xcode() -> Xcode:
+def probe_xcode() -> Xcode:
     """Ask the four programs; a second or so, and longer right after an update of Xcode."""
     return Xcode(
         ask_program("xcode-select", "-p"),
@@ -130,10 +130,10 @@ def instruments_checks() -> Iterator[Check]:
     # was an import of what stands here now
 
     xctrace = probe_xctrace()
-    yield from judge_xcode(look_at_xcode(), xctrace)
+    yield from judge_xcode(probe_xcode(), xctrace)
     if xctrace.works and xctrace.lacks(template="Time Profiler") is None:
         yield recording_check(str(xctrace.path))
-    yield from room_checks()
+    yield from disk_space_checks()
 
 
 def judge_xcode(
@@ -141,16 +141,16 @@ def judge_xcode(
 ) -> Iterator[Check]:
     """What those answers mean, check by check. `root`: this process is root's; None asks it."""
     environ = os.environ if environ is None else environ
-    yield _selected(xcode, xctrace)
-    yield _xctrace(xctrace)
+    yield _selection_check(xcode, xctrace)
+    yield _xctrace_check(xctrace)
     if xctrace.works:
-        yield _templates(xctrace)
-        yield from _options(xctrace)
+        yield _template_check(xctrace)
+        yield from _option_checks(xctrace)
     yield _developer_mode(xcode.developer_mode)
-    yield from _session(xcode.session, environ, os.geteuid() == 0 if root is None else root)
+    yield from _session_checks(xcode.session, environ, os.geteuid() == 0 if root is None else root)
 
 
-def _selected(xcode: Xcode, xctrace: XctraceAbility) -> Check:
+def _selection_check(xcode: Xcode, xctrace: XctraceAbility) -> Check:
     fix = xctrace.fix if xctrace.path is None and xctrace.fix else _install_fix()
     path = xcode.selected.output.decode("utf-8", "replace").strip() if xcode.selected is not None else ""
     if xcode.selected is None or xcode.selected.status != 0 or not path:
@@ -161,7 +161,7 @@ def _selected(xcode: Xcode, xctrace: XctraceAbility) -> Check:
         detail = f"only the command line tools are selected ({path}): xctrace is a part of Xcode itself"
         return Check("Xcode", "missing", detail, fix, path)
     answer = xcode.version
-    if answer is not None and (answer.status == _LICENCE_EXIT or _unlicensed(answer.text)):
+    if answer is not None and (answer.status == _LICENCE_EXIT or _is_license_refusal(answer.text)):
         fix = as_superuser("xcodebuild -license accept")
         return Check(
             "Xcode", "refused", "its licence has not been accepted, so none of its tools starts", fix, path
@@ -173,11 +173,11 @@ def _selected(xcode: Xcode, xctrace: XctraceAbility) -> Check:
     return Check("Xcode", "ok", "a whole Xcode is selected", path=path, version=match[1])
 
 
-def _unlicensed(text: str) -> bool:
+def _is_license_refusal(text: str) -> bool:
     return "license" in text.lower() and "agree" in text.lower()
 
 
-def _xctrace(ability: XctraceAbility) -> Check:
+def _xctrace_check(ability: XctraceAbility) -> Check:
     path = None if ability.path is None else str(ability.path)
     if path is None:
         reason = ability.reason or "not here"
@@ -189,7 +189,7 @@ def _xctrace(ability: XctraceAbility) -> Check:
     return Check("xctrace", "ok", "answers", path=path, version=ability.version)
 
 
-def _templates(ability: XctraceAbility) -> Check:
+def _template_check(ability: XctraceAbility) -> Check:
     if not ability.templates:
         return Check("templates", "limited", "xctrace listed none", "xcrun xctrace list templates")
     missing = [f"{name} ({what})" for name, what in TEMPLATES.items() if name not in ability.templates]
@@ -199,7 +199,7 @@ def _templates(ability: XctraceAbility) -> Check:
     return Check("templates", "ok", ", ".join(TEMPLATES))
 
 
-def _options(ability: XctraceAbility) -> Iterator[Check]:
+def _option_checks(ability: XctraceAbility) -> Iterator[Check]:
     major = (ability.version or "").split(".")[0].split(" ")[0]
     if major.isdecimal() and int(major) < OPTIONS_SINCE:
         detail = f"Instruments {ability.version} takes no list of events: CPU Counters counts what its template says"
@@ -218,7 +218,7 @@ def _developer_mode(answer: ProgramAnswer | None) -> Check:
     return Check(name, "limited", f"DevToolsSecurity does not tell it{said}", "DevToolsSecurity -status")
 
 
-def _session(session: str | None, environ: Mapping[str, str], root: bool) -> Iterator[Check]:
+def _session_checks(session: str | None, environ: Mapping[str, str], root: bool) -> Iterator[Check]:
     remote = "SSH_CONNECTION" in environ or "SSH_TTY" in environ
     if remote or (session is not None and session != "Aqua"):
         how = "over ssh" if remote else f"in a session of kind {session}"
@@ -235,7 +235,7 @@ def _session(session: str | None, environ: Mapping[str, str], root: bool) -> Ite
         )
 
 
-def room_checks(output: Path = Path("reports")) -> Iterator[Check]:
+def disk_space_checks(output: Path = Path("reports")) -> Iterator[Check]:
     """Room for a document, where runs land and where Instruments keeps it while it records."""
     disks: set[int] = set()
     for place in (_existing_folder(output), _existing_folder(Path(tempfile.gettempdir()))):
@@ -244,11 +244,11 @@ def room_checks(output: Path = Path("reports")) -> Iterator[Check]:
         except OSError:
             continue  # the storage checks say what is wrong with it
         if disk not in disks:
-            yield judge_room(place, free)
+            yield judge_disk_space(place, free)
         disks.add(disk)
 
 
-def judge_room(place: Path, free: int) -> Check:
+def judge_disk_space(place: Path, free: int) -> Check:
     """`free` bytes in `place`, held against what recordings took."""
     detail = f"{free / GIB:.1f} GiB free in {place}"
     if free >= ROOM_GOOD:

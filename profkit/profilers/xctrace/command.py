@@ -83,13 +83,13 @@ def table_argv(
         "--input",
         str(document),
         "--xpath",
-        xpath(schema, run),
+        table_xpath(schema, run),
         "--output",
         str(output),
     )
 
 
-def xpath(schema: str, run: int = 1) -> str:
+def table_xpath(schema: str, run: int = 1) -> str:
     """All tables of `schema` of one run. Raises ValueError for a schema that is no plain name."""
     if not schema or any(character in "\"'<>&[]" for character in schema):
         raise ValueError(f"{schema!r} is no name of a schema")
@@ -249,7 +249,7 @@ FAULTS = (
 )
 
 
-def explain(text: str, returncode: int) -> Fault | None:
+def explain_fault(text: str, returncode: int) -> Fault | None:
     """The fault that xctrace or xcrun printed as `text` before it ended with `returncode`; None where none is known."""
     if (fault := first_known(FAULTS, text)) is not None:
         return fault

@@ -136,25 +136,25 @@ def plan_groups(events: ChipEvents, metrics: Sequence[str] = METRICS) -> tuple[t
     known = _by_formula_name(events, formulas)
     anchors = tuple(known[name] for name in _ANCHORS if name in known)
     groups: list[list[CounterEvent]] = []
-    for need in _needs(formulas, known, metrics):
+    for need in _needed_events(formulas, known, metrics):
         wanted = [event for event in need if event not in anchors]
-        pieces = [wanted] if fits((*anchors, *wanted)) else [[event] for event in wanted]
+        pieces = [wanted] if fits_counters((*anchors, *wanted)) else [[event] for event in wanted]
         for piece in pieces:
-            home = next((group for group in groups if fits((*anchors, *_join(group, piece)))), None)
-            if home is None and fits((*anchors, *piece)):
+            home = next((group for group in groups if fits_counters((*anchors, *_join(group, piece)))), None)
+            if home is None and fits_counters((*anchors, *piece)):
                 groups.append(list(piece))
             elif home is not None:
                 home[:] = _join(home, piece)
     if not groups and anchors:
         groups.append([])
-    return tuple(tuple(sorted((*anchors, *group), key=_scarcity)) for group in groups)
+    return tuple(tuple(sorted((*anchors, *group), key=_scarcity_key)) for group in groups)
 
 
 def _join(group: Sequence[CounterEvent], piece: Sequence[CounterEvent]) -> list[CounterEvent]:
     return list(dict.fromkeys((*group, *piece)))
 
 
-def _scarcity(event: CounterEvent) -> tuple[int, int]:
+def _scarcity_key(event: CounterEvent) -> tuple[int, int]:
     return event.mask.bit_count(), event.mask
 
 
@@ -170,7 +170,7 @@ def _is_fixed(event: CounterEvent) -> bool:
     return event.mask != 0 and event.mask & ~FIXED == 0
 
 
-def _needs(
+def _needed_events(
     formulas: FormulaTable, known: Mapping[str, CounterEvent], metrics: Sequence[str]
 ) -> list[tuple[CounterEvent, ...]]:
     """For each metric the events of its first formula that can be counted at all."""
@@ -184,7 +184,7 @@ def _needs(
     return needs
 
 
-def fits(events: Sequence[CounterEvent]) -> bool:
+def fits_counters(events: Sequence[CounterEvent]) -> bool:
     """Whether each of `events` finds a counter of its own, whatever the order (a matching of two sides)."""
     held: dict[int, CounterEvent] = {}
 

@@ -195,7 +195,7 @@ class GuidedTally:
             return 1.0
         if end <= begin:
             return 1.0 if any(a <= begin < b for a, b in windows) else 0.0
-        return _covered(windows, begin, end) / (end - begin)
+        return _covered_time(windows, begin, end) / (end - begin)
 
     def counters(self) -> tuple[Counter, ...]:
         """A counter for each metric that was more than nothing."""
@@ -207,7 +207,7 @@ class GuidedTally:
         )
 
 
-def _covered(windows: Sequence[tuple[int, int]], begin: int, end: int) -> int:
+def _covered_time(windows: Sequence[tuple[int, int]], begin: int, end: int) -> int:
     """How many ns of [begin, end) lie in `windows`, which are sorted and apart."""
     total = 0
     place = max(0, bisect_left(windows, (begin, begin)) - 1)
@@ -226,7 +226,7 @@ _TIMES = re.compile(r".*\d\s*(ns|µs|μs|us|ms|s|sec|min|h)\b.*", re.DOTALL)
 _KNOWN = 200_000  # stacks, and frames, whose numbers are kept; a 500 MB table has some 100,000 stacks
 
 
-class CpuPiece:
+class CpuTableReader:
     """Takes the CPU's tables of a recording one by one, and adds what they came to to its report.
 
     Only samples of the process that was profiled count, where the recording names it; else all do. Where a part of the
@@ -262,7 +262,7 @@ class CpuPiece:
         notes = CpuNotes(table, self._target)
         for time, thread, process, state, weight, stack, counts, shown, core in samples:
             if tally is None:
-                tally = SampleTally(self._frames, _unit(table, shown), _events(table))
+                tally = SampleTally(self._frames, _weight_unit(table, shown), _events(table))
             if not notes.counts(process, weight, tally.unit) or not self._recording.includes(time):
                 continue
             if weight is None:
@@ -270,7 +270,7 @@ class CpuPiece:
             ids = () if stack is None else self._stack(stack)
             tally.add(ids, weight or 0, notes.thread(thread, process), state, counts, core)
         if tally is None:
-            tally = SampleTally(self._frames, _unit(table, None), _events(table))
+            tally = SampleTally(self._frames, _weight_unit(table, None), _events(table))
         self._tables.append((table.schema, tally, notes))
 
     def _has_time(self) -> bool:
@@ -340,14 +340,14 @@ class CpuPiece:
         )
 
 
-def _unit(table: ExportTable, shown: str | None) -> WeightUnit:
+def _weight_unit(table: ExportTable, shown: str | None) -> WeightUnit:
     """What the weights of `table` are: by its entry in the table of contents, else as Instruments shows them."""
     if table.schema == RAW:
         return SAMPLES
     if table.schema == "cpu-profile":
         return CYCLES
     if table.schema == "counters-profile":
-        trigger, event = table.attributes.get("trigger"), _names(table.attributes.get("pmi-event"))
+        trigger, event = table.attributes.get("trigger"), _quoted_names(table.attributes.get("pmi-event"))
         by_time = trigger == "time" if trigger else shown is None or _TIMES.fullmatch(shown) is not None
         if not by_time:
             name = event[0] if event else "events"
@@ -356,10 +356,10 @@ def _unit(table: ExportTable, shown: str | None) -> WeightUnit:
 
 
 def _events(table: ExportTable) -> tuple[str, ...]:
-    return _names(table.attributes.get("pmc-events")) if table.schema == "counters-profile" else ()
+    return _quoted_names(table.attributes.get("pmc-events")) if table.schema == "counters-profile" else ()
 
 
-def _names(attribute: str | None) -> tuple[str, ...]:
+def _quoted_names(attribute: str | None) -> tuple[str, ...]:
     """The names in an attribute of a table of contents, each in quotes: `"INST_ALL" "CORE_ACTIVE_CYCLE"`."""
     try:
         return tuple(name for name in shlex.split((attribute or "").replace(",", " ")) if name)

@@ -234,7 +234,7 @@ _KIND = re.compile(r"\((\w+ Core)\)")
 _MOST_CORES = 4096
 
 
-class Sample(NamedTuple):
+class CpuSample(NamedTuple):
     """One sample; what its table lacks is None."""
 
     time: int | None  # ns
@@ -248,14 +248,14 @@ class Sample(NamedTuple):
     core: str | None = None  # its kind
 
 
-def read_samples(table: ExportTable) -> Iterator[Sample]:
+def read_samples(table: ExportTable) -> Iterator[CpuSample]:
     """The samples of a table with names of functions. Raises UnreadableReport as its rows do."""
     kinds: dict[object, str | None] = {}
     for time, thread, process, state, weight, stack, counts, shown, core in table.rows(_WANTED):
         if core not in kinds and len(kinds) < _MOST_CORES:
             kinds[core] = _core_kind(core)
-        yield Sample(
-            *_whose(time, thread, process, state),
+        yield CpuSample(
+            *_sample_owner(time, thread, process, state),
             weight if isinstance(weight, int) and weight >= 0 else None,
             stack if isinstance(stack, Backtrace) else None,
             counts if isinstance(counts, tuple) else None,  # type: ignore[arg-type]
@@ -264,7 +264,7 @@ def read_samples(table: ExportTable) -> Iterator[Sample]:
         )
 
 
-def read_raw_samples(table: ExportTable) -> Iterator[Sample]:
+def read_raw_samples(table: ExportTable) -> Iterator[CpuSample]:
     """Samples as the kernel took them: addresses without names, and no weight; each stands for itself.
 
     A state other than running is of a stack shot taken of all threads at once, no sample of time.
@@ -275,10 +275,10 @@ def read_raw_samples(table: ExportTable) -> Iterator[Sample]:
         stack = user if isinstance(user, Backtrace) else None
         if isinstance(kernel, Backtrace):
             stack = Backtrace((*kernel.frames, *(stack.frames if stack is not None else ())))
-        yield Sample(*_whose(time, thread, process, state), 1, stack)
+        yield CpuSample(*_sample_owner(time, thread, process, state), 1, stack)
 
 
-def _whose(
+def _sample_owner(
     time: object, thread: object, process: object, state: object
 ) -> tuple[int | None, Thread | None, Process | None, str | None]:
     owner = thread if isinstance(thread, Thread) else None

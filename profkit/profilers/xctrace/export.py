@@ -21,16 +21,16 @@ from pathlib import Path
 
 from profkit.core.errors import Fault, MachineError, ProfkitError, UnreadableReport
 from profkit.profilers.programs import last_line
-from profkit.profilers.xctrace.command import explain, table_argv, toc_argv
+from profkit.profilers.xctrace.command import explain_fault, table_argv, toc_argv
 from profkit.profilers.xctrace.find import locate_xctrace
 from profkit.profilers.xctrace.folder import UNEXPORTED, UnexportedTable, write_unexported
-from profkit.profilers.xctrace.toc import RecordedRun, exit_status, read_toc, was_cut
+from profkit.profilers.xctrace.toc import TraceRun, exit_status, reached_time_limit, read_toc
 
 _OF_GPU = ("gpu-counter", "metal-gpu-counter")
 _NONE = "(null)"
 
 
-def is_pointless(run: RecordedRun, schema: str) -> bool:
+def is_pointless(run: TraceRun, schema: str) -> bool:
     """Whether the GPU's counters of a recording that was made without a set of them would be exported.
 
     Such a recording has none or, on an M3 and later, one that stays 0 in hundreds of thousands of rows. A template of
@@ -56,10 +56,10 @@ _SAFE = re.compile(r"[A-Za-z0-9._-]+")
 
 
 @dataclass(frozen=True)
-class Exported:
+class ExportResult:
     """What came of a document: its last run, the tables of it that were written, and those that were not."""
 
-    run: RecordedRun
+    run: TraceRun
     schemas: tuple[str, ...]
     left_out: tuple[UnexportedTable, ...] = ()
 
@@ -73,7 +73,7 @@ def export_document(
     most: int = MOST_BYTES,
     seconds: float = TABLE_SECONDS,
     tell: Callable[[str], None] = lambda _: None,
-) -> Exported:
+) -> ExportResult:
     """Write `toc.xml` and a file for each of `schemas` that the document has into `folder`, which is made.
 
     A table that grows beyond `most` bytes, or takes longer than `seconds`, is left out with the reason; so is one that
@@ -82,12 +82,12 @@ def export_document(
     """
     if not document.is_dir():
         raise UnreadableReport(f"{document} is no document of Instruments: it is not a folder")
-    program = xctrace or _program()
+    program = xctrace or _require_xctrace()
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise MachineError(f"{folder} cannot be made: {error.strerror}", "choose another folder") from error
-    fault = _export(toc_argv(document, folder / TOC, xctrace=program), folder / TOC, most)
+    fault = _run_export(toc_argv(document, folder / TOC, xctrace=program), folder / TOC, most)
     if fault is not None:
         raise MachineError(f"xctrace cannot open {document}: {fault.reason}", fault.fix)
     runs = read_toc(folder / TOC)
@@ -104,7 +104,7 @@ def export_document(
     for number, schema in enumerate(listed, 1):
         target = folder / f"{schema}.xml"
         argv = table_argv(document, schema, target, run=run.number, xctrace=program)
-        fault = _export(argv, target, most, seconds)
+        fault = _run_export(argv, target, most, seconds)
         if fault is None:
             done.append(schema)
             tell(f"{number} of {len(listed)}  {schema}: {target.stat().st_size / 1e6:.1f} MB")
@@ -117,10 +117,10 @@ def export_document(
         write_unexported(folder, left_out)
     except OSError as error:
         raise MachineError(f"{folder} cannot be written: {error.strerror}", "df -h") from error
-    return Exported(run, tuple(done), tuple(left_out))
+    return ExportResult(run, tuple(done), tuple(left_out))
 
 
-def _program() -> str:
+def _require_xctrace() -> str:
     found = locate_xctrace()
     if found.path is None:
         fault = found.fault or Fault("xctrace is not here")
@@ -128,7 +128,7 @@ def _program() -> str:
     return str(found.path)
 
 
-def _export(argv: Sequence[str], output: Path, most: int, seconds: float = TABLE_SECONDS) -> Fault | None:
+def _run_export(argv: Sequence[str], output: Path, most: int, seconds: float = TABLE_SECONDS) -> Fault | None:
     """Run one export; why it left nothing to read, or None. Never leaves a process behind."""
     output.unlink(missing_ok=True)  # xctrace writes over no file
     try:
@@ -150,12 +150,12 @@ def _export(argv: Sequence[str], output: Path, most: int, seconds: float = TABLE
                 if fault is not None:
                     return fault
     finally:
-        _end(child)
+        _end_process(child)
     if child.returncode != 0:
-        fault = explain(text, child.returncode)
+        fault = explain_fault(text, child.returncode)
         return fault or Fault(f"xctrace ended with {child.returncode}: {last_line(text)}")
     if not output.is_file() or output.stat().st_size == 0:
-        return explain(text, 0) or Fault(f"xctrace wrote nothing: {last_line(text)}")
+        return explain_fault(text, 0) or Fault(f"xctrace wrote nothing: {last_line(text)}")
     return None
 
 
@@ -171,7 +171,7 @@ def _too_much(output: Path, most: int) -> Fault | None:
     return None
 
 
-def _end(child: subprocess.Popen[str]) -> None:
+def _end_process(child: subprocess.Popen[str]) -> None:
     """End what still runs."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         if child.poll() is not None:
@@ -215,10 +215,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _write_status(run: RecordedRun, path: Path, *, may_be_cut: bool) -> None:
+def _write_status(run: TraceRun, path: Path, *, may_be_cut: bool) -> None:
     """How the workload ended; nothing where that is not known, or where the plan itself ended it."""
     status = exit_status(run)
-    if status is None or (was_cut(run) and may_be_cut):
+    if status is None or (reached_time_limit(run) and may_be_cut):
         return
     part = path.with_name(f"{path.name}.part")
     part.write_text(f"{status}\n", encoding="ascii")

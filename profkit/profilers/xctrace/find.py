@@ -15,7 +15,7 @@ from pathlib import Path
 from profkit.core.errors import Fault
 from profkit.core.formatting import plural, quantity
 from profkit.profilers.programs import ask_tool, last_line, missing_fault, version_key
-from profkit.profilers.xctrace.command import explain
+from profkit.profilers.xctrace.command import explain_fault
 
 VARIABLE = "PROFKIT_XCTRACE"
 INSTALL_FIX = (
@@ -62,7 +62,7 @@ def _ask_xcrun(xcrun: str | None, developer: str | None, root: Path) -> XctraceL
     path = last_line(text)
     if returncode == 0 and os.access(path, os.X_OK) and Path(path).is_file():
         return XctraceLocation(Path(path))
-    fault = explain(text, returncode)
+    fault = explain_fault(text, returncode)
     reason = fault.reason if fault is not None else f"xcrun does not find xctrace: {path}"
     fix = fault.fix if fault is not None and fault.fix is not None else INSTALL_FIX
     beside = _other_xcode(root)
@@ -130,7 +130,7 @@ def _probe_program(path: Path) -> XctraceAbility:
     returncode, text = ask_tool((str(path), "version"), _SECONDS_PROBE)
     matched = _VERSION.search(text)
     if matched is None:
-        known = explain(text, returncode)
+        known = explain_fault(text, returncode)
         reason = known.reason if known else f"{path} does not say its version, but: {last_line(text)}"
         return XctraceAbility(path, None, False, reason, (known.fix if known else None) or INSTALL_FIX)
     return XctraceAbility(

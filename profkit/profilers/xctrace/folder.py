@@ -26,7 +26,7 @@ from profkit.profilers.xctrace.profiler import (
     looks_like_toc,
 )
 from profkit.profilers.xctrace.tables import ExportTable, read_tables
-from profkit.profilers.xctrace.toc import DamagedExport, RecordedRun, read_toc
+from profkit.profilers.xctrace.toc import DamagedExport, TraceRun, read_toc
 from profkit.runtime.region.record import LARGEST, RegionRecord, decode_record
 
 UNEXPORTED = "left-out.json"
@@ -116,7 +116,7 @@ class DamagedTable:
         return f"{self.path.name} ({self.schema}) is damaged and not read: {self.error.reason}"
 
 
-def can_do_without(schemas: Collection[str], left: Collection[str]) -> bool:
+def is_complete_without(schemas: Collection[str], left: Collection[str]) -> bool:
     """Whether a report without the tables `schemas`, of those that are `left`, still says what it would have said."""
     return not NEEDED.intersection(schemas) and bool(MAIN.intersection(left))
 
@@ -148,24 +148,24 @@ class TableFile:
 
 
 @dataclass(frozen=True)
-class Exports:
+class RecordingExports:
     """The exports of one recording. `run` is the run that is read (None: not known), the last of several.
 
     `broken` are files of it that are damaged, and are not read.
     """
 
-    runs: tuple[RecordedRun, ...]
+    runs: tuple[TraceRun, ...]
     entries: tuple[TableFile, ...]
     run: int | None
     notes: tuple[str, ...]
     broken: tuple[DamagedTable, ...] = ()
 
-    def without_file(self, error: DamagedExport) -> Exports:
+    def without_file(self, error: DamagedExport) -> RecordingExports:
         """The same without the file of `error`. Raises that where the rest would not say what the whole did."""
         lost = [entry for entry in self.entries if entry.path == error.path]
         rest = replace(self, entries=tuple(entry for entry in self.entries if entry.path != error.path))
         broken = tuple(DamagedTable(entry.path, entry.schema, error) for entry in lost)
-        if not broken or not can_do_without({one.schema for one in broken}, rest.schemas):
+        if not broken or not is_complete_without({one.schema for one in broken}, rest.schemas):
             raise error
         return replace(rest, broken=(*self.broken, *broken))
 
@@ -192,7 +192,7 @@ class Exports:
                     yield entry.path
 
 
-def find_exports(path: Path, wanted: Collection[str] = ()) -> Exports:
+def find_exports(path: Path, wanted: Collection[str] = ()) -> RecordingExports:
     """What is at `path`: one XML, or a folder. Raises UnreadableReport where there is nothing of xctrace's to read.
 
     Of several runs of a recording that one counts which has most of the tables that are `wanted`.
@@ -203,7 +203,7 @@ def find_exports(path: Path, wanted: Collection[str] = ()) -> Exports:
         raise UnreadableReport(f"{path} cannot be read: {error.strerror}") from error
 
 
-def _read_file(path: Path, wanted: Collection[str]) -> Exports:
+def _read_file(path: Path, wanted: Collection[str]) -> RecordingExports:
     head = read_head(path)
     if is_detail(head):
         raise UnreadableReport(
@@ -211,7 +211,7 @@ def _read_file(path: Path, wanted: Collection[str]) -> Exports:
         )
     if looks_like_toc(head):
         runs = read_toc(path)
-        return Exports(runs, (), runs[-1].number if runs else None, (_CONTENTS_ALONE,))
+        return RecordingExports(runs, (), runs[-1].number if runs else None, (_CONTENTS_ALONE,))
     entries = tuple(_list_tables(path))
     if not entries:
         raise UnreadableReport(
@@ -221,7 +221,7 @@ def _read_file(path: Path, wanted: Collection[str]) -> Exports:
     return _select_run((), list(entries), [_TABLE_ALONE], wanted)
 
 
-def _read_folder(folder: Path, wanted: Collection[str]) -> Exports:
+def _read_folder(folder: Path, wanted: Collection[str]) -> RecordingExports:
     names = sorted(entry for entry in folder.iterdir() if entry.is_file())
     if len(names) > MOST_FILES:
         raise UnreadableReport(f"{folder} has more than {MOST_FILES} files: no folder of exports", APART_FIX)
@@ -255,7 +255,9 @@ def _read_folder(folder: Path, wanted: Collection[str]) -> Exports:
             f"{folder} has exports of {len(contents)} recordings: {_name_some([p.name for p in contents.values()])}",
             APART_FIX,
         )
-    if broken and not can_do_without({one.schema for one in broken}, {entry.schema for entry in entries}):
+    if broken and not is_complete_without(
+        {one.schema for one in broken}, {entry.schema for entry in entries}
+    ):
         raise broken[0].error
     runs = tuple(run for file in contents.values() for run in read_toc(file))
     if not entries and not runs:
@@ -279,8 +281,8 @@ def _read_folder(folder: Path, wanted: Collection[str]) -> Exports:
 
 
 def _select_run(
-    runs: tuple[RecordedRun, ...], entries: list[TableFile], notes: list[str], wanted: Collection[str]
-) -> Exports:
+    runs: tuple[TraceRun, ...], entries: list[TableFile], notes: list[str], wanted: Collection[str]
+) -> RecordingExports:
     """One run, each of its tables once. Raises UnreadableReport where one is there twice, and not the same."""
     tables_of = Counter(entry.run for entry in entries if entry.run is not None)
     run = next(iter(tables_of), None)
@@ -311,7 +313,7 @@ def _select_run(
                 "exports of several recordings",
                 APART_FIX,
             )
-    return Exports(runs, tuple(kept), run, tuple(notes))
+    return RecordingExports(runs, tuple(kept), run, tuple(notes))
 
 
 def _list_tables(path: Path) -> Iterator[TableFile]:

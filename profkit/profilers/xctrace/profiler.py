@@ -10,7 +10,7 @@ from pathlib import Path
 from profkit.core.errors import Fault
 from profkit.core.types import Check
 from profkit.profilers.files import HEAD_BYTES
-from profkit.profilers.profiler import Conversion, Format, Recorder, later
+from profkit.profilers.profiler import Conversion, Format, Recorder, lazy_function
 
 _ROOT = re.compile(r"<(trace-query-result|trace-toc)[\s/>]")
 _LEAD = re.compile(r"\s*(?:<\?xml[^>]{0,200}\?>)?(?:\s|<!--.*?-->|<!DOCTYPE)*<", re.DOTALL)
@@ -102,8 +102,8 @@ _BY_HAND = (
     f"for t in {' '.join(TABLES)}; do xctrace export --input {{name}} "
     "--xpath '/trace-toc/run[1]/data/table[@schema=\"'$t'\"]' --output exports/$t.xml; done"
 )
-_READ = later("profkit.profilers.xctrace.report.read_exports")
-_SCRUB_FILE = later("profkit.profilers.xctrace.scrub.scrub_file")
+_READ = lazy_function("profkit.profilers.xctrace.report.read_exports")
+_SCRUB_FILE = lazy_function("profkit.profilers.xctrace.scrub.scrub_file")
 
 
 class Xctrace:
@@ -115,7 +115,7 @@ class Xctrace:
             "xctrace-table",
             name,
             "xctrace export",
-            later("profkit.profilers.xctrace.profiler.looks_like_table"),
+            lazy_function("profkit.profilers.xctrace.profiler.looks_like_table"),
             _READ,
             _SCRUB_FILE,
         ),
@@ -123,7 +123,7 @@ class Xctrace:
             "xctrace-toc",
             name,
             "xctrace export --toc",
-            later("profkit.profilers.xctrace.profiler.looks_like_toc"),
+            lazy_function("profkit.profilers.xctrace.profiler.looks_like_toc"),
             _READ,
             _SCRUB_FILE,
         ),
@@ -135,9 +135,9 @@ class Xctrace:
             _READ,
             scrub=None,
             scrub_fix="scrub its export: profkit record with a REPORT that does not end in .trace leaves one",
-            is_folder=later("profkit.profilers.xctrace.profiler.is_document"),
+            is_folder=lazy_function("profkit.profilers.xctrace.profiler.is_document"),
             conversion=Conversion(
-                later("profkit.profilers.xctrace.recipe.conversion_argv"), "exports", _BY_HAND
+                lazy_function("profkit.profilers.xctrace.recipe.conversion_argv"), "exports", _BY_HAND
             ),
         ),
         Format(
@@ -146,23 +146,23 @@ class Xctrace:
             "folder of xctrace exports",
             None,
             _READ,
-            later("profkit.profilers.xctrace.scrub.scrub_folder"),
-            is_folder=later("profkit.profilers.xctrace.profiler.has_exports"),
+            lazy_function("profkit.profilers.xctrace.scrub.scrub_folder"),
+            is_folder=lazy_function("profkit.profilers.xctrace.profiler.has_exports"),
         ),
     )
     recorder = Recorder(
-        later("profkit.profilers.xctrace.recipe.recording_step"),
-        later("profkit.profilers.xctrace.recipe.collect"),
-        later("profkit.profilers.xctrace.recipe.rescue"),
-        later("profkit.profilers.xctrace.recipe.check_target"),
+        lazy_function("profkit.profilers.xctrace.recipe.recording_step"),
+        lazy_function("profkit.profilers.xctrace.recipe.collect_report"),
+        lazy_function("profkit.profilers.xctrace.recipe.find_finished_document"),
+        lazy_function("profkit.profilers.xctrace.recipe.check_target"),
         follows_region=False,
     )
 
     def explain(self, text: str, returncode: int) -> Fault | None:
         """What an error of xctrace or xcrun means."""
-        from profkit.profilers.xctrace.command import explain
+        from profkit.profilers.xctrace.command import explain_fault
 
-        return explain(text, returncode)
+        return explain_fault(text, returncode)
 
     def checks(self) -> Iterable[Check]:
         """Whether Xcode is here and records."""

@@ -20,7 +20,7 @@ from profkit.profilers.xctrace.command import (
     SUFFIX,
     TELL,
     absolute_command,
-    explain,
+    explain_fault,
     is_finished,
     record_argv,
 )
@@ -83,7 +83,7 @@ def check_target(report: Path) -> None:
         )
 
 
-def collect(request: RecordRequest) -> tuple[str, ...]:
+def collect_report(request: RecordRequest) -> tuple[str, ...]:
     """Move what xctrace left to the report. Raises MachineError with xctrace's own reason where there is nothing.
 
     Where tables were asked for and cannot be exported, or not all of them, the document is kept beside the report.
@@ -97,16 +97,16 @@ def collect(request: RecordRequest) -> tuple[str, ...]:
             copy_notes(scratch, exports)
         missing = read_unexported(exports) if left == exports else ()
         _move(left, report)
-        kept = rescue(request) if missing else None
+        kept = find_finished_document(request) if missing else None
         if kept is None:
             return ()
         many = plural(len(missing), "table")
         return (
             f"{many} not exported ({missing[0].schema}: {missing[0].reason}); the recording itself is {kept}",
         )
-    logs = [_text(scratch / "logs" / name) for name in ("record.after0.log", "record.log")]
-    fault = explain("\n".join(logs), 0)
-    kept = rescue(request)
+    logs = [_read_text(scratch / "logs" / name) for name in ("record.after0.log", "record.log")]
+    fault = explain_fault("\n".join(logs), 0)
+    kept = find_finished_document(request)
     beside = f"; what was recorded is in {kept}" if kept is not None else ""
     if fault is not None:
         raise MachineError(f"xctrace: {fault.reason}{beside}", fault.fix)
@@ -127,7 +127,7 @@ def _has_contents(exports: Path) -> bool:
         return False
 
 
-def rescue(request: RecordRequest) -> Path | None:
+def find_finished_document(request: RecordRequest) -> Path | None:
     """After a Ctrl-C: where the document lies that xctrace finished all the same; None where there is none."""
     document, report = request.scratch / _DOCUMENT, request.report
     if not is_finished(document):
@@ -155,7 +155,7 @@ def _move(left: Path, report: Path) -> None:
         raise MachineError(f"cannot write {report}: {reason}", "df -h   (or choose another place)") from error
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         return path.read_text("utf-8", "replace")
     except OSError:

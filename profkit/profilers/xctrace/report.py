@@ -9,18 +9,18 @@ from pathlib import Path
 
 from profkit.core.formatting import plural
 from profkit.core.types import Report
-from profkit.profilers.profiler import later
+from profkit.profilers.profiler import lazy_function
 from profkit.profilers.xctrace import alignment
 from profkit.profilers.xctrace.alignment import Alignment, TableReader, TraceRecording
 from profkit.profilers.xctrace.command import export_line
-from profkit.profilers.xctrace.folder import Exports, find_exports, read_notes, read_unexported
-from profkit.profilers.xctrace.toc import DamagedExport, RecordedRun
+from profkit.profilers.xctrace.folder import RecordingExports, find_exports, read_notes, read_unexported
+from profkit.profilers.xctrace.toc import DamagedExport, TraceRun
 from profkit.runtime.region.record import RegionRecord
 
 # What makes the reader of each kind of table; a piece sees every table that it names.
 PIECES: tuple[Callable[[TraceRecording], TableReader], ...] = (
-    later("profkit.profilers.xctrace.metal.report.MetalPiece"),
-    later("profkit.profilers.xctrace.cpu_report.CpuPiece"),
+    lazy_function("profkit.profilers.xctrace.metal.report.MetalTableReader"),
+    lazy_function("profkit.profilers.xctrace.cpu_report.CpuTableReader"),
 )
 # What a region is found by: a clock, or signposts.
 REGION_TABLES = (alignment.CLOCK_TABLE, alignment.SIGNPOST_TABLE, alignment.RAW_SIGNPOST_TABLE)
@@ -49,12 +49,12 @@ def read_exports(path: Path, records: Iterable[RegionRecord] = ()) -> Report:
     records = tuple(records) or (read_notes(path) if path.is_dir() else ())
     while True:
         try:
-            return _report(path, exports, records)
+            return _build_report(path, exports, records)
         except DamagedExport as error:  # once more without it: some of its rows were taken already
             exports = exports.without_file(error)
 
 
-def _report(path: Path, exports: Exports, records: tuple[RegionRecord, ...]) -> Report:
+def _build_report(path: Path, exports: RecordingExports, records: tuple[RegionRecord, ...]) -> Report:
     number = exports.run
     run = next((one for one in exports.runs if one.number == number), None)
     recording = TraceRecording(
@@ -84,7 +84,9 @@ def wanted_schemas() -> tuple[str, ...]:
     return tuple(dict.fromkeys((*named, *REGION_TABLES)))
 
 
-def find_alignment(exports: Exports, run: RecordedRun | None, records: Iterable[RegionRecord]) -> Alignment:
+def find_alignment(
+    exports: RecordingExports, run: TraceRun | None, records: Iterable[RegionRecord]
+) -> Alignment:
     """Which part of a run counts, by its clock or its signposts."""
     records = tuple(records)
     if not records:
@@ -101,10 +103,10 @@ def find_alignment(exports: Exports, run: RecordedRun | None, records: Iterable[
     if not signposts:
         for table in exports.tables((alignment.RAW_SIGNPOST_TABLE,)):
             signposts += alignment.pair_signposts(table.rows(alignment.RAW_SIGNPOST_COLUMNS))
-    return alignment.align(records, clock, run.length if run is not None else None, sorted(signposts))
+    return alignment.align_regions(records, clock, run.length if run is not None else None, sorted(signposts))
 
 
-def _list_facts(run: RecordedRun | None) -> dict[str, str]:
+def _list_facts(run: TraceRun | None) -> dict[str, str]:
     if run is None:
         return {}
     facts = {title: run.summary[name] for name, title in _FACTS if run.summary.get(name)}
@@ -120,7 +122,7 @@ def _list_facts(run: RecordedRun | None) -> dict[str, str]:
     return facts
 
 
-def _note_unread(exports: Exports) -> tuple[str, ...]:
+def _note_unread(exports: RecordingExports) -> tuple[str, ...]:
     wanted = frozenset(wanted_schemas())
     others = sorted(exports.schemas - wanted)
     if not others:

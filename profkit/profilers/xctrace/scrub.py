@@ -19,12 +19,12 @@ from profkit.profilers.redact import COMMAND, DEVICE, HOST, MESSAGE, PATH, PROCE
 from profkit.profilers.xctrace.folder import NOTE_FILES
 from profkit.profilers.xctrace.folder import UNEXPORTED as LEFT_OUT
 from profkit.profilers.xctrace.profiler import head_of, looks_like_table, looks_like_toc
-from profkit.profilers.xctrace.toc import damage, new_parser
+from profkit.profilers.xctrace.toc import damage_error, new_parser
 
 if TYPE_CHECKING:
     from pyexpat import XMLParserType
 
-Names = dict[str, set[str]]  # by number of a process what it was called
+ProcessNames = dict[str, set[str]]  # by number of a process what it was called
 
 _PROCESS = re.compile(r"(.*\S)\s+\((\d{1,10})\)", re.DOTALL)  # "Terminal (643)"
 _NUMBER = re.compile(r"\((\d{1,10})\)|, pid: (\d{1,10})\)")
@@ -65,9 +65,9 @@ def _is_export(path: Path) -> bool:
     return looks_like_table(head) or looks_like_toc(head)
 
 
-def _learn_names(files: tuple[Path, ...] | list[Path], redactor: Redactor) -> Names:
+def _learn_names(files: tuple[Path, ...] | list[Path], redactor: Redactor) -> ProcessNames:
     """What each process is called, and what the Mac is."""
-    names: Names = {}
+    names: ProcessNames = {}
 
     def start(tag: str, attributes: Mapping[str, str]) -> None:
         if tag == "process":
@@ -94,7 +94,7 @@ def _parse_file(path: Path, parser: XMLParserType) -> Iterator[None]:
             try:
                 parser.Parse(chunk, not chunk)
             except ExpatError as error:
-                fault = damage(error, 0, at_end=not chunk)
+                fault = damage_error(error, 0, at_end=not chunk)
                 raise UnreadableReport(f"{path}: {fault.message}", fault.fix) from error
             except UnreadableReport as error:
                 raise UnreadableReport(f"{path}: {error.message}", error.fix) from error
@@ -103,11 +103,11 @@ def _parse_file(path: Path, parser: XMLParserType) -> Iterator[None]:
                 return
 
 
-def _rewrite(source: Path, output: Path, names: Names, redactor: Redactor) -> None:
+def _rewrite(source: Path, output: Path, names: ProcessNames, redactor: Redactor) -> None:
     with output.open("x", encoding="utf-8", newline="") as file:
         file.write('<?xml version="1.0"?>\n')
         parser = new_parser()
-        copy = _Copy(file, names, redactor, toc=looks_like_toc(head_of(source)))
+        copy = _ScrubbedCopy(file, names, redactor, toc=looks_like_toc(head_of(source)))
         parser.StartElementHandler, parser.EndElementHandler = copy.start, copy.end
         parser.CharacterDataHandler = copy.text
         for _ in _parse_file(source, parser):
@@ -115,10 +115,10 @@ def _rewrite(source: Path, output: Path, names: Names, redactor: Redactor) -> No
         file.write("\n")
 
 
-class _Copy:
+class _ScrubbedCopy:
     """Writes each element as it comes, with other words where they are private."""
 
-    def __init__(self, file: IO[str], names: Names, redactor: Redactor, *, toc: bool) -> None:
+    def __init__(self, file: IO[str], names: ProcessNames, redactor: Redactor, *, toc: bool) -> None:
         self._write, self._names, self._redactor, self._toc = file.write, names, redactor, toc
         self._numbers = {name: number for number, called in names.items() for name in called}
         self._tags: list[str] = []
@@ -130,7 +130,7 @@ class _Copy:
         if tag == "schema":
             self._known = _is_wanted(attributes.get("name", ""))
         changed = self._of_toc(tag, attributes) if self._toc else self._of_table(tag, attributes)
-        pairs = "".join(f' {name}="{_quoted(value)}"' for name, value in changed.items())
+        pairs = "".join(f' {name}="{_escape_attribute(value)}"' for name, value in changed.items())
         self._write(f"<{tag}{pairs}>")
 
     def end(self, tag: str) -> None:
@@ -209,5 +209,5 @@ def _is_wanted(schema: str) -> bool:
     return schema in wanted_schemas()
 
 
-def _quoted(value: str) -> str:
+def _escape_attribute(value: str) -> str:
     return escape(value, {'"': "&quot;", "\n": "&#10;", "\t": "&#9;", "\r": "&#13;"})

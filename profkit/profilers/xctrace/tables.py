@@ -21,8 +21,8 @@ from typing import IO, TYPE_CHECKING, TypeAlias
 from xml.etree.ElementTree import Element, ParseError, TreeBuilder, XMLParser, fromstring
 
 from profkit.core.errors import UnreadableReport
-from profkit.profilers.xctrace.cells import MOST_DEPTH, Decoder, Value
-from profkit.profilers.xctrace.toc import DamagedExport, RecordedRun, damage, name_file, new_parser
+from profkit.profilers.xctrace.cells import MOST_DEPTH, CellDecoder, Value
+from profkit.profilers.xctrace.toc import DamagedExport, TraceRun, damage_error, name_file, new_parser
 
 if TYPE_CHECKING:
     from pyexpat import XMLParserType
@@ -81,7 +81,7 @@ class ExportTable:
         return self.open_rows(wanted)
 
 
-def read_tables(path: Path, runs: Sequence[RecordedRun] = ()) -> Generator[ExportTable, None, None]:
+def read_tables(path: Path, runs: Sequence[TraceRun] = ()) -> Generator[ExportTable, None, None]:
     """The tables of one exported XML, each to be read before the next is asked for; what is not read is skipped.
 
     `runs` are those of the recording's table of contents: with them a table has its `attributes`. An export without
@@ -141,7 +141,7 @@ class _Document:
             else:
                 self._parser.feed(chunk)
         except ParseError as error:
-            raise damage(error, self.rows + self._rows_in_memory(), at_end=self.ended) from error
+            raise damage_error(error, self.rows + self._rows_in_memory(), at_end=self.ended) from error
         self.ids.note(chunk, self._place)
         self._place += len(chunk)
         self._pending += len(chunk)
@@ -230,7 +230,7 @@ class _Ids:
         self._blocks: list[tuple[int, int]] = []  # the first id of a block, and where it stands
         self._end = 0
         self._looking: set[str] = set()
-        decoder = Decoder(lambda number, tag: self._find("", number, tag), self._keep)  # type: ignore[arg-type, return-value]
+        decoder = CellDecoder(lambda number, tag: self._find("", number, tag), self._keep)  # type: ignore[arg-type, return-value]
         self._take: dict[str, Callable[[Element], object]] = {
             "": decoder.value,
             "@fmt": lambda element: element.get("fmt"),
@@ -314,7 +314,7 @@ class _Ids:
             value = self._old[kind][number]
         else:
             if number in self._looking or len(self._looking) > MOST_DEPTH:
-                raise _unknown(number, tag)
+                raise _unknown_id_error(number, tag)
             self._looking.add(number)
             value = self._take[kind](self._element(number, tag))
             self._looking.discard(number)
@@ -333,7 +333,7 @@ class _Ids:
                 element = self._search(number, 0, self._end)
             if element is not None:
                 return element
-        raise _unknown(number, tag)
+        raise _unknown_id_error(number, tag)
 
     def _search(self, number: str, begin: int, size: int) -> Element | None:
         """The last element with that id in `size` bytes of the file, from `begin` on."""
@@ -356,7 +356,7 @@ class _Ids:
         return None
 
 
-def _unknown(number: str, tag: str) -> DamagedExport:
+def _unknown_id_error(number: str, tag: str) -> DamagedExport:
     return DamagedExport(f"damaged: <{tag[:40]}> refers to id {number[:40]}, which was not said before")
 
 

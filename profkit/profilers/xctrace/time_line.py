@@ -13,11 +13,11 @@ from profkit.profilers.xctrace.alignment import (
     CLOCK_TABLE,
     NoClock,
     TraceClock,
-    align,
+    align_regions,
     read_clock,
 )
 from profkit.profilers.xctrace.cells import Backtrace, Process, Thread, Value, process_label
-from profkit.profilers.xctrace.folder import Exports, find_exports
+from profkit.profilers.xctrace.folder import RecordingExports, find_exports
 from profkit.profilers.xctrace.metal.tables import PERFORMANCE, THERMAL
 from profkit.profilers.xctrace.metal.work import (
     COMPLETED,
@@ -47,7 +47,7 @@ MACHINE = "the machine"
 class TimeLine:
     """The exports at a path as marks. What is read first (labels, submissions) is looked up by what comes later."""
 
-    def __init__(self, exports: Exports, records: Iterable[RegionRecord] = ()) -> None:
+    def __init__(self, exports: RecordingExports, records: Iterable[RegionRecord] = ()) -> None:
         self._exports = exports
         self._records = tuple(records)
         self._labels: dict[int, str] = {}  # of encoders, by their ids
@@ -93,26 +93,32 @@ class TimeLine:
         for table in self._exports.tables((CLOCK_TABLE,)) if self._records else ():
             with contextlib.suppress(NoClock):
                 clock = read_clock(table.rows(CLOCK_COLUMNS))
-        for begin, end in align(self._records, clock, None).windows if clock is not None else ():
-            yield from _mark(begin, end - begin, "the region that counts", "entries", "region", "region")
+        for begin, end in align_regions(self._records, clock, None).windows if clock is not None else ():
+            yield from _make_mark(begin, end - begin, "the region that counts", "entries", "region", "region")
 
     def _read_submissions(self, rows: Iterable[Row]) -> Iterator[TraceMark]:
         for start, _, process, buffer in rows:
             if isinstance(start, int) and isinstance(buffer, int) and buffer:
-                self._remember(buffer, start, _group(process), "from its submission")
+                self._remember(buffer, start, _process_group(process), "from its submission")
         return iter(())
 
     def _encoder_marks(self, rows: Iterable[Row]) -> Iterator[TraceMark]:
         """When the host encoded: what each encoder is called, and when a command buffer was begun."""
         for start, duration, process, thread, of, label, buffer, encoder in rows:
-            name = encoder_name(_text(of), _text(label)) or "encoder without a label"
+            name = encoder_name(_text_or_empty(of), _text_or_empty(label)) or "encoder without a label"
             if isinstance(encoder, int) and len(self._labels) < KEPT:
                 self._labels.setdefault(encoder, name)
             if isinstance(start, int) and isinstance(buffer, int) and buffer:
-                self._remember(buffer, start, _group(process), "from its first encoder")
-            details = {"command buffer": _text(of), "encoder id": _number(encoder)}
-            yield from _mark(
-                start, duration, _group(process), f"encoding, {_thread(thread)}", name, "encoder", details
+                self._remember(buffer, start, _process_group(process), "from its first encoder")
+            details = {"command buffer": _text_or_empty(of), "encoder id": _hex_number(encoder)}
+            yield from _make_mark(
+                start,
+                duration,
+                _process_group(process),
+                f"encoding, {_thread_label(thread)}",
+                name,
+                "encoder",
+                details,
             )
 
     def _remember(self, buffer: int, start: int, group: str, how: str) -> None:
@@ -130,30 +136,32 @@ class TimeLine:
             if known is None or not isinstance(at, int):
                 continue
             start, group, how = known
-            yield from _mark(
+            yield from _make_mark(
                 start,
                 at - start,
                 group,
                 "command buffers",
                 "command buffer",
                 "buffer",
-                {"begins": how, "id": _number(buffer)},
+                {"begins": how, "id": _hex_number(buffer)},
             )
 
     def _work_marks(self, rows: Iterable[Row]) -> Iterator[TraceMark]:
         for start, duration, process, gpu, channel, label, state, latency, frame, buffer, encoder in rows:
             known = self._labels.get(encoder) if isinstance(encoder, int) else None
             owner = process if isinstance(process, Process) else None
-            shown = known or label_of(_text(label), owner) or "GPU execution"
+            shown = known or label_of(_text_or_empty(label), owner) or "GPU execution"
             details: dict[str, str | int | float | None] = {
-                "state": _text(state) or None,
+                "state": _text_or_empty(state) or None,
                 "submission to begin, ns": latency if isinstance(latency, int) else None,
                 "frame": frame if isinstance(frame, int) and frame else None,
-                "command buffer id": _number(buffer),
-                "encoder id": _number(encoder),
+                "command buffer id": _hex_number(buffer),
+                "encoder id": _hex_number(encoder),
             }
-            group = f"{_device(gpu)}: {process_label(owner)}"
-            yield from _mark(start, duration, group, _text(channel) or "GPU", shown, "gpu", details)
+            group = f"{_gpu_label(gpu)}: {process_label(owner)}"
+            yield from _make_mark(
+                start, duration, group, _text_or_empty(channel) or "GPU", shown, "gpu", details
+            )
 
 
 def open_time_line(path: Path, records: Iterable[RegionRecord] = ()) -> Iterator[TraceMark]:
@@ -177,35 +185,43 @@ def open_time_line(path: Path, records: Iterable[RegionRecord] = ()) -> Iterator
 def _active_marks(rows: Iterable[Row]) -> Iterator[TraceMark]:
     """When the GPU was active; idle is what lies between."""
     for start, duration, gpu, state, label in rows:
-        if _text(state) == "Active":
-            yield from _mark(
-                start, duration, _device(gpu), "active", _text(label).strip() or "Active", "state"
+        if _text_or_empty(state) == "Active":
+            yield from _make_mark(
+                start, duration, _gpu_label(gpu), "active", _text_or_empty(label).strip() or "Active", "state"
             )
 
 
 def _state_marks(what: str) -> Callable[[Iterable[Row]], Iterator[TraceMark]]:
     def marks(rows: Iterable[Row]) -> Iterator[TraceMark]:
         for start, duration, state, track in rows:
-            if _text(state):
-                label = f"{what}, {_text(track)}" if _text(track) else what
-                yield from _mark(start, duration, MACHINE, label, _text(state), "state")
+            if _text_or_empty(state):
+                label = f"{what}, {_text_or_empty(track)}" if _text_or_empty(track) else what
+                yield from _make_mark(start, duration, MACHINE, label, _text_or_empty(state), "state")
 
     return marks
 
 
 def _driver_marks(rows: Iterable[Row]) -> Iterator[TraceMark]:
     for start, duration, process, thread, kind, label in rows:
-        name = " ".join(_text(label).split()) or _text(kind) or "driver"
-        details = {"event": _text(kind)} if _text(kind) else {}
-        yield from _mark(
-            start, duration, _group(process), f"driver, {_thread(thread)}", name, "driver", details
+        name = " ".join(_text_or_empty(label).split()) or _text_or_empty(kind) or "driver"
+        details = {"event": _text_or_empty(kind)} if _text_or_empty(kind) else {}
+        yield from _make_mark(
+            start,
+            duration,
+            _process_group(process),
+            f"driver, {_thread_label(thread)}",
+            name,
+            "driver",
+            details,
         )
 
 
 def _signpost_marks(rows: Iterable[Row]) -> Iterator[TraceMark]:
     for start, duration, process, subsystem, name in rows:
-        track = f"signposts, {_text(subsystem)}" if _text(subsystem) else "signposts"
-        yield from _mark(start, duration, _group(process), track, _text(name) or "signpost", "signpost")
+        track = f"signposts, {_text_or_empty(subsystem)}" if _text_or_empty(subsystem) else "signposts"
+        yield from _make_mark(
+            start, duration, _process_group(process), track, _text_or_empty(name) or "signpost", "signpost"
+        )
 
 
 def _sample_marks(rows: Iterable[Row]) -> Iterator[TraceMark]:
@@ -216,26 +232,32 @@ def _sample_marks(rows: Iterable[Row]) -> Iterator[TraceMark]:
             continue
         before = waiting.get(thread)
         if before is not None:
-            yield from _sample(thread, before, time)
+            yield from _sample_mark(thread, before, time)
         length = weight if isinstance(weight, int) and 0 < weight < 1_000_000_000 else SAMPLE
         waiting[thread] = (time, length, stack if not isinstance(stack, tuple) else None)
     for thread, last in waiting.items():
-        yield from _sample(thread, last, last[0] + last[1])
+        yield from _sample_mark(thread, last, last[0] + last[1])
 
 
-def _sample(thread: Value, sample: tuple[int, int, Value], until: int) -> Iterator[TraceMark]:
+def _sample_mark(thread: Value, sample: tuple[int, int, Value], until: int) -> Iterator[TraceMark]:
     at, length, stack = sample
     frames = stack.frames if isinstance(stack, Backtrace) else ()
     name = frames[0].name if frames else "[no stack]"
     details = {"stack": "\n".join(frame.name for frame in frames[:DEEP])} if len(frames) > 1 else {}
     process = thread.process if isinstance(thread, Thread) else None
     end = min(at + length, until) if until > at else at
-    yield from _mark(
-        at, end - at, _group(process), f"CPU samples, {_thread(thread)}", name, "sample", details
+    yield from _make_mark(
+        at,
+        end - at,
+        _process_group(process),
+        f"CPU samples, {_thread_label(thread)}",
+        name,
+        "sample",
+        details,
     )
 
 
-def _mark(
+def _make_mark(
     start: object,
     duration: object,
     group: str,
@@ -250,23 +272,23 @@ def _mark(
         yield TraceMark(start, start + duration, group, track, name, category, kept)
 
 
-def _text(value: object) -> str:
+def _text_or_empty(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _number(value: object) -> str | None:
+def _hex_number(value: object) -> str | None:
     return hex(value) if isinstance(value, int) and value else None
 
 
-def _group(process: object) -> str:
+def _process_group(process: object) -> str:
     return process_label(process if isinstance(process, Process) else None)
 
 
-def _device(gpu: object) -> str:
+def _gpu_label(gpu: object) -> str:
     return f"GPU {gpu}" if isinstance(gpu, str) and gpu else "GPU"
 
 
-def _thread(thread: object) -> str:
+def _thread_label(thread: object) -> str:
     if not isinstance(thread, Thread):
         return "unknown thread"
     number = f" {hex(thread.tid)}" if thread.tid is not None else ""

@@ -55,15 +55,15 @@ def new_parser() -> XMLParserType:
     """An expat parser that refuses every DOCTYPE: an export has none, and entities are what bombs are made of."""
     parser = ParserCreate()
     parser.buffer_text = True
-    parser.StartDoctypeDeclHandler = _refuse
+    parser.StartDoctypeDeclHandler = _refuse_doctype
     return parser
 
 
-def _refuse(*_: object) -> None:
+def _refuse_doctype(*_: object) -> None:
     raise UnreadableReport("hostile or no export of xctrace: it has a DOCTYPE, which exports never have")
 
 
-def damage(error: ExpatError | ParseError, rows: int, *, at_end: bool) -> DamagedExport:
+def damage_error(error: ExpatError | ParseError, rows: int, *, at_end: bool) -> DamagedExport:
     """What an error of the parser means, with how many rows were whole before it."""
     whole = f"after {rows:,} whole row{'' if rows == 1 else 's'}"
     text = errors.messages.get(error.code, "not well-formed")
@@ -77,7 +77,7 @@ MOST_BYTES = 64 << 20  # a table of contents has some 10 kB, one of a thousand r
 
 
 @dataclass(frozen=True)
-class RecordedRun:
+class TraceRun:
     """One run of a recording. None and empty: not told.
 
     `settings` are the lines of the recording's settings by instrument ("GPU": "Counter Set: (null)"); `tables` are
@@ -133,7 +133,7 @@ class RecordedRun:
         return None
 
 
-def read_toc(path: Path) -> tuple[RecordedRun, ...]:
+def read_toc(path: Path) -> tuple[TraceRun, ...]:
     """The runs of a table of contents. Raises UnreadableReport where it is none, cut off, damaged or hostile."""
     with name_file(path):
         with path.open("rb") as file:
@@ -143,18 +143,18 @@ def read_toc(path: Path) -> tuple[RecordedRun, ...]:
         try:
             new_parser().Parse(data, True)  # refuses what must not be there before anything is built of it
         except ExpatError as error:
-            raise damage(error, 0, at_end=True) from error
+            raise damage_error(error, 0, at_end=True) from error
         root = fromstring(data)
         if root.tag != "trace-toc":
             raise UnreadableReport(f"not a table of contents of xctrace: it begins with <{root.tag[:40]}>")
-        return tuple(_run(element, n) for n, element in enumerate(root.findall("run"), 1))
+        return tuple(_parse_run(element, n) for n, element in enumerate(root.findall("run"), 1))
 
 
-def _run(element: Element, place: int) -> RecordedRun:
+def _parse_run(element: Element, place: int) -> TraceRun:
     number = element.get("number", "")
     summary = element.find("info/summary")
     settings = element.find("info/summary/intruments-recording-settings")  # spelt like this by xctrace
-    return RecordedRun(
+    return TraceRun(
         int(number) if number.isascii() and number.isdigit() and len(number) < 10 else place,
         _attributes(element.find("info/target/device")),
         _attributes(element.find("info/target/process")),
@@ -182,12 +182,12 @@ def _settings(settings: Element) -> list[tuple[str, str]]:
 TIME_LIMIT = "time limit reached"
 
 
-def was_cut(run: RecordedRun) -> bool:
+def reached_time_limit(run: TraceRun) -> bool:
     """Whether the time limit ended the recording, and with it the program."""
     return run.summary.get("end-reason", "").strip().lower() == TIME_LIMIT
 
 
-def exit_status(run: RecordedRun) -> int | None:
+def exit_status(run: TraceRun) -> int | None:
     """The program's exit status as a shell says it (128 + n for a signal); None where it is not known.
 
     `return-exit-status` and `termination-reason` ("exit(4)", "SIGKILL") stand there for a program that xctrace launched

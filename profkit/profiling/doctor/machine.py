@@ -18,7 +18,7 @@ from pathlib import Path
 from profkit.core.types import Cache, Check, CheckState
 from profkit.hardware.machine import cache_doubts, read_machine
 from profkit.hardware.processor import data_caches, instruction_cache
-from profkit.profilers.programs import Trial, attempt
+from profkit.profilers.programs import CommandTrial, try_command
 
 MIB, GIB = 1 << 20, 1 << 30
 
@@ -188,7 +188,7 @@ def _workload_python_check() -> Check | None:
     path = shutil.which("python") or shutil.which("python3")
     if path is None:
         return Check("python on PATH", "limited", "none: a workload must name its interpreter in full")
-    trial = attempt([path, "-c", "import sys; print(sys.prefix); print(sys.version.split()[0])"])
+    trial = try_command([path, "-c", "import sys; print(sys.prefix); print(sys.version.split()[0])"])
     lines = trial.output.split("\n")
     if not trial.ok or len(lines) < 2:
         return Check("python on PATH", "refused", f"{trial.ending}: {trial.first_line[:160]}", path=path)
@@ -198,7 +198,7 @@ def _workload_python_check() -> Check | None:
     return Check("python on PATH", "ok", detail, path=path, version=lines[1].strip())
 
 
-def _import_all(homes: dict[str, str]) -> dict[str, Trial]:
+def _import_all(homes: dict[str, str]) -> dict[str, CommandTrial]:
     """Import each package in a process of its own, two at a time: one that crashes takes only itself along.
 
     `homes` says by which interpreter.
@@ -206,11 +206,11 @@ def _import_all(homes: dict[str, str]) -> dict[str, Trial]:
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(2) as pool:
-        tried = pool.map(lambda name: attempt([homes[name], "-c", _IMPORT, name], seconds=30.0), homes)
+        tried = pool.map(lambda name: try_command([homes[name], "-c", _IMPORT, name], seconds=30.0), homes)
         return dict(zip(homes, tried, strict=True))
 
 
-def package_check(name: str, purpose: str, line: str, needed: bool, trial: Trial) -> Check:
+def package_check(name: str, purpose: str, line: str, needed: bool, trial: CommandTrial) -> Check:
     """What came of importing one package."""
     version = next(
         (text.split(" ", 1)[1] for text in trial.output.splitlines()[::-1] if text.startswith("version ")),

@@ -16,7 +16,13 @@ from hypothesis import strategies as st
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import Profile, Report
-from profkit.profilers.cprofile.read import NotPlainData, library_of, loads, looks_like, read_cprofile
+from profkit.profilers.cprofile.read import (
+    NotPlainData,
+    library_of,
+    looks_like_cprofile,
+    read_cprofile,
+    read_marshal,
+)
 
 WORK = """
 import json, decimal
@@ -63,7 +69,7 @@ def named(report: Report, title: str) -> Profile:
 @pytest.mark.parametrize("python", pythons(), ids=lambda p: p.split("/")[-3] if "versions" in p else "this")
 def test_a_file_of_any_python_says_what_pstats_says(tmp_path: Path, python: str):
     path = record(python, tmp_path)
-    assert looks_like(path.read_bytes()[:65536])
+    assert looks_like_cprofile(path.read_bytes()[:65536])
     report = read_cprofile(path)
     stats = pstats.Stats(str(path))
     truth = stats.stats  # type: ignore[attr-defined]
@@ -108,8 +114,8 @@ def test_a_program_that_imports_nothing_has_no_import_time(tmp_path: Path):
 @pytest.mark.parametrize("version", [0, 1, 2, 3, 4])
 def test_every_version_of_the_format_is_read(tmp_path: Path, version: int):
     assert read_cprofile(written(tmp_path, ENTRY, version)).profiles[0].total == 0.25
-    assert loads(marshal.dumps(ENTRY, version)) == ENTRY
-    assert looks_like(marshal.dumps(ENTRY, version))
+    assert read_marshal(marshal.dumps(ENTRY, version)) == ENTRY
+    assert looks_like_cprofile(marshal.dumps(ENTRY, version))
 
 
 @pytest.mark.parametrize(
@@ -208,7 +214,7 @@ def test_hostile_data_is_refused_at_once(tmp_path: Path, kind: str):
 
 def test_other_files_do_not_look_like_pstats():
     for head in (b"{}", b'{"a": 1}', b"PERFILE2", b"{\n", b"", b"{)\x03", bytes(range(256))):
-        assert not looks_like(head)
+        assert not looks_like_cprofile(head)
 
 
 @given(
@@ -218,7 +224,7 @@ def test_other_files_do_not_look_like_pstats():
 @settings(max_examples=300, deadline=None)
 def test_any_bytes_are_plain_data_or_refused(data: bytes):
     try:
-        loads(data)
+        read_marshal(data)
     except NotPlainData:
         return
 
@@ -246,7 +252,7 @@ plain = st.recursive(
 @given(plain, st.integers(0, 4))
 @settings(max_examples=200, deadline=None)
 def test_plain_values_come_back_as_marshal_wrote_them(value: object, version: int):
-    assert loads(marshal.dumps(value, version)) == value
+    assert read_marshal(marshal.dumps(value, version)) == value
 
 
 @given(st.lists(st.tuples(st.integers(0, 4000), st.integers(0, 255)), min_size=1, max_size=8))

@@ -201,7 +201,7 @@ def test_where_counters_are_closed_nothing_is_run(monkeypatch, tmp_path):
 
 def test_what_ncu_left_is_brought_under_the_name_that_was_asked_for(tmp_path):
     (tmp_path / "record.ncu-rep").write_bytes(b"NVR\0")
-    assert recipes.collect(request(tmp_path)) == ()
+    assert recipes.collect_report(request(tmp_path)) == ()
     assert (tmp_path / "out.rep").read_bytes() == b"NVR\0"
 
 
@@ -209,10 +209,10 @@ def test_where_it_left_nothing_its_own_reason_is_told(tmp_path):
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "record.log").write_text((TEXTS / "error.no-kernels.txt").read_text())
     with pytest.raises(MachineError, match="ncu saw chase, divergent") as told:
-        recipes.collect(request(tmp_path))
+        recipes.collect_report(request(tmp_path))
     assert "--kernel" in told.value.fix
 
 
 def test_where_nobody_said_anything_nothing_is_made_up(tmp_path):
-    assert recipes.collect(request(tmp_path)) == ()
+    assert recipes.collect_report(request(tmp_path)) == ()
     assert not (tmp_path / "out.rep").exists()

@@ -168,7 +168,7 @@ def frame(content: bytes) -> bytes:
 def test_a_compressed_report_is_told_by_content_and_without_any_library_refused_with_the_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rep, "_unpacker", lambda: None)
+    monkeypatch.setattr(rep, "_find_unpacker", lambda: None)
     path = w.write(tmp_path / "my report.ncu-repz", frame(PLAIN))
     found = recognise_format(path)
     assert found.name == "ncu-repz"
@@ -178,14 +178,18 @@ def test_a_compressed_report_is_told_by_content_and_without_any_library_refused_
     assert f"zstd -d '{path}' -o 'my report.ncu-rep'" in fault.value.fix
 
 
-@pytest.mark.skipif(rep._unpacker() is None, reason="nothing here unpacks Zstandard (pip install zstandard)")
+@pytest.mark.skipif(
+    rep._find_unpacker() is None, reason="nothing here unpacks Zstandard (pip install zstandard)"
+)
 def test_a_compressed_report_reads_as_the_plain_one(tmp_path: Path) -> None:
     plain = w.write(tmp_path / "plain.ncu-rep", PLAIN)
     packed = w.write(tmp_path / "packed.ncu-repz", frame(PLAIN))
     assert rep.read_ncu_repz(packed) == read_ncu_rep(plain)
 
 
-@pytest.mark.skipif(rep._unpacker() is None, reason="nothing here unpacks Zstandard (pip install zstandard)")
+@pytest.mark.skipif(
+    rep._find_unpacker() is None, reason="nothing here unpacks Zstandard (pip install zstandard)"
+)
 @pytest.mark.parametrize(
     "content",
     [frame(b"some other file"), frame(b""), frame(PLAIN)[:40], frame(PLAIN)[:-3], b"\x28\xb5\x2f\xfd"],
@@ -197,5 +201,5 @@ def test_what_is_compressed_and_no_whole_report_is_refused(tmp_path: Path, conte
 
 def test_copying_stops_where_there_is_no_room(tmp_path: Path) -> None:
     with (tmp_path / "out").open("wb") as target, pytest.raises(UnreadableReport, match="too large"):
-        rep._copy(tmp_path, iter([b"NVR\0" + b"x" * 1000] * 10), target, room=2000)
+        rep._write_unpacked(tmp_path, iter([b"NVR\0" + b"x" * 1000] * 10), target, room=2000)
     assert (tmp_path / "out").stat().st_size <= 2000

@@ -11,8 +11,8 @@ from profkit.profilers.ncu.blocks import (
     FIXED64,
     LENGTH,
     VARINT,
-    CutOff,
-    Malformed,
+    MalformedMessage,
+    TruncatedReport,
     read_blocks,
     read_fields,
     read_records,
@@ -54,13 +54,13 @@ def test_a_number_of_any_length_is_read(value: int) -> None:
     ],
 )
 def test_a_malformed_field_is_said(message: bytes, said: str | None) -> None:
-    with pytest.raises(Malformed, match=said or "."):
+    with pytest.raises(MalformedMessage, match=said or "."):
         list(read_fields(message, 0, len(message)))
 
 
 def test_a_field_does_not_reach_into_the_next_message() -> None:
     two = w.lump(1, b"abc") + b"more bytes"
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedMessage):
         list(read_fields(two, 0, 4))
 
 
@@ -84,7 +84,7 @@ def test_what_is_whole_is_given_before_the_cut_is_raised() -> None:
     content = w.report(w.block(details=w.session()), w.block([w.KernelResult("k", {})]))[:-1]
     walk = read_blocks(content)
     assert next(walk).index == 0
-    with pytest.raises(CutOff, match="1 kernel"):
+    with pytest.raises(TruncatedReport, match="1 kernel"):
         next(walk)
 
 
@@ -92,5 +92,5 @@ def test_results_of_no_bytes_are_none() -> None:
     header = w.number(2, 2**32 - 1) + w.number(5, 4000)
     content = w.report(struct.pack("<I", len(header)) + header + b"\0" * 4000)
     (block,) = read_blocks(content)
-    with pytest.raises(Malformed, match="empty"):
+    with pytest.raises(MalformedMessage, match="empty"):
         list(read_records(content, block))

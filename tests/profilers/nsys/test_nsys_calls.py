@@ -16,7 +16,7 @@ from profkit.profilers.nsys import probe as probe_module
 from profkit.profilers.nsys.command import export_argv, nsys_argv
 from profkit.profilers.nsys.faults import explain
 from profkit.profilers.nsys.probe import find_nsys, probe_nsys
-from profkit.profilers.nsys.recipe import collect, conversion_argv, recording_step
+from profkit.profilers.nsys.recipe import collect_report, conversion_argv, recording_step
 from profkit.profilers.profiler import RecordRequest
 from profkit.profiling.run_steps import run_step
 from tests.conftest import ROOT
@@ -169,7 +169,7 @@ def test_record_leaves_the_report_where_it_was_asked_for(stand_in: Path, tmp_pat
     assert step.directive.switch.kind == "cuda"
     recorded = run_step(step, scratch)
     assert recorded.workload_ok
-    assert collect(wanted) == ()
+    assert collect_report(wanted) == ()
     assert report.read_bytes() == b"a stand-in's report"
 
 
@@ -179,7 +179,7 @@ def test_record_says_why_there_is_no_report_though_nsys_ended_with_0(stand_in: P
     stand_in.write_text(json.dumps({"report": False, "text": "Generated:\n\tNo reports were generated"}))
     run_step(step, wanted.scratch)
     with pytest.raises(MachineError, match="nsys made no report") as caught:
-        collect(wanted)
+        collect_report(wanted)
     assert caught.value.fix is not None
 
 

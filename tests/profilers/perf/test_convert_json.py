@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from profkit.analysis.stacks.merge import KERNEL, PYTHON
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import Frame, Report
-from profkit.profilers.json_stream import CutShort, JsonStream
+from profkit.profilers.json_stream import JsonStream, TruncatedJson
 from profkit.profilers.perf.convert_json import looks_like_convert_json, read_convert_json
 from profkit.profilers.perf.script import read_script
 
@@ -217,5 +217,5 @@ def test_one_value_is_not_held_beyond_a_bound(tmp_path: Path, monkeypatch: pytes
 
 
 def test_a_text_that_ends_within_a_value_says_so():
-    with pytest.raises(CutShort):
+    with pytest.raises(TruncatedJson):
         JsonStream(io.BytesIO(b'{"a": [1, 2')).value()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from profkit.analysis.stacks.merge import PYTHON
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import Hotspot, Report
-from profkit.profilers.perf.report_text import looks_like, read_report_text
+from profkit.profilers.perf.report_text import looks_like_report_text, read_report_text
 
 DATA = Path(__file__).parent.parent.parent / "data" / "perf"
 
@@ -44,7 +44,7 @@ COLUMNS = """\
 def read(tmp_path: Path, text: str) -> Report:
     path = tmp_path / "report.txt"
     path.write_text(text)
-    assert looks_like(text.encode()[:65536])
+    assert looks_like_report_text(text.encode()[:65536])
     return read_report_text(path)
 
 
@@ -88,7 +88,7 @@ def test_a_recorded_report_with_call_graphs_has_its_rows_and_nothing_else(fixtur
         if row := re.match(r" +[\d.]+% +([\d.]+)%  .*? \[[.k]\] (.*?) *$", line):
             own[row[2]] += float(row[1])
     assert len(own) > 300
-    assert looks_like(path.read_bytes()[:65536])
+    assert looks_like_report_text(path.read_bytes()[:65536])
     (profile,) = read_report_text(path).profiles
     read_own: dict[str, float] = defaultdict(float)
     for hotspot in profile.hotspots:
@@ -128,7 +128,7 @@ def test_own_recordings_in_three_shapes_agree():
 
 def test_an_empty_report_is_refused(fixtures: Path):
     path = fixtures / "perf" / "amd-e-series-perf6.12/perf_clinfo.report.stderr"
-    assert not looks_like(path.read_bytes()[:65536])
+    assert not looks_like_report_text(path.read_bytes()[:65536])
     with pytest.raises(UnreadableReport, match="holds no table"):
         read_report_text(path)
 
@@ -139,7 +139,7 @@ def test_an_empty_report_is_refused(fixtures: Path):
 def test_what_is_no_report_is_refused(tmp_path: Path, data: bytes):
     path = tmp_path / "in"
     path.write_bytes(data)
-    assert not looks_like(data)
+    assert not looks_like_report_text(data)
     with pytest.raises(UnreadableReport):
         read_report_text(path)
 

@@ -12,7 +12,7 @@ from elf_file import ADDRESS, write_elf
 
 from profkit.core.errors import UnreadableReport
 from profkit.profilers.valgrind.callgrind import read_executions
-from profkit.profilers.valgrind.instructions import Mix, instruction_mix, read_elf
+from profkit.profilers.valgrind.instructions import InstructionCounts, instruction_mix, read_elf
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "valgrind"
 
@@ -37,7 +37,7 @@ def test_operations_are_lanes_times_executions(tmp_path: Path) -> None:
     lines = f"{ADDRESS:#x} 10 100 5\n+4 * 10\n+5 +1 7\n+4 * 1\n"
     mix = instruction_mix(written(tmp_path, report(elf, lines)))
     assert mix is not None
-    assert mix.whole == Mix(
+    assert mix.whole == InstructionCounts(
         executed=118, flop64=400, flop32=20, packed256=100, scalar=10, simd_int=7, undecoded=0
     )
     assert [(scope.name, scope.id) for scope, _ in mix.functions] == [("kernel", str(elf))]
@@ -49,7 +49,7 @@ def test_arm_code_is_decoded_by_its_own_rules(tmp_path: Path) -> None:
     elf = write_elf(tmp_path / "lib.so", ARM, "aarch64")
     mix = instruction_mix(written(tmp_path, report(elf, f"{ADDRESS:#x} 1 10\n+4 1 3\n+4 1 1\n")))
     assert mix is not None
-    assert mix.whole == Mix(executed=14, flop32=80, flop64=3, packed128=10, scalar=3)
+    assert mix.whole == InstructionCounts(executed=14, flop32=80, flop64=3, packed128=10, scalar=3)
 
 
 @pytest.mark.parametrize(

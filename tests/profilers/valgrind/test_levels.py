@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from profkit.core.types import Counter, Report, Scope
-from profkit.profilers.valgrind.levels import Levels, combine_levels
+from profkit.profilers.valgrind.levels import CacheLevels, combine_levels
 from profkit.profilers.valgrind.read import read_callgrind
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "valgrind"
@@ -16,7 +16,7 @@ L2, L3 = (read_callgrind(DATA / f"kernels.{level}.callgrind") for level in ("l2"
 ADD = Scope("region", "add")
 
 
-def of(levels: Levels, scope: Scope) -> dict[str, Counter]:
+def of(levels: CacheLevels, scope: Scope) -> dict[str, Counter]:
     return {c.name: c for c in levels.counters if c.scope == scope}
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from profkit.core.types import Report
 from profkit.profilers.xctrace.alignment import Alignment, TraceRecording
 from profkit.profilers.xctrace.cells import Process
-from profkit.profilers.xctrace.metal.report import MetalPiece
+from profkit.profilers.xctrace.metal.report import MetalTableReader
 from profkit.profilers.xctrace.tables import ExportTable
-from profkit.profilers.xctrace.toc import RecordedRun
+from profkit.profilers.xctrace.toc import TraceRun
 
 ME = Process("python3.12", 812)
 SCREEN = Process("WindowServer", 401)
@@ -73,7 +73,7 @@ def table(schema, rows):
 
 def run(settings=SETTINGS, process=ME, schemas=(), **summary):
     """An entry of a table of contents."""
-    return RecordedRun(
+    return TraceRun(
         1,
         process={"name": process.name, "pid": str(process.pid)} if process is not None else {},
         summary={"template-name": "Metal System Trace", **summary},
@@ -92,7 +92,7 @@ def read(tables, *, contents=None, windows=(), pids=(), left_out=None, alignment
         left_out=left_out or {},
         pids=frozenset(pids),
     )
-    piece = MetalPiece(recording)
+    piece = MetalTableReader(recording)
     for schema, rows in pairs:
         assert schema in piece.schemas
         piece.read(table(schema, rows))

@@ -11,7 +11,7 @@ from profkit.profilers.xctrace.alignment import (
     CLOCK_TABLE,
     NoClock,
     TraceClock,
-    align,
+    align_regions,
     pair_signposts,
     read_clock,
     read_signposts,
@@ -92,7 +92,7 @@ def test_rows_that_say_the_same_are_one_and_rows_that_differ_are_refused() -> No
 def test_a_sleep_before_the_trace_is_nothing_and_one_in_it_is_told() -> None:
     assert not clock_of((EPOCH, "125/3", EPOCH + 10**12)).slept
     clock = clock_of((EPOCH, "125/3", EPOCH), (EPOCH, "125/3", EPOCH + 10**9))
-    found = align([record((0, SECOND))], clock, LENGTH)
+    found = align_regions([record((0, SECOND))], clock, LENGTH)
     assert found.windows == ((0, SECOND),)
     assert found.notes == ("the machine slept while it recorded; the clock of the trace stood still with it",)
 
@@ -138,7 +138,7 @@ def test_an_exported_table_is_read_whichever_way_it_tells_the_timebase(tmp_path:
 
 
 def test_entries_of_all_processes_are_windows_sorted_and_apart() -> None:
-    found = align(
+    found = align_regions(
         [record((3_000, 4_000), (9_000, 9_500)), record((3_500, 5_000), (1_000, 2_000))], CLOCK, LENGTH
     )
     assert found.windows == ((1_000, 2_000), (3_000, 5_000), (9_000, 9_500))
@@ -146,13 +146,13 @@ def test_entries_of_all_processes_are_windows_sorted_and_apart() -> None:
 
 
 def test_a_region_cut_by_the_ends_of_the_trace_is_cut_and_told() -> None:
-    found = align([record((-5, 10), (LENGTH - 3, LENGTH + 3))], CLOCK, LENGTH)
+    found = align_regions([record((-5, 10), (LENGTH - 3, LENGTH + 3))], CLOCK, LENGTH)
     assert found.windows == ((0, 10), (LENGTH - 3, LENGTH))
     assert found.notes == ("2 entries of the region cut off at the trace's ends",)
 
 
 def test_entries_outside_are_left_out_and_told() -> None:
-    found = align([record((-9, -4), (5, 6), (LENGTH + 1, LENGTH + 2))], CLOCK, LENGTH)
+    found = align_regions([record((-9, -4), (5, 6), (LENGTH + 1, LENGTH + 2))], CLOCK, LENGTH)
     assert (found.windows, found.entries) == (((5, 6),), 1)
     assert found.notes == (
         "2 of 3 entries of the region lie outside of the trace (1 before its begin, 1 after its end)",
@@ -160,7 +160,7 @@ def test_entries_outside_are_left_out_and_told() -> None:
 
 
 def test_a_region_of_another_recording_never_counts() -> None:
-    found = align([record((LENGTH + 40 * SECOND, LENGTH + 41 * SECOND))], CLOCK, LENGTH)
+    found = align_regions([record((LENGTH + 40 * SECOND, LENGTH + 41 * SECOND))], CLOCK, LENGTH)
     assert (found.windows, found.source) == ((), "whole")
     (note,) = found.notes
     assert note.startswith("the whole trace counts, not the region alone: 1 of 1 entry")
@@ -169,12 +169,12 @@ def test_a_region_of_another_recording_never_counts() -> None:
 
 
 def test_a_trace_whose_length_is_not_known_has_a_begin_at_least() -> None:
-    assert align([record((5, 6))], CLOCK, None).windows == ((5, 6),)
-    assert align([record((-6, -5))], CLOCK, None).source == "whole"
+    assert align_regions([record((5, 6))], CLOCK, None).windows == ((5, 6),)
+    assert align_regions([record((-6, -5))], CLOCK, None).source == "whole"
 
 
 def test_entries_that_were_not_kept_are_told() -> None:
-    (note,) = align([record((5, 6), left_out=3)], CLOCK, LENGTH).notes
+    (note,) = align_regions([record((5, 6), left_out=3)], CLOCK, LENGTH).notes
     assert note == "3 later entries of the region are not in it: the times of 1 were kept"
 
 
@@ -182,7 +182,7 @@ def test_entries_that_were_not_kept_are_told() -> None:
 
 
 def test_without_time_info_the_whole_trace_counts_and_says_why() -> None:
-    found = align([record((5, 6))], None, LENGTH)
+    found = align_regions([record((5, 6))], None, LENGTH)
     assert (found.windows, found.entries, found.is_marked) == ((), 0, False)
     assert found.notes == (
         "the whole trace counts, not the region alone: the trace does not tell its clock: it has no table time-info",
@@ -190,17 +190,17 @@ def test_without_time_info_the_whole_trace_counts_and_says_why() -> None:
 
 
 def test_a_clock_that_cannot_be_read_says_why() -> None:
-    (note,) = align([record((5, 6))], NoClock("it has no row in time-info"), LENGTH).notes
+    (note,) = align_regions([record((5, 6))], NoClock("it has no row in time-info"), LENGTH).notes
     assert note.endswith("the trace does not tell its clock: it has no row in time-info")
 
 
 def test_a_program_without_a_region_is_no_fault() -> None:
-    assert align([], CLOCK, LENGTH).notes == ()
-    assert align([RegionRecord(7, "trace")], None, LENGTH).notes == ()
+    assert align_regions([], CLOCK, LENGTH).notes == ()
+    assert align_regions([RegionRecord(7, "trace")], None, LENGTH).notes == ()
 
 
 def test_a_region_without_times_is_told() -> None:
-    (note,) = align([record()], CLOCK, LENGTH).notes
+    (note,) = align_regions([record()], CLOCK, LENGTH).notes
     assert note.endswith("its entries were not timed on the clock of the trace")
 
 
@@ -213,7 +213,7 @@ def test_signposts_of_ours_are_told_from_others() -> None:
 
 
 def test_signposts_decide_where_the_clock_does_not() -> None:
-    found = align([record((5, 6))], None, LENGTH, ((100, 150), (900, 950)))
+    found = align_regions([record((5, 6))], None, LENGTH, ((100, 150), (900, 950)))
     assert (found.windows, found.entries, found.source) == (((100, 150), (900, 950)), 2, "signposts")
     assert found.notes[0].startswith(
         "the region is where its signposts are: the trace does not tell its clock"
@@ -221,23 +221,25 @@ def test_signposts_decide_where_the_clock_does_not() -> None:
 
 
 def test_signposts_without_any_record_count() -> None:
-    found = align([], None, LENGTH, ((100, 150),))
+    found = align_regions([], None, LENGTH, ((100, 150),))
     assert (found.source, found.notes) == ("signposts", ())
 
 
 def test_a_clock_that_contradicts_the_signposts_is_not_believed() -> None:
-    found = align([record((SECOND, 2 * SECOND))], CLOCK, LENGTH, ((3 * SECOND, 4 * SECOND),))
+    found = align_regions([record((SECOND, 2 * SECOND))], CLOCK, LENGTH, ((3 * SECOND, 4 * SECOND),))
     assert (found.windows, found.source) == (((3 * SECOND, 4 * SECOND),), "signposts")
     assert "by the clock it lies 2.00 s from its signposts" in found.notes[0]
 
 
 def test_a_clock_that_agrees_with_the_signposts_decides() -> None:
-    found = align([record((SECOND, 2 * SECOND))], CLOCK, LENGTH, ((SECOND + 9_000, 2 * SECOND - 4_000),))
+    found = align_regions(
+        [record((SECOND, 2 * SECOND))], CLOCK, LENGTH, ((SECOND + 9_000, 2 * SECOND - 4_000),)
+    )
     assert (found.windows, found.source, found.notes) == (((SECOND, 2 * SECOND),), "clock", ())
 
 
 def test_signposts_of_entries_that_were_not_kept_contradict_nothing() -> None:
-    found = align([record((5, 6), left_out=1)], CLOCK, LENGTH, ((5, 6), (3 * SECOND, 4 * SECOND)))
+    found = align_regions([record((5, 6), left_out=1)], CLOCK, LENGTH, ((5, 6), (3 * SECOND, 4 * SECOND)))
     assert found.source == "clock"
 
 

@@ -14,7 +14,7 @@ from profkit.profilers.xctrace.cpu_events import (
     CounterEvent,
     counter_options,
     event_archive,
-    fits,
+    fits_counters,
     plan_groups,
     read_events,
 )
@@ -72,7 +72,7 @@ def test_every_group_has_cycles_and_instructions_and_fits_on_the_counters():
     assert len(groups) == 2  # branches and cache misses both need the same three counters
     for group in groups:
         assert {"FIXED_CYCLES", "FIXED_INSTRUCTIONS"} <= {event.name for event in group}
-        assert fits(group)
+        assert fits_counters(group)
 
 
 def test_the_events_of_one_ratio_are_counted_together():
@@ -142,7 +142,7 @@ def test_without_events_of_any_formula_the_anchors_alone_are_counted():
     ("masks", "fit"), [((1, 2), True), ((1, 1), False), ((3, 1, 2), False), ((7, 1, 2), True), ((0,), False)]
 )
 def test_each_event_needs_a_counter_of_its_own(masks, fit):
-    assert fits([CounterEvent(f"E{n}", mask) for n, mask in enumerate(masks)]) is fit
+    assert fits_counters([CounterEvent(f"E{n}", mask) for n, mask in enumerate(masks)]) is fit
 
 
 SHOWN = {

@@ -8,7 +8,7 @@ from profkit.analysis.stacks.merge import KERNEL, PYTHON
 from profkit.core.types import Report
 from profkit.profilers.xctrace.alignment import Alignment, TraceRecording
 from profkit.profilers.xctrace.cells import Backtrace, Binary, Process, StackFrame, Thread
-from profkit.profilers.xctrace.cpu_report import GUIDED, CpuPiece
+from profkit.profilers.xctrace.cpu_report import GUIDED, CpuTableReader
 from profkit.profilers.xctrace.tables import ExportColumn, ExportTable
 
 ME = Process("python3.12", 812)
@@ -64,7 +64,7 @@ HOT = stack(("cblas_sgemm", "libBLAS.dylib"), ("mlp", "mlp.so"), ("main", "pytho
 
 
 def read(*tables, target=ME, windows=()):
-    piece = CpuPiece(TraceRecording(target=target, alignment=Alignment(tuple(windows), len(windows))))
+    piece = CpuTableReader(TraceRecording(target=target, alignment=Alignment(tuple(windows), len(windows))))
     for one in tables:
         assert one.schema in piece.schemas
         piece.read(one)
@@ -327,7 +327,7 @@ def read_guided(rows, windows=()):
         places = [int(name[1:]) for name in wanted]
         return iter([tuple(row[place] for place in places) for row in rows])
 
-    piece = CpuPiece(TraceRecording(target=ME, alignment=Alignment(tuple(windows), len(windows))))
+    piece = CpuTableReader(TraceRecording(target=ME, alignment=Alignment(tuple(windows), len(windows))))
     piece.read(ExportTable(GUIDED, columns, open_rows))
     report = piece.finish(Report("xctrace", "xctrace-export"))
     return {counter.name: counter.value for counter in report.counters}

@@ -13,7 +13,7 @@ import pytest
 
 from profkit.core.errors import UnreadableReport
 from profkit.profilers.xctrace import tables
-from profkit.profilers.xctrace.cells import Backtrace, Binary, Decoder, Process, StackFrame, Thread
+from profkit.profilers.xctrace.cells import Backtrace, Binary, CellDecoder, Process, StackFrame, Thread
 from profkit.profilers.xctrace.tables import read_tables
 from profkit.profilers.xctrace.toc import read_toc
 from tests.xctrace_tables import (
@@ -121,7 +121,7 @@ def test_equal_processes_and_threads_are_one_object(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_a_thread_is_read_as_each_version_shows_it(shown: str, value: Thread) -> None:
-    decoder = Decoder(lambda *_: None, lambda *_: None)
+    decoder = CellDecoder(lambda *_: None, lambda *_: None)
     assert decoder.value(ElementTree.Element("thread", {"fmt": shown})) == value
 
 

@@ -11,14 +11,14 @@ import pytest
 from profkit.profilers.xctrace import find
 from profkit.profilers.xctrace.command import (
     absolute_command,
-    explain,
+    explain_fault,
     is_finished,
     record_argv,
+    table_xpath,
     time_limit,
-    xpath,
 )
 from profkit.profilers.xctrace.find import leftover_note
-from profkit.profilers.xctrace.toc import RecordedRun, exit_status, was_cut
+from profkit.profilers.xctrace.toc import TraceRun, exit_status, reached_time_limit
 from tests.xctrace_stand_in import STAND_INS, XCTRACE, instruments
 
 
@@ -50,7 +50,7 @@ def test_a_time_limit_is_never_0(seconds: float, text: str) -> None:
 @pytest.mark.parametrize("schema", ["", 'a"]', "a<b", "x'y"])
 def test_a_schema_that_is_no_name_asks_for_nothing(schema: str) -> None:
     with pytest.raises(ValueError, match="no name of a schema"):
-        xpath(schema)
+        table_xpath(schema)
 
 
 def test_xctrace_is_the_one_that_xcrun_names_and_never_the_stub(
@@ -120,7 +120,7 @@ def test_what_xctrace_lists_is_what_can_be_recorded_with(
 def test_an_error_of_xctrace_is_told_in_words_with_its_fix(
     text: str, code: int, reason: str, fix: str
 ) -> None:
-    fault = explain(text, code)
+    fault = explain_fault(text, code)
     assert fault is not None
     assert reason in fault.reason
     assert fix in str(fault.fix)
@@ -130,7 +130,7 @@ def test_an_error_of_xctrace_is_told_in_words_with_its_fix(
     "text", ["", "Target app exited, ending recording...\nRecording completed. Saving output file..."]
 )
 def test_what_xctrace_says_when_all_went_well_is_no_fault(text: str) -> None:
-    assert explain(text, 0) is None
+    assert explain_fault(text, 0) is None
 
 
 @pytest.mark.parametrize(
@@ -151,13 +151,13 @@ def test_what_xctrace_says_when_all_went_well_is_no_fault(text: str) -> None:
 def test_how_the_program_ended_stands_in_the_table_of_contents(
     process: dict[str, str], status: int | None
 ) -> None:
-    assert exit_status(RecordedRun(1, process=process)) == status
+    assert exit_status(TraceRun(1, process=process)) == status
 
 
 def test_a_recording_that_its_limit_ended_says_so() -> None:
-    assert was_cut(RecordedRun(1, summary={"end-reason": "Time limit reached"}))
-    assert not was_cut(RecordedRun(1, summary={"end-reason": "Target app exited"}))
-    assert not was_cut(RecordedRun(1))
+    assert reached_time_limit(TraceRun(1, summary={"end-reason": "Time limit reached"}))
+    assert not reached_time_limit(TraceRun(1, summary={"end-reason": "Target app exited"}))
+    assert not reached_time_limit(TraceRun(1))
 
 
 def test_a_program_is_named_by_its_whole_path_and_links_stay(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.profilers.programs import distribution, install_line
+from profkit.profilers.programs import distribution_family, install_line
 
 SYSTEMS = {
     "debian": "ID=debian\nVERSION_ID=12",
@@ -72,4 +72,4 @@ def test_a_user_who_is_not_root_is_given_sudo_for_every_part_of_the_line_where_t
 
 
 def test_no_system_file_is_an_unknown_system(tmp_path: Path) -> None:
-    assert distribution(tmp_path) is None
+    assert distribution_family(tmp_path) is None

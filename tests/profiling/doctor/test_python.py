@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.profilers.programs import Trial, attempt
+from profkit.profilers.programs import CommandTrial, try_command
 from profkit.profiling.doctor.machine import frames_check, package_check, python_checks
 
 
@@ -29,10 +29,10 @@ def test_what_perf_sees_of_python_depends_on_the_version(
     assert (check.fix is None) == (state == "ok")
 
 
-def _import(name: str, folder: Path) -> Trial:
+def _import(name: str, folder: Path) -> CommandTrial:
     from profkit.profiling.doctor.machine import _IMPORT
 
-    return attempt([sys.executable, "-c", _IMPORT, name], env={"PYTHONPATH": str(folder)})
+    return try_command([sys.executable, "-c", _IMPORT, name], env={"PYTHONPATH": str(folder)})
 
 
 @pytest.mark.parametrize(

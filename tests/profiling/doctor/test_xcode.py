@@ -10,7 +10,7 @@ import pytest
 
 from profkit.core.types import Check
 from profkit.hardware.system import ProgramAnswer
-from profkit.profilers.xctrace.checks import GIB, Xcode, instruments_checks, judge_room, judge_xcode
+from profkit.profilers.xctrace.checks import GIB, Xcode, instruments_checks, judge_disk_space, judge_xcode
 from profkit.profilers.xctrace.find import XctraceAbility
 from tests.mac_stand_in import programs
 
@@ -127,7 +127,7 @@ def test_a_session_away_from_the_screen_and_root_are_said() -> None:
 
 @pytest.mark.parametrize(("free", "state"), [(20 * GIB, "ok"), (3 * GIB, "limited"), (GIB // 2, "refused")])
 def test_room_for_traces(free: int, state: str) -> None:
-    check = judge_room(Path("/tmp"), free)
+    check = judge_disk_space(Path("/tmp"), free)
     assert check.state == state
     assert (check.fix is None) == (state == "ok")
 

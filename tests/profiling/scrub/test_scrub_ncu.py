@@ -11,7 +11,7 @@ import pytest
 from profkit.core.errors import UnreadableReport
 from profkit.profilers.ncu.rep import read_ncu_rep
 from profkit.profilers.ncu.scrub import scrub
-from profkit.profilers.redact import Redactor, Removed
+from profkit.profilers.redact import Redactor, RemovedText
 from tests.conftest import ROOT
 from tests.profilers.ncu.writer import (
     KernelResult,
@@ -89,7 +89,7 @@ def planted(tmp_path: Path) -> Path:
     return path
 
 
-def cleaned(path: Path, output: Path) -> dict[str, Removed]:
+def cleaned(path: Path, output: Path) -> dict[str, RemovedText]:
     redactor = Redactor()
     scrub(path, output, redactor)
     return {one.kind: one for one in redactor.removed()}

@@ -10,7 +10,7 @@ import pytest
 
 from profkit.core.errors import UnreadableReport
 from profkit.profilers.nsys.scrub import scrub
-from profkit.profilers.redact import Redactor, Removed
+from profkit.profilers.redact import Redactor, RemovedText
 from tests.conftest import ROOT
 
 SECRET = "Pl4ntedS3cret"
@@ -123,7 +123,7 @@ def export(tmp_path: Path) -> Path:
     return path
 
 
-def cleaned(path: Path) -> tuple[Path, dict[str, Removed]]:
+def cleaned(path: Path) -> tuple[Path, dict[str, RemovedText]]:
     redactor = Redactor()
     output = path.with_name("clean.sqlite")
     scrub(path, output, redactor)

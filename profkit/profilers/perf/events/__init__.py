@@ -14,7 +14,7 @@ from profkit.core.types import Machine
 
 
 @dataclass(frozen=True)
-class Event:
+class PerfEvent:
     """One event. `name` as formulas know it, `code` as perf is asked for it.
 
     `system_wide`: it belongs to no process (memory controller, shared cache), needs -a and its rights.
@@ -29,7 +29,7 @@ class Event:
 
 
 @dataclass(frozen=True)
-class Cores:
+class CoreEvents:
     """One kind of core: its events by name and the anchors that belong in every group.
 
     `programmable` counters are left beside the anchors, whether these have counters of their own or not.
@@ -37,8 +37,8 @@ class Cores:
 
     pmu: str | None
     programmable: int
-    anchors: tuple[Event, ...]
-    events: Mapping[str, Event]
+    anchors: tuple[PerfEvent, ...]
+    events: Mapping[str, PerfEvent]
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,8 @@ class EventTable:
     name: str
     title: str
     chip: str
-    cores: tuple[Cores, ...]
-    shared: Mapping[str, Event]  # system-wide events
+    cores: tuple[CoreEvents, ...]
+    shared: Mapping[str, PerfEvent]  # system-wide events
     note: str | None = None
 
     def codes(self) -> tuple[str, ...]:
@@ -79,9 +79,9 @@ def is_system_wide(code: str) -> bool:
 
 # Counted by the kernel and not the CPU: they cost no counter. task-clock is in every group, since its run
 # time is what a multiplexed event's run time is held against.
-CLOCK = Event("task-clock", "task-clock", counters=0)
+CLOCK = PerfEvent("task-clock", "task-clock", counters=0)
 SOFTWARE = tuple(
-    Event(name, name, counters=0) for name in ("page-faults", "context-switches", "cpu-migrations")
+    PerfEvent(name, name, counters=0) for name in ("page-faults", "context-switches", "cpu-migrations")
 )
 
 
@@ -126,27 +126,30 @@ def _table(name: str, content: Mapping[str, Any]) -> EventTable:
         name=name,
         title=content["title"],
         chip=content["chip"],
-        cores=tuple(_cores(pmu, rows) for pmu, rows in kinds.items()),
+        cores=tuple(_parse_core_events(pmu, rows) for pmu, rows in kinds.items()),
         shared={
-            n: _event(n, row, None, system_wide=True) for n, row in content.get("system_wide", {}).items()
+            n: _parse_event(n, row, None, system_wide=True)
+            for n, row in content.get("system_wide", {}).items()
         },
         note=content.get("note"),
     )
 
 
-def _cores(pmu: str | None, rows: Mapping[str, Any]) -> Cores:
-    anchors = tuple(_event(anchor, anchor, pmu) for anchor in rows.get("anchors", ("cycles", "instructions")))
-    return Cores(
+def _parse_core_events(pmu: str | None, rows: Mapping[str, Any]) -> CoreEvents:
+    anchors = tuple(
+        _parse_event(anchor, anchor, pmu) for anchor in rows.get("anchors", ("cycles", "instructions"))
+    )
+    return CoreEvents(
         pmu=pmu,
         programmable=rows["programmable"],
         anchors=anchors,
-        events={name: _event(name, row, pmu) for name, row in rows["events"].items()},
+        events={name: _parse_event(name, row, pmu) for name, row in rows["events"].items()},
     )
 
 
-def _event(
+def _parse_event(
     name: str, row: str | Mapping[str, Any] | None, pmu: str | None, system_wide: bool = False
-) -> Event:
+) -> PerfEvent:
     """A row is the encoding (`cpu/event=0x29,umask=0x7/`), or nothing for an event that the kernel names.
 
     The encoding gets `name=`, so that every perf prints the name that formulas know. `name=` hides the PMU
@@ -159,4 +162,4 @@ def _event(
         code = f"{code.rstrip('/')},name={printed}/"
     elif pmu is not None and "/" not in code:
         code = f"{pmu}/{code}/"
-    return Event(name, code, pmu, system_wide, int(written.get("counters", 1)))
+    return PerfEvent(name, code, pmu, system_wide, int(written.get("counters", 1)))

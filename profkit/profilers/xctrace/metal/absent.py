@@ -14,7 +14,7 @@ from profkit.profilers.xctrace.metal.counters import COUNTER_VALUES, COUNTERS
 from profkit.profilers.xctrace.metal.sums import SHADERS
 from profkit.profilers.xctrace.metal.tables import MEMORY, PERFORMANCE, THERMAL, MetalTables
 from profkit.profilers.xctrace.metal.work import COMPLETED, ENCODERS, INTERVALS, STATES, SUBMISSIONS
-from profkit.profilers.xctrace.toc import RecordedRun
+from profkit.profilers.xctrace.toc import TraceRun
 
 if TYPE_CHECKING:
     from profkit.profilers.xctrace.metal.part import CountedPart
@@ -47,14 +47,14 @@ class TablesRead:
     of those of which too many tell no time.
     """
 
-    run: RecordedRun | None
+    run: TraceRun | None
     rows: Mapping[str, int]
     left_out: Mapping[str, str] = field(default_factory=dict)
     timeless: Mapping[str, str] = field(default_factory=dict)
     broken: Mapping[str, str] = field(default_factory=dict)
 
 
-def absences(
+def list_metal_absences(
     seen: TablesRead, counters: tuple[MetalCounter, ...], *, shaders: bool, commits: bool
 ) -> tuple[MetalAbsent, ...]:
     """What is not there. `shaders`: some were told; `commits`: when command buffers were committed is known."""

@@ -23,7 +23,7 @@ from profkit.analysis.timeline.records import Spool
 from profkit.analysis.timeline.spans import Spans, Union, overlap_lengths
 from profkit.core.types import MetalCounter
 from profkit.profilers.xctrace.cells import Value
-from profkit.profilers.xctrace.metal.work import MORE, NumberedNames, interval, text
+from profkit.profilers.xctrace.metal.work import MORE, NumberedNames, cell_text, parse_interval
 
 _LABEL = re.compile(
     r"\s*([-+]?\d[\d.,]*(?:[eE][-+]?\d+)?)\s*([^\s()\d][^\s()]*)?\s*(?:\((.*)\))?\s*", re.DOTALL
@@ -38,7 +38,7 @@ PER_CENT = "%"
 
 
 @dataclass(frozen=True)
-class Label:
+class SampleLabel:
     """What the label of a sample says. `unit` in base units ("%", "B/s", "B"), "" where there is none."""
 
     value: float  # in that unit
@@ -47,7 +47,7 @@ class Label:
     note: str  # in brackets behind it
 
 
-def read_label(text: str) -> Label | None:
+def read_label(text: str) -> SampleLabel | None:
     """The number, unit and note of a label; None where it begins with no number."""
     found = _LABEL.fullmatch(text)
     if found is None:
@@ -60,8 +60,8 @@ def read_label(text: str) -> Label | None:
     size, slash, per = unit.partition("/")
     if size in _BYTES and (not slash or per in ("s", "sec", "second")):
         scale = _BYTES[size]
-        return Label(value * scale, "B/s" if slash else "B", scale, note)
-    return Label(value, unit, 1.0, note)
+        return SampleLabel(value * scale, "B/s" if slash else "B", scale, note)
+    return SampleLabel(value, unit, 1.0, note)
 
 
 class UnitOfCounter:
@@ -120,7 +120,7 @@ _LONGEST_HOLD = 8  # times the usual distance of two samples; the GPU was asleep
 
 
 @dataclass(frozen=True)
-class Counted:
+class CounterIdentity:
     """One counter: its GPU ("" where that is not known), its name, unit and description.
 
     `of` is not "": no counter, but the time in which the counter of this name said so.
@@ -136,8 +136,8 @@ class CounterSamples:
     """Fed with rows; puts the samples aside in `spool`, numbered by `counters`."""
 
     spool: Spool
-    counters: NumberedNames[Counted] = field(
-        default_factory=lambda: NumberedNames(Counted("", MORE), MOST_COUNTERS)
+    counters: NumberedNames[CounterIdentity] = field(
+        default_factory=lambda: NumberedNames(CounterIdentity("", MORE), MOST_COUNTERS)
     )
     units: dict[int, UnitOfCounter] = field(default_factory=dict)
     rows: int = 0
@@ -154,7 +154,7 @@ class CounterSamples:
             return
         cache: dict[tuple[Value, Value], int] = {}
         for start, duration, name, value, percentage, is_percentage, gpu, label in rows:
-            when = interval(start, duration)
+            when = parse_interval(start, duration)
             amount = value if isinstance(value, (int, float)) else percentage
             if when is None or not isinstance(amount, (int, float)) or not math.isfinite(amount) or not name:
                 self.skipped += 1
@@ -162,13 +162,15 @@ class CounterSamples:
             key = (gpu, name)
             at = cache.get(key)
             if at is None:
-                at = cache[key] = self._number(Counted(text(gpu), text(name)))
+                at = cache[key] = self._number(CounterIdentity(cell_text(gpu), cell_text(name)))
             unit = self.units[at]
             if isinstance(label, str):
                 unit.learn(float(amount), label)
                 if name == TOP_LIMITER and (shown := read_label(label)) is not None and shown.note:
                     which = shown.note.partition(".")[2] or shown.note
-                    self._append(*when, 1.0, self._number(Counted(text(gpu), which, TOP_LIMITER)))
+                    self._append(
+                        *when, 1.0, self._number(CounterIdentity(cell_text(gpu), which, TOP_LIMITER))
+                    )
             elif is_percentage:
                 unit.per_cent()
             self._append(*when, float(amount), at)
@@ -178,8 +180,8 @@ class CounterSamples:
     def add_info(self, rows: Iterable[Sequence[Value]]) -> None:
         """Rows with the columns `COUNTER`: what the numbers in the other table mean. Comes before them."""
         for number, name, _, description, kind in rows:
-            if isinstance(number, int) and text(name):
-                self._names[number] = (text(name), text(description), text(kind))
+            if isinstance(number, int) and cell_text(name):
+                self._names[number] = (cell_text(name), cell_text(description), cell_text(kind))
 
     def add_raw(self, rows: Iterable[Sequence[Value]]) -> None:
         """Rows with the columns `RAW_SAMPLE`; those of a counter without a name are passed over."""
@@ -188,7 +190,7 @@ class CounterSamples:
         last: dict[tuple[Value, Value, Value], tuple[int, float, int]] = {}
         distances: dict[int, list[int]] = {}
         for at, number, value, device, ring in rows:
-            when = interval(at, 0)
+            when = parse_interval(at, 0)
             known = self._names.get(number) if isinstance(number, int) else None
             if (
                 when is None
@@ -201,7 +203,7 @@ class CounterSamples:
             key = (device, number, ring)
             before = last.get(key)
             if before is None:
-                counter = self._number(Counted("", known[0]))
+                counter = self._number(CounterIdentity("", known[0]))
                 self._describe(counter, known)
             else:
                 since, amount, counter = before
@@ -222,7 +224,7 @@ class CounterSamples:
         if known[2].lower().startswith("percent"):
             unit.unit = PER_CENT
 
-    def _number(self, counted: Counted) -> int:
+    def _number(self, counted: CounterIdentity) -> int:
         at = self.counters.number(counted)
         self.units.setdefault(at, UnitOfCounter())
         return at
@@ -349,7 +351,7 @@ def _sum_samples(samples: CounterSamples, part: Spans, busy: Spans | None, size:
     longest = np.full(size, _NEVER, dtype=np.int64)
     for number, hold in samples.longest.items():
         longest[number] = hold
-    for counter, start, end, value in _blocks(samples, part, longest):
+    for counter, start, end, value in _sample_blocks(samples, part, longest):
         held = overlap_lengths(start, end, part)
         sums.weight += np.bincount(counter, held, size)
         sums.total += np.bincount(counter, held * value, size)
@@ -365,7 +367,7 @@ def _sum_samples(samples: CounterSamples, part: Spans, busy: Spans | None, size:
     return sums
 
 
-def _blocks(samples: CounterSamples, part: Spans, longest: Any) -> Iterator[tuple[Any, Any, Any, Any]]:
+def _sample_blocks(samples: CounterSamples, part: Spans, longest: Any) -> Iterator[tuple[Any, Any, Any, Any]]:
     """Counter, begin, end and value of the samples that touch the part that counts."""
     import numpy as np
 
@@ -386,7 +388,7 @@ def _add_extremes(sums: _Sums, counter: Any, value: Any) -> None:
     sums.most[which] = np.maximum(sums.most[which], np.maximum.reduceat(value[order], cuts))
 
 
-def _name_limiters(table: list[Counted], sums: _Sums) -> dict[str, str]:
+def _name_limiters(table: list[CounterIdentity], sums: _Sums) -> dict[str, str]:
     """By GPU what the top limiter was, with its share of the sampled time, in words."""
     found: dict[str, list[tuple[float, str]]] = {}
     for at, counted in enumerate(table):

@@ -16,7 +16,7 @@ from profkit.profilers.xctrace.alignment import TraceRecording
 from profkit.profilers.xctrace.cells import Process, is_same_process, process_label
 from profkit.profilers.xctrace.metal.tables import MetalTables
 from profkit.profilers.xctrace.metal.work import NO_ID, NOT_TOLD, Completions, Encoders, Submissions, look_up
-from profkit.profilers.xctrace.toc import RecordedRun
+from profkit.profilers.xctrace.toc import TraceRun
 
 # They draw what others made, so they are never what was profiled unless the recording says so.
 COMPOSITORS = frozenset(("WindowServer", "backboardd"))
@@ -39,7 +39,7 @@ class GpuTarget:
 def choose_target(
     processes: Sequence[Process | None],
     busy: Mapping[int, int],
-    run: RecordedRun | None,
+    run: TraceRun | None,
     recorded: Iterable[Process | None] = (),
     pids: Collection[int] = (),
 ) -> GpuTarget:
@@ -63,7 +63,7 @@ def choose_target(
         if own:
             return GpuTarget(frozenset(own), process_label(launched))
     called = {process for process in recorded if process is not None}
-    found = _busiest(processes, busy, called)
+    found = _busiest_target(processes, busy, called)
     if found is not None:
         note = (
             f"the recording names no process: {found.name} counts, the busiest whose Metal calls it holds"
@@ -76,7 +76,7 @@ def choose_target(
         note = f"{process_label(launched)} was launched and had nothing on the GPU"
         return GpuTarget(frozenset(), process_label(launched), note, (launched,))
     others = {p for p in processes if p is not None and p.name not in COMPOSITORS}
-    found = _busiest(processes, busy, others or {p for p in processes if p is not None})
+    found = _busiest_target(processes, busy, others or {p for p in processes if p is not None})
     if found is None:
         return GpuTarget()
     return GpuTarget(
@@ -87,7 +87,7 @@ def choose_target(
     )
 
 
-def _busiest(
+def _busiest_target(
     processes: Sequence[Process | None], busy: Mapping[int, int], among: Collection[Process]
 ) -> GpuTarget | None:
     own = [n for n, process in enumerate(processes) if process in among]
@@ -108,7 +108,7 @@ _BEFORE = -(1 << 60)
 
 
 @dataclass(frozen=True)
-class Buffers:
+class CommandBuffers:
     """Columns, one place for each command buffer: first begin and last end on the GPU, the union of its time there,
     when it was committed and when it was completed."""
 
@@ -162,7 +162,7 @@ def buffers_of(
     encoders: Encoders,
     completions: Completions,
     whose: Collection[Process | None],
-) -> Buffers:
+) -> CommandBuffers:
     """The command buffers of some processes: `rows` are their columns of `GpuWork`.
 
     Committed: as the table of submissions says; else at the begin of its GPU work less `start-latency`; else when its
@@ -191,7 +191,7 @@ def buffers_of(
     commit = np.where(commit < 0, look_up(keys, *made, -1), commit)
     done = completions.times_of(keys)
     busy = np.r_[_busy_times(start, end, cuts), np.zeros(len(more), dtype=np.int64)]
-    return Buffers(begin, last, busy, commit, np.where(done < 0, last, done), done >= 0)
+    return CommandBuffers(begin, last, busy, commit, np.where(done < 0, last, done), done >= 0)
 
 
 def _own_rows(
@@ -239,7 +239,7 @@ class CountedPart:
     counted: Spans
     window: Spans
     busy: Spans
-    buffers: Buffers
+    buffers: CommandBuffers
 
     def columns(self) -> Mapping[str, Any]:
         """The target's intervals."""
@@ -273,7 +273,7 @@ def part_that_counts(tables: MetalTables, recording: TraceRecording) -> CountedP
     if recording.windows is not None:
         counted = window = spans_of(recording.windows)
     else:
-        window = _window(busy, buffers)
+        window = _work_window(busy, buffers)
         counted = _extent_of(known | window) if known or window else _recorded_time(tables, recording)
     return CountedPart(gpu, gpus, target, whose, rows, own, active, counted, window, busy, buffers)
 
@@ -292,7 +292,7 @@ def _recorded_time(tables: MetalTables, recording: TraceRecording) -> Spans:
     return spans_of([samples]) if samples is not None else empty_spans()
 
 
-def _window(busy: Spans, buffers: Buffers) -> Spans:
+def _work_window(busy: Spans, buffers: CommandBuffers) -> Spans:
     """From the first commit that came to the GPU, or the first work there, to the end of the last."""
     extent = busy.extent
     if extent is None:

@@ -16,8 +16,8 @@ from profkit.profilers.xctrace.metal import sums as sums
 from profkit.profilers.xctrace.metal.absent import (
     NO_SET,
     TablesRead,
-    absences,
     is_useless,
+    list_metal_absences,
     notes_of,
     timeless_of,
 )
@@ -87,9 +87,11 @@ def summarize_tables(tables: MetalTables, recording: TraceRecording) -> MetalPar
     own = part.columns()
     names, which = encoder_names(tables.gpu_work.best, own, tables.encoders.best)
     encoders = sums.by_name(names, which, own["start"], own["end"], part.counted, own["encoder"])
-    metal = _metal(tables, recording, part, encoders)
+    metal = _metal_trace(tables, recording, part, encoders)
     trace = (
-        _trace(tables, recording, part, metal, encoders, _copy_time(part, names, which)) if encoders else None
+        _gpu_trace(tables, recording, part, metal, encoders, _copy_time(part, names, which))
+        if encoders
+        else None
     )
     return MetalParts(
         metal,
@@ -99,8 +101,8 @@ def summarize_tables(tables: MetalTables, recording: TraceRecording) -> MetalPar
     )
 
 
-def _metal(
-    tables: MetalTables, recording: TraceRecording, part: CountedPart, encoders: tuple[sums.Summed, ...]
+def _metal_trace(
+    tables: MetalTables, recording: TraceRecording, part: CountedPart, encoders: tuple[sums.NamedWork, ...]
 ) -> MetalTrace:
     counted, window, busy, rows, own = part.counted, part.window, part.busy, part.rows, part.columns()
     told = tables.rows.get(INTERVALS, 0) > 0 and tables.gpu_work.best.tells_time
@@ -115,7 +117,7 @@ def _metal(
     shaders = tables.shaders.within(counted, part.whose)
     run, channels = recording.run, tables.gpu_work.best.channels.all
     channel = sums.by_name(channels, own["channel"], own["start"], own["end"], counted)
-    clocks = _track(tables.performance.best.tracks, part.gpu)
+    clocks = _choose_track(tables.performance.best.tracks, part.gpu)
     performance = tables.performance.best.spans(clocks)
     absent = TablesRead(
         run, tables.rows, recording.left_out, timeless_of(tables, recording), recording.broken
@@ -135,10 +137,10 @@ def _metal(
         channels=tuple(one.work("channel") for one in channel),
         encoders=tuple(one.work("encoder") for one in encoders),
         shaders=tuple(one.work("shader") for one in shaders),
-        command_buffers=sums.spread(part.buffers.times(counted)),
-        completion=sums.spread(part.buffers.completions(counted)),
-        latency=sums.spread(part.buffers.latencies(counted)),
-        notice=sums.spread(part.buffers.notices(counted)),
+        command_buffers=sums.time_spread(part.buffers.times(counted)),
+        completion=sums.time_spread(part.buffers.completions(counted)),
+        latency=sums.time_spread(part.buffers.latencies(counted)),
+        notice=sums.time_spread(part.buffers.notices(counted)),
         queue_depth=None if queue is None else queue.mean,
         queue_most=None if queue is None else queue.most,
         frames=frames_in(
@@ -146,14 +148,14 @@ def _metal(
         ),
         performance=states_in(performance, counted, working),
         thermal=states_in(
-            tables.thermal.best.spans(_track(tables.thermal.best.tracks, "Current")), counted, None
+            tables.thermal.best.spans(_choose_track(tables.thermal.best.tracks, "Current")), counted, None
         ),
         induced=None if induced == _DEFAULT else induced,
         counters=() if is_useless(counters) else counters,
         memory_peak=tables.memory.best.peak(
             part.whose, counted if recording.windows is not None else spans_of([EVER])
         ),
-        absent=absences(absent, counters, shaders=bool(shaders), commits=pending is not None),
+        absent=list_metal_absences(absent, counters, shaders=bool(shaders), commits=pending is not None),
         marked=recording.windows is not None,
         entries=recording.alignment.entries,
         window=_to_seconds(window.total) or None,
@@ -164,7 +166,7 @@ def _metal(
         device=full_name(part.gpu) if part.gpu else None,
         devices=tuple(devices_in(tables, part)) if len(part.gpus) > 1 else (),
         window_busy=None if seen is None or not window.total else _to_seconds((seen & window).total),
-        failed=_failed(tables, counted) if ERRORS in tables.rows else None,
+        failed=_count_failed_buffers(tables, counted) if ERRORS in tables.rows else None,
         compiled=_to_seconds((tables.compiling.best.times(part.whose) & counted).total)
         if COMPILER in tables.rows
         else None,
@@ -174,12 +176,12 @@ def _metal(
     )
 
 
-def _trace(
+def _gpu_trace(
     tables: MetalTables,
     recording: TraceRecording,
     part: CountedPart,
     metal: MetalTrace,
-    encoders: tuple[sums.Summed, ...],
+    encoders: tuple[sums.NamedWork, ...],
     copying: float | None,
 ) -> GpuTrace:
     """The same in the words of other tools: an encoder is a kernel, the window of the process the span."""
@@ -217,7 +219,7 @@ def _copy_time(part: CountedPart, names: Sequence[str], which: Any) -> float | N
     return _to_seconds(((part.busy - rest) & part.window).total)
 
 
-def _track(tracks: frozenset[str], wanted: str | None) -> str | None:
+def _choose_track(tracks: frozenset[str], wanted: str | None) -> str | None:
     """The track to read where there are several: the one that is wanted, if it is there; None for all."""
     return wanted if len(tracks) > 1 and wanted in tracks else None
 
@@ -236,7 +238,7 @@ def _over_time(
     )
 
 
-def _failed(tables: MetalTables, counted: Spans) -> int:
+def _count_failed_buffers(tables: MetalTables, counted: Spans) -> int:
     import numpy as np
 
     return int(counted.holds(np.array([at for at, _, _ in tables.errors.best.failed], dtype=np.int64)).sum())
@@ -249,7 +251,7 @@ def _to_seconds(nanoseconds: int) -> float:
 _OF_METAL = "metal-"
 
 
-class MetalPiece:
+class MetalTableReader:
     """Takes the tables of an export that speak of the GPU; the report gets what they come to."""
 
     def __init__(self, recording: TraceRecording) -> None:
@@ -266,7 +268,7 @@ class MetalPiece:
     def finish(self, report: Report) -> Report:
         """The report with the trace, as Metal has it and as other tools have theirs, and the GPUs."""
         with self._tables.spool:
-            if not self._read and not _expected(self._recording):
+            if not self._read and not _expects_gpu(self._recording):
                 return report
             parts = summarize_tables(self._tables, self._recording)
         return replace(
@@ -278,7 +280,7 @@ class MetalPiece:
         )
 
 
-def _expected(recording: TraceRecording) -> bool:
+def _expects_gpu(recording: TraceRecording) -> bool:
     """Whether the recording was one of the GPU, though no table of that was exported, or none that is read."""
     if any(schema.startswith(_OF_METAL) for schema in recording.exported):
         return True

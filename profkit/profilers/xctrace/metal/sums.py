@@ -17,11 +17,11 @@ from profkit.profilers.xctrace.metal.work import (
     Encoders,
     GpuWork,
     NumberedNames,
-    Presents,
+    PresentedFrames,
+    cell_text,
     encoder_name,
-    interval,
+    parse_interval,
     process_of,
-    text,
 )
 
 MOST_TOLD = 512  # names of one kind that are kept apart in a result
@@ -31,7 +31,7 @@ _MIDDLE, _NEARLY_ALL = 50, 95
 
 
 @dataclass(frozen=True)
-class Summed:
+class NamedWork:
     """All work of one name. Times in ns; `busy` is the union, `each` one value per instance."""
 
     name: str
@@ -73,7 +73,7 @@ class Summed:
 
 def by_name(
     names: Sequence[str], which: Any, start: Any, end: Any, part: Spans, instance: Any | None = None
-) -> tuple[Summed, ...]:
+) -> tuple[NamedWork, ...]:
     """Work by name, largest first: `which` is the number of each interval's name.
 
     Intervals of one name with the same `instance` other than 0 are one (an encoder in several pieces, or with a vertex
@@ -96,7 +96,9 @@ def by_name(
         rows = order[first:last]
         _, of = np.unique(instance[rows], return_inverse=True)
         each = np.bincount(of, inside[rows]).astype(np.int64)
-        found.append(Summed(names[int(which[rows[0]])], (union(start[rows], end[rows]) & part).total, each))
+        found.append(
+            NamedWork(names[int(which[rows[0]])], (union(start[rows], end[rows]) & part).total, each)
+        )
     return tuple(sorted(found, key=lambda one: (-one.total, one.name)))
 
 
@@ -157,7 +159,7 @@ def _processes(
             yield MetalProcess(name, pid, busy / 1e9, count, number in target)
 
 
-def spread(values: Any) -> Spread | None:
+def time_spread(values: Any) -> Spread | None:
     """Many times in ns, as seconds; None of none."""
     import numpy as np
 
@@ -175,7 +177,7 @@ _DRAWS = "Fragment"
 def frames_in(
     own: Mapping[str, Any],
     channels: Sequence[str],
-    presents: Presents | None,
+    presents: PresentedFrames | None,
     whose: Collection[Process | None],
     part: Spans,
 ) -> Spread | None:
@@ -202,7 +204,7 @@ def frames_in(
     begins = np.sort(start[np.flatnonzero(np.r_[True, frame[1:] != frame[:-1]])])
     begins = begins[part.holds(begins)]
     stretch = np.searchsorted(part.begins, begins, side="right")
-    return spread(np.diff(begins)[stretch[1:] == stretch[:-1]])
+    return time_spread(np.diff(begins)[stretch[1:] == stretch[:-1]])
 
 
 NO_LABEL = "(no label)"
@@ -218,7 +220,7 @@ def encoder_names(work: GpuWork, rows: Mapping[str, Any], encoders: Encoders) ->
     import numpy as np
 
     listed = encoders.labels.all
-    shown = [encoder_name(*_parts(label)) for label in work.labels.all]
+    shown = [encoder_name(*_split_label(label)) for label in work.labels.all]
     channels = [f"{channel} {NO_LABEL}".strip() for channel in work.channels.all]
     names = [*listed, *shown, *channels]
     empty_listed = np.array([not label for label in listed] or [True])
@@ -236,7 +238,7 @@ def encoder_names(work: GpuWork, rows: Mapping[str, Any], encoders: Encoders) ->
     return list(table), place[which]
 
 
-def _parts(shown: str) -> tuple[str, str]:
+def _split_label(shown: str) -> tuple[str, str]:
     """`Command Buffer 0:Compute Command 0` as label of the command buffer and of the encoder."""
     buffer, colon, label = shown.partition(":")
     return (buffer.strip(), label.strip()) if colon else ("", shown)
@@ -269,19 +271,19 @@ class ShaderTimes:
         if self.rows:
             return
         for start, duration, name, label, process in rows:
-            when = interval(start, duration)
+            when = parse_interval(start, duration)
             if when is None:
                 self.skipped += 1
                 continue
-            self._append(*when, text(name) or text(label) or UNKNOWN, process_of(process))
+            self._append(*when, cell_text(name) or cell_text(label) or UNKNOWN, process_of(process))
 
     def add_list(self, rows: Iterable[Sequence[Value]]) -> None:
         """Rows with the columns `LISTED`."""
         for name, begin, end, process in rows:
-            if not isinstance(begin, int) or not isinstance(end, int) or not text(name):
+            if not isinstance(begin, int) or not isinstance(end, int) or not cell_text(name):
                 continue
             if 0 <= begin < end < _LARGEST and len(self._listed) < _MOST_LISTED:
-                self._listed.append((begin, end, text(name), process_of(process)))
+                self._listed.append((begin, end, cell_text(name), process_of(process)))
 
     def add_pcs(self, rows: Iterable[Sequence[Value]]) -> None:
         """Rows with the columns `SHADER_PC`; without a list of shaders they say nothing."""
@@ -292,7 +294,7 @@ class ShaderTimes:
         listed = sorted(self._listed, key=lambda one: one[0])
         begins = np.array([one[0] for one in listed], dtype=np.int64)
         for start, duration, pc in rows:
-            when = interval(start, duration)
+            when = parse_interval(start, duration)
             if when is None or not isinstance(pc, int) or not listed or not 0 <= pc < _LARGEST:
                 self.skipped += 1
                 continue
@@ -306,7 +308,7 @@ class ShaderTimes:
         self.rows += 1
         self._columns.add(start, end, self.names.number(name), self.processes.number(process))
 
-    def within(self, part: Spans, whose: Collection[Process | None]) -> tuple[Summed, ...]:
+    def within(self, part: Spans, whose: Collection[Process | None]) -> tuple[NamedWork, ...]:
         """The shaders of some processes in the part that counts, largest first."""
         import numpy as np
 

@@ -54,11 +54,11 @@ from profkit.profilers.xctrace.metal.work import (
     FailedBuffers,
     GpuStates,
     GpuWork,
-    Presents,
+    PresentedFrames,
     Submissions,
-    interval,
+    cell_text,
+    parse_interval,
     process_of,
-    text,
     times_of,
 )
 from profkit.profilers.xctrace.tables import ExportTable
@@ -79,7 +79,7 @@ OTHER = "[other states]"
 
 
 @dataclass
-class States:
+class StateIntervals:
     """Fed with rows of begin, duration, state and track."""
 
     skipped: int = 0
@@ -88,12 +88,12 @@ class States:
     def add(self, rows: Iterable[Sequence[Value]]) -> None:
         """Rows with the columns `PERFORMANCE_STATE` or `THERMAL_STATE`."""
         for start, duration, state, track in rows:
-            when = interval(start, duration)
-            name = text(state)
+            when = parse_interval(start, duration)
+            name = cell_text(state)
             if when is None or not name:
                 self.skipped += 1
                 continue
-            key = (text(track), name)
+            key = (cell_text(track), name)
             if key not in self._found and len(self._found) >= MOST_STATES:
                 key = ("", OTHER)
             self._found.setdefault(key, Columns("start", "end")).add(*when)
@@ -134,7 +134,7 @@ class AllocatedMemory:
     def add(self, rows: Iterable[Sequence[Value]]) -> None:
         """Rows with the columns `ALLOCATED`."""
         for start, duration, process, size in rows:
-            when = interval(start, duration)
+            when = parse_interval(start, duration)
             if when is None or not isinstance(size, int) or not 0 <= size < 1 << 60:
                 self.skipped += 1
                 continue
@@ -152,7 +152,7 @@ class AllocatedMemory:
 
 
 @dataclass
-class Compiling:
+class CompilerActivity:
     """Fed with rows of when Metal's compiler worked for each process."""
 
     skipped: int = 0
@@ -162,7 +162,7 @@ class Compiling:
     def add(self, rows: Iterable[Sequence[Value]]) -> None:
         """Rows with the columns `COMPILING`."""
         for start, duration, process in rows:
-            when = interval(start, duration)
+            when = parse_interval(start, duration)
             if when is None:
                 self.skipped += 1
                 continue
@@ -186,21 +186,24 @@ class GpuInfos:
     def add(self, rows: Iterable[Sequence[Value]]) -> None:
         """Rows with the columns `INFO`."""
         for name, vendor, size in rows:
-            if text(name):
-                self.found[text(name)] = (text(vendor), size if isinstance(size, int) and size > 0 else None)
+            if cell_text(name):
+                self.found[cell_text(name)] = (
+                    cell_text(vendor),
+                    size if isinstance(size, int) and size > 0 else None,
+                )
 
 
 Rows = Iterable[Sequence[Value]]
 
 
-class Taker(Protocol):
+class RowConsumer(Protocol):
     """Takes the rows of one table."""
 
     def add(self, rows: Rows) -> None:
         """All of them."""
 
 
-T = TypeVar("T", bound=Taker)
+T = TypeVar("T", bound=RowConsumer)
 
 
 @dataclass
@@ -214,7 +217,7 @@ class LongestTable(Generic[T]):
 
     def read(self, rows: Rows) -> None:
         """One table."""
-        fresh, count = self.make(), _Count(rows)
+        fresh, count = self.make(), _RowCount(rows)
         fresh.add(count)
         self.tables += 1
         if count.rows > self.rows:
@@ -222,7 +225,7 @@ class LongestTable(Generic[T]):
 
 
 @dataclass
-class _Count:
+class _RowCount:
     """Rows, and how many there were."""
 
     source: Rows
@@ -252,12 +255,14 @@ class MetalTables:
     encoders: LongestTable[Encoders] = field(default_factory=lambda: _longest_table(Encoders))
     submissions: LongestTable[Submissions] = field(default_factory=lambda: _longest_table(Submissions))
     completions: LongestTable[Completions] = field(default_factory=lambda: _longest_table(Completions))
-    presents: LongestTable[Presents] = field(default_factory=lambda: _longest_table(Presents))
+    presents: LongestTable[PresentedFrames] = field(default_factory=lambda: _longest_table(PresentedFrames))
     errors: LongestTable[FailedBuffers] = field(default_factory=lambda: _longest_table(FailedBuffers))
-    performance: LongestTable[States] = field(default_factory=lambda: _longest_table(States))
-    thermal: LongestTable[States] = field(default_factory=lambda: _longest_table(States))
+    performance: LongestTable[StateIntervals] = field(default_factory=lambda: _longest_table(StateIntervals))
+    thermal: LongestTable[StateIntervals] = field(default_factory=lambda: _longest_table(StateIntervals))
     memory: LongestTable[AllocatedMemory] = field(default_factory=lambda: _longest_table(AllocatedMemory))
-    compiling: LongestTable[Compiling] = field(default_factory=lambda: _longest_table(Compiling))
+    compiling: LongestTable[CompilerActivity] = field(
+        default_factory=lambda: _longest_table(CompilerActivity)
+    )
     infos: LongestTable[GpuInfos] = field(default_factory=lambda: _longest_table(GpuInfos))
     shaders: ShaderTimes = field(default_factory=ShaderTimes)
     counters: CounterSamples = field(init=False)
@@ -296,7 +301,7 @@ class MetalTables:
         found: Rows = table.rows(wanted)  # type: ignore[assignment]
         if self.latest is not None and table.schema in (INTERVALS, STATES):
             found = self._drop_outside(table.schema, found, self.latest)
-        rows = _Count(found)
+        rows = _RowCount(found)
         take(rows)
         self.rows[table.schema] = max(self.rows.get(table.schema, 0), rows.rows)
 

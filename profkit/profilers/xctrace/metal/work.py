@@ -95,7 +95,7 @@ class NumberedNames(Generic[K]):
         return len(self.all) - 1
 
 
-def interval(start: Value, duration: Value) -> tuple[int, int] | None:
+def parse_interval(start: Value, duration: Value) -> tuple[int, int] | None:
     """Begin and end of a row, None where it tells no time."""
     if not isinstance(start, int) or not isinstance(duration, int) or duration < 0:
         return None
@@ -103,7 +103,7 @@ def interval(start: Value, duration: Value) -> tuple[int, int] | None:
     return (start, end) if -_LATEST < start <= end < _LATEST else None
 
 
-def identity(value: Value) -> int:
+def metal_id(value: Value) -> int:
     """An id of Metal in 63 bits; 0 where there is none (0, or all bits set)."""
     if not isinstance(value, int) or value in (0, 0xFFFFFFFFFFFFFFFF, -1):
         return NO_ID
@@ -115,12 +115,12 @@ def process_of(value: Value) -> Process | None:
     return value if isinstance(value, Process) else None
 
 
-def text(value: Value) -> str:
+def cell_text(value: Value) -> str:
     """The text in a cell, "" where it holds none."""
     return value.strip() if isinstance(value, str) else ""
 
 
-def number(value: Value) -> int | None:
+def cell_number(value: Value) -> int | None:
     """The whole number in a cell or at the end of its text ("Frame 12"), None where there is none."""
     if isinstance(value, int):
         return value
@@ -146,7 +146,7 @@ class GpuWork:
     def add(self, rows: Iterable[Sequence[Value]]) -> None:
         """Rows with the columns `WORK`."""
         for start, duration, process, gpu, channel, label, state, latency, frame, buffer, encoder in rows:
-            when = interval(start, duration)
+            when = parse_interval(start, duration)
             if when is None:
                 self.skipped += 1
                 continue
@@ -156,13 +156,13 @@ class GpuWork:
             self._columns.add(
                 *when,
                 latency if isinstance(latency, int) and 0 <= latency < _LATEST else NOT_TOLD,
-                identity(buffer),
-                identity(encoder),
-                frame if isinstance(frame := number(frame), int) and 0 < frame < _LATEST else NOT_TOLD,
+                metal_id(buffer),
+                metal_id(encoder),
+                frame if isinstance(frame := cell_number(frame), int) and 0 < frame < _LATEST else NOT_TOLD,
                 self.processes.number(whose),
-                self.labels.number(label_of(text(label), whose)),
-                self.channels.number(text(channel)),
-                self.gpus.number(text(gpu)),
+                self.labels.number(label_of(cell_text(label), whose)),
+                self.channels.number(cell_text(channel)),
+                self.gpus.number(cell_text(gpu)),
             )
 
     def __len__(self) -> int:
@@ -211,12 +211,12 @@ class GpuStates:
     def add(self, rows: Iterable[Sequence[Value]]) -> None:
         """Rows with the columns `STATE`."""
         for start, duration, state, gpu in rows:
-            when = interval(start, duration)
+            when = parse_interval(start, duration)
             if when is None:
                 self.skipped += 1
                 continue
             self.rows += 1
-            self._times.setdefault((text(gpu), state == _ACTIVE), Columns("start", "end")).add(*when)
+            self._times.setdefault((cell_text(gpu), state == _ACTIVE), Columns("start", "end")).add(*when)
 
     @property
     def tells_time(self) -> bool:
@@ -273,14 +273,14 @@ class Encoders:
     def add(self, rows: Iterable[Sequence[Value]]) -> None:
         """Rows with the columns `ENCODER`."""
         for start, duration, process, buffer_label, label, buffer, encoder in rows:
-            when = interval(start, duration)
+            when = parse_interval(start, duration)
             if when is None:
                 self.skipped += 1
                 continue
-            name = encoder_name(text(buffer_label), text(label))
+            name = encoder_name(cell_text(buffer_label), cell_text(label))
             self._columns.add(
-                identity(encoder),
-                identity(buffer),
+                metal_id(encoder),
+                metal_id(buffer),
                 when[1],
                 self.labels.number(name),
                 self.processes.number(process_of(process)),
@@ -326,11 +326,11 @@ class Submissions:
     def add(self, rows: Iterable[Sequence[Value]]) -> None:
         """Rows with the columns `SUBMISSION`."""
         for start, duration, process, buffer in rows:
-            when = interval(start, duration)
-            if when is None or identity(buffer) == NO_ID:
+            when = parse_interval(start, duration)
+            if when is None or metal_id(buffer) == NO_ID:
                 self.skipped += 1
                 continue
-            self._columns.add(identity(buffer), when[1], self.processes.number(process_of(process)))
+            self._columns.add(metal_id(buffer), when[1], self.processes.number(process_of(process)))
 
     def __len__(self) -> int:
         return len(self._columns)
@@ -349,9 +349,9 @@ class Completions:
     def add(self, rows: Iterable[Sequence[Value]]) -> None:
         """Rows with the columns `COMPLETION`."""
         for at, buffer in rows:
-            when = interval(at, 0)
-            if when is not None and identity(buffer) != NO_ID:
-                self._columns.add(identity(buffer), when[0])
+            when = parse_interval(at, 0)
+            if when is not None and metal_id(buffer) != NO_ID:
+                self._columns.add(metal_id(buffer), when[0])
 
     def times_of(self, buffers: Any) -> Any:
         """For each command buffer when it was completed, -1 where that is not known."""
@@ -368,13 +368,13 @@ class FailedBuffers:
     def add(self, rows: Iterable[Sequence[Value]]) -> None:
         """Rows with the columns `ERROR`."""
         for at, buffer, code in rows:
-            when = interval(at, 0)
+            when = parse_interval(at, 0)
             if when is not None and len(self.failed) < MOST_ERRORS:
-                self.failed.append((when[0], identity(buffer), number(code)))
+                self.failed.append((when[0], metal_id(buffer), cell_number(code)))
 
 
 @dataclass
-class Presents:
+class PresentedFrames:
     """Fed with rows of `metal-command-buffer-frame-assignment`: which frames of which process were put on a screen."""
 
     frames: dict[Process | None, set[int]] = field(default_factory=dict)
@@ -382,7 +382,7 @@ class Presents:
     def add(self, rows: Iterable[Sequence[Value]]) -> None:
         """Rows with the columns `FRAME`."""
         for _, frame, present, process in rows:
-            at = number(frame)
+            at = cell_number(frame)
             if present and at is not None:
                 self.frames.setdefault(process_of(process), set()).add(at)
 
