@@ -16,6 +16,7 @@ from profkit.core.types import (
     PassResult,
     Plan,
     Reading,
+    ReasonCode,
     RunDocument,
     SampleSet,
     Source,
@@ -83,13 +84,25 @@ def counted() -> GpuTrace:
 
 
 def told(
-    kernel: Kernel, metric: str, value: float | None, unit: str = "%", reason: str | None = None
+    kernel: Kernel,
+    metric: str,
+    value: float | None,
+    unit: str = "%",
+    reason: str | None = None,
+    code: ReasonCode | None = "not-collected",
 ) -> Reading:
     """A reading of a kernel by ncu; a value of None makes it unavailable."""
     source = Source("ncu", f"{metric}.counter", "counters.ncu-rep", f"{metric}.counter")
     if value is None:
         return Reading(
-            metric, None, unit, "unavailable", kernel.scope, source, reason or "not collected: it needs x"
+            metric,
+            None,
+            unit,
+            "unavailable",
+            kernel.scope,
+            source,
+            reason or "not collected: it needs x",
+            code=code,
         )
     return Reading(metric, value, unit, "measured", kernel.scope, source)
 
@@ -123,7 +136,7 @@ def readings(add: Kernel = ADD_NCU) -> tuple[Reading, ...]:
         told(add, "shared.bank_conflicts", 0.0, "count"),
         told(add, "warp.execution_efficiency", 100.0),
         told(add, "memory.coalescing", 33.0),
-        told(add, "branch.efficiency", None, reason="the kernel has no branches"),
+        told(add, "branch.efficiency", None, reason="the kernel has no branches", code="nothing-to-measure"),
         told(add, "flops.rate", 5.0e12, "FLOP/s"),
         told(add, "flops.rate.f32", 5.0e12, "FLOP/s"),
         told(add, "flops.f32", 1.0e8, "FLOP"),

@@ -168,7 +168,7 @@ def run(told: MetalTrace | None = None, **changes: object) -> RunDocument:
         plan=plan(),
         gpus=(M4,),
         timings=(timing(),),
-        profiles=(Profile("Time Profiler by function", "s", 0.5, spots),),
+        profiles=(Profile("Time Profiler by function", "s", 0.5, spots, "functions"),),
         passes=(
             PassResult("timing", None, "finished", seconds=9.0, cost=2.1),
             PassResult("trace", "xctrace", "finished", seconds=8.0, cost=1.2),

@@ -102,8 +102,8 @@ def profiler_group(name: str) -> CheckGroup:
 
 
 @dataclass(frozen=True)
-class Candidate:
-    """That a workload seems to use a device: by what, and the devices that are here, or why there is none."""
+class DeviceCandidate:
+    """Why a workload seems to use a device; the devices that are here, or why there is none."""
 
     evidence: str
     gpus: tuple[Gpu, ...] = ()
@@ -157,7 +157,7 @@ class Backend(Protocol):
         """Whether this kind of system can have such hardware at all. Asks no driver."""
         return True
 
-    def candidate(self, workload: Workload) -> Candidate | None:  # noqa: ARG002
+    def candidate(self, workload: Workload) -> DeviceCandidate | None:  # noqa: ARG002
         """For `auto`: whether the workload seems to use this device. A guess from its text; nothing is run."""
         return None
 

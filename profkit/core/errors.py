@@ -59,3 +59,4 @@ class Fault:
     reason: str
     fix: str | None = None
     consequence: bool = False  # where the workload failed, this may be no more than what follows from that
+    code: str | None = None  # where somebody asks which fault it is

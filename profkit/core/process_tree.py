@@ -66,21 +66,21 @@ class ProcessTree:
         """
         with defer_interrupts() as hurry:
             try:
-                alive = self._alive()
+                alive = self._living_members()
             except psutil.Error:  # no /proc: its session is all that can be reached
                 _end_group(self._pid, 0.0 if hurry.is_set() else grace)
                 alive = []
             others = sum(1 for process in alive if process.pid != self._pid)
             for number, wait in ((signal.SIGINT, grace), (signal.SIGTERM, grace / 3)):
                 if alive and not hurry.is_set():
-                    _send(alive, number)
-                    _wait(alive, wait, hurry)
-                    alive = self._alive()
+                    _send_signal(alive, number)
+                    _wait_for(alive, wait, hurry)
+                    alive = self._living_members()
             deadline = time.monotonic() + KILL_SECONDS
             while alive and time.monotonic() < deadline:
-                _send(alive, signal.SIGKILL)
+                _send_signal(alive, signal.SIGKILL)
                 psutil.wait_procs(alive, timeout=0.1)
-                alive = self._alive()
+                alive = self._living_members()
         if hurry.is_set():
             raise KeyboardInterrupt
         return others
@@ -100,7 +100,7 @@ class ProcessTree:
         _running.pop(self._pid, None)
         _Watchdog.forget(self._pid)
 
-    def _alive(self) -> list[psutil.Process]:
+    def _living_members(self) -> list[psutil.Process]:
         below = {process.pid: process for process in psutil.Process().children(recursive=True)}
         if sys.platform != "linux":
             below |= {process.pid: process for process in self._orphans() if process.pid not in below}
@@ -156,13 +156,13 @@ def _group_there(leader: int) -> bool:
     return ended is None
 
 
-def _send(processes: list[psutil.Process], number: int) -> None:
+def _send_signal(processes: list[psutil.Process], number: int) -> None:
     for process in processes:
         with contextlib.suppress(psutil.Error):
             process.send_signal(number)
 
 
-def _wait(processes: list[psutil.Process], seconds: float, hurry: threading.Event) -> None:
+def _wait_for(processes: list[psutil.Process], seconds: float, hurry: threading.Event) -> None:
     deadline = time.monotonic() + seconds
     alive = processes
     while alive and not hurry.is_set() and (left := deadline - time.monotonic()) > 0:

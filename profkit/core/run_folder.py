@@ -17,6 +17,7 @@ from typing import NoReturn, cast
 
 from profkit.core.codec import build, plain, short, valid_text
 from profkit.core.errors import MachineError, UnreadableReport, UsageError
+from profkit.core.older_runs import add_codes
 from profkit.core.types import Json, RunDocument
 
 SCHEMA = "profkit.run/1"
@@ -226,7 +227,7 @@ def from_json(data: object) -> RunDocument:
     body.setdefault("started", "")
     if isinstance(workload := body.get("workload"), dict):
         body["workload"] = {"name": body.get("name"), "folder": "", **workload}
-    return build(RunDocument, body)
+    return add_codes(build(RunDocument, body))
 
 
 def _no_constant(name: str) -> NoReturn:

@@ -117,7 +117,7 @@ class WorkerClient:
             with contextlib.suppress(OSError):
                 child.stdin.close()
             deadline = monotonic() + PATIENCE_SECONDS
-            while not self._closed and _runs(child) and monotonic() < deadline:
+            while not self._closed and _is_alive(child) and monotonic() < deadline:
                 sleep(LOOK_SECONDS)
         self.close()
 
@@ -181,7 +181,7 @@ class WorkerClient:
             child.stdin.write((json.dumps(message) + "\n").encode())
             child.stdin.flush()
         except OSError:
-            raise self._ended(child) from None
+            raise self._end_reason(child) from None
 
     def _read(self, timeout: float) -> dict[str, Any]:
         """The next message. The process tree is killed where it does not come in `timeout` seconds."""
@@ -202,7 +202,7 @@ class WorkerClient:
                     raise WorkerEnded(JobStatus.timeout, f"it took longer than {timeout:g} s, and was ended")
                 more = os.read(child.stdout.fileno(), 1 << 16)
                 if not more:
-                    raise self._ended(child)
+                    raise self._end_reason(child)
                 self._unread += more
                 if len(self._unread) > LONGEST_ANSWER:
                     break
@@ -219,7 +219,7 @@ class WorkerClient:
             )
         return message
 
-    def _ended(self, child: subprocess.Popen[bytes]) -> WorkerEnded:
+    def _end_reason(self, child: subprocess.Popen[bytes]) -> WorkerEnded:
         """Why the process ended: its exit status, what it printed last, and whether the kernel ran out of memory."""
         try:
             status = child.wait(timeout=5)
@@ -247,7 +247,7 @@ def _closed() -> WorkerEnded:
     return WorkerEnded(JobStatus.cancelled, "the worker was closed")
 
 
-def _runs(child: subprocess.Popen[bytes]) -> bool:
+def _is_alive(child: subprocess.Popen[bytes]) -> bool:
     """Whether it has not ended; one that has stays a zombie where that can be, so that its group is still its own."""
     if hasattr(os, "waitid"):
         with contextlib.suppress(ChildProcessError):

@@ -44,7 +44,7 @@ class StandbyWorker:
         self._thread.start()
 
     @property
-    def coming(self) -> bool:
+    def is_loading(self) -> bool:
         """Whether it still loads."""
         return not self._settled.is_set()
 
@@ -147,7 +147,7 @@ class WorkerPool:
             for batch in queue.drain():
                 for job in batch.jobs:
                     reason = self.fault.message if self.fault is not None else CLOSED
-                    self._tell(JobOutcome(job, status, reason=reason, shared=batch.shared))
+                    self._settle_job(JobOutcome(job, status, reason=reason, shared=batch.shared))
         if self._error is not None:
             raise self._error
 
@@ -164,12 +164,12 @@ class WorkerPool:
         try:
             self._open_slot(slot, worker)
             self._go.wait()
-            while (batch := self._next(slot)) is not None:
-                worker = self._replaced(slot, worker)
-                self._do(slot, worker, batch)
+            while (batch := self._next_batch(slot)) is not None:
+                worker = self._switch_to_standby(slot, worker)
+                self._run_batch(slot, worker, batch)
             worker.finish()
         except _NoWorker as none:
-            self._lose(slot, none.args[0])
+            self._give_up_slot(slot, none.args[0])
         except BaseException as error:
             if not self._stop.is_set():
                 self._error = error
@@ -194,22 +194,22 @@ class WorkerPool:
                 except MachineError as fault:
                     raise _NoWorker(fault) from fault
 
-    def _next(self, slot: int) -> Batch | None:
+    def _next_batch(self, slot: int) -> Batch | None:
         """What this worker does next; None where nothing is left."""
         while not self._stop.is_set() and self._queue is not None:
-            coming = bool(self._standby) and self._standby[slot].coming
+            is_loading = bool(self._standby) and self._standby[slot].is_loading
             with self._queueing:
                 if not len(self._queue):
                     return None
-                if (batch := self._queue.take(loaded=not coming)) is not None:
+                if (batch := self._queue.take(loaded=not is_loading)) is not None:
                     return batch
-            if coming:
+            if is_loading:
                 self._standby[slot].wait(WAIT_SECONDS)
             else:
                 self._queue.wait(WAIT_SECONDS)
         return None
 
-    def _replaced(self, slot: int, worker: WorkerClient) -> WorkerClient:
+    def _switch_to_standby(self, slot: int, worker: WorkerClient) -> WorkerClient:
         """The worker that goes on: the standby worker when it has loaded. One of them at a time is on the device."""
         if not self._standby or (standby := self._standby[slot].take()) is None:
             return worker
@@ -220,7 +220,7 @@ class WorkerPool:
             return worker
         return standby
 
-    def _do(self, slot: int, worker: WorkerClient, batch: Batch) -> None:
+    def _run_batch(self, slot: int, worker: WorkerClient, batch: Batch) -> None:
         """Give every job of the batch its outcome; one that ends its worker is settled by that.
 
         Raises _NoWorker where none can be started; what is left of the batch is then in the queue again.
@@ -238,7 +238,7 @@ class WorkerPool:
                         begin = monotonic()
                         continue
                     complained = message["event"] == "error"
-                    self._outcome(progress, message, slot, monotonic() - begin)
+                    self._settle_message(progress, message, slot, monotonic() - begin)
                 if progress.left and not complained:
                     raise WorkerEnded(JobStatus.crash, "its process answered less than it was asked")
             except _NoWorker:
@@ -253,11 +253,15 @@ class WorkerPool:
                 for job in progress.responsible():
                     progress.finish(job.key)
                     spent = monotonic() - begin
-                    self._tell(JobOutcome(job, ended.status, None, str(ended), spent, slot, progress.shared))
+                    self._settle_job(
+                        JobOutcome(job, ended.status, None, str(ended), spent, slot, progress.shared)
+                    )
         for job in progress.rest.jobs:
-            self._tell(JobOutcome(job, JobStatus.cancelled, None, CLOSED, 0.0, slot, progress.shared))
+            self._settle_job(JobOutcome(job, JobStatus.cancelled, None, CLOSED, 0.0, slot, progress.shared))
 
-    def _outcome(self, progress: BatchProgress, message: dict[str, Any], slot: int, seconds: float) -> None:
+    def _settle_message(
+        self, progress: BatchProgress, message: dict[str, Any], slot: int, seconds: float
+    ) -> None:
         """The outcome that a message tells. Raises WorkerEnded for one that was not asked for."""
         if message["event"] == "error":
             status = JobStatus.out_of_memory if message.get("memory") else JobStatus.error
@@ -271,9 +275,9 @@ class WorkerPool:
                 raise WorkerEnded(JobStatus.crash, "its process answered what it was not asked")
             progress.finish(job.key)
             value, reason = message.get("value"), message.get("reason", "")
-            self._tell(JobOutcome(job, status, value, reason, seconds, slot, progress.shared))
+            self._settle_job(JobOutcome(job, status, value, reason, seconds, slot, progress.shared))
 
-    def _tell(self, outcome: JobOutcome) -> None:
+    def _settle_job(self, outcome: JobOutcome) -> None:
         with self._settling:
             if self._error is None:
                 try:
@@ -282,7 +286,7 @@ class WorkerPool:
                     self._error = error
                     self._stop.set()
 
-    def _lose(self, slot: int, fault: MachineError) -> None:
+    def _give_up_slot(self, slot: int, fault: MachineError) -> None:
         """A slot has no worker any more: the others go on without it."""
         if self._stop.is_set():
             return

@@ -20,13 +20,14 @@ class KnownFault:
     reason: str
     fix: str | None = None
     consequence: bool = False
+    code: str | None = None
 
 
 def known_fault(
-    pattern: str, reason: str, fix: str | None = None, *, consequence: bool = False
+    pattern: str, reason: str, fix: str | None = None, *, consequence: bool = False, code: str | None = None
 ) -> KnownFault:
     """A row of the table. Case does not matter: it differs between versions."""
-    return KnownFault(re.compile(pattern, re.IGNORECASE), reason, fix, consequence)
+    return KnownFault(re.compile(pattern, re.IGNORECASE), reason, fix, consequence, code)
 
 
 def first_known(table: Iterable[KnownFault], text: str) -> Fault | None:
@@ -34,7 +35,7 @@ def first_known(table: Iterable[KnownFault], text: str) -> Fault | None:
     for row in table:
         if (match := row.pattern.search(text)) is not None:
             groups = [group for group in match.groups() if group]
-            return Fault(row.reason.format(*(groups or [""])), row.fix, row.consequence)
+            return Fault(row.reason.format(*(groups or [""])), row.fix, row.consequence, row.code)
     return None
 
 

@@ -16,8 +16,8 @@ from profkit.analysis.kernel_names import short_name
 from profkit.core.run_folder import FILE_NAME
 from profkit.core.types import Reading, RunDocument, Scope, Timing
 from profkit.profiling.summarize import read_judged
-from profkit.reporting.order import SIGNS, WORDS, actions, time_line, worst_first
 from profkit.reporting.plain_text import harmless
+from profkit.reporting.views.run_text import SIGNS, WORDS, actions, time_line, worst_first
 
 Cell: TypeAlias = "str | int | float | bool | None"
 Row: TypeAlias = "dict[str, Cell]"

@@ -1,4 +1,4 @@
-"""The story of a report: anybody's file, or a run of our own, is read, summarized and judged where it lies."""
+"""A report of any profiler, or a run's folder, as a document with summaries and verdicts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def summarize_report(path: Path, targets: Path | None = None) -> RunDocument:
 def read_judged(path: Path, targets: Path | None = None) -> RunDocument:
     """The same, but a run that was judged when it was made keeps its verdicts: it may have had targets of its own.
 
-    With `targets` everything is judged anew. Raises as `examine` does.
+    With `targets` everything is judged anew. Raises as `summarize_report` does.
     """
     document = _load(path)
     if targets is None and document.verdicts and document.summaries:
@@ -55,15 +55,15 @@ def _is_run(head: bytes) -> bool:
 
 
 def read_report(path: Path) -> Report:
-    """The report at `path`, told by its content; converted first where only its own tool can read it."""
-    found = recognise_format(path)
+    """The report at `path`, recognised by its content; converted first where only its own tool can read it."""
+    form = recognise_format(path)
     with converted_report(path) as converted:
-        return found.read(converted)
+        return form.read(converted)
 
 
 @contextlib.contextmanager
 def converted_report(path: Path) -> Iterator[Path]:
-    """The report itself, or for as long as it is looked at what its own tool converted it to.
+    """The report itself, or for as long as it is looked at what its own tool made of it.
 
     Raises UnreadableReport where it is none, MachineError where that tool is not here or fails.
     """
@@ -91,7 +91,7 @@ def _convert(form: Format, conversion: Conversion, path: Path, output: Path) -> 
         raise MachineError(f"{only}: {error.message}", by_hand) from error
     if form.is_folder is not None and not outcome.ok:  # its exporter is our own, and says why in our words
         raise _not_exported(only, by_hand, outcome.output_tail)
-    if not outcome.ok or not _written(output):
+    if not outcome.ok or not _has_content(output):
         fault = explain(form.tool, outcome.output_tail, outcome.returncode)
         if fault is not None:
             raise MachineError(f"{form.tool} cannot read {path}: {fault.reason}", fault.fix)
@@ -101,7 +101,7 @@ def _convert(form: Format, conversion: Conversion, path: Path, output: Path) -> 
         raise UnreadableReport(f"{form.tool} cannot read {path}: {last[0]}")
 
 
-def _written(output: Path) -> bool:
+def _has_content(output: Path) -> bool:
     return any(output.iterdir()) if output.is_dir() else output.is_file() and output.stat().st_size > 0
 
 
@@ -119,7 +119,8 @@ def _not_exported(only: str, by_hand: str, printed: str) -> MachineError:
 def document_of(report: Report, path: Path) -> RunDocument:
     """A report as a run of which nothing more is known."""
     backend = backend_of_report(report)
-    kept = backend.has_device or report.tool == "xctrace"  # what decides whether two may be compared
+    # Facts of other reports are shown as notes.
+    has_conditions = backend.has_device or report.tool == "xctrace"
     known = report.counters and has_formulas(report.tool)
     readings = derive(report.counters, formula_table(report.tool), report.tool, path.name) if known else ()
     command = report.facts.get("command")
@@ -127,34 +128,34 @@ def document_of(report: Report, path: Path) -> RunDocument:
         name=path.name,
         backend=backend.name,
         state="complete",
-        workload=Workload(_words(command), path.stem, ""),
-        started=_started(report, path),
+        workload=Workload(_split_command(command), path.stem, ""),
+        started=_start_time(report, path),
         tools={report.tool: report.version} if report.version else {},
         counters=report.counters,
         readings=readings,
         gpus=report.gpus,
         trace=report.trace,
         metal=report.metal,
-        facts=report.facts if kept else {},
+        facts=report.facts,
         profiles=report.profiles,
-        notes=report.warnings if kept else (*_told(report), *report.warnings),
+        notes=report.warnings if has_conditions else (*_facts_as_notes(report), *report.warnings),
     )
 
 
-def _started(report: Report, path: Path) -> str:
+def _start_time(report: Report, path: Path) -> str:
     """When it was recorded, where the report says so; else when the file was written last. In UTC."""
-    told = datetime.fromtimestamp(path.stat().st_mtime, timezone.utc)
+    start = datetime.fromtimestamp(path.stat().st_mtime, timezone.utc)
     with contextlib.suppress(ValueError, OverflowError):
         recorded = datetime.fromisoformat(report.facts.get("recorded", ""))
-        told = recorded.astimezone(timezone.utc) if recorded.tzinfo is not None else told
-    return told.isoformat(timespec="seconds")
+        start = recorded.astimezone(timezone.utc) if recorded.tzinfo is not None else start
+    return start.isoformat(timespec="seconds")
 
 
-def _told(report: Report) -> tuple[str, ...]:
+def _facts_as_notes(report: Report) -> tuple[str, ...]:
     return tuple(f"{name}: {value}" for name, value in report.facts.items())
 
 
-def _words(command: str | None) -> tuple[str, ...]:
+def _split_command(command: str | None) -> tuple[str, ...]:
     """A recorded command line as its words, where it can be split like a shell's."""
     try:
         return tuple(shlex.split(command)) if command else ()

@@ -69,15 +69,15 @@ def run_comprehensive_benchmark(
     target = Path(output_file)
     check_writable(target)
     options = SweepOptions(
-        operations=_joined(operations),
-        implementations=_joined(implementations),
-        batch=_joined(batch_sizes),
-        sequence=_joined(sequence_lengths),
-        dimension=_joined(tensor_dimensions),
-        dtype=_joined(dtypes),
-        direction=_joined(directions),
+        operations=_join(operations),
+        implementations=_join(implementations),
+        batch=_join(batch_sizes),
+        sequence=_join(sequence_lengths),
+        dimension=_join(tensor_dimensions),
+        dtype=_join(dtypes),
+        direction=_join(directions),
         device=device,
-        gpus=_joined(gpus),
+        gpus=_join(gpus),
         files=tuple(map(Path, [files] if isinstance(files, (str, Path)) else files)),
         timing=TimingOptions(precision, budget, cold, threads),
         timeout=timeout,
@@ -96,7 +96,7 @@ def run_comprehensive_benchmark(
     return guide_records(document)
 
 
-def _joined(values: object) -> str:
+def _join(values: object) -> str:
     """As on the command line: one value, or several."""
     return (
         ",".join(map(str, values))

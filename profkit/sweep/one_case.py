@@ -110,7 +110,7 @@ def _measure(point: GridPoint, name: str, asked: argparse.Namespace) -> int:
         return 4
     print(f"{name}: {point.name}: right, error {share:.2g} of what rounding explains", flush=True)
     if asked.torch_profiler is not None:
-        print(_traced(call, f"{name}: {point.name}", asked.torch_profiler, asked.device))
+        print(_trace(call, f"{name}: {point.name}", asked.torch_profiler, asked.device))
         return 0
     benchmark(
         call,
@@ -122,7 +122,7 @@ def _measure(point: GridPoint, name: str, asked: argparse.Namespace) -> int:
     return 0
 
 
-def _traced(call: Call, label: str, path: Path, device: str) -> str:
+def _trace(call: Call, label: str, path: Path, device: str) -> str:
     """The table of torch.profiler over some calls; its trace, which `profkit summarize` reads, is in `path`."""
     from torch.profiler import ProfilerActivity, profile, record_function
 

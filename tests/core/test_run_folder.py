@@ -137,6 +137,7 @@ def test_the_document_has_the_contracts_shape() -> None:
         "share": None,
         "fix": None,
         "doubt": None,
+        "code": None,
     }
     VALIDATOR.validate(data)
 

@@ -14,7 +14,7 @@ import pytest
 import profkit
 from profkit.core.errors import ProfkitError
 from profkit.core.run_folder import write_run
-from profkit.profiling.api import Row, Run, Runs, _ready
+from profkit.profiling.api import Row, Run, Runs, _typed_first
 from tests import documents, metal_documents
 from tests.conftest import ROOT
 from tests.reporting.test_renderers import hostile, judged
@@ -116,10 +116,10 @@ def test_a_run_is_known_by_its_folder_however_it_is_named(
 def test_rows_that_tell_a_columns_type_stand_first() -> None:
     rows: list[Row] = [{"a": None, "b": index} for index in range(300)]
     rows[250]["a"] = "late"
-    ready = _ready(rows)
+    ready = _typed_first(rows)
     assert "late" in [row["a"] for row in ready[:100]]
     assert sorted(int(row["b"] or 0) for row in ready) == list(range(300))
-    assert _ready(rows[:50]) == rows[:50]
+    assert _typed_first(rows[:50]) == rows[:50]
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])

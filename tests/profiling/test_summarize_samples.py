@@ -64,7 +64,7 @@ def test_the_screen_has_the_numbers_that_are_known(name: str, fixtures: Path) ->
 
 
 def test_the_conflicts_are_to_be_mended_before_the_bandwidth(fixtures: Path) -> None:
-    from profkit.reporting.order import actions
+    from profkit.reporting.views.run_text import actions
 
     found = actions(examine.summarize_report(sample("transposeCoalesced", fixtures)))
     assert [action.about.target for action in found if action.about] == ["bank-conflicts", "memory-bandwidth"]

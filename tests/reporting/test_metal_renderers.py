@@ -14,8 +14,8 @@ from profkit.core.types import MetalAbsent, MetalProcess, MetalTrace, MetalWork,
 from profkit.profiling.evaluate_targets import judge_document, targets_for
 from profkit.profiling.summarize import summarize_report
 from profkit.reporting import json as json_report
-from profkit.reporting import order
 from profkit.reporting.screen import Screen
+from profkit.reporting.views import run_text as views_run_text
 from tests import metal_documents as metal
 from tests import run_schema
 from tests.reporting.shown import run_markdown, run_text
@@ -122,13 +122,13 @@ def test_brief_shows_busy_encoders_and_verdicts_and_three_things_first() -> None
         < text.index("\nVerdicts\n")
     )
     assert text.count("\n") < 100
-    assert len(order.actions(DOCUMENTS["counted"])) == 3
+    assert len(views_run_text.actions(DOCUMENTS["counted"])) == 3
     assert "Command buffers and queue" not in text
     assert "Command buffers and queue" in run_text(DOCUMENTS["counted"], color=False, width=80)
 
 
 def test_a_host_that_submits_too_slowly_is_the_first_thing_to_do() -> None:
-    first = order.actions(DOCUMENTS["idle"])[0]
+    first = views_run_text.actions(DOCUMENTS["idle"])[0]
     assert (first.about.target if first.about else None, first.verdict) == ("gpu-busy", "fail")
     assert first.what.startswith("The host submits too slowly")
 
@@ -187,4 +187,4 @@ def test_a_recorded_m1_is_told_as_it_was(fixtures: Path) -> None:
         "longest-shader": "not-applicable",
         "gpu-state": "unknown",
     }
-    assert order.actions(document)[0].what.startswith("One command buffer at a time")
+    assert views_run_text.actions(document)[0].what.startswith("One command buffer at a time")

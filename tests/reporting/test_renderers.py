@@ -29,11 +29,11 @@ from profkit.core.types import (
 )
 from profkit.profiling.evaluate_targets import judge_document, targets_for
 from profkit.reporting import json as json_report
-from profkit.reporting import order
 from profkit.reporting.markdown import code, escaped
 from profkit.reporting.plain_text import harmless
 from profkit.reporting.views import checks as checks_view
 from profkit.reporting.views import plan as plan_view
+from profkit.reporting.views import run_text as views_run_text
 from tests import documents, run_schema
 from tests.documents import reading
 from tests.reporting.shown import run_markdown, run_text, text_of
@@ -275,7 +275,7 @@ def test_three_actions_worst_first_and_none_twice() -> None:
         verdict("unknown", "f", None),
         verdict("unknown", "g", "last"),
     )
-    found = order.actions(replace(documents.empty(), verdicts=verdicts))
+    found = views_run_text.actions(replace(documents.empty(), verdicts=verdicts))
     assert [action.what for action in found] == ["outer", "inner", "install it"]
     assert found[1].why == "in f: because c"
 
@@ -284,7 +284,7 @@ def test_a_time_without_a_centre_is_the_first_thing_to_do() -> None:
     failed = verdict("fail", "a", "block the loops")
     for half, first in ((163.0, "quiet the machine"), (4.0, "block the loops")):
         noisy = replace(verdict("unknown", "t", "quiet the machine"), metric="time.interval", value=half)
-        found = order.actions(replace(documents.empty(), verdicts=(failed, noisy)))
+        found = views_run_text.actions(replace(documents.empty(), verdicts=(failed, noisy)))
         assert found[0].what == first
 
 

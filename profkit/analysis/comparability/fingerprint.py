@@ -128,7 +128,7 @@ def values_of(document: RunDocument) -> dict[str, str]:
     if document.machine is not None:
         told |= _machine(document.machine)
     else:
-        told["machine.caches"] = _simulated_caches(document.notes)
+        told["machine.caches"] = _simulated_caches(document.facts)
     told |= _gpus(document.gpus, document.facts)
     told |= metal_values(document)
     told |= _workload(document)
@@ -162,10 +162,11 @@ def _machine(machine: Machine) -> dict[str, str | None]:
     }
 
 
-def _simulated_caches(notes: tuple[str, ...]) -> str | None:
+def _simulated_caches(facts: Mapping[str, str]) -> str | None:
     """The caches that a callgrind report says it simulated: all that a bare report tells of its machine."""
-    levels = ("D1 cache: ", "LL cache: ", "L2 cache: ", "L3 cache: ")
-    return ", ".join(note.partition(",")[0] for note in notes if note.startswith(levels)) or None
+    levels = ("D1 cache", "LL cache", "L2 cache", "L3 cache")
+    caches = [f"{name}: {value.partition(',')[0]}" for name, value in facts.items() if name in levels]
+    return ", ".join(caches) or None
 
 
 def _gpus(gpus: tuple[Gpu, ...], facts: Mapping[str, str]) -> dict[str, str | None]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from profkit.analysis.metrics.catalogue import MetricInfo, metric
 from profkit.analysis.metrics.formula import Formula
 from profkit.analysis.metrics.formulas import FormulaTable
-from profkit.core.types import RUN, Counter, CounterState, Quality, Reading, Scope, Source
+from profkit.core.types import RUN, Counter, CounterState, Quality, Reading, ReasonCode, Scope, Source
 
 # A group that ran 99 % of the time is as good as one that ran all of it: perf truncates 99.99 % to 99.00.
 ALWAYS_ON = 0.99
@@ -176,17 +176,18 @@ def _reading(
 ) -> Reading:
     usable = [way for way in ways if all(_value(index, name, facts.table) is not None for name in way.names)]
     if not usable:
-        why, nearest = _why_not(ways, index, facts.table)
+        why, nearest, code = _why_not(ways, index, facts.table)
         if info.name in facts.table.missing and not _present(ways, index, facts.table):
             why = facts.table.missing[info.name]
-        return _unavailable(info, why, nearest, scope=scope, facts=facts)
+            code = "deeper" if info.name in facts.table.deeper else code
+        return _unavailable(info, why, nearest, scope=scope, facts=facts, code=code)
     # Stable: of equally good formulas the one that stands first. One that was on all the time beats a better
     # one that was multiplexed, since a multiplexed ratio can be far off.
     best = max(usable, key=lambda way: min(1.0, _share(way, index, facts.table) / ALWAYS_ON))
     counts = {name: _value(index, name, facts.table) or 0.0 for name in best.names}
     if best.unless_zero is not None and best.unless_zero.value(counts) == 0:
         why = best.zero or f"{best.unless_zero.text} is 0"
-        return _unavailable(info, why, best, scope=scope, facts=facts)
+        return _unavailable(info, why, best, scope=scope, facts=facts, code=_zero_code(best))
     over = best.above(counts) * best.scale
     if best.under is None:
         value = over
@@ -194,7 +195,7 @@ def _reading(
         under = best.under.value(counts)
         if under == 0:
             why = best.zero or f"nothing to divide by: {best.under.text} is 0"
-            return _unavailable(info, why, best, scope=scope, facts=facts)
+            return _unavailable(info, why, best, scope=scope, facts=facts, code=_zero_code(best))
         value = over / under
     if (fault := _impossible(info, value)) is not None:
         return _unavailable(info, f"impossible: {fault}", best, scope=scope, facts=facts)
@@ -266,10 +267,10 @@ def _share(way: Formula, index: Mapping[str, Counter], table: FormulaTable) -> f
 
 def _why_not(
     ways: Sequence[Formula], index: Mapping[str, Counter], table: FormulaTable
-) -> tuple[str, Formula | None]:
+) -> tuple[str, Formula | None, ReasonCode | None]:
     """What stood in the way of the formula that came closest, counter by counter."""
     if not ways:
-        return "no event of this chip is known for it", None
+        return "no event of this chip is known for it", None, None
 
     def present(way: Formula) -> float:
         return sum(table.resolve(name) in index for name in way.names) / len(way.names)
@@ -277,17 +278,24 @@ def _why_not(
     nearest = max(ways, key=present)
     if present(nearest) == 0:
         if table.chip is None and len(ways) > 1:  # anybody's report: no use in listing one vendor's events
-            return "none of the events that tell it was collected", None
-        return f"not collected: it needs {_listed(nearest.names)}", nearest
+            return "none of the events that tell it was collected", None, "not-collected"
+        return f"not collected: it needs {_listed(nearest.names)}", nearest, "not-collected"
     faults: list[str] = []
+    code: ReasonCode | None = None  # of the last one
     for name in nearest.names:
         counter = index.get(table.resolve(name))
         if counter is None:
             faults.append(f"{name} was not collected")
+            code = "not-collected"
         elif counter.value is None:
             said = f"{counter.name} is {_STATE_WORDS.get(counter.state, counter.state)}"
             faults.append(f"{said} ({counter.reason})" if counter.reason else said)
-    return "; ".join(faults), nearest
+            code = None
+    return "; ".join(faults), nearest, code
+
+
+def _zero_code(way: Formula) -> ReasonCode | None:
+    return "nothing-to-measure" if way.nothing else None
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -295,7 +303,13 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _unavailable(
-    info: MetricInfo, reason: str, way: Formula | None = None, *, scope: Scope, facts: _Facts
+    info: MetricInfo,
+    reason: str,
+    way: Formula | None = None,
+    *,
+    scope: Scope,
+    facts: _Facts,
+    code: ReasonCode | None = None,
 ) -> Reading:
     return Reading(
         metric=info.name,
@@ -310,4 +324,5 @@ def _unavailable(
             way.text if way else None,
         ),
         reason=reason,
+        code=code,
     )

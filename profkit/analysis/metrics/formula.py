@@ -69,6 +69,7 @@ class Formula:
     most_of: tuple[Sum, ...] = ()
     unless_zero: Sum | None = None
     zero: str | None = None
+    nothing: bool = False  # then there is nothing to measure, and not only nothing to divide by
     quality: Literal["estimated"] | None = None
 
     @property

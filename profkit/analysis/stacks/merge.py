@@ -92,7 +92,7 @@ class Tally:
             )
             for index, total in self.total.items()
         ]
-        return Profile(title, unit, self.weight / per, _sorted(hotspots))
+        return Profile(title, unit, self.weight / per, _sorted(hotspots), "functions")
 
     def by_library(self, title: str, unit: str, per: float = 1) -> Profile:
         """A profile by library; `Hotspot.function` and `Hotspot.library` are both the library's name.
@@ -103,7 +103,7 @@ class Tally:
             Hotspot(name, own=self._library_own.get(name, 0) / per, total=total / per, library=name)
             for name, total in self._library_total.items()
         ]
-        return Profile(title, unit, self.weight / per, _sorted(hotspots))
+        return Profile(title, unit, self.weight / per, _sorted(hotspots), "libraries")
 
 
 def by_function(stacks: Stacks) -> Profile:

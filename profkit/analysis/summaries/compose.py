@@ -10,7 +10,12 @@ from profkit.analysis.summaries import cpu
 from profkit.analysis.summaries.cpu import function_readings, summarize_functions, summarize_trace
 from profkit.analysis.summaries.gpu import summarize_gpu_run
 from profkit.analysis.summaries.metal import summarize_metal_run
-from profkit.analysis.summaries.python import TITLES, summarize_memory, summarize_python, summarize_triton
+from profkit.analysis.summaries.python import (
+    CPROFILE_KINDS,
+    summarize_memory,
+    summarize_python,
+    summarize_triton,
+)
 from profkit.analysis.summaries.readings import (
     absent_reading,
     best_reading,
@@ -204,7 +209,7 @@ def _limit_summaries(document: RunDocument) -> list[Summary]:
 
 
 def _has_python(document: RunDocument) -> bool:
-    return any(profile.title in TITLES for profile in document.profiles)
+    return any(profile.kind in CPROFILE_KINDS for profile in document.profiles)
 
 
 def _python_summary(document: RunDocument) -> Summary:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from profkit.analysis.metrics import derive, formula_table, metric
-from profkit.analysis.summaries.python import TITLES
 from profkit.analysis.summaries.readings import (
     TOP_FUNCTIONS,
     absence_notes,
@@ -113,9 +112,8 @@ def _unknown_summary(concern: str, what: str, readings: Sequence[Reading]) -> Su
 
 
 def _remark(reading: Reading) -> str | None:
-    """What is to be said of a value; that it was multiplexed, and how much, stands in the table."""
-    parts = [part for part in (reading.reason or "").split("; ") if not part.startswith("multiplexed")]
-    return "; ".join(parts) or None
+    """What is to be said of a value; that it was multiplexed comes last, and stands in the table."""
+    return reading.reason if reading.quality != "multiplexed" else (reading.reason or "").rpartition("; ")[0]
 
 
 def _counted_summary(
@@ -125,7 +123,7 @@ def _counted_summary(
     told = tuple(
         f"{metric(r.metric).title}: {remark}."
         for r in readings
-        if r.value is not None and (remark := _remark(r)) is not None
+        if r.value is not None and (remark := _remark(r))
     )
     return Summary(
         concern,
@@ -216,13 +214,13 @@ def _sum_counters(spot: Hotspot, names: Sequence[str]) -> float:
 
 # A share of n samples is known to about sqrt(p * (1 - p) / n): with fewer than these, 10 % may be 4 or 16.
 ENOUGH_SAMPLES = 100
+SAMPLED = ("functions", "python-functions", "libraries", "threads")
 
 
 def is_sampled(profile: Profile) -> bool:
     """True for a profile that samples were added up to, by function, library or thread."""
-    named = profile.title.endswith((" by function", " by library", " by thread", " by Python function"))
     counted = any("Ir" in spot.counters for spot in profile.hotspots) or profile.unit == "instructions"
-    return named and not counted and profile.title not in TITLES
+    return profile.kind in SAMPLED and not counted
 
 
 def summarize_trace(profiles: Sequence[Profile], missing: Reading | None = None) -> Summary | None:
@@ -235,9 +233,9 @@ def summarize_trace(profiles: Sequence[Profile], missing: Reading | None = None)
         return Summary(
             "trace", f"Where time goes in native code is not known: {missing.reason}.", (), (), note
         )
-    functions = next((p for p in traced if p.title.endswith(" by function") and p.hotspots), None)
-    libraries = next((p for p in traced if p.title.endswith(" by library") and p.hotspots), None)
-    python = next((p for p in traced if p.title.endswith(" by Python function") and p.hotspots), None)
+    functions = next((p for p in traced if p.kind == "functions" and p.hotspots), None)
+    libraries = next((p for p in traced if p.kind == "libraries" and p.hotspots), None)
+    python = next((p for p in traced if p.kind == "python-functions" and p.hotspots), None)
     tables = [_function_table("Python functions by samples", python)] if python is not None else []
     if functions is not None:
         tables.append(_function_table("Functions by samples", functions))

@@ -31,8 +31,8 @@ from profkit.analysis.summaries.gpu_time import (
     trace_readings,
 )
 from profkit.analysis.summaries.kernels import (
-    KernelColumn,
     KernelRow,
+    KernelTableColumn,
     kernel_rows,
     kernel_table,
     metric_column,
@@ -42,8 +42,6 @@ from profkit.analysis.summaries.readings import absence_notes, absent_reading, m
 from profkit.analysis.summaries.roofline_points import kernel_roofline
 from profkit.core.formatting import figures, plural, quantity
 from profkit.core.types import RUN, Reading, RunDocument, Scope, Source, Summary
-
-_MARK = "contradicts itself: "  # what a note of this room can be told by
 
 
 def check_consistency(document: RunDocument) -> RunDocument:
@@ -75,8 +73,8 @@ def check_consistency(document: RunDocument) -> RunDocument:
         return reading if reading.doubt == doubt else replace(reading, doubt=doubt)
 
     readings_now = tuple(now(reading) for reading in document.readings)
-    kept = tuple(note for note in document.notes if _MARK not in note)
-    return replace(document, readings=readings_now, notes=(*kept, *_contradiction_notes(broken)))
+    notes = dict.fromkeys((*document.notes, *_contradiction_notes(broken)))
+    return replace(document, readings=readings_now, notes=tuple(notes))
 
 
 def _readings_by_kernel(readings: Sequence[Reading]) -> Mapping[tuple[Scope, str | None, str], list[Reading]]:
@@ -112,7 +110,7 @@ def _relation_text(relation: str) -> str:
 
 def _contradiction_notes(broken: Mapping[str, Sequence[str]]) -> list[str]:
     return [
-        f"The report {_MARK}{says} do not agree in {plural(len(set(names)), 'kernel')} "
+        f"The report contradicts itself: {says} do not agree in {plural(len(set(names)), 'kernel')} "
         f"({', '.join(dict.fromkeys(names[:3]))}{', ...' if len(set(names)) > 3 else ''}); "
         "these readings decide nothing"
         for says, names in broken.items()
@@ -191,8 +189,8 @@ def summarize_cost(document: RunDocument, rows: Sequence[KernelRow]) -> Summary 
 
     shown = [row for row in rows if row.scope in counted]
     columns = (
-        KernelColumn("planned", expected),
-        KernelColumn("replay passes", measured),
+        KernelTableColumn("planned", expected),
+        KernelTableColumn("replay passes", measured),
         metric_column("replayed for", "time.replayed"),
     )
     table = kernel_table("Replays", shown, columns)
@@ -239,7 +237,7 @@ def _measured_replays(document: RunDocument, row: KernelRow) -> float | None:
     return sum(told) if told else reading.value
 
 
-NOT_COLLECTED = "not collected"  # how derive() begins where no counter of a metric is there
+NOT_COLLECTED = "not collected"
 COLLECT = "ncu --set full, or profkit profile --backend cuda --depth full -- COMMAND"
 # What most kernels and devices do not have, and nobody misses: no word where there is none of it.
 _RARE = ("nvlink.", "cluster.", "memory.sectors_per_request.")
@@ -256,13 +254,13 @@ def summarize_unknown(document: RunDocument, rows: Sequence[KernelRow]) -> Summa
     told = {name for row in counted for name, reading in row.readings.items() if reading.value is not None}
     for row in counted:
         for name, reading in row.readings.items():
-            if reading.value is None and _nothing_there(reading.reason or ""):
+            if reading.value is None and reading.code == "nothing-to-measure":
                 if name in told or name.startswith(_RARE):
                     continue  # where another kernel has it, the table shows which
                 nothing.setdefault(f"{metric(name).title} ({reading.reason})", []).append(row.brief)
             elif reading.value is None:
                 reason, fix = reading.reason or "", reading.fix
-                if _was_not_collected(reason):
+                if reading.code in ("not-collected", "deeper"):
                     reason, fix = NOT_COLLECTED, fix or collect
                 grouped.setdefault((reason, fix), {}).setdefault(name, []).append(row.brief)
             elif reading.doubt is not None:
@@ -287,18 +285,6 @@ def summarize_unknown(document: RunDocument, rows: Sequence[KernelRow]) -> Summa
     counts += [plural(len(doubts), "doubtful reading")] if doubts else []
     headline = f"{' and '.join(counts)} of the kernels." if counts else "What this report cannot tell."
     return Summary("unknown", headline[0].upper() + headline[1:], (), (), tuple(notes))
-
-
-def _was_not_collected(reason: str) -> bool:
-    """Whether nobody asked for the counters behind it: which ones in particular is of no use to a reader."""
-    return reason.startswith((NOT_COLLECTED, "none of the events")) or reason.endswith("was not collected")
-
-
-def _nothing_there(reason: str) -> bool:
-    """Whether there simply is none of it: no branches, no shared memory, no NVLink. That leaves nothing open."""
-    return reason.startswith(
-        ("the kernel ", "the device has no ", "no load or store ", "no sample met ", "nothing was looked up")
-    )
 
 
 def _reason_line(reason: str, fix: str | None, found: dict[str, list[str]], counted: int) -> str:

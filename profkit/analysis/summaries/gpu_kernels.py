@@ -10,8 +10,8 @@ from profkit.analysis.kernel_names import shape
 from profkit.analysis.summaries.kernels import (
     BOTTLENECK_TITLES,
     Cell,
-    KernelColumn,
     KernelRow,
+    KernelTableColumn,
     kernel_table,
     metric_column,
 )
@@ -99,13 +99,13 @@ def _shape_cell(row: KernelRow) -> str | None:
 _OCCUPANCY_COLUMNS = (
     metric_column("achieved", "occupancy.achieved"),
     metric_column("theoretical", "occupancy.theoretical"),
-    KernelColumn("limiter", limiter_text),
+    KernelTableColumn("limiter", limiter_text),
     metric_column("cluster", "cluster.occupancy", rare=True),
     metric_column("registers", "launch.registers", bare=True),
     metric_column("shared/block", "launch.shared"),
-    KernelColumn("grid of block", _shape_cell, alone=False),
+    KernelTableColumn("grid of block", _shape_cell, alone=False),
     metric_column("waves", "launch.waves", bare=True),
-    KernelColumn("blocks per SM*", _limits_cell, alone=False),
+    KernelTableColumn("blocks per SM*", _limits_cell, alone=False),
 )
 
 
@@ -141,7 +141,7 @@ def longest_stalls(row: KernelRow) -> list[tuple[str, float]]:
 def summarize_stalls(rows: Sequence[KernelRow]) -> Summary:
     """The longest stalls of each kernel, with their share of all that its warps waited."""
     columns = tuple(
-        KernelColumn(title, _stall_cell(number)) for number, title in enumerate(("most", "then", "and"))
+        KernelTableColumn(title, _stall_cell(number)) for number, title in enumerate(("most", "then", "and"))
     )
     table = kernel_table("What warps wait for", rows, columns)
     top = next((row for row in rows if longest_stalls(row)), None)
@@ -222,6 +222,8 @@ def summarize_kernels(rows: Sequence[KernelRow], *, chosen: bool = True) -> Summ
     table = kernel_table("Kernels by GPU time", rows, KERNEL_COLUMNS)
     if table is not None and any(_SHAPE.search(row[0]) for row in table.rows):
         table = replace(table, note="; ".join(filter(None, (table.note, SHAPES))))
+    if table is not None:
+        table = replace(table, main=True)
     notes = _bottleneck_notes(rows) if chosen else (*_filling_note(rows), *_bottleneck_notes(rows))
     return Summary("kernels", _kernels_headline(rows), (), (table,) if table is not None else (), notes)
 
@@ -317,12 +319,12 @@ def _occupancy_cell(row: KernelRow) -> str | None:
 
 
 KERNEL_COLUMNS = (
-    KernelColumn("launches", _launches_cell),
-    KernelColumn("GPU time", _share_cell),
-    KernelColumn("median", _median_cell),
-    KernelColumn("limited by", _bottleneck_cell),
-    KernelColumn("occupancy", _occupancy_cell),
-    KernelColumn("limiter", limiter_text),
+    KernelTableColumn("launches", _launches_cell),
+    KernelTableColumn("GPU time", _share_cell),
+    KernelTableColumn("median", _median_cell),
+    KernelTableColumn("limited by", _bottleneck_cell),
+    KernelTableColumn("occupancy", _occupancy_cell),
+    KernelTableColumn("limiter", limiter_text),
     metric_column("DRAM", "bandwidth.dram.share"),
     metric_column("DRAM rate", "bandwidth.dram"),
     metric_column("tensor", "tensor.utilization"),

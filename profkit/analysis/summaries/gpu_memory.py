@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from profkit.analysis.summaries.kernels import KernelColumn, KernelRow, kernel_table, metric_column
+from profkit.analysis.summaries.kernels import KernelRow, KernelTableColumn, kernel_table, metric_column
 from profkit.analysis.summaries.roofline_points import (
     TENSOR,
     TENSOR_PEAK,
@@ -118,14 +118,14 @@ def _first_reason(missing: Sequence[Reading]) -> str:
     return next((r.reason for r in missing if r.reason), "no counter tells it")
 
 
-def _spills_column(loads: str, stores: str) -> KernelColumn:
+def _spills_column(loads: str, stores: str) -> KernelTableColumn:
     def cell(row: KernelRow) -> str | None:
         pair = [row.value(loads), row.value(stores)]
         if pair == [None, None]:
             return None
         return "/".join(quantity(value, "count") if value is not None else "?" for value in pair)
 
-    return KernelColumn("spills ld/st", cell)
+    return KernelTableColumn("spills ld/st", cell)
 
 
 def _sectors_cell(row: KernelRow) -> str | None:
@@ -151,7 +151,7 @@ _BANDWIDTH = (
 _CACHE = (metric_column("L1 misses", "cache.l1.miss_rate"), metric_column("L2 misses", "cache.l2.miss_rate"))
 _ACCESS = (
     metric_column("coalesced", "memory.coalescing"),
-    KernelColumn("sectors/request ld/st", _sectors_cell),
+    KernelTableColumn("sectors/request ld/st", _sectors_cell),
     metric_column("excess sectors", "memory.sectors.excess"),
     metric_column("bank conflicts", "shared.bank_conflicts"),
     metric_column("exact", "shared.bank_conflicts.excess"),
@@ -216,7 +216,7 @@ def _intensity_text(intensity: float) -> str:
     return figures(intensity) if intensity < 1e4 else quantity(intensity, "count")
 
 
-def _roofline_column(title: str, tell: str) -> KernelColumn:
+def _roofline_column(title: str, tell: str) -> KernelTableColumn:
     def cell(row: KernelRow) -> str | None:
         found = place_kernel(row)
         if found is None:
@@ -230,11 +230,11 @@ def _roofline_column(title: str, tell: str) -> KernelColumn:
             "share": f"{percent(100 * found.rate / found.attainable)} %",
         }[tell]
 
-    return KernelColumn(title, cell)
+    return KernelTableColumn(title, cell)
 
 
 _ARITHMETIC = (
-    KernelColumn("FLOP/s", _rate_cell),
+    KernelTableColumn("FLOP/s", _rate_cell),
     metric_column("FP32", "flops.f32", rare=True),
     metric_column("FP32 of peak", "flops.share.f32", rare=True),
     metric_column("FP64", "flops.f64", rare=True),

@@ -226,7 +226,7 @@ def _timeline_table(trace: GpuTrace) -> Table:
         add("Set-up", f"{quantity(trace.setup_seconds, 's')} of kernels before it, left out")
     if trace.compile_seconds:
         add("Compiling", f"{quantity(trace.compile_seconds, 's')} before it (just in time), left out")
-    return Table("Timeline", ("what", "value"), tuple(rows))
+    return Table("Timeline", ("what", "value"), tuple(rows), main=True)
 
 
 def _format_count(number: float) -> str:
@@ -254,7 +254,7 @@ def _transfer_table(trace: GpuTrace) -> Table:
         )
         for one in sorted(trace.transfers, key=lambda one: -one.seconds)
     )
-    return Table("Copies", ("kind", "count", "bytes", "time", "rate"), rows)
+    return Table("Copies", ("kind", "count", "bytes", "time", "rate"), rows, main=True)
 
 
 def _range_table(trace: GpuTrace) -> Table:
@@ -409,7 +409,7 @@ def _kernels_breakdown(document: RunDocument, rows: Sequence[KernelRow]) -> Time
 
 def _libraries_breakdown(profile: Profile) -> TimeBreakdown | None:
     """Samples by library, of a profile of a CPU."""
-    if not (is_sampled(profile) and profile.title.endswith(" by library")) or profile.total <= 0:
+    if not (is_sampled(profile) and profile.kind == "libraries") or profile.total <= 0:
         return None
     spots = [spot for spot in profile.hotspots if spot.own > 0]
     parts = [

@@ -136,7 +136,7 @@ Cell = Callable[[KernelRow], str | None]
 
 
 @dataclass(frozen=True)
-class KernelColumn:
+class KernelTableColumn:
     """A title, and what stands below it for a kernel; None where that is not known.
 
     A column that is not worth a table `alone` is shown only beside others; one of a `rare` metric only where some
@@ -149,7 +149,7 @@ class KernelColumn:
     rare: str | None = None
 
 
-def metric_column(title: str, metric: str, *, bare: bool = False, rare: bool = False) -> KernelColumn:
+def metric_column(title: str, metric: str, *, bare: bool = False, rare: bool = False) -> KernelTableColumn:
     """A column with the values of one metric, `bare` without their unit, and left out where all are 0 (`rare`)."""
 
     def cell(row: KernelRow) -> str | None:
@@ -167,10 +167,10 @@ def metric_column(title: str, metric: str, *, bare: bool = False, rare: bool = F
         )
         return text + doubtful
 
-    return KernelColumn(title, cell, rare=metric if rare else None)
+    return KernelTableColumn(title, cell, rare=metric if rare else None)
 
 
-def kernel_table(title: str, rows: Sequence[KernelRow], columns: Sequence[KernelColumn]) -> Table | None:
+def kernel_table(title: str, rows: Sequence[KernelRow], columns: Sequence[KernelTableColumn]) -> Table | None:
     """One row for each kernel that has a value in some column; None where none has."""
     shown = list(rows[:TOP_KERNELS])
     cells = [[column.cell(row) for column in columns] for row in shown]

@@ -46,7 +46,6 @@ from profkit.core.types import (
     Table,
 )
 
-ENCODER_TABLE, SHADER_TABLE = "Encoders by GPU time", "Shaders by GPU time"
 TOP_WORK = 10  # more than anybody works on at once
 NAME = 34
 # What Instruments calls an encoder without a label.
@@ -69,25 +68,31 @@ def summarize_encoders(metal: MetalTrace) -> Summary | None:
     )
     notes = []
     if columns == "channel":
-        reason, fix = explain_absence(metal, (ENCODERS, INTERVALS), "the trace has no labels of encoders")
+        reason, fix, _ = explain_absence(metal, (ENCODERS, INTERVALS), "the trace has no labels of encoders")
         notes.append(f"Encoders are not told apart: {reason}" + (f" ({fix})" if fix else "") + ".")
     elif all(DEFAULT.fullmatch(work.name.strip()) for work in works):
         notes.append(
             "These are Metal's own names: MTLCommandEncoder.label gives each encoder one that tells it."
         )
-    return Summary("encoders", headline, (), (_work_table(ENCODER_TABLE, columns, works),), tuple(notes))
+    return Summary(
+        "encoders",
+        headline,
+        (),
+        (replace(_work_table("Encoders by GPU time", columns, works), main=True),),
+        tuple(notes),
+    )
 
 
 def summarize_shaders(metal: MetalTrace) -> Summary:
     """Time by shader; without any why, and how to get it."""
     if not metal.shaders:
-        reason, fix = explain_absence(metal, (SHADERS,), SHADER_REASON)
+        reason, fix, _ = explain_absence(metal, (SHADERS,), SHADER_REASON)
         line = f"Time by shader is not known: {reason}."
         return Summary("shaders", line, (), (), (f"To have it: {fix}",) if fix else ())
     total = sum(work.seconds for work in metal.shaders)
     top = max(metal.shaders, key=lambda work: work.seconds)
     headline = f"{shortened(top.name, 48)} takes {share_text(top.seconds, total)} of the time of all shaders."
-    return Summary("shaders", headline, (), (_work_table(SHADER_TABLE, "shader", metal.shaders),))
+    return Summary("shaders", headline, (), (_work_table("Shaders by GPU time", "shader", metal.shaders),))
 
 
 def _work_table(title: str, kind: str, works: Sequence[MetalWork]) -> Table:
@@ -192,7 +197,7 @@ def summarize_metal_bandwidth(chip: ChipSpecification, readings: Sequence[Readin
     shown = [r for r in told.values() if r.value is not None]
     table = metric_table("GPU bandwidth and arithmetic", shown, _specification_note(chip))
     notes = [SLC] if part.value is not None else []
-    if any(r.quality == "estimated" and "declared" in (r.reason or "") for r in shown):
+    if any(r.code == "declared" for r in shown):
         notes.append(DECLARED)
     elif any(r.quality == "estimated" for r in (rate, part)):
         notes += _estimate_notes(told.values(), chip)
@@ -299,45 +304,38 @@ ELSEWHERE = (
 # Of a run without a trace these say why; what a trace alone tells, and nobody misses without one, says nothing.
 WITHOUT = ("gpu.utilization", "gpu.utilization.device", "time.gpu", "gpu.longest", "gpu.slowed")
 UNUSED = "nothing of the program was seen on the GPU"
-NO_COUNTER_SET = "it was recorded with Counter Set: "
 USE = 'Does it use the GPU? In torch: .to("mps") for model and data; a short one needs longer work'
 WITHOUT_COUNTERS = ("gpu.occupancy", "bandwidth.gpu", "bandwidth.gpu.share")
 
 
 def enrich_metal(document: RunDocument) -> RunDocument:
     """The document with all that its Metal trace says; what an earlier, smaller trace said is replaced."""
-    metal = document.metal
-    if metal is None:
+    if document.metal is None:
         return document
-    fresh = (
-        *metal_trace_readings(metal, document.trace, document.moments),
-        *counter_readings(document, metal),
-    )
-    if document.plan is not None:
-        fresh = tuple(_blame_request(document, _blame_program(reading)) for reading in fresh)
+    fresh = _metal_readings(document, document.metal)
     names = {reading.metric for reading in fresh}
     kept = [r for r in document.readings if r.scope != RUN or r.metric not in names]
     return replace(document, readings=(*kept, *fresh))
 
 
-def _blame_program(reading: Reading) -> Reading:
-    """Of a run that launched the program itself no attaching is to blame for a table without rows."""
-    if reading.value is None and (reading.reason or "").startswith(f"{INTERVALS} has no rows"):
-        return replace(reading, reason=UNUSED, fix=USE)
-    return reading
-
-
-def _blame_request(document: RunDocument, reading: Reading) -> Reading:
-    """Of a run that was not asked to count no setting of the trace is to blame, but what was asked."""
-    planned = {one.name for one in document.plan.passes} if document.plan is not None else set()
-    reason = reading.reason or ""
-    if reading.value is not None or "counters" in planned or not reason.startswith(NO_COUNTER_SET):
-        return reading
-    left_out = absent_reading(document, reading.metric, "counters", RUN)
-    _, _, also = reason.partition(", and ")  # that the work does not say what it moves, either
-    return replace(
-        reading, reason=f"{also}, and {left_out.reason}" if also else left_out.reason, fix=left_out.fix
+def _metal_readings(document: RunDocument, metal: MetalTrace) -> tuple[Reading, ...]:
+    metal = replace(metal, absent=tuple(_absent_in_run(document, absent) for absent in metal.absent))
+    return (
+        *metal_trace_readings(metal, document.trace, document.moments),
+        *counter_readings(document, metal),
     )
+
+
+def _absent_in_run(document: RunDocument, absent: MetalAbsent) -> MetalAbsent:
+    """The reason as it is for a run, which launched the program itself and knows what it was asked to count."""
+    if document.plan is None:
+        return absent
+    if absent.what == INTERVALS and absent.code == "no-rows":
+        return MetalAbsent(INTERVALS, UNUSED, USE)
+    if absent.code == "no-counter-set" and "counters" not in {one.name for one in document.plan.passes}:
+        left_out = absent_reading(document, "gpu.occupancy", "counters", RUN)
+        return replace(absent, reason=left_out.reason or "", fix=left_out.fix, code="not-asked")
+    return absent
 
 
 def summarize_metal_run(document: RunDocument) -> list[Summary]:

@@ -81,6 +81,7 @@ FROM_CACHE = "more than the memory can move: the system level cache served a par
 MARK = "mark what counts: with profkit.region(NAME): ..., or profkit.benchmark"
 UNSPECIFIED = "the memory bandwidth of this chip is not known"
 NARROW = "numbers narrower than float32, or matrix units of a later chip, pass its float32 figure"
+DECLARED_REMARK = "declared by the workload, not counted"
 UNCHECKED = "the figure of the chip is one report's"
 
 
@@ -111,9 +112,8 @@ def estimated_bandwidth(
     """
     rate, why = _declared_rate(document, metal, "bytes")
     formula = "declared bytes * iterations / union of the process on the GPU"
-    remark = "declared by the workload, not counted"
     if rate is None:
-        reason, fix = explain_absence(metal, COUNTER_TABLES, NOT_RECORDED)
+        reason, fix, _ = explain_absence(metal, COUNTER_TABLES, NOT_RECORDED)
         if metal.counters and uncounted is not None:
             reason, fix = uncounted, None
         return [
@@ -121,10 +121,8 @@ def estimated_bandwidth(
             for name in ("bandwidth.gpu", "bandwidth.gpu.share")
         ]
     return [
-        metal_reading(
-            metal, "bandwidth.gpu", rate, (INTERVALS,), formula, quality="estimated", remark=remark
-        ),
-        share_of_peak(metal, rate, chip, "estimated", remark),
+        _declared_reading(metal, "bandwidth.gpu", rate, formula),
+        share_of_peak(metal, rate, chip, "estimated", DECLARED_REMARK),
     ]
 
 
@@ -139,12 +137,8 @@ def arithmetic_readings(document: RunDocument, metal: MetalTrace, chip: ChipSpec
             else []
         )
     formula = "declared FLOP * iterations / union of the process on the GPU"
-    remark = "declared by the workload, not counted"
-    found = [
-        metal_reading(
-            metal, "flops.gpu.rate", rate, (INTERVALS,), formula, quality="estimated", remark=remark
-        )
-    ]
+    remark = DECLARED_REMARK
+    found = [_declared_reading(metal, "flops.gpu.rate", rate, formula)]
     if not chip.flops:
         why = chip.reason or "the float32 rate of this chip is not known"
         found.append(missing_reading(metal, "flops.gpu.share", why, chip.fix))
@@ -155,25 +149,25 @@ def arithmetic_readings(document: RunDocument, metal: MetalTrace, chip: ChipSpec
         part = 100 * rate / chip.flops
         if part > BEYOND:
             remark = NARROW
-        found.append(
-            metal_reading(
-                metal, "flops.gpu.share", part, (INTERVALS,), of, quality="estimated", remark=remark
-            )
-        )
+        found.append(_declared_reading(metal, "flops.gpu.share", part, of, remark))
     timing = document.timings[0]
     if timing.flops and timing.bytes:
-        found.append(
-            metal_reading(
-                metal,
-                "arithmetic_intensity",
-                timing.flops / timing.bytes,
-                (),
-                "declared FLOP / declared bytes",
-                quality="estimated",
-                remark=remark,
-            )
-        )
+        intensity, of = timing.flops / timing.bytes, "declared FLOP / declared bytes"
+        found.append(_declared_reading(metal, "arithmetic_intensity", intensity, of, remark, ()))
     return found
+
+
+def _declared_reading(
+    metal: MetalTrace,
+    name: str,
+    value: float,
+    formula: str,
+    remark: str = DECLARED_REMARK,
+    tables: tuple[str, ...] = (INTERVALS,),
+) -> Reading:
+    return metal_reading(
+        metal, name, value, tables, formula, quality="estimated", remark=remark, code="declared"
+    )
 
 
 def _declared_rate(document: RunDocument, metal: MetalTrace, what: str) -> tuple[float | None, str]:

@@ -18,6 +18,7 @@ from profkit.core.types import (
     Moment,
     Quality,
     Reading,
+    ReasonCode,
     Source,
     Spread,
     Summary,
@@ -45,6 +46,7 @@ def metal_reading(
     quality: Quality = "measured",
     remark: str | None = None,
     otherwise: str = NOT_TOLD,
+    code: ReasonCode | None = None,
 ) -> Reading:
     """The reading of `name` out of `tables`; unavailable, with the reason of the first missing table, for None.
 
@@ -52,20 +54,20 @@ def metal_reading(
     """
     source = Source(TOOL, counter=", ".join(tables), formula=formula)
     if value is None:
-        reason, fix = explain_absence(metal, tables, otherwise)
-        return unavailable_reading(name, RUN, reason, fix, source)
-    return Reading(name, value, metric(name).unit, quality, RUN, source, remark)
+        reason, fix, code = explain_absence(metal, tables, otherwise)
+        return unavailable_reading(name, RUN, reason, fix, source, code)
+    return Reading(name, value, metric(name).unit, quality, RUN, source, remark, code=code)
 
 
 def explain_absence(
     metal: MetalTrace, tables: tuple[str, ...], otherwise: str = NOT_TOLD
-) -> tuple[str, str | None]:
+) -> tuple[str, str | None, ReasonCode | None]:
     """Why the trace has none of what these tables tell, and the way to get it."""
     for table in tables:
         for absent in metal.absent:
             if absent.what == table:  # by its name: of two that are missing each has a fix of its own
-                return absent.reason.replace("the table", table, 1), absent.fix
-    return otherwise, None
+                return absent.reason.replace("the table", table, 1), absent.fix, absent.code
+    return otherwise, None, None
 
 
 def percent_of(part: float | None, whole: float | None) -> float | None:
@@ -170,17 +172,17 @@ def summarize_metal_state(metal: MetalTrace, slowed: Reading) -> Summary:
     ]
     return Summary(
         "state",
-        _state_headline(slowed),
+        _state_headline(slowed, metal),
         (slowed,),
         tuple(table for table in tables if table.rows),
         (*_state_notes(metal), *absence_notes((slowed,))),
     )
 
 
-def _state_headline(slowed: Reading) -> str:
+def _state_headline(slowed: Reading, metal: MetalTrace) -> str:
     if slowed.value is None:
         return f"Whether heat or power slowed the GPU down is not known: {slowed.reason}."
-    if slowed.value == 0 and slowed.reason == NOTHING:
+    if slowed.value == 0 and metal.thermal:
         return "Nothing slowed the GPU down."
     reason = slowed.reason or f"it was slowed down for {percent(slowed.value)} % of the time"
     return f"{reason[0].upper()}{reason[1:]}."

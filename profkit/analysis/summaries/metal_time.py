@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from profkit.analysis.summaries.gpu_time import MOST_PARTS, TimeBreakdown, TimePart
 from profkit.analysis.summaries.metal_readings import (
@@ -28,7 +29,7 @@ from profkit.core.types import (
     Table,
 )
 
-TIMELINE, BUFFERS, PROCESSES = "Timeline", "Command buffers and queue", "Processes on the GPU"
+BUFFERS, PROCESSES = "Command buffers and queue", "Processes on the GPU"
 LARGE = 10.0  # % of the window: below, naming the largest part of the idle time explains nothing
 APART = 1.0  # points; the device beyond the process by less is a matter of two tables' clocks
 TOP_PROCESSES = 6  # processes in a table
@@ -46,20 +47,29 @@ def summarize_metal_gpu(metal: MetalTrace, readings: Sequence[Reading]) -> Summa
     )
 
 
-def idle_causes(metal: MetalTrace) -> list[tuple[str, float]]:
+IdleCause = Literal["unsubmitted", "blocked", "queued", "others"]
+_IDLE: dict[IdleCause, str] = {
+    "unsubmitted": "the host had submitted nothing",
+    "blocked": "others had the GPU, with work queued",
+    "queued": "work was submitted and had not begun",
+    "others": "others had the GPU",
+}
+
+
+def idle_causes(metal: MetalTrace) -> list[tuple[IdleCause, float]]:
     """What the idle time of the window was, in seconds, largest first; only what the trace can tell apart."""
     idle = idle_of(metal)
     if idle is None:
         return []
-    parts: list[tuple[str, float]] = []
+    parts: list[tuple[IdleCause, float]] = []
     if metal.unsubmitted is not None:
-        parts.append(("the host had submitted nothing", min(idle, metal.unsubmitted)))
+        parts.append(("unsubmitted", min(idle, metal.unsubmitted)))
         if metal.blocked is not None:
-            parts.append(("others had the GPU, with work queued", min(idle, metal.blocked)))
+            parts.append(("blocked", min(idle, metal.blocked)))
         rest = idle - sum(seconds for _, seconds in parts)
-        parts.append(("work was submitted and had not begun", max(0.0, rest)))
+        parts.append(("queued", max(0.0, rest)))
     elif metal.others is not None:
-        parts.append(("others had the GPU", min(idle, metal.others)))
+        parts.append(("others", min(idle, metal.others)))
     return sorted((part for part in parts if part[1] > 0), key=lambda part: -part[1])
 
 
@@ -77,16 +87,16 @@ def _metal_headline(metal: MetalTrace) -> str:
         return f"The process had nothing on the GPU in {quantity(window, 's')}{also}."
     busy = f"The process keeps the GPU busy {percent(percent_of(metal.process_busy, window) or 0.0)} % of"
     busy += f" {quantity(window, 's')}" + _device_text(metal, window)
-    found = idle_causes(metal)
-    name, seconds = found[0] if found else ("", 0.0)
-    part = percent_of(seconds, window) or 0.0
+    causes = idle_causes(metal)
+    part = percent_of(causes[0][1], window) or 0.0 if causes else 0.0
     if part < LARGE:
         return f"{busy}."
-    told = f"{percent(part)} % of the time"
-    if name.startswith("the host"):
-        return f"{busy}. It is host-bound: {told} {name}."
-    alone = ", one command buffer at a time" if metal.queue_most == 1 and name.startswith("work") else ""
-    return f"{busy}. {told[0].upper()}{told[1:]} {name}{alone}."
+    cause = causes[0][0]
+    idle = f"{percent(part)} % of the time {_IDLE[cause]}"
+    if cause == "unsubmitted":
+        return f"{busy}. It is host-bound: {idle}."
+    alone = ", one command buffer at a time" if metal.queue_most == 1 and cause == "queued" else ""
+    return f"{busy}. {idle}{alone}."
 
 
 def _device_text(metal: MetalTrace, window: float) -> str:
@@ -127,14 +137,14 @@ def _timeline_table(metal: MetalTrace) -> Table:
         rows.append(
             ("Idle", f"{quantity(idle, 's')}{_bracketed_share(idle, window)} without the process{gap}")
         )
-        rows += [("", f"{quantity(seconds, 's')}: {name}") for name, seconds in idle_causes(metal)]
+        rows += [("", f"{quantity(seconds, 's')}: {_IDLE[cause]}") for cause, seconds in idle_causes(metal)]
     if metal.queue_depth is not None:
         most = f", at most {metal.queue_most}" if metal.queue_most is not None else ""
         until = "" if metal.completion is not None else ", until done on the GPU"
         rows.append(("Queue", f"{figures(metal.queue_depth)} command buffers (mean){most}{until}"))
     if metal.compiled:
         rows.append(("Compiling", f"{quantity(metal.compiled, 's')} of Metal's compiler for the process"))
-    return Table(TIMELINE, ("what", "value"), tuple(rows))
+    return Table("Timeline", ("what", "value"), tuple(rows), main=True)
 
 
 def _bracketed_share(part: float, whole: float | None) -> str:

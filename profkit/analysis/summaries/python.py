@@ -20,6 +20,7 @@ from profkit.core.types import (
     GpuTrace,
     Hotspot,
     Profile,
+    ProfileKind,
     Reading,
     Source,
     Summary,
@@ -33,13 +34,8 @@ if TYPE_CHECKING:
     from profkit.runtime.passes.read_tracemalloc import AllocationLine, Allocations
 
 
-# The titles that the cProfile reader gives its profiles; times in seconds.
-OWN, CUMULATIVE, CALLS, IMPORTS = TITLES = (
-    "own time by function",
-    "cumulative time by function",
-    "calls by function",
-    "import time by module",
-)
+# What the cProfile reader tells; times in seconds.
+CPROFILE_KINDS: tuple[ProfileKind, ...] = ("own-time", "cumulative-time", "calls", "imports")
 IMPORT_ROWS = 5  # modules worth a row: below the fifth the rest is small change
 LEAST = 0.001  # share below which a function is not worth a row: a hundred of them are still a tenth
 
@@ -50,8 +46,8 @@ def summarize_python(profiles: Sequence[Profile], missing: Reading | None = None
     `missing` says why there is no cProfile, where there is none. cProfile slows Python code and not native
     code: shares lean towards small Python functions, and the times are not those of the timing pass.
     """
-    found = {profile.title: profile for profile in profiles if profile.title in TITLES}
-    own, imports = found.get(OWN), found.get(IMPORTS)
+    found = {profile.kind: profile for profile in profiles}
+    own, imports = found.get("own-time"), found.get("imports")
     if own is None:
         reading = missing or unavailable_reading("time.python", RUN, "there is no cProfile file")
         note = (f"To have it: {reading.fix}",) if reading.fix else ()
@@ -67,8 +63,8 @@ def summarize_python(profiles: Sequence[Profile], missing: Reading | None = None
     if imports is not None:
         readings.append(_time_reading("time.import", imports.total, "cumulative time of the import system"))
     tables = [_own_table(own)]
-    if CUMULATIVE in found:
-        tables.append(_cumulative_table(found[CUMULATIVE]))
+    if "cumulative-time" in found:
+        tables.append(_cumulative_table(found["cumulative-time"]))
     if imports is not None and imports.hotspots:
         tables.append(_import_table(imports))
     return Summary(
@@ -152,7 +148,7 @@ def _python_notes(own: Profile, imports: Profile | None) -> tuple[str, ...]:
 
 
 ROWS = 5  # lines worth a row; the file has fifty
-RESIDENT = "Memory of the process"  # title of the table that psutil fills
+LINE_COLUMNS = ("line", "size", "blocks")
 METRICS = ("memory.rss_peak", "memory.rss_growth", "memory.device_peak", "memory.device_recommended")
 
 
@@ -216,7 +212,7 @@ def _line_table(title: str, lines: Sequence[AllocationLine]) -> Table:
         (_line_place(line), quantity(float(line.size), "B"), quantity(float(line.count), "count"))
         for line in lines[:ROWS]
     )
-    return Table(title, ("line", "size", "blocks"), rows)
+    return Table(title, LINE_COLUMNS, rows)
 
 
 def _line_place(line: AllocationLine) -> str:
@@ -231,11 +227,11 @@ def summarize_memory(
 
     `missing` says why there is no tracemalloc result, where there is none.
     """
-    table = metric_table(RESIDENT, [r for r in readings if r.metric in METRICS])
+    table = metric_table("Memory of the process", [r for r in readings if r.metric in METRICS])
     if stored is not None:
         known = {(r.metric, r.scope) for r in stored.readings}
         more = tuple(r for r in readings if (r.metric, r.scope) not in known)
-        others = tuple(t for t in stored.tables if t.title != RESIDENT)
+        others = tuple(t for t in stored.tables if t.columns == LINE_COLUMNS)
         joined = (table, *others) if table is not None else others
         return replace(stored, readings=(*stored.readings, *more), tables=joined)
     resident = next((r.value for r in readings if r.metric == "memory.rss_peak"), None)

@@ -13,6 +13,7 @@ from profkit.core.types import (
     PassName,
     Quality,
     Reading,
+    ReasonCode,
     RunDocument,
     Scope,
     Source,
@@ -91,8 +92,8 @@ def derive_reading(
     for one in inputs:
         if one.value is None:
             why = one.reason or ""
-            said = why if why.startswith("it needs ") else f"it needs {one.metric}: {why}"
-            return unavailable_reading(name, scope, said, one.fix, source)
+            said = why if one.code == "input" else f"it needs {one.metric}: {why}"
+            return unavailable_reading(name, scope, said, one.fix, source, "input")
         values.append(one.value)
     try:
         value = compute(*values)
@@ -106,11 +107,24 @@ def derive_reading(
 
 
 def unavailable_reading(
-    name: str, scope: Scope, reason: str, fix: str | None = None, source: Source | None = None
+    name: str,
+    scope: Scope,
+    reason: str,
+    fix: str | None = None,
+    source: Source | None = None,
+    code: ReasonCode | None = None,
 ) -> Reading:
     """A reading that is not there, and why."""
     return Reading(
-        name, None, metric(name).unit, "unavailable", scope, source or Source(TOOL), reason, fix=fix
+        name,
+        None,
+        metric(name).unit,
+        "unavailable",
+        scope,
+        source or Source(TOOL),
+        reason,
+        fix=fix,
+        code=code,
     )
 
 
@@ -136,7 +150,8 @@ def absent_reading(document: RunDocument, name: str, source_pass: PassName, scop
         return unavailable_reading(name, scope, f"the run ended before its {source_pass} pass")
     asked = dict.fromkeys((*(planned.name for planned in document.plan.passes), source_pass))
     names = ",".join(asked)
-    return unavailable_reading(name, scope, f"the {source_pass} pass was not asked for", f"--passes {names}")
+    reason = f"the {source_pass} pass was not asked for"
+    return unavailable_reading(name, scope, reason, f"--passes {names}", code="not-asked")
 
 
 NAME_WIDTH = 44  # what an 80-column terminal leaves a name beside three columns of numbers

@@ -16,7 +16,7 @@ from profkit.analysis.targets.conditions import (
 )
 from profkit.analysis.targets.target import Condition, RooflineSide, Target, format_threshold, is_met
 from profkit.core.formatting import percent, quantity
-from profkit.core.types import Reading, RunDocument, Scope, Verdict, VerdictWord
+from profkit.core.types import Reading, ReasonCode, RunDocument, Scope, Verdict, VerdictWord
 
 HOTTEST = 5  # functions that get verdicts of their own: as many as anybody works on
 WORTH = 0.05  # share of the instructions below which a function's verdict is not worth the work
@@ -88,7 +88,11 @@ def verdict_on(
     words = format_threshold(target.operator, threshold, target.unit) if threshold is not None else "as asked"
 
     def said(
-        word: VerdictWord, reason: str, advice: tuple[str, ...] = (), gain: float | None = None
+        word: VerdictWord,
+        reason: str,
+        advice: tuple[str, ...] = (),
+        gain: float | None = None,
+        code: ReasonCode | None = None,
     ) -> Verdict:
         return Verdict(
             target.name,
@@ -102,6 +106,7 @@ def verdict_on(
             reading.quality,
             advice,
             gain=gain,
+            code=code,
         )
 
     looked = [
@@ -116,7 +121,8 @@ def verdict_on(
             if evaluate_condition(condition, reading.scope, readings, context)[0] is True:
                 return said("not-applicable", _condition_text(condition, "", context))
         fix = tuple(line for line in (reading.fix or target.unknown,) if line)
-        return said("unknown", f"{metric(target.metric).title} not known: {reading.reason}", fix)
+        reason = f"{metric(target.metric).title} not known: {reading.reason}"
+        return said("unknown", reason, fix, code=reading.code)
     if reading.doubt is not None:
         return said("unknown", f"{_value_text(target, reading)}, which is doubtful: {reading.doubt}")
     if threshold is None:

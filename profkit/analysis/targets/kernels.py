@@ -18,6 +18,7 @@ from profkit.core.types import (
     RUN,
     KernelBottleneck,
     Reading,
+    ReasonCode,
     RunDocument,
     Scope,
     Source,
@@ -59,7 +60,7 @@ def evaluate_kernel_targets(document: RunDocument, targets: Sequence[Target]) ->
     shares = _shares(document.kernels)
     told = {r.metric for r in document.readings if r.scope.kind == "kernel"}
     busy = _busy_share(document)
-    why, fix = _why_uncounted(document)
+    why, fix, code = _why_uncounted(document)
     whole: list[Verdict] = []
     each: dict[Scope, list[Verdict]] = {}
     for target in spoken:
@@ -77,14 +78,14 @@ def evaluate_kernel_targets(document: RunDocument, targets: Sequence[Target]) ->
                 continue
             if found is None:
                 missing = "the report does not tell it" if own else why
-                found = _absent_reading(target, kernel.scope, missing, None if own else fix)
+                found = _absent_reading(target, kernel.scope, missing, None if own else (fix, code))
             verdict = verdict_on(target, found, [*own, *around], TargetContext(kernel=kernel))
             gain = (
                 None if verdict.gain is None or kernel.share is None else kernel.share * verdict.gain * busy
             )
             verdict = replace(verdict, weight=kernel.share, gain=gain)
             judged.append(_KernelVerdict(verdict, share, bool(own)))
-        whole.append(_verdict_on_run(target, judged, rest, why))
+        whole.append(_verdict_on_run(target, judged, rest, why, code))
         for one in judged[:LISTED]:
             if one.counted:
                 each.setdefault(one.verdict.scope, []).append(one.verdict)
@@ -143,7 +144,9 @@ def _shares(kernels: Sequence[KernelBottleneck]) -> list[float]:
     return [kernel.share or 0.0 for kernel in kernels]
 
 
-def _verdict_on_run(target: Target, judged: Sequence[_KernelVerdict], rest: float, why: str) -> Verdict:
+def _verdict_on_run(
+    target: Target, judged: Sequence[_KernelVerdict], rest: float, why: str, code: ReasonCode | None
+) -> Verdict:
     """The verdict on the run: fail where kernels with 5 % of the GPU time or more miss the target.
 
     Unknown where counted ones of which it is not known could bring it there, or where more than those 5 % were not
@@ -179,7 +182,7 @@ def _verdict_on_run(target: Target, judged: Sequence[_KernelVerdict], rest: floa
         cause = max(seen or unknown, key=lambda one: one.share).verdict if unknown else None
         reason = f"{metric(target.metric).title} not known: {why}"
         if cause is not None and seen:
-            reason = cause.reason
+            reason, code = cause.reason, cause.code
             if len(judged) > 1:
                 reason = f"not known for {_share_text(dark)} of the GPU time: {_short_kernel_name(cause)}: {reason}"
         return replace(
@@ -189,6 +192,7 @@ def _verdict_on_run(target: Target, judged: Sequence[_KernelVerdict], rest: floa
             weight=dark,
             quality=cause.quality if cause is not None else "unavailable",
             advice=cause.advice if cause is not None else (),
+            code=code,
         )
     if kept and (_total_share(kept) >= DECIDING_SHARE or not silent):
         part = _share_text(_total_share(kept))
@@ -271,32 +275,35 @@ def _busy_share(document: RunDocument) -> float:
     return min(1.0, trace.busy / trace.span)
 
 
-def _why_uncounted(document: RunDocument) -> tuple[str, str | None]:
+def _why_uncounted(document: RunDocument) -> tuple[str, str | None, ReasonCode | None]:
     """Why there are no counters of a kernel, and the line that would change it."""
     for result in document.passes:
         if result.name == "counters":
             if result.state == "finished":
-                return "the counters pass did not count this kernel", None
+                return "the counters pass did not count this kernel", None, None
             ended = {"skipped": "was skipped", "failed": "failed"}.get(result.state, "was interrupted")
             return (
                 f"the counters pass {ended}" + (f": {result.reason}" if result.reason else ""),
                 result.fix,
+                None,
             )
     if document.plan is None:
-        return "the report has no counters of kernels", COUNT
+        return "the report has no counters of kernels", COUNT, None
     planned = [one for one in document.plan.passes if one.name == "counters"]
     if planned and planned[0].skipped:
-        return f"the counters pass was skipped: {planned[0].skipped}", planned[0].fix
+        return f"the counters pass was skipped: {planned[0].skipped}", planned[0].fix, None
     if planned:
-        return "the run ended before its counters pass", None
+        return "the run ended before its counters pass", None, None
     names = ",".join([*(one.name for one in document.plan.passes), "counters"])
-    return "the counters pass was not asked for", f"--passes {names}"
+    return "the counters pass was not asked for", f"--passes {names}", "not-asked"
 
 
-def _absent_reading(target: Target, scope: Scope, reason: str, fix: str | None) -> Reading:
-    return Reading(
-        target.metric, None, target.unit, "unavailable", scope, Source("profkit"), reason=reason, fix=fix
-    )
+def _absent_reading(
+    target: Target, scope: Scope, reason: str, remedy: tuple[str | None, ReasonCode | None] | None
+) -> Reading:
+    fix, code = remedy or (None, None)
+    source = Source("profkit")
+    return Reading(target.metric, None, target.unit, "unavailable", scope, source, reason, fix=fix, code=code)
 
 
 def evaluate_run(document: RunDocument, targets: Sequence[Target]) -> tuple[Verdict, ...]:

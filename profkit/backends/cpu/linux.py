@@ -100,7 +100,8 @@ def read_trace(context: RunContext, result: PassResult) -> PassFindings:
     python = keep_python_frames(stacks)
     profiles = [by_function(stacks), by_library(stacks)]
     if python is not None:
-        profiles.append(replace(by_function(python), title=f"{stacks.title} by Python function"))
+        title = f"{stacks.title} by Python function"
+        profiles.append(replace(by_function(python), title=title, kind="python-functions"))
     return PassFindings(
         profiles=tuple(profiles),
         stacks=report.stacks,

@@ -189,7 +189,7 @@ def _missing_counters(plan: PassPlan, counting: CountingChoice, counted: Sequenc
 def _utilization(group: CountedGroup) -> Reading | None:
     """Cores kept busy inside the region (%), as far as samples of a millisecond tell it."""
     profiles = group.report.profiles
-    sampled = next((p for p in profiles if p.unit == "s" and p.title.endswith(" by function")), None)
+    sampled = next((p for p in profiles if p.unit == "s" and p.kind == "functions"), None)
     if sampled is None or not sampled.total or not group.work.seconds or not is_of_region(group.report):
         return None
     formula = "100 * sampled CPU time / wall seconds inside the region"

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from profkit.backends import Backend, BackendRun, Candidate, CheckGroup, RunContext
+from profkit.backends import Backend, BackendRun, CheckGroup, DeviceCandidate, RunContext
 from profkit.core.errors import MachineError
 from profkit.core.types import Depth, Gpu, Report, RunDocument, Summary, Workload
 
@@ -44,7 +44,7 @@ class CudaBackend(Backend):
         """macOS has had no driver since 2019."""
         return platform.system() != "Darwin"
 
-    def candidate(self, workload: Workload) -> Candidate | None:
+    def candidate(self, workload: Workload) -> DeviceCandidate | None:
         """The devices, where the workload seems to use one."""
         evidence = cuda_evidence(workload)
         if evidence is None:
@@ -53,9 +53,11 @@ class CudaBackend(Backend):
 
         gpus = gpu.read_gpus()
         if gpus:
-            return Candidate(evidence, gpus)
+            return DeviceCandidate(evidence, gpus)
         fault = gpu.driver_fault()
-        return Candidate(evidence, missing=fault.reason if fault is not None else "no CUDA device is visible")
+        return DeviceCandidate(
+            evidence, missing=fault.reason if fault is not None else "no CUDA device is visible"
+        )
 
     def devices(self) -> tuple[Gpu, ...]:
         """The devices that the driver shows."""

@@ -11,7 +11,7 @@ from typing import Literal
 from profkit.backends import PlanState, RunContext
 from profkit.backends.cuda.kernels import (
     ChosenKernels,
-    LaunchGroup,
+    CountedLaunches,
     choose_kernels,
     entries_needed,
     find_windows,
@@ -68,7 +68,7 @@ class CountingTask:
     """
 
     chosen: ChosenKernels
-    groups: tuple[LaunchGroup, ...]
+    groups: tuple[CountedLaunches, ...]
     iterations: int
     entries: tuple[int, int] | None
     notes: tuple[str, ...]
@@ -105,7 +105,7 @@ def choose_task(
     return CountingTask(chosen, groups[:MOST_RUNS], counted, entries, tuple(notes))
 
 
-def _in_program(trace: GpuTrace, kernels: Sequence[KernelTime]) -> tuple[LaunchGroup, ...]:
+def _in_program(trace: GpuTrace, kernels: Sequence[KernelTime]) -> tuple[CountedLaunches, ...]:
     """In a program that runs as it ran under the trace: a window of launches, or where none is state, late ones."""
     if not kernels:
         return ()
@@ -282,7 +282,7 @@ def _plan_without_trace(
     )
 
 
-def _kernel_plans(chosen: ChosenKernels, one: LaunchGroup, replays: int | None) -> tuple[KernelPlan, ...]:
+def _kernel_plans(chosen: ChosenKernels, one: CountedLaunches, replays: int | None) -> tuple[KernelPlan, ...]:
     return tuple(
         KernelPlan(
             k.kernel,

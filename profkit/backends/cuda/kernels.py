@@ -103,7 +103,7 @@ class WarmLaunches:
 
 
 @dataclass(frozen=True)
-class LaunchGroup:
+class CountedLaunches:
     """Configurations that are counted in one run of the workload: each at its launch number `launch`, or all that are
     in `window`: launches to pass over, and to count, of those that match their names. `passed`: launches that cost.
     """
@@ -147,30 +147,30 @@ def entries_needed(kernels: Sequence[KernelTime], entries: int, processes: int) 
     return min(SEEN, max(0, entries - looked)), looked
 
 
-def group_launches(steady: Sequence[WarmLaunches]) -> tuple[LaunchGroup, ...]:
+def group_launches(steady: Sequence[WarmLaunches]) -> tuple[CountedLaunches, ...]:
     """As few groups as the steady parts allow, each with a launch number that lies in all of its parts."""
     late = _group_by_number([(s.best, s.high, s) for s in steady])
     whole = _group_by_number([(s.low, s.high, s) for s in steady])
     return late if len(late) <= len(whole) else whole
 
 
-def _group_by_number(parts: Sequence[tuple[int, int, WarmLaunches]]) -> tuple[LaunchGroup, ...]:
+def _group_by_number(parts: Sequence[tuple[int, int, WarmLaunches]]) -> tuple[CountedLaunches, ...]:
     """The fewest numbers that hit every part: always the next one that ends (interval stabbing)."""
     waiting = sorted(parts, key=lambda part: part[1])
-    groups: list[LaunchGroup] = []
+    groups: list[CountedLaunches] = []
     while waiting:
         end = waiting[0][1]
         hit = [part for part in waiting if part[0] <= end]
         waiting = [part for part in waiting if part[0] > end]
         first = max(part[0] for part in hit)
         hit.sort(key=lambda part: -part[2].kernel.total)
-        groups.append(LaunchGroup(tuple(part[2].kernel for part in hit), first + (end - first) // 2))
+        groups.append(CountedLaunches(tuple(part[2].kernel for part in hit), first + (end - first) // 2))
     return tuple(sorted(groups, key=lambda found: -sum(kernel.total for kernel in found.kernels)))
 
 
 def find_windows(
     trace: GpuTrace, kernels: Sequence[KernelTime], matches: Callable[[Kernel], bool], *, from_start: bool
-) -> tuple[LaunchGroup, ...]:
+) -> tuple[CountedLaunches, ...]:
     """The shortest stretch of launches that has each of `kernels` in it after two launches of each; several stretches,
     in several runs, where one does not have them all. Empty where the trace tells no order, or not of all of them.
 
@@ -186,11 +186,11 @@ def find_windows(
     if from_start:
         before = sum(k.setup_launches for k in (*trace.kernels, *trace.setup) if matches(k.kernel))
     places = _warm_places(order, wanted)
-    found: list[LaunchGroup] = []
+    found: list[CountedLaunches] = []
     while wanted:
         begin, end, there = _cheapest_window(places, wanted, trace)
         counted = tuple(sorted((trace.kernels[n] for n in there), key=lambda k: -k.total))
-        found.append(LaunchGroup(counted, 0, (before + begin, end - begin), before + begin))
+        found.append(CountedLaunches(counted, 0, (before + begin, end - begin), before + begin))
         wanted = wanted - there
     return tuple(sorted(found, key=lambda one: -sum(kernel.total for kernel in one.kernels)))
 

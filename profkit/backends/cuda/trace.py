@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from profkit.backends import PassFindings, PlanState, RunContext
-from profkit.backends.cuda.kernels import MATCHED_SECONDS, LaunchGroup
+from profkit.backends.cuda.kernels import MATCHED_SECONDS, CountedLaunches
 from profkit.backends.passes import read_region_work
 from profkit.core.errors import UnreadableReport
 from profkit.core.status import status_wrapper
@@ -54,7 +54,7 @@ def kernel_seconds(kernel: KernelTime, replays: int | None) -> float | None:
     return replays * (REPLAY_SECONDS + once)
 
 
-def group_seconds(group: LaunchGroup, replays: int | None) -> float:
+def group_seconds(group: CountedLaunches, replays: int | None) -> float:
     """The launches of one run that are counted, and those that ncu passes over."""
     passes = replays or 1
     counted = sum(kernel_seconds(kernel, passes) or 0.0 for kernel in group.kernels)

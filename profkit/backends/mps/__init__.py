@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from profkit.backends import Backend, BackendRun, Candidate, CheckGroup, RunContext, profiler_group
+from profkit.backends import Backend, BackendRun, CheckGroup, DeviceCandidate, RunContext, profiler_group
 from profkit.core.errors import MachineError
 from profkit.core.types import Depth, Gpu, Report, RunDocument, Summary, Workload
 
@@ -35,15 +35,15 @@ class MpsBackend(Backend):
         """Metal exists only on macOS."""
         return platform.system() == "Darwin"
 
-    def candidate(self, workload: Workload) -> Candidate | None:
+    def candidate(self, workload: Workload) -> DeviceCandidate | None:
         """The GPU, where the workload seems to use it and this is Apple silicon, whose GPU torch and mlx use."""
         evidence = mps_evidence(workload)
         if evidence is None:
             return None
         gpus = self.devices()
         if any(gpu.name.startswith("Apple") for gpu in gpus):
-            return Candidate(evidence, gpus)
-        return Candidate(evidence, missing="this Mac has no GPU of Apple's")
+            return DeviceCandidate(evidence, gpus)
+        return DeviceCandidate(evidence, missing="this Mac has no GPU of Apple's")
 
     def devices(self) -> tuple[Gpu, ...]:
         """The GPUs of this Mac."""

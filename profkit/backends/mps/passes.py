@@ -31,7 +31,6 @@ from profkit.profilers.xctrace.command import (
     GPU_COUNTERS,
     METAL,
     POINTS,
-    UNSUPPORTED_COUNTERS,
     explain,
 )
 from profkit.profilers.xctrace.find import XctraceAbility, probe_xctrace
@@ -209,7 +208,7 @@ def _explain_no_counters(context: RunContext, metal: MetalTrace) -> tuple[MetalA
     """What is absent, the counters with xctrace's own reason where it told one."""
     fault = explain(log_of(context.folder, "counters.log"), 0)
     others = tuple(absent for absent in metal.absent if COUNTED not in absent.what)
-    if fault is not None and fault.reason == UNSUPPORTED_COUNTERS:
+    if fault is not None and fault.code == "unsupported-counters":
         return (*others, MetalAbsent(COUNTERS, fault.reason, fault.fix))
     told = tuple(absent for absent in metal.absent if COUNTED in absent.what)
     return (*others, *(told or (MetalAbsent(COUNTERS, "the recording has no counters", COUNTERS_FIX),)))

@@ -1,8 +1,8 @@
 """Tests, intervals of ratios, and corrections for many looks: pure functions on samples."""
 
-from profkit.core.inference.many import benjamini_hochberg as benjamini_hochberg
-from profkit.core.inference.many import benjamini_yekutieli as benjamini_yekutieli
-from profkit.core.inference.many import coverage_of_selected as coverage_of_selected
+from profkit.core.inference.ranks import benjamini_hochberg as benjamini_hochberg
+from profkit.core.inference.ranks import benjamini_yekutieli as benjamini_yekutieli
+from profkit.core.inference.ranks import coverage_of_selected as coverage_of_selected
 from profkit.core.inference.ranks import mann_whitney as mann_whitney
 from profkit.core.inference.ranks import shift as shift
 from profkit.core.inference.ranks import shift_interval as shift_interval

@@ -84,8 +84,10 @@ from profkit.core.types.readings import Json as Json
 from profkit.core.types.readings import PassName as PassName
 from profkit.core.types.readings import PassState as PassState
 from profkit.core.types.readings import Profile as Profile
+from profkit.core.types.readings import ProfileKind as ProfileKind
 from profkit.core.types.readings import Quality as Quality
 from profkit.core.types.readings import Reading as Reading
+from profkit.core.types.readings import ReasonCode as ReasonCode
 from profkit.core.types.readings import RunState as RunState
 from profkit.core.types.readings import Scope as Scope
 from profkit.core.types.readings import ScopeKind as ScopeKind

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from profkit.core.types.readings import ReasonCode
+
 
 @dataclass(frozen=True)
 class Spread:
@@ -94,6 +96,7 @@ class MetalAbsent:
     what: str
     reason: str
     fix: str | None = None
+    code: ReasonCode | None = None
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,29 @@ Bound = Literal[
     "launch",
     "unknown",
 ]
+# Why a reading is as it is, where code asks: its `reason` is the same in words, for people.
+ReasonCode = Literal[
+    "not-collected",  # nobody asked for the counters behind it
+    "deeper",  # nobody did, and the standard depth would
+    "nothing-to-measure",  # there is none of it: no branches, no shared memory
+    "input",  # a reading that it follows from is unavailable
+    "not-asked",  # the pass behind it was not asked for
+    "no-rows",  # Instruments made the table, and wrote nothing into it
+    "no-counter-set",  # Instruments recorded without GPU counters
+    "declared",  # an estimate from what the workload declares
+]
+# What the functions of a profile are and what they were measured by.
+ProfileKind = Literal[
+    "functions",
+    "python-functions",
+    "libraries",
+    "threads",
+    "counted-functions",
+    "own-time",
+    "cumulative-time",
+    "calls",
+    "imports",
+]
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 
@@ -88,6 +111,7 @@ class Reading:
     share: float | None = None
     fix: str | None = None
     doubt: str | None = None
+    code: ReasonCode | None = None
 
     def __post_init__(self) -> None:
         if (self.value is None) != (self.quality == "unavailable"):
@@ -141,6 +165,7 @@ class Profile:
     unit: str
     total: float
     hotspots: tuple[Hotspot, ...]
+    kind: ProfileKind | None = None
 
 
 @dataclass(frozen=True)
@@ -173,6 +198,7 @@ class Table:
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     note: str | None = None
+    main: bool = False  # shown also where details were not asked for
 
     def __post_init__(self) -> None:
         for number, row in enumerate(self.rows):
@@ -209,3 +235,4 @@ class Verdict:
     weight: float | None = None
     # The most that keeping the target could win over the whole run, as a share of its time (Amdahl), 0..1.
     gain: float | None = None
+    code: ReasonCode | None = None  # of the reading that there is none of

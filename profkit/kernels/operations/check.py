@@ -78,25 +78,25 @@ class Reference(tuple[Tensor, ...]):
         self.limits: list[tuple[_Limits, ...]] = []
 
 
-def _parts(problem: Problem, double: bool) -> Iterator[_Part]:
+def _batch_parts(problem: Problem, double: bool) -> Iterator[_Part]:
     """The batch in parts that fit the memory, in float64 or float32."""
     operation, point = problem.operation, problem.point
     step = max(1, CHUNK // max(1, point.sequence * point.dimension))
     for start in range(0, point.batch, step):
         cut = slice(start, min(start + step, point.batch))
         own = [
-            _wide(t[cut] if whole else t, double)
+            _widen(t[cut] if whole else t, double)
             for t, whole in zip(problem.inputs, operation.chunked, strict=True)
         ]
         above = problem.above
         if above is not None and operation.scalar:
-            above = _wide(above, double) * ((cut.stop - cut.start) / point.batch)
+            above = _widen(above, double) * ((cut.stop - cut.start) / point.batch)
         elif above is not None:
-            above = _wide(above[cut], double)
+            above = _widen(above[cut], double)
         yield _Part(cut, own, above)
 
 
-def _wide(tensor: Tensor, double: bool) -> Tensor:
+def _widen(tensor: Tensor, double: bool) -> Tensor:
     if not tensor.is_floating_point():
         return tensor
     return tensor.detach().double() if double else tensor.detach().float()
@@ -108,7 +108,7 @@ def reference(problem: Problem) -> Reference:
 
     operation, point = problem.operation, problem.point
     parts: list[tuple[Tensor, ...]] = []
-    for cut, own, above in _parts(problem, double=True):
+    for cut, own, above in _batch_parts(problem, double=True):
         if not problem.backward:
             value = operation.apply(*own)
             share = (cut.stop - cut.start) / point.batch
@@ -118,14 +118,14 @@ def reference(problem: Problem) -> Reference:
         value = operation.apply(*leaves, *own[operation.gradients :])
         parts.append(torch.autograd.grad(value, leaves, above))
     found = Reference(
-        [_joined(problem, place, [part[place] for part in parts]) for place in range(len(parts[0]))]
+        [_join_parts(problem, place, [part[place] for part in parts]) for place in range(len(parts[0]))]
     )
     if problem.inputs[0].numel() <= SMALL:
-        found.limits = [tuple(_limits(problem, place, wanted)) for place, wanted in enumerate(found)]
+        found.limits = [tuple(_error_limits(problem, place, wanted)) for place, wanted in enumerate(found)]
     return found
 
 
-def _joined(problem: Problem, place: int, parts: Sequence[Tensor]) -> Tensor:
+def _join_parts(problem: Problem, place: int, parts: Sequence[Tensor]) -> Tensor:
     """Parts of the batch one after the other; what belongs to all of it is added up."""
     import torch
 
@@ -147,15 +147,17 @@ def compare(problem: Problem, found: Any, expected: Sequence[Tensor]) -> float:
         raise WrongResult(f"it gave {len(results)} results, not {len(expected)}")
     limits = expected.limits if isinstance(expected, Reference) else ()
     return max(
-        _worst(problem, place, result, wanted, limits[place] if limits else ())
+        _largest_error(problem, place, result, wanted, limits[place] if limits else ())
         for place, (result, wanted) in enumerate(zip(results, expected, strict=True))
     )
 
 
-def _worst(problem: Problem, place: int, result: Tensor, wanted: Tensor, known: Sequence[_Limits]) -> float:
+def _largest_error(
+    problem: Problem, place: int, result: Tensor, wanted: Tensor, known: Sequence[_Limits]
+) -> float:
     import torch
 
-    point, what = problem.point, _name(problem, place)
+    point, what = problem.point, _result_name(problem, place)
     if tuple(result.shape) != tuple(wanted.shape):
         raise WrongResult(f"{what} has the shape {tuple(result.shape)}, not {tuple(wanted.shape)}")
     if str(result.dtype).removeprefix("torch.") != point.dtype:
@@ -164,7 +166,7 @@ def _worst(problem: Problem, place: int, result: Tensor, wanted: Tensor, known: 
         raise WrongResult(f"{what} is on {result.device}, not on {wanted.device}")
     worst, before, outwards = 0.0, 0, 0.0
     sums = torch.zeros(4, dtype=torch.float64, device=wanted.device)
-    for limits in known or _limits(problem, place, wanted):
+    for limits in known or _error_limits(problem, place, wanted):
         got, true = result.detach()[limits.cut], wanted[limits.cut]
         away = got.double() - true
         share = away.abs() / limits.allowed
@@ -181,7 +183,7 @@ def _worst(problem: Problem, place: int, result: Tensor, wanted: Tensor, known: 
     if _has_batches(problem, place):
         rounded, *others = sums.tolist()
         share_outwards = (outwards - rounded) / others[0] if others[0] > 0 else 0.0
-        most = _leaning(problem, place, *others)
+        most = _bias_limit(problem, place, *others)
         if abs(share_outwards) > most and abs(_outward_cut_off(result, wanted)) > most * others[0]:
             raise WrongResult(
                 f"{what} is on the whole {100 * abs(share_outwards):.2g} % too "
@@ -190,14 +192,16 @@ def _worst(problem: Problem, place: int, result: Tensor, wanted: Tensor, known: 
     return worst
 
 
-def _limits(problem: Problem, place: int, wanted: Tensor) -> Iterator[_Limits]:
+def _error_limits(problem: Problem, place: int, wanted: Tensor) -> Iterator[_Limits]:
     """Part by part what is allowed of each number."""
     import torch
 
     operation, dtype = problem.operation, DTYPES[problem.point.dtype]
-    inside = operation.kept(problem.point) * dtype.roundoff + _inside(problem, place)
+    inside = operation.kept_results(problem.point) * dtype.roundoff + _inner_rounding(problem, place)
     whole = _Part(..., [], problem.above)
-    for cut, inputs, above in _parts(problem, double=False) if _has_batches(problem, place) else (whole,):
+    for cut, inputs, above in (
+        _batch_parts(problem, double=False) if _has_batches(problem, place) else (whole,)
+    ):
         true = wanted[cut]
         size, near, sign = operation.size(place, true, inputs, above), true.abs(), true.sign()
         allowed = near * (SAFETY * dtype.roundoff) + size * (SAFETY * inside) + max(dtype.least, EXACT)
@@ -210,21 +214,21 @@ def _limits(problem: Problem, place: int, wanted: Tensor) -> Iterator[_Limits]:
         )
 
 
-def _inside(problem: Problem, place: int) -> float:
+def _inner_rounding(problem: Problem, place: int) -> float:
     """sqrt(n) * v."""
     return sqrt(problem.operation.chain(problem.point, place)) * ACCUMULATOR
 
 
-def _leaning(problem: Problem, place: int, whole: float, square: float, sizes: float) -> float:
+def _bias_limit(problem: Problem, place: int, whole: float, square: float, sizes: float) -> float:
     """By how much an array may lean, as a share of the sum of its absolute values."""
     if whole <= 0:
         return 0.0
     point, operation, roundoff = problem.point, problem.operation, DTYPES[problem.point.dtype].roundoff
-    kept = operation.kept(point)
+    kept = operation.kept_results(point)
     # Of rows whose statistics were kept in the dtype all numbers have an error in common.
     count = max(1.0, whole * whole / square / (point.dimension if kept and not operation.scalar else 1))
     spread = roundoff * (1 + kept * sizes / whole) / sqrt(3 * count)
-    return LEAN * roundoff + SAFETY * (spread + _inside(problem, place) * sizes / whole)
+    return LEAN * roundoff + SAFETY * (spread + _inner_rounding(problem, place) * sizes / whole)
 
 
 def _outward_cut_off(result: Tensor, wanted: Tensor) -> float:
@@ -242,7 +246,7 @@ def _outward_cut_off(result: Tensor, wanted: Tensor) -> float:
     return total
 
 
-def _name(problem: Problem, place: int) -> str:
+def _result_name(problem: Problem, place: int) -> str:
     return f"the gradient of input {place}" if problem.backward else "the value"
 
 
@@ -265,16 +269,16 @@ class RepeatedCheck:
         self._value: Tensor = None
         if problem.backward:
             return
-        part = _part(problem, self._rows)
+        part = _first_rows(problem, self._rows)
         before = reference(part)[0] if problem.operation.scalar else None
-        with self._others(problem):
+        with self._with_other_numbers(problem):
             self._value = reference(part)[0]
         if before is not None:  # the mean over all of the batch
             self._value = expected[0] + (self._value - before) * (self._rows / point.batch)
 
     def ask(self, problem: Problem, call: Call, wait: Callable[[], None]) -> None:
         """Call it once more. Raises Wrong where the result does not follow the numbers."""
-        with self._others(problem):
+        with self._with_other_numbers(problem):
             found = call()
             wait()
             try:
@@ -289,16 +293,16 @@ class RepeatedCheck:
         if above is None and scalar:
             compare(problem, found, (self._value,))
         elif above is None:
-            compare(_part(problem, rows), [one[:rows] for one in found], (self._value,))
+            compare(_first_rows(problem, rows), [one[:rows] for one in found], (self._value,))
         elif all(one.shape == shape for one in self._expected):
             own = above * (rows / problem.point.batch) if scalar else above[:rows]
             ought = [-one[:rows] for one in self._expected]
-            compare(_part(problem, rows, own), [one[:rows] for one in found], ought)
+            compare(_first_rows(problem, rows, own), [one[:rows] for one in found], ought)
         else:  # a gradient that belongs to all of the batch
             compare(problem, found, [-one for one in self._expected])
 
     @contextmanager
-    def _others(self, problem: Problem) -> Iterator[None]:
+    def _with_other_numbers(self, problem: Problem) -> Iterator[None]:
         """As long as the block lasts. Gradients are linear in the one from above."""
         if problem.above is not None:
             changed, by = problem.above, -1.0
@@ -311,7 +315,7 @@ class RepeatedCheck:
             changed.mul_(1 / by)
 
 
-def _part(problem: Problem, rows: int, above: Tensor | None = None) -> Problem:
+def _first_rows(problem: Problem, rows: int, above: Tensor | None = None) -> Problem:
     """The first of the batch, in the same memory."""
     cut = zip(problem.inputs, problem.operation.chunked, strict=True)
     inputs = tuple(t[:rows] if chunked else t for t, chunked in cut)

@@ -39,7 +39,7 @@ class LayerNorm(Operation):
         x, w, b = inputs
         return layer_norm(x, (x.shape[-1],), w, b, EPS)
 
-    def above(self, point: GridPoint, draw: Draw, inputs: tuple[Tensor, ...]) -> Tensor:
+    def upstream_gradient(self, point: GridPoint, draw: Draw, inputs: tuple[Tensor, ...]) -> Tensor:
         """The first and last row weigh more: sums over thousands of rows would not show that one was left out."""
         del inputs
         found = draw(point.batch, point.sequence, point.dimension)
@@ -62,7 +62,7 @@ class LayerNorm(Operation):
         means = g.mean(-1, keepdim=True), (g * n).mean(-1, keepdim=True), (g * wide).mean(-1, keepdim=True)
         return scale * (g + means[0] + (n + wide) * means[1] + n * means[2])
 
-    def kept(self, point: GridPoint) -> int:
+    def kept_results(self, point: GridPoint) -> int:
         # torch keeps mean and 1 / sigma for the backward call: on the CPU in the dtype, on a GPU in float32
         return 1 if point.direction == "backward" else 0
 
@@ -194,7 +194,7 @@ class _Loss(Operation):
     chunked = (True, True)
     scalar = True
 
-    def above(self, point: GridPoint, draw: Draw, inputs: tuple[Tensor, ...]) -> Tensor:
+    def upstream_gradient(self, point: GridPoint, draw: Draw, inputs: tuple[Tensor, ...]) -> Tensor:
         """As loss scaling does, so that gradients are no subnormals in half precision."""
         del draw
         return inputs[0].new_full((), min(2.0**15, float(point.batch * point.sequence * point.dimension)))
@@ -241,7 +241,7 @@ class Mse(_Loss):
         del place, inputs
         return wanted.abs() if above is None else wanted.abs() + wanted.square().mean().sqrt()
 
-    def kept(self, point: GridPoint) -> int:
+    def kept_results(self, point: GridPoint) -> int:
         # torch rounds 2 / N to the dtype, and the product with it, before it multiplies with what comes from above
         return 2 if point.direction == "backward" else 0
 
@@ -300,5 +300,5 @@ class CrossEntropy(_Loss):
         each = above.abs() * (wanted.shape[-1] / wanted.numel())
         return found + logs.exp() * (1 - logs) * each
 
-    def kept(self, point: GridPoint) -> int:
+    def kept_results(self, point: GridPoint) -> int:
         return 1 if point.direction == "backward" else 0  # torch keeps the logarithms, in the dtype

@@ -67,7 +67,7 @@ class Operation(ABC):
     def elements(self, point: GridPoint) -> tuple[int, int]:
         """Elements of the dtype that a call must move at least, and other bytes (labels, statistics)."""
 
-    def above(self, point: GridPoint, draw: Draw, inputs: tuple[Tensor, ...]) -> Tensor:
+    def upstream_gradient(self, point: GridPoint, draw: Draw, inputs: tuple[Tensor, ...]) -> Tensor:
         """The gradient from above, of a backward call."""
         del inputs
         return draw(point.batch, point.sequence, point.dimension)
@@ -84,7 +84,7 @@ class Operation(ABC):
         del place, inputs, above
         return wanted.abs()
 
-    def kept(self, point: GridPoint) -> int:
+    def kept_results(self, point: GridPoint) -> int:
         """How many intermediate results may be kept in the dtype: what autograd keeps for a backward call."""
         del point
         return 0

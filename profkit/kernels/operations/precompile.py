@@ -17,7 +17,7 @@ from profkit.kernels.operations.pytorch import compile_operation, split_inputs
 from profkit.kernels.operations.registry import OPERATIONS, build
 
 
-class _Enough(BaseException):
+class _CompilationDone(BaseException):
     """It is compiled, and nothing is to be called. No Exception: Dynamo would call that a fault of the compiler."""
 
 
@@ -32,12 +32,12 @@ def compile_by_inductor(point: GridPoint, device: Any) -> None:
         inputs = tuple(torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=device) for t in shapes)
         leaves, others = split_inputs(Problem(point, operation, inputs))
     try:
-        compile_operation(operation, backend=_fill)(*leaves, *others)
-    except _Enough:
+        compile_operation(operation, backend=_fill_caches)(*leaves, *others)
+    except _CompilationDone:
         return
 
 
-def _fill(graph: Any, inputs: Sequence[Any]) -> Any:
+def _fill_caches(graph: Any, inputs: Sequence[Any]) -> Any:
     """A backend of torch.compile: Inductor, and then the end."""
     import torch
     from torch._inductor.compile_fx import compile_fx
@@ -47,7 +47,7 @@ def _fill(graph: Any, inputs: Sequence[Any]) -> Any:
             node.type = torch.Tensor
     graph.recompile()
     compile_fx(graph, inputs)
-    raise _Enough
+    raise _CompilationDone
 
 
 class Shapes:
@@ -80,7 +80,7 @@ def build_kernels(implementation: str, point: GridPoint, device: Any) -> None:
 
     operation, shapes = OPERATIONS[point.operation], Shapes(point)
     inputs = operation.inputs(point, shapes)
-    above = operation.above(point, shapes, inputs) if point.direction == "backward" else None
+    above = operation.upstream_gradient(point, shapes, inputs) if point.direction == "backward" else None
     made = tuple(torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=device) for t in inputs)
     problem = Problem(
         point, operation, made, None if above is None else torch.empty_like(above, device=device)
@@ -96,7 +96,7 @@ def without_launches() -> Iterator[None]:
 
     from profkit.kernels.operations.cuda.launch import CudaKernel
 
-    with _instead(torch, "zeros", torch.empty), _instead(CudaKernel, "__call__", _ignored):
+    with _replaced_by(torch, "zeros", torch.empty), _replaced_by(CudaKernel, "__call__", _do_nothing):
         try:
             from triton.runtime.autotuner import Autotuner
             from triton.runtime.jit import JITFunction
@@ -105,20 +105,20 @@ def without_launches() -> Iterator[None]:
             return
         run = JITFunction.run
 
-        def compiled(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
+        def compile_only(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
             del warmup
             return run(self, *args, grid=grid, warmup=True, **kwargs)
 
-        def all_compiled(self: Any, *args: Any, warmup: bool = False, **kwargs: Any) -> Any:
+        def compile_all(self: Any, *args: Any, warmup: bool = False, **kwargs: Any) -> Any:
             del warmup
             return self.warmup(*args, **kwargs)
 
-        with _instead(JITFunction, "run", compiled), _instead(Autotuner, "run", all_compiled):
+        with _replaced_by(JITFunction, "run", compile_only), _replaced_by(Autotuner, "run", compile_all):
             yield
 
 
 @contextmanager
-def _instead(holder: Any, name: str, value: Any) -> Iterator[None]:
+def _replaced_by(holder: Any, name: str, value: Any) -> Iterator[None]:
     before = getattr(holder, name)
     setattr(holder, name, value)
     try:
@@ -127,5 +127,5 @@ def _instead(holder: Any, name: str, value: Any) -> Iterator[None]:
         setattr(holder, name, before)
 
 
-def _ignored(*_: object) -> None:
+def _do_nothing(*_: object) -> None:
     return None

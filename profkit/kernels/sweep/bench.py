@@ -60,25 +60,25 @@ class Bench:
         """For each implementation its name when it begins, with None, and then its result. Raises DeviceError."""
         begin = perf_counter()
         try:
-            if (why := self._refused(point)) is not None:
+            if (why := self._memory_refusal(point)) is not None:
                 yield from ((name, CaseResult(point, name, "too large", why)) for name in implementations)
                 return
             problem = make_problem(point, self.device)
             expected = reference(problem)
             second = RepeatedCheck(problem, expected)
         except Exception as error:
-            self._survive(error)
+            self._recover(error)
             state: CaseState = "too large" if _is_memory(error) else "failed"
-            reason = _memory_reason(error) if state == "too large" else f"its inputs: {_reason(error)}"
+            reason = _memory_reason(error) if state == "too large" else f"its inputs: {_error_text(error)}"
             yield from ((name, CaseResult(point, name, state, reason)) for name in implementations)
             return
         numbers = fingerprint(problem)
         for name in implementations:
             yield name, None
-            with self._named(f"{name}: {point.name}"):
-                found = self._case(problem, expected, second, name)
+            with self._nvtx_range(f"{name}: {point.name}"):
+                found = self._measure_case(problem, expected, second, name)
             if found.state == "too large":  # what the cases before left may have been in its way
-                found = self._case(problem, expected, second, name)
+                found = self._measure_case(problem, expected, second, name)
             if changed := self._settings.put_back():
                 found = replace(
                     found, remarks=(*found.remarks, f"it changed {', '.join(changed)}; put back after it")
@@ -93,7 +93,7 @@ class Bench:
             yield name, replace(found, spent=now - begin)
             begin = now
 
-    def _case(
+    def _measure_case(
         self, problem: Problem, expected: tuple[Tensor, ...], second: RepeatedCheck, name: str
     ) -> CaseResult:
         operation, point = problem.operation, problem.point
@@ -114,7 +114,7 @@ class Bench:
             result = replace(result, error=compare(problem, result_tensors(value), expected))
             del value
             result = replace(result, memory=self._memory(call, problem))
-            result = self._timed(call, result)
+            result = self._time_call(call, result)
             second.ask(problem, call, self._wait)
             return result
         except Unavailable as missing:
@@ -124,14 +124,14 @@ class Bench:
         except NotByEvents as elsewhere:
             return _without_time(result, str(elsewhere))
         except Exception as error:
-            self._survive(error)
+            self._recover(error)
             if _is_memory(error):
                 return replace(result, state="too large", reason=_memory_reason(error))
-            return replace(result, state="failed", reason=_reason(error))
+            return replace(result, state="failed", reason=_error_text(error))
         finally:
             gc.collect(0)
 
-    def _timed(self, call: Call, result: CaseResult) -> CaseResult:
+    def _time_call(self, call: Call, result: CaseResult) -> CaseResult:
         timing = self._timing
         if self.device.type == "cuda":
             from profkit.kernels.sweep.device_loop import time_cold
@@ -183,7 +183,7 @@ class Bench:
             self._timer = (clock, DeviceWatch(clock.address()))
         return self._timer
 
-    def _named(self, label: str) -> AbstractContextManager[Any]:
+    def _nvtx_range(self, label: str) -> AbstractContextManager[Any]:
         """A range for whoever traces the sweep: NVTX, which nsys shows.
 
         By its prefix it is a region: else what a case does once, compiling for one, would pass for set-up of the whole
@@ -198,7 +198,7 @@ class Bench:
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
 
-    def _refused(self, point: GridPoint) -> str | None:
+    def _memory_refusal(self, point: GridPoint) -> str | None:
         """Why the point does not fit. On the CPU what it may take is limited, too: an estimate may be wrong."""
         free = free_memory(self.device)
         if self.device.type == "cpu":
@@ -206,7 +206,7 @@ class Bench:
             free = None if free is None else int(free * self._share)
         return too_large(point, free)
 
-    def _survive(self, error: BaseException) -> None:
+    def _recover(self, error: BaseException) -> None:
         """Go on after an error, or raise DeviceError where the device does not answer any more."""
         if self.device.type != "cuda":
             return
@@ -216,7 +216,7 @@ class Bench:
             torch.cuda.synchronize(self.device)
             torch.cuda.empty_cache()
         except Exception as dead:
-            raise DeviceError(_reason(error)) from dead
+            raise DeviceError(_error_text(error)) from dead
 
 
 def _without_time(result: CaseResult, why: str) -> CaseResult:
@@ -247,7 +247,7 @@ def make_problem(point: GridPoint, device: torch.device) -> Problem:
     draw = _Draw(point, device)
     operation = OPERATIONS[point.operation]
     inputs = operation.inputs(point, draw)
-    above = operation.above(point, draw, inputs) if point.direction == "backward" else None
+    above = operation.upstream_gradient(point, draw, inputs) if point.direction == "backward" else None
     return Problem(point, operation, inputs, above)
 
 
@@ -273,10 +273,10 @@ def _is_memory(error: BaseException) -> bool:
 
 
 def _memory_reason(error: BaseException) -> str:
-    return f"out of memory: {_reason(error)}"
+    return f"out of memory: {_error_text(error)}"
 
 
-def _reason(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     """The first line of what went wrong, with its kind."""
     line = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
     return f"{type(error).__name__}: {line[:300]}" if line else type(error).__name__

@@ -4,7 +4,7 @@ Triton's do_bench spends 100 ms on every case, whatever it knows already. Here a
 well as was asked, and the host never stands between two samples.
 
 A sample is the mean of eight calls, which together see every state that the device goes through from kernel to kernel
-(`PIECES` in device_samples.py says more). Single calls of 5 us lie in up to four heaps, 20 % apart: their median is
+(`PIECES` in device_samples.py says more). Single calls of 5 us fall into up to four groups, 20 % apart: their median is
 known to 1 % after 2,000 of them, and a loop that happens to see other states says another one. Means of eight need 128.
 """
 

@@ -48,9 +48,9 @@ def register(files: Iterable[Path]) -> tuple[str, ...]:
         except FileNotFoundError as error:
             if Path(error.filename or "") == file or not file.exists():
                 raise UsageError(f"{file} is not there", "--with FILE.py") from error
-            raise _cannot(file, error) from error
+            raise _cannot_run(file, error) from error
         except (Exception, SystemExit) as error:
-            raise _cannot(file, error) from error
+            raise _cannot_run(file, error) from error
         finally:
             _added[file.resolve()] = set(registrations()) - known
         if not _added[file.resolve()]:
@@ -107,7 +107,7 @@ def _registrations(file: Path, timeout: float) -> list[tuple[str, str]]:
     return [(operation, name) for operation, name in value["registered"]]
 
 
-def _cannot(file: Path, error: BaseException) -> UsageError:
+def _cannot_run(file: Path, error: BaseException) -> UsageError:
     line = next(iter(str(error).splitlines()), "")
     at = f" (line {error.lineno})" if isinstance(error, SyntaxError) and error.lineno else ""
     return UsageError(f"{file} cannot be run: {type(error).__name__}: {line}{at}", f"python {file}")

@@ -123,17 +123,21 @@ def run_of(
         machine=machine,
         timings=tuple(_timing(result, precision) for result in measured),
         gpus=gpus,
-        readings=(_faulty(document), *_means(measured), *(_median(result) for result in measured)),
+        readings=(
+            _fault_reading(document),
+            *_mean_readings(measured),
+            *(_median_reading(result) for result in measured),
+        ),
         packages=dict(document.versions),
         notes=_notes(document),
     )
 
 
-def _name(result: CaseResult) -> str:
+def _case_name(result: CaseResult) -> str:
     return f"{result.implementation}: {result.point.name}"
 
 
-def _faulty(document: SweepDocument) -> Reading:
+def _fault_reading(document: SweepDocument) -> Reading:
     """How many cases are not right, and which is the first."""
     found = faulty_cases(document)
     told = "none"
@@ -145,19 +149,19 @@ def _faulty(document: SweepDocument) -> Reading:
     return Reading("cases.faulty", float(len(found)), "count", "measured", RUN, source, reason=told)
 
 
-def _group(result: CaseResult) -> str:
+def _series_name(result: CaseResult) -> str:
     point = result.point
     return f"{result.implementation}: {point.operation} {point.direction} {point.dtype}"
 
 
-def _means(measured: Sequence[CaseResult]) -> Iterator[Reading]:
+def _mean_readings(measured: Sequence[CaseResult]) -> Iterator[Reading]:
     """One implementation of one operation over all shapes that it has a time of: a series of a history by itself.
 
     The number of shapes is part of its name, so that a mean over fewer is held against none over more.
     """
     groups: dict[str, list[float]] = defaultdict(list)
     for result in measured:
-        groups[_group(result)].append(result.median or 0.0)
+        groups[_series_name(result)].append(result.median or 0.0)
     for name, medians in groups.items():
         scope = Scope("region", f"{name}, {plural(len(medians), 'shape')}")
         source = Source("profkit", "seconds", formula="geometric mean of the shapes' medians")
@@ -178,12 +182,12 @@ def _timing(result: CaseResult, precision: float) -> Timing:
     )
     # What the work is stands in the command. Declared for each case it would be part of what must be alike in two runs:
     # one case that is missing in one of them, and nothing could be compared.
-    return Timing(_name(result), "benchmark", (samples,), precision, group=_group(result))
+    return Timing(_case_name(result), "benchmark", (samples,), precision, group=_series_name(result))
 
 
-def _median(result: CaseResult) -> Reading:
+def _median_reading(result: CaseResult) -> Reading:
     source = Source("profkit", "seconds", formula=f"median of {result.samples} samples")
-    return Reading("time.median", result.median, "s", "measured", Scope("region", _name(result)), source)
+    return Reading("time.median", result.median, "s", "measured", Scope("region", _case_name(result)), source)
 
 
 def _notes(document: SweepDocument) -> tuple[str, ...]:

@@ -39,7 +39,7 @@ def plan_of(request: SweepRequest) -> dict[str, Any]:
     grid = request.grid
     points = grid.points()
     largest = max(points, key=needed_bytes)
-    free = _free(request)
+    free = _free_memory(request)
     skipped = [point for point in points if too_large(point, free) is not None]
     return {
         "schema": SCHEMA,
@@ -64,7 +64,7 @@ def plan_of(request: SweepRequest) -> dict[str, Any]:
     }
 
 
-def _free(request: SweepRequest) -> int | None:
+def _free_memory(request: SweepRequest) -> int | None:
     if request.device == "cpu":
         from profkit.hardware.container import available_memory
 
@@ -137,7 +137,7 @@ def seconds_left(
     for point, name in left:
         ahead[name] += work_of(point)
     lines = {
-        name: _line(pairs[1:], PRIOR_SHARE * ahead[name], prior_cost(name, device, timing)[1])
+        name: _fit_line(pairs[1:], PRIOR_SHARE * ahead[name], prior_cost(name, device, timing)[1])
         for name, pairs in taken.items()
         if len(pairs) > ENOUGH
     }
@@ -173,7 +173,7 @@ def work_of(point: GridPoint) -> float:
     return weight * point.batch * point.sequence * point.dimension
 
 
-def _line(pairs: Sequence[tuple[float, float]], trusted: float, slope: float) -> Line:
+def _fit_line(pairs: Sequence[tuple[float, float]], trusted: float, slope: float) -> Line:
     """The least that a case took is the fixed part; the rest of all that they took goes by their work.
 
     `slope` is what is believed beforehand, as if it had been seen over as much work as `trusted`. Least squares would

@@ -101,11 +101,11 @@ def run_sweep(request: SweepRequest, progress: Progress) -> SweepDocument:
                 if pool.fault is not None and len(settled) < cases:
                     raise pool.fault
             with defer_interrupts():
-                document = _finish(session, progress, complete=True)
+                document = _write_all(session, progress, complete=True)
         except (KeyboardInterrupt, Interrupted):
             close()
             with defer_interrupts():  # a second Ctrl-C must not cost what the first one left
-                _finish(session, progress, complete=False)
+                _write_all(session, progress, complete=False)
             progress.end(f"interrupted after {len(settled)} of {cases} cases; they are kept")
             raise Interrupted(
                 f"interrupted; {plural(len(session.journal.results), 'case')} of the sweep are in {request.folder}",
@@ -115,7 +115,7 @@ def run_sweep(request: SweepRequest, progress: Progress) -> SweepDocument:
             close()
             with defer_interrupts(), contextlib.suppress(ProfkitError):
                 if settled:
-                    _finish(session, progress, complete=False)
+                    _write_all(session, progress, complete=False)
             fault.run = request.folder if session.journal.results else None
             raise
         progress.end(f"{plural(cases, 'case')} in {session.seconds:.0f} s")
@@ -128,7 +128,7 @@ def update_case(request: SweepRequest, result: CaseResult, progress: Progress) -
         session = _open_session(request)
         try:
             session.journal.add(result, session.seconds)
-            return _finish(session, progress, complete=False)
+            return _write_all(session, progress, complete=False)
         finally:
             session.journal.close()
 
@@ -213,8 +213,8 @@ def _open_device(session: _Session, pool: WorkerPool, progress: Progress) -> Non
         before = session.about.get(word, about[word])
         if before != about[word]:
             raise UsageError(
-                f"the sweep in {session.request.folder} began with {word} {_plain(before)}, and here it is "
-                f"{_plain(about[word])}: its cases could not be compared",
+                f"the sweep in {session.request.folder} began with {word} {_version_text(before)}, and here it is "
+                f"{_version_text(about[word])}: its cases could not be compared",
                 "--output FOLDER begins a new one",
             )
     if not session.about:
@@ -244,7 +244,7 @@ def _compile(session: _Session, precompile: Precompile, progress: Progress) -> N
     progress.end(f"{plural(shapes, 'shape')} in {seconds:.0f} s")
 
 
-def _plain(value: Any) -> str:
+def _version_text(value: Any) -> str:
     return (
         ", ".join(f"{name} {version}" for name, version in value.items())
         if isinstance(value, dict)
@@ -267,7 +267,7 @@ def _left(request: SweepRequest, journal: SweepJournal) -> list[Work]:
     return work
 
 
-def _finish(session: _Session, progress: Progress, *, complete: bool) -> SweepDocument:
+def _write_all(session: _Session, progress: Progress, *, complete: bool) -> SweepDocument:
     """Write the results beside the journal. Raises MachineError where the disk takes no more."""
     journal, request = session.journal, session.request
     seconds = journal.seconds_before + session.seconds

@@ -1,4 +1,4 @@
-"""What one implementation can change for all others in its process: seen, and put back.
+"""What one implementation can change for all others in its process: it is noticed, and put back.
 
 A number of threads, a default dtype or gradients that are off would be in everybody's times from then on; kernels that
 replace functions of torch where they are loaded have been published. Imports torch: for workers.
@@ -16,26 +16,26 @@ from typing import Any
 
 import torch
 
-Knob = tuple[Callable[[], Any], Callable[[Any], object]]
+Setting = tuple[Callable[[], Any], Callable[[Any], object]]
 
 
 class TorchState:
-    """What they are now."""
+    """The settings and functions of torch as they are when this is made."""
 
     def __init__(self) -> None:
-        self._knobs = _knobs()
-        self._values = {name: get() for name, (get, _) in self._knobs.items()}
+        self._settings_of_torch = _settings_of_torch()
+        self._values = {name: get() for name, (get, _) in self._settings_of_torch.items()}
         self._functions = [
-            (name, holder, {key: value for key, value in vars(holder).items() if _is_kept(holder, value)})
-            for name, holder in _holders()
+            (name, holder, {key: value for key, value in vars(holder).items() if _is_watched(holder, value)})
+            for name, holder in _watched_modules()
         ]
 
     def put_back(self) -> tuple[str, ...]:
         """The names of what is not as it was; now it is again."""
         changed = []
-        for name, (get, put) in self._knobs.items():
+        for name, (get, put) in self._settings_of_torch.items():
             with suppress(OSError, RuntimeError):
-                if self._now(get) != self._values[name]:
+                if self._read_setting(get) != self._values[name]:
                     changed.append(name)
                     put(self._values[name])
         for name, holder, before in self._functions:
@@ -47,13 +47,13 @@ class TorchState:
         return tuple(changed)
 
     @staticmethod
-    def _now(get: Callable[[], Any]) -> Any:
+    def _read_setting(get: Callable[[], Any]) -> Any:
         with suppress(OSError):  # a working directory that is gone
             return get()
         return None
 
 
-def _holders() -> tuple[tuple[str, Any], ...]:
+def _watched_modules() -> tuple[tuple[str, Any], ...]:
     """Where the functions are that computing, timing and checking call."""
     return (
         ("torch", torch),
@@ -66,14 +66,14 @@ def _holders() -> tuple[tuple[str, Any], ...]:
     )
 
 
-def _is_kept(holder: Any, value: object) -> bool:
+def _is_watched(holder: Any, value: object) -> bool:
     """Of torch itself only what is compiled: some of the rest Dynamo replaces, when it is first used."""
     return isinstance(value, BuiltinFunctionType) if holder is torch else callable(value)
 
 
-def _knobs() -> dict[str, Knob]:
+def _settings_of_torch() -> dict[str, Setting]:
     """Each by what sets it: how it is read, and how it is set."""
-    found: dict[str, Knob] = {
+    found: dict[str, Setting] = {
         "torch.set_default_device": (_default_device, torch.set_default_device),
         "torch.set_default_dtype": (torch.get_default_dtype, torch.set_default_dtype),
         "torch.set_num_threads": (torch.get_num_threads, torch.set_num_threads),

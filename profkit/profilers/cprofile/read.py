@@ -243,8 +243,14 @@ def read_cprofile(path: Path) -> Report:
     by_cumulative = sorted(functions, key=lambda f: (-f.cumulative, -f.own, f.name))
     by_calls = sorted(functions, key=lambda f: (-f.calls, -f.own, f.name))
     profiles = [
-        Profile("own time by function", "s", total, tuple(f.hotspot() for f in by_own)),
-        Profile("cumulative time by function", "s", total, tuple(f.hotspot() for f in by_cumulative)),
+        Profile("own time by function", "s", total, tuple(f.hotspot() for f in by_own), "own-time"),
+        Profile(
+            "cumulative time by function",
+            "s",
+            total,
+            tuple(f.hotspot() for f in by_cumulative),
+            "cumulative-time",
+        ),
         Profile(
             "calls by function",
             "calls",
@@ -254,6 +260,7 @@ def read_cprofile(path: Path) -> Report:
                 for f in by_calls
                 for h in (f.hotspot(),)
             ),
+            "calls",
         ),
     ]
     if imports := import_time(functions):
@@ -276,7 +283,7 @@ def import_time(functions: list[_Function]) -> Profile | None:
     total = math.fsum(f.cumulative for f in roots)
     modules = [f for f in functions if f.name == "<module>" and f.cumulative <= total]
     modules.sort(key=lambda f: (-f.cumulative, f.file))
-    return Profile("import time by module", "s", total, tuple(f.hotspot() for f in modules))
+    return Profile("import time by module", "s", total, tuple(f.hotspot() for f in modules), "imports")
 
 
 def _functions(path: Path) -> list[_Function]:

@@ -42,7 +42,6 @@ _VERSION = re.compile(r"^Version (\d+(?:\.\d+)+)", re.MULTILINE)
 # drivers 570 and 576, 2026.2.1 by 576.88. Nsight Compute comes with a CUDA version, and needs its driver's major one.
 _NEEDS_DRIVER = (((2025, 3), 580), ((2022, 4), 525))
 _OTHER_NCU = "a newer driver, or the ncu of the CUDA Toolkit that fits the driver: PROFKIT_NCU=/path/to/ncu"
-_TOLD_APART = ("MIG", "under WSL")  # notes that the doctor has checks of their own for
 
 
 @dataclass(frozen=True)
@@ -60,6 +59,7 @@ class NcuAbility:
     fix: str | None = None
     chips: tuple[str | None, ...] = ()
     notes: tuple[str, ...] = ()
+    driver_note: str | None = None  # the one of `notes` that says that ncu does not fit the driver
 
 
 @lru_cache(maxsize=1)
@@ -84,17 +84,28 @@ def probe_ncu() -> NcuAbility:
         return NcuAbility(path, told[1], False, fault.reason, fault.fix, chips)
     if not gpus:
         return NcuAbility(path, told[1], False, "there is no GPU that could be counted on")
-    return NcuAbility(path, told[1], True, chips=chips, notes=_doubts(told[1], gpus))
+    note = _driver_note(told[1], gpus)
+    return NcuAbility(
+        path,
+        told[1],
+        True,
+        chips=chips,
+        notes=((note,) if note else ()) + _device_notes(gpus),
+        driver_note=note,
+    )
 
 
-def _doubts(version: str, gpus: tuple[Gpu, ...]) -> tuple[str, ...]:
-    notes: list[str] = []
+def _driver_note(version: str, gpus: tuple[Gpu, ...]) -> str | None:
     driver = version_numbers(gpus[0].driver)
     least = next((least for since, least in _NEEDS_DRIVER if (version_numbers(version) or ()) >= since), None)
     if driver is not None and least is not None and driver[0] < least:
-        notes.append(
-            f"ncu {version} was seen to refuse drivers before {least}, and this one is {gpus[0].driver}"
-        )
+        return f"ncu {version} was seen to refuse drivers before {least}, and this one is {gpus[0].driver}"
+    return None
+
+
+def _device_notes(gpus: tuple[Gpu, ...]) -> tuple[str, ...]:
+    """What the doctor has checks of its own for."""
+    notes: list[str] = []
     if any(gpu.mig for gpu in gpus):
         notes.append("MIG is on: L2 and DRAM are counted only where a GPU instance has one compute instance")
     if any(gpu.virtual == "wsl" for gpu in gpus):
@@ -116,9 +127,8 @@ def judge_ncu(ncu: NcuAbility) -> Iterator[Check]:
     if ncu.version is None:
         yield Check("ncu", "refused", ncu.reason or "it does not say its version", ncu.fix, path)
         return
-    doubts = [note for note in ncu.notes if not note.startswith(_TOLD_APART)]
-    if doubts:
-        yield Check("ncu", "limited", "; ".join(doubts), _OTHER_NCU, path, ncu.version)
+    if ncu.driver_note is not None:
+        yield Check("ncu", "limited", ncu.driver_note, _OTHER_NCU, path, ncu.version)
     else:
         yield Check("ncu", "ok", "answers", path=path, version=ncu.version)
     if ncu.counters_ok:

@@ -23,9 +23,6 @@ DEPTH = 512  # frames; the default of perf script, 127, cuts 40 nested Python ca
 # the recording on the machine that made it, and /dev/null is how perf is told to keep no such cache (perf-config).
 _NO_CACHE = ("--buildid-dir", "/dev/null")
 
-# One per process that ran with perf support. The folder is fixed in CPython; TMPDIR and JITDUMPDIR change nothing.
-LEFTOVER_FOLDER = Path("/tmp")
-
 
 @dataclass(frozen=True)
 class PythonFrames:

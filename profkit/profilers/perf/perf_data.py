@@ -12,18 +12,16 @@ from pathlib import Path
 from typing import IO
 
 from profkit.core.errors import UnreadableReport
-from profkit.profilers.perf.command import LEFTOVER_FOLDER
 
 _LITTLE, _BIG = b"PERFILE2", b"2ELIFREP"
+# One per process that ran with perf support. The folder is fixed in CPython; TMPDIR and JITDUMPDIR change nothing.
+LEFTOVER_FOLDER = Path("/tmp")
 _COMM, _FORK = 3, 7  # record types that name every process
 
 
 def is_perf_data(head: bytes) -> bool:
     """True for a recording of perf (magic PERFILE2, either byte order)."""
     return head.startswith((_LITTLE, _BIG))
-
-
-looks_like = is_perf_data
 
 
 def recorded_pids(path: Path) -> frozenset[int]:

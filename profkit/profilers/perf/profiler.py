@@ -20,7 +20,7 @@ class Perf:
             "perf-data",
             name,
             "perf.data",
-            later("profkit.profilers.perf.perf_data.looks_like"),
+            later("profkit.profilers.perf.perf_data.is_perf_data"),
             later("profkit.profilers.perf.script.read_script"),
             scrub=None,
             scrub_fix="perf script -i {name} > perf.txt, then scrub that",

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from profkit.analysis.stacks.merge import UNKNOWN
 from profkit.core.errors import UnreadableReport
-from profkit.core.types import Frame, Hotspot, Profile, Report
+from profkit.core.types import Frame, Hotspot, Profile, ProfileKind, Report
 from profkit.profilers.perf.samples import frame_of, library_of
 
 _SAMPLES = re.compile(r"# Samples:\s*(\S+)\s+of events? '(.{1,500}?)'")
@@ -27,6 +27,12 @@ _SYMBOL = re.compile(r"\[[.kgHuh]\] (.*)")
 _ROW = re.compile(r"\s*\d{1,3}[.,]\d{2}%")
 MOST_LINE = 1 << 16  # a C++ symbol may be some thousand characters wide, and every row is padded to it
 MOST_ROWS = 1_000_000
+# By the column that names what a row is of.
+_KINDS: dict[str, tuple[str, ProfileKind | None]] = {
+    "Symbol": ("function", "functions"),
+    "Shared Object": ("library", "libraries"),
+    "": ("command", None),
+}
 
 
 def looks_like(head: bytes) -> bool:
@@ -211,11 +217,11 @@ def _profile(section: _Section) -> Profile:
         for frame, row in section.rows.items()
     ]
     hotspots.sort(key=lambda h: (-h.own, -(h.total or 0), h.function))
-    kind = (
-        "function"
+    title, kind = _KINDS[
+        "Symbol"
         if "Symbol" in section.titles
-        else "library"
+        else "Shared Object"
         if "Shared Object" in section.titles
-        else "command"
-    )
-    return Profile(f"{section.event} by {kind}", "%", 100.0, tuple(hotspots))
+        else ""
+    ]
+    return Profile(f"{section.event} by {title}", "%", 100.0, tuple(hotspots), kind)

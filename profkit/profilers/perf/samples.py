@@ -39,7 +39,7 @@ def by_thread(title: str, unit: str, weights: Mapping[str, float], per: float = 
     """The table by thread name. A thread has no callers, so own and inclusive weight are the same."""
     rows = sorted(weights.items(), key=lambda row: (-row[1], row[0]))
     hotspots = tuple(Hotspot(name, own=weight / per, total=weight / per) for name, weight in rows)
-    return Profile(f"{title} by thread", unit, sum(weights.values()) / per, hotspots)
+    return Profile(f"{title} by thread", unit, sum(weights.values()) / per, hotspots, "threads")
 
 
 MOST_EVENTS = 1000  # perf itself takes far fewer; more are a sign of another kind of file

@@ -271,7 +271,7 @@ def _profile(
         for function in _hottest(own, inclusive, len(events))
     )
     unit = _UNITS.get(events[0], events[0])
-    return Profile(title=f"functions by {unit}", unit=unit, total=float(total), hotspots=hotspots)
+    return Profile(f"functions by {unit}", unit, float(total), hotspots, "counted-functions")
 
 
 def _hottest(own: dict[Function, list[int]], inclusive: dict[Function, int], width: int) -> list[Function]:

@@ -185,6 +185,7 @@ FAULTS = (
         UNSUPPORTED_COUNTERS,
         COUNTERS_FIX,
         consequence=True,
+        code="unsupported-counters",
     ),
     known_fault(
         r"Instrument with name ['\"]([^'\"\n]+)['\"] cannot be found",

@@ -189,7 +189,8 @@ class SampleTally:
                 found.append(_by_thread(unit, self._threads))
             python = keep_python_frames(self._running.stacks(unit.title, unit.unit, unit.per))
             if python is not None:
-                found.append(replace(merge.by_function(python), title=f"{unit.title} by Python function"))
+                title = f"{unit.title} by Python function"
+                found.append(replace(merge.by_function(python), title=title, kind="python-functions"))
         if self._waiting.samples:
             found.append(self._waiting.profiles(WAITING.title, WAITING.unit, WAITING.per)[0])
         return tuple(found)
@@ -207,14 +208,14 @@ class SampleTally:
             else replace(spot, counters=dict(zip(self._events, map(float, own), strict=True)))
             for spot in profile.hotspots
         )
-        return Profile(profile.title, profile.unit, profile.total, spots)
+        return replace(profile, hotspots=spots)
 
 
 def _by_thread(unit: WeightUnit, weights: dict[str, float]) -> Profile:
     """The table by thread. A thread has no callers, so own and inclusive weight are the same."""
     rows = sorted(weights.items(), key=lambda row: (-row[1], row[0]))
     spots = tuple(Hotspot(name, own=weight / unit.per, total=weight / unit.per) for name, weight in rows)
-    return Profile(f"{unit.title} by thread", unit.unit, sum(weights.values()) / unit.per, spots)
+    return Profile(f"{unit.title} by thread", unit.unit, sum(weights.values()) / unit.per, spots, "threads")
 
 
 _WANTED = (

@@ -251,7 +251,7 @@ def function_changes(baseline: RunDocument, candidate: RunDocument) -> tuple[Fun
             continue
         if profile.unit == "instructions":
             found += sorted(_instruction_changes(profile, other), key=_largest_first)[:MOST_FUNCTIONS]
-        elif profile.title.endswith("by function") and not profile.title.startswith(("cumulative", "calls")):
+        elif profile.kind in ("functions", "own-time"):
             found += sorted(_sample_changes(profile, other), key=_largest_first)[:MOST_FUNCTIONS]
     return tuple(found)
 
@@ -286,12 +286,12 @@ def _sample_changes(before: Profile, after: Profile) -> Iterator[FunctionChange]
 
 
 def _profiled_quantity(profile: Profile) -> str:
-    return "the time under cProfile" if profile.title.startswith("own time") else "the samples"
+    return "the time under cProfile" if profile.kind == "own-time" else "the samples"
 
 
 def _sample_count(profile: Profile) -> float:
     """About how many samples a profile is made of: the smallest value is one. Infinite where it was not sampled."""
-    if profile.title.startswith("own time"):
+    if profile.kind == "own-time":
         return float("inf")
     values = [spot.own for spot in profile.hotspots if spot.own > 0]
     return max(1.0, profile.total / min(values)) if values else 1.0

@@ -13,23 +13,6 @@ from profkit.core.formatting import moment, percent, plural
 from profkit.core.types import Reading, RunDocument, Scope, Summary, Table, Verdict, VerdictWord
 from profkit.reporting.extras import Extras
 from profkit.reporting.footnotes import reading_span, verdict_span
-from profkit.reporting.order import (
-    LAST,
-    WORDS,
-    WORTH,
-    actions,
-    command,
-    common_causes,
-    counts,
-    gain,
-    gpu_lines,
-    machine_line,
-    named,
-    time_line,
-    title_of,
-    troubles,
-    worst_first,
-)
 from profkit.reporting.plain_text import typed_apart
 from profkit.reporting.screen import is_number
 from profkit.reporting.view import (
@@ -64,6 +47,23 @@ from profkit.reporting.view import (
 )
 from profkit.reporting.views import run_about, run_charts, run_metal
 from profkit.reporting.views.run_kernels import kernel_table, kernels_of, references
+from profkit.reporting.views.run_text import (
+    LAST,
+    WORDS,
+    WORTH,
+    actions,
+    command,
+    common_causes,
+    counts,
+    gain,
+    gpu_lines,
+    machine_line,
+    named,
+    time_line,
+    title_of,
+    troubles,
+    worst_first,
+)
 
 STATUSES: dict[VerdictWord, Status] = {
     "fail": Status.FAIL,
@@ -77,7 +77,6 @@ _STATES = {
     "failed": "This run failed: what was finished stands below.",
 }
 # Tables that a short screen shows too.
-_BRIEF = ("Kernels by GPU time", "Timeline", "Copies", "Encoders by GPU time")
 _IN_KERNELS = ("occupancy", "bandwidth", "access", "execution")  # what the table of kernels has in a column
 _NOTES = 4  # of a summary, on a short screen
 _MOST_VERDICTS = 300  # on single functions or kernels, in a document
@@ -422,7 +421,7 @@ def _summary(summary: Summary) -> Iterator[Block]:
     """Its tables and notes; on a short screen the tables that matter most, and a few notes."""
     for made in summary.tables:
         if made.rows:
-            yield _table(made) if made.title in _BRIEF else Detail((_table(made),))
+            yield _table(made) if made.main else Detail((_table(made),))
     if summary.notes:
         yield Items(tuple(map(with_command, summary.notes)), brief=_NOTES)
 

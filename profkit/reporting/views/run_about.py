@@ -11,19 +11,6 @@ from profkit.core.formatting import plural, quantity
 from profkit.core.types import Machine, PassResult, RunDocument, Tier, Verdict, VerdictWord
 from profkit.reporting.extras import Extras
 from profkit.reporting.machine_blocks import Case, Cases, CaseState
-from profkit.reporting.order import (
-    WORDS,
-    actions,
-    command,
-    conditions,
-    cost,
-    gain,
-    gpu_lines,
-    machine_line,
-    named,
-    time_line,
-    troubles,
-)
 from profkit.reporting.view import (
     Block,
     Commands,
@@ -43,6 +30,19 @@ from profkit.reporting.view import (
     soft,
     strong,
     table,
+)
+from profkit.reporting.views.run_text import (
+    WORDS,
+    actions,
+    command,
+    conditions,
+    cost,
+    gain,
+    gpu_lines,
+    machine_line,
+    named,
+    time_line,
+    troubles,
 )
 
 _FACT = 64  # characters of a fact about the tool's session: longer ones are lists of metrics

@@ -16,13 +16,12 @@ from profkit.analysis.summaries.gpu_kernels import limiters_clause, occupancy_li
 from profkit.analysis.summaries.gpu_time import TimeBreakdown, time_breakdowns
 from profkit.analysis.summaries.kernels import KernelRow
 from profkit.analysis.summaries.metal_time import metal_time_breakdowns
-from profkit.analysis.summaries.python import CUMULATIVE, OWN
 from profkit.analysis.summaries.readings import best_reading, function_place, main_scopes
 from profkit.analysis.summaries.roofline_points import kernels_left_out, roofline_of
 from profkit.analysis.summaries.time import distribution_of
 from profkit.backends import backend_named
 from profkit.core.formatting import percent, plural, quantity
-from profkit.core.types import Hotspot, Profile, Reading, RunDocument, Scope, Summary
+from profkit.core.types import Hotspot, Profile, ProfileKind, Reading, RunDocument, Scope, Summary
 from profkit.reporting.chart_blocks import (
     Bar,
     Bars,
@@ -350,19 +349,19 @@ def flame_section(document: RunDocument, extras: Extras) -> Section | None:
 def python_section(document: RunDocument) -> Section | None:
     """Python's functions by own time, and by that of all they call."""
     summary = summary_of(document, "python")
-    profiles = {profile.title: profile for profile in document.profiles}
-    chosen: tuple[tuple[str, str, Callable[[Hotspot], float]], ...] = (
-        (OWN, "by own time", lambda spot: spot.own),
+    profiles = {profile.kind: profile for profile in document.profiles}
+    chosen: tuple[tuple[ProfileKind, str, Callable[[Hotspot], float]], ...] = (
+        ("own-time", "by own time", lambda spot: spot.own),
         (
-            CUMULATIVE,
+            "cumulative-time",
             "with what they call",
             lambda spot: spot.total if spot.total is not None else spot.own,
         ),
     )
     charts = [
-        _functions(profiles[title], f"Python functions {words}", by)
-        for title, words, by in chosen
-        if title in profiles and profiles[title].hotspots
+        _functions(profiles[kind], f"Python functions {words}", by)
+        for kind, words, by in chosen
+        if kind in profiles and profiles[kind].hotspots
     ]
     if charts:
         note = "; ".join(summary.notes) if summary else ""

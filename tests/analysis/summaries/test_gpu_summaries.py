@@ -357,7 +357,10 @@ def test_counters_that_nobody_asked_for_are_one_line_however_their_lack_was_word
     )
     names = ("memory.coalescing", "tensor.utilization", "cache.l2.miss_rate")
     readings = tuple(gpu.told(gpu.GEMM, n, None, reason=r) for n, r in zip(names, reasons, strict=True))
-    readings = (*readings, gpu.told(gpu.GEMM, "occupancy.achieved", None, reason="NaN in the report"))
+    readings = (
+        *readings,
+        gpu.told(gpu.GEMM, "occupancy.achieved", None, reason="NaN in the report", code=None),
+    )
     notes = summed(gpu.report(readings=readings, trace=gpu.counted()))["unknown"].notes
     assert notes[0].startswith(
         "Memory coalescing, Tensor core utilization, L2 cache misses: not collected (ncu --set full"
@@ -538,8 +541,8 @@ def test_a_long_way_from_launch_to_start_is_a_queue(latency: float, busy: float,
 
 def test_nothing_to_measure_is_said_of_what_no_kernel_has() -> None:
     none = Reading("branch.efficiency", None, "%", "unavailable", gpu.GEMM.scope, Source("ncu"),
-                   reason="the kernel has no branches")  # fmt: skip
-    some = replace(none, value=65.6, quality="measured", scope=gpu.ADD.scope, reason=None)
+                   reason="the kernel has no branches", code="nothing-to-measure")  # fmt: skip
+    some = replace(none, value=65.6, quality="measured", scope=gpu.ADD.scope, reason=None, code=None)
     base = gpu.of_counters()
     for readings, said in (((none,), True), ((none, some), False)):
         document = replace(base, readings=(*base.readings, *readings))

@@ -99,7 +99,7 @@ def test_a_device_whose_states_are_not_told_names_the_table_that_told_it() -> No
 
 def test_a_run_that_was_not_asked_to_count_says_that_and_not_how_to_set_up_a_trace() -> None:
     reason = "it was recorded with Counter Set: (null)"
-    absent = (MetalAbsent("metal-gpu-counter-intervals", reason, "xctrace record ..."),)
+    absent = (MetalAbsent("metal-gpu-counter-intervals", reason, "xctrace record ...", "no-counter-set"),)
     whole = metal.run(metal.metal(counters=(), absent=absent))
     gate = replace(whole, plan=replace(metal.plan(), passes=metal.plan().passes[:2]), passes=whole.passes[:2])
     found = told(gate)["gpu.occupancy"]
@@ -108,7 +108,7 @@ def test_a_run_that_was_not_asked_to_count_says_that_and_not_how_to_set_up_a_tra
         "--passes timing,trace,counters",
     )
     assert told(gate)["bandwidth.gpu"].reason == (
-        "the workload declares no bytes, and the counters pass was not asked for"
+        "the counters pass was not asked for, and the workload declares no bytes"
     )
     assert told(whole)["gpu.occupancy"].reason == reason
 

@@ -74,7 +74,9 @@ def test_function_readings_come_from_the_functions_own_counters() -> None:
         "f", 100.0, library="lib.so", counters={"Ir": 100.0, "Dr": 30.0, "Dw": 10.0, "D1mr": 4.0, "D1mw": 0.0}
     )
     cold = Hotspot("cold", 1.0, counters={"Ir": 1.0})
-    found = function_readings([Profile("functions by instructions", "instructions", 101.0, (spot, cold))])
+    found = function_readings(
+        [Profile("functions by instructions", "instructions", 101.0, (spot, cold), "counted-functions")]
+    )
     rate = next(r for r in found if r.metric == "cache.l1.miss_rate")
     assert rate.value == pytest.approx(10.0)
     assert (rate.scope.kind, rate.scope.name, rate.scope.id) == ("function", "f", "lib.so")
@@ -85,9 +87,9 @@ def python_profiles() -> list[Profile]:
     module = Hotspot("<module>", 0.1, 1.0, 1, "lib/torch/__init__.py", 1)
     work = Hotspot("work", 2.0, 2.5, 10, "bench.py", 7)
     return [
-        Profile("own time by function", "s", 4.0, (work, module)),
-        Profile("cumulative time by function", "s", 4.0, (work, module)),
-        Profile("import time by module", "s", 1.5, (module,)),
+        Profile("own time by function", "s", 4.0, (work, module), "own-time"),
+        Profile("cumulative time by function", "s", 4.0, (work, module), "cumulative-time"),
+        Profile("import time by module", "s", 1.5, (module,), "imports"),
     ]
 
 
@@ -107,11 +109,13 @@ def test_import_time_stands_apart_from_python_time() -> None:
 
 
 def test_a_profile_of_samples_is_told_from_those_of_cprofile_and_callgrind() -> None:
-    sampled = Profile("cycles by function", "samples", 10.0, (Hotspot("f", 9.0, 10.0, library="libm.so"),))
+    sampled = Profile(
+        "cycles by function", "samples", 10.0, (Hotspot("f", 9.0, 10.0, library="libm.so"),), "functions"
+    )
     assert is_sampled(sampled)
     assert not any(is_sampled(p) for p in (*python_profiles(), *documents.profiles()))
     summary = summarize_trace(
-        [sampled, Profile("cycles by library", "samples", 10.0, (Hotspot("libm.so", 9.0),))]
+        [sampled, Profile("cycles by library", "samples", 10.0, (Hotspot("libm.so", 9.0),), "libraries")]
     )
     assert summary is not None
     assert summary.headline == "f [libm.so] takes 90.0 % of the samples, libm.so as a library 90.0 %."

@@ -329,7 +329,9 @@ def test_a_run_without_a_trace_says_why() -> None:
 
 
 def test_a_program_that_put_nothing_on_the_gpu_is_asked_whether_it_uses_it() -> None:
-    empty = MetalAbsent("metal-gpu-intervals", "the table has no rows", "launch the program with xctrace")
+    empty = MetalAbsent(
+        "metal-gpu-intervals", "the table has no rows", "launch the program with xctrace", "no-rows"
+    )
     found = on("gpu-busy", MetalTrace(span=2.0, absent=(empty,)))
     assert found.reason == "GPU utilization not known: nothing of the program was seen on the GPU"
     assert found.advice[0].startswith("Does it use the GPU?")

@@ -167,10 +167,10 @@ def test_a_case_on_a_gpu_is_a_region_for_whoever_traces_it(monkeypatch: pytest.M
         torch.cuda.nvtx, "range", lambda label: named.append(label) or contextlib.nullcontext()
     )
     bench = Bench("cpu", TimingOptions())
-    with bench._named("Triton: GELU forward float32 16x512x64"):
+    with bench._nvtx_range("Triton: GELU forward float32 16x512x64"):
         assert named == []
     bench.device = torch.device("cuda")
-    with bench._named("Triton: GELU forward float32 16x512x64"):
+    with bench._nvtx_range("Triton: GELU forward float32 16x512x64"):
         assert named == ["profkit:Triton: GELU forward float32 16x512x64"]
 
 

@@ -119,9 +119,8 @@ def test_this_machine_without_a_gpu_is_told_so_at_once() -> None:
 
 
 def test_what_ncu_may_stumble_over_is_told_before_it_does() -> None:
-    doubting = replace(
-        WORKING, notes=("ncu 2025.3.1 was seen to refuse drivers before 580", "MIG is on: ...")
-    )
+    note = "ncu 2025.3.1 was seen to refuse drivers before 580"
+    doubting = replace(WORKING, notes=(note, "MIG is on: ..."), driver_note=note)
     found = told(doubting, TRACING)
     assert (found["ncu"].state, found["ncu"].detail) == ("limited", doubting.notes[0])
     assert found["ncu"].fix is not None

@@ -26,8 +26,8 @@ def odd() -> dict[str, RunDocument]:
     assert trace.trace is not None
     nothing = (KernelTime(kernel("a"), 0, 0.0), KernelTime(kernel(""), 0, 0.0))
     profiles = (
-        Profile("functions by instructions", "instructions", 0.0, ()),
-        Profile("cpu-clock by function", "s", 1e-300, (Hotspot("x", 0.0),)),
+        Profile("functions by instructions", "instructions", 0.0, (), "counted-functions"),
+        Profile("cpu-clock by function", "s", 1e-300, (Hotspot("x", 0.0),), "functions"),
     )
     return {
         "a run": run(),

@@ -228,7 +228,7 @@ def test_throttling_is_told_where_a_time_is_not_the_same() -> None:
 
 def profiled(total: float, **own: float) -> Profile:
     spots = tuple(Hotspot(name, value, library="/usr/lib/libx.so") for name, value in own.items())
-    return Profile("functions by instructions", "instructions", total, spots)
+    return Profile("functions by instructions", "instructions", total, spots, "counted-functions")
 
 
 def test_more_instructions_are_told_with_the_function_that_has_them() -> None:
@@ -283,7 +283,9 @@ def test_memory_tells_whose_it_is() -> None:
 def test_samples_of_a_profile_differ_by_their_number() -> None:
     def sampled(parse: float, samples: int) -> Profile:
         one = 1.0 / samples
-        return Profile("cpu-clock by function", "s", 1.0, (Hotspot("parse", parse), Hotspot("x", one)))
+        return Profile(
+            "cpu-clock by function", "s", 1.0, (Hotspot("parse", parse), Hotspot("x", one)), "functions"
+        )
 
     few = compare(run(profiles=(sampled(0.50, 100),)), run(profiles=(sampled(0.60, 100),)))
     many = compare(run(profiles=(sampled(0.50, 10_000),)), run(profiles=(sampled(0.60, 10_000),)))

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from profkit.analysis.summaries.python import OWN
 from profkit.core.types import (
     RUN,
     Frame,
@@ -71,7 +70,7 @@ def cpu_run() -> RunDocument:
         Hotspot("step", 1.5, 2.0, 10, "/a/train.py", 3),
         Hotspot("<lambda>", 0.5, 0.5, 10, "/a/train.py", 9),
     )
-    python = Profile(OWN, "s", 2.0, spots)
+    python = Profile("own time by function", "s", 2.0, spots, "own-time")
     told = replace(
         run, timings=(timing,), readings=(*run.readings, traffic), profiles=(python, *run.profiles)
     )

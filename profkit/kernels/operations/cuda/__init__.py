@@ -1,1 +1,1 @@
-"""Our kernels in CUDA: .cu files that NVRTC, which comes with torch, builds for the chip at hand on first use."""
+"""Our kernels in CUDA: .cu files that NVRTC, which comes with torch, builds for the present chip on first use."""

@@ -51,7 +51,7 @@ CHUNK = 1024  # sums of programs that are added up at a time
 
 
 @triton.jit
-def _beyond(size):
+def _tail_probability(size):
     """P(X > size) of a normal X, for size >= 0: the polynomial of flat.cu, which says where it comes from."""
     power = -1.9919056e-06 * size + 2.9272091e-05
     power = power * size - 1.3808868e-04
@@ -69,7 +69,7 @@ def _gelu(x, y, N, SIZE, BLOCK: tl.constexpr):
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     value = tl.load(x + at, mask=at < N).to(tl.float32)
     size = tl.minimum(tl.abs(value), 16.0)
-    result = 0.5 * (value + tl.abs(value)) - size * _beyond(size)
+    result = 0.5 * (value + tl.abs(value)) - size * _tail_probability(size)
     tl.store(y + at, result.to(y.dtype.element_ty), mask=at < N)
 
 
@@ -81,7 +81,7 @@ def _gelu_backward(dy, x, dx, N, SIZE, BLOCK: tl.constexpr):
     grad = tl.load(dy + at, mask=at < N).to(tl.float32)
     size = tl.minimum(tl.abs(value), 16.0)
     density = 0.39894228 * tl.exp2(-0.72134752 * value * value)
-    away = size * density - _beyond(size)
+    away = size * density - _tail_probability(size)
     result = grad * tl.where(value > 0.0, 1.0 + away, -away)
     tl.store(dx + at, result.to(dx.dtype.element_ty), mask=at < N)
 
@@ -142,7 +142,7 @@ def _mse_backward(x, target, dout, dx, N, SIZE, BLOCK: tl.constexpr):
     tl.store(dx + at, (away * scale).to(dx.dtype.element_ty), mask=at < N)
 
 
-def _mapped(kernel: Any, like: Any, *arrays: Any) -> Any:
+def _launch_map(kernel: Any, like: Any, *arrays: Any) -> Any:
     out = torch.empty_like(like)
     N = like.numel()
     if N < LARGE:
@@ -155,22 +155,22 @@ def _mapped(kernel: Any, like: Any, *arrays: Any) -> Any:
 
 def gelu(x: Any) -> Any:
     """x times the normal distribution's function of x."""
-    return _mapped(_gelu, x, x)
+    return _launch_map(_gelu, x, x)
 
 
 def gelu_backward(dy: Any, x: Any) -> Any:
     """dx."""
-    return _mapped(_gelu_backward, x, dy, x)
+    return _launch_map(_gelu_backward, x, dy, x)
 
 
 def swish(x: Any) -> Any:
     """x * sigmoid(x)."""
-    return _mapped(_swish, x, x)
+    return _launch_map(_swish, x, x)
 
 
 def swish_backward(dy: Any, x: Any) -> Any:
     """dx."""
-    return _mapped(_swish_backward, x, dy, x)
+    return _launch_map(_swish_backward, x, dy, x)
 
 
 def mse(x: Any, target: Any) -> Any:
@@ -201,4 +201,4 @@ def scratch_memory(device: Any) -> tuple[int, Any, Any]:
 
 def mse_backward(dout: Any, x: Any, target: Any) -> Any:
     """dx; `dout` is one number on the device."""
-    return _mapped(_mse_backward, x, x, target, dout)
+    return _launch_map(_mse_backward, x, x, target, dout)

@@ -101,7 +101,7 @@ def _layer_norm_columns(
 
 
 @triton.jit
-def _raised(x, row, C, BLOCK: tl.constexpr):
+def _row_exponentials(x, row, C, BLOCK: tl.constexpr):
     """The row's largest, and its sum of exp(x - largest)."""
     column = tl.arange(0, BLOCK)
     most = tl.full((BLOCK,), float("-inf"), tl.float32)
@@ -124,7 +124,7 @@ def _cross_entropy(x, target, partial, done, out, M, C, SCALE, BLOCK: tl.constex
     steps = tl.cdiv(M, tl.num_programs(0))
     begin = tl.program_id(0).to(tl.int64) * steps
     for row in range(begin, tl.minimum(begin + steps, M)):
-        top, total = _raised(x, row, C, BLOCK)
+        top, total = _row_exponentials(x, row, C, BLOCK)
         wanted = tl.load(target + row)
         known = (wanted >= 0) & (wanted < C)
         chosen = tl.load(x + row * C + wanted, mask=known, other=float("nan")).to(tl.float32)
@@ -135,7 +135,7 @@ def _cross_entropy(x, target, partial, done, out, M, C, SCALE, BLOCK: tl.constex
 @triton.jit
 def _cross_entropy_backward(x, target, dout, dx, C, SCALE, BLOCK: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
-    top, total = _raised(x, row, C, BLOCK)
+    top, total = _row_exponentials(x, row, C, BLOCK)
     scale = tl.load(dout).to(tl.float32) * SCALE
     wanted = tl.load(target + row)
     for first in range(0, C, BLOCK):

@@ -104,7 +104,7 @@ def _explain_absence(seen: TablesRead, schema: str, fix: str) -> MetalAbsent:
     if seen.rows.get(schema):
         return MetalAbsent(schema, "none of its rows lies in the part that counts")
     if schema in seen.rows:
-        return MetalAbsent(schema, "the table has no rows", fix)
+        return MetalAbsent(schema, "the table has no rows", fix, "no-rows")
     if seen.run is None or seen.run.has(schema):
         return MetalAbsent(schema, "the table was not exported", export_line(schema, number))
     template = seen.run.summary.get("template-name")
@@ -131,7 +131,10 @@ def _explain_counters(seen: TablesRead, counters: tuple[MetalCounter, ...]) -> M
         )
     if chosen is not None and chosen in NO_SET:
         return MetalAbsent(
-            COUNTERS, f"it was recorded with Counter Set: {chosen}", f"{_WITH_COUNTERS}; or {_BY_HAND}"
+            COUNTERS,
+            f"it was recorded with Counter Set: {chosen}",
+            f"{_WITH_COUNTERS}; or {_BY_HAND}",
+            "no-counter-set",
         )
     schema = COUNTER_VALUES if seen.rows.get(COUNTER_VALUES) else COUNTERS
     if chosen is not None and seen.rows.get(schema) == 0 and schema not in seen.left_out:

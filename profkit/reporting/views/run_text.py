@@ -1,4 +1,4 @@
-"""What every rendering shows in the same order: verdicts worst first, and the few things to do next."""
+"""What is said of a run: its verdicts worst first, the few things to do next, and lines on time, device and machine."""
 
 from __future__ import annotations
 
@@ -23,8 +23,6 @@ NOISE = 50.0  # %; beyond half of the value an interval has no centre to speak o
 WORTH = 0.05  # of the GPU time
 WON = 0.01  # of the run's time, where it is known what could be won at most
 # What a run's depth leaves out as it should is no thing to do.
-LEFT_OUT = "pass was not asked for"
-DEEPER = "(the standard depth counts them)"  # in a report of others it is something to do
 ACTIONS = 3  # more than three things to do first is no order
 
 
@@ -102,7 +100,8 @@ def _sorted(document: RunDocument) -> list[Verdict]:
 def _worth_a_place(verdict: Verdict, *, of_run: bool) -> bool:
     part = verdict.scope.kind == "kernel"
     if verdict.verdict == "unknown":
-        return not part and not verdict.reason.endswith((LEFT_OUT, DEEPER) if of_run else LEFT_OUT)
+        # In a report of others the standard depth is something to do.
+        return not part and verdict.code not in (("not-asked", "deeper") if of_run else ("not-asked",))
     if not part:
         return True
     return (verdict.weight is None or verdict.weight >= WORTH) and (
