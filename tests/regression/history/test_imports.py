@@ -222,20 +222,6 @@ def test_only_files_beside_the_result_are_opened(tmp_path: Path) -> None:
     assert "are not beside the file" in told(path).facts["left out"]
 
 
-def test_nvbench_of_2021(tmp_path: Path) -> None:
-    values = [{"name": "value", "type": "float64", "value": 2e-3}]
-    state = {"description": "N=1", "device": 0, "axis_values": [], "is_skipped": False,
-             "summaries": {"Average GPU Time (Cold)": {"values": values}}}  # fmt: skip
-    path = tmp_path / "old.json"
-    path.write_text(
-        json.dumps({"devices": [{"id": 0, "name": "A100"}], "benchmarks": [{"name": "b", "states": [state]}]})
-    )
-    assert of(told(path), "b", "time.mean").value == 2e-3
-
-
-# ---------------------------------------------------------------- hostile, broken, foreign
-
-
 @pytest.mark.parametrize("source", FILES)
 def test_each_is_told_by_its_content_and_the_same_wherever_it_lies(source: str, tmp_path: Path) -> None:
     path = tmp_path / "<script>'\".txt"

@@ -9,8 +9,8 @@ hyperfine writes `--export-json FILE`. Fields as of hyperfine 1.6 to 1.20; secon
 
 NVIDIA's nvbench writes `--json FILE`, with the raw samples beside it after `--jsonbin FILE`.
 
-Fields as of its JSON printer 1.1 (summaries as a list with tags, numbers written as text) and of the one of 2021
-(summaries by name). Raw samples are in `FILE-bin/<n>.bin` as little-endian float32 of seconds.
+Fields as of its JSON printer 1.1: summaries as a list with tags, numbers written as text. Raw samples are in
+`FILE-bin/<n>.bin` as little-endian float32 of seconds.
 """
 
 from __future__ import annotations
@@ -202,9 +202,6 @@ _NVBENCH_TIMES = {
     "nv/cold/time/gpu/max": "time.maximum",
     "nv/cold/time/cpu/mean": "time.cpu",
     "nv/batch/time/gpu/mean": "time.batch",
-    "Average GPU Time (Cold)": "time.mean",  # the printer of 2021
-    "Average CPU Time (Cold)": "time.cpu",
-    "Average GPU Time (Batch)": "time.batch",
 }
 _NVBENCH_OTHERS: dict[str, tuple[str, str, Direction]] = {
     "nv/cold/bw/global/bytes_per_second": ("bandwidth.declared", "B/s", "higher"),
@@ -274,13 +271,11 @@ def _nvbench_values(
 
 
 def _nvbench_summaries(state: JsonNode) -> Iterator[tuple[str, JsonNode]]:
-    """Tag and values of every summary, whichever printer wrote them."""
+    """Tag and values of every summary."""
     for summary in state.at("summaries").items():
         tag = summary.at("tag").text()
         if tag is not None:
             yield tag, _named_values(summary.at("data"))
-    for name, summary in state.at("summaries").fields():
-        yield name, _named_values(summary.at("values"))
 
 
 def _named_values(rows: JsonNode) -> JsonNode:
