@@ -11,7 +11,7 @@ from profkit.analysis.kernel_names import labels
 from profkit.analysis.summaries.metal import merge_metal_traces
 from profkit.analysis.summaries.python import summarize_allocations
 from profkit.backends import Backend, BackendRun, PassFindings, PlanState, RunContext
-from profkit.core.errors import Interrupted, UnreadableReport, WorkloadError
+from profkit.core.errors import Interrupted, UnreadableReport, UsageError, WorkloadError
 from profkit.core.formatting import percent, plural
 from profkit.core.progress import Progress
 from profkit.core.run_folder import write_run
@@ -79,6 +79,8 @@ class RunCollector:
         self.update(tools=self._run.tools, gpus=self._run.gpus, revision=revision)
         known = PlanState(marked=seems_marked(self._context.workload))
         plan = self._update_plan(known)
+        if not plan.passes:
+            raise UsageError("this backend has none of the passes that --passes names", "leave --passes out")
         guess = plan.passes[0].name != "timing"
         number = 0
         while number < len(plan.passes):

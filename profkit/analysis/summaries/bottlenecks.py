@@ -99,7 +99,11 @@ def units_of(values: Mapping[str, float]) -> Units:
         known = max((u.busy for u in (*compute, *([issue] if issue else ()))), default=0.0)
         if compute_roof > known + BALANCED or (not compute and issue is None):
             compute.append(
-                KernelUnit("compute", "the multiprocessors' busiest unit (not told which)", compute_roof)
+                KernelUnit(
+                    "compute",
+                    "the multiprocessors' busiest unit (the report does not say which)",
+                    compute_roof,
+                )
             )
     pipe = max((u.busy for u in compute), default=0.0)
     if issue is not None and (issue.busy >= pipe + BALANCED or pipe < BUSY <= issue.busy):
@@ -143,7 +147,7 @@ def _unnamed_memory(memory: list[KernelUnit], roof: float) -> list[KernelUnit]:
         return []
     nearer = [unit for unit in memory if unit.bound != "dram"]
     if not nearer:
-        return [KernelUnit(None, "the memory's busiest unit (not told which)", roof)]
+        return [KernelUnit(None, "the memory's busiest unit (the report does not say which)", roof)]
     busiest = max(nearer, key=lambda unit: unit.busy)
     return [KernelUnit(busiest.bound, f"the memory's busiest unit (most likely of {busiest.title})", roof)]
 

@@ -69,7 +69,7 @@ def summarize_encoders(metal: MetalTrace) -> Summary | None:
     notes = []
     if columns == "channel":
         reason, fix, _ = explain_absence(metal, (ENCODERS, INTERVALS), "the trace has no labels of encoders")
-        notes.append(f"Encoders are not told apart: {reason}" + (f" ({fix})" if fix else "") + ".")
+        notes.append(f"Encoders cannot be distinguished: {reason}" + (f" ({fix})" if fix else "") + ".")
     elif all(DEFAULT.fullmatch(work.name.strip()) for work in works):
         notes.append(
             "These are Metal's own names: MTLCommandEncoder.label gives each encoder one that tells it."

@@ -298,7 +298,9 @@ def _estimate_warning(counter: MetalCounter, value: float, undiluted: float) -> 
     most = min(counter.most, undiluted)
     if most > APART * value:
         could = _format_number(most, counter.unit)
-        return f"it may be up to {could}: whether {counter.name} was sampled while the GPU rested is not told"
+        return (
+            f"it may be up to {could}: whether {counter.name} was sampled while the GPU rested is not known"
+        )
     return None
 
 

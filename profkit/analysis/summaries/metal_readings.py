@@ -122,7 +122,7 @@ def slowed_reading(metal: MetalTrace, moments: Sequence[Moment] = ()) -> Reading
     if metal.low_power:
         causes.append((100.0, "low power mode was on"))
     held = {reason: moment.when for moment in moments for reason in moment.slowed}
-    causes += [(100.0, f"the system told of {reason} {when}") for reason, when in held.items()]
+    causes += [(100.0, f"the system reported {reason} {when}") for reason, when in held.items()]
     if metal.induced is not None and metal.induced.strip().lower() == LOWEST:
         known = True
         causes.append((100.0, f"the recording asked for the performance state {metal.induced}"))

@@ -294,7 +294,7 @@ def _triton_headline(work: TritonWork, timings: Sequence[Timing]) -> str:
     elif work.cached is not None:
         parts.append(f"{plural(work.binaries, 'kernel')} of Triton came compiled from its cache on disk")
     else:
-        parts.append(f"Triton loaded {plural(work.binaries, 'kernel')}; what compiling took is not told")
+        parts.append(f"Triton loaded {plural(work.binaries, 'kernel')}; the compile time is not known")
     if (tuned or work.compile_seconds) and _are_benchmarks(timings):
         parts.append("left out of every time")
     return f"{'; '.join(parts)}."

@@ -199,7 +199,7 @@ def _remark_on(condition: Condition, readings: Sequence[Reading]) -> str | None:
 
 def _value_text(target: Target, reading: Reading) -> str:
     says = (target.says or "{value}").replace("{value}", _format_value(reading.value, reading.unit))
-    says = says.replace("{what}", reading.reason or "no cause is told")
+    says = says.replace("{what}", reading.reason or "no cause is given")
     return says if reading.quality == "measured" else f"{says} ({_quality_text(reading)})"
 
 

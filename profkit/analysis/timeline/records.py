@@ -92,9 +92,6 @@ class Recording:
     captured: bool = False
 
 
-if TYPE_CHECKING:
-    pass  # was an import of what stands here now
-
 IN_MEMORY = 8 << 20  # bytes; more goes to the folder for temporary files
 
 

@@ -197,9 +197,6 @@ def _where(own: Spans, other: Spans, rule: Callable[[Any, Any], Any]) -> Spans:
     return union(edges[:-1][kept], edges[1:][kept])
 
 
-if TYPE_CHECKING:
-    pass  # was an import of what stands here now
-
 SLICES = 120  # of a window: a screen shows no more, and a document of them stays small
 FIGURES = 4  # of a share
 

@@ -165,7 +165,7 @@ def _virtual_check(gpu: Gpu) -> Iterator[Check]:
 def _macos_check(system: str) -> Check:
     numbers = [int(part) for part in system.split(".")[:2] if part.isdecimal()]
     if not numbers:
-        return Check("macOS", "limited", "its version is not told", "sw_vers -productVersion")
+        return Check("macOS", "limited", "its version is unknown", "sw_vers -productVersion")
     if (*numbers, 0)[:2] < _OLDEST:
         detail = f"torch's MPS needs {_OLDEST[0]}.{_OLDEST[1]} or later"
         return Check(

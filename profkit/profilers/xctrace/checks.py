@@ -127,8 +127,6 @@ def instruments_checks() -> Iterator[Check]:
     """Everything that a recording by Instruments needs on this Mac."""
     from profkit.profilers.xctrace.find import probe_xctrace
 
-    # was an import of what stands here now
-
     xctrace = probe_xctrace()
     yield from judge_xcode(probe_xcode(), xctrace)
     if xctrace.works and xctrace.lacks(template="Time Profiler") is None:

@@ -233,7 +233,7 @@ def test_what_the_system_told_around_the_timing_counts() -> None:
     hot = Moment("after timing", slowed=("thermal pressure: heavy",))
     found = slowed_reading(metal.metal(), (Moment("before timing"), hot))
     assert found.value == 100.0
-    assert (found.reason or "").startswith("the system told of thermal pressure: heavy after timing")
+    assert (found.reason or "").startswith("the system reported thermal pressure: heavy after timing")
     document = metal.run(moments=(hot,))
     assert told(document)["gpu.slowed"].value == 100.0
 
@@ -299,7 +299,7 @@ def test_an_estimate_that_could_be_far_off_is_doubtful_and_decides_nothing() -> 
     assert (found.value, found.quality) == (60.0, "estimated")
     assert (
         found.doubt
-        == "it may be up to 90.0 %: whether Compute Occupancy was sampled while the GPU rested is not told"
+        == "it may be up to 90.0 %: whether Compute Occupancy was sampled while the GPU rested is not known"
     )
     judged = judge_document(metal.run(trace), targets_for("mps"))
     words = {v.target: v for v in judged.verdicts}
@@ -464,7 +464,7 @@ def tables(trace: MetalTrace, concern: str) -> dict[str, Table]:
 def test_without_labels_the_channels_are_told() -> None:
     (found,) = [s for s in summarize(enrich(metal.run(metal.metal(encoders=())))) if s.concern == "encoders"]
     assert found.headline == "Compute takes 100.0 % of 1.40 s in 610 channels."
-    assert "Encoders are not told apart" in found.notes[0]
+    assert "Encoders cannot be distinguished" in found.notes[0]
 
 
 def test_names_that_metal_gives_are_told_from_labels() -> None:

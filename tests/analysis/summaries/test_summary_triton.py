@@ -46,7 +46,7 @@ READ = replace(TUNING, cached=True, seconds=None, failed=0)
         ),
         (
             replace(WORK, tunings=(), compile_seconds=None, cached=None),
-            "Triton loaded 4 kernels; what compiling took is not told.",
+            "Triton loaded 4 kernels; the compile time is not known.",
         ),
     ],
 )
