@@ -78,6 +78,7 @@ def test_the_data_files_hold_no_key_that_nobody_reads():
                 "note",
                 "chip_only",
                 "unless_zero",
+                "unclear",
                 "zero",
                 "quality",
             }
